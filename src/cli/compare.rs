@@ -17,7 +17,8 @@ use warpgauge_config::Config;
 use warpgauge_contract::{KernelCode, KernelType};
 
 /// Fields that an evaluation and a comparison have in common, by the same name.
-const SHARED: [&str; 6] = ["num_trials", "timeout", "work", "measure", "isolation", "requires"];
+const SHARED: [&str; 7] =
+    ["num_trials", "timeout", "work", "measure", "profile", "isolation", "requires"];
 
 pub(super) fn run(
     args: &CompareArgs,

@@ -172,6 +172,40 @@ fn the_same_kernel_twice_is_the_same() {
 }
 
 #[test]
+fn metrics_are_told_of_both_sides() {
+    let server = Server::start();
+    let mut body = request(&variant(TWICE));
+    body["profile"] = json!({"metrics": ["global_load_requests"]});
+    let report = compare(&server, &body);
+    let value = |one: &Value| {
+        let metrics = &one["kernel_exec_result"]["metadata"]["device_metrics"]["metrics"];
+        metrics["global_load_requests"]["value"].as_f64().unwrap_or_else(|| panic!("{one:#}"))
+    };
+    let (reference, candidate) =
+        (value(&report["reference"]), value(&report["candidates"][0]["evaluation"]));
+    assert!(reference > 0.0);
+    assert_eq!(candidate, 2.0 * reference);
+    // What stands at the top is the candidate, with both in the groups.
+    assert_eq!(value(&report), candidate);
+    let metadata = &report["kernel_exec_result"]["metadata"];
+    let groups = &metadata["device_metrics"];
+    let alone = |one: &Value| {
+        one["kernel_exec_result"]["metadata"]["device_metrics"]["original_device_metrics"].clone()
+    };
+    assert_eq!(groups["original_device_metrics"], alone(&report["reference"]));
+    assert_eq!(groups["custom_device_metrics"], alone(&report["candidates"][0]["evaluation"]));
+    // A name that nobody knows is refused as in an evaluation.
+    body["profile"] = json!({"metrics": ["global_laod_requests"]});
+    let refused = server.post_json("/compare", &body);
+    assert_eq!(refused.status, 400);
+    assert_eq!(
+        refused.json["validation_errors"][0]["field"], "profile.metrics[0]",
+        "{}",
+        refused.json
+    );
+}
+
+#[test]
 fn a_wrong_candidate_has_a_verdict_and_no_comparison() {
     let server = Server::start();
     let report = compare(&server, &request(&variant(WRONG)));

@@ -119,7 +119,8 @@ fn works(server: &Server) {
 /// A server whose functions may return 1 MiB.
 fn server() -> Server {
     Server::start_configured(
-        "[limits]\nmax_function_result_bytes = 1_048_576\nmax_function_memory_bytes = 1_073_741_824\n",
+        "[limits]\nmax_function_result_bytes = 1_048_576\nmax_function_memory_bytes = 1_073_741_824\n\
+         [devices]\ntorch_at_start = false\n",
     )
 }
 
@@ -318,4 +319,73 @@ fn only_keys_with_the_right_have_functions_run() {
     assert_eq!((allowed("source"), allowed("all")), ((true, false), (true, true)));
     assert_eq!(asked("source", false).0, 200);
     assert_eq!(asked("all", true).0, 200);
+}
+
+/// Values of one call of a function with this body, which returns something of its process.
+#[track_caller]
+fn again(server: &Server, head: &Value, body: &str) -> (Value, Value) {
+    let source = format!("import os, sys, torch\ndef f(x):\n    {body}\n");
+    let called = call(server, head, &program(&source, 1));
+    assert_eq!(called.head["status"], "ended", "{}", called.head);
+    let value = called.values().first().map_or(Value::Null, |(_, value)| value.clone());
+    (called.head, value)
+}
+
+#[test]
+fn a_process_waits_for_the_next_call_of_its_caller_and_keeps_nobody_waiting() {
+    needs!("PyTorch", has_torch());
+    // Whoever waited for one to become idle would wait for an hour.
+    let server =
+        Server::start_configured("[devices]\ntorch_places = 1\nfunction_idle_s = 3600.0\n");
+    let head = json!({"format": 1, "timeout": 60, "again": "f"});
+    let own =
+        "print('mine', x); torch._calls = getattr(torch, '_calls', 0) + 1; return torch._calls";
+    let (first, value) = again(&server, &head, own);
+    assert_eq!((&first["again"], &value), (&Value::Null, &json!(1)), "{first}");
+    let (second, value) = again(&server, &head, own);
+    assert_eq!((&second["again"], &value), (&json!(true), &json!(2)), "{second}");
+    // What the call before printed was told with it.
+    assert_eq!(second["printed"], "mine 0\n");
+    // Under other names and bounds, and without a name, it is another one, for which there is a place at once.
+    for (name, value) in
+        [("again", json!("g")), ("memory_bytes", json!(1 << 30)), ("again", Value::Null)]
+    {
+        let mut other = head.clone();
+        other[name] = value;
+        for _ in 0..2 {
+            again(&server, &head, own);
+            let (told, value) = again(&server, &other, own);
+            assert_eq!((&told["again"], &value), (&Value::Null, &json!(1)), "{name}: {told}");
+        }
+    }
+    // What may have left something behind is no one's next.
+    let leaves =
+        "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()";
+    for (what, body) in
+        [("raises", "raise ValueError"), ("leaves a thread", leaves), ("ends", "os._exit(3)")]
+    {
+        let source = format!("import os\ndef f(x):\n    {body}\n");
+        again(&server, &head, own);
+        call(&server, &head, &program(&source, 1));
+        let (told, _) = again(&server, &head, own);
+        assert_eq!(told["again"], Value::Null, "after one that {what}: {told}");
+    }
+    // One that ended while it waited is not asked.
+    let (_, process) = again(&server, &head, "return os.getpid()");
+    let process = rustix::process::Pid::from_raw(process.as_i64().unwrap() as i32).unwrap();
+    rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
+    until("it is gone", || rustix::process::test_kill_process(process).is_err().then_some(()));
+    assert_eq!(again(&server, &head, own).0["again"], Value::Null);
+    // A torch kernel needs the place, too.
+    let source = "def f(x):\n    return x * 2";
+    let tensor = json!({"shape": [8], "dtype": "float32"});
+    let mut input = tensor.clone();
+    input["init"] = json!({"kind": "ones"});
+    let kernel = json!({"kernel": {"kernel_type": "torch", "source_code": source, "io": {"args": [
+        {"name": "x", "type": "tensor", "tensor_spec": input},
+        {"name": "y", "type": "tensor", "role": "output", "tensor_spec": tensor},
+    ]}}, "timeout": 60.0});
+    again(&server, &head, own);
+    let report = server.evaluate(&kernel);
+    assert_eq!(report["kernel_exec_result"]["compiled"], true, "{report:#}");
 }

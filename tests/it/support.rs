@@ -51,12 +51,15 @@ pub fn next_request(stream: &TcpStream) -> (String, Vec<u8>) {
     (head, body)
 }
 
-/// Whether the program finds a part of a toolchain. What was installed is the user's own, which every server
-/// of these tests finds.
-fn finds(part: &str) -> bool {
+/// The toolchain that the program finds. What was installed is the user's own, which every server of these
+/// tests finds.
+pub fn toolchain() -> Value {
     let shown = crate::server::program().args(["toolchain", "show", "--json"]).output().unwrap();
-    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap_or_default();
-    shown[part].is_object()
+    serde_json::from_slice(&shown.stdout).unwrap_or_default()
+}
+
+fn finds(part: &str) -> bool {
+    toolchain()[part].is_object()
 }
 
 /// Whether the program finds Triton.

@@ -77,8 +77,9 @@ impl Functions {
         /// A head and a function.
         request: CallBody,
     ) -> Result<OutcomeReply, Fails<TakesBody>> {
-        let CallBody { call, share } = request;
+        let CallBody { mut call, share } = request;
         admit_function(&caller, call.head.pickles)?;
+        call.owner.clone_from(&caller.owner);
         let outcome = self.service.call_function(call).await?;
         drop(share);
         Ok(OutcomeReply::of(outcome).await?)
@@ -151,7 +152,7 @@ fn parsed(mut body: Vec<u8>) -> Result<FunctionCall, ApiError> {
     let head: CallHead = warpgauge_contract::parse(BodyFormat::Json, head).map_err(unparsable)?;
     let begin = body.len() - rest.len();
     body.drain(..begin);
-    Ok(FunctionCall { head, program: body })
+    Ok(FunctionCall { owner: String::new(), head, program: body })
 }
 
 /// What a call returned.

@@ -75,6 +75,8 @@ pub struct DevicesConfig {
     pub queue_capacity: usize,
     pub torch_places: usize,
     pub torch_spares: usize,
+    pub torch_at_start: bool,
+    pub function_idle_s: f64,
     pub device_metrics: bool,
 }
 

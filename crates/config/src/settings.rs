@@ -81,6 +81,8 @@ pub const SETTINGS: &[Setting] = &[
     setting("devices.queue_capacity", Kind::Integer(1, 1_000_000)),
     setting("devices.torch_places", Kind::Integer(0, 1_024)),
     setting("devices.torch_spares", Kind::Integer(0, 16)),
+    setting("devices.torch_at_start", Kind::Boolean),
+    setting("devices.function_idle_s", Kind::Number(0.0, 3_600.0)),
     with_env("devices.device_metrics", Kind::Boolean, "ENABLE_DEVICE_METRICS"),
     with_env("compile.parallelism", Kind::Integer(0, 1_024), "MAX_WORKERS"),
     setting("compile.timeout_s", Kind::Number(1.0, 3_600.0)),

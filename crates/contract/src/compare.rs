@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 use super::error::{ContractError, Mistakes};
 use super::{
     EvaluateRequest, Expected, IoContract, Isolation, KernelCode, Limits, MatrixUsed, MeasureSpec,
-    ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
+    ProfileSpec, ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
 };
 use super::{named, shared};
-use crate::ArgKind;
 use crate::check::program;
+use crate::{ArgKind, KernelType};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
@@ -64,6 +64,10 @@ pub struct CompareRequest {
     /// How to measure.
     #[serde(default)]
     pub measure: MeasureSpec,
+    /// The device metrics that are wanted of each kernel: a run of its own for each, apart from the timed
+    /// ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileSpec>,
     /// `warm`: a running worker; `fresh`: a process of its own.
     #[serde(default)]
     pub isolation: Isolation,
@@ -234,7 +238,8 @@ impl CompareRequest {
             }),
             work: self.work.clone(),
             measure: self.measure.clone(),
-            profile: None,
+            // Those of a library's function are not collected.
+            profile: self.profile.clone().filter(|_| kernel.kernel_type != KernelType::Library),
             sanitize: Sanitize::Off,
             return_outputs: ReturnOutputs::None,
             output_encoding: OutputEncoding::default(),

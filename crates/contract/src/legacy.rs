@@ -54,6 +54,7 @@ impl From<LegacyCompareRequest> for CompareRequest {
             allow_non_finite: false,
             work: None,
             measure: MeasureSpec::default(),
+            profile: None,
             isolation: Isolation::default(),
             requires: Requirements::default(),
             decision: None,

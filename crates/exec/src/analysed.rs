@@ -26,8 +26,8 @@ pub(super) fn complete(
     warpgauge_profile::analyse(metrics, &facts);
 }
 
-/// The same of a whole program's kernels, of which nothing is known but what was counted.
-pub(super) fn of_program(metrics: &mut DeviceMetrics, device: &DeviceInfo) {
+/// The same of kernels that something else launches, of which nothing is known but what was counted.
+pub(super) fn of_several(metrics: &mut DeviceMetrics, device: &DeviceInfo) {
     let facts = Facts { device, resources: None, inputs: &[], timed: Timed::default() };
     warpgauge_profile::analyse(metrics, &facts);
 }

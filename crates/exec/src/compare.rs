@@ -11,15 +11,16 @@ use super::local::LocalExecutor;
 use super::prepare::{self, CompileOutcome, Prepared};
 use super::progress::ActiveOrder;
 use super::run::{Laid, Purpose, Ran, ms, need};
-use super::tool_runs::ToolRuns;
 use super::{assemble, decision, recorded};
-use warpgauge_contract::{Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode};
+use warpgauge_contract::{
+    Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode, KernelType,
+};
 use warpgauge_measure::paired::{self, PairOutcome, PairedComparison, Ranking};
 use warpgauge_measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
 use warpgauge_report::{
-    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, ResponseStatus, Timings,
-    VerdictBy,
+    Availability, CandidateReport, CompareResponse, CountComparison, EvaluateResponse,
+    ResponseStatus, Timings, VerdictBy,
 };
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{Job, PairPlan};
@@ -58,13 +59,26 @@ impl LocalExecutor {
         job: &'a ActiveOrder<'_>,
         request: CompareRequest,
     ) -> BoxFuture<'a, Result<CompareResponse, ExecError>> {
-        if request.is_mixed() {
-            return self.compare_mixed(job, request).boxed();
+        self.compare_any(job, request).boxed()
+    }
+
+    async fn compare_any(
+        &self,
+        job: &ActiveOrder<'_>,
+        mut request: CompareRequest,
+    ) -> Result<CompareResponse, ExecError> {
+        if self.config.devices.device_metrics {
+            request.profile.get_or_insert_default();
         }
-        if super::torch::is_torch(&request.ref_kernel) {
-            return self.compare_torch(job, request).boxed();
-        }
-        self.compare_on_device(job, request).boxed()
+        let mut response = if request.is_mixed() {
+            Box::pin(self.compare_mixed(job, request)).await?
+        } else if super::torch::is_torch(&request.ref_kernel) {
+            Box::pin(self.compare_torch(job, request)).await?
+        } else {
+            Box::pin(self.compare_on_device(job, request)).await?
+        };
+        show_both_sides(&mut response);
+        Ok(response)
     }
 
     async fn compare_on_device(
@@ -209,6 +223,18 @@ fn is_same_image(request: &CompareRequest, candidates: &[Candidate], built: &[Bu
     }
 }
 
+/// Puts the reference's metrics beside those of the first candidate, where the CUDA Evaluation Server has them.
+fn show_both_sides(response: &mut CompareResponse) {
+    let of_reference = response.reference.kernel_exec_result.metadata.device_metrics.as_ref();
+    let shown = response.kernel_exec_result.metadata.device_metrics.as_mut();
+    let (Some(reference), Some(shown)) = (of_reference, shown) else { return };
+    if shown.custom_device_metrics.is_none() {
+        let groups = reference.original_device_metrics.clone();
+        shown.custom_device_metrics =
+            Some(std::mem::replace(&mut shown.original_device_metrics, groups));
+    }
+}
+
 fn too_few_builds() -> ExecError {
     let error = std::io::Error::other("there are fewer compiled kernels than kernels");
     error::internal("comparing kernels", &error)
@@ -292,14 +318,22 @@ impl Bench<'_> {
         self.shared.linted.settle(look, &mut outcome);
         let counts = outcome.told.counts.as_ref().map(|counts| counts.counts.clone());
         timings.set_worker(&outcome.timings);
-        let mut tool_runs = ToolRuns::default();
         let (shared, lease) = (self.shared, &mut self.lease);
-        tool_runs.profile(shared, lease, &request, &prepared, &outcome).await;
+        if request.profile.is_some() {
+            self.job.stage(JobStage::Profiling);
+        }
+        let tool_runs = shared.run_tools(lease, &request, &prepared, &outcome).await;
+        self.job.keep_files(&tool_runs.artifacts);
         timings.profile = tool_runs.profile_ms;
         timings.total = compile_ms + ms(began);
         let ran = Ran { request, prepared, outcome, tool_runs, device };
-        let report = assemble::ran(self.job.id(), &ran, timings)
+        let mut report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
+        if self.request.profile.is_some() && kernel.kernel_type == KernelType::Library {
+            let reason = "hardware metrics of a library's function are not collected";
+            report.profile =
+                Some(Availability { available: false, reason: Some(reason.to_owned()) });
+        }
         recorded::evaluation(&report);
         Ok(Evaluated { report, prepared: Some(ran.prepared), counts })
     }

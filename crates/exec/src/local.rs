@@ -29,7 +29,7 @@ use super::progress::{ActiveOrder, Progress};
 use super::room::Room;
 use super::run::Purpose;
 use super::sweep;
-use super::torch::{Side, Torch};
+use super::torch::{Side, Torch, WaitingFunctions};
 use super::tune::Winners;
 
 /// Carries out orders on the devices of this machine.
@@ -47,6 +47,7 @@ pub struct LocalExecutor {
     pub(super) room: Room,
     /// Runs what is submitted in Python, or why nothing does.
     pub(super) torch: Result<Torch, String>,
+    pub(super) waiting_functions: Arc<WaitingFunctions>,
 }
 
 impl LocalExecutor {
@@ -70,6 +71,7 @@ impl LocalExecutor {
             limits,
             compiler,
             fleet,
+            waiting_functions: Arc::default(),
             linted: LintedContracts::default(),
             winners: Winners::default(),
             run_dir: run_dir.to_owned(),
@@ -82,6 +84,11 @@ impl LocalExecutor {
         let targets: Vec<_> =
             self.fleet.devices().iter().map(|status| status.info.target).collect();
         self.compiler.keep_triton_warm(&targets, self.config.compile.triton_spares).await;
+        let torch = self.torch.as_ref().ok().filter(|_| self.config.devices.torch_at_start);
+        for side in torch.into_iter().flat_map(|torch| torch.gpus.values()) {
+            let side = Arc::clone(side);
+            tokio::spawn(async move { side.begin().await });
+        }
     }
 
     async fn carry_out(
@@ -198,6 +205,7 @@ impl Executor for LocalExecutor {
     }
 
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        self.waiting_functions.end();
         self.fleet.shutdown(grace).boxed()
     }
 }

@@ -35,7 +35,14 @@ pub struct CallHead {
     /// Whether on the CPU tensors that are sent to a GPU stay where they are.
     #[serde(default)]
     pub stand_in: bool,
+    /// A name under which the process waits a little after the call, for the next one of this name, by the same
+    /// key and with the same bounds; absent: it ends with the call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again: Option<String>,
 }
+
+/// Longest name under which a process waits, bytes.
+const MAX_AGAIN_BYTES: usize = 64;
 
 fn timeout() -> f64 {
     TIMEOUT_S
@@ -77,6 +84,11 @@ impl CallHead {
         if self.threads == Some(0) {
             return problem("threads", "a call has at least one thread".to_owned());
         }
+        if let Some(name) = self.again.as_ref().filter(|name| name.len() > MAX_AGAIN_BYTES) {
+            let message =
+                format!("a name has at most {MAX_AGAIN_BYTES} bytes, and not {}", name.len());
+            return problem("again", message);
+        }
         Ok(())
     }
 }
@@ -84,6 +96,8 @@ impl CallHead {
 /// A call: a function, its data, and what is to be done with them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCall {
+    /// Whose it is: the name of the caller's key.
+    pub owner: String,
     /// Where and within which bounds.
     pub head: CallHead,
     /// For the process that runs it.
@@ -116,6 +130,7 @@ mod tests {
             ("memory_bytes", r#"{"format": 1, "timeout": 1, "memory_bytes": 1001}"#),
             ("memory_bytes", r#"{"format": 1, "timeout": 1, "memory_bytes": 0}"#),
             ("threads", r#"{"format": 1, "timeout": 1, "threads": 0}"#),
+            ("again", &format!(r#"{{"format": 1, "timeout": 1, "again": "{}"}}"#, "n".repeat(65))),
         ] {
             assert_eq!(problem(head), Some(field), "{head}");
         }

@@ -38,6 +38,9 @@ pub struct OutcomeHead {
     pub queue_ms: f64,
     /// See `queue_ms`.
     pub run_ms: f64,
+    /// Whether its process had made another call before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub again: bool,
     /// The beginning of what it printed.
     pub printed: String,
 }

@@ -69,6 +69,7 @@ impl Sides {
             measure,
             isolation: if manner.fresh { Isolation::Fresh } else { candidate.isolation },
             requires: candidate.requires,
+            profile: None,
             decision: Some(manner.decision),
             measure_identical: manner.measure_identical,
             matrices: Vec::new(),

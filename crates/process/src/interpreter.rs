@@ -177,7 +177,7 @@ fn rules_of_program() -> Result<BTreeMap<i64, Vec<SeccompRule>>, BackendError> {
 }
 
 /// Of what a program with a device is refused, what Nsight Systems 2025.3 does not record without, each tried
-/// by itself: it talks to its agent, and keeps files. Nsight Compute needs none of it.
+/// by itself: it talks to its agent, and keeps files. Nsight Compute makes a directory.
 const LEFT_TO_TOOL: &[i64] = &[libc::SYS_connect, libc::SYS_mkdirat, libc::SYS_fallocate];
 
 /// The same by older names.
@@ -251,6 +251,18 @@ pub fn filters() -> Result<Vec<String>, BackendError> {
 /// There is no filter for this machine's architecture.
 pub fn filters_with_device() -> Result<Vec<String>, BackendError> {
     Ok(programs(rules_with_device()?)?.into_iter().map(encoded).collect())
+}
+
+/// For one that a tool is round, and that was confined as a whole program is before it was an interpreter
+/// ([`whole_program`](super::whole_program)): what it had to do to become one, it does no more. The tool needs
+/// the rest (Nsight Compute makes a directory when it looks at a launch).
+///
+/// # Errors
+/// There is no filter for this machine's architecture.
+pub fn filters_once_started() -> Result<Vec<String>, BackendError> {
+    let calls = [libc::SYS_execve, libc::SYS_execveat];
+    let rules = calls.into_iter().map(|call| (call, Vec::new())).collect();
+    Ok(vec![encoded(program(rules, libc::EPERM)?)])
 }
 
 fn encoded(program: Vec<u8>) -> String {

@@ -56,6 +56,7 @@ impl Report {
         }
         DeviceMetrics {
             original_device_metrics: groups,
+            custom_device_metrics: None,
             kernel: self.kernel,
             source: self.source,
             tool: self.tool,

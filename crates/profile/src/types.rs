@@ -16,6 +16,10 @@ pub struct DeviceMetrics {
     /// The values by the groups and names of the CUDA Evaluation Server. What is not known is
     /// absent.
     pub original_device_metrics: MetricGroups,
+    /// At the top of a comparison, those of the first candidate, as the rest here is; then
+    /// `original_device_metrics` has those of the reference.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub custom_device_metrics: Option<MetricGroups>,
     /// Symbol of the kernel.
     pub kernel: String,
     /// Where the values come from.

@@ -1,4 +1,4 @@
-//! Nsight Compute round a worker, or round a whole program.
+//! Nsight Compute round a worker, round a whole program, or round one that is served.
 //!
 //! Two runs: the first writes a report, the second turns it into CSV. So nothing that a kernel
 //! prints gets among the values, and the report can be kept. Which launch is profiled is decided by
@@ -6,16 +6,19 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use super::run::{self, Artifact, Usable};
-use super::watched::run_watched;
+use super::watched::{run_served, run_watched};
 use super::{ToolName, Tools};
 use warpgauge_model::{CacheState, Cause, Unavailable};
-use warpgauge_process::contained::{self, Launch};
+use warpgauge_process::contained::{self, End, Launch};
 use warpgauge_process::program::Program;
 use warpgauge_profile::ncu::{NcuLog, parse_csv, parse_log};
 use warpgauge_profile::{CacheControl, ClockControl, Collected, Conditions, Replay};
@@ -68,6 +71,34 @@ pub enum Subject<'a> {
         /// Most launches that are looked at.
         launches: u32,
     },
+    /// A program that waits to be told what to do, and says itself from where on it is looked at.
+    Served {
+        /// Who starts and serves it.
+        service: &'a dyn Service,
+        /// All that it and the tool may write to.
+        writes: &'a Path,
+        /// Most launches that are looked at.
+        launches: u32,
+    },
+}
+
+/// Who serves a program that a tool is round. What asks for it may have to be run more than once.
+pub trait Service: fmt::Debug + Sync {
+    /// What one run starts, and what is done meanwhile. `directory`: where the tool has its files.
+    ///
+    /// # Errors
+    /// Why nothing can be started.
+    fn begin(&self, directory: &Path) -> Result<Served<'_>, Unavailable>;
+}
+
+/// One run of a program that is served.
+pub struct Served<'a> {
+    /// What is started.
+    pub program: Program,
+    /// What it talks through: its standard input.
+    pub stdin: OwnedFd,
+    /// What is done while it runs. It has the program end, and ends when the program does.
+    pub serving: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
 }
 
 /// What to profile, and how.
@@ -221,8 +252,15 @@ async fn once(
             let program = program.clone().under(&wrapper);
             let launch = Launch { input: stdin.to_vec(), ..Launch::new(program) };
             let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
-            let tool = run_watched(&launch, writes, time_limit).await?;
-            OneShotEnd { outcome: RunOutcome::default().map(|()| Traced::default()), tool }
+            untold(run_watched(&launch, writes, time_limit).await?)
+        }
+        Subject::Served { service, writes, .. } => {
+            let Served { program, stdin, serving } = service.begin(writes)?;
+            let launch = Launch::new(program.under(&wrapper));
+            let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
+            let running = run_served(&launch, stdin, writes, time_limit);
+            let (tool, ()) = tokio::join!(running, serving);
+            untold(tool?)
         }
     };
     let log = run::log(&log_file, &end.tool);
@@ -246,6 +284,11 @@ async fn once(
         artifacts: vec![artifact],
         log,
     })
+}
+
+/// The end of what tells nothing of its own run.
+fn untold(tool: End) -> OneShotEnd<Traced> {
+    OneShotEnd { outcome: RunOutcome::default().map(|()| Traced::default()), tool }
 }
 
 /// The values of a profile, for the catalogue's formulas: those of one launch, since one was to be
@@ -354,10 +397,13 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
         }
         // What is started becomes another program, which counts as another process. How that ends was seen
         // without the tool.
-        Subject::Program { launches, .. } => {
+        Subject::Program { launches, .. } | Subject::Served { launches, .. } => {
             flags.extend(["--target-processes", "all"].map(OsString::from));
             let count = launches.to_string();
             flags.extend(["--launch-count", &count, "--check-exit-code", "no"].map(OsString::from));
+            if matches!(request.subject, Subject::Served { .. }) {
+                flags.extend(["--profile-from-start", "off"].map(OsString::from));
+            }
         }
     }
     flags.extend(["-f".into(), "-o".into(), report.into(), "--log-file".into(), log.into()]);

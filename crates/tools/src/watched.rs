@@ -1,7 +1,9 @@
 //! A tool round a stranger's program, which may create files where the tool does: as much as a tool needs.
 
 use std::io;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::process::Stdio;
 use std::time::Duration;
 
 use tokio::time::{Instant, interval, sleep_until};
@@ -27,21 +29,38 @@ pub(crate) async fn run_watched(
     directory: &Path,
     time_limit: Duration,
 ) -> Result<End, Unavailable> {
-    bounded(launch, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
+    let started = Contained::start(launch);
+    bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
+}
+
+/// The same for a program that is served: `stdin` is what it talks through, whose other end the caller has.
+///
+/// # Errors
+/// As [`run_watched`].
+pub(crate) async fn run_served(
+    launch: &Launch,
+    stdin: OwnedFd,
+    directory: &Path,
+    time_limit: Duration,
+) -> Result<End, Unavailable> {
+    let started = Contained::start_with(launch, Stdio::from(stdin));
+    bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
+}
+
+fn running(started: io::Result<Contained>, launch: &Launch) -> Result<Contained, Unavailable> {
+    started.map_err(|error| {
+        Cause::ToolDied.because(format!("start {}: {error}", launch.program.name()))
+    })
 }
 
 async fn bounded(
-    launch: &Launch,
+    mut running: Contained,
     directory: &Path,
     time_limit: Duration,
     bytes: u64,
     entries: usize,
 ) -> Result<End, Unavailable> {
     let deadline = Instant::now() + time_limit;
-    let started = Contained::start(launch);
-    let mut running = started.map_err(|error| {
-        Cause::ToolDied.because(format!("start {}: {error}", launch.program.name()))
-    })?;
     tokio::select! {
         () = running.exited() => {}
         () = sleep_until(deadline) => {}
@@ -104,7 +123,8 @@ mod tests {
     async fn run(script: &str, limit: Duration) -> Result<End, Unavailable> {
         let directory = tempfile::tempdir().unwrap();
         let program = tool("/bin/sh", directory.path()).arg("-c").arg(script);
-        bounded(&Launch::new(program), directory.path(), limit, 1 << 20, 100).await
+        let running = Contained::start(&Launch::new(program)).unwrap();
+        bounded(running, directory.path(), limit, 1 << 20, 100).await
     }
 
     #[tokio::test]

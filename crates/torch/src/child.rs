@@ -1,5 +1,5 @@
-//! The zygote's beginning: a process of ours that closes the file system after itself and becomes a
-//! Python interpreter.
+//! The beginning of the zygote, or of a runner that a tool is round: a process of ours that closes the file
+//! system after itself and becomes a Python interpreter.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,10 +11,11 @@ use std::process::{ExitCode, Stdio};
 use serde::{Deserialize, Serialize};
 
 use warpgauge_process::device_worker::files_of_driver;
-use warpgauge_process::interpreter::{filters, filters_with_device};
-use warpgauge_process::program::Program;
+use warpgauge_process::interpreter::{filters, filters_once_started, filters_with_device};
+use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::python;
 use warpgauge_process::sandbox::{self, FileAccess, Limits};
+use warpgauge_process::whole_program::{self, Bounds, Granted, Tool};
 
 /// First argument of the program: this child is wanted.
 pub const COMMAND: &str = "__torch";
@@ -56,6 +57,9 @@ const CPU_SECONDS: u64 = 24 * 3600;
 /// Open files of the zygote: a few for each of its forks.
 const OPEN_FILES: u64 = 512;
 
+/// Largest file under a tool, bytes: what it puts into the process keeps some.
+const TOOL_FILE_BYTES: u64 = 1 << 30;
+
 /// What an interpreter reads and executes of the system.
 const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
 
@@ -80,6 +84,8 @@ pub(crate) struct Setup {
     pub threads: usize,
     /// The device that runners use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
     pub device: Option<String>,
+    /// Where the tool has its files that is round this process, which then becomes the only runner.
+    pub tool: Option<PathBuf>,
 }
 
 /// A device, for those who use it.
@@ -100,6 +106,8 @@ struct Settings<'a> {
     /// Programs for seccomp, in base64.
     filters: Vec<String>,
     device: Option<DeviceSettings<'a>>,
+    /// Whether it is confined already, and becomes the only runner.
+    alone: bool,
 }
 
 /// Runs the child; the program calls this for its hidden subcommand. Comes back only if it fails.
@@ -116,6 +124,16 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
     let setup: Setup = serde_json::from_str(setup)?;
     let program = program(&setup)?;
     sandbox::end_before_others(sandbox::STRANGERS);
+    match &setup.tool {
+        None => confine_zygote(&setup)?,
+        Some(directory) => confine_alone(&setup, directory)?,
+    }
+    let control = Stdio::from(io::stdin().as_fd().try_clone_to_owned()?);
+    Err(program.to_blocking().stdin(control).exec())
+}
+
+/// Closes what neither the zygote nor a fork needs: each fork gives up more.
+fn confine_zygote(setup: &Setup) -> io::Result<()> {
     let limits = Limits {
         address_space: u64::MAX,
         cpu_seconds: CPU_SECONDS,
@@ -123,11 +141,8 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
         open_files: OPEN_FILES,
     };
     sandbox::limit_resources(&limits).map_err(io::Error::other)?;
-    let there = |paths: &[&str]| {
-        paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect::<Vec<_>>()
-    };
     let mut execute = there(&SYSTEM);
-    execute.extend(setup.roots.iter().cloned().chain([setup.site_packages.clone()]));
+    execute.extend(installed(setup));
     let mut access = FileAccess { read: there(&READ), execute, ..FileAccess::default() };
     if setup.device.is_some() {
         let driver = files_of_driver();
@@ -138,8 +153,34 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
         access.list.extend(driver.list);
     }
     sandbox::close_file_system(&access).map_err(io::Error::other)?;
-    let control = Stdio::from(io::stdin().as_fd().try_clone_to_owned()?);
-    Err(program.to_blocking().stdin(control).exec())
+    Ok(())
+}
+
+/// Closes all that a runner does not need, before there is a Python interpreter: what a tool puts into that
+/// has threads of its own, which a confinement from within would leave out.
+fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
+    let mut libraries = there(&SYSTEM);
+    libraries.extend(there(&READ));
+    libraries.extend(installed(setup));
+    let granted = Granted {
+        program: &setup.python,
+        directory: &setup.site_packages,
+        libraries: &libraries,
+        tool: Some(Tool { directory, ports: &[] }),
+    };
+    let bounds = Bounds { data_bytes: DATA, open_files: OPEN_FILES, file_bytes: TOOL_FILE_BYTES };
+    whole_program::confine(&granted, bounds).map_err(io::Error::other)?;
+    Ok(())
+}
+
+/// Those paths that exist.
+fn there(paths: &[&str]) -> Vec<PathBuf> {
+    paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
+}
+
+/// Where the interpreter and its packages are.
+fn installed(setup: &Setup) -> impl Iterator<Item = PathBuf> {
+    setup.roots.iter().chain([&setup.site_packages]).cloned()
 }
 
 fn program(setup: &Setup) -> io::Result<Program> {
@@ -147,9 +188,10 @@ fn program(setup: &Setup) -> io::Result<Program> {
         site_packages: &setup.site_packages,
         threads: setup.threads,
         address_space: ADDRESS_SPACE,
-        filters: match setup.device {
-            None => filters(),
-            Some(_) => filters_with_device(),
+        filters: match (&setup.tool, &setup.device) {
+            (Some(_), _) => filters_once_started(),
+            (None, None) => filters(),
+            (None, Some(_)) => filters_with_device(),
         }
         .map_err(io::Error::other)?,
         device: setup.device.as_deref().map(|visible| DeviceSettings {
@@ -157,8 +199,9 @@ fn program(setup: &Setup) -> io::Result<Program> {
             modify: files_of_driver().modify,
             data: DATA,
         }),
+        alone: setup.tool.is_some(),
     };
-    let program = python::interpreter(&setup.python, SOURCE, &settings)?
+    let mut program = python::interpreter(&setup.python, SOURCE, &settings)?
         // What PyTorch's compiler asks for when it is imported: a user's name, which it does not find in
         // a file, and a directory, which it would make.
         .variable("USER", "nobody")
@@ -173,6 +216,10 @@ fn program(setup: &Setup) -> io::Result<Program> {
         .variable("OPENBLAS_NUM_THREADS", "1")
         // No device is looked for, nor its driver opened, before somebody has forked.
         .variable("CUDA_VISIBLE_DEVICES", "");
+    if setup.tool.is_some() {
+        // The tool tells what it puts into a process through its environment.
+        program.environment = Environment::Own;
+    }
     Ok(program)
 }
 

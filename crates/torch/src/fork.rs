@@ -153,6 +153,16 @@ impl Fork {
         self.killer.send(Signal::CONT);
     }
 
+    /// Ends it, and does not wait until it has.
+    pub(crate) fn kill(&self) {
+        self.killer.kill();
+    }
+
+    /// The beginning of what it printed by now and nobody was told.
+    pub(crate) fn printed_so_far(&self) -> String {
+        self.printed.so_far()
+    }
+
     /// The beginning of what it printed, once, of a fork that has ended.
     pub(crate) fn printed(&self) -> String {
         self.printed.whole()

@@ -1,14 +1,15 @@
-//! One call of a function in its runner: what it is told, and what it says until it ends.
+//! Calls of functions in a runner: what it is told, and what it says until a call ends.
 //!
 //! Nothing here judges: a function answers to whoever sent it. So the runner is not stopped between two
 //! questions, and what it writes is kept as it comes, within a bound, also of one that ends before it is
-//! done.
+//! done. It may make another call where whoever sends that wants it to.
 
 use std::io;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
+use super::awaited::awaited;
 use super::fork::{Fork, Runner};
 use super::session::confined;
 use super::wire::{fill, receive, send, send_all};
@@ -26,6 +27,8 @@ pub struct Function<'a> {
     pub memory: u64,
     /// Threads that PyTorch computes with.
     pub threads: usize,
+    /// Whether the runner is to wait for another call, if nothing goes wrong in this one.
+    pub keep: bool,
 }
 
 /// What came of a call.
@@ -37,6 +40,8 @@ pub struct Collected {
     pub end: End,
     /// The beginning of what it printed.
     pub printed: String,
+    /// Whether the runner waits for another call.
+    pub waits: bool,
 }
 
 /// How a call ended.
@@ -64,61 +69,89 @@ struct Question {
     stand_in: bool,
     memory: u64,
     threads: usize,
+    keep: bool,
 }
 
-/// What it says: that so many bytes of a record follow, or that it is done.
+/// What it says: that so many bytes of a record follow, that it is done, or that it is and waits for another
+/// call.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
     Record(u32),
     Done(()),
+    Waits(()),
 }
 
-/// Has a runner make a call, until the deadline; it ends with this. At most `most` bytes of records are
-/// kept. Blocks.
-///
-/// # Errors
-/// The runner could not be confined, in words.
-pub fn collect(
-    runner: Runner,
-    deadline: Instant,
-    function: &Function<'_>,
-    most: u64,
-) -> Result<Collected, String> {
-    let fork = confined(runner, deadline)?;
-    let mut records = Vec::new();
-    fork.go_on();
-    let asked = ask(&fork, deadline, function);
-    let end = match asked.and_then(|()| listen(&fork, deadline, most, &mut records)) {
-        Ok(end) => end,
-        Err(error) => silence(&fork, &error),
-    };
-    // What it began to write is no record.
-    records.truncate(whole(&records));
-    fork.end();
-    Ok(Collected { records, end, printed: fork.printed() })
+/// A runner that makes calls. Dropping it ends it.
+#[derive(Debug)]
+pub struct Callee {
+    fork: Fork,
+}
+
+impl Callee {
+    /// Waits until a runner has confined itself. Blocks.
+    ///
+    /// # Errors
+    /// It could not, in words.
+    pub fn new(runner: Runner, deadline: Instant) -> Result<Self, String> {
+        let fork = confined(runner, deadline)?;
+        fork.go_on();
+        Ok(Self { fork })
+    }
+
+    /// Whether it is there, and has said nothing since its last call.
+    pub fn is_waiting(&self) -> bool {
+        awaited(&self.fork.session, Instant::now()).is_empty()
+    }
+
+    /// Has it make a call, until the deadline; unless it [waits](Collected::waits) then, it ends with this. At
+    /// most `most` bytes of records are kept. Blocks.
+    pub fn call(&self, deadline: Instant, function: &Function<'_>, most: u64) -> Collected {
+        let fork = &self.fork;
+        let mut records = Vec::new();
+        let asked = ask(fork, deadline, function);
+        let heard = asked.and_then(|()| listen(fork, deadline, most, &mut records));
+        let (end, waits) = heard.unwrap_or_else(|error| (silence(fork, &error), false));
+        // What it began to write is no record.
+        records.truncate(whole(&records));
+        if !waits {
+            // Nobody waits until it has given back what it had.
+            fork.kill();
+        }
+        Collected { records, end, printed: fork.printed_so_far(), waits: waits && function.keep }
+    }
 }
 
 fn ask(fork: &Fork, deadline: Instant, function: &Function<'_>) -> io::Result<()> {
-    let Function { program, pickles, stand_in, memory, threads } = *function;
+    let Function { program, pickles, stand_in, memory, threads, keep } = *function;
     let bytes = program.len();
     let question =
-        Question { turn: 0, r#do: "function", bytes, pickles, stand_in, memory, threads };
+        Question { turn: 0, r#do: "function", bytes, pickles, stand_in, memory, threads, keep };
     send(&fork.session, &question, deadline)?;
     send_all(&fork.session, program, deadline)
 }
 
-fn listen(fork: &Fork, deadline: Instant, most: u64, records: &mut Vec<u8>) -> io::Result<End> {
+/// How a call ended, and whether the runner waits for another one.
+fn listen(
+    fork: &Fork,
+    deadline: Instant,
+    most: u64,
+    records: &mut Vec<u8>,
+) -> io::Result<(End, bool)> {
     loop {
         let frame = receive(&fork.session, deadline)?;
         let length = match serde_json::from_slice(&frame) {
             Ok(Said::Record(length)) => length,
-            Ok(Said::Done(())) => return Ok(End::Done),
-            Err(error) => return Ok(End::Garbled(format!("what it said cannot be read: {error}"))),
+            Ok(Said::Done(())) => return Ok((End::Done, false)),
+            Ok(Said::Waits(())) => return Ok((End::Done, true)),
+            Err(error) => {
+                let what = format!("what it said cannot be read: {error}");
+                return Ok((End::Garbled(what), false));
+            }
         };
         let needed = records.len() as u64 + 4 + u64::from(length);
         if needed > most {
-            return Ok(End::TooLarge);
+            return Ok((End::TooLarge, false));
         }
         records.extend(length.to_le_bytes());
         // At most `most`, which is in memory.
@@ -170,6 +203,7 @@ mod tests {
         let said = |text: &str| serde_json::from_str::<Said>(text);
         assert!(matches!(said(r#"{"record": 7}"#), Ok(Said::Record(7))));
         assert!(matches!(said(r#"{"done": null}"#), Ok(Said::Done(()))));
+        assert!(matches!(said(r#"{"waits": null}"#), Ok(Said::Waits(()))));
         assert!(said(r#"{"record": -1}"#).is_err() && said("[]").is_err());
     }
 }

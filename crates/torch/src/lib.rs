@@ -17,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod alone;
 mod awaited;
 mod builds;
 pub mod child;
@@ -34,9 +35,10 @@ mod spares;
 mod wire;
 mod zygote;
 
+pub use alone::Alone;
 pub use builds::{Counter, MAX_ORDER_BYTES, NotBuilt};
 pub use fork::{Killer, Runner};
-pub use function::{Collected, End, Function, collect};
+pub use function::{Callee, Collected, End, Function};
 pub use judges::{Bench, Judges, Lost};
 pub use layout::{LayoutError, TensorAt};
 pub use memory::{Memory, ProcessMemory};

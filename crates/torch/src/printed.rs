@@ -1,15 +1,35 @@
 //! What a process prints: read to its end, so that nobody waits to print, and kept in part.
 
-use std::io::{self, PipeReader, PipeWriter, Read};
-use std::sync::{Mutex, PoisonError};
+use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+
+use super::awaited::awaited;
 
 /// Most that is kept, bytes.
 const MAX_BYTES: usize = 64 << 10;
 
+/// Most that is read at once of what is there already, bytes: who prints without end is not waited for.
+const MAX_DRAINED: usize = 8 << 20;
+
+/// How long it is waited for something to be printed, before it is waited for again.
+const LOOK_AGAIN: Duration = Duration::from_secs(3600);
+
 /// The beginning of what is printed.
 #[derive(Debug)]
-pub(crate) struct Printed(Mutex<Option<JoinHandle<Vec<u8>>>>);
+pub(crate) struct Printed {
+    shared: Arc<Mutex<Reading>>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug)]
+struct Reading {
+    pipe: PipeReader,
+    kept: Vec<u8>,
+}
 
 impl Printed {
     /// A pipe whose other end is read until nobody can write to it any more.
@@ -19,26 +39,84 @@ impl Printed {
     }
 
     /// What comes out of a pipe, from now on.
-    pub(crate) fn of(reader: PipeReader) -> io::Result<Self> {
+    pub(crate) fn of(pipe: PipeReader) -> io::Result<Self> {
+        fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
+        let told = pipe.try_clone()?;
+        let shared = Arc::new(Mutex::new(Reading { pipe, kept: Vec::new() }));
+        let reads = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("torch-printed".into());
-        let kept = thread.spawn(move || beginning(reader))?;
-        Ok(Self(Mutex::new(Some(kept))))
+        let thread = thread.spawn(move || {
+            loop {
+                awaited(&told, Instant::now() + LOOK_AGAIN);
+                // Its end, or something that another one may have read meanwhile.
+                if locked(&reads).drain() {
+                    return;
+                }
+            }
+        })?;
+        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
     /// As text, once; waits until nobody can print any more.
     pub(crate) fn whole(&self) -> String {
-        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let kept = reader.and_then(|reader| reader.join().ok()).unwrap_or_default();
-        String::from_utf8_lossy(&kept).into_owned()
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            let _ = thread.join();
+        }
+        self.so_far()
+    }
+
+    /// As text, what was printed by now and not told yet.
+    pub(crate) fn so_far(&self) -> String {
+        let mut reading = locked(&self.shared);
+        reading.drain();
+        String::from_utf8_lossy(&std::mem::take(&mut reading.kept)).into_owned()
     }
 }
 
-fn beginning(mut reader: PipeReader) -> Vec<u8> {
-    let mut kept = Vec::new();
-    let mut part = [0; 16 << 10];
-    while let Ok(count @ 1..) = reader.read(&mut part) {
-        let room = MAX_BYTES - kept.len();
-        kept.extend_from_slice(&part[..count.min(room)]);
+fn locked(shared: &Mutex<Reading>) -> MutexGuard<'_, Reading> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Reading {
+    /// Reads what is there; whether that was all that there ever will be.
+    fn drain(&mut self) -> bool {
+        let mut part = [0; 16 << 10];
+        let mut drained = 0;
+        while drained < MAX_DRAINED {
+            match self.pipe.read(&mut part) {
+                Ok(count @ 1..) => {
+                    drained += count;
+                    let room = MAX_BYTES - self.kept.len();
+                    self.kept.extend_from_slice(&part[..count.min(room)]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Ok(0) | Err(_) => return true,
+            }
+        }
+        false
     }
-    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn what_was_printed_is_told_once_and_all_of_it_is_read() {
+        let (printed, mut writer) = Printed::pipe().unwrap();
+        writer.write_all(b"first").unwrap();
+        assert_eq!(printed.so_far(), "first");
+        assert_eq!(printed.so_far(), "");
+        // More than a pipe holds, and more than is kept.
+        writer.write_all(&vec![b'x'; 1 << 20]).unwrap();
+        assert_eq!(printed.so_far().len(), MAX_BYTES);
+        writer.write_all(b"last").unwrap();
+        drop(writer);
+        assert_eq!(printed.whole(), "last");
+        assert_eq!(printed.whole(), "");
+    }
 }

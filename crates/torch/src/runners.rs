@@ -1,16 +1,20 @@
 //! All runners of a server: the zygote that they come from, and how many there are at once.
 
-use std::path::PathBuf;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
+use super::alone::Alone;
 use super::child::Setup;
 use super::fork::Runner;
 use super::spares::Spares;
 use super::wire::Versions;
 use super::zygote::Zygote;
+use warpgauge_process::program::Program;
 
 /// What runners are started with.
 #[derive(Debug, Clone)]
@@ -62,6 +66,8 @@ pub struct Runners {
     places: Arc<Semaphore>,
     count: usize,
     waiting: AtomicUsize,
+    /// Told when somebody begins to wait for a place.
+    begun_to_wait: Notify,
 }
 
 /// The right to run submissions, one after the other or beside each other for one evaluation.
@@ -85,6 +91,7 @@ impl Runners {
             roots: config.roots.clone(),
             threads: (cores / places).max(1),
             device: config.device.clone(),
+            tool: None,
         };
         Self {
             config,
@@ -94,6 +101,7 @@ impl Runners {
             places: Arc::new(Semaphore::new(places)),
             count: places,
             waiting: AtomicUsize::new(0),
+            begun_to_wait: Notify::new(),
         }
     }
 
@@ -126,9 +134,26 @@ impl Runners {
         if waiting >= self.config.queue_capacity {
             return Err(Unusable::QueueFull { waiting });
         }
+        self.begun_to_wait.notify_waiters();
         let permit = Arc::clone(&self.places).acquire_owned().await;
         let permit = permit.map_err(|_| self.failed("the server is shutting down".to_owned()))?;
         Ok(Place { _permit: permit })
+    }
+
+    /// Whether somebody waits for a place.
+    pub fn is_wanted(&self) -> bool {
+        self.waiting.load(Ordering::Relaxed) > 0
+    }
+
+    /// Comes back when somebody waits for a place.
+    pub async fn wanted(&self) {
+        let begun = self.begun_to_wait.notified();
+        tokio::pin!(begun);
+        // Whoever begins from here on is noticed.
+        begun.as_mut().enable();
+        if !self.is_wanted() {
+            begun.await;
+        }
     }
 
     /// Imports PyTorch, if no process has it; says which one it is. It takes seconds, once.
@@ -162,6 +187,15 @@ impl Runners {
         };
         let made = tokio::task::spawn_blocking(make).await;
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
+    }
+
+    /// A fresh runner that a tool is to be put round, whose files are in `directory`: what is started, and what
+    /// it reads from its standard input. Once it runs, [`Alone`] leads to it.
+    ///
+    /// # Errors
+    /// The machine does not let us.
+    pub fn alone(&self, directory: &Path) -> io::Result<(Program, OwnedFd, Alone)> {
+        Alone::new(&self.config.program, &self.setup, directory)
     }
 
     /// Has as many wait as there are to be, if they have a device; comes back when they are ready, and nothing

@@ -315,6 +315,14 @@ impl Session {
         }
     }
 
+    /// Makes the calls that it is ready for while the tool that is round it looks at them.
+    ///
+    /// # Errors
+    /// It raised, ended, or did not come back.
+    pub fn count(&mut self) -> Result<(), Fault> {
+        self.done(Question::Count)
+    }
+
     /// What its events say of the calls, milliseconds: of each where the cache was flushed, else of all
     /// together.
     ///

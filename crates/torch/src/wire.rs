@@ -181,6 +181,8 @@ pub(crate) enum Question<'a> {
     Run,
     /// The calls once more, and what the device did meanwhile.
     Trace,
+    /// The calls once more, while a tool looks.
+    Count,
     Times,
 }
 

@@ -25,6 +25,25 @@ const START_TIMEOUT: Duration = Duration::from_secs(180);
 /// Time that a fork may take.
 const FORK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// What an interpreter says when it has imported PyTorch.
+#[derive(Deserialize)]
+struct Ready {
+    ready: Versions,
+}
+
+/// What it says when there is a runner.
+#[derive(Deserialize)]
+pub(crate) struct Forked {
+    /// The number of its process.
+    pub forked: i32,
+}
+
+/// Waits until an interpreter has imported PyTorch.
+pub(crate) fn ready(control: &UnixStream, deadline: Instant) -> io::Result<Versions> {
+    let frame = receive(control, deadline)?;
+    Ok(serde_json::from_slice::<Ready>(&frame)?.ready)
+}
+
 /// A running zygote. Dropping it ends it and its forks.
 #[derive(Debug)]
 pub(crate) struct Zygote {
@@ -51,14 +70,7 @@ impl Zygote {
         };
         let child = Start::new(&program, streams).now().map_err(failed)?;
         let deadline = Instant::now() + START_TIMEOUT;
-        let ready = receive(&control, deadline).and_then(|frame| {
-            #[derive(Deserialize)]
-            struct Ready {
-                ready: Versions,
-            }
-            Ok(serde_json::from_slice::<Ready>(&frame)?.ready)
-        });
-        match ready {
+        match ready(&control, deadline) {
             Ok(versions) => Ok(Self { _child: child, control, versions }),
             Err(error) => {
                 drop(child);
@@ -83,10 +95,6 @@ impl Zygote {
 
     /// The fork's number and handle: the handle comes with the first byte of the frame.
     fn forked(&mut self) -> io::Result<(i32, OwnedFd)> {
-        #[derive(Deserialize)]
-        struct Forked {
-            forked: i32,
-        }
         self.control.set_read_timeout(Some(FORK_TIMEOUT))?;
         let mut prefix = [0; 4];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

@@ -6,6 +6,7 @@ import ast
 import asyncio
 import copy
 import hashlib
+import secrets
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -108,6 +109,13 @@ class Remote:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self.kept = Kept()
+        # Nobody else knows it.
+        self._secret = secrets.token_bytes(16)
+
+    def _again(self, function: Any) -> str:
+        """The name under which processes of a function wait for its next call."""
+        name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+        return hashlib.blake2b(name.encode("utf-8", "replace"), key=self._secret, digest_size=16).hexdigest()
 
     async def run(self, function: Any, plan: Plan, options: Options, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Calls a function, and notes in the plan what came of it."""
@@ -117,6 +125,7 @@ class Remote:
         places = await seats_of(self._transport, options.most_jobs)
         plan.places = tuple(seat.name for seat in places.seats)
         wanted = _wanted(options, places, whole.pickled, plan.notes)
+        wanted.head["again"] = self._again(function)
         if whole.changes_globals:
             plan.reason = f"it, or what it calls, assigns to globals: {', '.join(sorted(set(whole.changes_globals)))}"
         if plan.parallel and plan.split is not None:
@@ -170,6 +179,7 @@ class Remote:
             return []
         places = await seats_of(self._transport, options.most_jobs)
         wanted = _wanted(options, places, capture.pickled, plan.notes)
+        wanted.head["again"] = self._again(function)
 
         def packed(chunk: Chunk) -> bytes:
             mine = ["l", [["l", trees[index]] for index in chunk.iterations]]

@@ -13,8 +13,8 @@ from .calls import Answer, Call, Seat, call
 from .errors import ApiError, Failure, FunctionError, ProtocolError, ServerUnavailableError
 from .transport import Transport
 
-# What a call costs beside what it computes, seconds: a fork, and the way there and back.
-_OVERHEAD_S = 0.05
+# What a call costs beside what it computes, seconds: the way there and back.
+_OVERHEAD_S = 0.01
 # How much longer than that a chunk shall take.
 _WORTH = 5.0
 # After so many failed iterations no more are dealt.
@@ -97,9 +97,11 @@ class Spread:
     def _begin(self) -> None:
         if self.made.count is not None:
             self._next = deque(i for i in range(self.made.count) if i not in self.made.results)
-        elif not self.made.results:
-            # The first iteration tells how many there are.
-            self._next = deque([0])
+        else:
+            # The first iteration tells how many there are. As many as can be made beside it are made meanwhile: most
+            # loops have them, and every place has its process by then.
+            self.made.results.clear()
+            self._next = deque(range(len(self._seats)))
 
     async def run(self) -> None:
         """Makes what is missing. What could not be is in `failures`."""
@@ -136,9 +138,6 @@ class Spread:
                 del self._again[index]
                 return chunk
         if not self._next:
-            return None
-        if self.made.count is None and self._under_way:
-            # The first one says how many there are.
             return None
         return Chunk([self._next.popleft() for _ in range(min(self._size(), len(self._next)))])
 
@@ -220,7 +219,9 @@ class Spread:
     def _learn(self, answer: Answer, chunk: Chunk, count: object, loop_s: float | None) -> None:
         if self.made.count is None and isinstance(count, int):
             self.made.count = count
-            self._next = deque(i for i in range(1, count) if i not in self.made.results)
+            # Those that were begun beside the first one may be none.
+            self._next = deque([i for i in self._next if i < count] + list(range(len(self._seats), count)))
+            self.failures = {i: failure for i, failure in self.failures.items() if i < count}
         if answer.status == "ended" and loop_s is not None:
             # The last chunk is as good a guess as any: iterations may take longer and longer.
             self._each = loop_s / len(chunk.iterations)
@@ -244,7 +245,7 @@ class Spread:
             self.failures[first] = Failure(first, answer.status, answer.reason, answer.printed[-4096:])
         if rest:
             self._again.append(Chunk(rest))
-        elif self.made.count is None and first in self.failures:
+        elif self.made.count is None and first == 0 and first in self.failures:
             failure = self.failures[first]._replace(iteration=None)
             raise FunctionError(self._name, [failure], 0, None)
 

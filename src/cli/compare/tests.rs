@@ -17,7 +17,7 @@ fn directory() -> tempfile::TempDir {
             "contract.yaml",
             "kernel:\n  source_file: ref.cu\n  kernel_type: cuda\n  metadata:\n    \
              {kernel_name: k, compiler_options: [-O3], name_expressions: ['k<1>'], description: d}\n\
-             num_trials: 7\ntolerance: {atol: 0.5, rtol: null}\nexpected: {y: {}}\nprofile: {}\n",
+             num_trials: 7\ntolerance: {atol: 0.5, rtol: null}\nexpected: {y: {}}\nprofile: {}\nsanitize: memory\n",
         ),
         (
             "whole.yaml",
@@ -63,10 +63,11 @@ fn a_contracts_kernel_becomes_the_reference() {
                 "metadata": described},
             "custom_kernel": {"source_code": "a", "kernel_type": "cuda", "metadata": metadata},
             "num_trials": 7,
+            "profile": {},
             "atol": 0.5,
         })
     );
-    let note = "a comparison does not use `expected`, `profile`; what the reference leaves is what \
+    let note = "a comparison does not use `expected`, `sanitize`; what the reference leaves is what \
                 is expected";
     assert_eq!(notes, [note]);
 }

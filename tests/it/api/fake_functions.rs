@@ -18,6 +18,7 @@ impl FunctionService for FakeService {
     fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
         async move {
             let head = OutcomeHead {
+                again: false,
                 status: CallStatus::Ended,
                 reason: None,
                 place: PlaceKind::Cpu,

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::server::Server;
 
+mod alone;
 mod attacks;
 mod backward;
 mod compared;

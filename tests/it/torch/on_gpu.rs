@@ -56,7 +56,8 @@ fn kernels_run_on_the_gpu_and_are_judged_there() {
     let method = report["measurement"]["method"].as_str().unwrap();
     assert!(method.starts_with("torch_"), "{report:#}");
     wrongs(&server);
-    forged(&server, events.as_f64().unwrap());
+    // What forges its events is timed by the judge's clock, for which the inputs are in the cache.
+    forged(&server, events.as_f64().unwrap().min(judge.as_f64().unwrap()));
     right(&server, "after", &adding(ADD));
     without_contracts(&server);
     timeline(&server);
@@ -82,6 +83,77 @@ fn timeline(server: &Server) {
     ends["profile"] = json!({"tools": ["nsys"]});
     let report = right(server, "ends when it is traced", &ends);
     assert_eq!(report["timeline"]["available"], false, "{report:#}");
+}
+
+#[test]
+fn hardware_metrics_are_told_of_what_a_torch_kernel_launches() {
+    needs!("PyTorch", available());
+    needs!("a GPU", !emulated());
+    let server = Server::start();
+    let capabilities = server.get("/capabilities").json;
+    let mut tools = capabilities["tools"].as_array().unwrap().iter();
+    needs!("Nsight Compute", tools.any(|it| it["name"] == "ncu" && it["available"] == true));
+    // The first call is another one than those after it.
+    let two = "calls = 0\ndef f(a, b):\n    global calls\n    calls += 1\n    if calls == 1:\n        \
+               torch.softmax(a, 0)\n    return (a + b) * 1.0";
+    let mut request = adding(two);
+    request["profile"] = json!({"metrics": ["duration", "fadd_instructions", "ffma_instructions", "fmul_instructions"]});
+    let report = right(&server, "two kernels", &request);
+    assert_eq!(report["profile"]["available"], true, "{}", report["profile"]);
+    let metrics = &report["kernel_exec_result"]["metadata"]["device_metrics"];
+    assert_eq!(metrics["source"], "ncu", "{metrics:#}");
+    let kernels = metrics["kernels"].as_array().unwrap();
+    let launches: u64 = kernels.iter().map(|kernel| kernel["launches"].as_u64().unwrap()).sum();
+    assert_eq!(launches, 2, "{metrics:#}");
+    let value = |name: &str| metrics["metrics"][name]["value"].as_f64().unwrap();
+    // 96 MiB are moved by both together.
+    assert!((10e-6..1e-3).contains(&value("duration")), "{metrics:#}");
+    // PyTorch adds by `a + alpha * b`.
+    let added = value("fadd_instructions") + value("ffma_instructions");
+    assert_eq!((added, value("fmul_instructions")), (COUNT as f64, COUNT as f64), "{metrics:#}");
+    // Nothing is counted of one that is wrong, and one that behaves otherwise under a tool has no metrics.
+    let mut other = adding("def f(a, b):\n    return a - b");
+    other["profile"] = json!({});
+    let report = server.evaluate(&other);
+    assert_eq!(report["profile"]["available"], false, "{report:#}");
+    let mut notices = doing("if os.environ.get('TMPDIR'):\n    return a - b");
+    notices["profile"] = json!({});
+    let report = right(&server, "one that notices", &notices);
+    let reason = report["profile"]["reason"].as_str().unwrap();
+    assert!(reason.contains("under the tool"), "{reason}");
+    both_sides(&server);
+    right(&server, "after", &adding(ADD));
+}
+
+/// In a comparison, with inputs that the reference makes.
+fn both_sides(server: &Server) {
+    let kernel = |body: &str, name: &str| {
+        let source = format!(
+            "class {name}(nn.Module):\n    def __init__(self):\n        super().__init__()\n        \
+             self.layer = nn.Linear(512, 512)\n    def forward(self, x):\n        {body}\n\
+             def get_inputs():\n    return [torch.randn(256, 512)]\n"
+        );
+        json!({"kernel_type": "torch", "source_code": source})
+    };
+    let request = json!({
+        "ref_kernel": kernel("return torch.relu(self.layer(x))", "Model"),
+        "custom_kernel": kernel("return self.layer(x).clamp(min=0) + 0.0", "ModelNew"),
+        "profile": {"metrics": ["duration"]},
+        "measure": {"max_time": 1.0}, "timeout": 60.0,
+    });
+    let report = server.post_json("/compare", &request).json;
+    let launches = |side: &Value| -> u64 {
+        let metrics = &side["kernel_exec_result"]["metadata"]["device_metrics"];
+        let kernels = metrics["kernels"].as_array().unwrap_or_else(|| panic!("{side:#}"));
+        kernels.iter().map(|kernel| kernel["launches"].as_u64().unwrap()).sum()
+    };
+    let (reference, candidate) =
+        (launches(&report["reference"]), launches(&report["candidates"][0]["evaluation"]));
+    assert_eq!(candidate, reference + 1, "{report:#}");
+    let groups = &report["kernel_exec_result"]["metadata"]["device_metrics"];
+    for side in ["original_device_metrics", "custom_device_metrics"] {
+        assert!(groups[side]["timing_metrics"].is_object(), "{side}: {groups:#}");
+    }
 }
 
 /// Comparisons that are made for a verdict: other tests may use the device meanwhile.

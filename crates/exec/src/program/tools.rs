@@ -3,17 +3,13 @@
 use super::run::Ready;
 use crate::error::ExecError;
 use crate::local::LocalExecutor;
-use crate::{analysed, nsight, profiled, timeline};
-use warpgauge_contract::ProfileSpec;
+use crate::{nsight, profiled, timeline};
 use warpgauge_model::{Cause, Unavailable};
-use warpgauge_profile::{DeviceMetrics, Profiled, several_metrics};
+use warpgauge_profile::DeviceMetrics;
 use warpgauge_program::WholeProgram;
 use warpgauge_report::{Availability, TimelineReport};
 use warpgauge_tools::{Artifact, nsys};
 use warpgauge_worker::Lease;
-
-/// Names by which `profile.tools` asks for hardware metrics of a program.
-const COUNTERS: [&str; 2] = ["auto", "ncu"];
 
 /// What was seen.
 #[derive(Default)]
@@ -23,12 +19,6 @@ pub(super) struct Seen {
     pub profile: Option<Availability>,
     pub device_metrics: Option<DeviceMetrics>,
     pub artifacts: Vec<Artifact>,
-}
-
-/// Whether a request asks for hardware metrics of a program.
-fn wants_counters(profile: &ProfileSpec) -> bool {
-    let named = |tool: &String| COUNTERS.contains(&tool.as_str());
-    profile.tools.is_empty() || profile.tools.iter().any(named)
 }
 
 /// Why nothing is looked into.
@@ -61,7 +51,7 @@ impl LocalExecutor {
         let Some(profile) = &ready.request.profile else { return Ok(seen) };
         let counted = match unseen {
             Some(why) => Err(why),
-            None if wants_counters(profile) => self.counted(ready, lease).await?,
+            None if nsight::wants_counters(profile) => self.counted(ready, lease).await?,
             // A timeline is there anyway.
             None if profile.tools.iter().all(|tool| tool == "nsys") => return Ok(seen),
             None => {
@@ -101,34 +91,11 @@ impl LocalExecutor {
     ) -> Result<Result<(DeviceMetrics, Vec<Artifact>), Unavailable>, ExecError> {
         let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("ncu")?;
         let selection = profiled::selection(ready.request, ready.device.kind);
-        let capability = ready.device.target.architecture();
-        let names = warpgauge_profile::nvidia_names(&selection, capability);
+        let names = warpgauge_profile::nvidia_names(&selection, ready.device.target.architecture());
         let input = (&command, stdin.as_slice());
         let counted = nsight::program_counters(self, lease, input, &directory, &names).await;
         Ok(counted.and_then(|(collected, artifacts)| {
-            let launches: Vec<Profiled<'_>> = collected
-                .iter()
-                .map(|collected| Profiled { collected, capability, launch: None })
-                .collect();
-            let mut metrics = several_metrics(&launches, &selection)
-                .ok_or_else(|| Cause::NoKernel.because("the program launched no kernel"))?;
-            analysed::of_program(&mut metrics, ready.device);
-            Ok((metrics, artifacts))
+            Ok((nsight::metrics_of(&collected, &selection, ready.device)?, artifacts))
         }))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counters_are_read_where_they_are_asked_for() {
-        let wants = |tools: &[&str]| {
-            let tools = tools.iter().map(|&tool| tool.to_owned()).collect();
-            wants_counters(&ProfileSpec { tools, metrics: Vec::new() })
-        };
-        assert!(wants(&[]) && wants(&["nsys", "ncu"]) && wants(&["auto"]));
-        assert!(!wants(&["nsys"]) && !wants(&["cupti"]));
     }
 }

@@ -30,6 +30,7 @@ const LEFT: Duration = Duration::from_millis(500);
 pub(super) struct Serving {
     tasks: JoinSet<()>,
     told: Arc<Mutex<Vec<TorchExtension>>>,
+    deadline: Arc<Mutex<Instant>>,
 }
 
 /// What all forks of an order have in common.
@@ -37,7 +38,7 @@ pub(super) struct Serving {
 struct Desk {
     compiler: Arc<Compiler>,
     python: Arc<PythonHost>,
-    deadline: Instant,
+    deadline: Arc<Mutex<Instant>>,
     /// What is told, of the fork that is told of.
     told: Option<Arc<Mutex<Vec<TorchExtension>>>>,
 }
@@ -64,7 +65,13 @@ impl Serving {
     ) -> Self {
         let (mut tasks, told) = (JoinSet::new(), Arc::default());
         let (compiler, python) = (Arc::clone(compiler), Arc::new(python));
-        let mut desk = Desk { compiler, python, deadline, told: Some(Arc::clone(&told)) };
+        let deadline = Arc::new(Mutex::new(deadline));
+        let mut desk = Desk {
+            compiler,
+            python,
+            deadline: Arc::clone(&deadline),
+            told: Some(Arc::clone(&told)),
+        };
         for runner in runners {
             match runner.counter() {
                 Ok(Some(counter)) => {
@@ -75,7 +82,12 @@ impl Serving {
             }
             desk.told = None;
         }
-        Self { tasks, told }
+        Self { tasks, told, deadline }
+    }
+
+    /// Serves them until another deadline.
+    pub(super) fn until(&self, deadline: Instant) {
+        *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
     /// Ends it; what was built for the first runner.
@@ -112,7 +124,8 @@ impl Desk {
 
     async fn built(&self, order: &BuildOrder) -> Result<Built, NotBuilt> {
         let began = Instant::now();
-        let left = self.deadline.saturating_duration_since(began);
+        let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = deadline.saturating_duration_since(began);
         let limit = left.saturating_sub(LEFT.min(left / 10));
         let built = self.compiler.build_for_python(order, &self.python, limit).await;
         self.tell(order, began.elapsed(), &built);

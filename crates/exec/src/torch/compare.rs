@@ -49,7 +49,7 @@ impl LocalExecutor {
         let mut candidates = Vec::new();
         for (index, candidate) in request.named_candidates().into_iter().enumerate() {
             let own = shared.judge(&candidate.kernel, true).await;
-            let Judgement { report: own, compared } =
+            let Judgement { report: own, compared, .. } =
                 own.map_err(|error| placed(error, &request.path_of(index)))?;
             timings.add(&own.timings);
             let beside = side_by_side(&reference, &own, compared);
@@ -94,7 +94,7 @@ impl SharedCase<'_> {
         let beside = (against && !self.request.is_mixed()).then(|| self.beside());
         // What the comparison is to take does not count as hanging.
         request.timeout += beside.as_ref().map_or(0.0, |beside| beside.max_time.as_secs_f64());
-        let entered = match self.request.is_mixed() {
+        let mut entered = match self.request.is_mixed() {
             true => self.executor.enter_torch(request.timeout).await?,
             false => self.executor.enter_torch_for(&request).await?,
         };
@@ -110,11 +110,12 @@ impl SharedCase<'_> {
             oracles: if against { vec![reference()] } else { Vec::new() },
             plan,
             beside: beside.filter(|_| entered.device.is_some()),
+            count: false,
             backward: self.request.wants_backward(),
             seed: self.seed,
             request,
         };
-        self.executor.judge_torch(self.job, &entered, case, timings, arrived).await
+        self.executor.judge_torch(self.job, &mut entered, case, timings, arrived).await
     }
 
     /// How a candidate is timed beside the reference.

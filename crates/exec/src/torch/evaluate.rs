@@ -23,8 +23,8 @@ use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
 use crate::progress::{ActiveOrder, News};
 use crate::run::{Purpose, ms};
-use crate::{kept_outputs, recorded, timeline};
-use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode};
+use crate::{kept_outputs, nsight, recorded, timeline};
+use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode, ReturnOutputs};
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings};
 use warpgauge_tensor::encoding;
@@ -43,7 +43,7 @@ const IDLE: usize = 5;
 const MOST_REPORT_BYTES: u64 = 64 << 20;
 
 /// A reference that computes outputs, and the names of those.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Oracle {
     pub submission: Submission,
     /// `None`: all of them.
@@ -55,7 +55,7 @@ pub(super) struct Oracle {
 }
 
 /// What is to be judged.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Case {
     pub submission: Submission,
     pub oracles: Vec<Oracle>,
@@ -63,6 +63,8 @@ pub(super) struct Case {
     pub plan: Option<Plan>,
     /// How the candidate is timed beside its only reference, where there is a device.
     pub beside: Option<SideBySide>,
+    /// Whether a call is made that the tool round the candidate's runner looks at.
+    pub count: bool,
     /// Whether gradients are computed, too.
     pub backward: bool,
     pub seed: u64,
@@ -74,6 +76,8 @@ pub(super) struct Judgement {
     pub report: EvaluateResponse,
     /// The candidate beside the reference.
     pub compared: Option<Compared>,
+    /// Whether a call was made that a tool looked at, or why not, where that was asked for.
+    pub counted: Option<Result<(), String>>,
 }
 
 impl LocalExecutor {
@@ -88,13 +92,15 @@ impl LocalExecutor {
         self.check(&request)?;
         if purpose == Purpose::Execute {
             kept_outputs::return_something(&mut request);
+        } else if self.config.devices.device_metrics {
+            request.profile.get_or_insert_default();
         }
         let from_device =
             request.expected.values().filter_map(|expected| expected.kernel.as_deref());
         let beside_device = from_device.into_iter().any(|one| one.kernel_type.is_device_code());
         self.expect_from_device(job, &mut request).await?;
         job.stage(JobStage::WaitingForDevice);
-        let entered = match beside_device {
+        let mut entered = match beside_device {
             true => self.enter_torch(request.timeout).await?,
             false => self.enter_torch_for(&request).await?,
         };
@@ -105,18 +111,19 @@ impl LocalExecutor {
             oracles: oracles(&request),
             plan,
             beside: None,
+            count: false,
             backward: request.kernel.wants_backward(),
             seed: seed(),
             request,
         };
-        Ok(self.judge_torch(job, &entered, case, timings, arrived).await?.report)
+        Ok(self.judge_torch(job, &mut entered, case, timings, arrived).await?.report)
     }
 
     /// Has one case judged, in runners of its own.
     pub(super) async fn judge_torch(
         &self,
         job: &ActiveOrder<'_>,
-        entered: &Entered<'_>,
+        entered: &mut Entered<'_>,
         case: Case,
         timings: Timings,
         arrived: Instant,
@@ -143,8 +150,12 @@ impl LocalExecutor {
             entered.judged(&order, runners, Vec::new(), self.most_answer_bytes()).await;
         let (mut report, compared) = match (answer, &*order) {
             (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
-                let Judgement { report, compared } = *judgement;
-                let report = self.keep_returned(job, &evaluation.case.request, report).await?;
+                let Judgement { report, compared, .. } = *judgement;
+                let mut report = self.keep_returned(job, &evaluation.case.request, report).await?;
+                if evaluation.wants_counters(&report) {
+                    job.stage(JobStage::Profiling);
+                    self.count_torch(job, entered, evaluation, &mut report).await?;
+                }
                 (report, compared)
             }
             (Ok(other), _) => return Err(other.error()),
@@ -156,7 +167,7 @@ impl LocalExecutor {
         }
         report.timings.total = ms(arrived);
         recorded::evaluation(&report);
-        Ok(Judgement { report, compared })
+        Ok(Judgement { report, compared, counted: None })
     }
 
     /// The report, without the content of outputs that came with it only to be kept.
@@ -185,7 +196,7 @@ impl LocalExecutor {
     }
 
     /// Most bytes of a report: outputs travel in base64.
-    fn most_answer_bytes(&self) -> u64 {
+    pub(super) fn most_answer_bytes(&self) -> u64 {
         self.limits.max_output_bytes.saturating_mul(3) / 2 + MOST_REPORT_BYTES
     }
 }
@@ -225,11 +236,11 @@ fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
 }
 
 /// One case, and what its report says beside the verdict: what the process that judges is asked.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Evaluation {
     job_id: String,
     setting: Setting,
-    case: Case,
+    pub(super) case: Case,
     timings: Timings,
     most_output_bytes: u64,
     /// Of the kernels that write inputs and compare outputs, where there is a device.
@@ -273,9 +284,28 @@ impl Evaluation {
         let mut outcome =
             judged(sessions, &case, gpu.as_deref())?.within(&case.request, most_output_bytes);
         let compared = outcome.judged.compared.take();
+        let counted = outcome.judged.counted.take();
         let report = assembled(&job_id, &case.request, setting, outcome, timings);
         let report = report.map_err(|error| internal("encoding the outputs", &error))?;
-        Ok(Judgement { report, compared })
+        Ok(Judgement { report, compared, counted })
+    }
+
+    /// Whether hardware metrics are wanted of a kernel with this report, and to be had.
+    fn wants_counters(&self, report: &EvaluateResponse) -> bool {
+        let wanted = self.case.request.profile.as_ref().is_some_and(nsight::wants_counters);
+        let ran = report.kernel_exec_result.runtime.is_some();
+        wanted && ran && self.setting.device.is_some()
+    }
+
+    /// The same case with one call that is timed by nobody, and one that the tool round the candidate's runner
+    /// looks at.
+    pub(super) fn counting(&self) -> Self {
+        let mut counting = self.clone();
+        let case = &mut counting.case;
+        (case.plan, case.beside, case.count) = (None, None, true);
+        (case.request.profile, case.request.keep_outputs) = (None, BTreeMap::new());
+        case.request.return_outputs = ReturnOutputs::None;
+        counting
     }
 
     /// The report where there was no time left to judge.
@@ -349,6 +379,7 @@ fn judged(
         plan: case.plan,
         beside: case.beside.clone(),
         trace: timeline::is_wanted(&case.request),
+        count: case.count,
         backward: case.backward,
         secret: warpgauge_torch::Secret::default(),
         judged: Judged::default(),

@@ -1,5 +1,5 @@
-//! Functions that callers send: each call in a fork of its own, on the CPU or on a GPU's lease. What it
-//! returns is for whoever sent it; nothing here looks into it.
+//! Functions that callers send: each call in a fork of its own, or in one that made the caller's last call, on
+//! the CPU or on a GPU's lease. What it returns is for whoever sent it; nothing here looks into it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use super::builder::{Serving, python_host};
 use super::held::Held;
 use super::runs::{Leash, Side, of_unusable};
+use super::waiting::{Seated, Stage, Terms};
 use crate::error::{self, ExecError, Problem};
 use crate::local::LocalExecutor;
 use crate::run::ms;
@@ -15,7 +16,7 @@ use warpgauge_functions::{
     PlaceKind,
 };
 use warpgauge_model::{DeviceInfo, FailureCode};
-use warpgauge_torch::{Collected, End, Function};
+use warpgauge_torch::{Callee, Collected, End, Function};
 use warpgauge_worker::queue::Need;
 
 impl LocalExecutor {
@@ -75,9 +76,76 @@ impl LocalExecutor {
         let limits = self.function_limits();
         call.head.check(&limits).map_err(|problem| invalid(problem.path, problem.message))?;
         let side = self.side_of(call.head.device.as_deref())?;
+        let terms = Terms::of(&call).filter(|_| self.config.devices.function_idle_s > 0.0);
+        let take = |terms| self.waiting_functions.take(terms, side, &self.fleet);
+        let waiting = terms.as_ref().and_then(take);
+        let again = waiting.is_some();
+        let seated = match waiting {
+            Some(seated) => seated,
+            None => self.seated(side, call.head.device.as_deref()).await?,
+        };
+        let queue_ms = ms(arrived);
+        let began = Instant::now();
+        let deadline = began + Duration::try_from_secs_f64(call.head.timeout).unwrap_or_default();
+        seated.serving.until(deadline);
+        let (head, program) = (call.head, call.program);
+        let (place_kind, device, timeout) =
+            (kind_of(head.device.as_ref()), head.device.clone(), head.timeout);
+        let most_threads = side.runners.threads();
+        let keep = terms.is_some();
+        let callee = seated.callee;
+        let collected = tokio::task::spawn_blocking(move || {
+            let function = Function {
+                program: &program,
+                pickles: head.pickles,
+                stand_in: head.stand_in,
+                memory: head.memory_bytes.unwrap_or(limits.max_memory_bytes),
+                threads: head.threads.map_or(most_threads, |t| most_threads.min(t as usize)),
+                keep,
+            };
+            let callee = match callee {
+                Stage::Ready(callee) => callee,
+                Stage::Fresh(runner) => Callee::new(*runner, deadline)?,
+            };
+            let collected = callee.call(deadline, &function, limits.max_result_bytes);
+            Ok((collected, callee))
+        });
+        let (collected, callee) = collected
+            .await
+            .map_err(|error| error::internal("running a function", &error))?
+            .map_err(|what: String| {
+                ExecError::Unavailable(format!("PyTorch cannot be used: {what}"))
+            })?;
+        let Collected { records, end, printed, waits } = collected;
+        let seated = Seated { callee: Stage::Ready(callee), ..seated };
+        match terms {
+            Some(terms) if waits => {
+                let idle = Duration::from_secs_f64(self.config.devices.function_idle_s);
+                self.waiting_functions.put(terms, seated, side, &self.fleet, idle);
+            }
+            _ => drop(seated),
+        }
+        let (status, reason) = told(end, timeout, limits.max_result_bytes);
+        Ok(FunctionOutcome {
+            head: OutcomeHead {
+                status,
+                reason,
+                place: place_kind,
+                device,
+                queue_ms,
+                run_ms: ms(began),
+                again,
+                printed,
+            },
+            records,
+        })
+    }
+
+    /// A fresh process for calls, with its place, and with the device's lease.
+    async fn seated(&self, side: &Arc<Side>, device: Option<&str>) -> Result<Seated, ExecError> {
         let place = side.runners.place().await.map_err(of_unusable)?;
         let versions = side.runners.warm().await.map_err(of_unusable)?;
-        let held = match &call.head.device {
+        let held = match device {
             None => None,
             Some(_) if versions.cuda.is_none() => {
                 let why = "this PyTorch is built for the CPU alone; install one that is built for \
@@ -96,46 +164,13 @@ impl LocalExecutor {
             held.ends([runner.killer()]);
             held.makes_next();
         }
-        let queue_ms = ms(arrived);
-        let began = Instant::now();
-        let deadline = began + Duration::try_from_secs_f64(call.head.timeout).unwrap_or_default();
-        let device = call.head.device.as_deref().and_then(|uuid| self.device(uuid));
+        let device = device.and_then(|uuid| self.device(uuid));
         let python = python_host(&versions, device.as_ref());
         let forks = std::slice::from_mut(&mut runner);
-        let serving = Serving::begin(&self.compiler, python, forks, deadline);
-        let (head, program) = (call.head, call.program);
-        let (place_kind, device, timeout) =
-            (kind_of(head.device.as_ref()), head.device.clone(), head.timeout);
-        let most_threads = side.runners.threads();
-        let collected = tokio::task::spawn_blocking(move || {
-            let function = Function {
-                program: &program,
-                pickles: head.pickles,
-                stand_in: head.stand_in,
-                memory: head.memory_bytes.unwrap_or(limits.max_memory_bytes),
-                threads: head.threads.map_or(most_threads, |t| most_threads.min(t as usize)),
-            };
-            warpgauge_torch::collect(runner, deadline, &function, limits.max_result_bytes)
-        });
-        let collected = collected
-            .await
-            .map_err(|error| error::internal("running a function", &error))?
-            .map_err(|what| ExecError::Unavailable(format!("PyTorch cannot be used: {what}")))?;
-        drop((leash, held, place, serving));
-        let Collected { records, end, printed } = collected;
-        let (status, reason) = told(end, timeout, limits.max_result_bytes);
-        Ok(FunctionOutcome {
-            head: OutcomeHead {
-                status,
-                reason,
-                place: place_kind,
-                device,
-                queue_ms,
-                run_ms: ms(began),
-                printed,
-            },
-            records,
-        })
+        // Each call says how long it is served.
+        let serving = Serving::begin(&self.compiler, python, forks, Instant::now());
+        let callee = Stage::Fresh(Box::new(runner));
+        Ok(Seated { callee, serving, _leash: leash, _held: held, _place: place })
     }
 
     fn side_of(&self, device: Option<&str>) -> Result<&Arc<Side>, ExecError> {

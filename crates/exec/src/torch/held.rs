@@ -55,6 +55,11 @@ impl Held {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(runners);
     }
 
+    /// The lease, and whose end is waited for afterwards.
+    pub(super) fn parts(&mut self) -> (Option<&mut Lease>, &Mutex<Vec<Killer>>) {
+        (self.lease.as_mut(), &self.ending)
+    }
+
     /// Has the next order's runners make their contexts now: for orders that are not timed.
     pub(super) fn makes_next(&self) {
         let side = Arc::clone(&self.side);

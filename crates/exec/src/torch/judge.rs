@@ -77,6 +77,8 @@ pub(super) struct Judged {
     pub compared: Option<Compared>,
     /// What the device did during some calls, or why that is not known, where it was asked for.
     pub traced: Option<Result<Traced, String>>,
+    /// Whether a call was made that a tool looked at, or why not, where that was asked for.
+    pub counted: Option<Result<(), String>>,
     pub executing: Duration,
     pub verifying: Duration,
     pub presenting: Duration,
@@ -140,6 +142,8 @@ pub(super) struct Judge {
     pub beside: Option<SideBySide>,
     /// Whether what the device does is to be told, where there is one.
     pub trace: bool,
+    /// Whether a call is to be made that the tool round the candidate looks at.
+    pub count: bool,
     /// Whether gradients are computed, too.
     pub backward: bool,
     pub secret: Secret,

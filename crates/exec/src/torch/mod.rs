@@ -8,11 +8,13 @@
 //! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
 //! `values` what it gives and `backward` its gradients, `report` the answer; `expected` computes what
 //! kernels for devices are expected to leave, and `mixed` has both kinds beside each other. `builder`
-//! compiles what runners ask for. `functions` runs what callers send to be run, and judges nothing.
+//! compiles what runners ask for. `counters` has Nsight Compute look at a call. `functions` runs what callers send to be run, and judges
+//! nothing; `waiting` has those of its processes that wait for another call.
 
 mod backward;
 mod builder;
 mod compare;
+mod counters;
 mod evaluate;
 mod expected;
 mod fault;
@@ -28,9 +30,11 @@ mod report;
 mod runs;
 mod timeline;
 mod values;
+mod waiting;
 
 pub(super) use expected::is_torch;
 pub(super) use runs::{Side, Torch};
+pub(super) use waiting::WaitingFunctions;
 
 /// Most bytes of one tensor, and of all that one call returns.
 const MOST_BYTES: u64 = 1 << 30;

@@ -10,6 +10,7 @@ use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
 use super::timeline::timeline_report;
 use crate::assemble::device_report;
+use crate::nsight;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
 use warpgauge_measure::{RankedBy, Summary, runtime_stats};
 use warpgauge_model::{CacheState, DeviceInfo, Diagnostic, FailureStage, Severity};
@@ -141,7 +142,7 @@ pub(super) fn assembled(
         // Times of the CPU rank nothing.
         stats.ranked_by = RankedBy::Median;
     }
-    let no_tools = if setting.device.is_some() { NO_TOOLS } else { NO_DEVICE };
+    let no_sanitizer = if setting.device.is_some() { NO_SANITIZER } else { NO_DEVICE };
     let wrong = validation.reasons.first().map(|reason| reason.message.clone());
     let load_error = outcome.failed().filter(|_| !outcome.is_loaded());
     Ok(EvaluateResponse {
@@ -177,14 +178,12 @@ pub(super) fn assembled(
             message: failed.message.clone(),
         }),
         printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
-        profile: request
-            .profile
-            .as_ref()
-            .map(|_| Availability { available: false, reason: Some(no_tools.to_owned()) }),
+        profile: without_counters(request, setting.device.is_some())
+            .map(|reason| Availability { available: false, reason: Some(reason.to_owned()) }),
         timeline: timeline_report(request, judged, setting.device.is_some()),
         sanitize: (request.sanitize != Sanitize::Off).then(|| SanitizeReport {
             available: false,
-            reason: Some(no_tools.to_owned()),
+            reason: Some(no_sanitizer.to_owned()),
             source: None,
             findings: Vec::new(),
             checks: Vec::new(),
@@ -201,8 +200,25 @@ pub(super) fn assembled(
 
 /// Why tools that look at devices tell nothing.
 const NO_DEVICE: &str = "torch kernels run on the CPU, where there is no device to look at";
-const NO_TOOLS: &str = "counters are not read of torch kernels, nor their memory checked; a timeline of the \
-                        kernels in them is to be had: `profile: {tools: [nsys]}`";
+const NO_SANITIZER: &str = "the memory of torch kernels is not checked";
+const NOT_RIGHT: &str =
+    "hardware metrics are told of kernels that run to their end and are not wrong";
+const OTHER_TOOL: &str = "hardware metrics of a torch kernel come from Nsight Compute: leave `profile.tools` \
+                          out, or name `ncu`";
+
+/// Why there are no hardware metrics, as long as nobody has read them, where they were asked for.
+fn without_counters(request: &EvaluateRequest, on_device: bool) -> Option<&'static str> {
+    let profile = request.profile.as_ref()?;
+    if !on_device {
+        return Some(NO_DEVICE);
+    }
+    if nsight::wants_counters(profile) {
+        return Some(NOT_RIGHT);
+    }
+    // A timeline is no metrics, and is there anyway.
+    let others = profile.tools.iter().any(|tool| tool != "nsys");
+    others.then_some(OTHER_TOOL)
+}
 
 fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
     let clocks = outcome.judged.clocks.as_ref().filter(|clocks| !clocks.outside_ms.is_empty());

@@ -3,6 +3,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -18,8 +21,11 @@ use crate::local::LocalExecutor;
 use warpgauge_compile::Compiler;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
+use warpgauge_process::program::Program;
 use warpgauge_report::TorchExtension;
-use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
+use warpgauge_torch::{
+    Alone, Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions,
+};
 use warpgauge_worker::queue::Need;
 
 /// When it is worth trying again where too many wait.
@@ -37,6 +43,11 @@ impl Side {
     /// Nothing is started until an order comes.
     pub(crate) fn new(runners: Runners, judges: Judges) -> Self {
         Self { runners, judges, noise: Arc::default() }
+    }
+
+    /// Imports PyTorch before anybody needs it. Whoever does waits for that, and is told why it does not go.
+    pub(crate) async fn begin(&self) {
+        let _ = self.runners.warm().await;
     }
 
     /// Waits until nothing ends or begins there. Whoever asks has the device's lease, so that nothing new does.
@@ -178,6 +189,31 @@ pub(super) fn no_verdict(lost: Lost) -> ExecError {
 }
 
 impl Entered<'_> {
+    /// Takes the lease out, for who has it given back with [`hold`](Self::hold).
+    pub(super) fn let_go(&mut self) -> Option<Held> {
+        self.held.take()
+    }
+
+    /// Has the lease given back after all else.
+    pub(super) fn hold(&mut self, held: Held) {
+        self.held = Some(held);
+    }
+
+    /// Has what comes next end within so long, from now on.
+    pub(super) fn within(&mut self, limit: Duration) {
+        self.deadline = Instant::now() + limit;
+    }
+
+    /// A runner that a tool is to be put round, whose files are in `directory`.
+    pub(super) fn alone(&self, directory: &Path) -> io::Result<(Program, OwnedFd, Alone)> {
+        self.side.runners.alone(directory)
+    }
+
+    /// The deadline.
+    pub(super) fn deadline(&self) -> Instant {
+        self.deadline
+    }
+
     /// As many fresh runners as are wanted.
     pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
         let mut runners = Vec::with_capacity(count);

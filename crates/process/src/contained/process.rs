@@ -79,10 +79,17 @@ impl Contained {
     /// # Errors
     /// It cannot be started.
     pub fn start(launch: &Launch) -> io::Result<Self> {
+        let reads = !launch.input.is_empty();
+        Self::start_with(launch, if reads { Stdio::piped() } else { Stdio::null() })
+    }
+
+    /// The same with a standard input of the caller's, in place of the launch's.
+    ///
+    /// # Errors
+    /// It cannot be started.
+    pub fn start_with(launch: &Launch, stdin: Stdio) -> io::Result<Self> {
         let mark = uuid::Uuid::new_v4().to_string();
         let program = launch.program.clone().variable(MARK_VARIABLE, &mark);
-        let reads = !launch.input.is_empty();
-        let stdin = if reads { Stdio::piped() } else { Stdio::null() };
         let mut child = Start::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
         if let Some(process) = child.id() {
             bound(process, launch.file_bytes);

@@ -77,12 +77,42 @@ def become_runner(settings, given, builder, descriptors):
         limit(resource.RLIMIT_NOFILE, 64 if device is None else 512)
         given["torch"].set_num_threads(settings["threads"])
         refuse_calls(settings["filters"])
-        runner = Runner(given)
-        if device is not None:
-            runner.use_device()
-        runner.serve()
+        serve_session(settings, given)
     except BaseException as error:
         # Before a submission was read this is a fault of ours or of the machine.
         os.write(2, f"the runner cannot be confined: {error}".encode())
     finally:
         os._exit(1)
+
+
+def become_only_runner(settings, given, builder, control):
+    """Has this process serve a session itself; does not come back. It was confined before it was an
+    interpreter, and what it has open beside its own is a tool's."""
+    global SESSION, BUILDS
+    try:
+        _, handed, _, _ = socket.recv_fds(control, 1, 4)
+        # Where its end would be told it keeps open until then.
+        SESSION, output, _, BUILDS = handed
+        control.sendall(frame({"forked": os.getpid()}))
+        control.close()
+        os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+        os.dup2(output, 1)
+        os.dup2(output, 2)
+        device = settings["device"]
+        builder.has_device = device is not None
+        if device is not None:
+            os.environ["CUDA_VISIBLE_DEVICES"] = device["visible"]
+        given["torch"].set_num_threads(settings["threads"])
+        refuse_calls(settings["filters"])
+        serve_session(settings, given)
+    except BaseException as error:
+        os.write(2, f"the runner cannot be started: {error}".encode())
+    finally:
+        os._exit(1)
+
+
+def serve_session(settings, given):
+    runner = Runner(given)
+    if settings["device"] is not None:
+        runner.use_device()
+    runner.serve()

@@ -1,4 +1,4 @@
-# A call of a function, in a fork that does nothing else: it makes the program, does what it is told with it,
+# Calls of functions, in a fork that does nothing else: it makes the program, does what it is told with it,
 # and writes records. What it says is for whoever sent the function.
 
 # Memory of PyTorch, its libraries and threads, which is not the caller's.
@@ -151,8 +151,17 @@ class FunctionCall:
             self.records.write({"whole": str(reason)})
 
 
+def run_functions(runner, asked):
+    """Makes a call, and those after it, as long as each is to be followed by another one."""
+    while run_function(runner, asked):
+        asked = read_frame(SESSION)
+    # Nobody asks this process anything more.
+    os._exit(0)
+
+
 def run_function(runner, asked):
-    """Reads a call, makes it and says that it is done. What goes wrong is a record."""
+    """Reads a call, makes it and says that it is done; whether this process waits for another one. What goes
+    wrong is a record."""
     data = read_exactly(SESSION, asked["bytes"])
     torch, reserve = runner.torch, bytearray(16 << 20)
     which = resource.RLIMIT_DATA
@@ -162,6 +171,7 @@ def run_function(runner, asked):
     torch.set_num_threads(max(1, asked["threads"]))
     mode = stand_in_for_cuda(torch) if asked["stand_in"] and runner.device is None else None
     records = Records()
+    call = None
     try:
         call = FunctionCall(runner, asked, data)
         records = call.records
@@ -176,9 +186,13 @@ def run_function(runner, asked):
         reserve = None
         code = "not_data" if isinstance(error, NotData) else "raised"
         records.failed(error, "broken" if isinstance(error, Broken) else code)
-    del reserve
+    # What raised may have left anything behind, and threads go on.
+    waits = asked["keep"] and call is not None and not records.failures and threading.active_count() == 1
+    del reserve, call, data
     sys.stdout.flush()
     sys.stderr.flush()
-    write_frame(SESSION, {"done": None})
-    # Nobody asks this process anything more.
-    os._exit(0)
+    write_frame(SESSION, {"waits" if waits else "done": None})
+    if waits:
+        # What was frozen before the fork is not looked through.
+        gc.collect()
+    return waits

@@ -4,7 +4,8 @@
 # other. The argument is one JSON object. File descriptor 0 is a socket to the server: a byte with four
 # descriptors asks for a fork, and a frame with the fork's number and a handle of it is the answer. The
 # descriptors are the fork's: the socket of its session, where its output goes, where its end is told, and
-# where it asks for what it cannot compile itself.
+# where it asks for what it cannot compile itself. Where a tool is round this process it does not fork, and
+# becomes the runner itself.
 
 import functools
 import gc
@@ -49,10 +50,9 @@ def warm(settings):
 
 
 class Zygote:
-    def __init__(self, settings, given, extensions, builder):
-        self.settings, self.given = settings, given
-        self.extensions, self.builder = extensions, builder
-        self.control = socket.socket(fileno=os.dup(0))
+    def __init__(self, settings, given, builder, control):
+        self.settings, self.given, self.builder = settings, given, builder
+        self.control = control
         # Forks by number, with the descriptor on which their end is told.
         self.forks = {}
         self.woken, wake = os.pipe()
@@ -62,14 +62,6 @@ class Zygote:
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
     def serve(self):
-        torch = self.given["torch"]
-        versions = {
-            "torch": torch.__version__,
-            "python": sys.version.split()[0],
-            "cuda": torch.version.cuda,
-            "building": self.extensions.as_told(),
-        }
-        self.control.sendall(frame({"ready": versions}))
         while True:
             ready, _, _ = select.select([self.control, self.woken], [], [])
             if self.woken in ready:
@@ -121,4 +113,15 @@ def main():
     gc.collect()
     # What is there now is every fork's, and shared as long as nobody writes to it.
     gc.freeze()
-    Zygote(settings, given, extensions, builder).serve()
+    torch = given["torch"]
+    versions = {
+        "torch": torch.__version__,
+        "python": sys.version.split()[0],
+        "cuda": torch.version.cuda,
+        "building": extensions.as_told(),
+    }
+    control = socket.socket(fileno=os.dup(0))
+    control.sendall(frame({"ready": versions}))
+    if settings["alone"]:
+        become_only_runner(settings, given, builder, control)
+    Zygote(settings, given, builder, control).serve()

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use crate::queue::{Need, WaitQueue, retry_after};
 use warpgauge_model::{DeviceInfo, DeviceKind};
@@ -56,6 +56,8 @@ pub struct Fleet {
     cupti: Vec<Vec<PathBuf>>,
     /// Whose turn it is to read counters: a machine's serve one process at a time.
     counters: Arc<tokio::sync::Mutex<()>>,
+    /// Told when somebody begins to wait for a lease.
+    begun_to_wait: Notify,
     /// True from the moment at which running jobs are to be stopped.
     stop: watch::Sender<bool>,
     /// Where a lease that is dropped has its device scrubbed.
@@ -140,6 +142,7 @@ impl Fleet {
         let runtime = Handle::current();
         let fleet = Arc::new(Self {
             counters: Arc::default(),
+            begun_to_wait: Notify::new(),
             state,
             plans: plans.clone(),
             cupti,
@@ -167,6 +170,17 @@ impl Fleet {
         self.lock().queue.len()
     }
 
+    /// Comes back when somebody waits for a device.
+    pub async fn wanted(&self) {
+        let begun = self.begun_to_wait.notified();
+        tokio::pin!(begun);
+        // Whoever begins from here on is noticed.
+        begun.as_mut().enable();
+        if self.waiting() == 0 {
+            begun.await;
+        }
+    }
+
     /// Waits for a device that meets `need`, after those who came before.
     ///
     /// # Errors
@@ -174,7 +188,14 @@ impl Fleet {
     pub async fn lease(self: &Arc<Self>, need: &Need) -> Result<Lease, LeaseError> {
         let asked = Instant::now();
         let (ticket, answer) = oneshot::channel();
-        self.lock().enqueue(need.clone(), ticket, asked)?;
+        let waits = {
+            let mut state = self.lock();
+            state.enqueue(need.clone(), ticket, asked)?;
+            !state.queue.is_empty()
+        };
+        if waits {
+            self.begun_to_wait.notify_waiters();
+        }
         let mut waiting = Waiting { fleet: Arc::clone(self), answer };
         let grant = (&mut waiting.answer).await.map_err(|_| LeaseError::ShuttingDown)??;
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))

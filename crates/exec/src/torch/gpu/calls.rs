@@ -93,6 +93,9 @@ impl Judge {
             let seeds = if varies { Seeds::Fresh } else { Seeds::Same(own) };
             self.trace(&mut stage, seeds)?;
         }
+        if self.count {
+            self.count(&mut stage, own)?;
+        }
         self.conclude(stage)
     }
 

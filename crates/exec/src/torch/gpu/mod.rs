@@ -3,13 +3,15 @@
 //! Inputs lie in memory of the judge's, which runners open; what they return lies in theirs, which the judge
 //! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `beside` both
 //! sides in turns, `expect` and `compared` what is right, `stage` what the clocks say, `arena` the inputs,
-//! `shelf` the copies, `blocks` the runners' memory, `traced` what a device did.
+//! `shelf` the copies, `blocks` the runners' memory, `traced` what a device did, `counted`
+//! calls that a tool looks at.
 
 mod arena;
 pub(super) mod beside;
 mod blocks;
 mod calls;
 mod compared;
+mod counted;
 mod expect;
 mod shelf;
 mod stage;
