@@ -117,6 +117,7 @@ fn comparison_requests() {
             "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
             "min_warmup_time": 0.5, "max_time": 2.0,
         },
+        "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "isolation": "fresh", "measure_identical": false, "requires": full_requirements(),
         "decision": {"margin": 0.25, "equivalence": 0.5, "alpha": 0.125, "blocks": 16},
     });

@@ -16,13 +16,14 @@ pub(super) fn minimal_report() -> Value {
 
 fn device_metrics() -> Value {
     let group = json!({"a": 1.0, "b": 2.5});
+    let groups = json!({
+        "speed_of_light": group, "detailed_metrics": group, "memory_metrics": group,
+        "compute_metrics": group, "pipeline_metrics": group, "occupancy_metrics": group,
+        "stall_metrics": group, "scheduler_metrics": group, "access_pattern_metrics": group,
+        "roofline_metrics": group, "timing_metrics": group,
+    });
     json!({
-        "original_device_metrics": {
-            "speed_of_light": group, "detailed_metrics": group, "memory_metrics": group,
-            "compute_metrics": group, "pipeline_metrics": group, "occupancy_metrics": group,
-            "stall_metrics": group, "scheduler_metrics": group, "access_pattern_metrics": group,
-            "roofline_metrics": group, "timing_metrics": group,
-        },
+        "original_device_metrics": groups, "custom_device_metrics": groups,
         "kernel": "k", "source": "emulator", "tool": "warpgauge-emulator 0.1.0",
         "metrics": {
             "flop_count": {"value": 1.5, "unit": "operations", "source": "emulator", "note": "n"},
