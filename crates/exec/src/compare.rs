@@ -26,7 +26,10 @@ use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{Job, PairPlan};
 
 mod faults;
+mod same_image;
 mod tuned;
+
+use same_image::{is_same_image, set_same_image, unmeasured};
 
 pub(super) use faults::REFERENCE_PATH;
 pub(super) use faults::{placed, unusable_reference};
@@ -200,29 +203,6 @@ struct Built {
     compile_ms: f64,
 }
 
-/// Whether there is nothing to measure: one candidate, which is the reference's image with the
-/// reference's launch. What does not compile is not; its evaluation will say why.
-fn is_same_image(request: &CompareRequest, candidates: &[Candidate], built: &[Built]) -> bool {
-    let ([candidate], [a, b]) = (candidates, built) else { return false };
-    let launch = |kernel: &KernelCode| {
-        let launch = kernel.io.as_ref().map(|io| &io.launch);
-        serde_json::to_value(launch).ok()
-    };
-    let (reference, candidate) = (&request.ref_kernel, &candidate.kernel);
-    if request.measure_identical
-        || launch(reference).is_none()
-        || launch(reference) != launch(candidate)
-    {
-        return false;
-    }
-    match (&a.compiled, &b.compiled) {
-        (CompileOutcome::Compiled(a), CompileOutcome::Compiled(b)) => {
-            a.candidate.same_image(&b.candidate)
-        }
-        _ => false,
-    }
-}
-
 /// Puts the reference's metrics beside those of the first candidate, where the CUDA Evaluation Server has them.
 fn show_both_sides(response: &mut CompareResponse) {
     let of_reference = response.reference.kernel_exec_result.metadata.device_metrics.as_ref();
@@ -238,28 +218,6 @@ fn show_both_sides(response: &mut CompareResponse) {
 fn too_few_builds() -> ExecError {
     let error = std::io::Error::other("there are fewer compiled kernels than kernels");
     error::internal("comparing kernels", &error)
-}
-
-/// Launches of kernels that are run for their outputs alone.
-const UNMEASURED_TRIALS: u32 = 3;
-
-/// The comparison without effort spent on times.
-fn unmeasured(mut request: CompareRequest) -> CompareRequest {
-    request.num_trials = Some(UNMEASURED_TRIALS);
-    request.measure.min_warmup_time = Some(0.0);
-    request
-}
-
-/// Says of the candidate, if nothing speaks against it, that it is the reference.
-fn set_same_image(response: &mut CompareResponse) {
-    let why = "its image and its launch are the reference's: there is nothing to measure";
-    for candidate in &mut response.candidates {
-        candidate.same_image = candidate.evaluation.kernel_exec_result.runtime.is_some();
-        if candidate.same_image {
-            candidate.not_compared = Some(why.to_owned());
-        }
-    }
-    response.not_compared = response.candidates.first().and_then(|one| one.not_compared.clone());
 }
 
 /// A device, and what is compared on it.

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::analysed;
 use super::local::LocalExecutor;
 use super::prepare::Prepared;
+use super::{analysed, profiled};
 use warpgauge_contract::{EvaluateRequest, ProfileSpec};
 use warpgauge_model::{CacheState, Cause, DeviceInfo, Unavailable};
-use warpgauge_process::program::Program;
-use warpgauge_profile::{
-    ClockControl, Collected, DeviceMetrics, Profiled, Selection, several_metrics,
-};
+use warpgauge_profile::{ClockControl, Collected, DeviceMetrics, Profiled, several_metrics};
+use warpgauge_report::Availability;
 use warpgauge_tools::{Artifact, ncu};
 use warpgauge_worker::Lease;
 
@@ -36,9 +34,6 @@ pub(super) async fn counters(
     Ok((collected, profiled.artifacts))
 }
 
-/// Most launches of a program, or of a call, whose counters are read: each is run once for every few of them.
-pub(super) const LAUNCHES: u32 = 32;
-
 /// Names by which `profile.tools` asks for hardware metrics where nothing but Nsight Compute reads them: of
 /// what launches kernels itself.
 const NAMES: [&str; 2] = ["auto", "ncu"];
@@ -49,39 +44,30 @@ pub(super) fn wants_counters(profile: &ProfileSpec) -> bool {
     profile.tools.is_empty() || profile.tools.iter().any(named)
 }
 
-/// Counters of a program's first launches, from Nsight Compute. `directory`: for this run alone.
-pub(super) async fn program_counters(
-    shared: &LocalExecutor,
-    lease: &mut Lease,
-    (program, stdin): (&Program, &[u8]),
-    directory: &Path,
-    names: &BTreeSet<&'static str>,
-) -> Result<(Vec<Collected>, Vec<Artifact>), Unavailable> {
-    let subject = ncu::Subject::Program { program, stdin, writes: directory, launches: LAUNCHES };
-    counted(shared, lease, subject, directory, names, "program").await
+/// Whether there are metrics, and if not, why.
+pub(super) fn availability<T>(metrics: Result<T, &Unavailable>) -> Availability {
+    let why = metrics.err();
+    let reason = why.map(|why| format!("{}; {}", why.reason, why.remedy));
+    Availability { available: why.is_none(), reason }
 }
 
-/// Counters of the first launches of one call, from Nsight Compute. `directory`: for this run alone.
-pub(super) async fn call_counters(
-    shared: &LocalExecutor,
-    lease: &mut Lease,
-    service: &dyn ncu::Service,
-    directory: &Path,
-    names: &BTreeSet<&'static str>,
-) -> Result<(Vec<Collected>, Vec<Artifact>), Unavailable> {
-    let subject = ncu::Subject::Served { service, writes: directory, launches: LAUNCHES };
-    counted(shared, lease, subject, directory, names, "call").await
-}
+/// Most launches whose counters are read of what launches kernels itself: each is run once for every few of
+/// them.
+pub(super) const LAUNCHES: u32 = 32;
 
-/// Counters of several launches. `of`: what launches them, in words.
-async fn counted(
+/// Metrics of what the subject launches first, by kernel and together, with what follows from them. `directory`:
+/// for this run alone; `of`: what the subject is, in words.
+pub(super) async fn metrics_of_launches(
     shared: &LocalExecutor,
     lease: &mut Lease,
+    (request, device): (&EvaluateRequest, &DeviceInfo),
     subject: ncu::Subject<'_>,
     directory: &Path,
-    names: &BTreeSet<&'static str>,
     of: &str,
-) -> Result<(Vec<Collected>, Vec<Artifact>), Unavailable> {
+) -> Result<(DeviceMetrics, Vec<Artifact>), Unavailable> {
+    let capability = device.target.architecture();
+    let selection = profiled::selection(request, device.kind);
+    let names = warpgauge_profile::nvidia_names(&selection, capability);
     let asked = ncu::ProfileRun {
         subject,
         directory,
@@ -91,31 +77,18 @@ async fn counted(
         clocks: clocks(&shared.config.tools.clock_control),
         time_limit: shared.tool_limit(),
     };
-    let profiled = ncu::profile(&shared.tools, lease, &asked).await?;
-    let mut collected = ncu::collected_all(&profiled, &names.iter().copied().collect())?;
+    let told = ncu::profile(&shared.tools, lease, &asked).await?;
+    let mut collected = ncu::collected_all(&told, &names.iter().copied().collect())?;
     if collected.len() == LAUNCHES as usize {
         let note = format!("of the first {LAUNCHES} launches of the {of}");
         collected.iter_mut().for_each(|one| one.note = Some(note.clone()));
     }
-    Ok((collected, profiled.artifacts))
-}
-
-/// Metrics of all launches by kernel and together, with what follows from them.
-///
-/// # Errors
-/// There was no launch.
-pub(super) fn metrics_of(
-    launches: &[Collected],
-    selection: &Selection,
-    device: &DeviceInfo,
-) -> Result<DeviceMetrics, Unavailable> {
-    let capability = device.target.architecture();
     let profiled = |collected| Profiled { collected, capability, launch: None };
-    let launches: Vec<Profiled<'_>> = launches.iter().map(profiled).collect();
-    let mut metrics = several_metrics(&launches, selection)
-        .ok_or_else(|| Cause::NoKernel.because("no kernel was launched"))?;
+    let launches: Vec<Profiled<'_>> = collected.iter().map(profiled).collect();
+    let mut metrics = several_metrics(&launches, &selection)
+        .ok_or_else(|| Cause::NoKernel.because(format!("the {of} launched no kernel")))?;
     analysed::of_several(&mut metrics, device);
-    Ok(metrics)
+    Ok((metrics, told.artifacts))
 }
 
 /// The configuration's word, which was checked when it was read.

@@ -13,6 +13,7 @@
 pub mod counters;
 mod discover;
 pub mod ncu;
+mod ncu_values;
 pub mod nsys;
 mod nsys_view;
 mod run;

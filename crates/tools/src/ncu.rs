@@ -4,7 +4,6 @@
 //! prints gets among the values, and the report can be kept. Which launch is profiled is decided by
 //! the worker, which tells the driver where to begin and to end.
 
-use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -14,14 +13,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+pub use super::ncu_values::{collected, collected_all};
 use super::run::{self, Artifact, Usable};
 use super::watched::{run_served, run_watched};
 use super::{ToolName, Tools};
 use warpgauge_model::{CacheState, Cause, Unavailable};
 use warpgauge_process::contained::{self, End, Launch};
 use warpgauge_process::program::Program;
-use warpgauge_profile::ncu::{NcuLog, parse_csv, parse_log};
-use warpgauge_profile::{CacheControl, ClockControl, Collected, Conditions, Replay};
+use warpgauge_profile::ncu::parse_log;
+use warpgauge_profile::{CacheControl, ClockControl, Conditions, Replay};
 use warpgauge_worker::protocol::{EvaluatePlan, Job, RunOutcome, TracePlan, TraceView, Traced};
 use warpgauge_worker::{Lease, OneShotEnd};
 
@@ -289,80 +289,6 @@ async fn once(
 /// The end of what tells nothing of its own run.
 fn untold(tool: End) -> OneShotEnd<Traced> {
     OneShotEnd { outcome: RunOutcome::default().map(|()| Traced::default()), tool }
-}
-
-/// The values of a profile, for the catalogue's formulas: those of one launch, since one was to be
-/// seen. `requested`: NVIDIA's metrics that were asked for.
-///
-/// # Errors
-/// A table that cannot be read, or that is not of one launch.
-pub fn collected(
-    profiled: &Profiled,
-    requested: &BTreeSet<&str>,
-) -> Result<Collected, Unavailable> {
-    let mut all = collected_all(profiled, requested)?;
-    if all.len() > 1 {
-        let text = format!("one launch was to be profiled, and {} were", all.len());
-        return Err(Cause::Unreadable.because(text));
-    }
-    let mut one = all.remove(0);
-    one.conditions.passes = one.conditions.passes.or_else(|| passes(&parse_log(&profiled.log)));
-    Ok(one)
-}
-
-/// The values of each launch of a profile, at least one. `requested`: NVIDIA's metrics that were asked for.
-///
-/// # Errors
-/// A table that cannot be read, none at all, or tables of different launches.
-pub fn collected_all(
-    profiled: &Profiled,
-    requested: &BTreeSet<&str>,
-) -> Result<Vec<Collected>, Unavailable> {
-    let log = parse_log(&profiled.log);
-    let mut all: Vec<Collected> = Vec::new();
-    for (part, table) in profiled.tables.iter().enumerate() {
-        let report =
-            parse_csv(table).map_err(|error| Cause::Unreadable.because(error.to_string()))?;
-        let conditions = &profiled.conditions;
-        let launches = report.kernels.iter();
-        let launches: Vec<Collected> = launches
-            .map(|kernel| kernel.collected(&profiled.tool, conditions, requested, &log.unreadable))
-            .collect();
-        if launches.is_empty() {
-            return Err(Cause::NoKernel.because("no launch was profiled"));
-        }
-        if part == 0 {
-            all = launches;
-            continue;
-        }
-        let names =
-            |list: &[Collected]| list.iter().map(|one| one.kernel.clone()).collect::<Vec<_>>();
-        if names(&all) != names(&launches) {
-            let text = "the runs for different metrics launched different kernels";
-            return Err(Cause::Unreadable.because(text));
-        }
-        for (all, one) in all.iter_mut().zip(launches) {
-            all.values.extend(one.values);
-            all.missing.extend(one.missing);
-            all.conditions.passes =
-                all.conditions.passes.zip(one.conditions.passes).map(|(a, b)| a + b);
-        }
-    }
-    if all.is_empty() {
-        return Err(Cause::NoData.because("Nsight Compute gave no table"));
-    }
-    for one in &mut all {
-        // What one part was not asked for, another was.
-        let values = &one.values;
-        one.missing.retain(|name, _| !values.contains_key(name));
-    }
-    Ok(all)
-}
-
-/// Passes that the log tells, of all runs together.
-fn passes(log: &NcuLog) -> Option<u32> {
-    let passes = log.kernels.iter().map(|(_, passes)| passes).sum::<u32>();
-    (passes > 0).then_some(passes)
 }
 
 fn cache_control(cache: CacheState) -> CacheControl {

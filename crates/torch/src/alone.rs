@@ -4,7 +4,7 @@
 //! `child`.
 
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::Instant;
@@ -13,7 +13,6 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::child::{COMMAND, Setup};
 use super::fork::{Ends, Runner};
-use super::handed;
 use super::wire::receive;
 use super::zygote::{Forked, ready};
 use warpgauge_process::contained;
@@ -45,9 +44,7 @@ impl Alone {
     /// It is not ready by then, or has ended.
     pub fn runner(self, until: Instant) -> io::Result<Runner> {
         ready(&self.control, until)?;
-        let (ends, theirs) = Ends::pair()?;
-        handed::send(&self.control, b'f', &theirs.each_ref().map(AsFd::as_fd))?;
-        drop(theirs);
+        let ends = Ends::handed_to(&self.control)?;
         let frame = receive(&self.control, until)?;
         // No stranger's code has run in it by now.
         let number = serde_json::from_slice::<Forked>(&frame)?.forked;

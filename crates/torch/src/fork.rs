@@ -14,6 +14,7 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::awaited::awaited;
 use super::builds::Counter;
+use super::handed;
 use super::memory::ProcessMemory;
 use super::printed::Printed;
 
@@ -126,6 +127,13 @@ impl Ends {
         let (builds, asks) = UnixStream::pair()?;
         let given = [theirs.into(), output.into(), tell.into(), asks.into()];
         Ok((Self { session, printed, told, builds }, given))
+    }
+
+    /// Makes both, and hands the fork's to who is to make it.
+    pub(crate) fn handed_to(control: &UnixStream) -> io::Result<Self> {
+        let (ends, theirs) = Self::pair()?;
+        handed::send(control, b'f', &theirs.each_ref().map(AsFd::as_fd))?;
+        Ok(ends)
     }
 
     /// The fork that got the other ends, by its number and its handle.

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Stdio;
@@ -13,7 +13,6 @@ use serde::Deserialize;
 
 use super::child::{COMMAND, Setup};
 use super::fork::{Ends, Runner};
-use super::handed;
 use super::printed::Printed;
 use super::wire::{Versions, receive};
 use warpgauge_process::child::{Child, Start, Streams};
@@ -86,9 +85,7 @@ impl Zygote {
     /// # Errors
     /// It is gone, or the system has no room for another process.
     pub(crate) fn fork(&mut self) -> io::Result<Runner> {
-        let (ends, theirs) = Ends::pair()?;
-        handed::send(&self.control, b'f', &theirs.each_ref().map(AsFd::as_fd))?;
-        drop(theirs);
+        let ends = Ends::handed_to(&self.control)?;
         let (number, handle) = self.forked()?;
         ends.joined(number, handle)
     }

@@ -3,12 +3,12 @@
 use super::run::Ready;
 use crate::error::ExecError;
 use crate::local::LocalExecutor;
-use crate::{nsight, profiled, timeline};
+use crate::{nsight, timeline};
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_profile::DeviceMetrics;
 use warpgauge_program::WholeProgram;
 use warpgauge_report::{Availability, TimelineReport};
-use warpgauge_tools::{Artifact, nsys};
+use warpgauge_tools::{Artifact, ncu, nsys};
 use warpgauge_worker::Lease;
 
 /// What was seen.
@@ -60,15 +60,11 @@ impl LocalExecutor {
                 Err(Cause::NoTool.because(text))
             }
         };
-        let (available, reason) = match counted {
-            Ok((metrics, artifacts)) => {
-                seen.device_metrics = Some(metrics);
-                seen.artifacts.extend(artifacts);
-                (true, None)
-            }
-            Err(why) => (false, Some(format!("{}; {}", why.reason, why.remedy))),
-        };
-        seen.profile = Some(Availability { available, reason });
+        seen.profile = Some(nsight::availability(counted.as_ref()));
+        if let Ok((metrics, artifacts)) = counted {
+            seen.device_metrics = Some(metrics);
+            seen.artifacts.extend(artifacts);
+        }
         Ok(seen)
     }
 
@@ -90,12 +86,13 @@ impl LocalExecutor {
         lease: &mut Lease,
     ) -> Result<Result<(DeviceMetrics, Vec<Artifact>), Unavailable>, ExecError> {
         let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("ncu")?;
-        let selection = profiled::selection(ready.request, ready.device.kind);
-        let names = warpgauge_profile::nvidia_names(&selection, ready.device.target.architecture());
-        let input = (&command, stdin.as_slice());
-        let counted = nsight::program_counters(self, lease, input, &directory, &names).await;
-        Ok(counted.and_then(|(collected, artifacts)| {
-            Ok((nsight::metrics_of(&collected, &selection, ready.device)?, artifacts))
-        }))
+        let subject = ncu::Subject::Program {
+            program: &command,
+            stdin: &stdin,
+            writes: &directory,
+            launches: nsight::LAUNCHES,
+        };
+        let of = (ready.request, ready.device);
+        Ok(nsight::metrics_of_launches(self, lease, of, subject, &directory, "program").await)
     }
 }

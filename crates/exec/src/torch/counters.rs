@@ -5,21 +5,22 @@
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use super::evaluate::{Evaluation, Judgement};
 use super::process::{Answer, Order};
-use super::runs::Entered;
+use super::runs::{Entered, Leash};
 use crate::error::ExecError;
 use crate::local::LocalExecutor;
+use crate::nsight;
 use crate::progress::ActiveOrder;
 use crate::run::ms;
-use crate::{nsight, profiled};
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_profile::DeviceMetrics;
-use warpgauge_report::{Availability, EvaluateResponse};
+use warpgauge_report::EvaluateResponse;
 use warpgauge_tools::Artifact;
-use warpgauge_tools::ncu::{Served, Service};
-use warpgauge_torch::{Alone, Killer};
+use warpgauge_tools::ncu::{Served, Service, Subject};
+use warpgauge_torch::{Alone, Killer, Runner};
 
 /// Serves the runner that the tool is round.
 struct Counting<'a> {
@@ -42,9 +43,10 @@ impl std::fmt::Debug for Counting<'_> {
 
 impl Service for Counting<'_> {
     fn begin(&self, directory: &Path) -> Result<Served<'_>, Unavailable> {
-        let (program, stdin, alone) = self.entered.alone(directory).map_err(|error| {
-            Cause::Unknown.because(format!("a runner cannot be started: {error}"))
-        })?;
+        let (program, stdin, alone) =
+            self.entered.side.runners.alone(directory).map_err(|error| {
+                Cause::Unknown.because(format!("a runner cannot be started: {error}"))
+            })?;
         let serving = async move {
             let failed = self.served(alone).await.err();
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
@@ -56,16 +58,16 @@ impl Service for Counting<'_> {
 impl Counting<'_> {
     /// Judges the runner, which then makes its call and ends.
     async fn served(&self, alone: Alone) -> Result<(), String> {
-        let until = self.entered.deadline();
+        let until = self.entered.deadline;
         let runner = tokio::task::spawn_blocking(move || alone.runner(until)).await;
         let runner = runner.map_err(|error| error.to_string())?;
         let runner = runner.map_err(|error| format!("PyTorch was not imported: {error}"))?;
         // Where it is not judged after all, it ends here.
-        let _leash = super::runs::Leash(vec![runner.killer()]);
+        let _leash = Leash(vec![runner.killer()]);
         let others = self.entered.runners(self.references).await;
         let mut runners = vec![runner];
         runners.extend(others.map_err(|error| error.to_string())?);
-        let killers = runners.iter().map(warpgauge_torch::Runner::killer);
+        let killers = runners.iter().map(Runner::killer);
         self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(killers);
         let (answer, _) =
             self.entered.judged(&self.order, runners, Vec::new(), self.most_bytes).await;
@@ -106,18 +108,14 @@ impl LocalExecutor {
         evaluation: &Evaluation,
         report: &mut EvaluateResponse,
     ) -> Result<(), ExecError> {
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let directory = self.job_directory()?;
-        let (available, reason) =
-            match self.counters_of(entered, evaluation, directory.path()).await {
-                Ok((metrics, artifacts)) => {
-                    report.kernel_exec_result.metadata.device_metrics = Some(metrics);
-                    job.keep_files(&artifacts);
-                    (true, None)
-                }
-                Err(why) => (false, Some(format!("{}; {}", why.reason, why.remedy))),
-            };
-        report.profile = Some(Availability { available, reason });
+        let counted = self.counters_of(entered, evaluation, directory.path()).await;
+        report.profile = Some(nsight::availability(counted.as_ref()));
+        if let Ok((metrics, artifacts)) = counted {
+            report.kernel_exec_result.metadata.device_metrics = Some(metrics);
+            job.keep_files(&artifacts);
+        }
         report.timings.profile = ms(began);
         Ok(())
     }
@@ -130,36 +128,31 @@ impl LocalExecutor {
     ) -> Result<(DeviceMetrics, Vec<Artifact>), Unavailable> {
         let none = || Cause::UnsupportedDevice.because("there is no device to look at");
         let device = entered.device.clone().ok_or_else(none)?;
-        let mut held = entered.let_go().ok_or_else(none)?;
+        let mut held = entered.held.take().ok_or_else(none)?;
         // What is told of the call before says how long it takes: this is bounded as every tool is.
-        entered.within(self.tool_limit());
-        let counted = {
-            let (lease, ending) = held.parts();
-            let lease = lease.ok_or_else(none)?;
-            let counting = Counting {
-                entered,
-                order: Arc::new(Order::Evaluate(Box::new(evaluation.counting()))),
-                references: evaluation.case.oracles.len(),
-                most_bytes: self.most_answer_bytes(),
-                ending,
-                failed: Mutex::default(),
-            };
-            let selection = profiled::selection(&evaluation.case.request, device.kind);
-            let names = warpgauge_profile::nvidia_names(&selection, device.target.architecture());
-            let counted = nsight::call_counters(self, lease, &counting, directory, &names).await;
-            let failed = counting.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-            let counted = match (counted, failed) {
-                (Err(why), Some(_)) if !is_of_call(&why) => Err(why),
-                (_, Some(failed)) => Err(Cause::ApplicationFailed.because(format!(
-                    "no call was made that Nsight Compute could look at: {failed}"
-                ))),
-                (counted, None) => counted,
-            };
-            counted.and_then(|(collected, artifacts)| {
-                Ok((nsight::metrics_of(&collected, &selection, &device)?, artifacts))
-            })
+        entered.deadline = Instant::now() + self.tool_limit();
+        let (lease, ending) = held.parts();
+        let lease = lease.ok_or_else(none)?;
+        let counting = Counting {
+            entered,
+            order: Arc::new(Order::Evaluate(Box::new(evaluation.counting()))),
+            references: evaluation.case.oracles.len(),
+            most_bytes: self.most_answer_bytes(),
+            ending,
+            failed: Mutex::default(),
         };
-        entered.hold(held);
-        counted
+        let launches = nsight::LAUNCHES;
+        let subject = Subject::Served { service: &counting, writes: directory, launches };
+        let of = (&evaluation.case.request, &device);
+        let counted =
+            nsight::metrics_of_launches(self, lease, of, subject, directory, "call").await;
+        let failed = counting.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        entered.held = Some(held);
+        match (counted, failed) {
+            (Err(why), Some(_)) if !is_of_call(&why) => Err(why),
+            (_, Some(failed)) => Err(Cause::ApplicationFailed
+                .because(format!("no call was made that Nsight Compute could look at: {failed}"))),
+            (counted, None) => counted,
+        }
     }
 }

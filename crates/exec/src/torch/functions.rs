@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::builder::{Serving, python_host};
 use super::held::Held;
 use super::runs::{Leash, Side, of_unusable};
-use super::waiting::{Seated, Stage, Terms};
+use super::waiting::{Maker, Seated, Terms};
 use crate::error::{self, ExecError, Problem};
 use crate::local::LocalExecutor;
 use crate::run::ms;
@@ -104,8 +104,8 @@ impl LocalExecutor {
                 keep,
             };
             let callee = match callee {
-                Stage::Ready(callee) => callee,
-                Stage::Fresh(runner) => Callee::new(*runner, deadline)?,
+                Maker::Ready(callee) => callee,
+                Maker::Fresh(runner) => Callee::new(*runner, deadline)?,
             };
             let collected = callee.call(deadline, &function, limits.max_result_bytes);
             Ok((collected, callee))
@@ -117,7 +117,7 @@ impl LocalExecutor {
                 ExecError::Unavailable(format!("PyTorch cannot be used: {what}"))
             })?;
         let Collected { records, end, printed, waits } = collected;
-        let seated = Seated { callee: Stage::Ready(callee), ..seated };
+        let seated = Seated { callee: Maker::Ready(callee), ..seated };
         match terms {
             Some(terms) if waits => {
                 let idle = Duration::from_secs_f64(self.config.devices.function_idle_s);
@@ -169,8 +169,8 @@ impl LocalExecutor {
         let forks = std::slice::from_mut(&mut runner);
         // Each call says how long it is served.
         let serving = Serving::begin(&self.compiler, python, forks, Instant::now());
-        let callee = Stage::Fresh(Box::new(runner));
-        Ok(Seated { callee, serving, _leash: leash, _held: held, _place: place })
+        let callee = Maker::Fresh(Box::new(runner));
+        Ok(Seated { callee, serving, _leash: leash, held, _place: place })
     }
 
     fn side_of(&self, device: Option<&str>) -> Result<&Arc<Side>, ExecError> {

@@ -3,9 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io;
-use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -21,11 +18,8 @@ use crate::local::LocalExecutor;
 use warpgauge_compile::Compiler;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
-use warpgauge_process::program::Program;
 use warpgauge_report::TorchExtension;
-use warpgauge_torch::{
-    Alone, Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions,
-};
+use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
 use warpgauge_worker::queue::Need;
 
 /// When it is worth trying again where too many wait.
@@ -65,10 +59,10 @@ pub(crate) struct Torch {
 
 /// The right to run submissions until a deadline.
 pub(super) struct Entered<'a> {
-    side: &'a Arc<Side>,
+    pub(super) side: &'a Arc<Side>,
     compiler: &'a Arc<Compiler>,
     pub versions: Versions,
-    deadline: Instant,
+    pub(super) deadline: Instant,
     /// The device that they have.
     pub device: Option<DeviceInfo>,
     /// The kernels that the judge needs there.
@@ -76,7 +70,7 @@ pub(super) struct Entered<'a> {
     /// Why they have none, where there is one.
     pub not_on_gpu: Option<String>,
     // Given back before the place, which whoever comes next gets first.
-    held: Option<Held>,
+    pub(super) held: Option<Held>,
     _place: Place,
 }
 
@@ -189,31 +183,6 @@ pub(super) fn no_verdict(lost: Lost) -> ExecError {
 }
 
 impl Entered<'_> {
-    /// Takes the lease out, for who has it given back with [`hold`](Self::hold).
-    pub(super) fn let_go(&mut self) -> Option<Held> {
-        self.held.take()
-    }
-
-    /// Has the lease given back after all else.
-    pub(super) fn hold(&mut self, held: Held) {
-        self.held = Some(held);
-    }
-
-    /// Has what comes next end within so long, from now on.
-    pub(super) fn within(&mut self, limit: Duration) {
-        self.deadline = Instant::now() + limit;
-    }
-
-    /// A runner that a tool is to be put round, whose files are in `directory`.
-    pub(super) fn alone(&self, directory: &Path) -> io::Result<(Program, OwnedFd, Alone)> {
-        self.side.runners.alone(directory)
-    }
-
-    /// The deadline.
-    pub(super) fn deadline(&self) -> Instant {
-        self.deadline
-    }
-
     /// As many fresh runners as are wanted.
     pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
         let mut runners = Vec::with_capacity(count);

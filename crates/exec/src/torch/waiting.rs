@@ -2,8 +2,10 @@
 //! same name and with the same bounds. They have a place, or a GPU's lease, and give it up as soon as somebody
 //! waits for one.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use tokio::task::AbortHandle;
 
 use super::builder::Serving;
 use super::held::Held;
@@ -41,7 +43,7 @@ impl Terms {
 }
 
 /// A process for calls.
-pub(super) enum Stage {
+pub(super) enum Maker {
     /// Nobody has asked it anything.
     Fresh(Box<Runner>),
     /// It has made a call.
@@ -50,18 +52,18 @@ pub(super) enum Stage {
 
 /// A process with all that it has. Dropping it ends the process, and then gives the rest back.
 pub(super) struct Seated {
-    pub(super) callee: Stage,
+    pub(super) callee: Maker,
     pub(super) serving: Serving,
     pub(super) _leash: Leash,
-    pub(super) _held: Option<Held>,
+    pub(super) held: Option<Held>,
     pub(super) _place: Place,
 }
 
 impl Seated {
     /// Whether it can make another call, and nobody waits for what it has.
     fn is_usable(&self, side: &Side, fleet: &Fleet) -> bool {
-        let Stage::Ready(callee) = &self.callee else { return false };
-        let is_wanted = side.runners.is_wanted() || (self._held.is_some() && fleet.waiting() > 0);
+        let Maker::Ready(callee) = &self.callee else { return false };
+        let is_wanted = side.runners.is_wanted() || (self.held.is_some() && fleet.waiting() > 0);
         !is_wanted && callee.is_waiting()
     }
 }
@@ -69,18 +71,23 @@ impl Seated {
 /// All that wait.
 #[derive(Default)]
 pub(crate) struct WaitingFunctions {
-    waiting: Mutex<Vec<Arc<Waiting>>>,
+    waiting: Mutex<Waiting>,
 }
 
+#[derive(Default)]
 struct Waiting {
-    terms: Terms,
-    seated: Mutex<Option<Seated>>,
+    all: Vec<One>,
+    /// How many there ever were.
+    count: u64,
 }
 
-impl Waiting {
-    fn take(&self) -> Option<Seated> {
-        self.seated.lock().unwrap_or_else(PoisonError::into_inner).take()
-    }
+/// One of those that wait.
+struct One {
+    number: u64,
+    terms: Terms,
+    seated: Seated,
+    /// Ends it where nobody comes for it.
+    timer: AbortHandle,
 }
 
 impl WaitingFunctions {
@@ -88,15 +95,15 @@ impl WaitingFunctions {
     pub(super) fn take(&self, terms: &Terms, side: &Side, fleet: &Fleet) -> Option<Seated> {
         loop {
             let found = {
-                let mut waiting = self.lock();
+                let all = &mut self.lock().all;
                 // The last one that came has the warmest caches.
-                let place = waiting.iter().rposition(|one| one.terms == *terms)?;
-                waiting.remove(place)
+                let place = all.iter().rposition(|one| one.terms == *terms)?;
+                all.remove(place)
             };
+            found.timer.abort();
             // Where memory ran out it may have been ended.
-            let usable = |seated: &Seated| seated.is_usable(side, fleet);
-            if let Some(seated) = found.take().filter(usable) {
-                return Some(seated);
+            if found.seated.is_usable(side, fleet) {
+                return Some(found.seated);
             }
         }
     }
@@ -113,12 +120,12 @@ impl WaitingFunctions {
         if !seated.is_usable(side, fleet) {
             return;
         }
-        let has_lease = seated._held.is_some();
-        let one = Arc::new(Waiting { terms, seated: Mutex::new(Some(seated)) });
-        self.lock().push(Arc::clone(&one));
-        let (all, side, fleet): (Weak<Self>, _, _) =
-            (Arc::downgrade(self), Arc::clone(side), Arc::clone(fleet));
-        tokio::spawn(async move {
+        let has_lease = seated.held.is_some();
+        let (side, fleet, this) = (Arc::clone(side), Arc::clone(fleet), Arc::downgrade(self));
+        let mut waiting = self.lock();
+        waiting.count += 1;
+        let number = waiting.count;
+        let timer = tokio::spawn(async move {
             let device_is_wanted = async {
                 match has_lease {
                     true => fleet.wanted().await,
@@ -130,20 +137,26 @@ impl WaitingFunctions {
                 () = device_is_wanted => {}
                 () = side.runners.wanted() => {}
             }
-            if let Some(all) = all.upgrade() {
-                all.lock().retain(|other| !Arc::ptr_eq(other, &one));
+            if let Some(this) = this.upgrade() {
+                drop(this.removed(number));
             }
-            drop(one.take());
         });
+        waiting.all.push(One { number, terms, seated, timer: timer.abort_handle() });
+    }
+
+    fn removed(&self, number: u64) -> Option<One> {
+        let all = &mut self.lock().all;
+        let place = all.iter().position(|one| one.number == number)?;
+        Some(all.remove(place))
     }
 
     /// Ends all.
     pub(crate) fn end(&self) {
-        let all = std::mem::take(&mut *self.lock());
-        all.iter().for_each(|one| drop(one.take()));
+        let all = std::mem::take(&mut self.lock().all);
+        all.iter().for_each(|one| one.timer.abort());
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Arc<Waiting>>> {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
