@@ -87,6 +87,31 @@ def test_all_gpus_are_used_and_the_cpu_is_not(mapped: Callable[..., list[Any]]) 
     assert {device for device, _ in told.calls} <= {"GPU-a", "GPU-b"}
 
 
+@pytest.mark.parametrize("limits", [{}, {"max_idle_s": 0.0}, {"max_idle_s": 2.0}])
+def test_processes_are_named_to_servers_that_know_of_names(
+    scripted: Callable[..., Scripted], monkeypatch: pytest.MonkeyPatch, limits: dict[str, float]
+) -> None:
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    places = {**PLACES, "limits": {"max_memory_bytes": 1000, **limits}}
+    names = []
+
+    def told(request: bytes) -> bytes:
+        body = request.partition(b"\r\n\r\n")[2]
+        (length,) = struct.unpack_from("<I", body)
+        names.append(json.loads(body[4 : 4 + length]).get("again"))
+        return Told(lambda device, iteration: "ok")(request)
+
+    used = []
+    for function in (len, len, str):
+        with Client(scripted(http(200, places), *[told] * 20).url) as client:
+            names.clear()
+            list(client.map(function, ["x"] * 4))
+            # All calls of a function have one name, which another client's do not have.
+            assert len(set(names)) == 1
+            used.append(names[0])
+    assert used == [None] * 3 if not limits.get("max_idle_s") else len(set(used)) == 3 and None not in used
+
+
 def test_devices_that_are_not_visible_are_not_used(
     mapped: Callable[..., list[Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

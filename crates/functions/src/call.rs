@@ -114,6 +114,7 @@ mod tests {
             max_memory_bytes: 1000,
             max_result_bytes: 1,
             max_body_bytes: 1,
+            max_idle_s: 1.0,
         };
         let head: CallHead = serde_json::from_str(head).unwrap();
         head.check(&limits).err().map(|problem| problem.path)

@@ -44,6 +44,8 @@ pub struct FunctionLimits {
     pub max_result_bytes: u64,
     /// Bytes of a call's body.
     pub max_body_bytes: u64,
+    /// Seconds that a process waits for another call of the same name (`again`); 0: it does not.
+    pub max_idle_s: f64,
 }
 
 /// Where functions can run, and whether the caller's may.

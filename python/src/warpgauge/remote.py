@@ -112,10 +112,15 @@ class Remote:
         # Nobody else knows it.
         self._secret = secrets.token_bytes(16)
 
-    def _again(self, function: Any) -> str:
-        """The name under which processes of a function wait for its next call."""
-        name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
-        return hashlib.blake2b(name.encode("utf-8", "replace"), key=self._secret, digest_size=16).hexdigest()
+    def _wanted(self, function: Any, options: Options, places: Seats, pickled: bool, notes: list[str]) -> Call:
+        """What every call of a function has: also the name under which its processes wait for the next one, at
+        servers that know of that."""
+        wanted = _wanted(options, places, pickled, notes)
+        if places.limits.get("max_idle_s"):
+            name = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
+            named = hashlib.blake2b(name.encode("utf-8", "replace"), key=self._secret, digest_size=16)
+            wanted.head["again"] = named.hexdigest()
+        return wanted
 
     async def run(self, function: Any, plan: Plan, options: Options, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Calls a function, and notes in the plan what came of it."""
@@ -124,8 +129,7 @@ class Remote:
         whole = _program(function, None, options, args, kwargs)
         places = await seats_of(self._transport, options.most_jobs)
         plan.places = tuple(seat.name for seat in places.seats)
-        wanted = _wanted(options, places, whole.pickled, plan.notes)
-        wanted.head["again"] = self._again(function)
+        wanted = self._wanted(function, options, places, whole.pickled, plan.notes)
         if whole.changes_globals:
             plan.reason = f"it, or what it calls, assigns to globals: {', '.join(sorted(set(whole.changes_globals)))}"
         if plan.parallel and plan.split is not None:
@@ -178,8 +182,7 @@ class Remote:
         if not trees:
             return []
         places = await seats_of(self._transport, options.most_jobs)
-        wanted = _wanted(options, places, capture.pickled, plan.notes)
-        wanted.head["again"] = self._again(function)
+        wanted = self._wanted(function, options, places, capture.pickled, plan.notes)
 
         def packed(chunk: Chunk) -> bytes:
             mine = ["l", [["l", trees[index]] for index in chunk.iterations]]

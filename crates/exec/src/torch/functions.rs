@@ -64,6 +64,7 @@ impl LocalExecutor {
             max_memory_bytes: limits.max_function_memory_bytes,
             max_result_bytes: limits.max_function_result_bytes,
             max_body_bytes: self.config.server.body_limit_bytes,
+            max_idle_s: self.config.devices.function_idle_s,
         }
     }
 
@@ -76,7 +77,7 @@ impl LocalExecutor {
         let limits = self.function_limits();
         call.head.check(&limits).map_err(|problem| invalid(problem.path, problem.message))?;
         let side = self.side_of(call.head.device.as_deref())?;
-        let terms = Terms::of(&call).filter(|_| self.config.devices.function_idle_s > 0.0);
+        let terms = Terms::of(&call).filter(|_| limits.max_idle_s > 0.0);
         let take = |terms| self.waiting_functions.take(terms, side, &self.fleet);
         let waiting = terms.as_ref().and_then(take);
         let again = waiting.is_some();
@@ -120,7 +121,7 @@ impl LocalExecutor {
         let seated = Seated { callee: Maker::Ready(callee), ..seated };
         match terms {
             Some(terms) if waits => {
-                let idle = Duration::from_secs_f64(self.config.devices.function_idle_s);
+                let idle = Duration::from_secs_f64(limits.max_idle_s);
                 self.waiting_functions.put(terms, seated, side, &self.fleet, idle);
             }
             _ => drop(seated),
