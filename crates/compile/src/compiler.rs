@@ -16,7 +16,6 @@ use super::environment::{Environment, REMEDY};
 use super::error::{CompileError, CompileSetupError};
 use super::job::{Attempt, SourceJob};
 use super::passthrough::Passthrough;
-use super::protocol::TritonWork;
 use super::refused::Refused;
 use super::toolchain::Toolchain;
 use super::triton::{Choices, TritonJob, Tunable, Untold};
@@ -363,21 +362,9 @@ impl Compiler {
         }
     }
 
-    /// Keeps so many children that have imported Triton and wait for a kernel for these devices: none where
-    /// there is no Triton.
-    pub async fn keep_triton_warm(&self, targets: &[Target], spares: usize) {
-        let Ok(install) = self.toolchain().triton() else { return };
-        let mut works: Vec<TritonWork> = Vec::new();
-        for target in targets {
-            let work = TritonWork::of(install, target);
-            if !works.contains(&work) {
-                works.push(work);
-            }
-        }
-        self.environment.keep_spares(spares);
-        for work in works {
-            self.environment.replace_spare(&work).await;
-        }
+    /// Has so many children that have imported Triton wait for the next kernel, once there was one.
+    pub fn keep_triton_spares(&self, count: usize) {
+        self.environment.keep_spares(count);
     }
 
     /// The machine code of an image as text, made by a confined child, or kept from last time.

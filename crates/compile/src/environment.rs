@@ -195,7 +195,7 @@ impl Environment {
         wanted.map_or(self.timeout, |wanted| wanted.max(LEAST_TIMEOUT).min(self.timeout))
     }
 
-    /// How many children with Triton wait for a kernel from now on.
+    /// How many children with Triton wait for the next kernel from now on, once there was one.
     pub(crate) fn keep_spares(&self, count: usize) {
         self.spares.want(count);
     }
@@ -233,7 +233,7 @@ impl Environment {
     }
 
     /// Starts a child that waits, if there are fewer than are wanted.
-    pub(crate) async fn replace_spare(&self, work: &TritonWork) {
+    async fn replace_spare(&self, work: &TritonWork) {
         if !self.spares.is_short(work) {
             return;
         }

@@ -79,11 +79,10 @@ impl LocalExecutor {
         }))
     }
 
-    /// Has processes wait for what would otherwise start them first, as many as are configured.
-    pub async fn keep_warm(&self) {
-        let targets: Vec<_> =
-            self.fleet.devices().iter().map(|status| status.info.target).collect();
-        self.compiler.keep_triton_warm(&targets, self.config.compile.triton_spares).await;
+    /// Has processes wait for what would otherwise start them first, as many as are configured. Those for
+    /// Triton are started once there was a kernel in it.
+    pub fn keep_warm(&self) {
+        self.compiler.keep_triton_spares(self.config.compile.triton_spares);
         let torch = self.torch.as_ref().ok().filter(|_| self.config.devices.torch_at_start);
         for side in torch.into_iter().flat_map(|torch| torch.gpus.values()) {
             let side = Arc::clone(side);

@@ -65,7 +65,7 @@ impl LocalService {
         let run_dir = private_run_dir(config.data_dir())?;
         let executor = LocalExecutor::start(config, limits(config), run_dir.path()).await?;
         if role == Role::Server {
-            executor.keep_warm().await;
+            executor.keep_warm();
         }
         Self::with(config, role, store, run_dir, executor).await
     }

@@ -205,11 +205,6 @@ fn arch(named: Option<u32>, target: &Target) -> Result<u32, CompileError> {
 }
 
 impl TritonWork {
-    /// What serves kernels for a device that name no architecture.
-    pub(crate) fn of(install: &TritonInstall, target: &Target) -> Self {
-        Self::for_arch(install, Self::default_arch(target), target)
-    }
-
     fn default_arch(target: &Target) -> u32 {
         let device = target.architecture();
         if target.emulated { device.min(EMULATED_ARCH) } else { device }
