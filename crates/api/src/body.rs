@@ -1,7 +1,5 @@
-//! Reads request bodies into memory once, or into a file, within bounds.
+//! Reads request bodies into memory once, or piece by piece, within bounds.
 
-use std::fs::File;
-use std::io::Write;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +9,7 @@ use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
 use poem::http::StatusCode;
 use poem::{Body, Request};
+use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
@@ -35,7 +34,8 @@ const BUDGET_BODIES: u64 = 4;
 const BUDGET_UPLOADS: u64 = 2;
 
 /// A body that is refused before its end is read on for this long and this far, so that the client
-/// sees the answer instead of a reset connection.
+/// sees the answer instead of a reset connection: many only look for it when they have sent all. Of a file,
+/// which is refused when something in its form is wrong, as much as comes in that time.
 const LINGER: Duration = Duration::from_secs(5);
 const LINGER_BYTES: usize = 64 << 20;
 
@@ -50,7 +50,9 @@ pub(super) struct BodyLimits {
     setting: &'static str,
     advice: &'static str,
     budget: Arc<Semaphore>,
-    /// The same of files that go to the disk as they come.
+    /// How far one is read on that is refused.
+    linger_bytes: usize,
+    /// The same bounds of files that go to the disk as they come.
     upload_bytes: u64,
     upload_budget: Arc<Semaphore>,
     deadlines: Deadlines,
@@ -63,18 +65,20 @@ impl BodyLimits {
             setting: "server.body_limit_bytes",
             advice: "compress tensor data (`compress: zstd`) or generate it (`init`)",
             budget: budget(limit_bytes, BUDGET_BODIES),
+            linger_bytes: LINGER_BYTES,
             upload_bytes,
             upload_budget: budget(upload_bytes, BUDGET_UPLOADS),
             deadlines,
         }
     }
 
-    /// The bounds on files that are [spooled](spool).
-    fn of_uploads(&self) -> Self {
+    /// The bounds on files that go to the disk.
+    pub(super) fn of_uploads(&self) -> Self {
         Self {
             limit_bytes: self.upload_bytes,
             setting: "server.upload_limit_bytes",
             advice: "the operator can raise that",
+            linger_bytes: usize::MAX,
             budget: Arc::clone(&self.upload_budget),
             ..self.clone()
         }
@@ -107,7 +111,7 @@ pub(super) struct Share {
 
 impl Share {
     /// Makes the share cover `needed` bytes.
-    fn cover(&mut self, needed: usize, limits: &BodyLimits) -> Result<(), ApiError> {
+    pub(super) fn cover(&mut self, needed: usize, limits: &BodyLimits) -> Result<(), ApiError> {
         if needed <= self.bytes.max(SMALL_BYTES) {
             return Ok(());
         }
@@ -142,68 +146,17 @@ pub(super) async fn read(
     let mut share = Share::default();
     while let Some(piece) = pieces.next().await? {
         let needed = buffer.len() + piece.len();
-        let grown =
-            share.cover(needed, limits).and_then(|()| grow(&mut buffer, needed, pieces.declared));
-        if let Err(error) = grown {
-            pieces.refuse();
-            return Err(error);
-        }
+        share.cover(needed, limits)?;
+        grow(&mut buffer, needed, pieces.declared)?;
         buffer.extend_from_slice(&piece);
     }
     Ok((buffer, share))
 }
 
-/// As [`read`], into a temporary file, which takes no memory, and within the bounds on uploads. Its length is
-/// that of the body.
-pub(super) async fn spool(
-    body: Body,
-    declared: Option<u64>,
-    limits: &BodyLimits,
-    line: &Line,
-) -> Result<(File, Share), ApiError> {
-    let limits = &limits.of_uploads();
-    let mut pieces = Pieces::new(body, declared, limits, line)?;
-    let mut share = Share::default();
-    let failed = |error: std::io::Error| {
-        let text = format!("the server cannot keep the body in a temporary file: {error}");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
-    };
-    let mut file = Some(tempfile::tempfile().map_err(failed)?);
-    let mut buffer = Vec::with_capacity(SPOOL_BYTES);
-    loop {
-        let piece = pieces.next().await?;
-        let ended = piece.is_none();
-        if let Err(error) = share.cover(pieces.read, limits) {
-            pieces.refuse();
-            return Err(error);
-        }
-        buffer.extend_from_slice(piece.as_deref().unwrap_or_default());
-        if buffer.len() >= SPOOL_BYTES || ended {
-            let Some(mut to) = file.take() else { break };
-            let full = std::mem::replace(&mut buffer, Vec::with_capacity(SPOOL_BYTES));
-            let writing = tokio::task::spawn_blocking(move || to.write_all(&full).map(|()| to));
-            match writing.await.map_err(std::io::Error::other).flatten() {
-                Ok(to) => file = Some(to),
-                Err(error) => {
-                    pieces.refuse();
-                    return Err(failed(error));
-                }
-            }
-        }
-        if ended {
-            break;
-        }
-    }
-    let file =
-        file.ok_or_else(|| ApiError::internal("spool", "a body was lost on its way to its file"));
-    Ok((file?, share))
-}
-
-/// Bytes that are written to a file at once.
-const SPOOL_BYTES: usize = 1 << 20;
-
 /// The pieces of a body as they come, within the deadlines and the limit on its length.
-struct Pieces<'a> {
+///
+/// Dropping it before its end drops what still comes.
+pub(super) struct Pieces<'a> {
     stream: Option<BoxStream<'static, std::io::Result<Bytes>>>,
     declared: usize,
     limits: &'a BodyLimits,
@@ -212,8 +165,14 @@ struct Pieces<'a> {
     read: usize,
 }
 
+impl Drop for Pieces<'_> {
+    fn drop(&mut self) {
+        self.refuse();
+    }
+}
+
 impl<'a> Pieces<'a> {
-    fn new(
+    pub(super) fn new(
         body: Body,
         declared: Option<u64>,
         limits: &'a BodyLimits,
@@ -233,8 +192,13 @@ impl<'a> Pieces<'a> {
         })
     }
 
+    /// Bytes that have come.
+    pub(super) fn read(&self) -> usize {
+        self.read
+    }
+
     /// The next piece; `None`: that was all.
-    async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+    pub(super) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
         let Some(stream) = &mut self.stream else { return Ok(None) };
         self.line.receiving(self.started, self.read);
         let deadlines = &self.limits.deadlines;
@@ -248,19 +212,22 @@ impl<'a> Pieces<'a> {
             Some(Some(Ok(piece))) => {
                 self.read += piece.len();
                 if self.read as u64 > self.limits.limit_bytes {
-                    self.refuse();
                     return Err(too_large(self.limits, None));
                 }
                 Ok(Some(piece))
             }
             Some(None) => {
+                self.stream = None;
                 self.line.received();
                 Ok(None)
             }
-            Some(Some(Err(error))) => Err(truncated(self.read, self.declared, &error)),
+            Some(Some(Err(error))) => {
+                self.stream = None;
+                Err(truncated(self.read, self.declared, &error))
+            }
             None => {
                 if let Some(stream) = self.stream.take() {
-                    tokio::spawn(drain(stream, LINGER_LATE));
+                    tokio::spawn(drain(stream, LINGER_LATE, LINGER_BYTES));
                 }
                 Err(late(self.read, self.started.elapsed(), deadlines))
             }
@@ -269,8 +236,9 @@ impl<'a> Pieces<'a> {
 
     /// Drops what still comes.
     fn refuse(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            tokio::spawn(drain(stream, LINGER));
+        if let (Some(stream), Ok(runtime)) = (self.stream.take(), Handle::try_current()) {
+            self.line.received();
+            runtime.spawn(drain(stream, LINGER, self.limits.linger_bytes));
         }
     }
 }
@@ -295,19 +263,20 @@ fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiE
 
 /// Reads and drops what still comes of a body that is refused.
 pub(super) fn linger(body: Body) {
-    tokio::spawn(drain(body.into_bytes_stream(), LINGER));
+    tokio::spawn(drain(body.into_bytes_stream(), LINGER, LINGER_BYTES));
 }
 
 async fn drain(
     stream: impl futures_util::Stream<Item = std::io::Result<impl AsRef<[u8]>>>,
     patience: Duration,
+    most: usize,
 ) {
     let mut stream = pin!(stream);
     let mut seen = 0;
     let reading = async {
         while let Some(Ok(piece)) = stream.next().await {
             seen += piece.as_ref().len();
-            if seen > LINGER_BYTES {
+            if seen > most {
                 break;
             }
         }

@@ -1,105 +1,137 @@
-//! The fields of a form that was spooled to a file, read piece by piece.
+//! The fields of a form, read piece by piece as they come.
 //!
 //! The parser takes all that its stream has ready before it looks at any of it. So the stream has one piece
 //! ready at a time, and ends with an error where a piece after the other makes no field: what stands before a
 //! field's content is short.
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use futures_util::Stream;
-use poem::http::StatusCode;
+use futures_util::stream::{self, BoxStream, StreamExt};
 
+use super::body::{BodyLimits, Pieces, Share};
 use super::error::ApiError;
-use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_model::FailureCode;
 
-/// Bytes that are read at once.
-const PIECE_BYTES: usize = 256 << 10;
-
-/// Pieces in a row of which no content comes: one with the end of a field and a part of the next head, one with
-/// the rest of it, and one more.
-const MAX_PIECES: usize = 3;
+/// Most bytes in a row of which no content comes: what the connection has at once with the end of a field and a
+/// part of the next head, and as much with the rest of it.
+const MAX_UNREAD: usize = 1 << 20;
 
 /// A form.
-pub(super) struct Form {
-    fields: multer::Multipart<'static>,
-    unread: Arc<AtomicUsize>,
+pub(super) struct Form<'a> {
+    fields: multer::Multipart<'a>,
+    state: Arc<State>,
 }
 
-impl Form {
-    /// The form in a file, from its beginning. Reading it blocks.
-    ///
-    /// # Errors
-    /// The file's.
-    pub(super) fn new(mut file: File, boundary: String) -> io::Result<Self> {
-        file.seek(SeekFrom::Start(0))?;
-        let unread = Arc::<AtomicUsize>::default();
-        let pieces = Pieces { file, waits: false, unread: Arc::clone(&unread) };
-        Ok(Self { fields: multer::Multipart::new(pieces, boundary), unread })
+/// What the stream of a form tells whoever reads its fields.
+#[derive(Default)]
+struct State {
+    /// Bytes since any content came of them.
+    unread: AtomicUsize,
+    /// Why the body has no more.
+    failed: Mutex<Option<ApiError>>,
+    /// Of the room that all uploads have.
+    share: Mutex<Share>,
+}
+
+impl State {
+    fn share(&self) -> MutexGuard<'_, Share> {
+        self.share.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn failed(&self) -> MutexGuard<'_, Option<ApiError>> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<'a> Form<'a> {
+    /// The form that a body is, within these limits.
+    pub(super) fn new(pieces: Pieces<'a>, limits: &'a BodyLimits, boundary: String) -> Self {
+        let state = Arc::<State>::default();
+        let begin = (pieces, Arc::clone(&state));
+        let stream = stream::try_unfold(begin, move |(mut pieces, state)| async move {
+            let next = pieces.next().await;
+            let next =
+                next.and_then(|piece| state.share().cover(pieces.read(), limits).map(|()| piece));
+            match next {
+                Ok(piece) => Ok(piece.map(|piece| (piece, (pieces, state)))),
+                Err(error) => {
+                    *state.failed() = Some(error);
+                    Err(io::Error::other("the body has no more"))
+                }
+            }
+        });
+        Self::of(stream.boxed(), state, boundary)
+    }
+
+    fn of(source: BoxStream<'a, io::Result<Bytes>>, state: Arc<State>, boundary: String) -> Self {
+        let stream = OneByOne { source, waits: false, state: Arc::clone(&state) };
+        Self { fields: multer::Multipart::new(stream, boundary), state }
     }
 
     /// The next field. What was before it must have been read or [skipped](Self::skip).
     ///
     /// # Errors
-    /// The form's, or the file's.
-    pub(super) async fn next(&mut self) -> multer::Result<Option<multer::Field<'static>>> {
-        self.unread.store(0, Ordering::Relaxed);
+    /// The form's, or the body's.
+    pub(super) async fn next(&mut self) -> multer::Result<Option<multer::Field<'a>>> {
+        self.state.unread.store(0, Ordering::Relaxed);
         self.fields.next_field().await
     }
 
     /// The next piece of a field's content.
     ///
     /// # Errors
-    /// The form's, or the file's.
+    /// The form's, or the body's.
     pub(super) async fn piece(
         &self,
-        field: &mut multer::Field<'static>,
+        field: &mut multer::Field<'a>,
     ) -> multer::Result<Option<Bytes>> {
-        self.unread.store(0, Ordering::Relaxed);
+        self.state.unread.store(0, Ordering::Relaxed);
         field.chunk().await
     }
 
     /// Reads the rest of a field, which is for nobody.
     ///
     /// # Errors
-    /// The form's, or the file's.
-    pub(super) async fn skip(&self, mut field: multer::Field<'static>) -> multer::Result<()> {
+    /// The form's, or the body's.
+    pub(super) async fn skip(&self, mut field: multer::Field<'a>) -> multer::Result<()> {
         while self.piece(&mut field).await?.is_some() {}
         Ok(())
     }
-}
 
-/// What is wrong with a form whose file is in `field`.
-pub(super) fn malformed(field: &str, error: multer::Error) -> ApiError {
-    if let multer::Error::StreamReadFailed(source) = &error {
-        let of_form = source
-            .downcast_ref::<io::Error>()
-            .is_some_and(|error| error.kind() == io::ErrorKind::InvalidData);
-        let text = format!("the form cannot be read: {source}");
-        return match of_form {
-            true => ApiError::field(field, FailureCode::TooLong, text),
-            false => ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text),
-        };
+    /// What is wrong with a form whose file is in `field`.
+    pub(super) fn malformed(&self, field: &str, error: multer::Error) -> ApiError {
+        if let Some(failed) = self.state.failed().take() {
+            return failed;
+        }
+        if let multer::Error::StreamReadFailed(source) = &error {
+            let text = format!("the form cannot be read: {source}");
+            return ApiError::field(field, FailureCode::TooLong, text);
+        }
+        let text = format!("the form cannot be read: {error}; it may have been cut off");
+        ApiError::field(field, FailureCode::TruncatedBody, text)
     }
-    let text = format!("the form cannot be read: {error}; it may have been cut off");
-    ApiError::field(field, FailureCode::TruncatedBody, text)
+
+    /// What it takes of the room that all uploads have.
+    pub(super) fn into_share(self) -> Share {
+        std::mem::take(&mut *self.state.share())
+    }
 }
 
-/// A file, of which one piece is ready at a time.
-struct Pieces {
-    file: File,
+/// A stream of which one piece is ready at a time.
+struct OneByOne<'a> {
+    source: BoxStream<'a, io::Result<Bytes>>,
     /// Whether the piece before is to be looked at first.
     waits: bool,
-    /// Pieces since anything came of them.
-    unread: Arc<AtomicUsize>,
+    state: Arc<State>,
 }
 
-impl Stream for Pieces {
+impl Stream for OneByOne<'_> {
     type Item = io::Result<Bytes>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -107,34 +139,30 @@ impl Stream for Pieces {
             context.waker().wake_by_ref();
             return Poll::Pending;
         }
-        if self.unread.fetch_add(1, Ordering::Relaxed) >= MAX_PIECES {
-            let message =
-                "what stands before the content of a field is longer than any head of a field";
-            return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::InvalidData, message))));
-        }
-        let mut piece = vec![0; PIECE_BYTES];
-        Poll::Ready(match self.file.read(&mut piece) {
-            Ok(0) => None,
-            Ok(count) => {
-                piece.truncate(count);
-                self.waits = true;
-                Some(Ok(Bytes::from(piece)))
+        let next = ready!(self.source.poll_next_unpin(context));
+        if let Some(Ok(piece)) = &next {
+            self.waits = true;
+            let unread = self.state.unread.fetch_add(piece.len(), Ordering::Relaxed);
+            if unread > 0 && unread + piece.len() > MAX_UNREAD {
+                let message =
+                    "what stands before the content of a field is longer than any head of a field";
+                return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::InvalidData, message))));
             }
-            Err(error) => Some(Err(error)),
-        })
+        }
+        Poll::Ready(next)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-
     use super::*;
 
-    fn form(content: &[&[u8]]) -> Form {
-        let mut file = tempfile::tempfile().unwrap();
-        content.iter().for_each(|part| file.write_all(part).unwrap());
-        Form::new(file, "B".to_owned()).unwrap()
+    /// A form that comes in pieces of so many bytes.
+    fn form(content: &[&[u8]], piece: usize) -> Form<'static> {
+        let content = content.concat();
+        let pieces: Vec<_> =
+            content.chunks(piece).map(|it| Ok(Bytes::copy_from_slice(it))).collect();
+        Form::of(stream::iter(pieces).boxed(), Arc::default(), "B".to_owned())
     }
 
     fn head(name: &str) -> String {
@@ -143,41 +171,59 @@ mod tests {
 
     #[tokio::test]
     async fn no_more_than_some_pieces_are_in_memory() {
-        let large = vec![b'x'; 40 * PIECE_BYTES];
+        const PIECE: usize = 256 << 10;
+        let large = vec![b'x'; 40 * PIECE];
         let [a, b] = [head("a"), head("b")];
-        let mut form =
-            form(&[a.as_bytes(), &large, b"\r\n", b.as_bytes(), &large, b"\r\n--B--\r\n"]);
-        let mut field = form.next().await.unwrap().unwrap();
-        let (mut bytes, mut pieces) = (0, 0);
-        while let Some(piece) = form.piece(&mut field).await.unwrap() {
-            assert!(piece.len() <= 2 * PIECE_BYTES, "{}", piece.len());
-            (bytes, pieces) = (bytes + piece.len(), pieces + 1);
+        let content: [&[u8]; 6] =
+            [a.as_bytes(), &large, b"\r\n", b.as_bytes(), &large, b"\r\n--B--\r\n"];
+        for piece in [PIECE, 4_099] {
+            let mut form = form(&content, piece);
+            let mut field = form.next().await.unwrap().unwrap();
+            let (mut bytes, mut pieces) = (0, 0);
+            while let Some(chunk) = form.piece(&mut field).await.unwrap() {
+                assert!(chunk.len() <= 2 * piece, "{}", chunk.len());
+                (bytes, pieces) = (bytes + chunk.len(), pieces + 1);
+            }
+            assert_eq!(bytes, large.len());
+            assert!(pieces >= 40);
+            drop(field);
+            let field = form.next().await.unwrap().unwrap();
+            assert_eq!(field.name(), Some("b"));
+            form.skip(field).await.unwrap();
+            assert!(form.next().await.unwrap().is_none());
         }
-        assert_eq!(bytes, large.len());
-        assert!(pieces >= 40);
-        drop(field);
-        let field = form.next().await.unwrap().unwrap();
-        assert_eq!(field.name(), Some("b"));
-        form.skip(field).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_form_may_come_in_bytes() {
+        let [a, b] = [head("a"), head("b")];
+        let mut form = form(&[a.as_bytes(), b"1\r\n", b.as_bytes(), b"\r\n--B--\r\n"], 1);
+        for (name, length) in [("a", 1), ("b", 0)] {
+            let field = form.next().await.unwrap().unwrap();
+            assert_eq!(field.name(), Some(name));
+            assert_eq!(field.bytes().await.unwrap().len(), length);
+        }
         assert!(form.next().await.unwrap().is_none());
     }
 
     #[tokio::test]
     async fn a_head_without_an_end_is_refused_early() {
-        let endless = vec![b'h'; 64 * PIECE_BYTES];
-        for start in ["--B\r\nContent-Disposition: ", "", "--B\r\n"] {
-            let mut form = form(&[start.as_bytes(), &endless]);
-            let error = form.next().await.unwrap_err();
-            assert!(matches!(error, multer::Error::StreamReadFailed(_)), "{error}");
+        let endless = vec![b'h'; 16 << 20];
+        for piece in [256 << 10, 1_000] {
+            for start in ["--B\r\nContent-Disposition: ", "", "--B\r\n"] {
+                let mut form = form(&[start.as_bytes(), &endless], piece);
+                let error = form.next().await.unwrap_err();
+                assert!(matches!(error, multer::Error::StreamReadFailed(_)), "{error}");
+            }
+            let padding = vec![b' '; 16 << 20];
+            assert!(form(&[b"--B", &padding], piece).next().await.is_err());
         }
-        let padding = vec![b' '; 64 * PIECE_BYTES];
-        assert!(form(&[b"--B", &padding]).next().await.is_err());
     }
 
     #[tokio::test]
     async fn a_form_that_is_cut_off_ends_with_an_error() {
-        let large = vec![b'x'; 3 * PIECE_BYTES];
-        let mut form = form(&[head("a").as_bytes(), &large]);
+        let large = vec![b'x'; 3 << 20];
+        let mut form = form(&[head("a").as_bytes(), &large], 256 << 10);
         let field = form.next().await.unwrap().unwrap();
         form.skip(field).await.unwrap_err();
     }

@@ -48,6 +48,7 @@ mod schema;
 mod server;
 pub mod spec;
 mod spmv;
+mod spool;
 mod stats;
 mod submission;
 mod sweep;

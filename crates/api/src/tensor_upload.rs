@@ -1,18 +1,17 @@
 //! Uploads of tensors: a form with a file, which goes to a temporary file as it comes.
 
 use std::fs::File;
-use std::io::{self, Write};
 
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
-use super::aside::aside;
-use super::body::{self, Share};
+use super::body::{self, Pieces, Share};
 use super::error::ApiError;
-use super::form::{self, Form};
+use super::form::Form;
 use super::payload::declared;
+use super::spool::Spool;
 use super::uploads::{FORM, boundary};
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
@@ -26,9 +25,6 @@ const MAX_VALUE: usize = 4_096;
 
 /// Most fields of a form.
 const MAX_FIELDS: usize = 64;
-
-/// What takes long, as errors name it.
-const READING: &str = "reading the upload";
 
 /// A file and how it is to be held.
 pub(super) struct FormUpload {
@@ -85,9 +81,11 @@ impl<'a> ApiExtractor<'a> for FormUpload {
                 return Err(error.into());
             }
         };
-        let (file, share) = body::spool(body, declared(headers), limits, line).await?;
-        let upload = aside("upload", READING, move || read(file, boundary)).await??;
-        Ok(Self { upload, share })
+        let limits = limits.of_uploads();
+        let pieces = Pieces::new(body, declared(headers), &limits, line)?;
+        let mut form = Form::new(pieces, &limits, boundary);
+        let upload = read(&mut form).await?;
+        Ok(Self { upload, share: form.into_share() })
     }
 }
 
@@ -104,38 +102,29 @@ fn form_boundary(headers: &HeaderMap) -> Result<String, ApiError> {
     })
 }
 
-fn failed(error: io::Error) -> ApiError {
-    let text = format!("the server cannot keep the file of a form: {error}");
-    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
-}
-
-fn malformed(error: multer::Error) -> ApiError {
-    form::malformed("wav_file", error)
-}
-
-/// The upload of a form that was spooled. Blocking.
-fn read(spooled: File, boundary: String) -> Result<TensorUpload, ApiError> {
-    let mut form = Form::new(spooled, boundary).map_err(failed)?;
+async fn read(form: &mut Form<'_>) -> Result<TensorUpload, ApiError> {
     let mut found = Found::default();
-    // Nothing in it waits for anything but the file.
-    tokio::runtime::Handle::current().block_on(async {
-        let mut count = 0;
-        while let Some(field) = form.next().await.map_err(malformed)? {
-            count += 1;
-            if count > MAX_FIELDS {
-                let text = format!("the form has more than {MAX_FIELDS} fields");
-                return Err(ApiError::field("wav_file", FailureCode::TooLarge, text));
-            }
-            found.take(&form, field).await?;
+    let mut count = 0;
+    loop {
+        let field = form.next().await;
+        let Some(field) = field.map_err(|error| malformed(form, error))? else { break };
+        count += 1;
+        if count > MAX_FIELDS {
+            let text = format!("the form has more than {MAX_FIELDS} fields");
+            return Err(ApiError::field("wav_file", FailureCode::TooLarge, text));
         }
-        Ok(())
-    })?;
+        found.take(form, field).await?;
+    }
     let file = found.file.ok_or_else(|| {
         let text = "the form has no field `wav_file` with a file";
         ApiError::field("wav_file", FailureCode::MissingField, text)
     })?;
     let source = TensorSource::File { file, tensor: found.tensor };
     Ok(TensorUpload { source, options: found.options })
+}
+
+fn malformed(form: &Form<'_>, error: multer::Error) -> ApiError {
+    form.malformed("wav_file", error)
 }
 
 /// What was found of a form so far.
@@ -147,11 +136,12 @@ struct Found {
 }
 
 impl Found {
-    async fn take(
+    async fn take<'a>(
         &mut self,
-        form: &Form,
-        mut field: multer::Field<'static>,
+        form: &Form<'a>,
+        mut field: multer::Field<'a>,
     ) -> Result<(), ApiError> {
+        let malformed = |error| malformed(form, error);
         let Some(name) = field.name().map(str::to_owned) else {
             return form.skip(field).await.map_err(malformed);
         };
@@ -161,11 +151,11 @@ impl Found {
                 return Err(ApiError::field(&name, FailureCode::DuplicateField, text));
             }
             self.options.name = field.file_name().map(str::to_owned);
-            let mut file = tempfile::tempfile().map_err(failed)?;
-            while let Some(chunk) = form.piece(&mut field).await.map_err(malformed)? {
-                file.write_all(&chunk).map_err(failed)?;
+            let mut spool = Spool::new();
+            while let Some(piece) = form.piece(&mut field).await.map_err(malformed)? {
+                spool.write(piece).await?;
             }
-            self.file = Some(file);
+            self.file = Some(spool.end().await?.0);
             return Ok(());
         }
         let mut value = Vec::new();

@@ -1,19 +1,17 @@
 //! Uploads of matrices: a form with a file, which goes to a temporary file as it comes, or JSON.
 
-use std::fs::File;
-use std::io::{self, Seek, SeekFrom, Write};
-
 use poem::http::{HeaderMap, StatusCode, header};
 use poem::{Request, RequestBody};
 use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
 use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
 use super::aside::aside;
-use super::body::{self, Share};
+use super::body::{self, Pieces, Share};
 use super::error::{ApiError, JSON};
-use super::form::{self, Form};
+use super::form::Form;
 use super::payload::{declared, unparsable};
 use super::schema;
+use super::spool::Spool;
 use warpgauge_contract::BodyFormat;
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Upload;
@@ -77,9 +75,11 @@ impl<'a> ApiExtractor<'a> for MatrixUpload {
         let declared = declared(headers);
         Ok(match kind {
             Kind::Form { boundary } => {
-                let (file, share) = body::spool(body, declared, limits, line).await?;
-                let upload = aside("upload", READING, move || form(file, boundary)).await??;
-                Self { upload, share }
+                let limits = limits.of_uploads();
+                let pieces = Pieces::new(body, declared, &limits, line)?;
+                let mut form = Form::new(pieces, &limits, boundary);
+                let upload = read(&mut form).await?;
+                Self { upload, share: form.into_share() }
             }
             Kind::Json => {
                 let (bytes, share) = body::read(body, declared, limits, line).await?;
@@ -134,38 +134,29 @@ fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
     Ok(Upload { name: filename, content: content.reader(), bytes })
 }
 
-/// The upload of a form that was spooled. Blocking.
-fn form(spooled: File, boundary: String) -> Result<Upload, ApiError> {
-    let failed = |error: io::Error| {
-        let text = format!("the server cannot keep the file of a form: {error}");
-        ApiError::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
-    };
-    let mut form = Form::new(spooled, boundary).map_err(failed)?;
-    let malformed = |error: multer::Error| form::malformed(FIELD, error);
-    // Nothing in it waits for anything but the file.
-    let found = tokio::runtime::Handle::current().block_on(async {
-        let mut found = None;
-        while let Some(mut field) = form.next().await.map_err(malformed)? {
-            if field.name() != Some(FIELD) {
-                form.skip(field).await.map_err(malformed)?;
-                continue;
-            }
-            if found.is_some() {
-                let text =
-                    format!("the form has more than one field `{FIELD}`: send one file at a time");
-                return Err(ApiError::field(FIELD, FailureCode::DuplicateField, text));
-            }
-            let name = field.file_name().unwrap_or_default().to_owned();
-            let mut file = tempfile::tempfile().map_err(failed)?;
-            while let Some(chunk) = form.piece(&mut field).await.map_err(malformed)? {
-                file.write_all(&chunk).map_err(failed)?;
-            }
-            let bytes = file.stream_position().map_err(failed)?;
-            file.seek(SeekFrom::Start(0)).map_err(failed)?;
-            found = Some(Upload { name, content: Box::new(file), bytes });
+async fn read(form: &mut Form<'_>) -> Result<Upload, ApiError> {
+    let mut found = None;
+    loop {
+        let field = form.next().await;
+        let malformed = |error: multer::Error| form.malformed(FIELD, error);
+        let Some(mut field) = field.map_err(malformed)? else { break };
+        if field.name() != Some(FIELD) {
+            form.skip(field).await.map_err(malformed)?;
+            continue;
         }
-        Ok(found)
-    })?;
+        if found.is_some() {
+            let text =
+                format!("the form has more than one field `{FIELD}`: send one file at a time");
+            return Err(ApiError::field(FIELD, FailureCode::DuplicateField, text));
+        }
+        let name = field.file_name().unwrap_or_default().to_owned();
+        let mut spool = Spool::new();
+        while let Some(piece) = form.piece(&mut field).await.map_err(malformed)? {
+            spool.write(piece).await?;
+        }
+        let (file, bytes) = spool.end().await?;
+        found = Some(Upload { name, content: Box::new(file), bytes });
+    }
     found.ok_or_else(|| {
         let text = format!("the form has no field `{FIELD}` with a file");
         ApiError::field(FIELD, FailureCode::MissingField, text)

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use warpgauge_contract::EvaluateRequest;
+use warpgauge_tensor::set_apart;
 use warpgauge_validate::Weakness;
 use warpgauge_worker::protocol::{Evaluated, RunOutcome};
 
@@ -30,8 +31,14 @@ pub(super) fn identity(request: &EvaluateRequest) -> Option<blake3::Hash> {
         return None;
     }
     let described = (&request.kernel.io, &request.expected, &request.tolerance);
+    let (text, payloads) = set_apart(|| serde_json::to_vec(&described));
     let mut hasher = blake3::Hasher::new();
-    serde_json::to_writer(&mut hasher, &described).ok()?;
+    hasher.update(&text.ok()?);
+    for payload in payloads {
+        // Where each begins is told by the lengths of those before.
+        hasher.update(&payload.decoded_len().ok()?.to_le_bytes());
+        hasher.update_reader(payload.reader()).ok()?;
+    }
     Some(hasher.finalize())
 }
 
@@ -100,6 +107,33 @@ mod tests {
     use warpgauge_tensor::Dtype;
     use warpgauge_validate::{WeaknessCode, compare, resolve};
     use warpgauge_worker::protocol::{Blame, OutputCheck, RunFailure};
+
+    #[test]
+    fn contracts_are_told_apart_by_what_they_expect_however_large_that_is() {
+        let contract = |kernel: &str, elements: usize, last: u8| {
+            let mut data = vec![7; elements];
+            data[elements - 1] = last;
+            let text = serde_json::json!({
+                "kernel": {"source_code": kernel, "kernel_type": "cuda", "io": {"args": [
+                    {"name": "y", "type": "tensor", "role": "output",
+                     "tensor_spec": {"shape": [elements], "dtype": "uint8"}}]}},
+                "expected": {"y": {"data": {"data_b64": base64(&data)}}},
+            });
+            let read = warpgauge_contract::from_value::<EvaluateRequest>(text).unwrap();
+            identity(&read).unwrap()
+        };
+        for elements in [8, 1 << 17, 3 << 20] {
+            let one = contract("a", elements, 1);
+            assert_eq!(one, contract("b", elements, 1), "whatever the kernel");
+            assert_ne!(one, contract("a", elements, 2));
+            assert_ne!(one, contract("a", elements + 1, 1));
+        }
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    }
 
     #[test]
     fn the_oldest_is_forgotten() {

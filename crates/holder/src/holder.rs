@@ -1,26 +1,28 @@
 //! One holder, as the server sees it: started when it is needed, asked one thing after the other, and
 //! replaced when it has died.
 
-use std::fs::DirBuilder;
+use std::fs::{DirBuilder, File};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use warpgauge_model::FailureCode;
 use warpgauge_process::child::{Child, Start, Streams};
+use warpgauge_process::handed;
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_worker::frame::{self, FrameError};
 
 use crate::child::COMMAND;
-use crate::protocol::{FromHolder, ToHolder, VERSION};
+use crate::protocol::{FILE, FromHolder, ToHolder, VERSION};
 use crate::registry::{Place, Registry};
 
 /// Longest time for one answer: being ready, which takes a CUDA context, or copying some megabytes.
@@ -64,6 +66,24 @@ pub(crate) struct Startup {
     pub directory: PathBuf,
 }
 
+/// What a holder is asked, and a file that goes with it.
+pub(crate) struct Question {
+    what: ToHolder,
+    file: Option<Arc<File>>,
+}
+
+impl Question {
+    pub(crate) fn with(what: ToHolder, file: &Arc<File>) -> Self {
+        Self { what, file: Some(Arc::clone(file)) }
+    }
+}
+
+impl From<ToHolder> for Question {
+    fn from(what: ToHolder) -> Self {
+        Self { what, file: None }
+    }
+}
+
 pub(crate) struct Holder {
     place: Place,
     startup: Startup,
@@ -102,17 +122,17 @@ impl Holder {
     pub(crate) async fn ask(
         self: &Arc<Self>,
         generation: Option<u64>,
-        request: ToHolder,
+        question: Question,
     ) -> Result<(FromHolder, u64), HolderError> {
         let this = Arc::clone(self);
-        let asking = tokio::spawn(async move { this.asked(generation, request).await });
+        let asking = tokio::spawn(async move { this.asked(generation, question).await });
         asking.await.unwrap_or_else(|error| Err(self.died(error.to_string())))
     }
 
     async fn asked(
         &self,
         wanted: Option<u64>,
-        request: ToHolder,
+        question: Question,
     ) -> Result<(FromHolder, u64), HolderError> {
         let mut state = self.state.lock().await;
         if wanted.is_some_and(|wanted| wanted != state.generation || state.running.is_none()) {
@@ -128,7 +148,7 @@ impl Holder {
             }
             let generation = state.generation;
             let Some(running) = &mut state.running else { break };
-            match exchange(&mut running.stream, &request).await {
+            match exchange(&mut running.stream, &question).await {
                 Ok(FromHolder::Failed { code, message }) => {
                     return Err(HolderError::Refused { code, message });
                 }
@@ -164,7 +184,8 @@ impl Holder {
         let child = Start::new(&program, streams).now().map_err(system)?;
         // From here on, leaving early ends the process.
         let mut running = Running { stream, watcher: self.watch(child, generation) };
-        let greeting = exchange(&mut running.stream, &ToHolder::Hello { version: VERSION });
+        let hello = ToHolder::Hello { version: VERSION }.into();
+        let greeting = exchange(&mut running.stream, &hello);
         match greeting.await.map_err(cannot)? {
             FromHolder::Ready { version: VERSION } => {}
             FromHolder::Failed { message, .. } => return Err(cannot(message)),
@@ -234,9 +255,13 @@ fn clear(place: Place, directory: &std::path::Path) {
 }
 
 /// Sends a question and waits for its answer; the error is why there will be none.
-async fn exchange(stream: &mut UnixStream, request: &ToHolder) -> Result<FromHolder, String> {
+async fn exchange(stream: &mut UnixStream, question: &Question) -> Result<FromHolder, String> {
     let conversation = async {
-        frame::send(stream, request).await?;
+        frame::send(stream, &question.what).await?;
+        if let Some(file) = &question.file {
+            let hand = || handed::send(&*stream, FILE, &[file.as_fd()]);
+            stream.async_io(Interest::WRITABLE, hand).await.map_err(FrameError::Io)?;
+        }
         frame::receive(stream).await
     };
     match timeout(ANSWER, conversation).await {

@@ -1,6 +1,7 @@
 //! All holders of a server, and the tensors in them.
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use tokio::task::AbortHandle;
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
 
-use crate::holder::{Holder, HolderError, Startup};
-use crate::protocol::{CHUNK_BYTES, Exported, FromHolder, ToHolder};
+use crate::holder::{Holder, HolderError, Question, Startup};
+use crate::protocol::{CHUNK_BYTES, Exported, FILL_BYTES, FromHolder, ToHolder};
 use crate::registry::{Freed, Held, Limits, Place, Registry};
 
 /// How often what nobody uses any more is looked for.
@@ -105,14 +106,30 @@ impl Holders {
 
     /// Allocates room for a tensor, all zeros; the generation of the process that has it.
     pub async fn create(&self, place: Place, id: Uuid, bytes: u64) -> Result<u64, HolderError> {
-        let (_, generation) = self.holder(place)?.ask(None, ToHolder::Create { id, bytes }).await?;
+        let (_, generation) =
+            self.holder(place)?.ask(None, ToHolder::Create { id, bytes }.into()).await?;
         Ok(generation)
     }
 
-    /// Writes at most [`CHUNK_BYTES`].
-    pub async fn write(&self, at: Freed, offset: u64, data: Vec<u8>) -> Result<(), HolderError> {
-        let request = ToHolder::Write { id: at.id, offset, data };
-        self.holder(at.place)?.ask(Some(at.generation), request).await.map(drop)
+    /// Copies so many bytes of a file, from `from` on, to the beginning of a tensor.
+    pub async fn fill(
+        &self,
+        at: Freed,
+        file: &Arc<File>,
+        from: u64,
+        bytes: u64,
+    ) -> Result<(), HolderError> {
+        let holder = self.holder(at.place)?;
+        for offset in (0..bytes).step_by(FILL_BYTES as usize) {
+            let what = ToHolder::Fill {
+                id: at.id,
+                offset,
+                from: from.saturating_add(offset),
+                bytes: (bytes - offset).min(FILL_BYTES),
+            };
+            holder.ask(Some(at.generation), Question::with(what, file)).await?;
+        }
+        Ok(())
     }
 
     /// Reads so many bytes from `offset` on, at most [`CHUNK_BYTES`].
@@ -135,7 +152,7 @@ impl Holders {
 
     async fn ask(&self, held: &Held, request: ToHolder) -> Result<FromHolder, HolderError> {
         let holder = self.holder(held.tensor.place)?;
-        Ok(holder.ask(Some(held.generation), request).await?.0)
+        Ok(holder.ask(Some(held.generation), request.into()).await?.0)
     }
 
     /// Gives memory back.
@@ -166,7 +183,7 @@ async fn free(holders: &HashMap<Place, Arc<Holder>>, freed: impl IntoIterator<It
     for Freed { place, generation, id } in freed {
         let Some(holder) = holders.get(&place) else { continue };
         // With a dead holder its memory is free.
-        if let Err(error) = holder.ask(Some(generation), ToHolder::Free { id }).await {
+        if let Err(error) = holder.ask(Some(generation), ToHolder::Free { id }.into()).await {
             tracing::debug!(%place, %id, %error, "a tensor is not freed");
         }
     }

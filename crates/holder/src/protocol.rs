@@ -7,10 +7,16 @@ use uuid::Uuid;
 use warpgauge_model::FailureCode;
 
 /// Both sides are one program, unless somebody replaced its file while it ran.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 /// Most bytes of a tensor in one frame.
 pub const CHUNK_BYTES: usize = 4 << 20;
+
+/// Most bytes that are copied from a file for one question: others wait meanwhile.
+pub(crate) const FILL_BYTES: u64 = 256 << 20;
+
+/// What comes with the descriptor of a file.
+pub(crate) const FILE: u8 = b'f';
 
 /// What a holder is asked. Each is answered before the next is sent.
 #[derive(Debug, Serialize, Deserialize)]
@@ -23,11 +29,12 @@ pub(crate) enum ToHolder {
         id: Uuid,
         bytes: u64,
     },
-    Write {
+    /// Copy so many bytes of a file, from `from` on, to `offset`. The file's descriptor follows the frame.
+    Fill {
         id: Uuid,
         offset: u64,
-        #[serde(with = "warpgauge_model::byte_string")]
-        data: Vec<u8>,
+        from: u64,
+        bytes: u64,
     },
     Read {
         id: Uuid,

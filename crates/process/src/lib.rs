@@ -6,6 +6,7 @@ pub mod child;
 pub mod contained;
 pub mod device_worker;
 pub mod environment;
+pub mod handed;
 pub mod interpreter;
 pub mod program;
 pub mod python;

@@ -26,11 +26,11 @@ pub fn write_numbers<T: Copy, const N: usize>(
     numbers: &[T],
     bytes_of: impl Fn(T) -> [u8; N],
 ) -> io::Result<()> {
-    let mut bytes = Vec::with_capacity(CHUNK * N);
+    let mut bytes = vec![[0; N]; numbers.len().min(CHUNK)];
     for chunk in numbers.chunks(CHUNK) {
-        bytes.clear();
-        bytes.extend(chunk.iter().flat_map(|&number| bytes_of(number)));
-        to.write_all(&bytes)?;
+        let bytes = &mut bytes[..chunk.len()];
+        bytes.iter_mut().zip(chunk).for_each(|(bytes, &number)| *bytes = bytes_of(number));
+        to.write_all(bytes.as_flattened())?;
     }
     Ok(())
 }

@@ -14,9 +14,9 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::awaited::awaited;
 use super::builds::Counter;
-use super::handed;
 use super::memory::ProcessMemory;
 use super::printed::Printed;
+use warpgauge_process::handed;
 
 /// Ends a fork: it has no processes but itself, and its threads end with it.
 #[derive(Debug, Clone)]

@@ -18,10 +18,10 @@ use serde::de::DeserializeOwned;
 
 use super::awaited::awaited;
 use super::fork::Runner;
-use super::handed;
 use super::printed::Printed;
 use super::seat::{COMMAND, FILE, Header, RUNNER};
 use warpgauge_process::child::{Child, Start, Streams};
+use warpgauge_process::handed;
 use warpgauge_process::program::{Environment, Program};
 
 /// How long beyond the deadline an answer is waited for: a judge that notices the end tells more of it.

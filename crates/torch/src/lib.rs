@@ -23,7 +23,6 @@ mod builds;
 pub mod child;
 mod fork;
 mod function;
-mod handed;
 mod judges;
 mod layout;
 mod memory;

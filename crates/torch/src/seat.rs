@@ -13,10 +13,9 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::fork::Runner;
-use super::handed;
-use warpgauge_process::device_worker;
 use warpgauge_process::sandbox::{self, FileAccess, Limits};
 use warpgauge_process::syscalls::{Counters, refuse_calls};
+use warpgauge_process::{device_worker, handed};
 
 /// First argument of the program: this child is wanted.
 pub const COMMAND: &str = "__torch-judge";

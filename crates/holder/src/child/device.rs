@@ -1,13 +1,17 @@
 //! Tensors in device memory.
 
 use std::collections::HashMap;
+use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
-use warpgauge_device::{Context, DeviceBuffer, DeviceError, DriverChoice, Stream, loader};
+use warpgauge_device::{
+    Context, DeviceBuffer, DeviceError, DriverChoice, PinnedBuffer, Stream, loader,
+};
 use warpgauge_model::FailureCode;
 
-use super::{Memory, Refusal};
+use super::{Memory, Piece, Refusal};
 use crate::protocol::Exported;
 use crate::registry::DEVICE_PAGE;
 
@@ -15,7 +19,15 @@ pub(super) struct DeviceMemory {
     context: Context,
     stream: Stream,
     tensors: HashMap<Uuid, DeviceBuffer>,
+    /// What files are read into, once a large one was.
+    staging: Option<[PinnedBuffer; 2]>,
 }
+
+/// Bytes that are read while those before are copied to the device.
+const STAGED_BYTES: usize = 8 << 20;
+
+/// Threads that read them: one alone is slower than the device.
+const READERS: usize = 4;
 
 impl DeviceMemory {
     pub(super) fn open(
@@ -28,7 +40,38 @@ impl DeviceMemory {
             .map_err(|error| Refusal::new(FailureCode::NoDevice, error.to_string()))?;
         let context = loaded.driver.open(ordinal)?;
         let stream = Stream::new(&context)?;
-        Ok(Self { context, stream, tensors: HashMap::new() })
+        Ok(Self { context, stream, tensors: HashMap::new(), staging: None })
+    }
+
+    /// Copies a file piece by piece, and reads one while the one before is copied.
+    fn staged(
+        &self,
+        id: Uuid,
+        offset: u64,
+        piece: &Piece,
+        (mut full, mut next): (&mut [u8], &mut [u8]),
+    ) -> Result<(), Refusal> {
+        let buffer = self.find(id)?;
+        let count = |done: u64| (piece.bytes - done).min(STAGED_BYTES as u64) as usize;
+        read(piece, 0, &mut full[..count(0)])?;
+        let mut done = 0;
+        while done < piece.bytes {
+            let bytes = count(done);
+            let begun = done + bytes as u64;
+            let following = &mut next[..count(begun)];
+            let (copied, followed) = std::thread::scope(|scope| {
+                let reading = scope.spawn(|| read(piece, begun, following));
+                let copied = buffer.copy_from_host(at(offset + done), &full[..bytes], &self.stream);
+                (copied, reading.join())
+            });
+            copied?;
+            followed.unwrap_or_else(|_| {
+                Err(Refusal::new(FailureCode::InternalError, "reading a file failed"))
+            })?;
+            std::mem::swap(&mut full, &mut next);
+            done = begun;
+        }
+        Ok(())
     }
 
     fn find(&self, id: Uuid) -> Result<&DeviceBuffer, Refusal> {
@@ -55,8 +98,20 @@ impl Memory for DeviceMemory {
         Ok(())
     }
 
-    fn write(&mut self, id: Uuid, offset: u64, data: &[u8]) -> Result<(), Refusal> {
-        Ok(self.find(id)?.copy_from_host(at(offset), data, &self.stream)?)
+    fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal> {
+        if self.staging.is_none() && piece.bytes > STAGED_BYTES as u64 {
+            let buffer = || PinnedBuffer::new(&self.context, STAGED_BYTES);
+            // Refused by the system (locked-memory limit): ordinary memory serves as well, slower.
+            self.staging = buffer().and_then(|one| Ok([one, buffer()?])).ok();
+        }
+        let Some([mut one, mut other]) = self.staging.take() else {
+            let bytes = piece.bytes.min(STAGED_BYTES as u64) as usize;
+            let (mut one, mut other) = (vec![0; bytes], vec![0; bytes]);
+            return self.staged(id, offset, piece, (&mut one, &mut other));
+        };
+        let filled = self.staged(id, offset, piece, (one.bytes_mut(), other.bytes_mut()));
+        self.staging = Some([one, other]);
+        filled
     }
 
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
@@ -77,6 +132,23 @@ impl Memory for DeviceMemory {
     fn free(&mut self, id: Uuid) -> Result<(), Refusal> {
         self.tensors.remove(&id).map(drop).ok_or_else(|| Refusal::unknown(id))
     }
+}
+
+/// Reads so much of a piece as fits, from `done` on.
+fn read(piece: &Piece, done: u64, into: &mut [u8]) -> Result<(), Refusal> {
+    let part = into.len().div_ceil(READERS).next_multiple_of(4 << 10).max(1);
+    let begin = piece.from + done;
+    let read: io::Result<()> = std::thread::scope(|scope| {
+        let parts = into.chunks_mut(part).zip((begin..).step_by(part));
+        let readers: Vec<_> = parts
+            .map(|(part, from)| scope.spawn(move || piece.file.read_exact_at(part, from)))
+            .collect();
+        let ended = readers.into_iter().map(|reader| reader.join());
+        ended.map(|read| read.unwrap_or_else(|_| Err(io::Error::other("it failed")))).collect()
+    });
+    read.map_err(|error| {
+        Refusal::new(FailureCode::OperatingSystem, format!("read a tensor's file: {error}"))
+    })
 }
 
 /// Beyond what can be addressed is beyond any buffer, which refuses it.

@@ -11,8 +11,11 @@ use rustix::fs::{FallocateFlags, fallocate};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
 
-use super::{Memory, Refusal};
+use super::{Memory, Piece, Refusal};
 use crate::protocol::Exported;
+
+/// Bytes that are copied at once.
+const BUFFER_BYTES: u64 = 1 << 20;
 
 pub(super) struct HostMemory {
     directory: PathBuf,
@@ -45,8 +48,8 @@ impl HostMemory {
 
 impl Segment {
     /// Others may have the file open, and cut it short: that is an error here, not a fault.
-    fn check(&self, offset: u64, bytes: usize) -> Result<(), Refusal> {
-        let end = offset.checked_add(bytes as u64);
+    fn check(&self, offset: u64, bytes: u64) -> Result<(), Refusal> {
+        let end = offset.checked_add(bytes);
         if end.is_some_and(|end| end <= self.bytes) {
             return Ok(());
         }
@@ -69,15 +72,24 @@ impl Memory for HostMemory {
         Ok(())
     }
 
-    fn write(&mut self, id: Uuid, offset: u64, data: &[u8]) -> Result<(), Refusal> {
+    fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal> {
         let segment = self.find(id)?;
-        segment.check(offset, data.len())?;
-        segment.file.write_all_at(data, offset).map_err(|error| failed(segment.bytes, &error))
+        segment.check(offset, piece.bytes)?;
+        let mut buffer = vec![0; piece.bytes.min(BUFFER_BYTES) as usize];
+        let mut done = 0;
+        while done < piece.bytes {
+            let part = &mut buffer[..(piece.bytes - done).min(BUFFER_BYTES) as usize];
+            let read = piece.file.read_exact_at(part, piece.from + done);
+            let copied = read.and_then(|()| segment.file.write_all_at(part, offset + done));
+            copied.map_err(|error| failed(segment.bytes, &error))?;
+            done += part.len() as u64;
+        }
+        Ok(())
     }
 
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
         let segment = self.find(id)?;
-        segment.check(offset, into.len())?;
+        segment.check(offset, into.len() as u64)?;
         segment.file.read_exact_at(into, offset).map_err(|error| failed(segment.bytes, &error))
     }
 

@@ -5,6 +5,7 @@ mod device;
 mod host;
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -15,10 +16,10 @@ use clap::Parser;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
-use warpgauge_process::{device_worker, syscalls};
+use warpgauge_process::{device_worker, handed, syscalls};
 use warpgauge_worker::frame::{self, FrameError};
 
-use crate::protocol::{CHUNK_BYTES, Exported, FromHolder, ToHolder, VERSION};
+use crate::protocol::{CHUNK_BYTES, Exported, FILE, FromHolder, ToHolder, VERSION};
 use device::DeviceMemory;
 use host::HostMemory;
 
@@ -56,10 +57,17 @@ impl Refusal {
     }
 }
 
+/// A part of a file.
+struct Piece {
+    file: File,
+    from: u64,
+    bytes: u64,
+}
+
 /// Where tensors are.
 trait Memory {
     fn create(&mut self, id: Uuid, bytes: u64) -> Result<(), Refusal>;
-    fn write(&mut self, id: Uuid, offset: u64, data: &[u8]) -> Result<(), Refusal>;
+    fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal>;
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal>;
     fn export(&mut self, id: Uuid) -> Result<Exported, Refusal>;
     fn free(&mut self, id: Uuid) -> Result<(), Refusal>;
@@ -109,7 +117,7 @@ fn run(args: &HolderArgs) -> Result<(), String> {
             Err(FrameError::Closed) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        let answer = answer(memory.as_mut(), request)
+        let answer = answer(memory.as_mut(), request, &stream)?
             .unwrap_or_else(|Refusal { code, message }| FromHolder::Failed { code, message });
         frame::write(&mut stream, &answer).map_err(|error| error.to_string())?;
     }
@@ -124,7 +132,28 @@ fn open(args: &HolderArgs) -> Result<Box<dyn Memory>, Refusal> {
     })
 }
 
-fn answer(memory: &mut dyn Memory, request: ToHolder) -> Result<FromHolder, Refusal> {
+/// The answer to a question. The outer error is that of the connection.
+fn answer(
+    memory: &mut dyn Memory,
+    request: ToHolder,
+    stream: &UnixStream,
+) -> Result<Result<FromHolder, Refusal>, String> {
+    let file = match request {
+        // It comes whatever becomes of the question.
+        ToHolder::Fill { .. } => {
+            let [file] = handed::receive(stream, FILE).map_err(|error| error.to_string())?;
+            Some(File::from(file))
+        }
+        _ => None,
+    };
+    Ok(answered(memory, request, file))
+}
+
+fn answered(
+    memory: &mut dyn Memory,
+    request: ToHolder,
+    file: Option<File>,
+) -> Result<FromHolder, Refusal> {
     Ok(match request {
         ToHolder::Hello { version: VERSION } => FromHolder::Ready { version: VERSION },
         ToHolder::Hello { version } => {
@@ -132,8 +161,10 @@ fn answer(memory: &mut dyn Memory, request: ToHolder) -> Result<FromHolder, Refu
             return Err(Refusal::new(FailureCode::InternalError, text));
         }
         ToHolder::Create { id, bytes } => memory.create(id, bytes).map(|()| FromHolder::Done)?,
-        ToHolder::Write { id, offset, data } => {
-            memory.write(id, offset, &data).map(|()| FromHolder::Done)?
+        ToHolder::Fill { id, offset, from, bytes } => {
+            let file = file.ok_or_else(|| Refusal::new(FailureCode::InternalError, "no file"))?;
+            memory.fill(id, offset, &Piece { file, from, bytes })?;
+            FromHolder::Done
         }
         ToHolder::Read { id, offset, bytes } => {
             let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);

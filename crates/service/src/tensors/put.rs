@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use super::{invalid, views};
 use crate::error::{self, ServiceError};
 use crate::shared::Shared;
 use crate::submission::Caller;
-use warpgauge_holder::{CHUNK_BYTES, Freed, Held, HolderError, New, Place, Quota};
+use warpgauge_holder::{Freed, Held, HolderError, New, Place, Quota};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::TensorData;
 use warpgauge_tensor::{Blob, Dtype, encoding, shape};
@@ -239,9 +238,10 @@ pub(super) async fn hold(
     let reserved = Reserved { shared, id };
     let generation = tensors.create(place, id, elements.bytes).await.map_err(not_held)?;
     let at = Freed { place, generation, id };
-    if let Err(error) = fill(shared, at, &elements).await {
+    let Elements { file, offset, bytes, .. } = &elements;
+    if let Err(error) = tensors.fill(at, file, *offset, *bytes).await {
         tensors.free([at]).await;
-        return Err(error);
+        return Err(not_held(error));
     }
     let held = tensors.registry().commit(id, generation, Instant::now());
     drop(reserved);
@@ -249,22 +249,6 @@ pub(super) async fn hold(
         let reason = "it ended with the last byte".to_owned();
         not_held(HolderError::Died { place, reason })
     })
-}
-
-async fn fill(shared: &Shared, at: Freed, elements: &Elements) -> Result<(), ServiceError> {
-    let mut written = 0;
-    while written < elements.bytes {
-        let count = (elements.bytes - written).min(CHUNK_BYTES as u64);
-        let (file, from) = (Arc::clone(&elements.file), elements.offset + written);
-        let reading = tokio::task::spawn_blocking(move || {
-            let mut chunk = vec![0; count as usize];
-            file.read_exact_at(&mut chunk, from).map(|()| chunk)
-        });
-        let chunk = reading.await.map_err(io::Error::other).flatten().map_err(no_file)?;
-        shared.tensors.write(at, written, chunk).await.map_err(not_held)?;
-        written += count;
-    }
-    Ok(())
 }
 
 /// Nothing is kept of what cannot be held.

@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::net::{
@@ -10,20 +10,14 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use super::fork::DESCRIPTORS;
+/// Most that go with one byte.
+pub const MOST: usize = 8;
 
-/// Most that go with one byte: those of a runner.
-const MOST: usize = DESCRIPTORS;
-
-/// Sends descriptors, at most as many as a runner has.
+/// Sends descriptors, at most [`MOST`], with a byte by which the other side tells them.
 ///
 /// # Errors
-/// The connection broke.
-pub(crate) fn send(
-    stream: &UnixStream,
-    byte: u8,
-    descriptors: &[BorrowedFd<'_>],
-) -> io::Result<()> {
+/// The connection broke, or has no room now and does not wait.
+pub fn send(stream: impl AsFd, byte: u8, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
     let fits = descriptors.len() <= MOST;
@@ -38,7 +32,7 @@ pub(crate) fn send(
 ///
 /// # Errors
 /// The connection broke, or something else came.
-pub(crate) fn receive<const COUNT: usize>(
+pub fn receive<const COUNT: usize>(
     stream: &UnixStream,
     wanted: u8,
 ) -> io::Result<[OwnedFd; COUNT]> {
