@@ -95,7 +95,7 @@ pub struct TorchClocks {
     pub judge_ms: f64,
     /// Calls of such a batch.
     pub batch: u32,
-    /// What handing a batch over takes: it is deducted.
+    /// What handing a batch over takes: three quarters of it are deducted, which are sure.
     pub hand_over_ms: f64,
     /// Whether the judge's clock says no more than the events do, but for a hundredth and what is left of
     /// handing over. Otherwise the judge's counts: the host launches slower than the device computes, or

@@ -89,11 +89,12 @@ pub(super) struct Judged {
 pub(super) struct Clocks {
     /// Events round each call, with a cold cache, by the runner that has the submission, milliseconds.
     pub inside_ms: Vec<f32>,
-    /// Of one call of each batch, by the judge's clock, milliseconds.
+    /// Of one call of each batch, by the judge's clock, milliseconds: at least what it took, since of handing
+    /// over what is not sure is not deducted.
     pub outside_ms: Vec<f32>,
     /// Calls of such a batch.
     pub batch: u32,
-    /// What handing a batch over takes, milliseconds: it was deducted.
+    /// What handing a batch over takes, milliseconds: what of it is sure was deducted.
     pub hand_over_ms: f64,
     /// Bytes written before each call that events were round.
     pub flushed: u64,
@@ -105,8 +106,8 @@ pub(super) struct Clocks {
 pub(super) const UNSURE: f64 = 0.25;
 
 impl Clocks {
-    /// How much of a call's time handing over may be, milliseconds: it was deducted, and varies by less
-    /// than a quarter.
+    /// How much of a call's time may be that of handing over, milliseconds, beyond what was deducted; or how much
+    /// more may have been deducted: it varies by less than a quarter.
     pub(super) fn resolution_ms(&self) -> f64 {
         self.hand_over_ms * UNSURE / f64::from(self.batch.max(1))
     }
@@ -115,7 +116,7 @@ impl Clocks {
     /// handing over may be.
     pub(super) fn agree(&self) -> bool {
         let (inside, outside) = (median(&self.inside_ms), median(&self.outside_ms));
-        !self.inside_ms.is_empty() && outside <= inside * 1.01 + self.resolution_ms()
+        !self.inside_ms.is_empty() && outside <= inside * 1.01 + 2.0 * self.resolution_ms()
     }
 
     /// The times that count: those of the events, if the judge's clock agrees.

@@ -143,8 +143,8 @@ fn read(piece: &Piece, done: u64, into: &mut [u8]) -> Result<(), Refusal> {
         let readers: Vec<_> = parts
             .map(|(part, from)| scope.spawn(move || piece.file.read_exact_at(part, from)))
             .collect();
-        let ended = readers.into_iter().map(|reader| reader.join());
-        ended.map(|read| read.unwrap_or_else(|_| Err(io::Error::other("it failed")))).collect()
+        let mut ended = readers.into_iter().map(|reader| reader.join());
+        ended.try_for_each(|read| read.unwrap_or_else(|_| Err(io::Error::other("it failed"))))
     });
     read.map_err(|error| {
         Refusal::new(FailureCode::OperatingSystem, format!("read a tensor's file: {error}"))

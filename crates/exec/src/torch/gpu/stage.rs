@@ -10,7 +10,7 @@ use super::calls::{FEWEST, LONG};
 use super::shelf::{NotShelved, Shelf, Shelved};
 use crate::torch::MOST_BYTES;
 use crate::torch::inputs::Inputs;
-use crate::torch::judge::{Judge, Stop};
+use crate::torch::judge::{Judge, Stop, UNSURE};
 use crate::torch::player::Player;
 use crate::torch::values::Value;
 use warpgauge_torch::Fault;
@@ -202,7 +202,8 @@ impl Judge {
         let alone = Alone::least(measured.into_iter());
         let outside_ms = batches.iter().map(|Outside { turn, .. }| {
             let spent = turn.running + turn.excess(alone);
-            turn.each(spent.saturating_sub(stage.idle))
+            // Nobody is to be told faster than it is.
+            turn.each(spent.saturating_sub(stage.idle.mul_f64(1.0 - UNSURE)))
         });
         let outside_ms = outside_ms.collect();
         if let Some(clocks) = &mut self.judged.clocks {
