@@ -69,7 +69,8 @@ pub struct ValidationError {
 }
 
 /// A request that failed: its HTTP status and its body.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", body.error)]
 pub(super) struct ApiError {
     status: StatusCode,
     retry_after_s: Option<u64>,

@@ -4,10 +4,10 @@
 //! ready at a time, and ends with an error where a piece after the other makes no field: what stands before a
 //! field's content is short.
 
-use std::io;
+use std::error::Error;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -33,21 +33,20 @@ pub(super) struct Form<'a> {
 struct State {
     /// Bytes since any content came of them.
     unread: AtomicUsize,
-    /// Why the body has no more.
-    failed: Mutex<Option<ApiError>>,
     /// Of the room that all uploads have.
     share: Mutex<Share>,
 }
 
 impl State {
-    fn share(&self) -> MutexGuard<'_, Share> {
-        self.share.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn failed(&self) -> MutexGuard<'_, Option<ApiError>> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Takes room for so many bytes.
+    fn cover(&self, bytes: usize, limits: &BodyLimits) -> Result<(), ApiError> {
+        let mut share = self.share.lock().unwrap_or_else(PoisonError::into_inner);
+        share.cover(bytes, limits)
     }
 }
+
+/// Why a stream has no more: what is wrong with the body, or that it makes no field.
+type Ended = Box<dyn Error + Send + Sync>;
 
 impl<'a> Form<'a> {
     /// The form that a body is, within these limits.
@@ -55,21 +54,18 @@ impl<'a> Form<'a> {
         let state = Arc::<State>::default();
         let begin = (pieces, Arc::clone(&state));
         let stream = stream::try_unfold(begin, move |(mut pieces, state)| async move {
-            let next = pieces.next().await;
-            let next =
-                next.and_then(|piece| state.share().cover(pieces.read(), limits).map(|()| piece));
-            match next {
-                Ok(piece) => Ok(piece.map(|piece| (piece, (pieces, state)))),
-                Err(error) => {
-                    *state.failed() = Some(error);
-                    Err(io::Error::other("the body has no more"))
-                }
-            }
+            let Some(piece) = pieces.next().await? else { return Ok(None) };
+            state.cover(pieces.read(), limits)?;
+            Ok(Some((piece, (pieces, state))))
         });
         Self::of(stream.boxed(), state, boundary)
     }
 
-    fn of(source: BoxStream<'a, io::Result<Bytes>>, state: Arc<State>, boundary: String) -> Self {
+    fn of(
+        source: BoxStream<'a, Result<Bytes, Ended>>,
+        state: Arc<State>,
+        boundary: String,
+    ) -> Self {
         let stream = OneByOne { source, waits: false, state: Arc::clone(&state) };
         Self { fields: multer::Multipart::new(stream, boundary), state }
     }
@@ -104,35 +100,39 @@ impl<'a> Form<'a> {
         Ok(())
     }
 
-    /// What is wrong with a form whose file is in `field`.
-    pub(super) fn malformed(&self, field: &str, error: multer::Error) -> ApiError {
-        if let Some(failed) = self.state.failed().take() {
-            return failed;
-        }
-        if let multer::Error::StreamReadFailed(source) = &error {
-            let text = format!("the form cannot be read: {source}");
-            return ApiError::field(field, FailureCode::TooLong, text);
-        }
-        let text = format!("the form cannot be read: {error}; it may have been cut off");
-        ApiError::field(field, FailureCode::TruncatedBody, text)
-    }
-
     /// What it takes of the room that all uploads have.
     pub(super) fn into_share(self) -> Share {
-        std::mem::take(&mut *self.state.share())
+        std::mem::take(&mut *self.state.share.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// What is wrong with a form whose file is in `field`.
+pub(super) fn malformed(field: &str, error: multer::Error) -> ApiError {
+    match error {
+        multer::Error::StreamReadFailed(ended) => match ended.downcast::<ApiError>() {
+            Ok(of_body) => *of_body,
+            Err(ended) => {
+                let text = format!("the form cannot be read: {ended}");
+                ApiError::field(field, FailureCode::TooLong, text)
+            }
+        },
+        error => {
+            let text = format!("the form cannot be read: {error}; it may have been cut off");
+            ApiError::field(field, FailureCode::TruncatedBody, text)
+        }
     }
 }
 
 /// A stream of which one piece is ready at a time.
 struct OneByOne<'a> {
-    source: BoxStream<'a, io::Result<Bytes>>,
+    source: BoxStream<'a, Result<Bytes, Ended>>,
     /// Whether the piece before is to be looked at first.
     waits: bool,
     state: Arc<State>,
 }
 
 impl Stream for OneByOne<'_> {
-    type Item = io::Result<Bytes>;
+    type Item = Result<Bytes, Ended>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         if std::mem::take(&mut self.waits) {
@@ -146,7 +146,7 @@ impl Stream for OneByOne<'_> {
             if unread > 0 && unread + piece.len() > MAX_UNREAD {
                 let message =
                     "what stands before the content of a field is longer than any head of a field";
-                return Poll::Ready(Some(Err(io::Error::new(io::ErrorKind::InvalidData, message))));
+                return Poll::Ready(Some(Err(message.into())));
             }
         }
         Poll::Ready(next)

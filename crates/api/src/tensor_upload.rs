@@ -9,7 +9,7 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 
 use super::body::{self, Pieces, Share};
 use super::error::ApiError;
-use super::form::Form;
+use super::form::{self, Form};
 use super::payload::declared;
 use super::spool::Spool;
 use super::uploads::{FORM, boundary};
@@ -105,9 +105,7 @@ fn form_boundary(headers: &HeaderMap) -> Result<String, ApiError> {
 async fn read(form: &mut Form<'_>) -> Result<TensorUpload, ApiError> {
     let mut found = Found::default();
     let mut count = 0;
-    loop {
-        let field = form.next().await;
-        let Some(field) = field.map_err(|error| malformed(form, error))? else { break };
+    while let Some(field) = form.next().await.map_err(malformed)? {
         count += 1;
         if count > MAX_FIELDS {
             let text = format!("the form has more than {MAX_FIELDS} fields");
@@ -123,8 +121,8 @@ async fn read(form: &mut Form<'_>) -> Result<TensorUpload, ApiError> {
     Ok(TensorUpload { source, options: found.options })
 }
 
-fn malformed(form: &Form<'_>, error: multer::Error) -> ApiError {
-    form.malformed("wav_file", error)
+fn malformed(error: multer::Error) -> ApiError {
+    form::malformed("wav_file", error)
 }
 
 /// What was found of a form so far.
@@ -141,7 +139,6 @@ impl Found {
         form: &Form<'a>,
         mut field: multer::Field<'a>,
     ) -> Result<(), ApiError> {
-        let malformed = |error| malformed(form, error);
         let Some(name) = field.name().map(str::to_owned) else {
             return form.skip(field).await.map_err(malformed);
         };
@@ -151,7 +148,7 @@ impl Found {
                 return Err(ApiError::field(&name, FailureCode::DuplicateField, text));
             }
             self.options.name = field.file_name().map(str::to_owned);
-            let mut spool = Spool::new();
+            let mut spool = Spool::default();
             while let Some(piece) = form.piece(&mut field).await.map_err(malformed)? {
                 spool.write(piece).await?;
             }

@@ -8,7 +8,7 @@ use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
 use super::aside::aside;
 use super::body::{self, Pieces, Share};
 use super::error::{ApiError, JSON};
-use super::form::Form;
+use super::form::{self, Form};
 use super::payload::{declared, unparsable};
 use super::schema;
 use super::spool::Spool;
@@ -135,11 +135,9 @@ fn json(bytes: &[u8]) -> Result<Upload, ApiError> {
 }
 
 async fn read(form: &mut Form<'_>) -> Result<Upload, ApiError> {
+    let malformed = |error: multer::Error| form::malformed(FIELD, error);
     let mut found = None;
-    loop {
-        let field = form.next().await;
-        let malformed = |error: multer::Error| form.malformed(FIELD, error);
-        let Some(mut field) = field.map_err(malformed)? else { break };
+    while let Some(mut field) = form.next().await.map_err(malformed)? {
         if field.name() != Some(FIELD) {
             form.skip(field).await.map_err(malformed)?;
             continue;
@@ -150,7 +148,7 @@ async fn read(form: &mut Form<'_>) -> Result<Upload, ApiError> {
             return Err(ApiError::field(FIELD, FailureCode::DuplicateField, text));
         }
         let name = field.file_name().unwrap_or_default().to_owned();
-        let mut spool = Spool::new();
+        let mut spool = Spool::default();
         while let Some(piece) = form.piece(&mut field).await.map_err(malformed)? {
             spool.write(piece).await?;
         }

@@ -147,6 +147,45 @@ fn an_upload_that_does_not_come_leaves_nothing() {
     assert_eq!(server.get("/tensors").json["held_bytes"], 0);
 }
 
+/// More uploads than the server has threads for files: none of them has one while it is waited for.
+#[test]
+fn uploads_that_come_slowly_keep_nobody_waiting() {
+    let server = Server::start();
+    let address = server.url.strip_prefix("http://").unwrap();
+    let content = form(&npy(&one_byte_each(4 << 20), &vec![7; 4 << 20]), "slow.npy", &[]);
+    let (begin, rest) = content.split_at(3 << 20);
+    let slow = |_| {
+        let mut stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let head = format!(
+            "POST /tensors HTTP/1.1\r\nHost: {address}\r\nContent-Type: {}\r\nExpect: \
+             100-continue\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+            FORM.1,
+            content.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        // It is waited for.
+        let mut line = [0; 25];
+        stream.read_exact(&mut line).unwrap();
+        assert_eq!(&line, b"HTTP/1.1 100 Continue\r\n\r\n");
+        stream.write_all(begin).unwrap();
+        stream
+    };
+    let slow: Vec<TcpStream> = (0..40).map(slow).collect();
+    held(&server, -1, &[1.0]);
+    for mut stream in slow {
+        stream.write_all(rest).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+}
+
+/// The header of so many bytes.
+fn one_byte_each(count: usize) -> String {
+    format!("{{'descr': '|u1', 'fortran_order': False, 'shape': ({count},), }}\n")
+}
+
 #[test]
 fn a_form_has_bounds_of_its_own() {
     let server =
