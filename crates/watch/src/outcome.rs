@@ -272,7 +272,7 @@ impl Outcome {
     fn take_timeline(&mut self, report: &EvaluateResponse) {
         let Some(timeline) = &report.timeline else { return };
         let longest = report.program.as_ref().and_then(|program| program.kernels.first());
-        self.kernel_name = longest.map(|kernel| kernel.name.clone());
+        self.kernel_name = longest.map(|kernel| plain_name(&kernel.name).to_owned());
         self.execution_time = timeline.gpu.as_ref().map(|gpu| gpu.kernels_ms);
         let summary = timeline.summary.as_ref();
         self.gpu_utilization = summary.and_then(|summary| summary.gpu_utilization_pct);
@@ -327,4 +327,40 @@ fn tensors(request: &EvaluateRequest) -> Option<u64> {
         elements.checked_mul(spec.dtype.size() as u64)
     });
     bytes.sum()
+}
+
+/// A kernel's name without what tools tell with it: what it returns, which is nothing, and its parameters.
+fn plain_name(told: &str) -> &str {
+    let name = told.strip_prefix("void ").unwrap_or(told);
+    if !name.ends_with(')') {
+        return name;
+    }
+    let mut open = 0;
+    // The parenthesis that the last one closes: others may stand among parameters and template arguments.
+    let begin = name.bytes().rposition(|byte| {
+        open += i32::from(byte == b')') - i32::from(byte == b'(');
+        open == 0
+    });
+    begin.filter(|begin| *begin > 0).map_or(name, |begin| &name[..begin])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_kernels_are_told_without_their_parameters() {
+        for (told, name) in [
+            ("k", "k"),
+            ("k(int *)", "k"),
+            ("void scale<float, (int)4>(float *, void (*)(int), int)", "scale<float, (int)4>"),
+            ("(anonymous namespace)::k(int)", "(anonymous namespace)::k"),
+            ("k<(int)4>", "k<(int)4>"),
+            ("(odd)", "(odd)"),
+            ("odd)", "odd)"),
+            ("", ""),
+        ] {
+            assert_eq!(plain_name(told), name);
+        }
+    }
 }
