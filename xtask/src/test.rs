@@ -48,8 +48,11 @@ pub fn run(options: &Options) -> Result<()> {
         return shell::run(&mut runner);
     }
     // Many tests wait for processes, so that some more of them than there are cores keep these busy.
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    runner.env("NEXTEST_TEST_THREADS", (cores + cores.div_ceil(2)).to_string());
+    const THREADS: &str = "NEXTEST_TEST_THREADS";
+    if std::env::var_os(THREADS).is_none() {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        runner.env(THREADS, (cores + cores.div_ceil(2)).to_string());
+    }
     let record = skipped::Record::new(&product::target_dir()?)?;
     if let Some(place) = other_triton {
         runner.env("WARPGAUGE_OTHER_TRITON", place);

@@ -8,6 +8,7 @@ use crate::server::Server;
 mod alone;
 mod attacks;
 mod backward;
+mod beside;
 mod compared;
 mod evaluated;
 mod expected;

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
 use super::gpu::beside::{Compared, SideBySide};
-use super::judge::UNSURE;
+use super::judge::unsure_ms;
 use super::player::{CANDIDATE, REFERENCE, submission};
 use crate::compare::{REFERENCE_PATH, placed, unusable_reference};
 use crate::decision;
@@ -144,8 +144,7 @@ fn side_by_side(
         return Err("the reference has no time of its own by the judge's clock".to_owned());
     };
     // All of handing over is deducted here, as it is beside the candidate.
-    let not_deducted = clocks.hand_over_ms * UNSURE / f64::from(clocks.batch.max(1));
-    let alone = clocks.judge_ms - not_deducted;
+    let alone = clocks.judge_ms - unsure_ms(clocks.hand_over_ms, clocks.batch);
     // It is faster than the reference is when nothing can slow that, too.
     let most = alone + resolution_ms;
     let faster = comparison.verdict == PairedVerdict::Faster;

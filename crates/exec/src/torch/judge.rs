@@ -105,11 +105,16 @@ pub(super) struct Clocks {
 /// How much handing over varies, of what it takes.
 pub(super) const UNSURE: f64 = 0.25;
 
+/// What is not sure of handing a batch over, of each of its calls, milliseconds.
+pub(super) fn unsure_ms(hand_over_ms: f64, batch: u32) -> f64 {
+    hand_over_ms * UNSURE / f64::from(batch.max(1))
+}
+
 impl Clocks {
     /// How much of a call's time may be that of handing over, milliseconds, beyond what was deducted; or how much
     /// more may have been deducted: it varies by less than a quarter.
     pub(super) fn resolution_ms(&self) -> f64 {
-        self.hand_over_ms * UNSURE / f64::from(self.batch.max(1))
+        unsure_ms(self.hand_over_ms, self.batch)
     }
 
     /// Whether the clocks agree: the judge's says no more than the events do, but for a hundredth and what

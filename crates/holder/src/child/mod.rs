@@ -117,7 +117,7 @@ fn run(args: &HolderArgs) -> Result<(), String> {
             Err(FrameError::Closed) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        let answer = answer(memory.as_mut(), request, &stream)?
+        let answer = answer(memory.as_mut(), request, &stream)
             .unwrap_or_else(|Refusal { code, message }| FromHolder::Failed { code, message });
         frame::write(&mut stream, &answer).map_err(|error| error.to_string())?;
     }
@@ -132,27 +132,11 @@ fn open(args: &HolderArgs) -> Result<Box<dyn Memory>, Refusal> {
     })
 }
 
-/// The answer to a question. The outer error is that of the connection.
+/// The answer to a question, and what follows that on the connection.
 fn answer(
     memory: &mut dyn Memory,
     request: ToHolder,
     stream: &UnixStream,
-) -> Result<Result<FromHolder, Refusal>, String> {
-    let file = match request {
-        // It comes whatever becomes of the question.
-        ToHolder::Fill { .. } => {
-            let [file] = handed::receive(stream, FILE).map_err(|error| error.to_string())?;
-            Some(File::from(file))
-        }
-        _ => None,
-    };
-    Ok(answered(memory, request, file))
-}
-
-fn answered(
-    memory: &mut dyn Memory,
-    request: ToHolder,
-    file: Option<File>,
 ) -> Result<FromHolder, Refusal> {
     Ok(match request {
         ToHolder::Hello { version: VERSION } => FromHolder::Ready { version: VERSION },
@@ -162,8 +146,9 @@ fn answered(
         }
         ToHolder::Create { id, bytes } => memory.create(id, bytes).map(|()| FromHolder::Done)?,
         ToHolder::Fill { id, offset, from, bytes } => {
-            let file = file.ok_or_else(|| Refusal::new(FailureCode::InternalError, "no file"))?;
-            memory.fill(id, offset, &Piece { file, from, bytes })?;
+            let [file] = handed::receive(stream, FILE)
+                .map_err(|error| Refusal::new(FailureCode::InternalError, error.to_string()))?;
+            memory.fill(id, offset, &Piece { file: file.into(), from, bytes })?;
             FromHolder::Done
         }
         ToHolder::Read { id, offset, bytes } => {
