@@ -2,8 +2,8 @@
 
 use crate::check::Finding;
 use crate::exec::state::{
-    Barrier, Copies, Cta, FaultKind, Grid, LaunchFault, Races, State, Warp, Where, Worker, fault,
-    found,
+    Barrier, Copies, Cta, FaultKind, Grid, LaunchFault, Races, Stack, State, Warp, Where, Worker,
+    fault, found,
 };
 use crate::exec::step::{Turn, run, settle};
 
@@ -76,8 +76,8 @@ impl Block {
         self.cta.loads
     }
 
-    /// Memory that the calls of its threads have taken, in bytes.
-    pub(super) fn stack(&self) -> u64 {
+    /// Memory that the calls of its threads have taken.
+    pub(super) fn stack(&self) -> Stack {
         self.warps.iter().map(|w| w.stack).sum()
     }
 

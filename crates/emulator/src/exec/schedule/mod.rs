@@ -169,7 +169,7 @@ impl Shared<'_> {
 /// Gives back what a block has taken that is not needed any more.
 fn release(grid: &Grid<'_>, block: Option<Box<Block>>) {
     if let Some(block) = block {
-        grid.give_back(block.stack());
+        grid.stacks.give_back(block.stack());
     }
 }
 

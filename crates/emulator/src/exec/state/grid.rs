@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use super::blocks::BlockRaces;
 use super::launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, fault};
+use super::stack::Stacks;
 use crate::counts::Traffic;
 use crate::exec::lanes::product::Multiply;
 use crate::exec::lanes::{self, Alu, Span};
@@ -39,16 +40,10 @@ pub(in crate::exec) struct Grid<'a> {
     /// Accesses to global memory, when races between blocks are looked for.
     pub(in crate::exec) block_races: Option<BlockRaces>,
     stop: AtomicBool,
-    /// Memory for calls of all threads, in bytes.
-    stacks: AtomicU64,
+    pub(in crate::exec) stacks: Stacks,
 }
 
 impl Grid<'_> {
-    /// Notes that calls have taken so many bytes more; how many they have now.
-    pub(in crate::exec) fn grow(&self, bytes: u64) -> u64 {
-        self.stacks.fetch_add(bytes, Ordering::Relaxed) + bytes
-    }
-
     /// Where the shared memory begins that the system keeps to itself: after that of the block. On a
     /// GPU it is in front of it.
     pub(in crate::exec) fn reserved_at(&self) -> u32 {
@@ -67,11 +62,6 @@ impl Grid<'_> {
     pub(in crate::exec) fn place(&self, index: u64) -> [u32; 3] {
         let [x, y, _] = self.cfg.grid.map(u64::from);
         [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
-    }
-
-    /// Gives back what the calls of a block have taken that is not needed any more.
-    pub(in crate::exec) fn give_back(&self, bytes: u64) {
-        self.stacks.fetch_sub(bytes, Ordering::Relaxed);
     }
 
     /// Makes all workers stop at their next look at the time.
@@ -137,7 +127,7 @@ impl<'a> Grid<'a> {
             traffic,
             block_races,
             stop: AtomicBool::new(false),
-            stacks: AtomicU64::new(0),
+            stacks: Stacks::default(),
         }
     }
 }

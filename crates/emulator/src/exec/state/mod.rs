@@ -7,6 +7,7 @@ mod fault;
 mod grid;
 mod launch;
 pub(super) mod race;
+mod stack;
 mod warp;
 mod worker;
 
@@ -17,5 +18,6 @@ pub(super) use grid::Grid;
 pub use launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};
 pub(super) use launch::{fault, found};
 pub(super) use race::Races;
+pub(super) use stack::Stack;
 pub(super) use warp::{MAX_DEPTH, NONE, Pick, STACK, State, Warp};
 pub(super) use worker::Worker;

@@ -6,6 +6,7 @@
 //! possible. A group that goes round a loop for long steps back for the others, so that a lane
 //! which waits for another lane of its warp does not wait for ever.
 
+use super::stack::Stack;
 use crate::exec::lanes::Regs;
 use crate::ir::{Code, Row32};
 
@@ -73,8 +74,8 @@ pub(in crate::exec) struct Warp {
     pub(in crate::exec) tid: [[u32; 32]; 3],
     /// Instructions that it has executed, its clock.
     pub(in crate::exec) clock: u64,
-    /// Memory that calls have taken, in bytes; frames are kept for the next call.
-    pub(in crate::exec) stack: u64,
+    /// Memory that calls have taken; frames are kept for the next call.
+    pub(in crate::exec) stack: Stack,
 }
 
 /// What a warp has to run.
@@ -100,7 +101,7 @@ impl Warp {
             local: Vec::new(),
             tid,
             clock: 0,
-            stack: 0,
+            stack: Stack::default(),
         };
         warp.begin(lanes, code);
         warp
@@ -125,8 +126,8 @@ impl Warp {
         });
     }
 
-    /// A frame of `func`, called at `call` of `parent`, and how many bytes of memory it took that
-    /// were not there before.
+    /// A frame of `func`, called at `call` of `parent`, and the memory it took that was not there
+    /// before.
     pub(in crate::exec) fn new_frame(
         &mut self,
         code: &Code,
@@ -134,7 +135,7 @@ impl Warp {
         parent: u32,
         call: u32,
         lanes: u32,
-    ) -> (u32, u64) {
+    ) -> (u32, Stack) {
         let info = &code.funcs[func as usize];
         let (depth, local) = match self.frames.get(parent as usize) {
             Some(p) => (p.depth + 1, p.top),
@@ -163,9 +164,19 @@ impl Warp {
             self.local.resize(rows, Row32([0; 32]));
         }
         let after = f.regs.bytes() + self.local.capacity() as u64 * ROW;
-        let grown = after.saturating_sub(before);
-        self.stack += if parent == NONE { 0 } else { grown };
+        let all = if parent == NONE { 0 } else { after.saturating_sub(before) };
+        let recursive = if all != 0 && self.is_in(func, parent) { all } else { 0 };
+        let grown = Stack { all, recursive };
+        self.stack += grown;
         (index, grown)
+    }
+
+    /// Whether a frame is of `func`, or was called within one.
+    pub(in crate::exec) fn is_in(&self, func: u32, mut frame: u32) -> bool {
+        while frame != NONE && self.frames[frame as usize].func != func {
+            frame = self.frames[frame as usize].parent;
+        }
+        frame != NONE
     }
 
     /// A frame that other lanes of this call site are in.

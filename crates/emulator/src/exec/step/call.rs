@@ -25,13 +25,13 @@ fn copy(warp: &mut Warp, to: u32, from: u32, bytes: u32, mask: u32) {
 
 /// A call for which there is no room. Recursion that deep has none on a GPU either, whose stack is
 /// smaller; for other calls a compiler makes room there, up to the local memory of a thread.
-fn overflow(worker: &Worker<'_>, warp: &Warp, at: &At, func: u32, what: &str) -> Box<LaunchFault> {
-    let mut frame = at.frame as u32;
-    let mut recursive = false;
-    while frame != NONE && !recursive {
-        recursive = warp.frames[frame as usize].func == func;
-        frame = warp.frames[frame as usize].parent;
-    }
+fn overflow(
+    worker: &Worker<'_>,
+    warp: &Warp,
+    at: &At,
+    recursive: bool,
+    what: &str,
+) -> Box<LaunchFault> {
     let kind = if recursive { FaultKind::StackOverflow } else { FaultKind::Unsupported };
     let line = worker.grid.code.lines[at.pc as usize].0;
     let lane = at.active.trailing_zeros() as usize;
@@ -81,11 +81,24 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
             worker.grid.check_time()?;
         }
         let caller = &warp.frames[at.frame];
+        let recursive = || warp.is_in(func, at.frame as u32);
         if caller.depth + 1 >= MAX_DEPTH {
-            return Err(overflow(worker, warp, at, func, &format!("calls {MAX_DEPTH} deep")));
+            return Err(overflow(
+                worker,
+                warp,
+                at,
+                recursive(),
+                &format!("calls {MAX_DEPTH} deep"),
+            ));
         }
         if caller.top + info.local > code.funcs[0].local + STACK {
-            return Err(overflow(worker, warp, at, func, &format!("more than {STACK} bytes")));
+            return Err(overflow(
+                worker,
+                warp,
+                at,
+                recursive(),
+                &format!("more than {STACK} bytes"),
+            ));
         }
         let frame = match warp.shared_frame(at.frame as u32, at.pc, func) {
             Some(f) => {
@@ -94,9 +107,12 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
             }
             None => {
                 let (frame, grown) = warp.new_frame(code, func, at.frame as u32, at.pc, same);
-                if worker.grid.grow(grown) > MAX_STACKS {
+                let taken = worker.grid.stacks.take(grown);
+                if taken.all > MAX_STACKS {
+                    // Whoever asks last need not be who took it.
+                    let recursive = taken.recursive > taken.all / 2;
                     let what = format!("more than {MAX_STACKS} bytes in all threads");
-                    return Err(overflow(worker, warp, at, func, &what));
+                    return Err(overflow(worker, warp, at, recursive, &what));
                 }
                 frame
             }
