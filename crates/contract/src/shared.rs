@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes, quoted};
-use super::{CompareRequest, EvaluateRequest, KernelCode, TensorSpec};
+use super::{ArgKind, CompareRequest, EvaluateRequest, KernelCode, KernelType, Role, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
 
@@ -21,8 +21,13 @@ pub struct TensorUsed {
     pub tensor_id: String,
     /// Who says so.
     pub origin: TensorOrigin,
-    /// blake3 of its elements as they were copied, hex.
-    pub blake3: String,
+    /// blake3 of its elements as they were copied, hex. Absent where the copy stayed on its device: nobody
+    /// but the kernel read it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blake3: Option<String>,
+    /// The device that the copy stayed on, such as `cuda:0`. Absent where it went through the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// Element type.
     pub dtype: Dtype,
     /// Shape, C order.
@@ -76,6 +81,36 @@ impl EvaluateRequest {
             }
         }
         names
+    }
+
+    /// Whether nobody but the run reads what a shared tensor holds that is named in so many places: it is an
+    /// input of kernels alone, which a device runs, and nothing is computed from it before.
+    pub fn is_input_alone(&self, name: &str, places: u64) -> bool {
+        let runs = |kind| {
+            use KernelType as Kind;
+            matches!(kind, Kind::Cuda | Kind::Ptx | Kind::Cubin | Kind::Fatbin | Kind::Triton)
+        };
+        let args = self.kernel.io.iter().flat_map(|io| &io.args);
+        let inputs = args.filter(|arg| {
+            let data = arg.tensor_spec.as_ref().and_then(|spec| spec.data.as_ref());
+            data.is_some_and(|data| data.tensor_id.as_deref() == Some(name))
+                && arg.kind == ArgKind::Tensor
+                && arg.role == Role::Input
+                && !arg.is_meta
+        });
+        let expected_of_device = self.expected.values().all(|expected| {
+            expected.matrix.is_none()
+                && expected.kernel.as_ref().is_none_or(|kernel| runs(kernel.kernel_type))
+        });
+        runs(self.kernel.kernel_type) && expected_of_device && inputs.count() as u64 == places
+    }
+
+    /// The device, by ordinal, that content of inputs is on, if any stayed there: it can be run on that one
+    /// alone.
+    pub fn device_of_content(&self) -> Option<u32> {
+        let args = self.kernel.io.iter().flat_map(|io| &io.args);
+        let mut data = args.filter_map(|arg| arg.tensor_spec.as_ref()?.data.as_ref());
+        data.find_map(|data| data.data_b64.on_device()).map(|content| content.device)
     }
 
     /// Puts the content of a shared tensor wherever `name` stands for it.

@@ -20,7 +20,7 @@ use warpgauge_contract::{
     ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, KernelType, Limits, Role, Sanitize,
 };
 use warpgauge_model::{FailureCode, Image, Target};
-use warpgauge_tensor::{Dtype, TensorData, encoding};
+use warpgauge_tensor::{Dtype, OnDevice, TensorData, encoding};
 use warpgauge_worker::protocol::{
     BufferSpec, Checks, Content, EvaluatePlan, Job, KernelLaunch, Program, ReferenceRun,
     Tolerances, TrialPlan,
@@ -306,12 +306,17 @@ fn buffer(directory: &Path, index: usize, arg: &ArgSpec) -> Result<BufferSpec, E
     };
     let content = match (&spec.init, &spec.data) {
         (Some(init), _) => Content::Init(init.clone()),
-        (None, Some(data)) => {
-            let file = directory.join(format!("input-{index}.bin"));
-            let path = format!("kernel.io.args[{index}].tensor_spec.data");
-            decode(data, spec.dtype, &spec.shape, &file, &path)?;
-            Content::File(file)
-        }
+        (None, Some(data)) => match data.data_b64.on_device() {
+            Some(OnDevice { handle, allocation_bytes, .. }) => {
+                Content::Shared { handle: handle.clone(), bytes: *allocation_bytes }
+            }
+            None => {
+                let file = directory.join(format!("input-{index}.bin"));
+                let path = format!("kernel.io.args[{index}].tensor_spec.data");
+                decode(data, spec.dtype, &spec.shape, &file, &path)?;
+                Content::File(file)
+            }
+        },
         (None, None) => Content::Undefined,
     };
     Ok(BufferSpec {

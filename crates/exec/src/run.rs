@@ -115,7 +115,7 @@ impl LocalExecutor {
         if purpose != Purpose::Execute && self.config.devices.device_metrics && watched {
             request.profile.get_or_insert_default();
         }
-        let device = self.device_for(&request.requires)?;
+        let device = self.device_of(&request)?;
         let mut compiling = Instant::now();
         let tuning = self.tuned(job, &mut request, &device).await?;
         if tuning.is_some() {
@@ -147,7 +147,7 @@ impl LocalExecutor {
 
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
-        let mut lease = self.quiet_lease(&need(&device, &request.requires)).await?;
+        let mut lease = self.quiet_lease(&need_of(&device, &request)).await?;
         timings.queue = ms(queued);
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
@@ -175,6 +175,20 @@ impl LocalExecutor {
     /// The device that evaluations run on when the contract does not choose.
     pub(super) fn default_device(&self) -> Result<DeviceInfo, ExecError> {
         self.offer().default_device().cloned()
+    }
+
+    /// The device that a request runs on: the one that content of its is on, or any that is what it requires.
+    pub(super) fn device_of(&self, request: &EvaluateRequest) -> Result<DeviceInfo, ExecError> {
+        let Some(ordinal) = request.device_of_content() else {
+            return self.device_for(&request.requires);
+        };
+        let offer = self.offer();
+        let device = offer.devices.iter().find(|device| device.info.ordinal == ordinal);
+        device.map(|device| device.info.clone()).ok_or_else(|| {
+            ExecError::NotOffered(format!(
+                "content of the request is in the memory of device {ordinal}, which is not here"
+            ))
+        })
     }
 
     /// A device that is what an order requires.
@@ -330,6 +344,11 @@ impl LocalExecutor {
 /// requires.
 pub(super) fn need(device: &DeviceInfo, order: &Requirements) -> Need {
     Need { target: Some(device.target), order: order.clone(), ..Need::default() }
+}
+
+/// The lease for a request that was compiled for a device: on that one alone where content of it is.
+pub(super) fn need_of(device: &DeviceInfo, request: &EvaluateRequest) -> Need {
+    Need { device: request.device_of_content(), ..need(device, &request.requires) }
 }
 
 /// Milliseconds of wall clock since then.

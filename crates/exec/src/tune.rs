@@ -14,7 +14,7 @@ use std::time::Instant;
 use super::error::{ExecError, Problem};
 use super::local::LocalExecutor;
 use super::progress::ActiveOrder;
-use super::run::{ms, need};
+use super::run::{ms, need_of};
 use candidates::{Contender, MAX_CONFIGURATIONS};
 use warpgauge_compile::{CompileOptions, Tunable};
 use warpgauge_contract::{EvaluateRequest, KernelCode, KernelType, Role};
@@ -77,8 +77,7 @@ impl LocalExecutor {
         let request = &beside_itself(request, tunable);
         let mut contenders = candidates::compiled(self, request, tunable, device).await?;
         job.stage(JobStage::WaitingForDevice);
-        let need = need(device, &request.requires);
-        let mut lease = self.quiet_lease(&need).await?;
+        let mut lease = self.quiet_lease(&need_of(device, request)).await?;
         let emulated = device.kind == DeviceKind::Emulator;
         let mut launches = if emulated { 1 } else { FIRST_LAUNCHES };
         loop {

@@ -111,6 +111,12 @@ impl Holders {
         Ok(generation)
     }
 
+    /// A copy of a tensor in new memory beside it, as `id`.
+    pub async fn copy(&self, held: &Held, id: Uuid) -> Result<(), HolderError> {
+        let request = ToHolder::Copy { from: held.id, id, bytes: held.tensor.bytes };
+        self.ask(held, request).await.map(drop)
+    }
+
     /// Copies so many bytes of a file, from `from` on, to the beginning of a tensor.
     pub async fn fill(
         &self,

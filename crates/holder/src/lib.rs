@@ -17,3 +17,5 @@ pub use registry::{Freed, Gone, Held, Limits, New, Place, Quota, Registry, Unkno
 /// The library that stands for the driver on emulated devices: that of the configuration, or where it is
 /// found.
 pub use warpgauge_device::loader::find_emulator;
+/// Where within a server's run directory holders of devices write.
+pub use warpgauge_worker::HELD_DIR;

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use warpgauge_model::FailureCode;
 
 /// Both sides are one program, unless somebody replaced its file while it ran.
-pub(crate) const VERSION: u32 = 2;
+pub(crate) const VERSION: u32 = 3;
 
 /// Most bytes of a tensor in one frame.
 pub const CHUNK_BYTES: usize = 4 << 20;
@@ -34,6 +34,13 @@ pub(crate) enum ToHolder {
         id: Uuid,
         offset: u64,
         from: u64,
+        bytes: u64,
+    },
+    /// Allocate, with as many bytes as another tensor begins with, where the memory that is free is many
+    /// times that.
+    Copy {
+        from: Uuid,
+        id: Uuid,
         bytes: u64,
     },
     Read {

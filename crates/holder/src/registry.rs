@@ -232,14 +232,21 @@ impl Registry {
     /// since.
     pub fn commit(&self, id: Uuid, generation: u64, now: Instant) -> Option<Held> {
         let mut state = self.state();
-        let place = state.tensors.get(&id)?.tensor.place;
-        if state.ended.get(&place).is_some_and(|ended| *ended >= generation) {
-            state.tensors.remove(&id);
-            return None;
-        }
-        let entry = state.tensors.get_mut(&id)?;
-        (entry.generation, entry.phase, entry.last_used) = (generation, Phase::Ready, now);
+        let entry = state.filled(id, generation)?;
+        (entry.phase, entry.last_used) = (Phase::Ready, now);
         Some(entry.held(id, &self.limits, now))
+    }
+
+    /// The same for a copy that its owner does not see: nobody finds it by its id, and its memory stays until
+    /// the lease is given back.
+    pub fn commit_unseen(&self, id: Uuid, generation: u64, now: Instant) -> Option<(Uuid, Held)> {
+        let mut state = self.state();
+        let entry = state.filled(id, generation)?;
+        (entry.phase, entry.leases) = (Phase::Deleted, 1);
+        let (held, owner) = (entry.held(id, &self.limits, now), entry.tensor.owner.clone());
+        let lease = Uuid::new_v4();
+        state.leases.insert(lease, Lease { tensor: id, owner, ends: None });
+        Some((lease, held))
     }
 
     /// Nothing became of a reservation.
@@ -388,6 +395,18 @@ impl Entry {
 }
 
 impl State {
+    /// A reservation whose memory is in the process of this generation, unless that has ended since.
+    fn filled(&mut self, id: Uuid, generation: u64) -> Option<&mut Entry> {
+        let place = self.tensors.get(&id)?.tensor.place;
+        if self.ended.get(&place).is_some_and(|ended| *ended >= generation) {
+            self.tensors.remove(&id);
+            return None;
+        }
+        let entry = self.tensors.get_mut(&id)?;
+        entry.generation = generation;
+        Some(entry)
+    }
+
     fn own(&self, id: Uuid, owner: &str) -> Result<&Entry, Unknown> {
         let found = self.tensors.get(&id);
         let own = |entry: &&Entry| entry.phase == Phase::Ready && entry.tensor.owner == owner;

@@ -12,6 +12,7 @@ use super::jobs::another_kind;
 use super::shared::Shared;
 use super::start::LocalService;
 use super::submission::{Answer, Caller, JobRequest, Submission};
+use super::tensors::Copies;
 use warpgauge_contract::{DecisionSpec, EvaluateRequest};
 use warpgauge_exec::Outcome;
 use warpgauge_gate::report::{BaselineKind, GateReport};
@@ -88,7 +89,13 @@ impl Shared {
         let mut new = new;
         let mut left = self.limits.max_decoded_bytes;
         for (index, case) in new.cases.iter_mut().enumerate() {
-            let put = self.evaluation_with(case.contract.clone(), &caller.owner, &mut left).await;
+            let put = self.evaluation_with(
+                case.contract.clone(),
+                &caller.owner,
+                &mut left,
+                Copies::ThroughHost,
+            );
+            let put = put.await;
             let at = format!("cases[{index}].contract");
             case.contract = put.map_err(|error| within(&at, error))?;
         }

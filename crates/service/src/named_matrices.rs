@@ -12,6 +12,7 @@ use super::jobs::refused;
 use super::matrices::{READ_BYTES, aside};
 use super::shared::Shared;
 use super::submission::JobRequest;
+use super::tensors::Copies;
 use warpgauge_contract::{
     CompareRequest, CompileRequest, EvaluateRequest, KeptMatrix, MAX_MATRICES, MatrixNames,
     MatrixOrigin, MatrixUsed, SweepRequest,
@@ -73,13 +74,16 @@ impl Shared {
         request: JobRequest,
         owner: &str,
         left: &mut u64,
+        copies: Copies,
     ) -> Result<JobRequest, ServiceError> {
         Ok(match request {
             JobRequest::Evaluate(request) => {
-                JobRequest::Evaluate(Box::new(self.evaluation_with(*request, owner, left).await?))
+                let named = self.evaluation_with(*request, owner, left, copies);
+                JobRequest::Evaluate(Box::new(named.await?))
             }
             JobRequest::Execute(request) => {
-                JobRequest::Execute(Box::new(self.evaluation_with(*request, owner, left).await?))
+                let named = self.evaluation_with(*request, owner, left, copies);
+                JobRequest::Execute(Box::new(named.await?))
             }
             JobRequest::Compare(request) => {
                 JobRequest::Compare(Box::new(self.comparison_with(*request, owner, left).await?))
@@ -98,6 +102,7 @@ impl Shared {
         request: EvaluateRequest,
         owner: &str,
         left: &mut u64,
+        copies: Copies,
     ) -> Result<EvaluateRequest, ServiceError> {
         let takes = Takes {
             told: |request: &mut EvaluateRequest| &mut request.matrices,
@@ -105,7 +110,7 @@ impl Shared {
             put: |named, request, left| named.put_into(request, left),
         };
         // The vector of a product may be a tensor. Its turn ends when the request is whole.
-        let (request, _turn) = self.with_tensors(request, owner, left).await?;
+        let (request, _turn) = self.with_tensors(request, owner, left, copies).await?;
         self.filled(request, takes, owner, left).await
     }
 
@@ -120,7 +125,8 @@ impl Shared {
             names: named_in_comparison,
             put: |named, request, left| named.put_into_comparison(request, left),
         };
-        let (request, _turn) = self.with_tensors(request, owner, left).await?;
+        let named = self.with_tensors(request, owner, left, Copies::ThroughHost);
+        let (request, _turn) = named.await?;
         self.filled(request, takes, owner, left).await
     }
 
@@ -176,11 +182,12 @@ impl Shared {
             matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
         });
         for (index, case) in request.cases.iter_mut().enumerate() {
-            let put = self.evaluation_with(case.contract.clone(), owner, left).await;
+            let lasts = Copies::ThroughHost;
+            let put = self.evaluation_with(case.contract.clone(), owner, left, lasts).await;
             case.contract =
                 put.map_err(|error| within(&format!("cases[{index}].contract"), error))?;
             let Some(baseline) = &mut case.baseline else { continue };
-            match self.evaluation_with(baseline.clone(), owner, left).await {
+            match self.evaluation_with(baseline.clone(), owner, left, lasts).await {
                 Ok(put) => *baseline = put,
                 Err(ServiceError::Invalid(_) | ServiceError::Named { .. }) if older => (),
                 Err(error) => return Err(within(&format!("cases[{index}].baseline"), error)),

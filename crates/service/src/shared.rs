@@ -39,6 +39,8 @@ pub(super) struct Shared {
     pub(super) uploads: Uploads,
     /// Places among those that copy shared tensors for requests.
     pub(super) tensor_turns: Arc<Semaphore>,
+    /// Places among the requests that have copies of shared tensors on devices.
+    pub(super) device_copies: Arc<Semaphore>,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
     pub(super) readiness: Readiness,

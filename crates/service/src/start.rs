@@ -22,7 +22,7 @@ use super::shared::Shared;
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
-use super::tensors;
+use super::tensors::{self, Copies};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, Limits, SweepRequest};
 use warpgauge_exec::{Executor, LocalExecutor, OfferedState, device_report};
@@ -78,7 +78,8 @@ impl LocalService {
         run_dir: RunDir,
         executor: Arc<dyn Executor>,
     ) -> Result<Arc<Self>, ServiceError> {
-        let capacity = config.devices.queue_capacity + executor.offer().devices.len();
+        let devices = executor.offer().devices.len();
+        let capacity = config.devices.queue_capacity + devices;
         let (tensors, shared_dir) = tensors::holders(config, role, executor.as_ref(), &run_dir)?;
         let shared = Arc::new(Shared {
             tensors,
@@ -94,6 +95,9 @@ impl LocalService {
             matrix_turns: Arc::new(tokio::sync::Semaphore::new(named_matrices::AT_ONCE)),
             uploads: Uploads::default(),
             tensor_turns: Arc::new(tokio::sync::Semaphore::new(tensors::AT_ONCE)),
+            device_copies: Arc::new(tokio::sync::Semaphore::new(
+                devices * tensors::REQUESTS_PER_DEVICE,
+            )),
             started: Instant::now(),
             closing: AtomicBool::new(false),
             readiness: Readiness::default(),
@@ -171,7 +175,10 @@ impl EvaluationService for LocalService {
     ) -> Answer<'a, ProfilePlan> {
         async move {
             let mut left = self.shared.limits.max_decoded_bytes;
-            let request = self.shared.evaluation_with(request, &caller.owner, &mut left).await?;
+            let request = self
+                .shared
+                .evaluation_with(request, &caller.owner, &mut left, Copies::ThroughHost)
+                .await?;
             Ok(self.shared.executor.profile_plan(request).await?)
         }
         .boxed()

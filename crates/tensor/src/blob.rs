@@ -11,10 +11,11 @@ use std::sync::Arc;
 
 use base64::display::Base64Display;
 use serde::de::{self, Unexpected, Visitor};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
 
 use super::apart;
 use super::base64_stream::{Base64Error, Base64Reader, decoded_len, encode, engine};
+use super::on_device::OnDevice;
 
 /// Text longer than this is decoded into a file.
 const SPILL_BYTES: usize = 1 << 20;
@@ -37,12 +38,27 @@ enum Payload {
     Text(Arc<str>),
     /// Decoded.
     File { file: Arc<File>, bytes: u64 },
+    /// Where it is used.
+    Device(Arc<OnDevice>),
 }
 
 impl Blob {
     /// Wraps base64 text without checking it; malformed text shows when it is read.
     pub fn from_base64(text: impl Into<Arc<str>>) -> Self {
         Self { payload: Payload::Text(text.into()) }
+    }
+
+    /// A payload that stays where it is.
+    pub fn of_device(content: OnDevice) -> Self {
+        Self { payload: Payload::Device(Arc::new(content)) }
+    }
+
+    /// Where the payload is, if it stayed on a device.
+    pub fn on_device(&self) -> Option<&OnDevice> {
+        match &self.payload {
+            Payload::Device(content) => Some(content),
+            Payload::Text(_) | Payload::File { .. } => None,
+        }
     }
 
     /// A payload of no bytes.
@@ -55,6 +71,7 @@ impl Blob {
         match &self.payload {
             Payload::Text(text) => text.is_empty(),
             Payload::File { bytes, .. } => *bytes == 0,
+            Payload::Device(content) => content.bytes == 0,
         }
     }
 
@@ -112,15 +129,17 @@ impl Blob {
     fn is_large(&self) -> bool {
         match &self.payload {
             Payload::Text(text) => text.len() as u64 >= APART_BYTES,
-            Payload::File { .. } => true,
+            Payload::File { .. } | Payload::Device(_) => true,
         }
     }
 
-    /// Size of the decoded bytes: exact for large payloads, an upper bound for small ones.
+    /// Size of the decoded bytes: exact for large payloads, an upper bound for small ones. Of one that stays
+    /// on a device nothing is decoded.
     pub fn decoded_len_hint(&self) -> u64 {
         match &self.payload {
             Payload::Text(text) => text.len().div_ceil(4) as u64 * 3,
             Payload::File { bytes, .. } => *bytes,
+            Payload::Device(_) => 0,
         }
     }
 
@@ -129,6 +148,7 @@ impl Blob {
         match &self.payload {
             Payload::Text(text) => decoded_len(text),
             Payload::File { bytes, .. } => Ok(*bytes),
+            Payload::Device(content) => Ok(content.bytes),
         }
     }
 
@@ -140,10 +160,12 @@ impl Blob {
                 (Kept::Text, text.len() as u64, Box::new(reader))
             }
             Payload::File { bytes, .. } => (Kept::Decoded, *bytes, self.reader()),
+            Payload::Device(_) => (Kept::Nothing, 0, Box::new(io::empty())),
         }
     }
 
-    /// A payload from so many bytes of what [`Blob::kept`] gave; large content goes to a file.
+    /// A payload from so many bytes of what [`Blob::kept`] gave; large content goes to a file. Of one that
+    /// stayed on a device nothing was kept, and an [`io::ErrorKind::InvalidData`] error says so.
     pub fn from_kept(kept: Kept, bytes: u64, from: &mut dyn Read) -> io::Result<Self> {
         let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "a payload is cut short");
         let mut from = from.take(bytes);
@@ -160,17 +182,19 @@ impl Blob {
                 let (blob, found) = Self::in_file(&mut from)?;
                 if found == bytes { Ok(blob) } else { Err(short()) }
             }
+            Kept::Nothing => Err(OnDevice::unreadable()),
         }
     }
 
     /// The decoded bytes. Malformed base64 is an [`io::ErrorKind::InvalidData`] error with a
-    /// [`Base64Error`] inside.
+    /// [`Base64Error`] inside; so is, with a text, that they stayed on a device.
     pub fn reader(&self) -> Box<dyn Read + Send> {
         match &self.payload {
             Payload::Text(text) => Box::new(Base64Reader::new(TextBytes(Arc::clone(text)))),
             Payload::File { file, bytes } => {
                 Box::new(FileReader { file: Arc::clone(file), position: 0, end: *bytes })
             }
+            Payload::Device(_) => Box::new(Elsewhere),
         }
     }
 
@@ -184,6 +208,7 @@ impl Blob {
             (Payload::File { file, .. }, Payload::File { file: theirs, .. }) => {
                 Arc::ptr_eq(file, theirs)
             }
+            (Payload::Device(content), Payload::Device(theirs)) => Arc::ptr_eq(content, theirs),
             _ => false,
         };
         if one {
@@ -222,6 +247,8 @@ pub enum Kept {
     Text,
     /// Its bytes.
     Decoded,
+    /// Not at all: it stayed on a device.
+    Nothing,
 }
 
 /// Why a payload cannot be kept.
@@ -280,11 +307,21 @@ impl Read for FileReader {
     }
 }
 
+/// Reads what is on a device: not at all.
+struct Elsewhere;
+
+impl Read for Elsewhere {
+    fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+        Err(OnDevice::unreadable())
+    }
+}
+
 impl fmt::Debug for Blob {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.payload {
             Payload::Text(text) => write!(f, "Blob({} base64 characters)", text.len()),
             Payload::File { bytes, .. } => write!(f, "Blob({bytes} bytes in a file)"),
+            Payload::Device(content) => write!(f, "Blob({content:?})"),
         }
     }
 }
@@ -322,6 +359,7 @@ impl Serialize for Blob {
             Payload::File { file, bytes } => {
                 serializer.collect_str(&FileAsBase64 { file, bytes: *bytes })
             }
+            Payload::Device(_) => Err(ser::Error::custom(OnDevice::unreadable())),
         }
     }
 }
@@ -388,6 +426,36 @@ mod tests {
             }
         }
         assert!(Blob::from_base64("!").same_bytes(&Blob::from_bytes(&[1])).is_err());
+    }
+
+    #[test]
+    fn what_stays_on_a_device_is_told_apart_and_never_read() {
+        let content = |bytes| OnDevice {
+            id: "one".to_owned(),
+            device: 3,
+            handle: vec![1; 64],
+            bytes,
+            allocation_bytes: 2 << 20,
+            held: Box::new(()),
+        };
+        let blob = Blob::of_device(content(12));
+        assert_eq!(blob.on_device().map(|content| content.device), Some(3));
+        assert!(blob.decoded_len().unwrap() == 12 && blob.decoded_len_hint() == 0);
+        assert!(!blob.is_empty() && Blob::of_device(content(0)).is_empty());
+        assert!(blob.same_bytes(&blob.clone()).unwrap());
+        assert!(blob.same_bytes(&Blob::of_device(content(12))).is_err());
+        for error in [blob.to_bytes(12).unwrap_err(), read_back(&blob).unwrap_err()] {
+            assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+            assert!(error.to_string().contains("stayed in the memory of a device"), "{error}");
+        }
+        assert!(serde_json::to_vec(&blob).is_err());
+        let (text, apart) = apart::set_apart(|| serde_json::to_string(&blob));
+        assert!(text.unwrap() == "0" && apart[0].same_bytes(&blob).unwrap());
+    }
+
+    fn read_back(blob: &Blob) -> io::Result<Blob> {
+        let (kept, bytes, mut content) = blob.kept();
+        Blob::from_kept(kept, bytes, &mut content)
     }
 
     #[test]

@@ -243,6 +243,9 @@ fn because(reason: PairedReason) -> &'static str {
         }
         PairedReason::AllBlocksDropped => "every block was dropped",
         PairedReason::TooManyDropped => "too many blocks were dropped: the device is not quiet",
+        PairedReason::SlotsApart => {
+            "many blocks were dropped, but no disturbance was as large as the difference"
+        }
         PairedReason::TooFewBlocks => {
             "fewer than 8 blocks are left: give `measure.max_time` more, or --preset ci"
         }

@@ -11,7 +11,7 @@ use crate::children::descendants;
 use crate::server::until;
 
 /// Processes that hold tensors.
-fn holders(server: &Server) -> Vec<u32> {
+pub(super) fn holders(server: &Server) -> Vec<u32> {
     let is_holder = |process: &u32| {
         let command = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&command).contains("__holder")
@@ -19,7 +19,7 @@ fn holders(server: &Server) -> Vec<u32> {
     descendants(server.pid()).into_iter().filter(is_holder).collect()
 }
 
-fn kill(process: u32) {
+pub(super) fn kill(process: u32) {
     let process = Pid::from_raw(process.cast_signed()).unwrap();
     kill_process(process, Signal::KILL).unwrap();
 }

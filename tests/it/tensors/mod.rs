@@ -7,6 +7,7 @@ mod holder;
 mod kept;
 mod lifetime;
 mod named;
+mod on_device;
 mod share;
 
 use serde_json::{Value, json};

@@ -21,12 +21,13 @@ pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut M
 
 impl EvaluateRequest {
     /// Bytes of its tensor data once all is unpacked, and of outputs that are kept: what they take on the
-    /// disk.
+    /// disk. What stays on a device takes none.
     pub fn decoded_bytes(&self) -> u64 {
         let args = self.kernel.io.iter().flat_map(|io| &io.args);
         let kept = args.filter(|arg| self.keep_outputs.contains_key(&arg.name));
         let kept = kept.filter_map(|arg| arg.tensor_spec.as_ref()).map(bytes);
-        kept.fold(sum(self, |_| true), u64::saturating_add)
+        let unpacked = sum(self, |data| data.data_b64.on_device().is_none());
+        kept.fold(unpacked, u64::saturating_add)
     }
 }
 

@@ -9,7 +9,8 @@ fn tensor(dtype: Dtype, extents: &[u64]) -> CopiedTensor {
     let used = TensorUsed {
         tensor_id: "t".to_owned(),
         origin: TensorOrigin::Shared,
-        blake3: String::new(),
+        blake3: None,
+        device: None,
         dtype,
         shape: extents.to_vec(),
     };
@@ -172,4 +173,62 @@ fn outputs_to_keep_are_outputs_and_have_a_bound() {
     let small = Limits { max_decoded_bytes: 15, ..Limits::default() };
     let error = kept(&["y"], &small).unwrap_err();
     assert_eq!((error.path.as_str(), error.code), ("keep_outputs", FailureCode::TooLarge));
+}
+
+#[test]
+fn who_reads_a_tensor_decides_whether_it_may_stay() {
+    let named = json!({"data": {"tensor_id": "t"}});
+    let alone = |expected: Value, change: &dyn Fn(&mut EvaluateRequest)| {
+        let mut request = request(named.clone(), expected);
+        change(&mut request);
+        let places = request.tensor_names()["t"].places;
+        request.is_input_alone("t", places)
+    };
+    let kernel = |kind: &str| json!({"y": {"kernel": {"kernel_type": kind, "source_code": "x"}}});
+    let same = |_: &mut EvaluateRequest| {};
+    assert!(alone(json!({}), &same) && alone(kernel("cuda"), &same));
+    assert!(!alone(kernel("torch"), &same), "PyTorch reads it");
+    assert!(!alone(json!({"y": {"data": {"tensor_id": "t"}}}), &same), "it is compared");
+    assert!(!alone(json!({"y": {"matrix": "m", "times": "x"}}), &same), "it is multiplied");
+    for (kind, stays) in [
+        (KernelType::Cuda, true),
+        (KernelType::Triton, true),
+        (KernelType::Torch, false),
+        (KernelType::MultiKernel, false),
+        (KernelType::Library, false),
+        (KernelType::Program, false),
+    ] {
+        assert_eq!(alone(json!({}), &|request| request.kernel.kernel_type = kind), stays);
+    }
+    for role in [Role::Inout, Role::Output] {
+        let written = |request: &mut EvaluateRequest| {
+            request.kernel.io.as_mut().unwrap().args[0].role = role;
+        };
+        assert!(!alone(json!({}), &written));
+    }
+    // Two inputs have one copy.
+    assert!(alone(json!({}), &|request| {
+        let args = &mut request.kernel.io.as_mut().unwrap().args;
+        args.push(args[0].clone());
+    }));
+}
+
+#[test]
+fn content_on_a_device_says_which() {
+    let mut request = request(json!({"data": {"tensor_id": "t"}}), json!({}));
+    assert_eq!(request.device_of_content(), None);
+    let content = warpgauge_tensor::OnDevice {
+        id: "c".to_owned(),
+        device: 3,
+        handle: vec![0; 64],
+        bytes: 16,
+        allocation_bytes: 2 << 20,
+        held: Box::new(()),
+    };
+    let copied = tensor(Dtype::Float32, &[4]);
+    let copied = CopiedTensor { content: Blob::of_device(content), ..copied };
+    request.put_tensor("t", &copied).unwrap();
+    assert_eq!(request.device_of_content(), Some(3));
+    validate(&request, &Limits::default()).unwrap();
+    assert_eq!(request.decoded_bytes(), 0, "it takes no room on the disk");
 }

@@ -23,6 +23,9 @@ pub(super) struct DeviceMemory {
     staging: Option<[PinnedBuffer; 2]>,
 }
 
+/// Memory that must be free for a copy, as a multiple of it: kernels need some, too.
+const FREE_FOR_COPY: u64 = 4;
+
 /// Bytes that are read while those before are copied to the device.
 const STAGED_BYTES: usize = 8 << 20;
 
@@ -74,6 +77,15 @@ impl DeviceMemory {
         Ok(())
     }
 
+    /// A block of whole pages: a handle opens the whole block that the driver allocated, so each tensor has
+    /// blocks of its own.
+    fn allocate(&self, bytes: u64) -> Result<DeviceBuffer, Refusal> {
+        let whole = bytes
+            .checked_next_multiple_of(DEVICE_PAGE)
+            .ok_or_else(|| Refusal::new(FailureCode::OutOfMemory, "more than can be addressed"))?;
+        Ok(DeviceBuffer::new(&self.context, whole, "a shared tensor")?)
+    }
+
     fn find(&self, id: Uuid) -> Result<&DeviceBuffer, Refusal> {
         self.tensors.get(&id).ok_or_else(|| Refusal::unknown(id))
     }
@@ -86,12 +98,8 @@ impl From<DeviceError> for Refusal {
 }
 
 impl Memory for DeviceMemory {
-    /// A handle opens the whole block that the driver allocated, so each tensor has blocks of its own.
     fn create(&mut self, id: Uuid, bytes: u64) -> Result<(), Refusal> {
-        let whole = bytes
-            .checked_next_multiple_of(DEVICE_PAGE)
-            .ok_or_else(|| Refusal::new(FailureCode::OutOfMemory, "more than can be addressed"))?;
-        let buffer = DeviceBuffer::new(&self.context, whole, "a shared tensor")?;
+        let buffer = self.allocate(bytes)?;
         buffer.fill(0, &self.stream)?;
         self.stream.synchronize()?;
         self.tensors.insert(id, buffer);
@@ -112,6 +120,25 @@ impl Memory for DeviceMemory {
         let filled = self.staged(id, offset, piece, (one.bytes_mut(), other.bytes_mut()));
         self.staging = Some([one, other]);
         filled
+    }
+
+    fn copy(&mut self, from: Uuid, id: Uuid, bytes: u64) -> Result<(), Refusal> {
+        let (free, _) = self.context.memory_info()?;
+        if bytes.saturating_mul(FREE_FOR_COPY) > free {
+            let text = format!(
+                "{free} bytes are free, and a copy of {bytes} bytes would take much of them"
+            );
+            return Err(Refusal::new(FailureCode::OutOfMemory, text));
+        }
+        let source = self.find(from)?;
+        let buffer = self.allocate(bytes)?;
+        let bytes = at(bytes);
+        buffer.copy_range_from_device(0, source, 0, bytes, &self.stream)?;
+        // Who opens it gets the whole block.
+        buffer.fill_range(bytes, buffer.len() - bytes, 0, &self.stream)?;
+        self.stream.synchronize()?;
+        self.tensors.insert(id, buffer);
+        Ok(())
     }
 
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {

@@ -87,6 +87,11 @@ impl Memory for HostMemory {
         Ok(())
     }
 
+    fn copy(&mut self, _: Uuid, _: Uuid, _: u64) -> Result<(), Refusal> {
+        // Files are read by whoever wants a copy.
+        Err(Refusal::new(FailureCode::NotSupported, "the host's memory keeps no copies"))
+    }
+
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
         let segment = self.find(id)?;
         segment.check(offset, into.len() as u64)?;

@@ -68,6 +68,7 @@ struct Piece {
 trait Memory {
     fn create(&mut self, id: Uuid, bytes: u64) -> Result<(), Refusal>;
     fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal>;
+    fn copy(&mut self, from: Uuid, id: Uuid, bytes: u64) -> Result<(), Refusal>;
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal>;
     fn export(&mut self, id: Uuid) -> Result<Exported, Refusal>;
     fn free(&mut self, id: Uuid) -> Result<(), Refusal>;
@@ -150,6 +151,9 @@ fn answer(
                 .map_err(|error| Refusal::new(FailureCode::InternalError, error.to_string()))?;
             memory.fill(id, offset, &Piece { file: file.into(), from, bytes })?;
             FromHolder::Done
+        }
+        ToHolder::Copy { from, id, bytes } => {
+            memory.copy(from, id, bytes).map(|()| FromHolder::Done)?
         }
         ToHolder::Read { id, offset, bytes } => {
             let wanted = usize::try_from(bytes).unwrap_or(usize::MAX);

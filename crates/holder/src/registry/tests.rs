@@ -155,3 +155,31 @@ fn what_a_dead_process_held_is_gone_and_nothing_else() {
     assert!(registry.commit(late, 1, now).is_none());
     assert_eq!(registry.list("a", now).1, 1);
 }
+
+#[test]
+fn an_unseen_copy_is_counted_found_by_nobody_and_free_with_its_lease() {
+    let (registry, now) = (registry(100, 0), Instant::now());
+    let id = registry.reserve(new("a", 60), now).0.unwrap();
+    let (lease, held) = registry.commit_unseen(id, 1, now).unwrap();
+    assert_eq!((held.id, held.leases), (id, 1));
+    assert_eq!(registry.find(id, "a", now).unwrap_err(), Unknown::Never);
+    assert_eq!(registry.delete(id, "a").unwrap_err(), Unknown::Never);
+    let (seen, occupied) = registry.list("a", now);
+    assert!(seen.is_empty() && occupied == 60);
+    assert!(registry.sweep(now + 1000 * SECOND).is_empty(), "it does not expire");
+    let evicting = New { evict: true, ..new("a", 50) };
+    assert!(registry.reserve(evicting, now).0.is_err(), "nor is it evicted");
+    let freed = Freed { place: Place::Host, generation: 1, id };
+    assert_eq!(registry.release(lease, "a"), Some((id, Some(freed))));
+    assert_eq!(registry.list("a", now).1, 0);
+
+    let id = registry.reserve(new("a", 60), now).0.unwrap();
+    registry.lose(Place::Host, 1);
+    assert!(registry.commit_unseen(id, 1, now).is_none(), "its process has ended");
+    assert_eq!(registry.list("a", now).1, 0);
+    let id = registry.reserve(new("a", 60), now).0.unwrap();
+    let (lease, _) = registry.commit_unseen(id, 2, now).unwrap();
+    assert_eq!(registry.lose(Place::Host, 2), 1);
+    assert_eq!(registry.release(lease, "a"), None);
+    assert_eq!(registry.list("a", now).1, 0);
+}

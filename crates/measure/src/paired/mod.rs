@@ -6,6 +6,7 @@
 //! times; the blocks are the sample. A difference is called where it exceeds a margin *and* chance;
 //! and where neither a difference nor equality can be shown, that is the answer.
 
+mod apart;
 mod block;
 mod drops;
 mod estimate;

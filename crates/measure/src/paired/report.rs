@@ -34,6 +34,9 @@ pub enum PairedReason {
     AllBlocksDropped,
     /// More blocks were dropped than may be.
     TooManyDropped,
+    /// More blocks were dropped than may be, but in all blocks every slot of one kernel was slower than every
+    /// slot of the other, beyond the margin.
+    SlotsApart,
     /// Fewer than 8 blocks are left.
     TooFewBlocks,
     /// Successive blocks depended on one another too much for any interval, also after merging.

@@ -82,7 +82,10 @@ fn the_end_is_a_look_with_an_answer_or_cuts_one_short() {
 fn throttled_blocks_forbid_a_verdict() {
     let policy = ComparePolicy::default();
     let mut all = blocks(128, 1.05, 0.004);
-    all.iter_mut().step_by(4).for_each(|block| block.throttle_reasons = 0x40);
+    for block in all.iter_mut().step_by(4) {
+        block.throttle_reasons = 0x40;
+        block.a.iter_mut().chain(&mut block.b).flatten().for_each(|ms| *ms *= 1.2);
+    }
     assert_eq!(decide_at_look(&all, 0, &policy), LookOutcome::Continue { next_look: 32 });
     let last = done(decide_at_look(&all, 3, &policy));
     assert_eq!(last.verdict, PairedVerdict::Inconclusive);
@@ -94,6 +97,32 @@ fn throttled_blocks_forbid_a_verdict() {
     assert_eq!(none.verdict, PairedVerdict::Inconclusive);
     assert_eq!(none.reasons[0], PairedReason::AllBlocksDropped);
     assert_eq!((none.time, none.speedup, none.blocks_dropped), (None, None, 16));
+}
+
+#[test]
+fn dropped_blocks_forbid_no_verdict_where_no_disturbance_was_as_large_as_the_difference() {
+    let policy = ComparePolicy::default();
+    for (factor, verdict) in [(3.0, PairedVerdict::Slower), (1.0 / 3.0, PairedVerdict::Faster)] {
+        let mut all = blocks(16, factor, 0.004);
+        for block in all.iter_mut().step_by(3) {
+            block.a[1].iter_mut().chain(&mut block.b[0]).for_each(|ms| *ms *= 1.5);
+        }
+        let apart = done(decide_at_look(&all, 0, &policy));
+        assert_eq!(apart.verdict, verdict, "{:?}", apart.reasons);
+        assert_eq!(apart.dropped, [DropCount { reason: DropReason::SlotsDisagree, count: 6 }]);
+        assert!(apart.reasons.contains(&PairedReason::SlotsApart) && apart.p_value.is_some());
+        // One slot among those of the other arm, in a block that does not count, and it is not clear any more.
+        let PairedBlock { a: [_, a], b: [b, _], .. } = &mut all[0];
+        std::mem::swap(a, b);
+        let mixed = conclude(&all, &policy);
+        assert_eq!(mixed.verdict, PairedVerdict::Inconclusive, "{factor}");
+        assert_eq!(mixed.reasons[0], PairedReason::TooManyDropped);
+        all[0].b[0].clear();
+        assert_eq!(conclude(&all, &policy).verdict, PairedVerdict::Inconclusive, "{factor}");
+    }
+    let mut few = blocks(16, 3.0, 0.004);
+    few.iter_mut().take(9).for_each(|block| block.throttle_reasons = 0x40);
+    assert_eq!(conclude(&few, &policy).reasons[0], PairedReason::TooFewBlocks);
 }
 
 #[test]

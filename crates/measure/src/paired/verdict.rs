@@ -1,5 +1,6 @@
 //! From blocks to a verdict.
 
+use super::apart::are_apart;
 use super::block::{Arm, PairedBlock};
 use super::drops::{DropReason, drop_reasons};
 use super::estimate::Estimate;
@@ -80,13 +81,17 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
     let time = Estimate::new(&times);
     let cycles = cycles.as_deref().and_then(Estimate::new);
     let alpha = policy.alpha_per_look();
-    let unsound =
-        obstacle(blocks.len(), used.len(), time, policy).or_else(|| uneven(&used, by, time, alpha));
+    let dropped = blocks.len() - used.len();
+    let too_many = dropped as f64 > policy.max_dropped * blocks.len() as f64;
+    let apart = too_many && by == RankedBy::Median && are_apart(blocks, limits.ln_margin());
+    let unsound = obstacle(blocks.len(), used.len(), too_many && !apart, time, alpha)
+        .or_else(|| uneven(&used, by, time, alpha));
     let (verdict, mut reasons) = match unsound {
         Some(obstacle) => (PairedVerdict::Inconclusive, vec![obstacle]),
         None => limits.verdict(time, alpha),
     };
     let (clock, clock_induced) = compare_clocks(verdict, cycles, limits, alpha);
+    reasons.extend((apart && unsound.is_none()).then_some(PairedReason::SlotsApart));
     reasons.extend(clock);
     reasons.extend(limits.reason(policy));
     if by == RankedBy::Mean {
@@ -167,18 +172,18 @@ fn relative(blocks: &[&PairedBlock], arm: Arm) -> Vec<f32> {
 fn obstacle(
     blocks: usize,
     used: usize,
+    too_many_dropped: bool,
     time: Option<Estimate>,
-    policy: &ComparePolicy,
+    alpha: f64,
 ) -> Option<PairedReason> {
-    let dropped = (blocks - used) as f64;
     match time {
         _ if blocks > 0 && used == 0 => Some(PairedReason::AllBlocksDropped),
-        _ if dropped > policy.max_dropped * blocks as f64 => Some(PairedReason::TooManyDropped),
+        _ if too_many_dropped => Some(PairedReason::TooManyDropped),
         _ if used < MIN_BLOCKS => Some(PairedReason::TooFewBlocks),
         None => Some(PairedReason::TooFewBlocks),
         Some(time) if time.dependent() => Some(PairedReason::DependentBlocks),
         Some(time) => {
-            let (low, high) = time.bounds(policy.alpha_per_look());
+            let (low, high) = time.bounds(alpha);
             let centre = time.hodges_lehmann;
             let inside = (low - ROUNDING..=high + ROUNDING).contains(&centre);
             (!inside).then_some(PairedReason::EstimatorsDisagree)

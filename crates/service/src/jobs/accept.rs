@@ -10,6 +10,7 @@ use super::super::error::{self, Problem, ServiceError};
 use super::super::shared::{Admitted, Shared};
 use super::super::start::Role;
 use super::super::submission::{Caller, JobRequest, Submission, SubmittedJob};
+use super::super::tensors::Copies;
 use super::carry_out::{Keep, Task};
 use super::codec;
 use super::live::{LiveJob, Stop};
@@ -51,7 +52,8 @@ impl Shared {
     ) -> Result<Outcome, ServiceError> {
         let mut left = self.limits.max_decoded_bytes;
         let owner = &submission.caller.owner;
-        let request = self.with_named(request, owner, &mut left).await?;
+        let copies = self.copies(&request, &submission).await;
+        let request = self.with_named(request, owner, &mut left, copies).await?;
         self.check_request(&request, &submission.caller.owner).await?;
         let takers = self.takers(&request.requirements()?).await.map_err(refusal)?;
         let job = self.new_job(&request, &submission).await?;
@@ -78,6 +80,22 @@ impl Shared {
         }
         let live = self.live_job(job.id.clone(), &request, &submission);
         self.run_waited(live, request, &submission, events, admitted, Some(job)).await
+    }
+
+    /// Where copies of shared tensors are for a request that somebody waits for. One with a key, which is
+    /// compared with others, and goes on without its caller, gets what lasts; so does one that another process
+    /// may carry out, or that may have to wait in the store.
+    async fn copies(&self, request: &JobRequest, submission: &Submission) -> Copies {
+        let may_wait = self.config.limits.max_running_per_key > 0;
+        if submission.idempotency_key.is_some() || may_wait || self.role == Role::Command {
+            return Copies::ThroughHost;
+        }
+        // What is wrong with them is told later, in its turn.
+        let Ok(order) = request.requirements() else { return Copies::ThroughHost };
+        match self.takers(&order).await {
+            Ok(Takers::Here) => Copies::MayStay,
+            Ok(Takers::Elsewhere) | Err(_) => Copies::ThroughHost,
+        }
     }
 
     fn live_job(&self, id: String, request: &JobRequest, submission: &Submission) -> Arc<LiveJob> {
@@ -138,7 +156,9 @@ impl Shared {
         for (at, (request, submission)) in jobs.into_iter().enumerate() {
             let placed = |error| if batch { in_batch(at, error) } else { error };
             let owner = &submission.caller.owner;
-            let request = self.with_named(request, owner, &mut left).await.map_err(placed)?;
+            // They wait in the store, and outlive this process.
+            let named = self.with_named(request, owner, &mut left, Copies::ThroughHost);
+            let request = named.await.map_err(placed)?;
             self.check_request(&request, owner).await.map_err(placed)?;
             let order = request.requirements().map_err(placed)?;
             self.takers(&order).await.map_err(|error| placed(refusal(error)))?;

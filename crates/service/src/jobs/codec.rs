@@ -115,6 +115,7 @@ impl Bulk for Part {
         let form = match kept {
             Kept::Text => 0,
             Kept::Decoded => 1,
+            Kept::Nothing => 2,
         };
         let mut heading = vec![form];
         heading.extend(bytes.to_le_bytes());
@@ -171,6 +172,7 @@ fn payload(from: &mut impl Read) -> io::Result<Blob> {
     let kept = match read_array(from)? {
         [0] => Kept::Text,
         [1] => Kept::Decoded,
+        [2] => Kept::Nothing,
         [other] => {
             let message = format!("a payload has the form {other}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));

@@ -4,6 +4,7 @@
 mod content;
 mod keep;
 mod named;
+mod on_device;
 mod put;
 mod views;
 
@@ -18,6 +19,7 @@ use uuid::Uuid;
 pub use content::TensorContent;
 pub(crate) use keep::{KeptTensor, wanted};
 pub(crate) use named::{AT_ONCE, tensors_of};
+pub(crate) use on_device::{Copies, REQUESTS_PER_DEVICE};
 pub use put::{TensorOptions, TensorSource, TensorUpload};
 
 use super::error::{Problem, ServiceError};
@@ -26,7 +28,9 @@ use super::start::{LocalService, Role};
 use super::submission::{Answer, Caller};
 use warpgauge_config::Config;
 use warpgauge_exec::Executor;
-use warpgauge_holder::{Gone, HolderConfig, HolderError, Holders, Limits, Unknown, find_emulator};
+use warpgauge_holder::{
+    Gone, HELD_DIR, HolderConfig, HolderError, Holders, Limits, Unknown, find_emulator,
+};
 use warpgauge_model::{DeviceKind, ErrorCode, FailureCode};
 use warpgauge_tensors::{
     DataFormat, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
@@ -239,7 +243,7 @@ fn limits(config: &Config) -> Limits {
 
 /// Where holders of devices write, apart from those who run kernels.
 fn own_dir(run_dir: &RunDir) -> Result<PathBuf, ServiceError> {
-    let path = run_dir.path().join("tensors");
+    let path = run_dir.path().join(HELD_DIR);
     let made = DirBuilder::new().mode(0o700).create(&path);
     made.map_err(|error| {
         ServiceError::Unavailable(format!("cannot create {}: {error}", path.display()))

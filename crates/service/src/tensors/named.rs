@@ -1,6 +1,6 @@
 //! Shared tensors that requests name in place of data: what one holds when the request comes is copied into it.
 //! So a job that waits, or is run again after a restart, has what its caller meant, and is not disturbed by
-//! what is changed or deleted meanwhile.
+//! what is changed or deleted meanwhile. Some copies stay on the device ([`super::on_device`]).
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -10,6 +10,7 @@ use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use uuid::Uuid;
 
+use super::on_device::{Copies, Staying};
 use super::{of_held, parsed, unknown};
 use crate::error::{self, ServiceError};
 use crate::shared::Shared;
@@ -20,7 +21,7 @@ use warpgauge_contract::{
     SweepRequest, TensorNames, TensorOrigin, TensorUsed,
 };
 use warpgauge_holder::Held;
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_tensor::Blob;
 
 /// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
@@ -41,6 +42,11 @@ pub(crate) trait NamesTensors {
     fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError>;
     /// Where it says which it has.
     fn told(&mut self) -> &mut Vec<TensorUsed>;
+    /// What it requires of the device that it is run on alone, if nobody else reads one that it names in so
+    /// many places.
+    fn runs_on_device(&self, _name: &str, _places: u64) -> Option<&Requirements> {
+        None
+    }
 }
 
 impl NamesTensors for EvaluateRequest {
@@ -54,6 +60,10 @@ impl NamesTensors for EvaluateRequest {
 
     fn told(&mut self) -> &mut Vec<TensorUsed> {
         &mut self.tensors
+    }
+
+    fn runs_on_device(&self, name: &str, places: u64) -> Option<&Requirements> {
+        self.is_input_alone(name, places).then_some(&self.requires)
     }
 }
 
@@ -85,6 +95,7 @@ impl Shared {
         mut request: R,
         owner: &str,
         left: &mut u64,
+        copies: Copies,
     ) -> Result<(R, CopyTurn), ServiceError> {
         said_by_caller(request.told())?;
         let names = request.names();
@@ -92,9 +103,13 @@ impl Shared {
         if turn.is_none() {
             return Ok((request, turn));
         }
+        let mut staying = None;
         for (name, NamedTensor { path, places }) in names {
             let at = |error| named(&path, error);
-            let tensor = self.copied(&name, &path, places, owner, left).await.map_err(at)?;
+            let order = request.runs_on_device(&name, places);
+            let stays =
+                order.filter(|_| copies == Copies::MayStay).map(|order| (order, &mut staying));
+            let tensor = self.copied(&name, &path, places, owner, left, stays).await.map_err(at)?;
             request.put(&name, &tensor).map_err(|error| error::invalid(vec![error]))?;
             request.told().push(tensor.used);
         }
@@ -126,7 +141,7 @@ impl Shared {
         }
         let mut kept = BTreeMap::new();
         for (name, NamedTensor { path, .. }) in names {
-            let tensor = self.copied(&name, &path, 1, owner, left).await;
+            let tensor = self.copied(&name, &path, 1, owner, left, None).await;
             kept.insert(name, tensor.map_err(|error| named(&path, error))?);
         }
         request.tensors = kept;
@@ -148,7 +163,8 @@ impl Shared {
         turn.map(Some).map_err(|_| ServiceError::ShuttingDown)
     }
 
-    /// A copy of one, for so many places.
+    /// A copy of one, for so many places. `stays`: it may stay on its device, if that is what is required, and
+    /// where others stayed.
     async fn copied(
         self: &Arc<Self>,
         id: &str,
@@ -156,6 +172,7 @@ impl Shared {
         places: u64,
         owner: &str,
         left: &mut u64,
+        stays: Option<(&Requirements, &mut Option<Staying>)>,
     ) -> Result<CopiedTensor, ServiceError> {
         let pin = Pin::of(self, parsed(id)?, owner).map_err(|why| unknown(id, why))?;
         let tensor = &pin.held.tensor;
@@ -168,12 +185,23 @@ impl Shared {
             );
             return Err(super::invalid(path, FailureCode::TooMuchData, message));
         }
-        let (content, blake3) = copy(self, &pin.held).await?;
+        let stayed = match stays {
+            Some((order, staying)) => self.copied_on_device(&pin.held, order, staying).await,
+            None => None,
+        };
+        let (content, blake3, device) = match stayed {
+            Some(content) => (content, None, Some(tensor.place.to_string())),
+            None => {
+                let (content, blake3) = copy(self, &pin.held).await?;
+                (content, Some(blake3), None)
+            }
+        };
         *left -= bytes;
         let used = TensorUsed {
             tensor_id: pin.held.id.to_string(),
             origin: TensorOrigin::Shared,
             blake3,
+            device,
             dtype: tensor.dtype,
             shape: tensor.shape.clone(),
         };
@@ -262,7 +290,9 @@ pub(crate) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
 /// What a request tells of tensors when it comes is its caller's word.
 fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
     let short = |used: &TensorUsed| {
-        used.tensor_id.len().max(used.blake3.len()).max(used.shape.len()) <= MAX_TEXT_BYTES
+        let texts = [Some(&used.tensor_id), used.blake3.as_ref(), used.device.as_ref()];
+        let longest = texts.into_iter().flatten().map(String::len).max();
+        longest.unwrap_or_default().max(used.shape.len()) <= MAX_TEXT_BYTES
     };
     if tensors.len() > MAX_TENSORS || !tensors.iter().all(short) {
         let message = format!(

@@ -5,11 +5,11 @@
 //! ```
 //!
 //! What a launch finds is written right before it, from where no kernel can reach: random content from
-//! a seed, other content from the host. No copy of it lies on the device, but for launches that are
-//! only watched.
+//! a seed, other content from the host, or from memory of another process that is open only meanwhile. No
+//! copy of it lies on the device in reach of a kernel, but for launches that are only watched.
 
 use super::job::{Failed, JobResult, environment};
-use super::source::{Seed, Source, is_random};
+use super::source::{Seed, Source, first_difference, is_random};
 use super::writes::Writes;
 use crate::protocol::{Blame, BufferSpec, Content, LentBuffer};
 use warpgauge_contract::Role;
@@ -325,6 +325,11 @@ impl<'job> JobBuffer<'job> {
             }
             Source::Host(bytes) => self.memory.copy_from_host(at, bytes, stream),
             Source::File(file) => self.memory.copy_from_host(at, file.bytes(), stream),
+            Source::Shared(shared) => {
+                let content = shared.open(writes.tools().context)?;
+                self.memory.copy_range_from_device(at, &content, 0, self.bytes, stream)?;
+                stream.synchronize()
+            }
         }
     }
 
@@ -407,17 +412,48 @@ impl<'job> JobBuffer<'job> {
     /// Looks for a byte of an input that differs from what was written, where the device cannot tell it:
     /// it is copied to the host; what is large is waited for.
     pub(super) fn look_for_change(&self, tools: Tools<'_>) -> Result<Change, DeviceError> {
+        if let Source::Shared(shared) = &self.source {
+            let content = shared.open(tools.context)?;
+            return self.change_from(&content, tools).map(Change::Known);
+        }
         if self.bytes > CHUNK_BYTES {
-            return self.change_in_pieces(&self.source, tools).map(Change::Known);
+            return self
+                .change_in_pieces(tools, |start, piece| {
+                    Ok(self.source.first_difference(start, piece))
+                })
+                .map(Change::Known);
         }
         let target = tools.pinned.take(self.bytes);
         self.start_copy_part_to_host(0, target, tools.stream).map(Change::Copied)
     }
 
+    /// The first byte that differs from content on the device.
+    fn change_from(
+        &self,
+        content: &DeviceBuffer,
+        tools: Tools<'_>,
+    ) -> Result<Option<u64>, DeviceError> {
+        if tools.kind == DeviceKind::Cuda {
+            return tools.support.first_difference(
+                self.address(),
+                content,
+                self.bytes,
+                tools.stream,
+            );
+        }
+        // To the emulated device the host's memory is as near, and the host is quicker.
+        self.change_in_pieces(tools, |start, actual| {
+            let expected = tools.pinned.take(actual.len());
+            let expected = content.start_copy_to_host(start, expected, tools.stream)?.finish()?;
+            Ok(first_difference(expected.bytes(), actual))
+        })
+    }
+
+    /// The first byte that differs, by what is told of pieces, each from some byte on.
     fn change_in_pieces(
         &self,
-        source: &Source,
         tools: Tools<'_>,
+        first_difference: impl Fn(usize, &[u8]) -> Result<Option<u64>, DeviceError>,
     ) -> Result<Option<u64>, DeviceError> {
         let begin = |start: usize| {
             let target = tools.pinned.take(CHUNK_BYTES.min(self.bytes - start));
@@ -429,7 +465,7 @@ impl<'job> JobBuffer<'job> {
             let piece = copy.finish()?;
             // The device copies the next one while this one is looked at.
             next = pieces.next().map(begin).transpose()?;
-            if let Some(at) = source.first_difference(start, piece.bytes()) {
+            if let Some(at) = first_difference(start, piece.bytes())? {
                 return Ok(Some(start as u64 + at));
             }
         }

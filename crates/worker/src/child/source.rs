@@ -4,8 +4,8 @@ use rayon::prelude::*;
 
 use super::job::{Failed, JobResult};
 use crate::protocol::{Blame, BufferSpec, Content};
-use warpgauge_device::MappedFile;
 use warpgauge_device::support::InitParams;
+use warpgauge_device::{Context, DeviceBuffer, DeviceError, MappedFile, MemoryHandle};
 use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_tensor::{InitKind, TensorInit};
 use warpgauge_validate::POISON_BYTE;
@@ -36,6 +36,30 @@ pub(super) enum Source {
     Host(Vec<u8>),
     /// Sent by the caller.
     File(MappedFile),
+    /// In memory of another process on the device.
+    Shared(SharedContent),
+}
+
+/// Content in memory of another process, a block that begins with it. It is open for as long as it is copied,
+/// and at no time while a kernel runs: none can reach it.
+pub(super) struct SharedContent {
+    handle: MemoryHandle,
+    bytes: u64,
+}
+
+impl SharedContent {
+    /// The block, until this is dropped.
+    pub(super) fn open(&self, context: &Context) -> Result<DeviceBuffer, DeviceError> {
+        DeviceBuffer::import(context, &self.handle, self.bytes).map_err(|error| {
+            let text =
+                format!("the process that held it may have died ({error}); send the request again");
+            DeviceError::local(
+                "open the copy of a shared tensor",
+                FailureCode::InputUnreadable,
+                text,
+            )
+        })
+    }
 }
 
 impl Source {
@@ -80,10 +104,19 @@ impl Source {
                     Failed::new(FailureCode::InputUnreadable, text, Blame::Environment)
                 })
             }
+            Content::Shared { handle, bytes: whole } if *whole >= bytes => {
+                let handle = MemoryHandle::told(handle.clone());
+                Ok(Source::Shared(SharedContent { handle, bytes: *whole }))
+            }
+            Content::Shared { bytes: whole, .. } => {
+                let text = format!("{} has {bytes} bytes, its content {whole}", spec.name);
+                Err(Failed::new(FailureCode::InputUnreadable, text, Blame::Environment))
+            }
         }
     }
 
-    /// Index of the first byte of `actual` that differs from the content from `start` on.
+    /// Index of the first byte of `actual` that differs from the content from `start` on. What is on the device
+    /// is compared there, or by who copies it from there.
     pub(super) fn first_difference(&self, start: usize, actual: &[u8]) -> Option<u64> {
         let expected = match self {
             Source::Byte(byte) => {
@@ -92,15 +125,19 @@ impl Source {
             }
             Source::Host(bytes) => bytes.as_slice(),
             Source::File(file) => file.bytes(),
-            Source::Device(_) => return None,
+            Source::Device(_) | Source::Shared(_) => return None,
         };
-        let expected = &expected[start..start + actual.len()];
-        let pieces = expected.par_chunks(COMPARED_BYTES).zip(actual.par_chunks(COMPARED_BYTES));
-        if pieces.all(|(expected, actual)| expected == actual) {
-            return None;
-        }
-        actual.iter().zip(expected).position(|(a, b)| a != b).map(|at| at as u64)
+        first_difference(&expected[start..start + actual.len()], actual)
     }
+}
+
+/// Index of the first byte that differs.
+pub(super) fn first_difference(expected: &[u8], actual: &[u8]) -> Option<u64> {
+    let pieces = expected.par_chunks(COMPARED_BYTES).zip(actual.par_chunks(COMPARED_BYTES));
+    if pieces.all(|(expected, actual)| expected == actual) {
+        return None;
+    }
+    actual.iter().zip(expected).position(|(a, b)| a != b).map(|at| at as u64)
 }
 
 /// Whether content of this kind is random: other numbers of the same kind serve as well.

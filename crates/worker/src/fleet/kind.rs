@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use warpgauge_process::contained;
 use warpgauge_process::program::{Environment, Program};
 
+/// Within a server's run directory, where an emulated device has the memory of shared tensors.
+pub const HELD_DIR: &str = "tensors";
+
 /// A worker that stays: it holds a device and takes one job after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkerKind {
@@ -79,11 +82,12 @@ impl WorkerProgram {
     fn with_driver(&self, program: Program, run_dir: &Path) -> Program {
         let program = program.arg("--run-dir").arg(run_dir);
         match &self.emulator {
-            // Memory that workers share lies where they all may write.
+            // Memory that workers share lies where they all may write; that of tensors is in another place.
             Some(library) => program
                 .arg("--emulator")
                 .arg(library)
-                .variable("WARPGAUGE_EMULATOR_IPC_DIR", run_dir),
+                .variable("WARPGAUGE_EMULATOR_IPC_DIR", run_dir)
+                .variable("WARPGAUGE_EMULATOR_IPC_OTHER_DIR", self.run_dir.join(HELD_DIR)),
             None => program,
         }
     }

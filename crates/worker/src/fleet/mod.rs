@@ -34,6 +34,7 @@ use crate::queue::{Need, WaitQueue, retry_after};
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_telemetry::telemetry;
 
+pub use kind::HELD_DIR;
 use kind::{WorkerKind, WorkerProgram};
 pub use lease::Lease;
 pub use one_shot::{OneShot, OneShotEnd};

@@ -128,4 +128,13 @@ pub enum Content {
     Init(TensorInit),
     /// Raw elements in a file.
     File(PathBuf),
+    /// Raw elements in memory of the device, which another process holds: a block of so many bytes that begins
+    /// with them.
+    Shared {
+        /// Opens it: CUDA IPC.
+        #[serde(with = "warpgauge_model::byte_string")]
+        handle: Vec<u8>,
+        /// Its size, bytes.
+        bytes: u64,
+    },
 }

@@ -1,4 +1,4 @@
-//! Files of memory that processes share, in one directory.
+//! Files of memory that processes share, in one directory. Those of others may be in a further one.
 //!
 //! A process may be confined so that it opens no file of another's `/proc` entry and no socket, but
 //! most have a directory that they may write to. There a file is made when a handle is asked for,
@@ -25,6 +25,8 @@ use crate::driver::c::entry::lock;
 
 /// Names the directory.
 const VARIABLE: &str = "WARPGAUGE_EMULATOR_IPC_DIR";
+/// Names another one, in which files are opened and none is made.
+const OTHER_VARIABLE: &str = "WARPGAUGE_EMULATOR_IPC_OTHER_DIR";
 /// How many names are tried for a new file. A second is needed if the first was swept away while
 /// it was made; more, if the random numbers are none.
 const ATTEMPTS: u32 = 8;
@@ -125,22 +127,30 @@ pub struct Directory {
     /// From the environment.
     given: Option<PathBuf>,
     ready: OnceLock<PathBuf>,
+    /// Where files of others are, too.
+    other: Option<PathBuf>,
 }
 
 impl Directory {
     /// The directory that the environment names, or the default. Nothing is opened or made.
     pub fn from_environment() -> Result<Self, String> {
-        let given = std::env::var_os(VARIABLE).map(PathBuf::from);
-        if let Some(path) = given.as_ref().filter(|path| !path.is_absolute()) {
-            return Err(format!("{VARIABLE}={}: expected an absolute path", path.display()));
-        }
-        Ok(Directory { given, ready: OnceLock::new() })
+        let path_of = |variable: &str| {
+            let path = std::env::var_os(variable).map(PathBuf::from);
+            match path.as_ref().filter(|path| !path.is_absolute()) {
+                Some(path) => {
+                    Err(format!("{variable}={}: expected an absolute path", path.display()))
+                }
+                None => Ok(path),
+            }
+        };
+        let (given, other) = (path_of(VARIABLE)?, path_of(OTHER_VARIABLE)?);
+        Ok(Directory { given, ready: OnceLock::new(), other })
     }
 
     /// A given directory.
     #[cfg(test)]
     pub fn at(path: &Path) -> Self {
-        Directory { given: Some(path.to_owned()), ready: OnceLock::new() }
+        Directory { given: Some(path.to_owned()), ready: OnceLock::new(), other: None }
     }
 
     /// The path, after the directory was found fit. The first call removes what the dead left.
@@ -191,7 +201,14 @@ impl Directory {
 
     /// Opens a file that another process made and that is `bytes` bytes long.
     pub fn open(&self, name: Name, bytes: u64) -> io::Result<File> {
-        let file = open_own(&self.path()?.join(name.file()))?;
+        let here = open_own(&self.path()?.join(name.file()));
+        let file = match (here, &self.other) {
+            (Err(error), Some(other)) if error.kind() == ErrorKind::NotFound => {
+                check_directory(other)?;
+                open_own(&other.join(name.file()))
+            }
+            (here, _) => here,
+        }?;
         if file.metadata()?.len() != bytes {
             return Err(Error::from(ErrorKind::InvalidData));
         }
@@ -338,6 +355,23 @@ mod tests {
         std::fs::write(home.path().join("outside"), [0; 100]).unwrap();
         symlink(home.path().join("outside"), at).unwrap();
         assert!(other.open(name, 100).is_err());
+    }
+
+    #[test]
+    fn what_is_not_here_is_opened_in_the_other_directory_which_stays_as_it_is() {
+        let (home, there) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let made = Directory::at(there.path()).create(Content::Memory, 100).unwrap();
+        made.file.set_len(100).unwrap();
+        assert!(Directory::at(home.path()).open(made.name, 100).is_err());
+        let dead = Name { content: Content::Memory, number: 7 }.file();
+        std::fs::write(there.path().join(&dead), []).unwrap();
+        let both = Directory { other: Some(there.path().to_owned()), ..Directory::at(home.path()) };
+        assert!(both.open(made.name, 100).is_ok() && both.open(made.name, 99).is_err());
+        let own = both.create(Content::Memory, 50).unwrap();
+        assert_eq!(files(home.path()), [own.name.file()]);
+        assert!(there.path().join(&dead).exists(), "it is swept by its own");
+        std::fs::set_permissions(there.path(), PermissionsExt::from_mode(0o777)).unwrap();
+        assert!(both.open(made.name, 100).is_err());
     }
 
     #[test]
