@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """cuSPARSE through a running server beside the same call in a plain CUDA program (`plain.cu`).
 
-    beside_plain.py --program PLAIN [--server URL] [--runs N] [--rounds N]
+    beside_plain.py --program PLAIN [--server URL] [--runs N] [--rounds N] [--measure JSON] [MATRIX ...]
 
 Both multiply matrices of the same structure, in turns; each round has a mean of N launches of either. A table of
 the medians over rounds is printed as Markdown.
@@ -22,9 +22,9 @@ MATRICES = [
 ]
 
 
-def through(server, name, runs):
+def through(server, name, runs, measure):
     """Mean of the launches at the server, ms."""
-    body = {"mtx_filename": name, "method": "cusparse", "num_runs": runs, "options": {"timeout": 300}}
+    body = {"mtx_filename": name, "method": "cusparse", "num_runs": runs, "options": {"timeout": 300, "measure": measure}}
     request = urllib.request.Request(server + "/execute_spmv_mtx", json.dumps(body).encode(),
                                      {"Content-Type": "application/json"})
     try:
@@ -49,12 +49,14 @@ def main():
     parser.add_argument("--program", required=True)
     parser.add_argument("--runs", type=int, default=100)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--measure", type=json.loads, default={}, help="as in contracts: {\"regime\": \"sustained\"}")
+    parser.add_argument("matrices", nargs="*", default=MATRICES)
     given = parser.parse_args()
     print("| matrix | entries | through the server | plain program | ratio |\n| --- | ---: | ---: | ---: | ---: |")
-    for name in MATRICES:
+    for name in given.matrices:
         here, there, nnz = [], [], 0
         for _ in range(given.rounds):
-            here.append(1e3 * through(given.server, name, given.runs))
+            here.append(1e3 * through(given.server, name, given.runs, given.measure))
             mean, nnz = plain(given.program, name, given.runs)
             there.append(1e3 * mean)
         a, b = statistics.median(here), statistics.median(there)

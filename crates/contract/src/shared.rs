@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes, quoted};
-use super::{ArgKind, CompareRequest, EvaluateRequest, KernelCode, KernelType, Role, TensorSpec};
+use super::{
+    ArgKind, CompareRequest, EvaluateRequest, KernelCode, KernelType, Role, Sanitize, TensorSpec,
+};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
 
@@ -84,7 +86,8 @@ impl EvaluateRequest {
     }
 
     /// Whether nobody but the run reads what a shared tensor holds that is named in so many places: it is an
-    /// input of kernels alone, which a device runs, and nothing is computed from it before.
+    /// input of kernels alone, which a device runs, and nothing is computed from it before. A sanitizer counts:
+    /// it takes what another process wrote for what nobody wrote.
     pub fn is_input_alone(&self, name: &str, places: u64) -> bool {
         let runs = |kind| {
             use KernelType as Kind;
@@ -102,7 +105,10 @@ impl EvaluateRequest {
             expected.matrix.is_none()
                 && expected.kernel.as_ref().is_none_or(|kernel| runs(kernel.kernel_type))
         });
-        runs(self.kernel.kernel_type) && expected_of_device && inputs.count() as u64 == places
+        self.sanitize == Sanitize::Off
+            && runs(self.kernel.kernel_type)
+            && expected_of_device
+            && inputs.count() as u64 == places
     }
 
     /// The device, by ordinal, that content of inputs is on, if any stayed there: it can be run on that one

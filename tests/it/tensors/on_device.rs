@@ -132,6 +132,9 @@ fn other_copies_go_through_the_host() {
     ]);
     both["expected"] = json!({"in": contract["expected"]["out"]});
     right(&server.evaluate(&both), &id, &floats);
+    let mut checked = contract.clone();
+    checked["sanitize"] = "memcheck".into();
+    right(&server.evaluate(&checked), &id, &floats);
     let small = held(&server, 0, &floats[..1000]);
     right(&server.evaluate(&over(&small, &floats[..1000])), &small, &floats[..1000]);
     let on_host = held(&server, -1, &floats);

@@ -206,6 +206,7 @@ fn who_reads_a_tensor_decides_whether_it_may_stay() {
         };
         assert!(!alone(json!({}), &written));
     }
+    assert!(!alone(json!({}), &|request| request.sanitize = Sanitize::All));
     // Two inputs have one copy.
     assert!(alone(json!({}), &|request| {
         let args = &mut request.kernel.io.as_mut().unwrap().args;
