@@ -12,6 +12,7 @@ use super::matrix_uploads::Uploads;
 use super::readiness::Readiness;
 use super::run_dir::RunDir;
 use super::start::Role;
+use super::tensors::CopyRoom;
 use warpgauge_config::Config;
 use warpgauge_contract::{EvaluateRequest, Limits};
 use warpgauge_exec::Executor;
@@ -39,8 +40,8 @@ pub(super) struct Shared {
     pub(super) uploads: Uploads,
     /// Places among those that copy shared tensors for requests.
     pub(super) tensor_turns: Arc<Semaphore>,
-    /// Places among the requests that have copies of shared tensors on devices.
-    pub(super) device_copies: Arc<Semaphore>,
+    /// Room for copies of shared tensors on devices.
+    pub(super) device_copies: CopyRoom,
     pub(super) started: Instant,
     pub(super) closing: AtomicBool,
     pub(super) readiness: Readiness,

@@ -78,8 +78,8 @@ impl LocalService {
         run_dir: RunDir,
         executor: Arc<dyn Executor>,
     ) -> Result<Arc<Self>, ServiceError> {
-        let devices = executor.offer().devices.len();
-        let capacity = config.devices.queue_capacity + devices;
+        let devices = executor.offer().devices;
+        let capacity = config.devices.queue_capacity + devices.len();
         let (tensors, shared_dir) = tensors::holders(config, role, executor.as_ref(), &run_dir)?;
         let shared = Arc::new(Shared {
             tensors,
@@ -95,9 +95,7 @@ impl LocalService {
             matrix_turns: Arc::new(tokio::sync::Semaphore::new(named_matrices::AT_ONCE)),
             uploads: Uploads::default(),
             tensor_turns: Arc::new(tokio::sync::Semaphore::new(tensors::AT_ONCE)),
-            device_copies: Arc::new(tokio::sync::Semaphore::new(
-                devices * tensors::REQUESTS_PER_DEVICE,
-            )),
+            device_copies: tensors::copy_room(&devices),
             started: Instant::now(),
             closing: AtomicBool::new(false),
             readiness: Readiness::default(),

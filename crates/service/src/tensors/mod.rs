@@ -19,7 +19,7 @@ use uuid::Uuid;
 pub use content::TensorContent;
 pub(crate) use keep::{KeptTensor, wanted};
 pub(crate) use named::{AT_ONCE, tensors_of};
-pub(crate) use on_device::{Copies, REQUESTS_PER_DEVICE};
+pub(crate) use on_device::{Copies, CopyRoom, copy_room};
 pub use put::{TensorOptions, TensorSource, TensorUpload};
 
 use super::error::{Problem, ServiceError};

@@ -10,7 +10,7 @@ use std::time::Instant;
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
 use uuid::Uuid;
 
-use super::on_device::{Copies, Staying};
+use super::on_device::Copies;
 use super::{of_held, parsed, unknown};
 use crate::error::{self, ServiceError};
 use crate::shared::Shared;
@@ -172,7 +172,7 @@ impl Shared {
         places: u64,
         owner: &str,
         left: &mut u64,
-        stays: Option<(&Requirements, &mut Option<Staying>)>,
+        stays: Option<(&Requirements, &mut Option<u32>)>,
     ) -> Result<CopiedTensor, ServiceError> {
         let pin = Pin::of(self, parsed(id)?, owner).map_err(|why| unknown(id, why))?;
         let tensor = &pin.held.tensor;

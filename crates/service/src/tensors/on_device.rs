@@ -1,24 +1,28 @@
 //! Copies of shared tensors that stay on their device, for requests whose callers wait for the answer.
 //!
 //! Such a copy goes with the process that holds it, so whoever is promised that a job survives gets one that
-//! goes through the host. It is memory that kernels lack: so few requests have copies at once, and a copy
-//! that does not find room goes through the host, too.
+//! goes through the host. It is memory that kernels lack: so all of them together have a share of it, and a
+//! copy that does not find room goes through the host, too.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 
 use crate::shared::Shared;
-use warpgauge_exec::OfferedState;
+use warpgauge_exec::{OfferedDevice, OfferedState};
 use warpgauge_holder::{Held, New, Place};
 use warpgauge_model::Requirements;
 use warpgauge_tensor::{Blob, OnDevice};
 
-/// Requests with copies on devices at once, for each device there is: one that runs, and the next.
-pub(crate) const REQUESTS_PER_DEVICE: usize = 2;
+/// Of a device's memory, copies have one part in so many.
+const SHARE: u64 = 8;
+
+/// What their room is counted in, bytes.
+const UNIT: u64 = 1 << 20;
 
 /// Smaller tensors go through the host: that takes no longer than opening them.
 const LEAST_BYTES: u64 = 1 << 20;
@@ -32,34 +36,47 @@ pub(crate) enum Copies {
     MayStay,
 }
 
-/// The one device that a request has copies on, and its place among those that have.
-pub(super) struct Staying {
-    device: u32,
-    place: Arc<OwnedSemaphorePermit>,
+/// Room for copies on each device, by ordinal.
+pub(crate) type CopyRoom = BTreeMap<u32, Arc<Semaphore>>;
+
+/// All the room that these have for copies.
+pub(crate) fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
+    let room = |device: &OfferedDevice| {
+        let units = device.info.memory_bytes / SHARE / UNIT;
+        // More than can be counted is as good as that.
+        let units = usize::try_from(units)
+            .map_or(Semaphore::MAX_PERMITS, |units| units.min(Semaphore::MAX_PERMITS));
+        (device.info.ordinal, Arc::new(Semaphore::new(units)))
+    };
+    devices.iter().map(room).collect()
 }
 
 impl Shared {
-    /// A copy of a tensor beside it, for a request with these requirements. `staying`: where copies for the
-    /// same request are, if there are some. `None`: it has to go through the host.
+    /// A copy of a tensor beside it, for a request with these requirements. `staying`: the one device that the
+    /// request has copies on, by ordinal, if it has some. `None`: it has to go through the host.
     pub(super) async fn copied_on_device(
         self: &Arc<Self>,
         held: &Held,
         order: &Requirements,
-        staying: &mut Option<Staying>,
+        staying: &mut Option<u32>,
     ) -> Option<Blob> {
         let Place::Device(ordinal) = held.tensor.place else { return None };
         if held.tensor.bytes < LEAST_BYTES {
             return None;
         }
-        if staying.is_none() && self.takes(ordinal, order) {
-            let place = Arc::clone(&self.device_copies).try_acquire_owned().ok()?;
-            *staying = Some(Staying { device: ordinal, place: Arc::new(place) });
-        }
-        let Staying { place, .. } = staying.as_ref().filter(|there| there.device == ordinal)?;
+        let taken = match *staying {
+            Some(there) => there == ordinal,
+            None => self.takes(ordinal, order),
+        };
+        let units = held.tensor.place.occupied(held.tensor.bytes).div_ceil(UNIT);
+        let room = self.device_copies.get(&ordinal).filter(|_| taken)?;
+        let room = Arc::clone(room).try_acquire_many_owned(u32::try_from(units).ok()?).ok()?;
         // To its end, whether or not the caller waits for it: memory is held with its books, or not at all.
-        let (shared, held, place) = (Arc::clone(self), held.clone(), Arc::clone(place));
-        let copying = tokio::spawn(async move { shared.copy_beside(&held, ordinal, place).await });
-        copying.await.ok().flatten().map(Blob::of_device)
+        let (shared, held) = (Arc::clone(self), held.clone());
+        let copying = tokio::spawn(async move { shared.copy_beside(&held, ordinal, room).await });
+        let copy = copying.await.ok().flatten()?;
+        *staying = Some(ordinal);
+        Some(Blob::of_device(copy))
     }
 
     /// Whether an order can be carried out on this device.
@@ -75,7 +92,7 @@ impl Shared {
         self: &Arc<Self>,
         held: &Held,
         device: u32,
-        place: Arc<OwnedSemaphorePermit>,
+        room: OwnedSemaphorePermit,
     ) -> Option<OnDevice> {
         let (tensors, bytes) = (&self.tensors, held.tensor.bytes);
         let refused = |why: &dyn std::fmt::Display| {
@@ -83,9 +100,9 @@ impl Shared {
         };
         let new = New { name: None, ttl: None, evict: false, ..held.tensor.clone() };
         let owner = new.owner.clone();
-        let (room, freed) = tensors.registry().reserve(new, Instant::now());
+        let (id, freed) = tensors.registry().reserve(new, Instant::now());
         tensors.free(freed).await;
-        let id = room.map_err(|quota| refused(&quota.0)).ok()?;
+        let id = id.map_err(|quota| refused(&quota.0)).ok()?;
         if let Err(error) = tensors.copy(held, id).await {
             tensors.registry().cancel(id);
             refused(&error);
@@ -98,7 +115,7 @@ impl Shared {
             owner,
             lease,
             runtime: Handle::current(),
-            _place: place,
+            _room: room,
         };
         let exported = tensors.export(&copy).await.map_err(|error| refused(&error)).ok()?;
         Some(OnDevice {
@@ -119,7 +136,7 @@ struct Kept {
     lease: Uuid,
     /// Where it is given back: this may be dropped by any thread.
     runtime: Handle,
-    _place: Arc<OwnedSemaphorePermit>,
+    _room: OwnedSemaphorePermit,
 }
 
 impl Drop for Kept {
