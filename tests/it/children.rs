@@ -93,7 +93,12 @@ fn a_worker_knows_and_holds_what_it_was_given_and_no_more() {
     for (id, variables, files) in seen {
         for variable in &variables {
             let name = variable.split('=').next().unwrap();
-            let given = ["LC_ALL", "LANG", "WARPGAUGE_EMULATOR_IPC_DIR"];
+            let given = [
+                "LC_ALL",
+                "LANG",
+                "WARPGAUGE_EMULATOR_IPC_DIR",
+                "WARPGAUGE_EMULATOR_IPC_OTHER_DIR",
+            ];
             let known = allowed.contains(name) || given.contains(&name);
             assert!(known, "{id} has {name}");
             assert!(!variable.contains("sesame"), "{id} has {variable}");
