@@ -1,141 +1,22 @@
 //! Whose tensors are, how long they stay, and who has them open. Nothing here does anything: what is to
 //! be freed is handed to the caller, and the time is given.
 
+mod types;
+
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Instant, SystemTime};
 
 use uuid::Uuid;
-use warpgauge_tensor::Dtype;
 
-/// What the driver allocates device memory in; a tensor has whole pages to itself.
-pub(crate) const DEVICE_PAGE: u64 = 2 << 20;
+pub(crate) use types::DEVICE_PAGE;
+pub use types::{Freed, Gone, Held, Limits, New, Place, Quota, Unknown};
 
 /// Tensors that are gone and remembered, so that whoever asks is told why.
 const REMEMBERED: usize = 4096;
 
 /// Most leases of one tensor.
 const MAX_LEASES: usize = 1024;
-
-/// Where a tensor is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
-    /// The host's memory.
-    Host,
-    /// The device of this CUDA ordinal.
-    Device(u32),
-}
-
-impl Place {
-    /// What a tensor of so many bytes occupies there.
-    pub fn occupied(self, bytes: u64) -> u64 {
-        match self {
-            Self::Host => bytes,
-            Self::Device(_) => bytes.checked_next_multiple_of(DEVICE_PAGE).unwrap_or(u64::MAX),
-        }
-    }
-}
-
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Host => f.write_str("cpu"),
-            Self::Device(ordinal) => write!(f, "cuda:{ordinal}"),
-        }
-    }
-}
-
-/// Bounds; 0: none of that kind.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Bytes that the tensors of one owner occupy.
-    pub max_bytes_per_owner: u64,
-    /// Tensors of one owner.
-    pub max_count_per_owner: u64,
-    /// Bytes that all tensors occupy.
-    pub max_bytes: u64,
-    /// Time without use after which a tensor goes.
-    pub ttl: Option<Duration>,
-    /// How long a lease holds.
-    pub lease: Duration,
-}
-
-/// A tensor that is to be held.
-#[derive(Debug, Clone)]
-pub struct New {
-    /// Whose it is.
-    pub owner: String,
-    /// Where.
-    pub place: Place,
-    /// Element type.
-    pub dtype: Dtype,
-    /// Shape.
-    pub shape: Vec<u64>,
-    /// Bytes of its elements.
-    pub bytes: u64,
-    /// Samples each second.
-    pub sample_rate: Option<u32>,
-    /// The uploader's name for it.
-    pub name: Option<String>,
-    /// Time without use after which it goes, if not the usual one.
-    pub ttl: Option<Duration>,
-    /// Whether others of the owner may go for it.
-    pub evict: bool,
-}
-
-/// A tensor that is held.
-#[derive(Debug, Clone)]
-pub struct Held {
-    /// Its id.
-    pub id: Uuid,
-    /// What it is.
-    pub tensor: New,
-    /// Of which of the place's processes, one after the other.
-    pub generation: u64,
-    /// When it was uploaded.
-    pub created_at: SystemTime,
-    /// Time until it goes, if nobody uses it.
-    pub expires_in: Option<Duration>,
-    /// Those who have it open.
-    pub leases: u32,
-}
-
-/// Memory that nobody has a right to any more.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Freed {
-    /// Where.
-    pub place: Place,
-    /// In which process.
-    pub generation: u64,
-    /// Which.
-    pub id: Uuid,
-}
-
-/// Why a tensor that there was is gone.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gone {
-    /// Its process died.
-    HolderDied,
-    /// Nobody used it in time.
-    Expired,
-    /// It made room for another.
-    Evicted,
-}
-
-/// Why there is no such tensor for this owner.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
-    /// There is none, or it is another's, or it was deleted.
-    Never,
-    /// There was one.
-    Gone(Gone),
-    /// As many have it open as may.
-    TooManyLeases,
-}
-
-/// There is no room: which bound, and how much of it is used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Quota(pub String);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {

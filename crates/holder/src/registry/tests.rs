@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use warpgauge_tensor::Dtype;
+
 use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);

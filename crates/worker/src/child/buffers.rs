@@ -9,20 +9,16 @@
 //! copy of it lies on the device in reach of a kernel, but for launches that are only watched.
 
 use super::job::{Failed, JobResult, environment};
-use super::source::{Seed, Source, first_difference, is_random};
+use super::source::{Seed, Source, is_random};
 use super::writes::Writes;
 use crate::protocol::{Blame, BufferSpec, Content, LentBuffer};
 use warpgauge_contract::Role;
-use warpgauge_device::inspection::{Finding, Findings};
 use warpgauge_device::support::Support;
 use warpgauge_device::{
     Content as Held, Context, DeviceBuffer, DeviceError, PendingCopy, PinnedPool, Staging, Stream,
 };
 use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_validate::{Filling, POISON_BYTE};
-
-/// Content is compared in pieces of this size; a multiple of 4 elements of every type.
-const CHUNK_BYTES: usize = 32 << 20;
 
 /// Bytes before and after each buffer that no kernel may touch.
 const GUARD_BYTES: usize = 4 << 10;
@@ -65,21 +61,11 @@ pub(super) struct JobBuffer<'job> {
     bytes: usize,
     /// A copy of the initial content, if launches are only watched.
     copy: Option<DeviceBuffer>,
-    source: Source,
+    pub(super) source: Source,
     /// Seed of the content, if that is random.
     seed: Seed,
     /// Whether anything is written at first.
     filled: bool,
-}
-
-/// Whether an input was changed: what has yet to be read, or is known.
-pub(super) enum Change {
-    /// Among the findings.
-    Looked(Finding),
-    /// In a copy of the whole input.
-    Copied(PendingCopy),
-    /// Index of the first byte that was.
-    Known(Option<u64>),
 }
 
 /// What filling and comparing need.
@@ -407,82 +393,6 @@ impl<'job> JobBuffer<'job> {
             }
             _ => None,
         }
-    }
-
-    /// Looks for a byte of an input that differs from what was written, where the device cannot tell it:
-    /// it is copied to the host; what is large is waited for.
-    pub(super) fn look_for_change(&self, tools: Tools<'_>) -> Result<Change, DeviceError> {
-        if let Source::Shared(shared) = &self.source {
-            let content = shared.open(tools.context)?;
-            return self.change_from(&content, tools).map(Change::Known);
-        }
-        if self.bytes > CHUNK_BYTES {
-            return self
-                .change_in_pieces(tools, |start, piece| {
-                    Ok(self.source.first_difference(start, piece))
-                })
-                .map(Change::Known);
-        }
-        let target = tools.pinned.take(self.bytes);
-        self.start_copy_part_to_host(0, target, tools.stream).map(Change::Copied)
-    }
-
-    /// The first byte that differs from content on the device.
-    fn change_from(
-        &self,
-        content: &DeviceBuffer,
-        tools: Tools<'_>,
-    ) -> Result<Option<u64>, DeviceError> {
-        if tools.kind == DeviceKind::Cuda {
-            return tools.support.first_difference(
-                self.address(),
-                content,
-                self.bytes,
-                tools.stream,
-            );
-        }
-        // To the emulated device the host's memory is as near, and the host is quicker.
-        self.change_in_pieces(tools, |start, actual| {
-            let expected = tools.pinned.take(actual.len());
-            let expected = content.start_copy_to_host(start, expected, tools.stream)?.finish()?;
-            Ok(first_difference(expected.bytes(), actual))
-        })
-    }
-
-    /// The first byte that differs, by what is told of pieces, each from some byte on.
-    fn change_in_pieces(
-        &self,
-        tools: Tools<'_>,
-        first_difference: impl Fn(usize, &[u8]) -> Result<Option<u64>, DeviceError>,
-    ) -> Result<Option<u64>, DeviceError> {
-        let begin = |start: usize| {
-            let target = tools.pinned.take(CHUNK_BYTES.min(self.bytes - start));
-            self.start_copy_part_to_host(start, target, tools.stream).map(|copy| (start, copy))
-        };
-        let mut pieces = (0..self.bytes).step_by(CHUNK_BYTES);
-        let mut next = pieces.next().map(begin).transpose()?;
-        while let Some((start, copy)) = next {
-            let piece = copy.finish()?;
-            // The device copies the next one while this one is looked at.
-            next = pieces.next().map(begin).transpose()?;
-            if let Some(at) = first_difference(start, piece.bytes())? {
-                return Ok(Some(start as u64 + at));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Index of the first byte that [`Self::look_for_change`] found.
-    pub(super) fn changed_at(
-        &self,
-        change: Change,
-        findings: &Findings,
-    ) -> Result<Option<u64>, DeviceError> {
-        Ok(match change {
-            Change::Looked(finding) => findings.of(finding),
-            Change::Copied(copy) => self.source.first_difference(0, copy.finish()?.bytes()),
-            Change::Known(at) => at,
-        })
     }
 
     /// Gives up what refers to the job and keeps the device memory, for scrubbing. What is another

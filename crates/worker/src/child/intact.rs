@@ -1,6 +1,7 @@
 //! After a launch: nothing written that should not be.
 
-use super::buffers::{Change, JobBuffer, Tools};
+use super::buffers::{JobBuffer, Tools};
+use super::changes::Change;
 use super::executor::Executor;
 use super::job::{Failed, JobResult, environment};
 use warpgauge_contract::Role;

@@ -9,6 +9,7 @@ mod audit;
 mod buffers;
 mod called;
 mod captured;
+mod changes;
 mod compared;
 mod counted;
 mod counters;
