@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
@@ -42,6 +43,8 @@ pub struct Holders {
     emulator: Option<PathBuf>,
     run_dir: PathBuf,
     upkeep: AbortHandle,
+    /// Where memory is given back.
+    runtime: Handle,
 }
 
 impl Drop for Holders {
@@ -76,7 +79,8 @@ impl Holders {
             }
         });
         let HolderConfig { devices, emulator, run_dir, .. } = config;
-        Self { registry, holders, devices, emulator, run_dir, upkeep: upkeep.abort_handle() }
+        let (upkeep, runtime) = (upkeep.abort_handle(), Handle::current());
+        Self { registry, holders, devices, emulator, run_dir, upkeep, runtime }
     }
 
     /// The books.
@@ -166,13 +170,13 @@ impl Holders {
         free(&self.holders, freed).await;
     }
 
-    /// The same, without waiting for it.
+    /// The same, without waiting for it, on any thread.
     pub fn free_later(&self, freed: impl IntoIterator<Item = Freed>) {
         let freed: Vec<Freed> = freed.into_iter().collect();
-        // Without a runtime the holders are ending, and all that they hold with them.
-        if let (false, Ok(runtime)) = (freed.is_empty(), tokio::runtime::Handle::try_current()) {
+        if !freed.is_empty() {
             let holders = Arc::clone(&self.holders);
-            runtime.spawn(async move { free(&holders, freed).await });
+            // Once the runtime is ending so are the holders, and all that they hold with them.
+            self.runtime.spawn(async move { free(&holders, freed).await });
         }
     }
 

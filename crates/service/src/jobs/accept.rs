@@ -86,8 +86,12 @@ impl Shared {
     /// compared with others, and goes on without its caller, gets what lasts; so does one that another process
     /// may carry out, or that may have to wait in the store.
     async fn copies(&self, request: &JobRequest, submission: &Submission) -> Copies {
+        let (JobRequest::Evaluate(named) | JobRequest::Execute(named)) = request else {
+            return Copies::ThroughHost;
+        };
         let may_wait = self.config.limits.max_running_per_key > 0;
-        if submission.idempotency_key.is_some() || may_wait || self.role == Role::Command {
+        let lasts = submission.idempotency_key.is_some() || may_wait || self.role == Role::Command;
+        if lasts || named.tensor_names().is_empty() {
             return Copies::ThroughHost;
         }
         // What is wrong with them is told later, in its turn.

@@ -5,6 +5,7 @@ mod content;
 mod keep;
 mod named;
 mod on_device;
+mod pin;
 mod put;
 mod views;
 

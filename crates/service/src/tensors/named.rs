@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
-use uuid::Uuid;
 
 use super::on_device::Copies;
+use super::pin::Pin;
 use super::{of_held, parsed, unknown};
 use crate::error::{self, ServiceError};
 use crate::shared::Shared;
@@ -174,8 +174,10 @@ impl Shared {
         left: &mut u64,
         stays: Option<(&Requirements, &mut Option<u32>)>,
     ) -> Result<CopiedTensor, ServiceError> {
-        let pin = Pin::of(self, parsed(id)?, owner).map_err(|why| unknown(id, why))?;
-        let tensor = &pin.held.tensor;
+        let pinned = self.tensors.registry().pin(parsed(id)?, owner, Instant::now());
+        let (lease, held) = pinned.map_err(|why| unknown(id, why))?;
+        let _pin = Pin::of(self, owner, lease);
+        let tensor = &held.tensor;
         let bytes = tensor.bytes.saturating_mul(places);
         if bytes > *left {
             let message = format!(
@@ -186,19 +188,19 @@ impl Shared {
             return Err(super::invalid(path, FailureCode::TooMuchData, message));
         }
         let stayed = match stays {
-            Some((order, staying)) => self.copied_on_device(&pin.held, order, staying).await,
+            Some((order, staying)) => self.copied_on_device(&held, order, staying).await,
             None => None,
         };
         let (content, blake3, device) = match stayed {
             Some(content) => (content, None, Some(tensor.place.to_string())),
             None => {
-                let (content, blake3) = copy(self, &pin.held).await?;
+                let (content, blake3) = copy(self, &held).await?;
                 (content, Some(blake3), None)
             }
         };
         *left -= bytes;
         let used = TensorUsed {
-            tensor_id: pin.held.id.to_string(),
+            tensor_id: held.id.to_string(),
             origin: TensorOrigin::Shared,
             blake3,
             device,
@@ -206,30 +208,6 @@ impl Shared {
             shape: tensor.shape.clone(),
         };
         Ok(CopiedTensor { used, content })
-    }
-}
-
-/// A tensor whose memory stays while this is there, also if somebody deletes it meanwhile.
-struct Pin {
-    shared: Arc<Shared>,
-    owner: String,
-    lease: Uuid,
-    held: Held,
-}
-
-impl Pin {
-    fn of(shared: &Arc<Shared>, id: Uuid, owner: &str) -> Result<Self, warpgauge_holder::Unknown> {
-        let (lease, held) = shared.tensors.registry().pin(id, owner, Instant::now())?;
-        Ok(Self { shared: Arc::clone(shared), owner: owner.to_owned(), lease, held })
-    }
-}
-
-impl Drop for Pin {
-    fn drop(&mut self) {
-        let tensors = &self.shared.tensors;
-        if let Some((_, freed)) = tensors.registry().release(self.lease, &self.owner) {
-            tensors.free_later(freed);
-        }
     }
 }
 

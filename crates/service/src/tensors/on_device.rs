@@ -8,10 +8,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::runtime::Handle;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use uuid::Uuid;
 
+use super::pin::Pin;
+use super::put::Reserved;
 use crate::shared::Shared;
 use warpgauge_exec::{OfferedDevice, OfferedState};
 use warpgauge_holder::{Held, New, Place};
@@ -99,24 +99,12 @@ impl Shared {
             tracing::debug!(tensor = %held.id, %why, "a copy of a tensor goes through the host");
         };
         let new = New { name: None, ttl: None, evict: false, ..held.tensor.clone() };
-        let owner = new.owner.clone();
-        let (id, freed) = tensors.registry().reserve(new, Instant::now());
-        tensors.free(freed).await;
-        let id = id.map_err(|quota| refused(&quota.0)).ok()?;
-        if let Err(error) = tensors.copy(held, id).await {
-            tensors.registry().cancel(id);
-            refused(&error);
-            return None;
-        }
+        let reserved = Reserved::new(self, new).await.map_err(|quota| refused(&quota.0)).ok()?;
+        let id = reserved.id;
+        tensors.copy(held, id).await.map_err(|error| refused(&error)).ok()?;
         let (lease, copy) =
             tensors.registry().commit_unseen(id, held.generation, Instant::now())?;
-        let kept = Kept {
-            shared: Arc::clone(self),
-            owner,
-            lease,
-            runtime: Handle::current(),
-            _room: room,
-        };
+        let pin = Pin::of(self, &held.tensor.owner, lease);
         let exported = tensors.export(&copy).await.map_err(|error| refused(&error)).ok()?;
         Some(OnDevice {
             id: id.to_string(),
@@ -124,27 +112,7 @@ impl Shared {
             handle: exported.handle?,
             bytes,
             allocation_bytes: exported.allocation_bytes,
-            held: Box::new(kept),
+            held: Box::new((pin, room)),
         })
-    }
-}
-
-/// A copy's memory, until this is dropped.
-struct Kept {
-    shared: Arc<Shared>,
-    owner: String,
-    lease: Uuid,
-    /// Where it is given back: this may be dropped by any thread.
-    runtime: Handle,
-    _room: OwnedSemaphorePermit,
-}
-
-impl Drop for Kept {
-    fn drop(&mut self) {
-        let _entered = self.runtime.enter();
-        let tensors = &self.shared.tensors;
-        if let Some((_, freed)) = tensors.registry().release(self.lease, &self.owner) {
-            tensors.free_later(freed);
-        }
     }
 }

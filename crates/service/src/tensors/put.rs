@@ -210,9 +210,19 @@ fn no_file(error: io::Error) -> ServiceError {
 }
 
 /// Room that is kept, until it is used or this is dropped.
-struct Reserved<'a> {
+pub(super) struct Reserved<'a> {
     shared: &'a Shared,
-    id: Uuid,
+    pub(super) id: Uuid,
+}
+
+impl<'a> Reserved<'a> {
+    /// Keeps room for a tensor. Others go for it if it says so.
+    pub(super) async fn new(shared: &'a Shared, new: New) -> Result<Self, Quota> {
+        let tensors = &shared.tensors;
+        let (room, evicted) = tensors.registry().reserve(new, Instant::now());
+        tensors.free(evicted).await;
+        Ok(Self { shared, id: room? })
+    }
 }
 
 impl Drop for Reserved<'_> {
@@ -229,13 +239,12 @@ pub(super) async fn hold(
     elements: Elements,
 ) -> Result<Held, ServiceError> {
     let (tensors, place) = (&shared.tensors, new.place);
-    let (room, evicted) = tensors.registry().reserve(new, Instant::now());
-    tensors.free(evicted).await;
-    let id = room.map_err(|Quota(used)| ServiceError::QuotaExceeded {
+    let room = Reserved::new(shared, new).await;
+    let reserved = room.map_err(|Quota(used)| ServiceError::QuotaExceeded {
         message: format!("{used}; delete one, or ask with `evict`"),
         retry_after: ROOM_RETRY,
     })?;
-    let reserved = Reserved { shared, id };
+    let id = reserved.id;
     let generation = tensors.create(place, id, elements.bytes).await.map_err(not_held)?;
     let at = Freed { place, generation, id };
     let Elements { file, offset, bytes, .. } = &elements;
