@@ -69,7 +69,7 @@ def main() -> None:
             ways = [(named, False), (named, True), ({"shape": [count], "init": {"kind": "arange"}}, False)]
             seconds: list[list[float]] = [[], [], []]
             for _ in range(4):
-                for of_way, (spec, key) in zip(seconds, ways):
+                for of_way, (spec, key) in zip(seconds, ways, strict=True):
                     took, report = evaluated(server.url, spec, key)
                     of_way.append(took)
                     where = [used.get("device") for used in report.get("tensors", [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import io
 import subprocess
@@ -99,6 +100,51 @@ def test_device_memory_is_shared_through_the_driver(tensors: TensorClient) -> No
     assert tensors.get_tensor_info(tensor_id)["leases"] == 1
 
 
+# Changes a tensor on a stream that is held up until a line comes.
+HELD_UP = """
+import ctypes, sys
+from warpgauge import TensorClient
+with TensorClient(url=sys.argv[1]) as client:
+    shared = client.access_shared_tensor(sys.argv[2], "memory")
+    driver, stream = shared._driver, ctypes.c_void_p()
+    assert driver.cuCtxSetCurrent(shared._context) == 0
+    assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    held_up = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(lambda _: print(sys.stdin.readline(), end=""))
+    assert driver.cuLaunchHostFunc(stream, held_up, None) == 0
+    address, count = ctypes.c_uint64(shared.address), ctypes.c_size_t(shared.nbytes)
+    assert driver.cuMemsetD8Async(address, ctypes.c_ubyte(17), count, stream) == 0
+    shared.record(stream.value)
+    print("recorded", flush=True)
+    assert driver.cuStreamSynchronize(stream) == 0
+"""
+NOT_READY = 600
+
+
+def test_streams_of_processes_wait_for_each_other(tensors: TensorClient) -> None:
+    tensor_id = tensors.upload_array(np.zeros(1000, "u1"), 0)
+    shared = tensors.access_shared_tensor(tensor_id, "memory")
+    driver, stream = shared._driver, ctypes.c_void_p()
+    assert driver.cuCtxPushCurrent_v2(shared._context) == 0
+    assert driver.cuStreamCreate(ctypes.byref(stream), 1) == 0
+    shared.wait(stream.value)
+    assert driver.cuStreamSynchronize(stream) == 0, "nobody has recorded anything"
+    command = [sys.executable, "-c", HELD_UP, tensors.url, tensor_id]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdin is not None and other.stdout is not None
+        assert other.stdout.readline() == "recorded\n"
+        shared.wait(stream.value)
+        assert driver.cuStreamQuery(stream) == NOT_READY
+        other.stdin.write("go on\n")
+        other.stdin.flush()
+        assert driver.cuStreamSynchronize(stream) == 0
+        assert shared.read() == bytes([17]) * 1000
+        assert other.wait(60) == 0
+    with pytest.raises(ArgumentError):
+        shared.wait("a stream")
+    assert driver.cuStreamDestroy_v2(stream) == 0
+    assert driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p())) == 0
+
+
 def test_what_is_collected_or_closed_is_given_back(tensors: TensorClient) -> None:
     tensor_id = tensors.upload_array(np.ones((3, 4), "i8"), -1)
     shared = tensors.access_shared_tensor(tensor_id, "numpy")
@@ -133,10 +179,10 @@ def test_deletion_waits_for_those_who_have_it_open(tensors: TensorClient) -> Non
 
 def handle_of(file: Path) -> dict[str, Any]:
     return {
-        "tensor_id": "t", "kind": "shared_memory", "ipc_handle": None, "shared_memory": str(file), "offset": 0,
-        "nbytes": 8, "allocation_bytes": 8, "shape": [2], "strides": [1], "dtype": "torch.float32",
-        "element_type": "float32", "device": "cpu", "device_uuid": None, "data_ptr": 0, "element_size": 4,
-        "numel": 2, "sample_rate": None, "lease_id": "l", "lease_s": 0.1,
+        "tensor_id": "t", "kind": "shared_memory", "ipc_handle": None, "event_handle": None,
+        "shared_memory": str(file), "offset": 0, "nbytes": 8, "allocation_bytes": 8, "shape": [2], "strides": [1],
+        "dtype": "torch.float32", "element_type": "float32", "device": "cpu", "device_uuid": None, "data_ptr": 0,
+        "element_size": 4, "numel": 2, "sample_rate": None, "lease_id": "l", "lease_s": 0.1,
     }  # fmt: skip
 
 

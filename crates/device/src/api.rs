@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use cudarc::driver::sys::{
-    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUipcMemHandle, CUlaunchConfig,
-    CUmodule, CUstream, CUtensorMap, CUuuid,
+    CUcontext, CUdevice, CUdeviceptr, CUevent, CUfunction, CUipcEventHandle, CUipcMemHandle,
+    CUlaunchConfig, CUmodule, CUstream, CUtensorMap, CUuuid,
 };
 use libloading::Library;
 
@@ -106,6 +106,7 @@ entry_points! {
         ipc_open_memory = "cuIpcOpenMemHandle_v2":
             fn(*mut CUdeviceptr, CUipcMemHandle, c_uint);
         ipc_close_memory = "cuIpcCloseMemHandle": fn(CUdeviceptr);
+        ipc_get_event = "cuIpcGetEventHandle": fn(*mut CUipcEventHandle, CUevent);
         host_alloc = "cuMemHostAlloc": fn(*mut *mut c_void, usize, c_uint);
         host_free = "cuMemFreeHost": fn(*mut c_void);
         copy_to_device = "cuMemcpyHtoDAsync_v2":

@@ -1,16 +1,19 @@
-//! Device memory that another process may open: CUDA IPC.
+//! Device memory and events that another process may open: CUDA IPC.
 //!
 //! A handle is for the whole block that the driver allocated, not for one buffer in it: small buffers
 //! share a block. Whoever exports memory to a process that must see nothing else allocates whole pages.
 
-use cudarc::driver::sys::{CUdeviceptr, CUipcMemHandle};
+use cudarc::driver::sys::{CUdeviceptr, CUipcEventHandle, CUipcMemHandle};
 use serde::{Deserialize, Serialize};
 
-use super::{Context, DeviceBuffer, DeviceError};
+use super::{Context, DeviceBuffer, DeviceError, Event};
 use warpgauge_model::FailureCode;
 
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag there is.
 const LAZY_PEER_ACCESS: u32 = 1;
+
+/// `CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`: what processes share has no times.
+const SHARED_EVENT: u32 = 2 | 4;
 
 /// Leads another process on the same device to memory of this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -75,6 +78,29 @@ impl DeviceBuffer {
             return Err(wrong("it does not begin where it was opened"));
         }
         Ok(buffer.of_size(bytes))
+    }
+}
+
+impl Event {
+    /// An event that other processes may open, record and wait for. It has no time, and until somebody
+    /// records it nobody waits for it.
+    ///
+    /// # Errors
+    /// The driver has no such events, or no place for what processes share of one (`/dev/shm`).
+    pub fn interprocess(context: &Context) -> Result<Self, DeviceError> {
+        Self::with_flags(context, SHARED_EVENT)
+    }
+
+    /// The 64 bytes by which another process opens it (`cuIpcOpenEventHandle`).
+    ///
+    /// # Errors
+    /// It is not one made for that, or the driver cannot share it.
+    pub fn export(&self) -> Result<Vec<u8>, DeviceError> {
+        let mut handle = CUipcEventHandle { reserved: [0; 64] };
+        // SAFETY: the event is alive; the handle is written by the call.
+        let result = unsafe { (self.context.api().ipc_get_event)(&mut handle, self.handle) };
+        self.context.api().check(result, "export an event")?;
+        Ok(bytemuck::cast_slice(&handle.reserved).to_vec())
     }
 }
 

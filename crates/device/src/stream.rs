@@ -66,10 +66,10 @@ impl Drop for Stream {
     }
 }
 
-/// A point in a stream, with its time.
+/// A point in a stream, with its time unless processes share it.
 pub struct Event {
-    handle: CUevent,
-    context: Context,
+    pub(super) handle: CUevent,
+    pub(super) context: Context,
 }
 
 impl Event {
@@ -78,9 +78,14 @@ impl Event {
     /// # Errors
     /// As the driver says.
     pub fn new(context: &Context) -> Result<Self, DeviceError> {
+        // The default flags: with times.
+        Self::with_flags(context, 0)
+    }
+
+    pub(super) fn with_flags(context: &Context, flags: u32) -> Result<Self, DeviceError> {
         let mut handle: CUevent = std::ptr::null_mut();
-        // SAFETY: the context is current on this thread; 0 are the default flags (timing on).
-        let result = unsafe { (context.api().event_create)(&mut handle, 0) };
+        // SAFETY: the context is current on this thread.
+        let result = unsafe { (context.api().event_create)(&mut handle, flags) };
         context.api().check(result, "create an event")?;
         Ok(Self { handle, context: context.clone() })
     }

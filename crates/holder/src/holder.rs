@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::process::Pid;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::sync::Mutex;
@@ -17,8 +18,8 @@ use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use warpgauge_model::FailureCode;
 use warpgauge_process::child::{Child, Start, Streams};
-use warpgauge_process::handed;
 use warpgauge_process::program::{Environment, Program};
+use warpgauge_process::{handed, shared_events};
 use warpgauge_worker::frame::{self, FrameError};
 
 use crate::child::COMMAND;
@@ -155,7 +156,7 @@ impl Holder {
                 Ok(answer) => return Ok((answer, generation)),
                 Err(reason) => {
                     state.running = None;
-                    self.lost(generation);
+                    self.registry.lose(self.place, generation);
                     last = self.died(reason);
                 }
             }
@@ -224,21 +225,18 @@ impl Holder {
     }
 
     /// Notices the end of a process, also while nobody asks it anything.
-    fn watch(&self, mut child: Child, generation: u64) -> AbortHandle {
+    fn watch(&self, child: Child, generation: u64) -> AbortHandle {
         let (registry, place) = (Arc::clone(&self.registry), self.place);
-        let left = self.own_directory(generation);
+        let left = Left { place, directory: self.own_directory(generation), process: child.id() };
         let watching = tokio::spawn(async move {
+            // In this order, so that the process ends before what it left is removed.
+            let _left = left;
+            let mut child = child;
             let status = child.wait().await;
             let lost = registry.lose(place, generation);
             tracing::warn!(%place, ?status, lost, "a holder of tensors has died");
-            clear(place, &left);
         });
         watching.abort_handle()
-    }
-
-    fn lost(&self, generation: u64) {
-        self.registry.lose(self.place, generation);
-        clear(self.place, &self.own_directory(generation));
     }
 
     fn died(&self, reason: String) -> HolderError {
@@ -246,11 +244,24 @@ impl Holder {
     }
 }
 
-/// Removes the files of a dead holder. Who has mapped one keeps the memory.
-fn clear(place: Place, directory: &std::path::Path) {
-    if place == Place::Host {
-        // Somebody else who noticed may have been quicker.
-        let _ = std::fs::remove_dir_all(directory);
+/// What a process leaves behind, which is removed when this is dropped. Who has mapped a file of it
+/// keeps the memory.
+struct Left {
+    place: Place,
+    directory: PathBuf,
+    process: Option<Pid>,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        match self.place {
+            // Without a directory there is nothing to remove.
+            Place::Host => drop(std::fs::remove_dir_all(&self.directory)),
+            Place::Device(_) => {
+                let process = self.process.map(|id| id.as_raw_nonzero().get().cast_unsigned());
+                process.into_iter().for_each(shared_events::remove);
+            }
+        }
     }
 }
 

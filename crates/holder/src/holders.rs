@@ -152,9 +152,9 @@ impl Holders {
         }
     }
 
-    /// What leads others to a tensor.
-    pub async fn export(&self, held: &Held) -> Result<Exported, HolderError> {
-        match self.ask(held, ToHolder::Export { id: held.id }).await? {
+    /// What leads others to a tensor, and where `event` is set to an event that goes with it.
+    pub async fn export(&self, held: &Held, event: bool) -> Result<Exported, HolderError> {
+        match self.ask(held, ToHolder::Export { id: held.id, event }).await? {
             FromHolder::Exported(exported) => Ok(exported),
             other => Err(out_of_turn(&other)),
         }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use warpgauge_model::FailureCode;
 
 /// Both sides are one program, unless somebody replaced its file while it ran.
-pub(crate) const VERSION: u32 = 3;
+pub(crate) const VERSION: u32 = 4;
 
 /// Most bytes of a tensor in one frame.
 pub const CHUNK_BYTES: usize = 4 << 20;
@@ -48,8 +48,10 @@ pub(crate) enum ToHolder {
         offset: u64,
         bytes: u64,
     },
+    /// What leads another process to it; with `event`, to one that goes with it, too.
     Export {
         id: Uuid,
+        event: bool,
     },
     Free {
         id: Uuid,
@@ -77,6 +79,8 @@ pub(crate) enum FromHolder {
 pub struct Exported {
     /// A CUDA IPC handle of the whole allocation.
     pub handle: Option<Vec<u8>>,
+    /// A CUDA IPC handle of its event, where that was asked for.
+    pub event: Option<Vec<u8>>,
     /// The file that is the host's memory.
     pub path: Option<PathBuf>,
     /// Bytes of the allocation.

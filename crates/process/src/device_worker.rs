@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::sandbox::{Enforcement, FileAccess, close_file_system};
+use super::shared_events;
 use super::syscalls::{Counters, refuse_calls};
 
 /// Read: libraries, and what tells of the machine.
@@ -82,6 +83,13 @@ pub fn confine(run_dir: &Path, libraries: &[PathBuf], counters: Counters) -> Con
 /// The same for a process that runs no stranger's kernels and stops those that do.
 pub fn confine_judge(run_dir: &Path) -> Confinement {
     let access = FileAccess { signals: true, ..access(run_dir, &[]) };
+    confined(access, Counters::Refused)
+}
+
+/// The same for a process that runs no kernels and shares memory and events of a GPU with others.
+pub fn confine_holder(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
+    let mut access = access(run_dir, libraries);
+    access.write.extend(Some(PathBuf::from(shared_events::DIRECTORY)).filter(|path| path.exists()));
     confined(access, Counters::Refused)
 }
 

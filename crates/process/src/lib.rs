@@ -11,5 +11,6 @@ pub mod interpreter;
 pub mod program;
 pub mod python;
 pub mod sandbox;
+pub mod shared_events;
 pub mod syscalls;
 pub mod whole_program;

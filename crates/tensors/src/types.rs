@@ -128,6 +128,11 @@ pub struct TensorHandle {
     /// The 64 bytes of a CUDA IPC handle, base64; null in the host's memory.
     #[schemars(extend("nullable" = true))]
     pub ipc_handle: Option<String>,
+    /// The 64 bytes of a CUDA IPC handle of an event, base64, by which those who have the tensor open wait
+    /// for each other: recorded after work on the tensor, waited for before. The server never waits for it.
+    /// Null in the host's memory, and where the driver has no such events.
+    #[schemars(extend("nullable" = true))]
+    pub event_handle: Option<String>,
     /// The file to map; null in device memory.
     #[schemars(extend("nullable" = true))]
     pub shared_memory: Option<String>,

@@ -7,9 +7,11 @@ import ctypes
 import os
 import weakref
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .errors import ArgumentError, ProtocolError, WarpgaugeError
+from .tensors import THEIRS
 
 if TYPE_CHECKING:
     from .models import TensorHandle
@@ -38,13 +40,16 @@ class _Uuid(ctypes.Structure):
 class CudaMemory:
     """A tensor in device memory, opened by its handle and closed when this is collected.
 
-    PyTorch and CuPy take it as an array of theirs (`__cuda_array_interface__`). `read` and `write` copy.
+    `as_torch` and `as_cupy` are arrays of theirs over the same memory, and whatever knows
+    `__cuda_array_interface__` takes it as one. `read` and `write` copy. Processes that work on it in turn have
+    their streams wait for each other with `record` and `wait`, and the host waits for nothing.
     """
 
     def __init__(self, handle: TensorHandle, done: Callable[[], None]) -> None:
-        raw = base64.b64decode(handle["ipc_handle"] or "")
-        if len(raw) != _HANDLE_BYTES:
-            raise ProtocolError(f"a CUDA IPC handle of {len(raw)} bytes; it has {_HANDLE_BYTES}")
+        raw = _raw(handle["ipc_handle"])
+        # Servers before this field have no events, and neither have some drivers.
+        told = handle.get("event_handle")
+        raw_event = None if told is None else _raw(told)
         self._driver = _driver(handle)
         self.ordinal = _ordinal(self._driver, handle["device_uuid"] or "")
         device, context = ctypes.c_int(), ctypes.c_void_p()
@@ -52,13 +57,19 @@ class CudaMemory:
         # The one that PyTorch and CuPy use, too. It stays as long as the process.
         _check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
         self._context = context
-        address = ctypes.c_uint64()
+        address, event = ctypes.c_uint64(), ctypes.c_void_p()
         with _Current(self._driver, context):
             opened = self._driver.cuIpcOpenMemHandle_v2(
                 ctypes.byref(address), _Handle.from_buffer_copy(raw), _LAZY_PEER_ACCESS
             )
-        _check(opened, "cuIpcOpenMemHandle")
-        weakref.finalize(self, _close, self._driver, context, address.value, done)
+            _check(opened, "cuIpcOpenMemHandle")
+            if raw_event is not None:
+                opened = self._driver.cuIpcOpenEventHandle(ctypes.byref(event), _Handle.from_buffer_copy(raw_event))
+                if opened:
+                    self._driver.cuIpcCloseMemHandle(address)
+                _check(opened, "cuIpcOpenEventHandle")
+        self._event = event if raw_event is not None else None
+        weakref.finalize(self, _close, self._driver, context, address.value, event.value, done)
         self.address = address.value + handle["offset"]
         self.nbytes: int = handle["nbytes"]
         self.shape = tuple(handle["shape"])
@@ -73,6 +84,40 @@ class CudaMemory:
             "version": 3,
             "strides": None,
         }
+
+    def as_torch(self) -> Any:
+        """A tensor of PyTorch over the same memory."""
+        torch = import_module("torch")
+        # Where PyTorch counts devices otherwise, the UUID has found the right one.
+        plain = torch.as_tensor(self, device=f"cuda:{self.ordinal}")
+        return plain.view(getattr(torch, THEIRS.get(self.element_type, self.element_type)))
+
+    def as_cupy(self) -> Any:
+        """An array of CuPy over the same memory."""
+        return import_module("cupy").asarray(self)
+
+    def record(self, stream: object = 0) -> None:
+        """Says that the work which `stream` has so far is what others wait for with `wait`, in all processes.
+
+        `stream` is one of PyTorch or CuPy, or the driver's handle of one; 0 is the default stream.
+        """
+        with _Current(self._driver, self._context):
+            recorded = self._driver.cuEventRecord(self._shared_event(), _stream(stream))
+        _check(recorded, "cuEventRecord")
+
+    def wait(self, stream: object = 0) -> None:
+        """Has `stream` wait for what was last recorded, in whichever process. Without that it waits for nothing."""
+        with _Current(self._driver, self._context):
+            waiting = self._driver.cuStreamWaitEvent(_stream(stream), self._shared_event(), ctypes.c_uint(0))
+        _check(waiting, "cuStreamWaitEvent")
+
+    def _shared_event(self) -> ctypes.c_void_p:
+        if self._event is None:
+            raise CudaError(
+                "no event came with this tensor's handle: the driver that holds it has none between processes (the "
+                "server's log says why). Wait for your own work before you tell others"
+            )
+        return self._event
 
     def read(self) -> bytes:
         """A copy of the content."""
@@ -108,11 +153,28 @@ class _Current:
         self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
-def _close(driver: Any, context: ctypes.c_void_p, address: int, done: Callable[[], None]) -> None:
+def _close(driver: Any, context: ctypes.c_void_p, address: int, event: int | None, done: Callable[[], None]) -> None:
     with _Current(driver, context):
         # A failure means that the context is lost already.
+        if event is not None:
+            driver.cuEventDestroy_v2(ctypes.c_void_p(event))
         driver.cuIpcCloseMemHandle(ctypes.c_uint64(address))
     done()
+
+
+def _raw(handle: str | None) -> bytes:
+    raw = base64.b64decode(handle or "")
+    if len(raw) != _HANDLE_BYTES:
+        raise ProtocolError(f"a CUDA IPC handle of {len(raw)} bytes; it has {_HANDLE_BYTES}")
+    return raw
+
+
+def _stream(stream: object) -> ctypes.c_void_p:
+    """PyTorch's streams have their handle as `cuda_stream`, CuPy's as `ptr`."""
+    handle = getattr(stream, "cuda_stream", getattr(stream, "ptr", stream))
+    if not isinstance(handle, int):
+        raise ArgumentError(f"a {type(stream).__name__} is no CUDA stream; give one of PyTorch or CuPy, or its handle")
+    return ctypes.c_void_p(handle)
 
 
 def _driver(handle: TensorHandle) -> Any:
@@ -130,6 +192,7 @@ def _driver(handle: TensorHandle) -> Any:
     except OSError as error:
         raise CudaError(f"no CUDA driver: {error}") from None
     driver.cuIpcOpenMemHandle_v2.argtypes = [ctypes.c_void_p, _Handle, ctypes.c_uint]
+    driver.cuIpcOpenEventHandle.argtypes = [ctypes.c_void_p, _Handle]
     _check(driver.cuInit(0), "cuInit")
     return driver
 

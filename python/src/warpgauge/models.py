@@ -391,6 +391,7 @@ class TensorHandle(TypedDict, total=False):
     tensor_id: str
     kind: HandleKind
     ipc_handle: str | None
+    event_handle: str | None
     shared_memory: str | None
     offset: int
     nbytes: int

@@ -10,6 +10,7 @@ from importlib import import_module, util
 from typing import TYPE_CHECKING, Any
 
 from .errors import ArgumentError, ProtocolError
+from .tensors import THEIRS
 
 if TYPE_CHECKING:
     from .models import TensorHandle
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 
 # Element types that NumPy has no name for, and integers that stand for them while they change hands.
 _STAND_INS = {"bfloat16": "uint16", "float8_e4m3": "uint8", "float8_e5m2": "uint8"}
-_TORCH = {"float8_e4m3": "float8_e4m3fn"}
 
 
 def opened(handle: TensorHandle, library: Library, done: Callable[[], None]) -> Any:
@@ -55,13 +55,13 @@ def _host(handle: TensorHandle, library: Library, done: Callable[[], None]) -> A
     element = handle["element_type"]
     if wants_torch:
         torch = import_module("torch")
-        dtype = getattr(torch, _TORCH.get(element, element))
+        dtype = getattr(torch, THEIRS.get(element, element))
         flat = torch.frombuffer(view, dtype=dtype, count=handle["numel"], offset=handle["offset"])
         return flat.view(tuple(handle["shape"]))
     numpy = import_module("numpy")
     if element in _STAND_INS and _there("ml_dtypes"):
         ml_dtypes = import_module("ml_dtypes")
-        dtype = numpy.dtype(getattr(ml_dtypes, _TORCH.get(element, element)))
+        dtype = numpy.dtype(getattr(ml_dtypes, THEIRS.get(element, element)))
     else:
         dtype = numpy.dtype(_STAND_INS.get(element, element))
     array = numpy.frombuffer(view, dtype=dtype, count=handle["numel"], offset=handle["offset"])
@@ -79,11 +79,7 @@ def _device(handle: TensorHandle, library: Library, done: Callable[[], None]) ->
     if library == "memory" or emulated:
         return memory
     if library == "torch" or (library == "auto" and _there("torch")):
-        torch = import_module("torch")
-        element = handle["element_type"]
-        # Where PyTorch counts devices otherwise, the UUID has found the right one.
-        plain = torch.as_tensor(memory, device=f"cuda:{memory.ordinal}")
-        return plain.view(getattr(torch, _TORCH.get(element, element)))
+        return memory.as_torch()
     if _there("cupy"):
-        return import_module("cupy").asarray(memory)
+        return memory.as_cupy()
     raise ArgumentError("the tensor is on a GPU: install PyTorch or CuPy, or ask for `memory`")

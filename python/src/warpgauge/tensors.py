@@ -28,7 +28,7 @@ _SIZES = {"float64": 8, "int64": 8, "uint64": 8, "float32": 4, "int32": 4, "uint
 
 # NumPy (with ml_dtypes) and PyTorch call the format of the finite values only `e4m3fn`.
 _OURS = {"float8_e4m3fn": "float8_e4m3"}
-_THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
+THEIRS = {ours: theirs for theirs, ours in _OURS.items()}
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def array_of(report: OutputReport, name: str, kind: str) -> Any:
     raw, size = _content(report, name), math.prod(shape) * _SIZES[dtype]
     if len(raw) != size:
         raise ProtocolError(f"output {name}: {len(raw)} bytes in place of {size}")
-    theirs = _THEIRS.get(dtype, dtype)
+    theirs = THEIRS.get(dtype, dtype)
     if kind == "torch":
         torch = import_module("torch")
         return torch.frombuffer(bytearray(raw), dtype=getattr(torch, theirs)).reshape(shape)

@@ -64,7 +64,10 @@ fn the_answers_are_those_of_the_gpu_tensor_server() {
         assert_eq!(handle[field], expected, "{field}");
     }
     assert!(handle["data_ptr"].as_u64().unwrap() > 0);
-    assert_eq!(crate::contracts::from_base64(handle["ipc_handle"].as_str().unwrap()).len(), 64);
+    for field in ["ipc_handle", "event_handle"] {
+        let bytes = crate::contracts::from_base64(handle[field].as_str().unwrap());
+        assert_eq!(bytes.len(), 64, "{field}");
+    }
     assert!(handle["device_uuid"].as_str().unwrap().starts_with("GPU-"), "{handle}");
     let list = server.get("/tensors").json;
     assert_eq!((&list["count"], &list["tensors"][0]["tensor_id"]), (&json!(1), &json!(id)));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 use warpgauge_device::{
-    Context, DeviceBuffer, DeviceError, DriverChoice, PinnedBuffer, Stream, loader,
+    Context, DeviceBuffer, DeviceError, DriverChoice, Event, PinnedBuffer, Stream, loader,
 };
 use warpgauge_model::FailureCode;
 
@@ -18,9 +18,22 @@ use crate::registry::DEVICE_PAGE;
 pub(super) struct DeviceMemory {
     context: Context,
     stream: Stream,
-    tensors: HashMap<Uuid, DeviceBuffer>,
+    tensors: HashMap<Uuid, Tensor>,
     /// What files are read into, once a large one was.
     staging: Option<[PinnedBuffer; 2]>,
+}
+
+struct Tensor {
+    buffer: DeviceBuffer,
+    /// What those who have it open tell each other by, once one of them asked. It is never waited for here:
+    /// whoever has a handle may record it behind work that does not end.
+    event: Option<Event>,
+}
+
+impl From<DeviceBuffer> for Tensor {
+    fn from(buffer: DeviceBuffer) -> Self {
+        Self { buffer, event: None }
+    }
 }
 
 /// Memory that must be free for a copy, as a multiple of it: kernels need some, too.
@@ -87,7 +100,19 @@ impl DeviceMemory {
     }
 
     fn find(&self, id: Uuid) -> Result<&DeviceBuffer, Refusal> {
-        self.tensors.get(&id).ok_or_else(|| Refusal::unknown(id))
+        let tensor = self.tensors.get(&id).ok_or_else(|| Refusal::unknown(id))?;
+        Ok(&tensor.buffer)
+    }
+}
+
+impl Tensor {
+    /// A handle of its event, which is made for the first who asks.
+    fn event(&mut self, context: &Context) -> Result<Vec<u8>, DeviceError> {
+        let event = match self.event.take() {
+            Some(event) => event,
+            None => Event::interprocess(context)?,
+        };
+        self.event.insert(event).export()
     }
 }
 
@@ -102,7 +127,7 @@ impl Memory for DeviceMemory {
         let buffer = self.allocate(bytes)?;
         buffer.fill(0, &self.stream)?;
         self.stream.synchronize()?;
-        self.tensors.insert(id, buffer);
+        self.tensors.insert(id, buffer.into());
         Ok(())
     }
 
@@ -137,7 +162,7 @@ impl Memory for DeviceMemory {
         // Who opens it gets the whole block.
         buffer.fill_range(bytes, buffer.len() - bytes, 0, &self.stream)?;
         self.stream.synchronize()?;
-        self.tensors.insert(id, buffer);
+        self.tensors.insert(id, buffer.into());
         Ok(())
     }
 
@@ -146,10 +171,17 @@ impl Memory for DeviceMemory {
         Ok(self.find(id)?.copy_to_host(at(offset), into, &self.stream)?)
     }
 
-    fn export(&mut self, id: Uuid) -> Result<Exported, Refusal> {
-        let buffer = self.find(id)?;
+    fn export(&mut self, id: Uuid, event: bool) -> Result<Exported, Refusal> {
+        let tensor = self.tensors.get_mut(&id).ok_or_else(|| Refusal::unknown(id))?;
+        // A driver without such events shares memory as well.
+        let event = event.then(|| tensor.event(&self.context)).and_then(|made| {
+            let told = |error: &_| eprintln!("warpgauge holder: no event for {id}: {error}");
+            made.inspect_err(told).ok()
+        });
+        let buffer = &tensor.buffer;
         Ok(Exported {
             handle: Some(buffer.export()?.bytes().to_vec()),
+            event,
             path: None,
             allocation_bytes: buffer.len() as u64,
             address: buffer.address(),

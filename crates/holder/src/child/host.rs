@@ -98,10 +98,10 @@ impl Memory for HostMemory {
         segment.file.read_exact_at(into, offset).map_err(|error| failed(segment.bytes, &error))
     }
 
-    fn export(&mut self, id: Uuid) -> Result<Exported, Refusal> {
+    fn export(&mut self, id: Uuid, _: bool) -> Result<Exported, Refusal> {
         let Segment { path, bytes, .. } = self.find(id)?;
         let (path, allocation_bytes) = (Some(path.clone()), *bytes);
-        Ok(Exported { handle: None, path, allocation_bytes, address: 0 })
+        Ok(Exported { handle: None, event: None, path, allocation_bytes, address: 0 })
     }
 
     fn free(&mut self, id: Uuid) -> Result<(), Refusal> {

@@ -16,7 +16,7 @@ use clap::Parser;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
-use warpgauge_process::{device_worker, handed, syscalls};
+use warpgauge_process::{device_worker, handed, shared_events, syscalls};
 use warpgauge_worker::frame::{self, FrameError};
 
 use crate::protocol::{CHUNK_BYTES, Exported, FILE, FromHolder, ToHolder, VERSION};
@@ -70,7 +70,7 @@ trait Memory {
     fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal>;
     fn copy(&mut self, from: Uuid, id: Uuid, bytes: u64) -> Result<(), Refusal>;
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal>;
-    fn export(&mut self, id: Uuid) -> Result<Exported, Refusal>;
+    fn export(&mut self, id: Uuid, event: bool) -> Result<Exported, Refusal>;
     fn free(&mut self, id: Uuid) -> Result<(), Refusal>;
 }
 
@@ -88,8 +88,17 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     let _ = setrlimit(Resource::Core, none);
     // Before there are other threads.
     let libraries: Vec<_> = args.emulator.iter().cloned().collect();
-    device_worker::confine(&args.directory, &libraries, syscalls::Counters::Refused);
-    match run(&args) {
+    if args.device.is_some() && args.emulator.is_none() {
+        device_worker::confine_holder(&args.directory, &libraries);
+    } else {
+        device_worker::confine(&args.directory, &libraries, syscalls::Counters::Refused);
+    }
+    let ended = run(&args);
+    if args.device.is_some() {
+        // Of a server that was killed there is nobody to do it.
+        shared_events::remove(std::process::id());
+    }
+    match ended {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("warpgauge holder: {reason}");
@@ -165,7 +174,7 @@ fn answer(
             memory.read(id, offset, &mut data)?;
             FromHolder::Data(data)
         }
-        ToHolder::Export { id } => FromHolder::Exported(memory.export(id)?),
+        ToHolder::Export { id, event } => FromHolder::Exported(memory.export(id, event)?),
         ToHolder::Free { id } => memory.free(id).map(|()| FromHolder::Done)?,
     })
 }

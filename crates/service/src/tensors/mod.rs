@@ -145,7 +145,7 @@ impl TensorService for LocalService {
             let tensors = &self.shared.tensors;
             let leased = tensors.registry().lease(parsed(id)?, &caller.owner, Instant::now());
             let (lease, held) = leased.map_err(|why| unknown(id, why))?;
-            let exported = match tensors.export(&held).await {
+            let exported = match tensors.export(&held, true).await {
                 Ok(exported) => exported,
                 Err(error) => {
                     if let Some((_, freed)) = tensors.registry().release(lease, &caller.owner) {

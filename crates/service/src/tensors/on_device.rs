@@ -105,7 +105,7 @@ impl Shared {
         let (lease, copy) =
             tensors.registry().commit_unseen(id, held.generation, Instant::now())?;
         let pin = Pin::of(self, &held.tensor.owner, lease);
-        let exported = tensors.export(&copy).await.map_err(|error| refused(&error)).ok()?;
+        let exported = tensors.export(&copy, false).await.map_err(|error| refused(&error)).ok()?;
         Some(OnDevice {
             id: id.to_string(),
             device,

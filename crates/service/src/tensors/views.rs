@@ -39,7 +39,7 @@ pub(super) fn handle(
     exported: Exported,
 ) -> TensorHandle {
     let tensor = &held.tensor;
-    let Exported { handle, path, allocation_bytes, address } = exported;
+    let Exported { handle, event, path, allocation_bytes, address } = exported;
     let on_device = matches!(tensor.place, Place::Device(_));
     let text = |path: &std::path::Path| path.display().to_string();
     let emulator = shared.tensors.emulator().filter(|_| on_device);
@@ -47,6 +47,7 @@ pub(super) fn handle(
         tensor_id: held.id.to_string(),
         kind: kind(tensor.place),
         ipc_handle: handle.map(|bytes| warpgauge_tensor::base64(&bytes)),
+        event_handle: event.map(|bytes| warpgauge_tensor::base64(&bytes)),
         shared_memory: path.as_deref().map(text),
         // Each tensor is alone in what is opened, from its beginning.
         offset: 0,
