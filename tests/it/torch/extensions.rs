@@ -118,6 +118,17 @@ def f(x):
     assert_eq!(report["torch"]["extensions"][0]["built"], false, "{report:#}");
 }
 
+/// What a source needs of PyTorch is there, also where that is not foreseen.
+#[test]
+fn what_lean_headers_lack_the_whole_ones_have() {
+    needs!("PyTorch", available());
+    needs!("g++", there_is_gxx());
+    let unforeseen = "namespace all = at;
+torch::Tensor scale(torch::Tensor x) { return all::stack({x, x}).sum(0); }";
+    let report = right(&on_cpu(), "whole headers", &bound(&format!("{}{unforeseen}", unseen())));
+    assert_eq!(report["torch"]["extensions"][0]["how"], "main.cpp: whole headers", "{report:#}");
+}
+
 #[test]
 fn extensions_that_cannot_be_had_cost_themselves() {
     needs!("PyTorch", available());

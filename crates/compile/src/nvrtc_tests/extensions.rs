@@ -88,21 +88,6 @@ async fn a_cuda_extension_is_built_with_few_headers_and_kept() {
     assert!(failure.message.contains("relocatable"), "{}", failure.message);
 }
 
-/// What a source needs of PyTorch is there, also where that is not foreseen.
-#[tokio::test]
-async fn what_lean_headers_lack_the_whole_ones_have() {
-    let toolchain = toolchain();
-    needs!("g++", crate::toolchain::host::cxx().is_some());
-    needs!("PyTorch", toolchain.torch.is_some());
-    let bench = Bench::with(toolchain, LONG);
-    let unforeseen = PROTOTYPE.replace(
-        "torch::Tensor scale(torch::Tensor x);",
-        "namespace all = at;\ntorch::Tensor scale(torch::Tensor x) { return all::stack({x, x}).sum(0); }",
-    );
-    let built = built(&bench, order(None, &unforeseen)).await.unwrap();
-    assert_eq!(built.how, "main.cpp: whole headers", "{}", built.log);
-}
-
 #[tokio::test]
 async fn what_is_wrong_with_cuda_source_is_told_with_its_line() {
     let toolchain = toolchain();
