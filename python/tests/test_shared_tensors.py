@@ -97,6 +97,9 @@ def test_device_memory_is_shared_through_the_driver(tensors: TensorClient) -> No
         shared.write(b"short")
     with pytest.raises(ArgumentError):
         tensors.access_shared_tensor(tensor_id, "numpy")
+    for array in (shared.as_torch, shared.as_cupy):
+        with pytest.raises(ArgumentError):
+            array()
     assert tensors.get_tensor_info(tensor_id)["leases"] == 1
 
 

@@ -51,6 +51,7 @@ class CudaMemory:
         told = handle.get("event_handle")
         raw_event = None if told is None else _raw(told)
         self._driver = _driver(handle)
+        self._emulated = "emulator_library" in handle
         self.ordinal = _ordinal(self._driver, handle["device_uuid"] or "")
         device, context = ctypes.c_int(), ctypes.c_void_p()
         _check(self._driver.cuDeviceGet(ctypes.byref(device), self.ordinal), "cuDeviceGet")
@@ -87,6 +88,7 @@ class CudaMemory:
 
     def as_torch(self) -> Any:
         """A tensor of PyTorch over the same memory."""
+        self._refuse_emulated("PyTorch")
         torch = import_module("torch")
         # Where PyTorch counts devices otherwise, the UUID has found the right one.
         plain = torch.as_tensor(self, device=f"cuda:{self.ordinal}")
@@ -94,7 +96,12 @@ class CudaMemory:
 
     def as_cupy(self) -> Any:
         """An array of CuPy over the same memory."""
+        self._refuse_emulated("CuPy")
         return import_module("cupy").asarray(self)
+
+    def _refuse_emulated(self, library: str) -> None:
+        if self._emulated:
+            raise ArgumentError(f"the tensor is on an emulated device, which is no memory of {library}; use `read`")
 
     def record(self, stream: object = 0) -> None:
         """Says that the work which `stream` has so far is what others wait for with `wait`, in all processes.
