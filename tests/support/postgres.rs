@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread::JoinHandle;
 
 /// Where `initdb` and `postgres` are.
 fn programs() -> Option<PathBuf> {
@@ -24,6 +25,8 @@ pub fn installed() -> bool {
 /// A server, until it is dropped.
 pub struct Server {
     child: Child,
+    /// Reads what it says, until nobody is there who could say anything.
+    reader: Option<JoinHandle<()>>,
     directory: PathBuf,
 }
 
@@ -31,6 +34,9 @@ impl Drop for Server {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        // The processes of its connections, which have its standard error, go on until they notice, and
+        // answer meanwhile.
+        self.reader.take().map(JoinHandle::join);
     }
 }
 
@@ -86,8 +92,8 @@ impl Server {
             log.push(line);
             if log.last().unwrap().contains("ready to accept connections") {
                 // A pipe that nobody reads would stop it.
-                std::thread::spawn(move || lines.for_each(drop));
-                return Self { child, directory: directory.to_owned() };
+                let reader = Some(std::thread::spawn(move || lines.for_each(drop)));
+                return Self { child, reader, directory: directory.to_owned() };
             }
         }
         let _ = child.kill();
