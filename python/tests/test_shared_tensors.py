@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import ctypes
 import gc
 import io
@@ -18,7 +19,7 @@ from conftest import Scripted, http, needs
 
 import warpgauge
 from warpgauge import ApiError, ArgumentError, ProtocolError, TensorClient
-from warpgauge.cuda_memory import CudaMemory
+from warpgauge.cuda_memory import CudaError, CudaMemory
 
 # The client in a process of its own: opens a tensor, changes it in place, and ends.
 CHANGE = """
@@ -146,6 +147,23 @@ def test_streams_of_processes_wait_for_each_other(tensors: TensorClient) -> None
         shared.wait("a stream")
     assert driver.cuStreamDestroy_v2(stream) == 0
     assert driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p())) == 0
+
+
+def test_memory_is_shared_where_the_event_is_not(tensors: TensorClient) -> None:
+    tensor_id = tensors.upload_array(np.ones(8, "u1"), 0)
+    handle = tensors.get_handle(tensor_id)
+    given_back = list[str]()
+    nowhere = base64.b64encode(bytes(64)).decode()
+    for event, told in [(None, "no event came"), (nowhere, "/dev/shm")]:
+        shared = CudaMemory({**handle, "event_handle": event}, lambda: given_back.append("closed"))
+        for call in (shared.wait, shared.record):
+            with pytest.raises(CudaError, match=told):
+                call()
+        assert shared.read() == bytes([1]) * 8
+        del shared, call
+        gc.collect()
+    assert given_back == ["closed", "closed"]
+    tensors.release(handle["lease_id"])
 
 
 def test_what_is_collected_or_closed_is_given_back(tensors: TensorClient) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import ctypes
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from importlib import import_module
@@ -49,7 +50,9 @@ class CudaMemory:
         raw = _raw(handle["ipc_handle"])
         # Servers before this field have no events, and neither have some drivers.
         told = handle.get("event_handle")
-        raw_event = None if told is None else _raw(told)
+        self._event_handle = None if told is None else _raw(told)
+        # Opened for the first who needs it: who shares memory alone may have another /dev/shm than its holder.
+        self._event, self._opening = ctypes.c_void_p(), threading.Lock()
         self._driver = _driver(handle)
         self._emulated = "emulator_library" in handle
         self.ordinal = _ordinal(self._driver, handle["device_uuid"] or "")
@@ -58,19 +61,13 @@ class CudaMemory:
         # The one that PyTorch and CuPy use, too. It stays as long as the process.
         _check(self._driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device), "cuDevicePrimaryCtxRetain")
         self._context = context
-        address, event = ctypes.c_uint64(), ctypes.c_void_p()
+        address = ctypes.c_uint64()
         with _Current(self._driver, context):
             opened = self._driver.cuIpcOpenMemHandle_v2(
                 ctypes.byref(address), _Handle.from_buffer_copy(raw), _LAZY_PEER_ACCESS
             )
-            _check(opened, "cuIpcOpenMemHandle")
-            if raw_event is not None:
-                opened = self._driver.cuIpcOpenEventHandle(ctypes.byref(event), _Handle.from_buffer_copy(raw_event))
-                if opened:
-                    self._driver.cuIpcCloseMemHandle(address)
-                _check(opened, "cuIpcOpenEventHandle")
-        self._event = event if raw_event is not None else None
-        weakref.finalize(self, _close, self._driver, context, address.value, event.value, done)
+        _check(opened, "cuIpcOpenMemHandle")
+        weakref.finalize(self, _close, self._driver, context, address.value, self._event, done)
         self.address = address.value + handle["offset"]
         self.nbytes: int = handle["nbytes"]
         self.shape = tuple(handle["shape"])
@@ -119,12 +116,23 @@ class CudaMemory:
         _check(waiting, "cuStreamWaitEvent")
 
     def _shared_event(self) -> ctypes.c_void_p:
-        if self._event is None:
+        """The event, opened. The context must be current."""
+        if self._event_handle is None:
             raise CudaError(
                 "no event came with this tensor's handle: the driver that holds it has none between processes (the "
                 "server's log says why). Wait for your own work before you tell others"
             )
-        return self._event
+        with self._opening:
+            if not self._event:
+                opened = self._driver.cuIpcOpenEventHandle(
+                    ctypes.byref(self._event), _Handle.from_buffer_copy(self._event_handle)
+                )
+                if opened:
+                    raise CudaError(
+                        f"cuIpcOpenEventHandle failed with CUDA error {opened}; the driver shares events by /dev/shm, "
+                        "which must be the server's here (containers: --ipc). The memory itself can be used"
+                    )
+            return self._event
 
     def read(self) -> bytes:
         """A copy of the content."""
@@ -160,11 +168,13 @@ class _Current:
         self._driver.cuCtxPopCurrent_v2(ctypes.byref(ctypes.c_void_p()))
 
 
-def _close(driver: Any, context: ctypes.c_void_p, address: int, event: int | None, done: Callable[[], None]) -> None:
+def _close(
+    driver: Any, context: ctypes.c_void_p, address: int, event: ctypes.c_void_p, done: Callable[[], None]
+) -> None:
     with _Current(driver, context):
         # A failure means that the context is lost already.
-        if event is not None:
-            driver.cuEventDestroy_v2(ctypes.c_void_p(event))
+        if event:
+            driver.cuEventDestroy_v2(event)
         driver.cuIpcCloseMemHandle(ctypes.c_uint64(address))
     done()
 
