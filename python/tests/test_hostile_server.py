@@ -144,6 +144,23 @@ def test_a_cancelled_call_cancels_its_job(scripted: Make) -> None:
     assert server.requests[3].startswith(b"DELETE /jobs/j7 ")
 
 
+def test_a_client_is_as_good_as_new_after_a_request_given_up_at_any_moment(scripted: Make) -> None:
+    server = scripted(*[http(200, {"state": "ok"})] * 200)
+
+    async def main() -> None:
+        async with AsyncClient(server.url) as client:
+            for steps in range(40):
+                task = asyncio.create_task(client._transport.exchange("/calls", b"x", 60.0))
+                for _ in range(steps):
+                    await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+                # Where its connection is still taken, this one waits for it.
+                await asyncio.wait_for(client._transport.exchange("/calls", b"y", 60.0), 20)
+
+    asyncio.run(main())
+
+
 def test_one_client_serves_two_event_loops(scripted: Make) -> None:
     server = scripted(http(200, REPORT), http(200, REPORT))
     client = AsyncClient(server.url)

@@ -101,8 +101,11 @@ class Transport:
         client = lines.idle.pop() if lines.idle else self._new_client()
         try:
             yield client
-        finally:
-            lines.idle.append(client)
+        except BaseException:
+            # Given up at some moments, an exchange keeps the only connection for good; whoever came next would wait.
+            await client.aclose()
+            raise
+        lines.idle.append(client)
 
     def _new_client(self) -> httpx.AsyncClient:
         import httpx
