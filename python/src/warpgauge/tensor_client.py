@@ -35,9 +35,9 @@ Library = Literal["auto", "numpy", "torch", "cupy", "memory"]
 class TensorClient:
     """A client of a server's shared tensors, for programs without asyncio. Threads may share one.
 
-    `host` and `port` say where the server is, or `url`, else the variable WARPGAUGE_SERVER. What it has open is
-    given back when the array is collected, or with `close`; a thread sends heartbeats meanwhile. A process that
-    ends without either gives back by being silent.
+    `host` (a name, or a whole URL) and `port` say where the server is, or `url`, else the variable
+    WARPGAUGE_SERVER. What it has open is given back when the array is collected, or with `close`; a thread sends
+    heartbeats meanwhile. A process that ends without either gives back by being silent.
     """
 
     def __init__(
@@ -50,6 +50,8 @@ class TensorClient:
     ) -> None:
         import httpx
 
+        if url is None and host is not None and "://" in host:
+            url = host
         if url is None:
             given = os.environ.get("WARPGAUGE_SERVER") if host is None else None
             url = given or f"http://{host or '127.0.0.1'}:{port}"
