@@ -18,13 +18,19 @@ pub(super) trait Statuses: Send + Sync + 'static {
     const LIST: &'static [u16];
 }
 
-/// Errors of operations that take a contract.
+/// Errors of operations that take a body.
 pub(super) struct TakesBody;
 impl Statuses for TakesBody {
     const LIST: &'static [u16] = &[400, 401, 403, 408, 413, 415, 429, 500, 503];
 }
 
-/// Errors of operations that take a contract and make a job of it.
+/// Errors of operations that take contracts, which may name what is kept: matrices, shared tensors, baselines.
+pub(super) struct TakesContract;
+impl Statuses for TakesContract {
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 410, 413, 415, 429, 500, 503];
+}
+
+/// Errors of operations that take a body and make a job of it.
 pub(super) struct TakesJobBody;
 impl Statuses for TakesJobBody {
     const LIST: &'static [u16] = &[400, 401, 403, 408, 409, 413, 415, 429, 500, 503];
@@ -127,9 +133,11 @@ fn describe(status: u16) -> MetaResponse {
              server's; or the operation is for administrators.",
             vec![],
         ),
-        404 => {
-            ("There is no such thing, or it is not kept any more, or the job left none.", vec![])
-        }
+        404 => (
+            "There is no such thing, or it is not kept any more, or the job left none; of a contract, \
+             `path` says what names it.",
+            vec![],
+        ),
         409 => (
             "The idempotency key was used for another request, or the job was cancelled while its \
              caller waited; or the device, driver or method is not what the baseline is for.",

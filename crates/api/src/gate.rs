@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accepted::{AcceptedReply, form_without_report, yes};
 use super::aside::aside;
-use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesNothing};
+use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesContract, TakesNothing};
 use super::gate_reply::{GateFormat, GateReply, HistoryFormat, HistoryReply};
 use super::payload::{Contract, Reply};
 use super::submission::Taken;
@@ -64,7 +64,7 @@ impl Gate {
         format: Query<Option<GateFormat>>,
         /// The suite with its kernels, and what to compare them with.
         request: Contract<GateRequest>,
-    ) -> Result<GateReply, Fails<TakesBaselineBody>> {
+    ) -> Result<GateReply, Fails<TakesContract>> {
         let Contract { value, share } = request;
         if !wait.0 {
             if format.0.is_some_and(|format| format != GateFormat::Json) {
@@ -91,7 +91,7 @@ impl Gate {
         caller: Data<&Caller>,
         /// The baseline's name and its cases.
         request: Contract<NewBaseline>,
-    ) -> Result<Reply<BaselineSummary>, Fails<TakesBaselineBody>> {
+    ) -> Result<Reply<BaselineSummary>, Fails<TakesContract>> {
         let Contract { value, share } = request;
         let stored = self.service.put_baseline(value, &caller).await?;
         drop(share);

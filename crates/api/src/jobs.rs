@@ -10,7 +10,9 @@ use poem_openapi::{ApiResponse, OpenApi};
 use super::artifacts::{self, ArtifactReply, Picture};
 use super::batch::{self, Batch, BatchAccepted};
 use super::events::{EventsReply, Watchers};
-use super::failure::{Fails, TakesArtifact, TakesJob, TakesJobBody, TakesNothing, TakesWatchedJob};
+use super::failure::{
+    Fails, TakesArtifact, TakesContract, TakesJob, TakesNothing, TakesWatchedJob,
+};
 use super::payload::{Contract, Reply};
 use super::schema::Word;
 use super::tags::Tag;
@@ -94,7 +96,7 @@ impl Jobs {
         policy: Data<&Policy>,
         /// The jobs.
         request: Contract<Batch>,
-    ) -> Result<BatchTaken, Fails<TakesJobBody>> {
+    ) -> Result<BatchTaken, Fails<TakesContract>> {
         let Contract { value, share } = request;
         let jobs = batch::requests(value, &caller, &policy)?;
         let submitted = self.service.submit_all(jobs).await?;

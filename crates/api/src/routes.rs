@@ -9,7 +9,7 @@ use poem_openapi::param::Query;
 
 use super::accepted::{AcceptedReply, Answered, yes};
 use super::error::ApiError;
-use super::failure::{Fails, TakesBody, TakesJobBody};
+use super::failure::{Fails, TakesBody, TakesContract};
 use super::payload::{Contract, Reply};
 use super::submission::Taken;
 use super::sweep::{self, Form, SweepFormat, SweepReply};
@@ -42,7 +42,7 @@ impl Kernels {
         wait: Query<bool>,
         /// The kernel and its IO contract.
         request: Contract<EvaluateRequest>,
-    ) -> Result<Answered<EvaluateResponse>, Fails<TakesJobBody>> {
+    ) -> Result<Answered<EvaluateResponse>, Fails<TakesContract>> {
         let Contract { value, share } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Evaluate(Box::new(value)), taken).await?);
@@ -68,7 +68,7 @@ impl Kernels {
         wait: Query<bool>,
         /// The kernels and their IO contract.
         request: Contract<CompareRequest>,
-    ) -> Result<Answered<CompareResponse>, Fails<TakesJobBody>> {
+    ) -> Result<Answered<CompareResponse>, Fails<TakesContract>> {
         let Contract { value, share } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Compare(Box::new(value)), taken).await?);
@@ -92,7 +92,7 @@ impl Kernels {
         wait: Query<bool>,
         /// Both sources.
         request: Contract<LegacyCompareRequest>,
-    ) -> Result<Answered<CompareResponse>, Fails<TakesJobBody>> {
+    ) -> Result<Answered<CompareResponse>, Fails<TakesContract>> {
         let Contract { value, share } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Compare(Box::new(value.into())), taken).await?);
@@ -123,7 +123,7 @@ impl Kernels {
         format: Query<Option<SweepFormat>>,
         /// The contract of an evaluation, and axes.
         request: Contract<SweepRequest>,
-    ) -> Result<SweepReply, Fails<TakesJobBody>> {
+    ) -> Result<SweepReply, Fails<TakesContract>> {
         let Contract { value, share } = request;
         let form = Form::wanted(stream.0, format.0, headers);
         if !wait.0 {
@@ -166,7 +166,7 @@ impl Kernels {
         wait: Query<bool>,
         /// The kernel and its IO contract.
         request: Contract<EvaluateRequest>,
-    ) -> Result<Answered<EvaluateResponse>, Fails<TakesJobBody>> {
+    ) -> Result<Answered<EvaluateResponse>, Fails<TakesContract>> {
         let Contract { value, share } = request;
         if !wait.0 {
             return Ok(self.submit(JobRequest::Execute(Box::new(value)), taken).await?);
@@ -191,7 +191,7 @@ impl Kernels {
         caller: Data<&Caller>,
         /// A contract, with the `profile` in question.
         request: Contract<EvaluateRequest>,
-    ) -> Result<Reply<ProfilePlan>, Fails<TakesBody>> {
+    ) -> Result<Reply<ProfilePlan>, Fails<TakesContract>> {
         let Contract { value, share } = request;
         let plan = self.service.profile_plan(value, &caller).await?;
         drop(share);
