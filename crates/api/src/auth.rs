@@ -4,7 +4,6 @@ use poem::http::{HeaderMap, Method, StatusCode, header};
 use poem::{Endpoint, Request, Response};
 use subtle::ConstantTimeEq;
 
-use super::body;
 use super::error::ApiError;
 use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
@@ -181,13 +180,8 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
         if self.keys.is_empty() {
             request.set_data(self.keys.anybody.clone());
         } else if !open {
-            match self.keys.admit(request.headers()) {
-                Ok(caller) => request.set_data(caller),
-                Err(error) => {
-                    body::linger(request.take_body());
-                    return Err(error.into());
-                }
-            };
+            let caller = self.keys.admit(request.headers())?;
+            request.set_data(caller);
         }
         self.inner.call(request).await
     }

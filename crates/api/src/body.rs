@@ -1,6 +1,5 @@
 //! Reads request bodies into memory once, or piece by piece, within bounds.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -16,6 +15,7 @@ use tokio::time::timeout;
 use super::connections::Line;
 use super::deadlines::Deadlines;
 use super::error::ApiError;
+use super::linger::{LINGER, LINGER_BYTES, LINGER_LATE, drain};
 
 use warpgauge_model::{ErrorCode, FailureCode};
 
@@ -32,15 +32,6 @@ const UNIT_BYTES: usize = 64 << 10;
 /// All bodies held at once, in multiples of the largest single one; and all uploads on the disk.
 const BUDGET_BODIES: u64 = 4;
 const BUDGET_UPLOADS: u64 = 2;
-
-/// A body that is refused before its end is read on for this long and this far, so that the client
-/// sees the answer instead of a reset connection: many only look for it when they have sent all. Of a file,
-/// which is refused when something in its form is wrong, as much as comes in that time.
-const LINGER: Duration = Duration::from_secs(5);
-const LINGER_BYTES: usize = 64 << 20;
-
-/// How long after a deadline was missed.
-const LINGER_LATE: Duration = Duration::from_millis(500);
 
 /// Bounds on the size of bodies, one and all together.
 #[derive(Debug, Clone)]
@@ -179,7 +170,6 @@ impl<'a> Pieces<'a> {
         line: &'a Line,
     ) -> Result<Self, ApiError> {
         if declared.is_some_and(|length| length > limits.limit_bytes) {
-            linger(body);
             return Err(too_large(limits, declared));
         }
         Ok(Self {
@@ -259,30 +249,6 @@ fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiE
             format!("the server has no memory for a body of {needed} bytes"),
         )
     })
-}
-
-/// Reads and drops what still comes of a body that is refused.
-pub(super) fn linger(body: Body) {
-    tokio::spawn(drain(body.into_bytes_stream(), LINGER, LINGER_BYTES));
-}
-
-async fn drain(
-    stream: impl futures_util::Stream<Item = std::io::Result<impl AsRef<[u8]>>>,
-    patience: Duration,
-    most: usize,
-) {
-    let mut stream = pin!(stream);
-    let mut seen = 0;
-    let reading = async {
-        while let Some(Ok(piece)) = stream.next().await {
-            seen += piece.as_ref().len();
-            if seen > most {
-                break;
-            }
-        }
-    };
-    // Whether it ended or not, the connection is closed after this.
-    let _ = timeout(patience, reading).await;
 }
 
 fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {

@@ -119,10 +119,7 @@ impl<'a> ApiExtractor<'a> for CallBody {
     ) -> poem::Result<Self> {
         let body = body.take()?;
         let (limits, line) = body::bounds(request)?;
-        if let Err(error) = check_container(request) {
-            body::linger(body);
-            return Err(error.into());
-        }
+        check_container(request)?;
         let (bytes, share) = body::read(body, declared(request.headers()), limits, line).await?;
         Ok(Self { call: parsed(bytes)?, share })
     }

@@ -33,6 +33,7 @@ mod gate_reply;
 mod generators;
 mod http_metrics;
 mod jobs;
+mod linger;
 mod machine;
 mod matrix_file;
 mod mcp;

@@ -12,7 +12,6 @@ use poem::http::{HeaderMap, Method, StatusCode, Version, header};
 use poem::{Addr, Endpoint, Request, Response};
 
 use super::auth::Keys;
-use super::body;
 use super::error::ApiError;
 use super::mcp;
 use warpgauge_config::ServerConfig;
@@ -229,11 +228,8 @@ pub(super) struct OriginGuard<E> {
 impl<E: Endpoint<Output = Response>> Endpoint for OriginGuard<E> {
     type Output = Response;
 
-    async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        if let Err(error) = self.names.admit(&request) {
-            body::linger(request.take_body());
-            return Err(error.into());
-        }
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        self.names.admit(&request)?;
         self.inner.call(request).await
     }
 }

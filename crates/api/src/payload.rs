@@ -71,13 +71,7 @@ impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static, const ARRAYS: bool> 
         _: ExtractParamOptions<()>,
     ) -> poem::Result<Self> {
         let body = body.take()?;
-        let format = match body_format(request.headers()) {
-            Ok(format) => format,
-            Err(error) => {
-                body::linger(body);
-                return Err(error.into());
-            }
-        };
+        let format = body_format(request.headers())?;
         let (limits, line) = body::bounds(request)?;
         Ok(receive(format, body, request.headers(), limits, line).await?)
     }

@@ -9,7 +9,6 @@ use poem::{Endpoint, Request, Response};
 use serde_yaml::{Mapping, Value};
 
 use super::allow::Routes;
-use super::body;
 use super::error::ApiError;
 use warpgauge_model::{FailureCode, nearest};
 
@@ -130,11 +129,8 @@ impl<E> KnownQuery<E> {
 impl<E: Endpoint<Output = Response>> Endpoint for KnownQuery<E> {
     type Output = Response;
 
-    async fn call(&self, mut request: Request) -> poem::Result<Response> {
-        if let Err(error) = self.check(&request) {
-            body::linger(request.take_body());
-            return Err(error.into());
-        }
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        self.check(&request)?;
         self.inner.call(request).await
     }
 }

@@ -26,6 +26,7 @@ use super::app::app;
 use super::auth::Keys;
 use super::connections::{Connections, Seat};
 use super::deadlines::Deadlines;
+use super::linger;
 use super::metered::{MeteredBody, MeteredStream};
 use warpgauge_config::ServerConfig;
 use warpgauge_service::EvaluationService;
@@ -205,6 +206,7 @@ impl Connection {
                 let _under_way = line.begin();
                 let mut request: poem::Request = (request, local, remote, Scheme::HTTP).into();
                 request.set_data(line);
+                let request = linger::unless_read(request);
                 let answer: hyper::Response<_> = app.get_response(request).await.into();
                 let answer = answer.map(|body| MeteredBody { body, _under_way });
                 Ok::<_, Infallible>(answer)

@@ -74,13 +74,7 @@ impl<'a> ApiExtractor<'a> for FormUpload {
         let body = body.take()?;
         let (limits, line) = body::bounds(request)?;
         let headers = request.headers();
-        let boundary = match form_boundary(headers) {
-            Ok(boundary) => boundary,
-            Err(error) => {
-                body::linger(body);
-                return Err(error.into());
-            }
-        };
+        let boundary = form_boundary(headers)?;
         let limits = limits.of_uploads();
         let pieces = Pieces::new(body, declared(headers), &limits, line)?;
         let mut form = Form::new(pieces, &limits, boundary);

@@ -65,15 +65,8 @@ impl<'a> ApiExtractor<'a> for MatrixUpload {
         let body = body.take()?;
         let (limits, line) = body::bounds(request)?;
         let headers = request.headers();
-        let kind = match kind(headers) {
-            Ok(kind) => kind,
-            Err(error) => {
-                body::linger(body);
-                return Err(error.into());
-            }
-        };
         let declared = declared(headers);
-        Ok(match kind {
+        Ok(match kind(headers)? {
             Kind::Form { boundary } => {
                 let limits = limits.of_uploads();
                 let pieces = Pieces::new(body, declared, &limits, line)?;

@@ -140,6 +140,32 @@ async fn a_request_that_takes_long_outlives_every_deadline_of_clients() {
 const HEAD: [&str; 2] = ["content-type: application/json", "content-length: 1000000"];
 
 #[tokio::test]
+async fn a_body_that_nobody_needs_costs_nobody_the_answer() {
+    let server = Server::with(config(), FakeService::new()).await;
+    let body = vec![b'x'; 3_000_000];
+    for (asked, status) in
+        [("GET /docs", "200"), ("GET /", "307"), ("PUT /jobs", "405"), ("POST /nothing", "404")]
+    {
+        let mut stream = TcpStream::connect(server.address).await.unwrap();
+        let head = format!(
+            "{asked} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            body.len()
+        );
+        stream.write_all(head.as_bytes()).await.unwrap();
+        // The answer is under way before the body is.
+        let mut answer = vec![0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+        stream.read_to_end(&mut answer).await.unwrap();
+        let answer = String::from_utf8(answer).unwrap();
+        assert_eq!(answer.get(9..12), Some(status), "{asked}");
+        let (head, content) = answer.split_once("\r\n\r\n").unwrap();
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+        assert_eq!(length.unwrap(), content.len().to_string(), "{asked}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_stops_coming_is_answered() {
     let server = impatient().await;
     let mut connection = server.open_head("POST", "/evaluate", &HEAD).await;

@@ -99,16 +99,9 @@ impl Mcp {
         };
         let session = session(request.headers())?;
         let body = request.take_body();
-        let known = match &session {
-            Some(id) => self.sessions.use_of(id, &caller.owner).await.map(Some),
-            None => Ok(None),
-        };
-        let under_way = match known {
-            Ok(under_way) => under_way,
-            Err(error) => {
-                body::linger(body);
-                return Err(error);
-            }
+        let under_way = match &session {
+            Some(id) => Some(self.sessions.use_of(id, &caller.owner).await?),
+            None => None,
         };
         match *request.method() {
             Method::POST => self.post(request, body, caller, &line, under_way).await,
@@ -170,10 +163,7 @@ impl Mcp {
         body: Body,
         line: &Line,
     ) -> Result<(Vec<u8>, Share), ApiError> {
-        if let Err(error) = payload::check_json(request.headers()) {
-            body::linger(body);
-            return Err(error);
-        }
+        payload::check_json(request.headers())?;
         body::read(body, payload::declared(request.headers()), &self.limits, line).await
     }
 
