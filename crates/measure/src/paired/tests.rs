@@ -166,6 +166,25 @@ fn one_tick_of_the_clock_is_no_difference() {
 }
 
 #[test]
+fn a_clock_that_shows_nothing_makes_no_two_kernels_the_same() {
+    // 5 µs and 8 µs, of which 15 µs are unknown.
+    let mut all = blocks(16, 1.0, 0.0);
+    for block in &mut all {
+        block.a.iter_mut().flatten().for_each(|x| *x = 0.005);
+        block.b.iter_mut().flatten().for_each(|x| *x = 0.008);
+    }
+    let policy = ComparePolicy { resolution_ms: 0.015, ..ComparePolicy::default() };
+    let comparison = conclude(&all, &policy);
+    assert!(comparison.margin > 2.0, "{}", comparison.margin);
+    assert_eq!(comparison.verdict, PairedVerdict::Inconclusive);
+    assert!(comparison.reasons.contains(&PairedReason::DifferenceUnresolved));
+    assert!(comparison.reasons.contains(&PairedReason::MarginFromResolution));
+    // Whoever takes so much for the same has asked.
+    let asked = ComparePolicy { equivalence: comparison.equivalence, ..policy };
+    assert_eq!(conclude(&all, &asked).verdict, PairedVerdict::Same);
+}
+
+#[test]
 fn one_extreme_block_does_not_decide() {
     let mut all = blocks(128, 1.0, 0.001);
     for block in all.iter_mut().take(16) {

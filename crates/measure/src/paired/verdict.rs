@@ -14,6 +14,9 @@ use crate::stats::mean;
 
 /// Fewest blocks that a verdict rests on.
 const MIN_BLOCKS: usize = 8;
+/// The widest equivalence, relative, within which two kernels are called the same where nobody asked for a wider
+/// one: a device or clock too coarse to tell more shows nothing.
+const WIDEST_SAME: f64 = 0.5;
 /// Samples are 32-bit floats: two equal times may differ by this much in their logarithms.
 const ROUNDING: f64 = 1e-6;
 
@@ -197,6 +200,8 @@ fn obstacle(
 struct Limits {
     margin: f64,
     equivalence: f64,
+    /// Whether the equivalence is narrow enough to say so.
+    may_be_same: bool,
     typical_ms: f64,
 }
 
@@ -210,7 +215,9 @@ impl Limits {
             (logs.iter().sum::<f64>() / logs.len() as f64).exp()
         };
         let margin = policy.margin_for(typical_ms);
-        Self { margin, equivalence: policy.equivalence_for(margin), typical_ms }
+        let equivalence = policy.equivalence_for(margin);
+        let asked = policy.equivalence_for(policy.margin);
+        Self { margin, equivalence, may_be_same: equivalence <= asked.max(WIDEST_SAME), typical_ms }
     }
 
     fn ln_margin(self) -> f64 {
@@ -227,7 +234,7 @@ impl Limits {
             (PairedVerdict::Slower, vec![PairedReason::BeyondMargin])
         } else if high < -self.ln_margin() {
             (PairedVerdict::Faster, vec![PairedReason::BeyondMargin])
-        } else if low > -within && high < within {
+        } else if low > -within && high < within && self.may_be_same {
             (PairedVerdict::Same, vec![PairedReason::WithinEquivalence])
         } else {
             unresolved
