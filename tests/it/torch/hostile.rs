@@ -101,6 +101,10 @@ fn ends(server: &Server) {
 fn takes(server: &Server) {
     let memory = wrong(server, "memory", &doing("torch.empty(1 << 40)"), "out_of_memory", "memory");
     assert_eq!(memory["failure"]["code"], "out_of_memory");
+    // What PyTorch raises where a device has none left.
+    let device =
+        doing("raise torch.OutOfMemoryError('CUDA out of memory. Tried to allocate 2 GiB')");
+    wrong(server, "a device's memory", &device, "out_of_memory", "OutOfMemoryError");
     let lists = doing("kept = [bytearray(1 << 30) for _ in range(100)]");
     wrong(server, "lists", &lists, "out_of_memory", "MemoryError");
     let denied = "

@@ -225,6 +225,8 @@ fn wrongs(server: &Server) {
     ] {
         wrong(server, what, &doing(what), "launch_failed", part);
     }
+    let all = doing("torch.empty(1 << 42, device=a.device)");
+    wrong(server, "all of the memory", &all, "out_of_memory", "CUDA out of memory");
     let mut hangs = doing("torch.cuda._sleep(1 << 60)\ntorch.cuda.synchronize()");
     hangs["timeout"] = json!(2.0);
     wrong(server, "hangs", &hangs, "timeout", "within 2 s");

@@ -134,8 +134,14 @@ def of_class(name, cls, method):
     return Target(f"{name}.{method}", cls=cls, method=method)
 
 
-# What PyTorch says where it gets no memory.
-NO_MEMORY = ("can't allocate memory", "not enough memory", "Cannot allocate memory")
+# What PyTorch says where it gets no memory, of the host's and of a device's.
+NO_MEMORY = (
+    "can't allocate memory",
+    "not enough memory",
+    "Cannot allocate memory",
+    "CUDA out of memory",
+    "CUDA error: out of memory",
+)
 
 
 def explained(error, code):
