@@ -43,14 +43,8 @@ impl Statuses for TakesBaseline {
 }
 
 /// Errors of operations that take a body with the name of something that is kept.
-pub(super) struct TakesNamedJobBody;
-impl Statuses for TakesNamedJobBody {
-    const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];
-}
-
-/// Errors of operations that make a baseline.
-pub(super) struct TakesBaselineBody;
-impl Statuses for TakesBaselineBody {
+pub(super) struct TakesNamedBody;
+impl Statuses for TakesNamedBody {
     const LIST: &'static [u16] = &[400, 401, 403, 404, 408, 409, 413, 415, 429, 500, 503];
 }
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::accepted::{AcceptedReply, form_without_report, yes};
 use super::aside::aside;
-use super::failure::{Fails, TakesBaseline, TakesBaselineBody, TakesContract, TakesNothing};
+use super::failure::{Fails, TakesBaseline, TakesContract, TakesNamedBody, TakesNothing};
 use super::gate_reply::{GateFormat, GateReply, HistoryFormat, HistoryReply};
 use super::payload::{Contract, Reply};
 use super::submission::Taken;
@@ -147,7 +147,7 @@ impl Gate {
         name: Path<String>,
         /// Which job's candidate.
         request: Contract<Promotion>,
-    ) -> Result<Reply<BaselineSummary>, Fails<TakesBaselineBody>> {
+    ) -> Result<Reply<BaselineSummary>, Fails<TakesNamedBody>> {
         let job_id = request.value.job_id;
         Ok(Reply::new(&self.service.promote(&name, &job_id, &caller).await?)?)
     }

@@ -8,7 +8,7 @@ use poem_openapi::param::{Path, Query};
 
 use super::aside::aside;
 use super::error::ApiError;
-use super::failure::{Fails, TakesBaseline, TakesJobBody, TakesNamedJobBody, TakesNothing};
+use super::failure::{Fails, TakesBaseline, TakesJobBody, TakesNamedBody, TakesNothing};
 use super::matrix_file::{MatrixFileReply, MatrixFormat};
 use super::payload::{Arrays, Contract, Reply};
 use super::submission::{MAX_NAME_BYTES, Taken};
@@ -77,7 +77,7 @@ impl Spmv {
         taken: Taken,
         /// A kernel, and the name of a matrix.
         request: Arrays<StoredSpmvRequest>,
-    ) -> Result<Reply<SpmvResponse>, Fails<TakesNamedJobBody>> {
+    ) -> Result<Reply<SpmvResponse>, Fails<TakesNamedBody>> {
         let Contract { value, share } = request;
         let mut answers = Vec::new();
         // What the machine may lack goes first: then nothing has run where it is refused.

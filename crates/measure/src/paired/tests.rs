@@ -149,14 +149,20 @@ fn a_slower_clock_is_told_from_more_cycles() {
     assert!(unknown.reasons.contains(&PairedReason::ClockUnknown));
 }
 
+/// Blocks in which every launch of an arm takes so many milliseconds.
+fn without_noise(a_ms: f32, b_ms: f32) -> Vec<PairedBlock> {
+    let mut all = blocks(16, 1.0, 0.0);
+    for block in &mut all {
+        block.a.iter_mut().flatten().for_each(|x| *x = a_ms);
+        block.b.iter_mut().flatten().for_each(|x| *x = b_ms);
+    }
+    all
+}
+
 #[test]
 fn one_tick_of_the_clock_is_no_difference() {
     // 5 µs with a tick of 0.1 µs: the candidate always reads one tick more.
-    let mut all = blocks(16, 1.0, 0.0);
-    for block in &mut all {
-        block.a.iter_mut().flatten().for_each(|x| *x = 0.005);
-        block.b.iter_mut().flatten().for_each(|x| *x = 0.0051);
-    }
+    let all = without_noise(0.005, 0.0051);
     let fine = ComparePolicy::default();
     assert_eq!(conclude(&all, &fine).verdict, PairedVerdict::Slower);
     let coarse = ComparePolicy { resolution_ms: 1.02e-4, ..fine };
@@ -168,11 +174,7 @@ fn one_tick_of_the_clock_is_no_difference() {
 #[test]
 fn a_clock_that_shows_nothing_makes_no_two_kernels_the_same() {
     // 5 µs and 8 µs, of which 15 µs are unknown.
-    let mut all = blocks(16, 1.0, 0.0);
-    for block in &mut all {
-        block.a.iter_mut().flatten().for_each(|x| *x = 0.005);
-        block.b.iter_mut().flatten().for_each(|x| *x = 0.008);
-    }
+    let all = without_noise(0.005, 0.008);
     let policy = ComparePolicy { resolution_ms: 0.015, ..ComparePolicy::default() };
     let comparison = conclude(&all, &policy);
     assert!(comparison.margin > 2.0, "{}", comparison.margin);
