@@ -3,6 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use warpgauge_process::privileges::{self, Keep};
+use warpgauge_process::sandbox;
+
 /// First argument of a device worker.
 const WORKER: &str = "__worker";
 
@@ -12,19 +15,37 @@ const COMPILE: &str = "__compile";
 /// Runs a child if the first argument asks for one. Children do not see the command-line parser:
 /// their start is on the way of every evaluation.
 pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
-    match args.get(1)?.to_str()? {
-        WORKER => Some(warpgauge_worker::child::main(args.iter().skip(2).cloned())),
-        COMPILE => Some(warpgauge_compile::child::main()),
-        warpgauge_program::child::COMMAND => {
-            Some(warpgauge_program::child::main(args.iter().skip(2).cloned()))
-        }
-        warpgauge_torch::child::COMMAND => {
-            Some(warpgauge_torch::child::main(args.iter().skip(2).cloned()))
-        }
-        warpgauge_torch::JUDGE => Some(warpgauge_exec::torch_judge(args.iter().skip(2).cloned())),
-        warpgauge_holder::child::COMMAND => {
-            Some(warpgauge_holder::child::main(args.iter().skip(2).cloned()))
-        }
-        _ => None,
+    let child = args.get(1)?.to_str()?;
+    let score = match child {
+        WORKER | warpgauge_torch::JUDGE | warpgauge_holder::child::COMMAND => sandbox::WORKERS,
+        COMPILE => sandbox::COMPILERS,
+        warpgauge_program::child::COMMAND | warpgauge_torch::child::COMMAND => sandbox::STRANGERS,
+        _ => return None,
+    };
+    // In this order: a root server's child can go back to no lower score once it has no capabilities.
+    sandbox::end_before_others(score);
+    if let Err(error) = privileges::drop_all(kept(child, args)) {
+        eprintln!("warpgauge {child}: cannot drop the capabilities of this process: {error}");
+        return Some(ExitCode::FAILURE);
+    }
+    let arguments = args.iter().skip(2).cloned();
+    Some(match child {
+        WORKER => warpgauge_worker::child::main(arguments),
+        COMPILE => warpgauge_compile::child::main(),
+        warpgauge_program::child::COMMAND => warpgauge_program::child::main(arguments),
+        warpgauge_torch::child::COMMAND => warpgauge_torch::child::main(arguments),
+        warpgauge_torch::JUDGE => warpgauge_exec::torch_judge(arguments),
+        _ => warpgauge_holder::child::main(arguments),
+    })
+}
+
+/// What a child keeps of the capabilities of a root server.
+fn kept(child: &str, args: &[OsString]) -> Keep {
+    // One that reads counters by itself, or has a tool in it that may.
+    let reads = ["--counters", "--socket"];
+    if child == WORKER && args.iter().any(|given| reads.iter().any(|flag| given == flag)) {
+        Keep::Counters
+    } else {
+        Keep::Nothing
     }
 }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sandbox::{Enforcement, FileAccess, close_file_system};
 use super::shared_events;
-use super::syscalls::{Counters, refuse_calls};
+use super::calls::{Kind, allow_only};
 
 /// Read: libraries, and what tells of the machine.
 const READ: [&str; 14] = [
@@ -76,21 +76,27 @@ impl std::fmt::Display for Confinement {
 
 /// Confines this process, before it has other threads. `run_dir` is written to; `libraries` are read,
 /// with all that lies beside them.
-pub fn confine(run_dir: &Path, libraries: &[PathBuf], counters: Counters) -> Confinement {
-    confined(access(run_dir, libraries), counters)
+pub fn confine(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
+    confined(access(run_dir, libraries), Kind::Device)
 }
 
 /// The same for a process that runs no stranger's kernels and stops those that do.
 pub fn confine_judge(run_dir: &Path) -> Confinement {
     let access = FileAccess { signals: true, ..access(run_dir, &[]) };
-    confined(access, Counters::Refused)
+    confined(access, Kind::DeviceJudge)
 }
 
 /// The same for a process that runs no kernels and shares memory and events of a GPU with others.
 pub fn confine_holder(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     let mut access = access(run_dir, libraries);
     access.write.extend(Some(PathBuf::from(shared_events::DIRECTORY)).filter(|path| path.exists()));
-    confined(access, Counters::Refused)
+    confined(access, Kind::Device)
+}
+
+/// Confines this process as far as a tool in it permits, which has files of its own: system calls alone.
+pub fn confine_watched() -> Confinement {
+    let reason = "a tool that watches this process keeps files".to_owned();
+    Confinement { files: Enforcement::None { reason }, calls: allow_only(Kind::WatchedDevice) }
 }
 
 /// What a driver reads, and what it writes to beside the names of its threads, in whichever process.
@@ -100,7 +106,7 @@ pub fn files_of_driver() -> FileAccess {
     FileAccess { write: Vec::new(), ..access }
 }
 
-fn confined(access: FileAccess, counters: Counters) -> Confinement {
+fn confined(access: FileAccess, kind: Kind) -> Confinement {
     // A rule holds for the entry that was there when it was made. The system forgets entries of /proc
     // that nobody has open and makes new ones, so this one stays open.
     if let Ok(own) = std::fs::File::open(OWN_THREADS) {
@@ -108,7 +114,7 @@ fn confined(access: FileAccess, counters: Counters) -> Confinement {
     }
     let files = close_file_system(&access)
         .unwrap_or_else(|error| Enforcement::None { reason: error.whole() });
-    Confinement { files, calls: refuse_calls(counters) }
+    Confinement { files, calls: allow_only(kind) }
 }
 
 fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
@@ -178,7 +184,7 @@ mod tests {
         let data = PathBuf::from(variable("WARPGAUGE_TEST_DATA"));
         let run = data.join("run");
         if variable("WARPGAUGE_TEST_CONFINED") == "true" {
-            let confinement = confine(&run, &[], Counters::Refused);
+            let confinement = confine(&run, &[]);
             assert_eq!(confinement.calls, Enforcement::Full);
             assert_eq!(confinement.files, Enforcement::Full, "the tests need Linux 6.12 or later");
         }

@@ -2,15 +2,15 @@
 
 #![forbid(unsafe_code)]
 
+pub mod calls;
 pub mod child;
 pub mod contained;
 pub mod device_worker;
 pub mod environment;
 pub mod handed;
-pub mod interpreter;
+pub mod privileges;
 pub mod program;
 pub mod python;
 pub mod sandbox;
 pub mod shared_events;
-pub mod syscalls;
 pub mod whole_program;

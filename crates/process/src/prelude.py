@@ -1,5 +1,5 @@
-# What every interpreter of ours begins with: how it talks to who started it, and how it gives up system
-# calls before it reads what a stranger wrote.
+# What every interpreter of ours begins with: how it talks to its parent, and how it gives up system calls
+# before it reads what a stranger wrote.
 #
 # Started with `python -c` and this source before its own. Frames are a length of four bytes, little
 # endian, and so many bytes of JSON.
@@ -56,12 +56,16 @@ def control_process(what, *arguments):
         raise OSError(ctypes.get_errno(), f"prctl({what})")
 
 
-def refuse_calls(filters):
-    """Installs seccomp filters, as the kernel takes them: there is no way back."""
-    no_new_privileges, seccomp, filter_mode = 38, 22, 2
+def allow_only(filters):
+    """Has the kernel refuse all threads of this process what is on no list, by seccomp filters as the
+    kernel takes them. There is no way back."""
+    no_new_privileges, set_filter, all_threads = 38, 1, 1
+    seccomp = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
     control_process(no_new_privileges, 1, 0, 0, 0)
+    libc = ctypes.CDLL(None, use_errno=True)
     for encoded in filters:
         code = base64.b64decode(encoded)
         kept = ctypes.create_string_buffer(code, len(code))
         program = Program(len(code) // 8, ctypes.cast(kept, ctypes.c_void_p).value)
-        control_process(seccomp, filter_mode, ctypes.byref(program), 0, 0)
+        if libc.syscall(seccomp, set_filter, all_threads, ctypes.byref(program)) != 0:
+            raise OSError(ctypes.get_errno(), "seccomp")

@@ -31,6 +31,18 @@ pub enum Enforcement {
     },
 }
 
+impl Enforcement {
+    /// What holds where both are needed: the weaker of them.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (none @ Self::None { .. }, _) | (_, none @ Self::None { .. }) => none,
+            (Self::Partial, _) | (_, Self::Partial) => Self::Partial,
+            (Self::Full, Self::Full) => Self::Full,
+        }
+    }
+}
+
 impl std::fmt::Display for Enforcement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -216,10 +228,23 @@ pub(crate) fn limit(wanted: &[(&'static str, Resource, u64)]) -> Result<(), Sand
 /// Score of processes that run what strangers wrote, for [`end_before_others`].
 pub const STRANGERS: u16 = 800;
 
-/// Has the kernel end this process, and what it becomes, rather than others where memory runs out; of those,
-/// one with a higher score comes first. Where the system does not let us say it, it chooses by itself.
+/// Score of compilers, which read what strangers wrote.
+pub const COMPILERS: u16 = 700;
+
+/// Score of processes that run no host code of a stranger's, but keep what a stranger's kernel makes.
+pub const WORKERS: u16 = 500;
+
+/// Has the kernel end this process, and what it becomes, before the server where memory runs out; of several
+/// such processes the one with the highest score ends first. Where the system refuses that, the kernel
+/// chooses by size alone.
+///
+/// A process with `CAP_SYS_RESOURCE` thereby sets the least value to which its children can go back.
 pub fn end_before_others(score: u16) {
-    let _ = std::fs::write("/proc/self/oom_score_adj", score.to_string());
+    const FILE: &str = "/proc/self/oom_score_adj";
+    let current = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    if current.is_none_or(|current| current < i32::from(score)) {
+        let _ = std::fs::write(FILE, score.to_string());
+    }
 }
 
 /// Has the kernel kill this process when the thread that started it ends.

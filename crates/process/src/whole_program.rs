@@ -11,7 +11,7 @@ use rustix::process::Resource;
 use serde::{Deserialize, Serialize};
 
 use super::device_worker::{Confinement, OWN_THREADS, files_of_driver};
-use super::interpreter::{refuse_calls_of_program, refuse_calls_under_tool};
+use super::calls::{Kind, allow_only};
 use super::sandbox::{FileAccess, SandboxError, close_file_system, limit};
 
 /// What of `/proc` is of the machine, or its own: command lines and more of other processes are nobody's.
@@ -85,11 +85,12 @@ pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, San
         keep_open(own);
     }
     let files = close_file_system(&access(granted))?;
-    let calls = match granted.tool {
-        None => refuse_calls_of_program(),
-        Some(_) => refuse_calls_under_tool(),
+    let kind = match granted.tool {
+        None => Kind::Program,
+        Some(Tool { ports: [], .. }) => Kind::WatchedProgram,
+        Some(_) => Kind::TracedProgram,
     };
-    Ok(Confinement { files, calls })
+    Ok(Confinement { files, calls: allow_only(kind) })
 }
 
 /// A rule holds for the entry of `/proc` that was there when it was made, as long as somebody has it open:

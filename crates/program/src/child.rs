@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::listening;
 use warpgauge_process::device_worker::Confinement;
 use warpgauge_process::program::{Environment, Program};
-use warpgauge_process::sandbox::{STRANGERS, die_with_parent, end_before_others};
+use warpgauge_process::sandbox::die_with_parent;
 use warpgauge_process::whole_program::{Bounds, Granted, Tool, confine};
 
 /// First argument of the child.
@@ -97,7 +97,6 @@ fn become_program(setup: &Setup, arguments: Vec<OsString>, told: &mut File) -> i
 
 fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
     die_with_parent()?;
-    end_before_others(STRANGERS);
     // A file cannot be executed while somebody has it open to write, and every process that the server
     // starts has its descriptors for a moment: this one starts none.
     // A tool may start it again, where a copy is that nobody may write to.

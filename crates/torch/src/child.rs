@@ -10,8 +10,8 @@ use std::process::{ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
+use warpgauge_process::calls::{self, Kind};
 use warpgauge_process::device_worker::files_of_driver;
-use warpgauge_process::interpreter::{filters, filters_once_started, filters_with_device};
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::python;
 use warpgauge_process::sandbox::{self, FileAccess, Limits};
@@ -123,7 +123,6 @@ pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn become_interpreter(setup: &str) -> io::Result<()> {
     let setup: Setup = serde_json::from_str(setup)?;
     let program = program(&setup)?;
-    sandbox::end_before_others(sandbox::STRANGERS);
     match &setup.tool {
         None => confine_zygote(&setup)?,
         Some(directory) => confine_alone(&setup, directory)?,
@@ -153,6 +152,7 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
         access.list.extend(driver.list);
     }
     sandbox::close_file_system(&access).map_err(io::Error::other)?;
+    calls::allow_only(Kind::Zygote);
     Ok(())
 }
 
@@ -184,16 +184,16 @@ fn installed(setup: &Setup) -> impl Iterator<Item = PathBuf> {
 }
 
 fn program(setup: &Setup) -> io::Result<Program> {
+    let kind = match (&setup.tool, &setup.device) {
+        (Some(_), _) => Kind::WatchedInterpreter,
+        (None, None) => Kind::Interpreter,
+        (None, Some(_)) => Kind::DeviceInterpreter,
+    };
     let settings = Settings {
         site_packages: &setup.site_packages,
         threads: setup.threads,
         address_space: ADDRESS_SPACE,
-        filters: match (&setup.tool, &setup.device) {
-            (Some(_), _) => filters_once_started(),
-            (None, None) => filters(),
-            (None, Some(_)) => filters_with_device(),
-        }
-        .map_err(io::Error::other)?,
+        filters: calls::encoded(kind).map_err(io::Error::other)?,
         device: setup.device.as_deref().map(|visible| DeviceSettings {
             visible,
             modify: files_of_driver().modify,

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::fork::Runner;
 use warpgauge_process::sandbox::{self, FileAccess, Limits};
-use warpgauge_process::syscalls::{Counters, refuse_calls};
+use warpgauge_process::calls::{Kind, allow_only};
 use warpgauge_process::{device_worker, handed};
 
 /// First argument of the program: this child is wanted.
@@ -35,10 +35,6 @@ const CPU_SECONDS: u64 = 24 * 3600;
 
 /// A few for each of its runners and files.
 const OPEN_FILES: u64 = 2048;
-
-/// How likely it is that the kernel ends a judge, rather than the server, where memory runs out. Its
-/// runners come first.
-const OOM_SCORE: u16 = 700;
 
 /// It ends by itself that long after its deadline, whatever it does: the server may be gone.
 const GRACE: Duration = Duration::from_secs(5);
@@ -166,7 +162,6 @@ impl Seat {
 }
 
 fn confine(device: Option<&Path>) -> io::Result<()> {
-    sandbox::end_before_others(OOM_SCORE);
     let limits = Limits {
         // A driver reserves addresses for all of the device's memory, and more.
         address_space: if device.is_some() { u64::MAX } else { ADDRESS_SPACE },
@@ -182,7 +177,7 @@ fn confine(device: Option<&Path>) -> io::Result<()> {
     // It stops its runners and has them go on.
     let access = FileAccess { signals: true, ..FileAccess::default() };
     sandbox::close_file_system(&access).map_err(io::Error::other)?;
-    refuse_calls(Counters::Refused);
+    allow_only(Kind::Judge);
     Ok(())
 }
 

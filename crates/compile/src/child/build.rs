@@ -13,6 +13,7 @@ use crate::diagnostics::{self, MAX_LOG_BYTES};
 use crate::protocol::{BuildStep, BuildWork, BuiltObject, ChildRequest, MAX_OBJECT_BYTES, Outcome};
 use crate::ptxas;
 use warpgauge_model::{FailureCode, Severity};
+use warpgauge_process::calls::Kind;
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::sandbox::{Enforcement, FileAccess};
 
@@ -29,7 +30,7 @@ pub(super) fn build(
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };
-    match confine(request, access, sandbox) {
+    match confine(request, access, Kind::Compilers, sandbox) {
         Ok(()) => run(&request.job_dir, work).unwrap_or_else(|error| Outcome::Failed {
             what: format!("cannot run a compiler: {error}"),
         }),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::confine;
 use super::nvcc::SYSTEM;
 use crate::protocol::{ChildRequest, DisassembleWork, Outcome};
+use warpgauge_process::calls::Kind;
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::sandbox::{Enforcement, FileAccess};
 
@@ -27,7 +28,7 @@ pub(super) fn list(
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };
-    match confine(request, access, sandbox) {
+    match confine(request, access, Kind::Compilers, sandbox) {
         Ok(()) => run(request, work).unwrap_or_else(|error| Outcome::Failed {
             what: format!("cannot run {}: {error}", work.program.display()),
         }),

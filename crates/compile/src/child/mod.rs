@@ -22,6 +22,7 @@ use super::protocol::{
     ChildReply, ChildRequest, FrameError, Outcome, PROTOCOL_VERSION, Work, frame, read_frame,
 };
 use warpgauge_model::FailureCode;
+use warpgauge_process::calls::{self, Kind};
 use warpgauge_process::sandbox::{self, Enforcement, FileAccess, Limits, SandboxError};
 
 pub(crate) use triton::SOURCE as TRITON_SOURCE;
@@ -129,6 +130,7 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
 fn confine(
     request: &ChildRequest,
     mut access: FileAccess,
+    kind: Kind,
     sandbox: &mut Option<Enforcement>,
 ) -> Result<(), Outcome> {
     let apply = |access: &FileAccess| -> Result<Enforcement, SandboxError> {
@@ -138,7 +140,8 @@ fn confine(
             file_size: FILE_SIZE,
             open_files: OPEN_FILES,
         })?;
-        sandbox::close_file_system(access)
+        let files = sandbox::close_file_system(access)?;
+        Ok(files.and(calls::allow_only(kind)))
     };
     access.write.push(request.job_dir.clone());
     match apply(&access) {

@@ -22,6 +22,7 @@ use crate::ptxas;
 use crate::signature::{self, numbered_answer, numbered_suffix};
 use warpgauge_model::FailureCode;
 use warpgauge_model::ImageFormat;
+use warpgauge_process::calls::Kind;
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::sandbox::{Enforcement, FileAccess};
 use warpgauge_source::{SourceKernel, find_kernels};
@@ -45,7 +46,7 @@ pub(super) fn compile(
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };
-    match confine(request, access, sandbox) {
+    match confine(request, access, Kind::Compilers, sandbox) {
         Ok(()) => run(&request.job_dir, work).unwrap_or_else(|e| Outcome::Failed {
             what: format!("cannot run {}: {e}", work.nvcc.display()),
         }),

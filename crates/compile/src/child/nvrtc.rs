@@ -7,6 +7,7 @@ use super::confine;
 use crate::protocol::{ChildRequest, NvrtcWork, Outcome};
 use warpgauge_device::nvrtc::{Job, LoadedLibrary, Nvrtc, NvrtcError};
 use warpgauge_model::FailureCode;
+use warpgauge_process::calls::Kind;
 use warpgauge_process::sandbox::{Enforcement, FileAccess};
 
 /// Compiles the request's source.
@@ -41,7 +42,7 @@ fn open(
     let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
     let loaded = LoadedLibrary::open(library.path, library.version).map_err(toolchain)?;
     let access = FileAccess { read: include_dirs.to_vec(), ..FileAccess::default() };
-    confine(request, access, sandbox)?;
+    confine(request, access, Kind::Compiler, sandbox)?;
     loaded.bind().map_err(toolchain)
 }
 

@@ -15,7 +15,6 @@ use cudarc::driver::{CudaContext, CudaFunction, CudaStream, PushKernelArg, resul
 use libloading::Symbol;
 use warpgauge_process::device_worker::confine;
 use warpgauge_process::sandbox::Enforcement;
-use warpgauge_process::syscalls::Counters;
 
 use crate::kernels::config;
 use crate::setup::{emulator, function, own_context};

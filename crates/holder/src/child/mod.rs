@@ -16,7 +16,7 @@ use clap::Parser;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
-use warpgauge_process::{device_worker, handed, shared_events, syscalls};
+use warpgauge_process::{device_worker, handed, shared_events};
 use warpgauge_worker::frame::{self, FrameError};
 
 use crate::protocol::{CHUNK_BYTES, Exported, FILE, FromHolder, ToHolder, VERSION};
@@ -91,7 +91,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     if args.device.is_some() && args.emulator.is_none() {
         device_worker::confine_holder(&args.directory, &libraries);
     } else {
-        device_worker::confine(&args.directory, &libraries, syscalls::Counters::Refused);
+        device_worker::confine(&args.directory, &libraries);
     }
     let ended = run(&args);
     if args.device.is_some() {

@@ -76,7 +76,6 @@ def become_runner(settings, given, builder, descriptors):
         limit(resource.RLIMIT_FSIZE, 0)
         limit(resource.RLIMIT_NOFILE, 64 if device is None else 512)
         given["torch"].set_num_threads(settings["threads"])
-        refuse_calls(settings["filters"])
         serve_session(settings, given)
     except BaseException as error:
         # Before a submission was read this is a fault of ours or of the machine.
@@ -103,7 +102,6 @@ def become_only_runner(settings, given, builder, control):
         if device is not None:
             os.environ["CUDA_VISIBLE_DEVICES"] = device["visible"]
         given["torch"].set_num_threads(settings["threads"])
-        refuse_calls(settings["filters"])
         serve_session(settings, given)
     except BaseException as error:
         os.write(2, f"the runner cannot be started: {error}".encode())
@@ -114,5 +112,7 @@ def become_only_runner(settings, given, builder, control):
 def serve_session(settings, given):
     runner = Runner(given)
     if settings["device"] is not None:
+        # The driver makes sockets and opens devices for that, and needs neither afterwards.
         runner.use_device()
+    allow_only(settings["filters"])
     runner.serve()

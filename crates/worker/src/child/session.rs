@@ -17,7 +17,6 @@ use warpgauge_device::libraries::Libraries;
 use warpgauge_device::loader;
 use warpgauge_model::Image;
 use warpgauge_process::device_worker::{self, Confinement};
-use warpgauge_process::syscalls;
 
 /// How long counters are kept for the next who asks. Taking them again takes 150 ms.
 const COUNTERS_KEPT: Duration = Duration::from_secs(10);
@@ -53,17 +52,14 @@ pub(super) fn run(args: &WorkerArgs) -> ExitCode {
     }
 }
 
-/// Confines this process. A tool round it has plans of its own for it: starts programs, reads its
-/// memory, writes where it likes.
+/// Confines this process, with a tool in it as far as that permits.
 fn confine(args: &WorkerArgs) -> Confinement {
     if args.socket.is_some() {
-        return Confinement::none("a tool watches this process");
+        return device_worker::confine_watched();
     }
     let libraries: Vec<_> =
         args.emulator.iter().chain(&args.cupti).chain(&args.library).cloned().collect();
-    let counters =
-        if args.counters { syscalls::Counters::Needed } else { syscalls::Counters::Refused };
-    device_worker::confine(&args.run_dir(), &libraries, counters)
+    device_worker::confine(&args.run_dir(), &libraries)
 }
 
 fn serve(

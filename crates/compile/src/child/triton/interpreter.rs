@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{MAX_FRAME_BYTES, TritonWork};
-use warpgauge_process::interpreter::filters;
+use warpgauge_process::calls::{self, Kind};
 use warpgauge_process::python;
 
 /// What the interpreter runs.
@@ -76,7 +76,7 @@ impl Interpreter {
         let settings = Settings {
             site_packages: &work.site_packages,
             arch: work.arch,
-            filters: filters().map_err(io::Error::other)?,
+            filters: calls::encoded(Kind::Interpreter).map_err(io::Error::other)?,
         };
         let program = python::interpreter(&work.python, SOURCE, &settings)?
             // As Triton behaves where nobody says anything, in words that it warns about.

@@ -21,6 +21,7 @@ use crate::triton::{TritonAnswer, TritonBuilt};
 pub(crate) use interpreter::SOURCE;
 use interpreter::{Ended, Interpreter};
 use warpgauge_model::FailureCode;
+use warpgauge_process::calls::Kind;
 use warpgauge_process::sandbox::{Enforcement, FileAccess};
 
 /// What an interpreter reads of the system beside its own files, as far as it exists.
@@ -48,7 +49,7 @@ impl<'a> Ready<'a> {
             write: vec!["/dev/null".into()],
             ..FileAccess::default()
         };
-        let interpreter = confine(request, access, sandbox)
+        let interpreter = confine(request, access, Kind::Compilers, sandbox)
             .and_then(|()| Interpreter::start(work).map_err(not_started(work)));
         Self { request, work, interpreter }
     }

@@ -1,0 +1,230 @@
+//! System calls of which some arguments are allowed: the others fail as calls do that are on no list.
+
+use std::collections::BTreeMap;
+
+use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
+
+/// Rules by the number of the call; one with no rule is allowed whatever its arguments.
+pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
+
+type Result<T> = std::result::Result<T, BackendError>;
+
+/// How files may be opened. Landlock decides in both cases which of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// To read alone.
+    Read,
+    /// To read, write and create under a name.
+    Write,
+}
+
+/// Which sockets may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sockets {
+    /// Those of NVIDIA's driver: `AF_UNIX`, `SOCK_SEQPACKET`.
+    Driver,
+    /// The same, and streams: what NVIDIA's tools put into a program listens on one.
+    Streams,
+    /// The same, and TCP over IPv4, of which landlock knows the ports.
+    Tcp,
+}
+
+/// What a process may say with `prctl`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Control {
+    /// Names of threads, and questions.
+    Itself,
+    /// Also how it ends with its parent, and filters: for what confines itself later.
+    Confining,
+}
+
+fn condition(argument: u8, operation: SeccompCmpOp, value: i32) -> Result<SeccompCondition> {
+    let value = u64::from(value.cast_unsigned());
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
+}
+
+/// An argument has this value.
+fn is(argument: u8, value: i32) -> Result<SeccompCondition> {
+    condition(argument, SeccompCmpOp::Eq, value)
+}
+
+/// An argument has this value under a mask.
+fn masked(argument: u8, mask: i32, value: i32) -> Result<SeccompCondition> {
+    condition(argument, SeccompCmpOp::MaskedEq(u64::from(mask.cast_unsigned())), value)
+}
+
+fn one_of(argument: u8, values: &[i32]) -> Result<Vec<SeccompRule>> {
+    values.iter().map(|value| SeccompRule::new(vec![is(argument, *value)?])).collect()
+}
+
+/// What each child of ours does: of the calls with arguments, those that reach the process alone.
+pub(super) fn every(rules: &mut Rules) -> Result<()> {
+    rules.insert(libc::SYS_fcntl, one_of(1, &FCNTL)?);
+    // `F_SETFL` with O_ASYNC has the kernel send signals, which would wake a process that is stopped.
+    let without_signals = SeccompRule::new(vec![is(1, libc::F_SETFL)?, masked(2, libc::O_ASYNC, 0)?])?;
+    rules.entry(libc::SYS_fcntl).or_default().push(without_signals);
+    rules.insert(libc::SYS_ioctl, one_of(1, &IOCTL)?);
+    // Limits of the process itself: without a capability it can only lower them.
+    rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(0, 0)?])?]);
+    // `abort` sends the signal that ends a broken process; a process sends itself nothing else.
+    rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(2, libc::SIGABRT)?])?]);
+    // The huge pages of a machine are all of its users'.
+    rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![masked(3, libc::MAP_HUGETLB, 0)?])?]);
+    Ok(())
+}
+
+/// Commands of `fcntl` but `F_SETFL`.
+const FCNTL: [i32; 7] = [
+    libc::F_DUPFD,
+    libc::F_DUPFD_CLOEXEC,
+    libc::F_GETFD,
+    libc::F_SETFD,
+    libc::F_GETFL,
+    libc::F_GETPIPE_SZ,
+    libc::F_GET_SEALS,
+];
+
+/// Requests of `ioctl` on any descriptor: whether it is a terminal, and how it is read.
+const IOCTL: [i32; 7] = [
+    cast(libc::TCGETS),
+    // TCGETS2, as newer C libraries ask.
+    0x802c_542a_u32.cast_signed(),
+    cast(libc::TIOCGWINSZ),
+    cast(libc::FIONREAD),
+    cast(libc::FIONBIO),
+    cast(libc::FIOCLEX),
+    cast(libc::FIONCLEX),
+];
+
+/// A request as the kernel takes it, 32 bits.
+const fn cast(request: libc::c_ulong) -> i32 {
+    request as u32 as i32
+}
+
+/// Threads, and no processes: exactly the flags that make one, beside those that concern its own memory.
+pub(super) fn threads(rules: &mut Rules) -> Result<()> {
+    let needed = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
+    // CLONE_DETACHED has no effect; some C libraries set it.
+    let optional = libc::CLONE_FS
+        | libc::CLONE_FILES
+        | libc::CLONE_SYSVSEM
+        | libc::CLONE_SETTLS
+        | libc::CLONE_PARENT_SETTID
+        | libc::CLONE_CHILD_CLEARTID
+        | libc::CLONE_CHILD_SETTID
+        | libc::CLONE_DETACHED;
+    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![masked(0, !optional, needed)?])?]);
+    Ok(())
+}
+
+/// Threads and processes, in the name spaces of their parent.
+pub(super) fn processes(rules: &mut Rules) -> Result<()> {
+    let spaces = libc::CLONE_NEWNS
+        | libc::CLONE_NEWCGROUP
+        | libc::CLONE_NEWUTS
+        | libc::CLONE_NEWIPC
+        | libc::CLONE_NEWUSER
+        | libc::CLONE_NEWPID
+        | libc::CLONE_NEWNET
+        | libc::CLONE_PTRACE;
+    rules.insert(libc::SYS_clone, vec![SeccompRule::new(vec![masked(0, spaces, 0)?])?]);
+    Ok(())
+}
+
+pub(super) fn opening(rules: &mut Rules, opening: Opening) -> Result<()> {
+    // A file without a name would be in no directory that is counted.
+    let nameless = libc::O_TMPFILE & !libc::O_DIRECTORY;
+    let forbidden = match opening {
+        Opening::Read => libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | nameless,
+        Opening::Write => nameless,
+    };
+    #[cfg(target_arch = "x86_64")]
+    rules.insert(libc::SYS_open, vec![SeccompRule::new(vec![masked(1, forbidden, 0)?])?]);
+    rules.insert(libc::SYS_openat, vec![SeccompRule::new(vec![masked(2, forbidden, 0)?])?]);
+    Ok(())
+}
+
+pub(super) fn control(rules: &mut Rules, control: Control) -> Result<()> {
+    let mut options = vec![
+        libc::PR_SET_NAME,
+        libc::PR_GET_NAME,
+        libc::PR_GET_DUMPABLE,
+        libc::PR_GET_PDEATHSIG,
+        libc::PR_GET_SECCOMP,
+        libc::PR_GET_NO_NEW_PRIVS,
+        libc::PR_SET_NO_NEW_PRIVS,
+        libc::PR_CAPBSET_READ,
+        libc::PR_GET_TIMERSLACK,
+        libc::PR_SET_TIMERSLACK,
+        libc::PR_GET_THP_DISABLE,
+        libc::PR_SET_THP_DISABLE,
+        libc::PR_SET_VMA,
+    ];
+    if control == Control::Confining {
+        options.extend([libc::PR_SET_PDEATHSIG, libc::PR_SET_SECCOMP]);
+    }
+    rules.insert(libc::SYS_prctl, one_of(0, &options)?);
+    Ok(())
+}
+
+/// Requests to NVIDIA's driver, and locks by which workers of the emulated device share a file.
+pub(super) fn devices(rules: &mut Rules) -> Result<()> {
+    let ioctl = rules.entry(libc::SYS_ioctl).or_default();
+    // Of the devices: type 'F' of Linux's scheme (`NV_IOCTL_MAGIC`).
+    ioctl.push(SeccompRule::new(vec![masked(1, 0xff00, 0x4600)?])?);
+    // Of /dev/nvidia-uvm: bare numbers (`UVM_IOCTL_BASE`), and those by which it begins and ends.
+    ioctl.push(SeccompRule::new(vec![masked(1, !0xff, 0)?])?);
+    ioctl.push(SeccompRule::new(vec![masked(1, !0x3, 0x3000_0000)?])?);
+    rules.entry(libc::SYS_fcntl).or_default().extend(one_of(1, &[libc::F_OFD_GETLK, libc::F_OFD_SETLK])?);
+    Ok(())
+}
+
+pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
+    let kind = |family, kind| -> Result<SeccompRule> {
+        SeccompRule::new(vec![is(0, family)?, masked(1, KIND, kind)?, is(2, 0)?])
+    };
+    let mut allowed = vec![kind(libc::AF_UNIX, libc::SOCK_SEQPACKET)?];
+    if sockets != Sockets::Driver {
+        allowed.push(kind(libc::AF_UNIX, libc::SOCK_STREAM)?);
+    }
+    if sockets == Sockets::Tcp {
+        for protocol in [0, libc::IPPROTO_TCP] {
+            let tcp = vec![
+                is(0, libc::AF_INET)?,
+                masked(1, KIND, libc::SOCK_STREAM)?,
+                is(2, protocol)?,
+            ];
+            allowed.push(SeccompRule::new(tcp)?);
+        }
+        // An address of IPv4 has 16 bytes. A name in the file system that is a service's does not fit.
+        let connect = SeccompRule::new(vec![is(2, 16)?])?;
+        rules.insert(libc::SYS_connect, vec![connect]);
+        // What is sent may connect, too.
+        for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2)] {
+            rules.insert(call, vec![SeccompRule::new(vec![masked(flags, libc::MSG_FASTOPEN, 0)?])?]);
+        }
+    }
+    rules.insert(libc::SYS_socket, allowed);
+    Ok(())
+}
+
+/// The kind of a socket, without the flags that may stand beside it.
+const KIND: i32 = !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
+
+/// Pairs of connected sockets. Datagrams are left out: each of them could go to another address.
+pub(super) fn pairs(rules: &mut Rules) -> Result<()> {
+    let pair = |kind| -> Result<SeccompRule> {
+        SeccompRule::new(vec![is(0, libc::AF_UNIX)?, masked(1, KIND, kind)?, is(2, 0)?])
+    };
+    rules.insert(
+        libc::SYS_socketpair,
+        vec![pair(libc::SOCK_STREAM)?, pair(libc::SOCK_SEQPACKET)?],
+    );
+    Ok(())
+}
+
+/// Cores of the calling thread itself.
+pub(super) fn own_cores(rules: &mut Rules) -> Result<()> {
+    rules.insert(libc::SYS_sched_setaffinity, vec![SeccompRule::new(vec![is(0, 0)?])?]);
+    Ok(())
+}
