@@ -37,6 +37,10 @@ fn listing(capabilities: &Capabilities) -> String {
         let users = plain(&capabilities.counter_users.join(", "));
         text += &format!("  these may hold the counters: {users}\n");
     }
+    for warning in &capabilities.warnings {
+        text += &format!("warning: {}\n", plain(&warning.message));
+        text += &hints(None, Some(&warning.remedy));
+    }
     for device in &capabilities.devices {
         let name = plain(&device.name);
         text += &format!("device {}: {name}, compute {}\n", device.id, device.compute_capability);

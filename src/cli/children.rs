@@ -18,6 +18,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     let child = args.get(1)?.to_str()?;
     let score = match child {
         WORKER | warpgauge_torch::JUDGE | warpgauge_holder::child::COMMAND => sandbox::WORKERS,
+        warpgauge_program::counted::COMMAND => sandbox::WORKERS,
         COMPILE => sandbox::COMPILERS,
         warpgauge_program::child::COMMAND | warpgauge_torch::child::COMMAND => sandbox::STRANGERS,
         _ => return None,
@@ -33,6 +34,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
         WORKER => warpgauge_worker::child::main(arguments),
         COMPILE => warpgauge_compile::child::main(),
         warpgauge_program::child::COMMAND => warpgauge_program::child::main(arguments),
+        warpgauge_program::counted::COMMAND => warpgauge_program::counted::main(arguments),
         warpgauge_torch::child::COMMAND => warpgauge_torch::child::main(arguments),
         warpgauge_torch::JUDGE => warpgauge_exec::torch_judge(arguments),
         _ => warpgauge_holder::child::main(arguments),

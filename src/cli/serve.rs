@@ -9,6 +9,8 @@ use super::terminal::Terminal;
 use super::{CliError, format, http, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
+use warpgauge_process::privileges;
+use warpgauge_report::Warning;
 use warpgauge_service::{Role, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
@@ -34,6 +36,10 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
             ending.drain();
             let _ = asked.send(Instant::now());
         };
+        if privileges::is_root() {
+            let Warning { message, remedy, .. } = Warning::runs_as_root();
+            tracing::warn!("{message}; {remedy}");
+        }
         let served = http::serve(&config.server, serving, end, announce).await;
         // Jobs that nobody waits for have what is left of the grace that requests had.
         let since = told.await.map_or(Duration::MAX, |asked| asked.elapsed());

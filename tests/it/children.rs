@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use serde_json::json;
+
 use crate::contracts::increment;
 use crate::server::{Server, data_directory, emulated, program, until};
 
@@ -135,6 +137,51 @@ fn a_worker_is_confined_and_capabilities_say_so() {
     }
 }
 
+/// What the kernel says of every process that a server has started: no capabilities, nor a way to any, and
+/// an end before the server's where memory runs out.
+#[test]
+fn children_have_no_capabilities_and_end_before_the_server() {
+    let server = Server::start();
+    let torch = crate::torch::available();
+    assert_eq!(server.evaluate(&increment())["status"], "success");
+    if torch {
+        let kernel = json!({"kernel": {
+            "kernel_type": "torch",
+            "source_code": "def f(x):\n    return x\ndef get_inputs():\n    return [torch.zeros(2)]\n",
+            "metadata": {"function_name": "f"},
+        }});
+        assert_eq!(server.evaluate(&kernel)["status"], "success");
+    }
+    let own_score = score(server.pid()).unwrap();
+    let children: Vec<(String, String, i32)> = descendants(server.pid())
+        .into_iter()
+        .filter_map(|id| {
+            let command = std::fs::read(format!("/proc/{id}/cmdline")).ok()?;
+            let command = String::from_utf8_lossy(&command).replace('\0', " ");
+            let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+            // Not one that ended meanwhile, nor one that has not begun.
+            (status.contains("NoNewPrivs:\t1")).then_some(())?;
+            Some((command.chars().take(80).collect(), status, score(id)?))
+        })
+        .collect();
+    let kinds = children.iter().filter(|(command, ..)| command.contains("__worker"));
+    assert!(kinds.count() >= 2 && children.len() >= if torch { 4 } else { 2 }, "{children:?}");
+    for (command, status, score) in children {
+        for set in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+            assert!(status.contains(&format!("{set}:\t0000000000000000\n")), "{command}: {status}");
+        }
+        if rustix::process::geteuid().is_root() {
+            assert!(status.contains("CapBnd:\t0000000000000000\n"), "{command}: {status}");
+        }
+        assert!(status.contains("Seccomp:\t2\n"), "{command}: {status}");
+        assert!(score >= 500 && score > own_score, "{command}: {score}");
+    }
+}
+
+fn score(process: u32) -> Option<i32> {
+    std::fs::read_to_string(format!("/proc/{process}/oom_score_adj")).ok()?.trim().parse().ok()
+}
+
 /// Compilers start without any environment of ours; one under way is caught while it reads its source.
 #[test]
 fn a_compiler_knows_no_more() {
@@ -185,9 +232,7 @@ fn the_servers_environment_is_closed_to_others_of_its_user() {
     if !rustix::process::geteuid().is_root() {
         let server = Server::start_with(&[], &SECRETS);
         assert!(environment(server.pid()).is_none());
-        let workers =
-            until("a worker", || Some(descendants(server.pid())).filter(|w| !w.is_empty()));
-        assert!(workers.iter().any(|worker| environment(*worker).is_some()));
+        assert!(environment(std::process::id()).is_some(), "as of any other process of the user");
     }
     the_rest_needs!("root", rustix::process::geteuid().is_root());
     // Nobody's, like the reader.
@@ -204,9 +249,16 @@ fn the_servers_environment_is_closed_to_others_of_its_user() {
         std::process::Command::new("setpriv").args(nobody).args(["cat", &path]).output().unwrap()
     };
     assert!(!read(server.pid()).status.success());
+    let workers = until("a worker", || Some(workers_of(server.pid())).filter(|w| !w.is_empty()));
+    until("workers are closed too", || {
+        workers.iter().all(|worker| !read(*worker).status.success()).then_some(())
+    });
     // It could, were the server as any other process of its user.
-    let workers = until("a worker", || Some(descendants(server.pid())).filter(|w| !w.is_empty()));
-    assert!(workers.iter().any(|worker| read(*worker).status.success()));
+    let mut other = std::process::Command::new("setpriv");
+    let mut other = other.args(nobody).args(["tail", "-f", "/dev/null"]).spawn().unwrap();
+    until("another is open", || read(other.id()).status.success().then_some(()));
+    other.kill().unwrap();
+    other.wait().unwrap();
 }
 
 fn open_to_all() -> std::fs::Permissions {

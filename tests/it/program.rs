@@ -128,7 +128,10 @@ fn a_program_reaches_nothing_but_what_it_is_given() {
     let secret = [("WARPGAUGE_WEBHOOK_SECRET", "kept-from-programs-0123456789")];
     let server = Server::start_with(&[], &secret);
     let source = format!(
-        "#include <unistd.h>\n#include <signal.h>\n#include <sys/socket.h>\n#include <netinet/in.h>\n{}",
+        "#include <unistd.h>\n#include <signal.h>\n#include <sys/socket.h>\n#include <netinet/in.h>\n\
+         #include <fcntl.h>\n#include <pthread.h>\n#include <sys/shm.h>\n#include <sys/stat.h>\n\
+         #include <sys/syscall.h>\n#include <sys/wait.h>\n#include <cerrno>\n\
+         static void* rests(void*) {{ pause(); return nullptr; }}\n{}",
         host(
             r#"auto tell = [](const char* what, bool could) { printf("%s %s\n", what, could ? "yes" : "no"); };
             tell("write here", fopen("out", "w"));
@@ -140,6 +143,20 @@ fn a_program_reaches_nothing_but_what_it_is_given() {
             tell("shell", system("true") == 0);
             tell("inet", socket(AF_INET, SOCK_STREAM, 0) >= 0);
             tell("signal the parent", kill(getppid(), 0) == 0);
+            tell("a datagram socket", socket(AF_UNIX, SOCK_DGRAM, 0) >= 0);
+            tell("a stream socket", socket(AF_UNIX, SOCK_STREAM, 0) >= 0);
+            tell("netlink", socket(AF_NETLINK, SOCK_RAW, 0) >= 0);
+            tell("change modes", syscall(452, AT_FDCWD, ".", 0777, 0) == 0);
+            tell("change times", utimensat(AT_FDCWD, ".", 0, 0) == 0);
+            tell("a signal by a descriptor", fcntl(0, F_SETSIG, SIGCONT) == 0 || fcntl(0, F_SETOWN, getpid()) == 0);
+            tell("attach shared memory", shmat(0, 0, 0) != (void*)-1 || errno != EPERM);
+            tell("wait for another process", waitpid(-1, 0, WNOHANG) >= 0 || errno != EPERM);
+            tell("lower its score", fopen("/proc/self/oom_score_adj", "w"));
+            int threads = 0; pthread_t thread; pthread_attr_t small; pthread_attr_init(&small);
+            pthread_attr_setstacksize(&small, 65536);
+            while (threads < 20000 && pthread_create(&thread, &small, rests, 0) == 0) ++threads;
+            tell("20000 threads", threads == 20000);
+            tell("no thread", threads < 100);
             execl("/bin/true", "true", (char*)0); tell("become another", false);
             for (int fd = 3; fd < 64; ++fd) { char path[64], to[256]; snprintf(path, 64, "/proc/self/fd/%d", fd);
                 ssize_t n = readlink(path, to, 255); if (n > 0) { to[n] = 0; fprintf(stderr, "open %s\n", to); } }
@@ -155,7 +172,7 @@ fn a_program_reaches_nothing_but_what_it_is_given() {
     for line in told.lines() {
         assert!(line.ends_with(" no"), "{told}");
     }
-    assert_eq!(told.lines().count(), 9, "{told}");
+    assert_eq!(told.lines().count(), 20, "{told}");
     let errors = report["program"]["stderr"]["text"].as_str().unwrap();
     assert!(!errors.contains("kept-from-programs") && !errors.contains("CARGO"), "{errors}");
     let open = errors.lines().filter_map(|line| line.strip_prefix("open "));

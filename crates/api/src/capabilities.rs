@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::views::serves;
 use warpgauge_contract::KernelType;
 use warpgauge_model::{COMMON_LANGUAGES, DeviceKind, Library};
-use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling};
+use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_service::{DeviceView, ServiceStatus};
 
 /// Answer of `GET /capabilities`: what this machine can do, and why not where it cannot.
@@ -21,6 +21,9 @@ pub struct Capabilities {
     /// Programs that may hold the hardware's counters, with their process numbers: one process at a
     /// time can read counters.
     pub counter_users: Vec<String>,
+    /// What weakens this installation, and how to mend it.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
     /// Each device.
     pub devices: Vec<DeviceCapabilities>,
 }
@@ -94,6 +97,7 @@ impl Capabilities {
             },
             tools: tooling.tools.clone(),
             counter_users: tooling.counter_users.clone(),
+            warnings: tooling.warnings.clone(),
             devices: status
                 .devices
                 .iter()

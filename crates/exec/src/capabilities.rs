@@ -7,7 +7,8 @@ use super::local::LocalExecutor;
 use warpgauge_compile::toolchain::Toolchain;
 use warpgauge_contract::KernelType;
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind};
-use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
+use warpgauge_process::privileges;
+use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_tools::counters::{self, CounterAccess};
 use warpgauge_tools::{FoundTools, ToolName};
 
@@ -22,6 +23,7 @@ impl LocalExecutor {
         Tooling {
             tools: programs.chain(self.packages()).collect(),
             counter_users: access.readers.clone(),
+            warnings: privileges::is_root().then(Warning::runs_as_root).into_iter().collect(),
             devices: devices
                 .iter()
                 .map(|status| device(&status.info, &found, &access, cupti))

@@ -7,11 +7,12 @@
 
 use std::path::{Path, PathBuf};
 
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
+use super::calls::{Kind, allow_only};
 use super::sandbox::{Enforcement, FileAccess, close_file_system};
 use super::shared_events;
-use super::calls::{Kind, allow_only};
 
 /// Read: libraries, and what tells of the machine.
 const READ: [&str; 14] = [
@@ -37,8 +38,10 @@ const DEVICES: [&str; 2] = ["/dev/null", "/dev/zero"];
 /// What entries of `/dev` begin with that are GPUs, and what belongs to them.
 const GPU: &str = "nvidia";
 
-/// The driver names its threads by writing to `comm` of each, and does not start if it cannot. What
-/// else is there is this process' own: its memory, which it can write to anyway.
+/// The driver names its threads by writing to `comm` of each, and does not start if it cannot (580.159:
+/// `cuInit` fails with 304). What else is there belongs to this process: its memory, which it can write to
+/// anyway, and its score for when memory runs out, which the system closes where a process cannot be looked
+/// into, or root's capabilities set the least value before.
 pub(crate) const OWN_THREADS: &str = "/proc/self/task";
 
 /// Where clients of the multi-process service find it, unless a variable says otherwise.
@@ -107,6 +110,9 @@ pub fn files_of_driver() -> FileAccess {
 }
 
 fn confined(access: FileAccess, kind: Kind) -> Confinement {
+    // Of a process that cannot be looked into, /proc shows its user nothing to write to but the names of its
+    // threads: so it cannot lower its score for when memory runs out.
+    let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     // A rule holds for the entry that was there when it was made. The system forgets entries of /proc
     // that nobody has open and makes new ones, so this one stays open.
     if let Ok(own) = std::fs::File::open(OWN_THREADS) {
@@ -115,6 +121,18 @@ fn confined(access: FileAccess, kind: Kind) -> Confinement {
     let files = close_file_system(&access)
         .unwrap_or_else(|error| Enforcement::None { reason: error.whole() });
     Confinement { files, calls: allow_only(kind) }
+}
+
+/// The GPUs of this machine, and what belongs to them.
+fn gpus() -> Vec<PathBuf> {
+    let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
+    let gpus = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(GPU));
+    gpus.map(|entry| entry.path()).collect()
+}
+
+/// Whether NVIDIA's driver is here, which names its threads ([`OWN_THREADS`]).
+pub(crate) fn has_driver() -> bool {
+    !gpus().is_empty()
 }
 
 fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
@@ -127,14 +145,14 @@ fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
     let search = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     read.extend(std::env::split_paths(&search).filter(|path| path.is_absolute()));
     let mut devices: Vec<PathBuf> = DEVICES.map(PathBuf::from).to_vec();
-    let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
-    let gpus = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(GPU));
-    devices.extend(gpus.map(|entry| entry.path()));
+    let gpus = gpus();
+    let has_driver = !gpus.is_empty();
+    devices.extend(gpus);
     let pipes = std::env::var_os("CUDA_MPS_PIPE_DIRECTORY").map_or(MPS.into(), PathBuf::from);
     devices.push(pipes);
     read.retain(there);
     devices.retain(there);
-    devices.push(OWN_THREADS.into());
+    devices.extend(has_driver.then(|| OWN_THREADS.into()));
     FileAccess {
         read,
         execute: Vec::new(),
@@ -227,12 +245,13 @@ mod tests {
         let confined = attempts_that_succeed(true, data.path(), &server);
         let own = [
             "make a local socket",
-            "name a thread",
             "read what the system tells",
             "start a thread",
             "write in the run directory",
         ];
-        assert_eq!(confined, own.map(str::to_owned).into());
+        let mut own: BTreeSet<String> = own.map(str::to_owned).into();
+        own.extend(has_driver().then(|| "name a thread".to_owned()));
+        assert_eq!(confined, own);
         assert!(!data.path().join("planted.cubin").exists());
     }
 

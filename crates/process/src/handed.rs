@@ -36,6 +36,25 @@ pub fn receive<const COUNT: usize>(
     stream: &UnixStream,
     wanted: u8,
 ) -> io::Result<[OwnedFd; COUNT]> {
+    let all = received(stream, wanted)?;
+    <[OwnedFd; COUNT]>::try_from(all).map_err(|_| other_came())
+}
+
+/// Receives one descriptor with the byte that it must come with, or the byte alone.
+///
+/// # Errors
+/// The connection broke, or something else came.
+pub fn receive_some(stream: &UnixStream, wanted: u8) -> io::Result<Option<OwnedFd>> {
+    let mut all = received(stream, wanted)?;
+    let one = all.pop();
+    if all.is_empty() { Ok(one) } else { Err(other_came()) }
+}
+
+fn other_came() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "other descriptors than were wanted")
+}
+
+fn received(stream: &UnixStream, wanted: u8) -> io::Result<Vec<OwnedFd>> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut ancillary = RecvAncillaryBuffer::new(&mut space);
@@ -50,8 +69,7 @@ pub fn receive<const COUNT: usize>(
             all.extend(descriptors);
         }
     }
-    let other = || io::Error::new(io::ErrorKind::InvalidData, "other descriptors than were wanted");
-    <[OwnedFd; COUNT]>::try_from(all).ok().filter(|_| byte[0] == wanted).ok_or_else(other)
+    if byte[0] == wanted { Ok(all) } else { Err(other_came()) }
 }
 
 #[cfg(test)]

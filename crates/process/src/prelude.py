@@ -8,6 +8,7 @@ import base64
 import ctypes
 import json
 import os
+import socket
 import struct
 import sys
 
@@ -56,16 +57,44 @@ def control_process(what, *arguments):
         raise OSError(ctypes.get_errno(), f"prctl({what})")
 
 
-def allow_only(filters):
-    """Has the kernel refuse all threads of this process what is on no list, by seccomp filters as the
-    kernel takes them. There is no way back."""
-    no_new_privileges, set_filter, all_threads = 38, 1, 1
+# Flags of seccomp: a filter holds for all threads; the kernel asks where it leaves a call open; and of a
+# thread to which it cannot be applied there is an error, and no number.
+ALL_THREADS, ASKING, OR_FAIL = 1, 8, 16
+
+
+def install_filter(encoded, flags):
     seccomp = {"x86_64": 317, "aarch64": 277}[os.uname().machine]
-    control_process(no_new_privileges, 1, 0, 0, 0)
     libc = ctypes.CDLL(None, use_errno=True)
+    code = base64.b64decode(encoded)
+    kept = ctypes.create_string_buffer(code, len(code))
+    program = Program(len(code) // 8, ctypes.cast(kept, ctypes.c_void_p).value)
+    result = libc.syscall(seccomp, 1, flags, ctypes.byref(program))
+    if result < 0:
+        raise OSError(ctypes.get_errno(), "seccomp")
+    return result
+
+
+def allow_only(filters, channel=None):
+    """Has the kernel refuse all threads of this process what is on no list, by seccomp filters as the
+    kernel takes them. There is no way back. With a channel, a socket, the first filter has the kernel ask
+    for threads, and where it asks goes to the other side."""
+    no_new_privileges = 38
+    control_process(no_new_privileges, 1, 0, 0, 0)
+    if channel is not None:
+        hand_over(filters[0], channel)
+        filters = filters[1:]
     for encoded in filters:
-        code = base64.b64decode(encoded)
-        kept = ctypes.create_string_buffer(code, len(code))
-        program = Program(len(code) // 8, ctypes.cast(kept, ctypes.c_void_p).value)
-        if libc.syscall(seccomp, set_filter, all_threads, ctypes.byref(program)) != 0:
-            raise OSError(ctypes.get_errno(), "seccomp")
+        install_filter(encoded, ALL_THREADS)
+
+
+def hand_over(asking, channel):
+    try:
+        descriptors = [install_filter(asking, ALL_THREADS | ASKING | OR_FAIL)]
+    except OSError:
+        # An older kernel does not ask, nor one that asks somebody else: the other side says so.
+        descriptors = []
+    own = socket.socket(fileno=os.dup(channel))
+    socket.send_fds(own, [b"t"], descriptors)
+    own.close()
+    for descriptor in descriptors:
+        os.close(descriptor)

@@ -40,7 +40,9 @@ pub fn drop_all(keep: Keep) -> io::Result<()> {
         // A kernel knows the first few, and says for each other number that there is none.
         for number in 0..u64::BITS {
             let capability = CapabilitySet::from_bits_retain(1 << number);
-            if !kept.contains(capability) && capability_is_in_bounding_set(capability).unwrap_or(false) {
+            if !kept.contains(capability)
+                && capability_is_in_bounding_set(capability).unwrap_or(false)
+            {
                 remove_capability_from_bounding_set(capability)?;
             }
         }

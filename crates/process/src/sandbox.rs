@@ -225,6 +225,16 @@ pub(crate) fn limit(wanted: &[(&'static str, Resource, u64)]) -> Result<(), Sand
     Ok(())
 }
 
+/// What of so many bytes a process may take: three quarters of the machine's memory at most, so that a limit
+/// fails an allocation before memory runs out.
+pub fn within_memory(bytes: u64) -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let total =
+        text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().split(' ').next());
+    let total = total.and_then(|kib| kib.parse::<u64>().ok()).and_then(|kib| kib.checked_mul(1024));
+    total.map_or(bytes, |total| bytes.min(total / 4 * 3))
+}
+
 /// Score of processes that run what strangers wrote, for [`end_before_others`].
 pub const STRANGERS: u16 = 800;
 
@@ -241,7 +251,8 @@ pub const WORKERS: u16 = 500;
 /// A process with `CAP_SYS_RESOURCE` thereby sets the least value to which its children can go back.
 pub fn end_before_others(score: u16) {
     const FILE: &str = "/proc/self/oom_score_adj";
-    let current = std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok());
+    let current =
+        std::fs::read_to_string(FILE).ok().and_then(|text| text.trim().parse::<i32>().ok());
     if current.is_none_or(|current| current < i32::from(score)) {
         let _ = std::fs::write(FILE, score.to_string());
     }

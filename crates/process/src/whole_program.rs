@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use rustix::process::Resource;
 use serde::{Deserialize, Serialize};
 
-use super::device_worker::{Confinement, OWN_THREADS, files_of_driver};
 use super::calls::{Kind, allow_only};
+use super::device_worker::{Confinement, OWN_THREADS, files_of_driver, has_driver};
 use super::sandbox::{FileAccess, SandboxError, close_file_system, limit};
 
 /// What of `/proc` is of the machine, or its own: command lines and more of other processes are nobody's.
@@ -109,7 +109,7 @@ fn access(granted: &Granted<'_>) -> FileAccess {
     access.read.extend(PROC.map(PathBuf::from).into_iter().filter(|path| path.exists()));
     access.read.push(granted.directory.to_owned());
     access.read.extend(granted.libraries.iter().filter(|path| path.exists()).cloned());
-    access.modify.push(OWN_THREADS.into());
+    access.modify.extend(has_driver().then(|| OWN_THREADS.into()));
     let loaders = LOADERS.iter().map(PathBuf::from).filter(|path| path.exists());
     access.execute = loaders.chain([granted.program.to_owned()]).collect();
     if let Some(tool) = granted.tool {
@@ -220,8 +220,8 @@ mod tests {
         let port = |listener: &std::net::TcpListener| listener.local_addr().unwrap().port();
         let set =
             |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
-        let own =
-            ["name a thread", "read its directory", "read its own memory map", "start a thread"];
+        let mut own = vec!["read its directory", "read its own memory map", "start a thread"];
+        own.extend(has_driver().then_some("name a thread"));
         let alone = attempts_that_succeed(&directory, None, port(&other));
         assert_eq!(alone, set(&own));
         let watched = attempts_that_succeed(&directory, Some(port(&tool)), port(&other));

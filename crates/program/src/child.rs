@@ -11,10 +11,10 @@ use std::process::{ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use super::listening;
+use super::{counted, listening};
 use warpgauge_process::device_worker::Confinement;
 use warpgauge_process::program::{Environment, Program};
-use warpgauge_process::sandbox::die_with_parent;
+use warpgauge_process::sandbox::{Enforcement, die_with_parent};
 use warpgauge_process::whole_program::{Bounds, Granted, Tool, confine};
 
 /// First argument of the child.
@@ -97,12 +97,16 @@ fn become_program(setup: &Setup, arguments: Vec<OsString>, told: &mut File) -> i
 
 fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
     die_with_parent()?;
+    let counted = counted::begin()?;
     // A file cannot be executed while somebody has it open to write, and every process that the server
     // starts has its descriptors for a moment: this one starts none.
     // A tool may start it again, where a copy is that nobody may write to.
     let _ = std::fs::remove_file(&setup.program);
     std::fs::copy(&setup.object, &setup.program)?;
-    std::fs::set_permissions(&setup.program, Permissions::from_mode(0o500))?;
+    // Of a program that its user cannot read, /proc shows the user nothing but the names of its threads to
+    // write to: so it cannot lower its score for when memory runs out. Tools read what they look into.
+    let mode = if setup.tool.is_some() { 0o500 } else { 0o100 };
+    std::fs::set_permissions(&setup.program, Permissions::from_mode(mode))?;
     let mut program = Program::new(&setup.program, Environment::Own);
     program.directory = Some(setup.directory.clone());
     if let Some(report) = &setup.report {
@@ -118,8 +122,11 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
         libraries: &setup.libraries,
         tool: setup.tool.as_deref().map(|directory| Tool { directory, ports: &ports }),
     };
-    let confinement =
+    let mut confinement =
         confine(&granted, setup.bounds).map_err(|error| io::Error::other(error.whole()))?;
+    if !counted {
+        confinement.calls = confinement.calls.and(Enforcement::Partial);
+    }
     tell(told, &Told::Confined(confinement))?;
     Ok(program)
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod child;
+pub mod counted;
 mod listening;
 mod run;
 

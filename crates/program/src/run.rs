@@ -9,6 +9,7 @@ use std::time::Duration;
 use warpgauge_process::contained::{self, Captured, End, Launch};
 use warpgauge_process::device_worker::Confinement;
 use warpgauge_process::program::Program;
+use warpgauge_process::sandbox::within_memory;
 use warpgauge_process::whole_program::Bounds;
 
 use super::child::{COMMAND, Setup, Told};
@@ -151,7 +152,7 @@ impl WholeProgram {
             directory: own.clone(),
             libraries,
             bounds: Bounds {
-                data_bytes: DATA_BYTES,
+                data_bytes: within_memory(DATA_BYTES),
                 open_files: OPEN_FILES,
                 file_bytes: if tool.is_some() { TOOL_FILE_BYTES } else { TOLD_BYTES },
             },

@@ -70,8 +70,38 @@ pub struct Tooling {
     pub tools: Vec<ToolReport>,
     /// Programs that may hold the counters, with their process numbers.
     pub counter_users: Vec<String>,
+    /// What weakens this installation.
+    #[serde(default)]
+    pub warnings: Vec<Warning>,
     /// Each device, by ordinal.
     pub devices: Vec<DeviceTooling>,
+}
+
+/// What weakens an installation, and how to mend it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Warning {
+    /// Stable name: `runs_as_root`.
+    pub code: String,
+    /// What is weak.
+    pub message: String,
+    /// How to mend it.
+    pub remedy: String,
+}
+
+impl Warning {
+    /// The server runs as root.
+    pub fn runs_as_root() -> Self {
+        Self {
+            code: "runs_as_root".to_owned(),
+            message:
+                "the server runs as root: its children have no capabilities, but a fault of the \
+                      driver or of the kernel in one of them reaches files that root owns"
+                    .to_owned(),
+            remedy: "run the server as a user of its own (systemd: `User=warpgauge`; containers: \
+                     `USER` or `--user`), which owns its data directory"
+                .to_owned(),
+        }
+    }
 }
 
 /// What the tools of a machine can do on one of its devices.

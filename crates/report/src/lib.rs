@@ -15,7 +15,7 @@ mod torch;
 mod tuning;
 mod types;
 
-pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling};
+pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
 pub use compile::{CompileResponse, KernelParameter, KernelSignature};
 pub use measurement::{

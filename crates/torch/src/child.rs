@@ -168,7 +168,11 @@ fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
         libraries: &libraries,
         tool: Some(Tool { directory, ports: &[] }),
     };
-    let bounds = Bounds { data_bytes: DATA, open_files: OPEN_FILES, file_bytes: TOOL_FILE_BYTES };
+    let bounds = Bounds {
+        data_bytes: sandbox::within_memory(DATA),
+        open_files: OPEN_FILES,
+        file_bytes: TOOL_FILE_BYTES,
+    };
     whole_program::confine(&granted, bounds).map_err(io::Error::other)?;
     Ok(())
 }
@@ -193,11 +197,11 @@ fn program(setup: &Setup) -> io::Result<Program> {
         site_packages: &setup.site_packages,
         threads: setup.threads,
         address_space: ADDRESS_SPACE,
-        filters: calls::encoded(kind).map_err(io::Error::other)?,
+        filters: calls::encoded_with_asking(kind).map_err(io::Error::other)?,
         device: setup.device.as_deref().map(|visible| DeviceSettings {
             visible,
             modify: files_of_driver().modify,
-            data: DATA,
+            data: sandbox::within_memory(DATA),
         }),
         alone: setup.tool.is_some(),
     };

@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::fork::Runner;
-use warpgauge_process::sandbox::{self, FileAccess, Limits};
 use warpgauge_process::calls::{Kind, allow_only};
+use warpgauge_process::sandbox::{self, FileAccess, Limits};
 use warpgauge_process::{device_worker, handed};
 
 /// First argument of the program: this child is wanted.

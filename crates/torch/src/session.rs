@@ -100,7 +100,7 @@ pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, String
         confined: bool,
     }
     let fork = runner.opened().map_err(|error| error.to_string())?;
-    let answer = receive(&fork.session, deadline);
+    let answer = supervised(&fork, deadline).and_then(|()| receive(&fork.session, deadline));
     let said = answer.map_err(|error| error.to_string()).and_then(|frame| {
         serde_json::from_slice::<Confined>(&frame).map_err(|error| error.to_string())
     });
@@ -114,6 +114,15 @@ pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, String
             let how = fork.end().map_or(error, |end| end.text());
             Err(format!("{how}: {}", fork.printed().trim()))
         }
+    }
+}
+
+/// Has the runner's threads counted from here, before it is asked anything.
+fn supervised(fork: &Fork, deadline: Instant) -> io::Result<()> {
+    let within = deadline.saturating_duration_since(Instant::now());
+    match warpgauge_threads::received(&fork.session, within)? {
+        Some(asking) => asking.supervise(warpgauge_threads::most()),
+        None => Ok(()),
     }
 }
 

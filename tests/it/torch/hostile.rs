@@ -127,6 +127,17 @@ denied(lambda: os.listdir('/tmp'))
 denied(lambda: open('/etc/passwd').read())
 denied(lambda: open('/tmp/x', 'w'))
 denied(lambda: [threading.Thread(target=threading.Event().wait, daemon=True).start() for _ in range(10**5)])
+libc = ctypes.CDLL(None, use_errno=True)
+def called(*arguments):
+    if libc.syscall(*[ctypes.c_long(a) if isinstance(a, int) else a for a in arguments]) == -1:
+        raise OSError(ctypes.get_errno(), 'refused') if ctypes.get_errno() == 1 else SystemError
+denied(lambda: called(452, -100, b'/tmp', 0o777, 0))
+denied(lambda: called(30, 0, 0, 0))
+denied(lambda: called(280, -100, b'/tmp', 0, 0))
+denied(lambda: __import__('fcntl').fcntl(1, 10, 18))
+denied(lambda: __import__('fcntl').fcntl(1, 8, os.getpid()))
+denied(lambda: called(1000, 0))
+print(threading.active_count() < 1000)
 print(len(os.environ.get('WARPGAUGE_DATA_DIR', '')))";
     let mut request = doing(denied);
     request["num_trials"] = json!(1);
@@ -134,7 +145,8 @@ print(len(os.environ.get('WARPGAUGE_DATA_DIR', '')))";
     let printed = report["printed"].as_str().unwrap();
     assert!(!printed.contains("got it"), "{printed}");
     let lines: Vec<&str> = printed.lines().collect();
-    assert_eq!((lines.len(), lines[12]), (13 * 3, "0"), "{printed}");
+    // Twelve and six attempts, two lines more, in each of three calls.
+    assert_eq!((lines.len(), lines[18], lines[19]), (20 * 3, "True", "0"), "{printed}");
     let loud = doing("chunk = b'x' * (1 << 20)\nfor _ in range(64):\n    os.write(1, chunk)");
     let report = right(server, "output", &loud);
     assert_eq!(report["printed"].as_str().unwrap().len(), 64 << 10);

@@ -10,7 +10,7 @@ use super::Violation;
 
 /// A crate in `crates/`, and those of the workspace that it may use. Dependencies of tests are free.
 /// ARCHITECTURE.md says what each is for.
-const CRATES: [(&str, &[&str]); 39] = [
+const CRATES: [(&str, &[&str]); 40] = [
     ("model", &[]),
     ("source", &[]),
     ("infer", &["source"]),
@@ -19,6 +19,7 @@ const CRATES: [(&str, &[&str]); 39] = [
     ("files", &[]),
     ("functions", &[]),
     ("process", &[]),
+    ("threads", &["process"]),
     ("telemetry", &[]),
     ("tensor", &[]),
     ("tensors", &["model", "tensor"]),
@@ -37,7 +38,17 @@ const CRATES: [(&str, &[&str]); 39] = [
     ("device", &["elf", "model", "tensor"]),
     (
         "compile",
-        &["contract", "device", "files", "listing", "model", "process", "source", "telemetry"],
+        &[
+            "contract",
+            "device",
+            "files",
+            "listing",
+            "model",
+            "process",
+            "source",
+            "telemetry",
+            "threads",
+        ],
     ),
     (
         "worker",
@@ -45,8 +56,8 @@ const CRATES: [(&str, &[&str]); 39] = [
     ),
     ("holder", &["device", "model", "process", "tensor", "worker"]),
     ("tools", &["model", "process", "profile", "worker"]),
-    ("torch", &["process", "tensor"]),
-    ("program", &["process"]),
+    ("torch", &["process", "tensor", "threads"]),
+    ("program", &["process", "threads"]),
     ("config", &["model"]),
     (
         "exec",
@@ -126,7 +137,7 @@ const CRATES: [(&str, &[&str]); 39] = [
 ];
 
 /// Crates that may have `unsafe` code: all others forbid it.
-const UNSAFE: [&str; 2] = ["device", "emulator"];
+const UNSAFE: [&str; 3] = ["device", "emulator", "threads"];
 
 /// Libraries that only these crates may use: what they are for shall be known in one place.
 const ONLY_IN: [(&str, &[&str]); 11] = [

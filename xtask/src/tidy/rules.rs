@@ -6,7 +6,7 @@ use super::{Source, Violation};
 const CODE_LINES: usize = 450;
 
 /// Where `unsafe` and the CUDA bindings may stand.
-const UNSAFE_HOMES: [&str; 2] = ["crates/device/", "crates/emulator/"];
+const UNSAFE_HOMES: [&str; 3] = ["crates/device/", "crates/emulator/", "crates/threads/"];
 
 /// Where children are started. What a child gets of us is decided there, for all of them.
 const CHILD_HOME: &str = "crates/process/src/";

@@ -61,7 +61,8 @@ fn one_of(argument: u8, values: &[i32]) -> Result<Vec<SeccompRule>> {
 pub(super) fn every(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_fcntl, one_of(1, &FCNTL)?);
     // `F_SETFL` with O_ASYNC has the kernel send signals, which would wake a process that is stopped.
-    let without_signals = SeccompRule::new(vec![is(1, libc::F_SETFL)?, masked(2, libc::O_ASYNC, 0)?])?;
+    let without_signals =
+        SeccompRule::new(vec![is(1, libc::F_SETFL)?, masked(2, libc::O_ASYNC, 0)?])?;
     rules.entry(libc::SYS_fcntl).or_default().push(without_signals);
     rules.insert(libc::SYS_ioctl, one_of(1, &IOCTL)?);
     // Limits of the process itself: without a capability it can only lower them.
@@ -175,7 +176,24 @@ pub(super) fn devices(rules: &mut Rules) -> Result<()> {
     // Of /dev/nvidia-uvm: bare numbers (`UVM_IOCTL_BASE`), and those by which it begins and ends.
     ioctl.push(SeccompRule::new(vec![masked(1, !0xff, 0)?])?);
     ioctl.push(SeccompRule::new(vec![masked(1, !0x3, 0x3000_0000)?])?);
-    rules.entry(libc::SYS_fcntl).or_default().extend(one_of(1, &[libc::F_OFD_GETLK, libc::F_OFD_SETLK])?);
+    rules
+        .entry(libc::SYS_fcntl)
+        .or_default()
+        .extend(one_of(1, &[libc::F_OFD_GETLK, libc::F_OFD_SETLK])?);
+    Ok(())
+}
+
+/// Answers to what the kernel asks of a process whose threads are counted: type '!' of Linux's scheme.
+pub(super) fn supervision(rules: &mut Rules) -> Result<()> {
+    let requests = [libc::SECCOMP_IOCTL_NOTIF_RECV, libc::SECCOMP_IOCTL_NOTIF_SEND].map(cast);
+    rules.entry(libc::SYS_ioctl).or_default().extend(one_of(1, &requests)?);
+    Ok(())
+}
+
+/// Locks on files that are open: Nsight Compute waits for one before it measures a launch.
+pub(super) fn locks(rules: &mut Rules) -> Result<()> {
+    let commands = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW];
+    rules.entry(libc::SYS_fcntl).or_default().extend(one_of(1, &commands)?);
     Ok(())
 }
 
@@ -189,11 +207,8 @@ pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
     }
     if sockets == Sockets::Tcp {
         for protocol in [0, libc::IPPROTO_TCP] {
-            let tcp = vec![
-                is(0, libc::AF_INET)?,
-                masked(1, KIND, libc::SOCK_STREAM)?,
-                is(2, protocol)?,
-            ];
+            let tcp =
+                vec![is(0, libc::AF_INET)?, masked(1, KIND, libc::SOCK_STREAM)?, is(2, protocol)?];
             allowed.push(SeccompRule::new(tcp)?);
         }
         // An address of IPv4 has 16 bytes. A name in the file system that is a service's does not fit.
@@ -201,7 +216,8 @@ pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
         rules.insert(libc::SYS_connect, vec![connect]);
         // What is sent may connect, too.
         for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2)] {
-            rules.insert(call, vec![SeccompRule::new(vec![masked(flags, libc::MSG_FASTOPEN, 0)?])?]);
+            rules
+                .insert(call, vec![SeccompRule::new(vec![masked(flags, libc::MSG_FASTOPEN, 0)?])?]);
         }
     }
     rules.insert(libc::SYS_socket, allowed);
@@ -216,10 +232,15 @@ pub(super) fn pairs(rules: &mut Rules) -> Result<()> {
     let pair = |kind| -> Result<SeccompRule> {
         SeccompRule::new(vec![is(0, libc::AF_UNIX)?, masked(1, KIND, kind)?, is(2, 0)?])
     };
-    rules.insert(
-        libc::SYS_socketpair,
-        vec![pair(libc::SOCK_STREAM)?, pair(libc::SOCK_SEQPACKET)?],
-    );
+    rules.insert(libc::SYS_socketpair, vec![pair(libc::SOCK_STREAM)?, pair(libc::SOCK_SEQPACKET)?]);
+    Ok(())
+}
+
+/// The signal by which this process ends itself without running exit handlers, which could wait for a
+/// device.
+pub(super) fn own_end(rules: &mut Rules) -> Result<()> {
+    let own = std::process::id().cast_signed();
+    rules.insert(libc::SYS_kill, vec![SeccompRule::new(vec![is(0, own)?, is(1, libc::SIGKILL)?])?]);
     Ok(())
 }
 

@@ -236,7 +236,14 @@ pub const FILE_CHANGES: Group = Group {
     name: "file changes",
     reason: "the process keeps files in its own directory, and landlock closes all others; owners, modes, \
              times and attributes stay as they are",
-    calls: calls![SYS_unlinkat, SYS_renameat, SYS_renameat2, SYS_mkdirat, SYS_ftruncate, SYS_fallocate],
+    calls: calls![
+        SYS_unlinkat,
+        SYS_renameat,
+        SYS_renameat2,
+        SYS_mkdirat,
+        SYS_ftruncate,
+        SYS_fallocate
+    ],
 };
 
 /// The same by older names.
@@ -247,11 +254,8 @@ pub const OLDER_FILE_CHANGES: Group = Group {
     calls: calls![SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir],
 };
 #[cfg(not(target_arch = "x86_64"))]
-pub const OLDER_FILE_CHANGES: Group = Group {
-    name: "file changes, older names",
-    reason: "this architecture has none",
-    calls: &[],
-};
+pub const OLDER_FILE_CHANGES: Group =
+    Group { name: "file changes, older names", reason: "this architecture has none", calls: &[] };
 
 /// One program in the place of another.
 pub const BECOMING: Group = Group {

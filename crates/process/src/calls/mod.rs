@@ -21,8 +21,8 @@ use super::sandbox::Enforcement;
 use arguments::{Control, Opening, Rules, Sockets};
 pub use lists::Group;
 use lists::{
-    ACCEPTING, BECOMING, CONFINING, DRIVER, EVERY, FILE_CHANGES, HANDLES, OLDER_FILE_CHANGES, PROCESSES,
-    STOPPING,
+    ACCEPTING, BECOMING, CONFINING, DRIVER, EVERY, FILE_CHANGES, HANDLES, OLDER_FILE_CHANGES,
+    PROCESSES, STOPPING,
 };
 
 /// What a child is for, which decides what it may call.
@@ -75,6 +75,17 @@ impl Kind {
         Self::Compilers,
     ];
 
+    /// Whether a tool of NVIDIA's is in it.
+    fn is_watched(self) -> bool {
+        matches!(
+            self,
+            Self::WatchedInterpreter
+                | Self::WatchedProgram
+                | Self::TracedProgram
+                | Self::WatchedDevice
+        )
+    }
+
     /// The child in words, as the documentation names it.
     pub fn description(self) -> &'static str {
         match self {
@@ -98,7 +109,9 @@ impl Kind {
     fn own_groups(self) -> &'static [&'static Group] {
         match self {
             Self::Interpreter | Self::DeviceInterpreter => &[],
-            Self::WatchedInterpreter | Self::WatchedDevice => &[&DRIVER, &ACCEPTING, &FILE_CHANGES, &OLDER_FILE_CHANGES],
+            Self::WatchedInterpreter | Self::WatchedDevice => {
+                &[&DRIVER, &ACCEPTING, &FILE_CHANGES, &OLDER_FILE_CHANGES]
+            }
             Self::Program => &[&DRIVER, &BECOMING],
             Self::WatchedProgram | Self::TracedProgram => {
                 &[&DRIVER, &ACCEPTING, &FILE_CHANGES, &OLDER_FILE_CHANGES, &BECOMING, &CONFINING]
@@ -153,10 +166,17 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
         Kind::TracedProgram | Kind::WatchedDevice => arguments::sockets(&mut rules, Sockets::Tcp)?,
         _ => {}
     }
+    if matches!(kind, Kind::Judge | Kind::DeviceJudge | Kind::Compilers) {
+        arguments::supervision(&mut rules)?;
+    }
+    if kind.is_watched() {
+        arguments::locks(&mut rules)?;
+    }
     if starts_processes || kind == Kind::Device {
         arguments::pairs(&mut rules)?;
     }
     if matches!(kind, Kind::Device | Kind::DeviceJudge | Kind::WatchedDevice) {
+        arguments::own_end(&mut rules)?;
         // The multi-process service of NVIDIA, which workers find under a name in the file system.
         rules.insert(libc::SYS_connect, Vec::new());
     }
@@ -201,6 +221,45 @@ pub fn allow_only(kind: Kind) -> Enforcement {
             Enforcement::None { reason: format!("the kernel refuses the filter: {error}") }
         }
     }
+}
+
+/// A filter by which the kernel asks a supervisor before a thread is started, as it takes it (`struct
+/// sock_filter`, eight bytes each). It goes before the others, which refuse to install any.
+pub fn asking() -> Vec<u8> {
+    // Of what the kernel shows a filter (`struct seccomp_data`): the call, and its first argument.
+    const CALL: u32 = 0;
+    const FIRST_ARGUMENT: u32 = 16;
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const IF_SET: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    let call = u32::try_from(libc::SYS_clone).unwrap_or(u32::MAX);
+    // The other filters check for which architecture the number is.
+    let instructions: [(u32, u8, u8, u32); 6] = [
+        (LOAD, 0, 0, CALL),
+        (IF_EQUAL, 0, 3, call),
+        (LOAD, 0, 0, FIRST_ARGUMENT),
+        (IF_SET, 0, 1, libc::CLONE_THREAD.cast_unsigned()),
+        (RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
+        (RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let bytes = instructions.into_iter().flat_map(|(code, if_true, if_false, value)| {
+        let [first, second, ..] = code.to_le_bytes();
+        let code = u16::from_le_bytes([first, second]).to_ne_bytes();
+        let value = value.to_ne_bytes();
+        [code[0], code[1], if_true, if_false, value[0], value[1], value[2], value[3]]
+    });
+    bytes.collect()
+}
+
+/// The filters of a kind in base64, and [`asking`] as the first: for an interpreter that installs them itself
+/// before it reads what a stranger wrote, with `allow_only` of the prelude of [`python`](super::python).
+///
+/// # Errors
+/// There is no filter for this machine's architecture.
+pub fn encoded_with_asking(kind: Kind) -> Result<Vec<String>, BackendError> {
+    let asking = base64::engine::general_purpose::STANDARD.encode(asking());
+    Ok(std::iter::once(asking).chain(encoded(kind)?).collect())
 }
 
 /// The filters as the kernel takes them (`struct sock_filter`, one after the other), in base64, for an

@@ -114,5 +114,5 @@ def serve_session(settings, given):
     if settings["device"] is not None:
         # The driver makes sockets and opens devices for that, and needs neither afterwards.
         runner.use_device()
-    allow_only(settings["filters"])
+    allow_only(settings["filters"], SESSION)
     runner.serve()

@@ -97,7 +97,7 @@ def main():
     os.dup2(empty, 0)
     os.close(empty)
     triton = warm(settings)
-    allow_only(settings["filters"])
+    allow_only(settings["filters"], channel)
     write_frame(channel, {"ptxas": assembler(settings["arch"])})
     request = read_frame(channel)
     # From here on an end without an answer is the submission's.

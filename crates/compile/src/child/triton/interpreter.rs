@@ -7,6 +7,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,9 @@ pub(crate) const SOURCE: &str = concat!(
 
 /// Most of what is printed that is kept, bytes. The rest is read and dropped.
 const MAX_PRINTED_BYTES: usize = 64 << 10;
+
+/// Most that it takes to import Triton. The compile child has a deadline of its own.
+const MOST_TO_WARM: Duration = Duration::from_secs(600);
 
 /// What the interpreter is told on its command line.
 #[derive(Serialize)]
@@ -76,7 +80,7 @@ impl Interpreter {
         let settings = Settings {
             site_packages: &work.site_packages,
             arch: work.arch,
-            filters: calls::encoded(Kind::Interpreter).map_err(io::Error::other)?,
+            filters: calls::encoded_with_asking(Kind::Interpreter).map_err(io::Error::other)?,
         };
         let program = python::interpreter(&work.python, SOURCE, &settings)?
             // As Triton behaves where nobody says anything, in words that it warns about.
@@ -96,7 +100,8 @@ impl Interpreter {
 
     /// Sends it the kernel, and takes the first answer that comes.
     pub(super) fn ask(mut self, question: &str) -> Result<Answered, Ended> {
-        let ready = self.receive().and_then(|message| Ok(serde_json::from_slice(&message)?));
+        let ready = self.supervised().and_then(|()| self.receive());
+        let ready = ready.and_then(|message| Ok(serde_json::from_slice(&message)?));
         let Ok(ReadyMessage { ptxas }) = ready else { return Err(self.ended(false)) };
         // Who does not say that it took the question ended while it waited, and not for what it read.
         let taken = self.send(question.as_bytes()).and_then(|()| self.receive());
@@ -110,6 +115,15 @@ impl Interpreter {
             }
             Err(_) => Err(self.ended(true)),
         }
+    }
+
+    /// Has its threads counted, which it asks for once it is warm.
+    fn supervised(&self) -> io::Result<()> {
+        match warpgauge_threads::received(&self.channel, MOST_TO_WARM)? {
+            Some(asking) => asking.supervise(warpgauge_threads::most())?,
+            None => eprintln!("this kernel does not count the threads of an interpreter"),
+        }
+        Ok(())
     }
 
     fn send(&mut self, message: &[u8]) -> io::Result<()> {
