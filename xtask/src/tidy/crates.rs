@@ -22,6 +22,7 @@ const CRATES: [(&str, &[&str]); 40] = [
     ("threads", &["process"]),
     ("telemetry", &[]),
     ("tensor", &[]),
+    ("turns", &[]),
     ("tensors", &["model", "tensor"]),
     ("listing", &[]),
     ("sparse", &["tensor"]),
