@@ -43,9 +43,10 @@ pub(super) fn app(
     let pages = pages.into_iter().chain([agents]);
     let routes = Arc::new(Routes::new(spec::operations(&document).into_iter().chain(pages)));
     let http = Arc::new(HttpMetrics::new(&routes));
-    let watchers = Watchers::new(phase.clone(), config.max_connections);
-    let limits =
-        BodyLimits::new(config.body_limit_bytes, config.upload_limit_bytes, Deadlines::new(config));
+    let shared = config.has_several_keys();
+    let watchers = Watchers::new(phase.clone(), config.max_connections, shared);
+    let (body, upload) = (config.body_limit_bytes, config.upload_limit_bytes);
+    let limits = BodyLimits::new(body, upload, shared, Deadlines::new(config));
     let mcp = Mcp::new(&service, &limits, watchers.clone(), phase.clone());
     let operations = (
         Kernels { service: Arc::clone(&service) },

@@ -9,7 +9,6 @@ use futures_util::stream::BoxStream;
 use poem::http::StatusCode;
 use poem::{Body, Request};
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::connections::Line;
@@ -18,6 +17,8 @@ use super::error::ApiError;
 use super::linger::{LINGER, LINGER_BYTES, LINGER_LATE, drain};
 
 use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::Caller;
+use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
 
 /// A buffer grows by at most this much at a time, whatever `Content-Length` says. Growing a large
 /// allocation moves its pages, not its bytes.
@@ -40,25 +41,35 @@ pub(super) struct BodyLimits {
     /// The setting that says so, and what to do about more.
     setting: &'static str,
     advice: &'static str,
-    budget: Arc<Semaphore>,
+    budget: Pool,
     /// How far one is read on that is refused.
     linger_bytes: usize,
     /// The same bounds of files that go to the disk as they come.
     upload_bytes: u64,
-    upload_budget: Arc<Semaphore>,
+    upload_budget: Pool,
+    /// Whose the body is.
+    owner: Owner,
     deadlines: Deadlines,
 }
 
 impl BodyLimits {
-    pub(super) fn new(limit_bytes: u64, upload_bytes: u64, deadlines: Deadlines) -> Self {
+    /// `shared`: whether there may be several callers, each known by its key. Then one has of all bodies, and
+    /// of all uploads, at most as much as it leaves for others, or as one takes.
+    pub(super) fn new(
+        limit_bytes: u64,
+        upload_bytes: u64,
+        shared: bool,
+        deadlines: Deadlines,
+    ) -> Self {
         Self {
             limit_bytes,
             setting: "server.body_limit_bytes",
             advice: "compress tensor data (`compress: zstd`) or generate it (`init`)",
-            budget: budget(limit_bytes, BUDGET_BODIES),
+            budget: budget(limit_bytes, BUDGET_BODIES, shared),
             linger_bytes: LINGER_BYTES,
             upload_bytes,
-            upload_budget: budget(upload_bytes, BUDGET_UPLOADS),
+            upload_budget: budget(upload_bytes, BUDGET_UPLOADS, shared),
+            owner: Owner::SERVER,
             deadlines,
         }
     }
@@ -70,9 +81,14 @@ impl BodyLimits {
             setting: "server.upload_limit_bytes",
             advice: "the operator can raise that",
             linger_bytes: usize::MAX,
-            budget: Arc::clone(&self.upload_budget),
+            budget: self.upload_budget.clone(),
             ..self.clone()
         }
+    }
+
+    /// The same bounds, for a caller's body.
+    pub(super) fn of(&self, caller: &Caller) -> Self {
+        Self { owner: Owner::named(&caller.owner), ..self.clone() }
     }
 
     /// The same bounds, for bodies of at most so many bytes.
@@ -82,21 +98,26 @@ impl BodyLimits {
 }
 
 /// Room for so many of the largest bodies.
-fn budget(limit_bytes: u64, bodies: u64) -> Arc<Semaphore> {
-    let units = (limit_bytes.max(GROWTH_BYTES as u64) / UNIT_BYTES as u64).saturating_mul(bodies);
-    Arc::new(Semaphore::new(units.min(Semaphore::MAX_PERMITS as u64) as usize))
+fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
+    let one = limit_bytes.max(GROWTH_BYTES as u64).div_ceil(UNIT_BYTES as u64);
+    let units = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
+    let (places, least) = (units(one.saturating_mul(bodies)), units(one));
+    Pool::new(Bounds { places, extra: 0, waiting: 0, shared, least })
 }
 
-/// The bounds that a request's body has, and the connection that it comes from.
-pub(super) fn bounds(request: &Request) -> Result<(&BodyLimits, &Arc<Line>), ApiError> {
+/// The bounds that a request's body has, which know whose it is, and the connection that it comes from.
+pub(super) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<Line>), ApiError> {
     let missing = || ApiError::internal("body-limits", "no body limits are set");
-    request.data::<BodyLimits>().zip(request.data::<Arc<Line>>()).ok_or_else(missing)
+    let (limits, line) =
+        request.data::<BodyLimits>().zip(request.data::<Arc<Line>>()).ok_or_else(missing)?;
+    let limits = request.data::<Caller>().map_or_else(|| limits.clone(), |by| limits.of(by));
+    Ok((limits, line))
 }
 
 /// A share of the memory, or of the disk, that all bodies together may take, given back when dropped.
 #[derive(Debug, Default)]
 pub(super) struct Share {
-    permits: Vec<OwnedSemaphorePermit>,
+    turns: Vec<Turn>,
     bytes: usize,
 }
 
@@ -107,18 +128,20 @@ impl Share {
             return Ok(());
         }
         let units = (needed - self.bytes).div_ceil(UNIT_BYTES);
-        let taken = u32::try_from(units)
-            .ok()
-            .and_then(|units| Arc::clone(&limits.budget).try_acquire_many_owned(units).ok());
-        let Some(permit) = taken else {
-            return Err(ApiError::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                ErrorCode::TooManyLargeBodies,
-                "the server holds as many large bodies as it has room for; try again in 1 s",
-            )
-            .retry_after(1));
-        };
-        self.permits.push(permit);
+        let turn = limits.budget.try_take(limits.owner, units).map_err(|full| {
+            let text = match full {
+                Full::All(_) => {
+                    "the server holds as many large bodies as it has room for; try again in 1 s"
+                }
+                Full::Share(_) => {
+                    "the server holds as many large bodies of this key as are its share of the room; try \
+                     again in 1 s"
+                }
+            };
+            let code = ErrorCode::TooManyLargeBodies;
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, text).retry_after(1)
+        })?;
+        self.turns.push(turn);
         self.bytes += units * UNIT_BYTES;
         Ok(())
     }

@@ -1,6 +1,5 @@
 //! News of a job as server-sent events.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::{StreamExt, stream};
@@ -11,13 +10,14 @@ use poem_openapi::ApiResponse;
 use poem_openapi::registry::{
     MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
 };
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 
 use super::error::ApiError;
 use super::server::Phase;
 use warpgauge_jobs::JobEvent;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{Caller, EvaluationService, JobEvents};
+use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
 
 /// Streams that may be open at once, and the share of all connections that they may take.
 const MAX_WATCHERS: usize = 256;
@@ -32,27 +32,33 @@ const RETRY_MS: u64 = 1_000;
 /// Who watches, in number.
 #[derive(Clone)]
 pub(super) struct Watchers {
-    places: Arc<Semaphore>,
-    most: usize,
+    places: Pool,
     phase: watch::Receiver<Phase>,
 }
 
 impl Watchers {
-    /// Streams end when the server goes down.
-    pub(super) fn new(phase: watch::Receiver<Phase>, connections: usize) -> Self {
-        let most = MAX_WATCHERS.min(connections / SHARE).max(1);
-        Self { places: Arc::new(Semaphore::new(most)), most, phase }
+    /// Streams end when the server goes down. `shared`: whether there may be several callers, each known by its
+    /// key. Then one has at most as many streams as it leaves for others.
+    pub(super) fn new(phase: watch::Receiver<Phase>, connections: usize, shared: bool) -> Self {
+        let places = MAX_WATCHERS.min(connections / SHARE).max(1);
+        let bounds = Bounds { places, extra: 0, waiting: 0, shared, least: 1 };
+        Self { places: Pool::new(bounds), phase }
     }
 
     /// Streams that are open.
     pub(super) fn open(&self) -> usize {
-        self.most - self.places.available_permits()
+        self.places.held()
     }
 
-    /// A place for one more stream.
-    pub(super) fn place(&self) -> Result<OwnedSemaphorePermit, ApiError> {
-        Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
-            let message = format!("{} streams of events are open already; poll the job", self.most);
+    /// A place for one more stream of a caller's.
+    pub(super) fn place(&self, caller: &Caller) -> Result<Turn, ApiError> {
+        self.places.try_take(Owner::named(&caller.owner), 1).map_err(|full| {
+            let (count, whose) = match full {
+                Full::All(count) => (count, ""),
+                Full::Share(count) => (count, " of this key, which are its share,"),
+            };
+            let message =
+                format!("{count} streams of events{whose} are open already; poll the job");
             let status = StatusCode::TOO_MANY_REQUESTS;
             ApiError::new(status, ErrorCode::TooManyWatchers, message).retry_after(5)
         })
@@ -66,7 +72,7 @@ impl Watchers {
         caller: &Caller,
         last: Option<&str>,
     ) -> Result<EventsReply, ApiError> {
-        let place = self.place()?;
+        let place = self.place(caller)?;
         let news = service.watch(job_id, caller).await?;
         let known = last.map(str::to_owned);
         Ok(EventsReply(stream_of(news, known, place, self.phase.clone())))
@@ -76,7 +82,7 @@ impl Watchers {
 fn stream_of(
     news: JobEvents,
     mut known: Option<String>,
-    place: OwnedSemaphorePermit,
+    place: Turn,
     mut phase: watch::Receiver<Phase>,
 ) -> SSE {
     let events = news.filter_map(move |event| {
@@ -172,8 +178,8 @@ mod tests {
 
     async fn told(events: &[JobEvent], last: Option<&str>) -> String {
         let (_phase, phases) = watch::channel(Phase::Serving);
-        let watchers = Watchers::new(phases.clone(), 1024);
-        let place = Arc::clone(&watchers.places).acquire_owned().await.expect("a place");
+        let watchers = Watchers::new(phases.clone(), 1024, true);
+        let place = watchers.place(&Caller::local()).expect("a place");
         let news = stream::iter(events.to_vec()).boxed();
         let sse = stream_of(news, last.map(str::to_owned), place, phases);
         sse.into_response().into_body().into_string().await.expect("text")
@@ -201,8 +207,8 @@ mod tests {
     #[tokio::test]
     async fn streams_end_when_the_server_goes_down() {
         let (phase, phases) = watch::channel(Phase::Serving);
-        let watchers = Watchers::new(phases.clone(), 1024);
-        let place = Arc::clone(&watchers.places).acquire_owned().await.expect("a place");
+        let watchers = Watchers::new(phases.clone(), 1024, true);
+        let place = watchers.place(&Caller::local()).expect("a place");
         assert_eq!(watchers.open(), 1);
         let sse = stream_of(stream::pending().boxed(), None, place, phases);
         phase.send_replace(Phase::Draining);

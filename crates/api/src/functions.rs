@@ -120,7 +120,7 @@ impl<'a> ApiExtractor<'a> for CallBody {
         let body = body.take()?;
         let (limits, line) = body::bounds(request)?;
         check_container(request)?;
-        let (bytes, share) = body::read(body, declared(request.headers()), limits, line).await?;
+        let (bytes, share) = body::read(body, declared(request.headers()), &limits, line).await?;
         Ok(Self { call: parsed(bytes)?, share })
     }
 }

@@ -73,7 +73,7 @@ impl<'a, T: DeserializeOwned + JsonSchema + Send + 'static, const ARRAYS: bool> 
         let body = body.take()?;
         let format = body_format(request.headers())?;
         let (limits, line) = body::bounds(request)?;
-        Ok(receive(format, body, request.headers(), limits, line).await?)
+        Ok(receive(format, body, request.headers(), &limits, line).await?)
     }
 }
 

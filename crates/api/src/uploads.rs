@@ -75,7 +75,7 @@ impl<'a> ApiExtractor<'a> for MatrixUpload {
                 Self { upload, share: form.into_share() }
             }
             Kind::Json => {
-                let (bytes, share) = body::read(body, declared, limits, line).await?;
+                let (bytes, share) = body::read(body, declared, &limits, line).await?;
                 Self { upload: aside("upload", READING, move || json(&bytes)).await??, share }
             }
         })

@@ -63,6 +63,23 @@ pub struct ServerConfig {
     pub shutdown_grace_s: f64,
 }
 
+impl ServerConfig {
+    /// Whether there may be more than one caller that is known by its key: then none may have all of what
+    /// they share.
+    pub fn has_several_keys(&self) -> bool {
+        let lists = [
+            &self.api_keys,
+            &self.admin_keys,
+            &self.handle_keys,
+            &self.function_keys,
+            &self.pickle_keys,
+        ];
+        let mut keys = lists.into_iter().flatten().filter(|key| !key.is_empty());
+        let first = keys.next();
+        keys.any(|key| Some(key) != first)
+    }
+}
+
 /// `[devices]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

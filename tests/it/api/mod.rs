@@ -18,3 +18,4 @@ mod query;
 mod schemas;
 mod specification;
 mod sweep;
+mod turns;

@@ -130,6 +130,7 @@ const CRATES: [(&str, &[&str]); 40] = [
             "spmv",
             "telemetry",
             "tensors",
+            "turns",
             "webhook",
         ],
     ),

@@ -106,7 +106,7 @@ impl Mcp {
         match *request.method() {
             Method::POST => self.post(request, body, caller, &line, under_way).await,
             Method::GET => {
-                let place = self.watchers.place()?;
+                let place = self.watchers.place(&caller)?;
                 let answer = self.protocol.handle(self.passed(&request, Vec::new(), &caller)).await;
                 Ok(self.streamed(answer, Phase::Draining, (place, under_way)))
             }
@@ -130,7 +130,7 @@ impl Mcp {
         line: &Line,
         under_way: Option<UnderWay>,
     ) -> Result<Response, ApiError> {
-        let (bytes, share) = self.receive(&request, body, line).await?;
+        let (bytes, share) = self.receive(&request, body, line, &caller).await?;
         let message: Message =
             warpgauge_contract::parse(BodyFormat::Json, &bytes).map_err(payload::unparsable)?;
         let passed = self.passed(&request, bytes, &caller);
@@ -162,9 +162,11 @@ impl Mcp {
         request: &Request,
         body: Body,
         line: &Line,
+        caller: &Caller,
     ) -> Result<(Vec<u8>, Share), ApiError> {
         payload::check_json(request.headers())?;
-        body::read(body, payload::declared(request.headers()), &self.limits, line).await
+        let limits = self.limits.of(caller);
+        body::read(body, payload::declared(request.headers()), &limits, line).await
     }
 
     /// A request for the protocol, with whose it is and without keys.
