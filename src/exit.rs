@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn errors_map_to_codes() {
-        let full = ServiceError::QueueFull { waiting: 1, retry_after: Duration::ZERO };
+        let full = ServiceError::QueueFull { waiting: 1, own: false, retry_after: Duration::ZERO };
         assert_eq!(Exit::of_service_error(&full), Exit::Busy);
         assert_eq!(Exit::of_service_error(&ServiceError::Invalid(vec![])), Exit::Usage);
         let none = ServiceError::Unavailable(String::new());

@@ -103,6 +103,16 @@ fn five(server: &Server, body: &str) -> Called {
     call(server, &json!({"format": 1, "timeout": 60}), &program(&function(body), 5))
 }
 
+/// How a call by a key ended, of a function with this body.
+#[track_caller]
+pub(crate) fn status_of(server: &Server, key: &str, body: &str) -> Value {
+    let head = json!({"format": 1, "timeout": 60});
+    let container = packed(&head, &program(&function(body), 1));
+    let (status, answer) = post(server, &[BINARY, ("x-api-key", key)], &container);
+    assert_eq!(status, 200, "{}", String::from_utf8_lossy(&answer));
+    unpacked(&answer).0["status"].clone()
+}
+
 fn function(body: &str) -> String {
     let body: String = body.lines().map(|line| format!("    {line}\n")).collect();
     format!("def f(x):\n    import ctypes, os, socket, sys, torch\n{body}    return x * 2\n")

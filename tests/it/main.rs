@@ -54,6 +54,7 @@ mod traced;
 mod triton;
 mod triton_examples;
 mod triton_hostile;
+mod turns;
 mod waits;
 mod watch;
 mod webhooks;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::{Mutex as AsyncMutex, Semaphore};
+use tokio::sync::Mutex as AsyncMutex;
 
 use super::artifact::{Artifact, CompileTimings};
 use super::build::Builds;
@@ -23,6 +23,7 @@ use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_process::sandbox::{self, Enforcement};
 use warpgauge_telemetry::{CacheResult, telemetry};
+use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
 
 /// How the compile stage is set up.
 #[derive(Debug, Clone)]
@@ -35,8 +36,11 @@ pub struct CompilerConfig {
     pub cache_max_bytes: u64,
     /// Where compilations have their private directories.
     pub run_dir: PathBuf,
-    /// Compilations at once, at least 1.
+    /// Compilations at once, at least 1. There may be as many again, for owners that have none while so many
+    /// run.
     pub parallelism: usize,
+    /// Whether there may be several owners: then one has at most half of those that wait.
+    pub shared: bool,
     /// Time a compilation may take once it starts.
     pub timeout: Duration,
     /// What to compile with.
@@ -51,7 +55,12 @@ pub struct CompileOptions {
     /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`], and at most the
     /// configured time, count.
     pub timeout: Option<Duration>,
+    /// Whose turn it is compiled in.
+    pub owner: Owner,
 }
+
+/// Compilations that may wait for their turn. A request has several, and the requests are bounded, too.
+const MOST_WAITING: usize = 16_384;
 
 /// Time that a compilation always has: what a request allows for a run may be far less than it takes
 /// to start a compiler.
@@ -82,7 +91,7 @@ pub struct CompileStats {
 pub struct Compiler {
     pub(crate) environment: Environment,
     pub(crate) cache: Arc<Cache>,
-    pub(crate) permits: Semaphore,
+    turns: Pool,
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
     pub(crate) refused: Refused,
     /// What was wrong with kernels of Triton: each is asked for its choices first, and compiled then.
@@ -99,8 +108,9 @@ pub struct Compiler {
 /// goes away, the next one does.
 type Flight = AsyncMutex<Option<Result<Arc<Artifact>, CompileError>>>;
 
-/// What is compiled, and how long that may take: whoever allows more waits for no shorter one.
-type FlightKey = (Key, Duration);
+/// What is compiled, how long that may take, and for whom: whoever allows more waits for no shorter one, and
+/// nobody waits for another owner's turn.
+type FlightKey = (Key, Duration, Owner);
 
 #[derive(Default)]
 struct Counters {
@@ -175,7 +185,13 @@ impl Compiler {
         let cache = Cache::open(cache_dir.join("artifacts"), config.cache_max_bytes)?;
         Ok(Self {
             cache: Arc::new(cache),
-            permits: Semaphore::new(config.parallelism.min(Semaphore::MAX_PERMITS)),
+            turns: Pool::new(Bounds {
+                places: config.parallelism,
+                extra: config.parallelism,
+                waiting: MOST_WAITING,
+                shared: config.shared,
+                least: 1,
+            }),
             flights: Mutex::default(),
             refused: Refused::default(),
             faulty: Refused::default(),
@@ -241,7 +257,8 @@ impl Compiler {
         let limit = self.environment.limit(options.timeout);
         if kernel.kernel_type == KernelType::Triton {
             let job = TritonJob::new(kernel, target, &self.environment)?;
-            return self.find_or_fly(job.key(), limit, Work::Triton(&job)).await;
+            let flight = (job.key().clone(), limit, options.owner);
+            return self.find_or_fly(&flight, Work::Triton(&job)).await;
         }
         if let Some(passthrough) = Passthrough::new(kernel, target)? {
             let check = tokio::task::spawn_blocking(move || passthrough.check());
@@ -252,8 +269,8 @@ impl Compiler {
         let mut reasons = Vec::new();
         // Several compilers may serve; one that does not know the architecture passes on.
         for attempt in job.attempts(&self.environment)? {
-            let key = attempt.key(&self.environment);
-            match self.find_or_fly(&key, limit, Work::Source(&attempt)).await {
+            let flight = (attempt.key(&self.environment), limit, options.owner);
+            match self.find_or_fly(&flight, Work::Source(&attempt)).await {
                 Err(CompileError::Environment { what, .. }) => reasons.push(what),
                 result => return result,
             }
@@ -264,22 +281,22 @@ impl Compiler {
     /// Finds what was compiled, or what came of trying, or compiles.
     async fn find_or_fly(
         &self,
-        key: &Key,
-        limit: Duration,
+        flight: &FlightKey,
         work: Work<'_>,
     ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+        let (key, limit, _) = flight;
         if let Some(artifact) = self.cache.get_hot(key) {
             return Ok((artifact, Origin::Memory));
         }
         for known in [&self.refused, &self.faulty] {
-            if let Some(error) = known.find(key, limit, Instant::now()) {
+            if let Some(error) = known.find(key, *limit, Instant::now()) {
                 return Err(error);
             }
         }
         if let Some(tunable) = self.choices.find(key) {
             return Err(CompileError::Tunable(tunable));
         }
-        self.fly(&(key.clone(), limit), work).await
+        self.fly(flight, work).await
     }
 
     /// Runs one attempt, together with whoever asks for the same.
@@ -300,18 +317,30 @@ impl Compiler {
             *slot = Some(Ok(Arc::clone(&artifact)));
             return Ok((artifact, Origin::Disk));
         }
+        let turn = self.turn(key.2).await?;
+        // Another owner's may have been made meanwhile.
+        if let Some(artifact) = self.cache.get_hot(&key.0) {
+            *slot = Some(Ok(Arc::clone(&artifact)));
+            return Ok((artifact, Origin::Shared));
+        }
         let result = self.build(key, work).await;
+        drop(turn);
         *slot = Some(result.clone());
         result.map(|artifact| (artifact, Origin::Compiled))
     }
 
+    /// Waits until a child may be started for an owner.
+    pub(crate) async fn turn(&self, owner: Owner) -> Result<Turn, CompileError> {
+        self.turns.take(owner).await.map_err(|full| match full {
+            Full::All(waiting) | Full::Share(waiting) => CompileError::QueueFull { waiting },
+        })
+    }
+
     async fn build(
         &self,
-        (key, limit): &FlightKey,
+        (key, limit, _): &FlightKey,
         work: Work<'_>,
     ) -> Result<Arc<Artifact>, CompileError> {
-        let permit = self.permits.acquire().await;
-        let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
         let _running = Running::new(&self.counters.running);
         let ran = match work {
             Work::Source(attempt) => attempt.run(&self.environment, *limit).await,
@@ -372,9 +401,9 @@ impl Compiler {
         &self,
         image: &[u8],
         format: ImageFormat,
+        owner: Owner,
     ) -> Result<Arc<str>, CompileError> {
-        let permit = self.permits.acquire().await;
-        let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
+        let _turn = self.turn(owner).await?;
         self.listings.of(&self.environment, image, format).await
     }
 

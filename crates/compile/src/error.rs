@@ -52,6 +52,12 @@ pub enum CompileError {
         /// What it had taken.
         used: Used,
     },
+    /// Too many compilations wait already, of all callers or of this one.
+    #[error("{waiting} compilations are waiting already; try again in a few seconds")]
+    QueueFull {
+        /// How many.
+        waiting: usize,
+    },
     /// A bug of ours, or a machine that fails.
     #[error("the compile stage failed: {what}")]
     Internal {

@@ -70,6 +70,7 @@ impl Bench {
             cache_max_bytes: 64 << 20,
             run_dir: dir.path().join("run"),
             parallelism: 2,
+            shared: false,
             timeout,
             toolchain,
         };

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use super::compare::Evaluated;
 use super::error;
 use super::local::LocalExecutor;
+use super::progress::ActiveOrder;
 use warpgauge_compile::{Artifact, CompileOptions};
 use warpgauge_contract::{CompareRequest, KernelCode, KernelType};
 use warpgauge_listing::{CodeDiff, CodeLanguage};
 use warpgauge_model::{DeviceInfo, ImageFormat, Target};
+use warpgauge_turns::Owner;
 
 /// A listing, and the symbol of the kernel in it.
 struct Listed {
@@ -21,6 +23,7 @@ impl LocalExecutor {
     /// is nothing to tell: a kernel did not compile, or the codes are the same.
     pub(super) async fn code_diffs(
         &self,
+        job: &ActiveOrder<'_>,
         request: &CompareRequest,
         device: &DeviceInfo,
         evaluated: &[Evaluated],
@@ -38,7 +41,7 @@ impl LocalExecutor {
                 continue;
             }
             let sides = [(&request.ref_kernel, &a.artifact), (&candidate.kernel, &b.artifact)];
-            diffs.push(Some(self.code_diff(sides, device.target).await));
+            diffs.push(Some(self.code_diff(sides, device.target, job.owner()).await));
         }
         diffs
     }
@@ -47,11 +50,12 @@ impl LocalExecutor {
         &self,
         sides: [(&KernelCode, &Artifact); 2],
         target: Target,
+        owner: Owner,
     ) -> Result<CodeDiff, String> {
         let language = self.language(sides)?;
         let [reference, candidate] = sides;
-        let reference = self.listed(reference, language, target).await?;
-        let candidate = self.listed(candidate, language, target).await?;
+        let reference = self.listed(reference, language, target, owner).await?;
+        let candidate = self.listed(candidate, language, target, owner).await?;
         let compared = tokio::task::spawn_blocking(move || {
             let read = |listed: &Listed| {
                 warpgauge_listing::instructions(&listed.text, language, &listed.symbol).ok_or_else(
@@ -90,6 +94,7 @@ impl LocalExecutor {
         (code, artifact): (&KernelCode, &Artifact),
         language: CodeLanguage,
         target: Target,
+        owner: Owner,
     ) -> Result<Listed, String> {
         let listed = |text: Arc<str>, of: &Artifact| Listed {
             text,
@@ -97,7 +102,7 @@ impl LocalExecutor {
         };
         match (language, artifact.format) {
             (CodeLanguage::Sass, format) => {
-                let text = self.compiler.disassemble(&artifact.image, format).await;
+                let text = self.compiler.disassemble(&artifact.image, format, owner).await;
                 Ok(listed(text.map_err(|why| error::chain(&why))?, artifact))
             }
             (CodeLanguage::Ptx, ImageFormat::Ptx) => {
@@ -109,7 +114,7 @@ impl LocalExecutor {
             (CodeLanguage::Ptx, _) => {
                 let code = KernelCode { io: None, ..code.clone() };
                 let target = Target { emulated: true, ..target };
-                let options = CompileOptions::default();
+                let options = CompileOptions { owner, ..CompileOptions::default() };
                 let made = self.compiler.compile(&code, &target, options).await;
                 let made = made.map_err(|why| error::chain(&why))?;
                 Ok(listed(String::from_utf8_lossy(&made.image).into(), &made))

@@ -95,7 +95,7 @@ impl LocalExecutor {
         let tunings = self.tune_all(job, &mut request, &device).await?;
         let candidates = request.named_candidates();
         job.stage(JobStage::Compiling);
-        let mut built = self.build_all(&request, &candidates, &device).await?;
+        let mut built = self.build_all(job, &request, &candidates, &device).await?;
         for (built, earlier) in built.iter_mut().zip(&tunings.compiled_ms) {
             built.compile_ms += earlier;
         }
@@ -111,7 +111,7 @@ impl LocalExecutor {
         let request = if same_image { unmeasured(request) } else { request };
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
-        let need = need(&device, &request.requires);
+        let need = need(job, &device, &request.requires);
         let lease = self.quiet_lease(&need).await?;
         let waited = ms(queued);
         let mut bench = Bench { shared: self, job, request: &request, lease, runs: 0 };
@@ -132,7 +132,7 @@ impl LocalExecutor {
             if same_image { Default::default() } else { bench.pairs(&evaluated).await };
         let device = bench.lease.device().clone();
         drop(bench);
-        let codes = self.code_diffs(&request, &device, &evaluated).await;
+        let codes = self.code_diffs(job, &request, &device, &evaluated).await;
         let mut response = assemble(job.id(), &device, &candidates, evaluated, &pairs, &failures);
         tunings.put_into(&mut response);
         if same_image {
@@ -155,20 +155,31 @@ impl LocalExecutor {
     }
 
     /// Has the cache hold the images of a comparison, as far as its kernels compile.
-    pub(super) async fn compile_ahead_all(&self, request: &CompareRequest, device: &DeviceInfo) {
+    pub(super) async fn compile_ahead_all(
+        &self,
+        job: &ActiveOrder<'_>,
+        request: &CompareRequest,
+        device: &DeviceInfo,
+    ) {
         // Whoever compares the kernels is told what is wrong with them.
-        let _ = self.build_all(request, &request.named_candidates(), device).await;
+        let _ = self.build_all(job, request, &request.named_candidates(), device).await;
     }
 
     /// As [`Self::compile_ahead_all`], of an evaluation.
-    pub(super) async fn compile_ahead(&self, request: &EvaluateRequest, device: &DeviceInfo) {
-        let _ = prepare::compile(&self.compiler, request, &device.target).await;
+    pub(super) async fn compile_ahead(
+        &self,
+        job: &ActiveOrder<'_>,
+        request: &EvaluateRequest,
+        device: &DeviceInfo,
+    ) {
+        let _ = prepare::compile(&self.compiler, request, &device.target, job.owner()).await;
     }
 
     /// Compiles the reference and all candidates at once, before a device is held for any of them. They
     /// come in that order.
     async fn build_all(
         &self,
+        job: &ActiveOrder<'_>,
         request: &CompareRequest,
         candidates: &[Candidate],
         device: &DeviceInfo,
@@ -182,7 +193,8 @@ impl LocalExecutor {
         let builds = kernels.map(async |(kernel, path)| {
             let request = request.evaluation_of(kernel);
             let began = Instant::now();
-            let compiled = prepare::compile(&self.compiler, &request, &device.target).await;
+            let compiled =
+                prepare::compile(&self.compiler, &request, &device.target, job.owner()).await;
             let compiled = compiled.map_err(|error| placed(error, &path))?;
             Ok(Built { compiled, compile_ms: ms(began) })
         });
@@ -269,7 +281,7 @@ impl Bench<'_> {
             }
         };
         let id = self.next_id(name);
-        let laid = self.shared.lay_out(request, compiled, id, Purpose::Rank).await?;
+        let laid = self.shared.lay_out(self.job, request, compiled, id, Purpose::Rank).await?;
         let Laid { request, prepared, look } = laid;
         let (shared, run) = (self.shared, prepared.job.clone());
         let mut outcome = shared.execute(self.job, &request, run, &mut self.lease).await;

@@ -16,6 +16,7 @@ use warpgauge_contract::{CompileRequest, KernelCode, KernelMetadata, KernelType}
 use warpgauge_device::support;
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
+use warpgauge_turns::Owner;
 use warpgauge_worker::SupportSource;
 
 /// Most kernels whose parameters are told.
@@ -25,6 +26,7 @@ const MAX_SIGNATURES: usize = 256;
 pub(super) async fn run(
     shared: &LocalExecutor,
     request: CompileRequest,
+    owner: Owner,
 ) -> Result<CompileResponse, ExecError> {
     let arrived = Instant::now();
     warpgauge_contract::validate_kernel(&request.kernel, &shared.limits).map_err(error::invalid)?;
@@ -32,7 +34,7 @@ pub(super) async fn run(
         Some(arch) => named_target(shared, arch)?,
         None => shared.default_device()?.target,
     };
-    let options = CompileOptions::default();
+    let options = CompileOptions { owner, ..CompileOptions::default() };
     let compiled = shared.compiler.compile(&request.kernel, &target, options).await;
     let mut response = CompileResponse {
         job_id: uuid::Uuid::new_v4().to_string(),
@@ -122,6 +124,7 @@ pub(super) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
                     ..KernelMetadata::default()
                 }),
             };
+            // In a turn of the server's.
             let options = CompileOptions::default();
             let artifact = compiler
                 .compile(&kernel, &target, options)

@@ -10,6 +10,7 @@ use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
 use warpgauge_model::{Capabilities, DeviceInfo, ImageFormat, Requirements, Target};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
+use warpgauge_turns::Owner;
 
 use super::error::ExecError;
 use super::order::{Outcome, WorkOrder};
@@ -19,7 +20,7 @@ use super::progress::Progress;
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, ExecError>>;
 
 /// Carries out orders on devices. Whoever gives them sees no lease, no fleet of workers and no
-/// compiler; an executor sees no store and no owners.
+/// compiler; an executor sees no store, and of owners a number.
 pub trait Executor: Send + Sync + 'static {
     /// What it has, at this moment.
     fn offer(&self) -> Offer;
@@ -37,8 +38,8 @@ pub trait Executor: Send + Sync + 'static {
     /// Runs a function in a process of its own. Dropping the future ends it.
     fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome>;
 
-    /// Compiles only.
-    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse>;
+    /// Compiles only, in the owner's turn.
+    fn compile(&self, request: CompileRequest, owner: Owner) -> Answer<'_, CompileResponse>;
 
     /// What the profile that a request asks for would take; nothing is run.
     fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan>;
@@ -51,6 +52,7 @@ pub trait Executor: Send + Sync + 'static {
         &self,
         image: Arc<[u8]>,
         format: ImageFormat,
+        owner: Owner,
     ) -> Answer<'_, Result<Arc<str>, String>>;
 
     /// Why images of a format cannot be listed here; `None` if they can.
@@ -158,6 +160,8 @@ pub struct CodeOrder {
     pub target: Target,
     /// Whether with line information.
     pub lineinfo: bool,
+    /// In whose turn.
+    pub owner: Owner,
 }
 
 /// What was compiled for those who look at it.

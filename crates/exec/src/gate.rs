@@ -152,14 +152,15 @@ impl Run<'_> {
         let mut compilations: Vec<BoxFuture<'_, ()>> = Vec::new();
         for (index, case) in self.plan.cases.iter().enumerate() {
             let manner = self.manner(index, self.cases[index].policy.alpha, false);
-            let (shared, device) = (self.shared, &device);
+            let (shared, job, device) = (self.shared, self.job, &device);
             match &case.code {
                 CaseCode::Removed(_) => {}
                 CaseCode::New { contract, .. } if contract.kernel.kernel_type.runs_python() => {}
                 CaseCode::New { contract, .. } => {
                     let request = alone(contract, &manner, true);
-                    compilations
-                        .push(async move { shared.compile_ahead(&request, device).await }.boxed());
+                    compilations.push(
+                        async move { shared.compile_ahead(job, &request, device).await }.boxed(),
+                    );
                 }
                 CaseCode::Both(sides) => {
                     let request: CompareRequest = sides.comparison(&manner);
@@ -167,7 +168,8 @@ impl Run<'_> {
                         continue;
                     }
                     compilations.push(
-                        async move { shared.compile_ahead_all(&request, device).await }.boxed(),
+                        async move { shared.compile_ahead_all(job, &request, device).await }
+                            .boxed(),
                     );
                 }
             }

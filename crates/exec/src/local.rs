@@ -17,6 +17,7 @@ use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind, ImageFormat};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_tools::{ToolSearch, Tools};
 use warpgauge_torch::{Judges, Runners, RunnersConfig};
+use warpgauge_turns::Owner;
 use warpgauge_worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 use super::compile_only;
@@ -95,7 +96,7 @@ impl LocalExecutor {
         order: WorkOrder,
         progress: &dyn Progress,
     ) -> Result<Outcome, ExecError> {
-        let job = &ActiveOrder::new(&order.id, progress);
+        let job = &ActiveOrder::new(&order.id, order.owner, progress);
         if !order.requires.is_empty() {
             let met = self.what_there_is().await.meet(&order.requires);
             met.map_err(ExecError::NotOffered)?;
@@ -156,8 +157,8 @@ impl Executor for LocalExecutor {
         self.run_function(call).boxed()
     }
 
-    fn compile(&self, request: CompileRequest) -> Answer<'_, CompileResponse> {
-        compile_only::run(self, request).boxed()
+    fn compile(&self, request: CompileRequest, owner: Owner) -> Answer<'_, CompileResponse> {
+        compile_only::run(self, request, owner).boxed()
     }
 
     fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
@@ -166,7 +167,8 @@ impl Executor for LocalExecutor {
 
     fn image(&self, kernel: CodeOrder) -> Answer<'_, Result<BuiltCode, String>> {
         async move {
-            let options = CompileOptions { lineinfo: kernel.lineinfo, ..CompileOptions::default() };
+            let (lineinfo, owner) = (kernel.lineinfo, kernel.owner);
+            let options = CompileOptions { lineinfo, owner, ..CompileOptions::default() };
             let compiled = self.compiler.compile(&kernel.code, &kernel.target, options).await;
             let built = compiled.map(|artifact| BuiltCode {
                 image: artifact.image,
@@ -182,8 +184,9 @@ impl Executor for LocalExecutor {
         &self,
         image: Arc<[u8]>,
         format: ImageFormat,
+        owner: Owner,
     ) -> Answer<'_, Result<Arc<str>, String>> {
-        async move { explained(self.compiler.disassemble(&image, format).await) }.boxed()
+        async move { explained(self.compiler.disassemble(&image, format, owner).await) }.boxed()
     }
 
     fn cannot_list(&self, format: ImageFormat) -> Option<String> {
@@ -251,6 +254,7 @@ fn torch(
             site_packages: found.site_packages.clone(),
             roots: found.roots.clone(),
             queue_capacity: config.devices.queue_capacity,
+            shared: config.server.has_several_keys(),
             places: config.devices.torch_places,
             spares: config.devices.torch_spares,
             device,
@@ -315,6 +319,7 @@ fn start_compiler(
         cache_max_bytes: config.compile.cache_max_bytes,
         run_dir: run_dir.to_owned(),
         parallelism,
+        shared: config.server.has_several_keys(),
         timeout: Duration::from_secs_f64(config.compile.timeout_s),
         toolchain,
     })

@@ -8,6 +8,7 @@ use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
+use warpgauge_turns::Owner;
 
 /// Work that an executor takes to its outcome. It can travel: as MessagePack, which keeps every bit of a
 /// number, wherever the executor is.
@@ -22,6 +23,9 @@ pub struct WorkOrder {
     pub requires: Requirements,
     /// Points of a sweep that may be on their way at once, at least 1.
     pub lanes: usize,
+    /// In whose turn it is carried out.
+    #[serde(default)]
+    pub owner: Owner,
 }
 
 /// What is to be done.
@@ -202,7 +206,8 @@ mod tests {
                 tools: BTreeSet::from(["ncu".to_owned()]),
                 ..Requirements::default()
             };
-            assert_travels(&WorkOrder { id: "job".to_owned(), work, requires, lanes: 3 });
+            let (id, owner) = ("job".to_owned(), Owner::named("a"));
+            assert_travels(&WorkOrder { id, work, requires, lanes: 3, owner });
         }
     }
 

@@ -21,6 +21,7 @@ use warpgauge_contract::{
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, OnDevice, TensorData, encoding};
+use warpgauge_turns::Owner;
 use warpgauge_worker::protocol::{
     BufferSpec, Checks, Content, EvaluatePlan, Job, KernelLaunch, Program, ReferenceRun,
     Tolerances, TrialPlan,
@@ -66,20 +67,21 @@ pub(super) enum CompileOutcome {
     Failed(Box<CompileFailure>),
 }
 
-/// Compiles the candidate and, beside it, every distinct reference kernel.
+/// Compiles the candidate and, beside it, every distinct reference kernel, in the owner's turn.
 pub(super) async fn compile(
     compiler: &Compiler,
     request: &EvaluateRequest,
     target: &Target,
+    owner: Owner,
 ) -> Result<CompileOutcome, ExecError> {
     let timeout = time_for(request.timeout);
-    let options = CompileOptions { lineinfo: wants_lines(request), timeout };
+    let options = CompileOptions { lineinfo: wants_lines(request), timeout, owner };
     let references = distinct_references(request);
     let candidate = built(compiler, &request.kernel, target, options, "kernel");
     let others = futures_util::future::try_join_all(references.into_iter().map(
         |(code, outputs)| async move {
             let path = format!("expected.{}.kernel", outputs[0]);
-            let options = CompileOptions { timeout, ..CompileOptions::default() };
+            let options = CompileOptions { timeout, owner, ..CompileOptions::default() };
             let artifact = built(compiler, &code, target, options, &path).await?;
             let artifact = artifact.map_err(|error| reference_failure(&outputs[0], error))?;
             Ok::<_, ExecError>(CompiledReference { artifact, code, outputs })

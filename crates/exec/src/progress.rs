@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use warpgauge_model::JobStage;
 use warpgauge_report::{SweepPoint, SweepStarted};
 use warpgauge_tools::Artifact;
+use warpgauge_turns::Owner;
 use warpgauge_worker::RunEvent;
 
 use super::kept::KeptKernel;
@@ -62,16 +63,22 @@ pub struct RunTimes {
     pub ci_ms: (f64, f64),
 }
 
-/// An order on its way: its name, and who follows it.
+/// An order on its way: its name, whose it is, and who follows it.
 #[derive(Clone, Copy)]
 pub(crate) struct ActiveOrder<'a> {
     id: &'a str,
+    owner: Owner,
     progress: &'a dyn Progress,
 }
 
 impl<'a> ActiveOrder<'a> {
-    pub(crate) fn new(id: &'a str, progress: &'a dyn Progress) -> Self {
-        Self { id, progress }
+    pub(crate) fn new(id: &'a str, owner: Owner, progress: &'a dyn Progress) -> Self {
+        Self { id, owner, progress }
+    }
+
+    /// In whose turn it is carried out.
+    pub(crate) fn owner(&self) -> Owner {
+        self.owner
     }
 
     /// What it is called.

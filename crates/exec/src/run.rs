@@ -124,7 +124,8 @@ impl LocalExecutor {
         }
 
         job.stage(JobStage::Compiling);
-        let compiled = prepare::compile(&self.compiler, &request, &device.target).await?;
+        let compiled =
+            prepare::compile(&self.compiler, &request, &device.target, job.owner()).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
         job.keep(kept("kernel", &request, &device, &compiled));
         let compiled = match compiled {
@@ -142,12 +143,12 @@ impl LocalExecutor {
         };
 
         job.stage(JobStage::Preparing);
-        let laid = self.lay_out(request, *compiled, job.id().to_owned(), purpose).await?;
+        let laid = self.lay_out(job, request, *compiled, job.id().to_owned(), purpose).await?;
         let Laid { request, prepared, look } = laid;
 
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
-        let mut lease = self.quiet_lease(&need_of(&device, &request)).await?;
+        let mut lease = self.quiet_lease(&need_of(job, &device, &request)).await?;
         timings.queue = ms(queued);
         let run = prepared.job.clone();
         let mut outcome = self.execute(job, &request, run, &mut lease).await;
@@ -250,6 +251,7 @@ impl LocalExecutor {
     /// the worker's log will call the run.
     pub(super) async fn lay_out(
         &self,
+        job: &ActiveOrder<'_>,
         request: EvaluateRequest,
         compiled: Compiled,
         job_id: String,
@@ -260,7 +262,7 @@ impl LocalExecutor {
             Purpose::Execute => None,
         };
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
-        let computed = self.torch_expectations(&request, directory.path()).await?;
+        let computed = self.torch_expectations(job, &request, directory.path()).await?;
         let room = self.room.share(request.decoded_bytes()).await?;
         let layout = Layout { job_id, directory, limits, trials, room, computed };
         let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
@@ -342,13 +344,18 @@ impl LocalExecutor {
 
 /// The lease for what was compiled for a device: any other of its kind will do that is what the order
 /// requires.
-pub(super) fn need(device: &DeviceInfo, order: &Requirements) -> Need {
-    Need { target: Some(device.target), order: order.clone(), ..Need::default() }
+pub(super) fn need(job: &ActiveOrder<'_>, device: &DeviceInfo, order: &Requirements) -> Need {
+    let (target, owner) = (Some(device.target), job.owner());
+    Need { target, order: order.clone(), owner, ..Need::default() }
 }
 
 /// The lease for a request that was compiled for a device: on that one alone where content of it is.
-pub(super) fn need_of(device: &DeviceInfo, request: &EvaluateRequest) -> Need {
-    Need { device: request.device_of_content(), ..need(device, &request.requires) }
+pub(super) fn need_of(
+    job: &ActiveOrder<'_>,
+    device: &DeviceInfo,
+    request: &EvaluateRequest,
+) -> Need {
+    Need { device: request.device_of_content(), ..need(job, device, &request.requires) }
 }
 
 /// Milliseconds of wall clock since then.

@@ -47,7 +47,7 @@ impl LocalExecutor {
         let began = Instant::now();
         job.stage(JobStage::Compiling);
         let timeout = super::prepare::time_for(request.timeout);
-        let options = CompileOptions { timeout, ..CompileOptions::default() };
+        let options = CompileOptions { timeout, owner: job.owner(), ..CompileOptions::default() };
         let choices = self.compiler.choices(&request.kernel, &device.target, options).await;
         let Some(tunable) = choices else { return Ok(None) };
         let key = winners::key(request, device);
@@ -75,9 +75,9 @@ impl LocalExecutor {
         device: &DeviceInfo,
     ) -> Result<TuningReport, ExecError> {
         let request = &beside_itself(request, tunable);
-        let mut contenders = candidates::compiled(self, request, tunable, device).await?;
+        let mut contenders = candidates::compiled(self, job, request, tunable, device).await?;
         job.stage(JobStage::WaitingForDevice);
-        let mut lease = self.quiet_lease(&need_of(device, request)).await?;
+        let mut lease = self.quiet_lease(&need_of(job, device, request)).await?;
         let emulated = device.kind == DeviceKind::Emulator;
         let mut launches = if emulated { 1 } else { FIRST_LAUNCHES };
         loop {

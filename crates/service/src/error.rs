@@ -15,10 +15,12 @@ pub enum ServiceError {
     #[error("the contract is not valid: {}", .0.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))]
     Invalid(Vec<Problem>),
     /// No device is free and the queue is full.
-    #[error("{waiting} evaluations are waiting already; try again in {} s", .retry_after.as_secs().max(1))]
+    #[error("{}; try again in {} s", waiting_already(*.waiting, *.own), .retry_after.as_secs().max(1))]
     QueueFull {
         /// Evaluations waiting.
         waiting: usize,
+        /// Whether all these are the caller's, which are its share of the queue.
+        own: bool,
         /// When it is worth trying again.
         retry_after: Duration,
     },
@@ -139,6 +141,16 @@ pub enum ServiceError {
     },
 }
 
+fn waiting_already(waiting: usize, own: bool) -> String {
+    match own {
+        false => format!("{waiting} evaluations are waiting already"),
+        true => format!(
+            "{waiting} evaluations of this key are waiting already, which is its share of the queue \
+             (devices.queue_capacity)"
+        ),
+    }
+}
+
 /// The request does not fit: every problem found.
 pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
     ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
@@ -160,7 +172,7 @@ impl From<ExecError> for ServiceError {
         match error {
             ExecError::Invalid(problems) => Self::Invalid(problems),
             ExecError::QueueFull { waiting, retry_after } => {
-                Self::QueueFull { waiting, retry_after }
+                Self::QueueFull { waiting, own: false, retry_after }
             }
             ExecError::ConditionsDiffer(message) => differs(message),
             ExecError::NotOffered(message) => Self::Unmet(message),

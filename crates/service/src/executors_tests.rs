@@ -24,6 +24,7 @@ use warpgauge_model::{
 };
 use warpgauge_report::{CompileResponse, EvaluateResponse, ProfilePlan, Tooling};
 use warpgauge_store::Store;
+use warpgauge_turns::Owner;
 
 /// What an executor does with an order.
 type Behaviour = Box<dyn Fn(usize) -> Result<(), ExecError> + Send + Sync>;
@@ -98,7 +99,7 @@ impl Executor for Scripted {
         unreachable!("no test runs functions")
     }
 
-    fn compile(&self, _: CompileRequest) -> Answer<'_, CompileResponse> {
+    fn compile(&self, _: CompileRequest, _: Owner) -> Answer<'_, CompileResponse> {
         unreachable!("no test compiles")
     }
 
@@ -110,7 +111,12 @@ impl Executor for Scripted {
         unreachable!("no test looks at code")
     }
 
-    fn listing(&self, _: Arc<[u8]>, _: ImageFormat) -> Answer<'_, Result<Arc<str>, String>> {
+    fn listing(
+        &self,
+        _: Arc<[u8]>,
+        _: ImageFormat,
+        _: Owner,
+    ) -> Answer<'_, Result<Arc<str>, String>> {
         unreachable!("no test looks at code")
     }
 

@@ -22,7 +22,7 @@ impl FunctionService for LocalService {
 
     fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
         async move {
-            let _admitted = self.shared.admit()?;
+            let _admitted = self.shared.admit(&call.owner)?;
             Ok(self.shared.executor.call_function(call).await?)
         }
         .boxed()

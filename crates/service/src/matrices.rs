@@ -95,7 +95,7 @@ impl MatrixService for LocalService {
                 max_bytes => ReadLimits { max_bytes },
             };
             let ticket = self.shared.uploads.begin(&owner, &name, upload.bytes);
-            let turn = self.shared.turn().await?;
+            let turn = self.shared.turn(&owner).await?;
             let read = turn.aside(move || Ok((parsed(upload, &limits, &ticket)?, ticket)));
             // It is told of until it is kept.
             let (parsed, _ticket) = read.await?;

@@ -53,7 +53,7 @@ impl Shared {
         format: MatrixFileFormat,
         owner: &str,
     ) -> Result<MatrixFile, ServiceError> {
-        let turn = self.turn().await?;
+        let turn = self.turn(owner).await?;
         let from = self.source(name, NAME, owner).await?;
         let (name, max_bytes) = (name.to_owned(), self.limits.max_matrix_bytes);
         turn.aside(move || {

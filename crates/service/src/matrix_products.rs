@@ -21,7 +21,7 @@ impl Shared {
         owner: &str,
     ) -> Result<(EvaluateRequest, Extents), ServiceError> {
         match wanted {
-            WantedProduct::Given(request) => self.of_given(*request).await,
+            WantedProduct::Given(request) => self.of_given(*request, owner).await,
             WantedProduct::Stored(request) => self.of_stored(*request, owner).await,
         }
     }
@@ -31,9 +31,10 @@ impl Shared {
     async fn of_given(
         &self,
         request: SpmvRequest,
+        owner: &str,
     ) -> Result<(EvaluateRequest, Extents), ServiceError> {
         let turn = match takes_padding(&request.options) {
-            true => Some(self.turn().await?),
+            true => Some(self.turn(owner).await?),
             false => None,
         };
         let max_bytes = self.limits.max_matrix_bytes;
@@ -58,7 +59,7 @@ impl Shared {
         owner: &str,
     ) -> Result<(EvaluateRequest, Extents), ServiceError> {
         request.multiplier().map_err(invalid)?;
-        let turn = self.turn().await?;
+        let turn = self.turn(owner).await?;
         let name = request.mtx_filename.clone();
         let from = self.source(&name, NAME, owner).await?;
         let max_bytes = self.limits.max_matrix_bytes;

@@ -5,12 +5,10 @@ use std::collections::BTreeMap;
 use std::io::BufReader;
 use std::sync::Arc;
 
-use tokio::sync::OwnedSemaphorePermit;
-
 use super::error::{self, Problem, ServiceError};
 use super::jobs::refused;
 use super::matrices::{READ_BYTES, aside};
-use super::shared::Shared;
+use super::shared::{Shared, in_turn};
 use super::submission::JobRequest;
 use super::tensors::Copies;
 use warpgauge_contract::{
@@ -35,7 +33,7 @@ pub(super) const AT_ONCE: usize = 2;
 const PACKED_HEAD: u64 = 28;
 
 /// A place among those that work on matrices.
-pub(super) struct Turn(OwnedSemaphorePermit);
+pub(super) struct Turn(warpgauge_turns::Turn);
 
 impl Turn {
     /// Does work off the async threads. The place is free when the work is done, and not when its caller
@@ -155,7 +153,7 @@ impl Shared {
     ) -> Result<R, ServiceError> {
         said_by_caller(told(&mut request));
         for (name, path) in names(&request).map_err(invalid)? {
-            let turn = self.turn().await?;
+            let turn = self.turn(owner).await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
             let mut now = *left;
@@ -221,7 +219,7 @@ impl Shared {
                 let message = format!("a sweep names at most {MAX_MATRICES} stored matrices");
                 return Err(problem(&path, FailureCode::TooLarge, message));
             }
-            let turn = self.turn().await?;
+            let turn = self.turn(owner).await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
             let now = *left;
@@ -246,10 +244,9 @@ impl Shared {
         Ok(request)
     }
 
-    /// A place among those that work on matrices.
-    pub(super) async fn turn(&self) -> Result<Turn, ServiceError> {
-        let turn = Arc::clone(&self.matrix_turns).acquire_owned().await;
-        turn.map(Turn).map_err(|_| ServiceError::ShuttingDown)
+    /// A place among those that work on matrices, in the owner's turn.
+    pub(super) async fn turn(&self, owner: &str) -> Result<Turn, ServiceError> {
+        in_turn(&self.matrix_turns, owner).await.map(Turn)
     }
 
     /// Where a matrix comes from: the caller's of this name, or a generator.

@@ -18,7 +18,7 @@ use super::named_matrices;
 use super::readiness::{self, Readiness};
 use super::run_dir::RunDir;
 use super::service::{DeviceView, EvaluationService, ServiceStatus};
-use super::shared::Shared;
+use super::shared::{self, Shared};
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
@@ -32,6 +32,7 @@ use warpgauge_report::{
 };
 use warpgauge_store::{Durability, Quotas, Store, StoreConfig};
 use warpgauge_telemetry::telemetry;
+use warpgauge_turns::Owner;
 use warpgauge_webhook::{Courier, Policy};
 
 /// What a process is for.
@@ -90,11 +91,10 @@ impl LocalService {
             store,
             jobs: Arc::default(),
             role,
-            admission: Arc::new(tokio::sync::Semaphore::new(capacity)),
-            admitted_at_most: capacity,
-            matrix_turns: Arc::new(tokio::sync::Semaphore::new(named_matrices::AT_ONCE)),
+            admission: shared::admission(capacity, config.server.has_several_keys()),
+            matrix_turns: shared::turns(named_matrices::AT_ONCE, config),
             uploads: Uploads::default(),
-            tensor_turns: Arc::new(tokio::sync::Semaphore::new(tensors::AT_ONCE)),
+            tensor_turns: shared::turns(tensors::AT_ONCE, config),
             device_copies: tensors::copy_room(&devices),
             started: Instant::now(),
             closing: AtomicBool::new(false),
@@ -217,9 +217,9 @@ impl EvaluationService for LocalService {
         caller: &'a Caller,
     ) -> Answer<'a, CompileResponse> {
         async move {
-            let _admitted = self.shared.admit()?;
+            let _admitted = self.shared.admit(&caller.owner)?;
             let request = self.shared.compilation_with(request, &caller.owner).await?;
-            Ok(self.shared.executor.compile(request).await?)
+            Ok(self.shared.executor.compile(request, Owner::named(&caller.owner)).await?)
         }
         .boxed()
     }

@@ -33,12 +33,15 @@ pub(super) struct Claiming {
     pub(super) reply: oneshot::Sender<Result<Option<Taken>, StoreError>>,
     /// Makes a lease of job, epoch and state.
     pub(super) lease: super::lease::LeaseMaker,
+    /// Owners whose jobs it does not take.
+    pub(super) not_of: Vec<String>,
 }
 
 /// Claims that are served together.
 pub(super) struct Claims {
     claims: Vec<Claiming>,
-    taken: Vec<Taken>,
+    /// What each of them got.
+    taken: Vec<Option<Taken>>,
 }
 
 impl Claims {
@@ -50,7 +53,7 @@ impl Claims {
 impl AnyWrite for Claims {
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            self.taken = take(self.claims.len(), batch).await?;
+            self.taken = take(&self.claims, batch).await?;
             Ok(())
         })
     }
@@ -61,7 +64,7 @@ impl AnyWrite for Claims {
     }
 
     fn weight(&self) -> usize {
-        self.taken.len()
+        self.taken.iter().flatten().count()
     }
 
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
@@ -70,7 +73,7 @@ impl AnyWrite for Claims {
         for claim in self.claims {
             let outcome = match failure.take() {
                 Some(error) => Err(error),
-                None => Ok(taken.next().map(|mut taken| {
+                None => Ok(taken.next().flatten().map(|mut taken| {
                     let (id, state) = (taken.job.id.clone(), taken.job.state);
                     taken.lease = Some(claim.lease.lease(id, taken.epoch, state));
                     taken
@@ -96,21 +99,41 @@ enum Choice {
     These(Vec<String>),
 }
 
-async fn take(wanted: usize, batch: &mut Batch<'_>) -> Result<Vec<Taken>, StoreError> {
+async fn take(
+    claims: &[Claiming],
+    batch: &mut Batch<'_>,
+) -> Result<Vec<Option<Taken>>, StoreError> {
     let choice = choice(batch).await?;
-    let mut candidates = candidates(wanted, &choice, batch).await?;
-    let mut taken = Vec::with_capacity(wanted);
+    let passed_over = claims.iter().map(|claim| claim.not_of.len()).max().unwrap_or(0);
+    let mut candidates = candidates(claims.len() + passed_over, &choice, batch).await?;
+    let mut taken = Vec::with_capacity(claims.len());
+    for claim in claims {
+        taken.push(take_for(claim, &mut candidates, &choice, batch).await?);
+    }
+    Ok(taken)
+}
+
+/// Takes the next job for a claim; `None` if there is none.
+async fn take_for(
+    claim: &Claiming,
+    candidates: &mut Vec<Candidate>,
+    choice: &Choice,
+    batch: &mut Batch<'_>,
+) -> Result<Option<Taken>, StoreError> {
     let limit = i64::try_from(batch.context.quotas.max_running).unwrap_or(i64::MAX);
-    while taken.len() < wanted {
-        let least =
-            candidates.iter_mut().min_by(|a, b| (a.served, &a.owner).cmp(&(b.served, &b.owner)));
-        let Some(candidate) = least else { break };
+    loop {
+        let may = |candidate: &&mut Candidate| !claim.not_of.contains(&candidate.owner);
+        let least = candidates
+            .iter_mut()
+            .filter(may)
+            .min_by(|a, b| (a.served, &a.owner).cmp(&(b.served, &b.owner)));
+        let Some(candidate) = least else { return Ok(None) };
         let owner = candidate.owner.clone();
         if limit > 0 && candidate.running >= limit {
             candidates.retain(|candidate| candidate.owner != owner);
             continue;
         }
-        match take_from(&owner, &choice, batch).await? {
+        match take_from(&owner, choice, batch).await? {
             Some(job) => {
                 batch.tally.advance_to(candidate.served);
                 batch.tally.served(&owner, ADVANCE_CHARGE);
@@ -119,12 +142,11 @@ async fn take(wanted: usize, batch: &mut Batch<'_>) -> Result<Vec<Taken>, StoreE
                 batch.leases.push((job.job.id.clone(), Some(job.epoch)));
                 candidate.served = candidate.served.saturating_add(ADVANCE_CHARGE);
                 candidate.running += 1;
-                taken.push(job);
+                return Ok(Some(job));
             }
             None => candidates.retain(|candidate| candidate.owner != owner),
         }
     }
-    Ok(taken)
 }
 
 /// The statement that finds an owner's next job among those whose `requires` is what `which` says: one step down

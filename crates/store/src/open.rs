@@ -233,8 +233,16 @@ impl Store {
 
     /// The next job: of the least served owner the one of highest priority, of these the oldest.
     pub async fn claim(&self) -> Result<Option<Claimed>, StoreError> {
+        self.claim_of_others(Vec::new()).await
+    }
+
+    /// The next job that is of none of these owners.
+    pub async fn claim_of_others(
+        &self,
+        not_of: Vec<String>,
+    ) -> Result<Option<Claimed>, StoreError> {
         let lease = LeaseMaker(self.writer.clone());
-        let claiming = |reply| Message::Claim(super::claim::Claiming { reply, lease });
+        let claiming = |reply| Message::Claim(super::claim::Claiming { reply, lease, not_of });
         let Some(taken) = self.writer.ask(claiming).await? else { return Ok(None) };
         let lease = taken.lease.ok_or(StoreError::Closed)?;
         // Dropped on failure, the lease gives the job back.

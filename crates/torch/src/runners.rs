@@ -3,10 +3,7 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
 use super::alone::Alone;
 use super::child::Setup;
@@ -15,6 +12,7 @@ use super::spares::Spares;
 use super::wire::Versions;
 use super::zygote::Zygote;
 use warpgauge_process::program::Program;
+use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
 
 /// What runners are started with.
 #[derive(Debug, Clone)]
@@ -27,11 +25,14 @@ pub struct RunnersConfig {
     pub site_packages: PathBuf,
     /// What the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
-    /// Evaluations that may wait for their turn.
+    /// Evaluations that may wait for their turn; and function calls.
     pub queue_capacity: usize,
+    /// Whether there may be several owners: then one has at most half of those that wait.
+    pub shared: bool,
     /// The device that they use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
     pub device: Option<String>,
-    /// Places beside each other; 0: one for every four cores, 8 at most.
+    /// Places beside each other; 0: one for every four cores, 8 at most. There are as many again for owners
+    /// that have none while all are taken.
     pub places: usize,
     /// Runners that wait with a context of their own, where there is a device.
     pub spares: usize,
@@ -43,7 +44,7 @@ pub enum Unusable {
     /// Too many wait already.
     #[error("{waiting} evaluations wait for PyTorch already")]
     QueueFull {
-        /// How many.
+        /// How many: of all, or of the owner that asked.
         waiting: usize,
     },
     /// The machine does not let us.
@@ -63,17 +64,15 @@ pub struct Runners {
     setup: Setup,
     zygote: Arc<Mutex<Option<Zygote>>>,
     spares: Arc<Spares>,
-    places: Arc<Semaphore>,
-    count: usize,
-    waiting: AtomicUsize,
-    /// Told when somebody begins to wait for a place.
-    begun_to_wait: Notify,
+    /// Places of evaluations, and those of function calls: neither keeps the other waiting.
+    evaluations: Pool,
+    functions: Pool,
 }
 
 /// The right to run submissions, one after the other or beside each other for one evaluation.
 #[derive(Debug)]
 pub struct Place {
-    _permit: OwnedSemaphorePermit,
+    _turn: Turn,
 }
 
 impl Runners {
@@ -93,15 +92,21 @@ impl Runners {
             device: config.device.clone(),
             tool: None,
         };
+        let pool = Pool::new(Bounds {
+            places,
+            // One who sleeps in its place keeps others from nothing.
+            extra: places,
+            waiting: config.queue_capacity,
+            shared: config.shared,
+            least: 1,
+        });
         Self {
+            functions: Pool::new(pool.bounds()),
+            evaluations: pool,
             config,
             setup,
             zygote: Arc::default(),
             spares: Arc::default(),
-            places: Arc::new(Semaphore::new(places)),
-            count: places,
-            waiting: AtomicUsize::new(0),
-            begun_to_wait: Notify::new(),
         }
     }
 
@@ -110,50 +115,35 @@ impl Runners {
         self.setup.threads
     }
 
-    /// How many places there are.
+    /// How many places there are, of evaluations and as many of function calls.
     pub fn places(&self) -> usize {
-        self.count
+        self.evaluations.bounds().places
     }
 
-    /// Waits for a place.
+    /// Waits for a place of an evaluation.
     ///
     /// # Errors
     /// Too many wait already.
-    pub async fn place(&self) -> Result<Place, Unusable> {
-        struct Waits<'a>(&'a AtomicUsize);
-        impl Drop for Waits<'_> {
-            fn drop(&mut self) {
-                self.0.fetch_sub(1, Ordering::Relaxed);
-            }
-        }
-        if let Ok(permit) = Arc::clone(&self.places).try_acquire_owned() {
-            return Ok(Place { _permit: permit });
-        }
-        let waiting = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let _waits = Waits(&self.waiting);
-        if waiting >= self.config.queue_capacity {
-            return Err(Unusable::QueueFull { waiting });
-        }
-        self.begun_to_wait.notify_waiters();
-        let permit = Arc::clone(&self.places).acquire_owned().await;
-        let permit = permit.map_err(|_| self.failed("the server is shutting down".to_owned()))?;
-        Ok(Place { _permit: permit })
+    pub async fn place(&self, owner: Owner) -> Result<Place, Unusable> {
+        place_in(&self.evaluations, owner).await
     }
 
-    /// Whether somebody waits for a place.
+    /// Waits for a place of a function call.
+    ///
+    /// # Errors
+    /// Too many wait already.
+    pub async fn function_place(&self, owner: Owner) -> Result<Place, Unusable> {
+        place_in(&self.functions, owner).await
+    }
+
+    /// Whether a function call waits for a place.
     pub fn is_wanted(&self) -> bool {
-        self.waiting.load(Ordering::Relaxed) > 0
+        self.functions.waiting() > 0
     }
 
-    /// Comes back when somebody waits for a place.
+    /// Comes back when a function call waits for a place.
     pub async fn wanted(&self) {
-        let begun = self.begun_to_wait.notified();
-        tokio::pin!(begun);
-        // Whoever begins from here on is noticed.
-        begun.as_mut().enable();
-        if !self.is_wanted() {
-            begun.await;
-        }
+        self.functions.wanted().await;
     }
 
     /// Imports PyTorch, if no process has it; says which one it is. It takes seconds, once.
@@ -220,6 +210,13 @@ impl Runners {
     fn failed(&self, what: String) -> Unusable {
         Unusable::Failed { site_packages: self.config.site_packages.clone(), what }
     }
+}
+
+async fn place_in(pool: &Pool, owner: Owner) -> Result<Place, Unusable> {
+    let turn = pool.take(owner).await.map_err(|full| match full {
+        Full::All(waiting) | Full::Share(waiting) => Unusable::QueueFull { waiting },
+    })?;
+    Ok(Place { _turn: turn })
 }
 
 fn forked(

@@ -1,12 +1,14 @@
-//! Who gets a device next: a bounded queue of leases, first come, first served.
+//! Who gets a device next: a bounded queue of leases, fair between owners.
 //!
-//! A waiter states what it needs, not which device it wants; a device that becomes free goes to the
-//! first waiter whose need it meets, so that nobody is overtaken on a device that would suit them.
+//! A waiter states what it needs, not which device it wants. Of the waiters whose need a free device meets,
+//! those of the owner that holds the fewest devices, then had the least time of them, are next; of these the
+//! one that came first.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use warpgauge_model::{DeviceInfo, DeviceKind, Requirements, Target};
+use warpgauge_turns::{Ledger, Owner};
 
 /// What a lease needs of its device. The default is content with any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Need {
     pub min_memory_bytes: u64,
     /// A device that is what the order requires.
     pub order: Requirements,
+    /// Whose turn it is taken in.
+    pub owner: Owner,
 }
 
 impl Need {
@@ -42,6 +46,7 @@ impl Need {
 pub struct WaitQueue<T> {
     waiters: VecDeque<Waiter<T>>,
     capacity: usize,
+    ledger: Ledger,
 }
 
 /// One who waits.
@@ -58,7 +63,7 @@ pub struct Waiter<T> {
 impl<T> WaitQueue<T> {
     /// An empty queue for at most `capacity` waiters.
     pub fn new(capacity: usize) -> Self {
-        Self { waiters: VecDeque::new(), capacity }
+        Self { waiters: VecDeque::new(), capacity, ledger: Ledger::default() }
     }
 
     /// Waiters there are.
@@ -74,18 +79,33 @@ impl<T> WaitQueue<T> {
     /// Appends a waiter. It may be one more than the capacity for as long as it takes to see
     /// whether it can be served at once: see [`WaitQueue::pop_surplus`].
     pub fn push(&mut self, need: Need, ticket: T, now: Instant) {
+        self.ledger.wait(need.owner, now);
         self.waiters.push_back(Waiter { need, ticket, since: now });
     }
 
     /// Removes the last waiter if there are more than may wait.
     pub fn pop_surplus(&mut self) -> Option<Waiter<T>> {
-        if self.waiters.len() > self.capacity { self.waiters.pop_back() } else { None }
+        let surplus =
+            if self.waiters.len() > self.capacity { self.waiters.pop_back() } else { None };
+        surplus.inspect(|waiter| self.ledger.leave(waiter.need.owner))
     }
 
-    /// Removes the first waiter whose need `device` meets.
-    pub fn take_for(&mut self, device: &DeviceInfo) -> Option<Waiter<T>> {
-        let index = self.waiters.iter().position(|waiter| waiter.need.is_met_by(device))?;
-        self.waiters.remove(index)
+    /// Removes the next waiter whose need `device` meets: from now on its owner holds that device, until
+    /// [`WaitQueue::given_back`].
+    pub fn take_for(&mut self, device: &DeviceInfo, now: Instant) -> Option<Waiter<T>> {
+        let met = |(_, waiter): &(usize, &Waiter<T>)| waiter.need.is_met_by(device);
+        let waiters = self.waiters.iter().enumerate().filter(met);
+        // Of equal ones the first is taken.
+        let (index, _) = waiters.min_by_key(|(_, one)| self.ledger.rank(one.need.owner, now))?;
+        let waiter = self.waiters.remove(index)?;
+        self.ledger.begin(waiter.need.owner, 1, now);
+        self.ledger.leave(waiter.need.owner);
+        Some(waiter)
+    }
+
+    /// An owner holds a device less.
+    pub fn given_back(&mut self, owner: Owner, now: Instant) {
+        self.ledger.end(owner, 1, now);
     }
 
     /// Removes every waiter for which `leaves` is true.
@@ -93,6 +113,7 @@ impl<T> WaitQueue<T> {
         let (gone, stay): (Vec<_>, Vec<_>) =
             self.waiters.drain(..).partition(|waiter| leaves(waiter));
         self.waiters = stay.into();
+        gone.iter().for_each(|waiter| self.ledger.leave(waiter.need.owner));
         gone
     }
 }
@@ -134,13 +155,37 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_device_goes_to_the_owner_that_had_least() {
+        let of = |name: &str| Need { owner: Owner::named(name), ..Need::default() };
+        let mut queue = WaitQueue::new(8);
+        let now = Instant::now();
+        for (name, ticket) in [("a", 1), ("a", 2), ("a", 3), ("b", 4), ("b", 5)] {
+            queue.push(of(name), ticket, now);
+        }
+        let second = Duration::from_secs(1);
+        let mut order = Vec::new();
+        for turn in 0..5 {
+            let waiter = queue.take_for(&device(0), now + turn * second).unwrap();
+            order.push(waiter.ticket);
+            queue.given_back(waiter.need.owner, now + (turn + 1) * second);
+        }
+        assert_eq!(order, [1, 4, 2, 5, 3]);
+        // One that holds a device comes after one that holds none.
+        for (name, ticket) in [("a", 6), ("a", 7), ("b", 8)] {
+            queue.push(of(name), ticket, now);
+        }
+        let mut next = |ordinal| queue.take_for(&device(ordinal), now + 6 * second).unwrap().ticket;
+        assert_eq!([next(0), next(1), next(2)], [8, 6, 7]);
+    }
+
+    #[test]
     fn first_come_first_served_on_every_device() {
         let mut queue = WaitQueue::new(8);
         let now = Instant::now();
         for (need, ticket) in [(on(1), 'a'), (Need::default(), 'b'), (on(0), 'c'), (on(1), 'd')] {
             queue.push(need, ticket, now);
         }
-        let mut next = |ordinal| queue.take_for(&device(ordinal)).map(|waiter| waiter.ticket);
+        let mut next = |ordinal| queue.take_for(&device(ordinal), now).map(|waiter| waiter.ticket);
         assert_eq!(next(0), Some('b'));
         assert_eq!(next(1), Some('a'));
         assert_eq!(next(0), Some('c'));

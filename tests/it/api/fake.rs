@@ -97,6 +97,7 @@ impl FakeService {
             ])),
             "queue_full" => Err(ServiceError::QueueFull {
                 waiting: 256,
+                own: false,
                 retry_after: Duration::from_millis(2500),
             }),
             "unavailable" => Err(ServiceError::Unavailable("no nvcc here; install it".into())),

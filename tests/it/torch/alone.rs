@@ -64,6 +64,7 @@ async fn asked<T: Send + 'static>(
         site_packages: path(&found["site_packages"]),
         roots: found["roots"].as_array().unwrap().iter().map(path).collect(),
         queue_capacity: 1,
+        shared: false,
         device: None,
         places: 1,
         spares: 0,

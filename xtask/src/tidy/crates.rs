@@ -10,7 +10,7 @@ use super::Violation;
 
 /// A crate in `crates/`, and those of the workspace that it may use. Dependencies of tests are free.
 /// ARCHITECTURE.md says what each is for.
-const CRATES: [(&str, &[&str]); 40] = [
+const CRATES: [(&str, &[&str]); 41] = [
     ("model", &[]),
     ("source", &[]),
     ("infer", &["source"]),
@@ -49,15 +49,26 @@ const CRATES: [(&str, &[&str]); 40] = [
             "source",
             "telemetry",
             "threads",
+            "turns",
         ],
     ),
     (
         "worker",
-        &["contract", "device", "measure", "model", "process", "telemetry", "tensor", "validate"],
+        &[
+            "contract",
+            "device",
+            "measure",
+            "model",
+            "process",
+            "telemetry",
+            "tensor",
+            "turns",
+            "validate",
+        ],
     ),
     ("holder", &["device", "model", "process", "tensor", "worker"]),
     ("tools", &["model", "process", "profile", "worker"]),
-    ("torch", &["process", "tensor", "threads"]),
+    ("torch", &["process", "tensor", "threads", "turns"]),
     ("program", &["process", "threads"]),
     ("config", &["model"]),
     (
@@ -83,6 +94,7 @@ const CRATES: [(&str, &[&str]); 40] = [
             "tensor",
             "tools",
             "torch",
+            "turns",
             "validate",
             "worker",
         ],
@@ -109,6 +121,7 @@ const CRATES: [(&str, &[&str]); 40] = [
             "telemetry",
             "tensor",
             "tensors",
+            "turns",
             "webhook",
         ],
     ),

@@ -33,6 +33,7 @@ use crate::job::MAX_SOURCE_BYTES;
 use crate::protocol::{ChildReply, Outcome, Work};
 use crate::toolchain::Toolchain;
 use warpgauge_model::FailureCode;
+use warpgauge_turns::Owner;
 
 /// What was built.
 #[derive(Debug, Clone)]
@@ -65,16 +66,20 @@ impl Kept for KeptObject {
     }
 }
 
-/// Builds that are under way: who wants the same waits for the first one, and finds what it kept.
+/// Builds of each owner that are under way: who wants the same waits for the first one, and finds what it kept.
+/// Nobody waits for another owner's turn.
 #[derive(Default)]
-pub(crate) struct Builds(Mutex<HashMap<Key, Arc<AsyncMutex<()>>>>);
+pub(crate) struct Builds(Mutex<HashMap<(Key, Owner), BuildTurn>>);
+
+/// Held by the one that builds.
+type BuildTurn = Arc<AsyncMutex<()>>;
 
 impl Builds {
-    fn turn(&self, key: &Key) -> Arc<AsyncMutex<()>> {
+    fn turn(&self, key: &Key, owner: Owner) -> BuildTurn {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Whoever waits for one holds it.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
-        Arc::clone(turns.entry(key.clone()).or_default())
+        Arc::clone(turns.entry((key.clone(), owner)).or_default())
     }
 }
 
@@ -90,9 +95,11 @@ impl Compiler {
         order: &BuildOrder,
         python: &PythonHost,
         limit: Duration,
+        owner: Owner,
     ) -> Result<Built, CompileError> {
         let plan = planned(order, python, self.toolchain())?;
-        self.carried_out(plan, limit.min(self.environment.limit(Some(limit)))).await
+        let limit = limit.min(self.environment.limit(Some(limit)));
+        self.carried_out(plan, limit, owner).await
     }
 
     /// Builds a whole program within a time, or finds it built.
@@ -105,12 +112,13 @@ impl Compiler {
         &self,
         order: &ProgramOrder<'_>,
         limit: Duration,
+        owner: Owner,
     ) -> Result<Built, CompileError> {
         if order.source.len() > MAX_SOURCE_BYTES {
             return Err(too_large());
         }
         let plan = program::plan(order, self.toolchain())?;
-        self.carried_out(plan, self.environment.limit(Some(limit))).await
+        self.carried_out(plan, self.environment.limit(Some(limit)), owner).await
     }
 
     /// What is missing to build programs, and what would help.
@@ -120,12 +128,17 @@ impl Compiler {
     }
 
     /// What comes of a plan, which is made within the time unless it is there.
-    async fn carried_out(&self, plan: Plan, limit: Duration) -> Result<Built, CompileError> {
+    async fn carried_out(
+        &self,
+        plan: Plan,
+        limit: Duration,
+        owner: Owner,
+    ) -> Result<Built, CompileError> {
         let key = plan.key();
         if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
             return Err(error);
         }
-        let turn = self.builds.turn(&key);
+        let turn = self.builds.turn(&key, owner);
         let _turn = turn.lock().await;
         let (cache, sought) = (Arc::clone(&self.cache), key.clone());
         let found =
@@ -134,7 +147,7 @@ impl Compiler {
             let key = key.to_string();
             return Ok(Built { object: object.into(), key, how, log, cached: true });
         }
-        let made = self.made(plan, &key, limit).await;
+        let made = self.made(plan, &key, limit, owner).await;
         let built =
             made.inspect_err(|error| self.refused.note(&key, limit, error, Instant::now()))?;
         let kept = KeptObject {
@@ -149,9 +162,14 @@ impl Compiler {
         Ok(built)
     }
 
-    async fn made(&self, plan: Plan, key: &Key, limit: Duration) -> Result<Built, CompileError> {
-        let permit = self.permits.acquire().await;
-        let _permit = permit.map_err(|_| CompileError::internal("the compile stage is closed"))?;
+    async fn made(
+        &self,
+        plan: Plan,
+        key: &Key,
+        limit: Duration,
+        owner: Owner,
+    ) -> Result<Built, CompileError> {
+        let _turn = self.turn(owner).await?;
         let reply = self.environment.run_child_for(Work::Build(plan.work()), limit).await;
         let ChildReply { sandbox, result } =
             reply.map_err(|error| exceeded::judged(error, limit))?;

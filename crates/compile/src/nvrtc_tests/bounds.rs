@@ -6,6 +6,7 @@ use super::*;
 use crate::toolchain::Toolchain;
 
 use warpgauge_model::FailureCode;
+use warpgauge_turns::Owner;
 
 /// Compiles for a very long time: nested templates double with each level.
 const ENDLESS: &str = "template <int N, int M> struct F {
@@ -116,6 +117,7 @@ async fn a_second_request_and_a_restart_find_the_artifact() {
         cache_max_bytes: 64 << 20,
         run_dir: bench.dir.path().join("run"),
         parallelism: 1,
+        shared: false,
         timeout: Duration::from_secs(10),
         toolchain: toolchain(),
     };
@@ -194,6 +196,26 @@ async fn without_a_toolchain_the_error_says_what_to_do() {
     }
 }
 
+/// Two that do not end have both slots, and the kernel waits behind them, by an owner who sent it, too.
+#[tokio::test]
+async fn an_owner_waits_for_no_turn_of_another_also_for_the_same_source() {
+    let bench = Bench::with(toolchain(), Duration::from_secs(60));
+    let (one, two) = (Owner::named("one"), Owner::named("two"));
+    let by = |owner| CompileOptions { owner, ..CompileOptions::default() };
+    let bombs = ["", "// another"].map(|end| cuda(&format!("{ENDLESS}{end}")));
+    let kernel = cuda("__global__ void fair(float* x) { *x = 1; }");
+    let compile = |kernel, owner| bench.compiler.compile(kernel, &H100, by(owner));
+    tokio::select! {
+        // In this order they begin.
+        biased;
+        ended = compile(&bombs[0], one) => panic!("{ended:?}"),
+        ended = compile(&bombs[1], one) => panic!("{ended:?}"),
+        ended = compile(&kernel, one) => panic!("it has overtaken two of its owner's: {ended:?}"),
+        artifact = compile(&kernel, two) => assert!(!artifact.unwrap().cache_hit),
+    }
+    assert_eq!(bench.compiler.stats().running, 0);
+}
+
 #[tokio::test]
 async fn a_program_that_is_no_compile_child_is_a_crash_with_its_words() {
     let dir = tempfile::tempdir().unwrap();
@@ -203,6 +225,7 @@ async fn a_program_that_is_no_compile_child_is_a_crash_with_its_words() {
         cache_max_bytes: 0,
         run_dir: dir.path().join("run"),
         parallelism: 1,
+        shared: false,
         timeout: Duration::from_secs(10),
         toolchain: toolchain(),
     };

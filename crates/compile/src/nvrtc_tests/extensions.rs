@@ -5,6 +5,7 @@ use std::time::Duration;
 use super::{Bench, toolchain};
 use crate::{BuildOrder, Built, CompileError, ExtensionOrder, ModuleOrder, PythonHost};
 use warpgauge_process::program::{Environment, Program};
+use warpgauge_turns::Owner;
 
 /// Longer than nvcc takes for all of PyTorch's headers on a busy machine.
 const LONG: Duration = Duration::from_secs(600);
@@ -60,7 +61,10 @@ fn order(cuda: Option<&str>, cpp: &str) -> ExtensionOrder {
 }
 
 async fn built(bench: &Bench, order: ExtensionOrder) -> Result<Built, CompileError> {
-    bench.compiler.build_for_python(&BuildOrder::Extension(order), &python(), LONG).await
+    bench
+        .compiler
+        .build_for_python(&BuildOrder::Extension(order), &python(), LONG, Owner::SERVER)
+        .await
 }
 
 #[tokio::test]
@@ -113,19 +117,22 @@ async fn what_is_missing_is_told() {
     let bench = Bench::with(toolchain, LONG);
     let wanted = BuildOrder::Extension(order(Some(KERNEL), PROTOTYPE));
     let cuda = PythonHost { cuda: Some("13.0".into()), ..host.clone() };
-    let error = bench.compiler.build_for_python(&wanted, &cuda, LONG).await.unwrap_err();
+    let error =
+        bench.compiler.build_for_python(&wanted, &cuda, LONG, Owner::SERVER).await.unwrap_err();
     assert!(error.to_string().contains("toolchain install --with nvcc"), "{error}");
     let cpu = PythonHost { cuda: None, ..host.clone() };
-    let error = bench.compiler.build_for_python(&wanted, &cpu, LONG).await.unwrap_err();
+    let error =
+        bench.compiler.build_for_python(&wanted, &cpu, LONG, Owner::SERVER).await.unwrap_err();
     assert!(error.to_string().contains("built for the CPU alone"), "{error}");
     for name in ["", "a-b", "../x", "1x", &"x".repeat(101)] {
         let order = ModuleOrder { name: name.to_owned(), source: String::new() };
         let wanted = BuildOrder::Module(order);
-        let error = bench.compiler.build_for_python(&wanted, &host, LONG).await.unwrap_err();
+        let error =
+            bench.compiler.build_for_python(&wanted, &host, LONG, Owner::SERVER).await.unwrap_err();
         assert!(error.to_string().contains("must be one of Python's"), "{name}: {error}");
     }
     let order = ModuleOrder { name: "answer".into(), source: "int answer = 42;".into() };
     let wanted = BuildOrder::Module(order);
-    let built = bench.compiler.build_for_python(&wanted, &host, LONG).await.unwrap();
+    let built = bench.compiler.build_for_python(&wanted, &host, LONG, Owner::SERVER).await.unwrap();
     assert!(built.object.starts_with(b"\x7fELF"));
 }

@@ -20,6 +20,7 @@ async fn compile_times() {
         cache_max_bytes: 64 << 20,
         run_dir: dir.path().join("run"),
         parallelism: 2,
+        shared: false,
         timeout: Duration::from_secs(60),
         toolchain: toolchain(),
     };

@@ -2,6 +2,7 @@
 
 use super::*;
 use warpgauge_listing::{CodeLanguage, instructions};
+use warpgauge_turns::Owner;
 
 #[tokio::test]
 async fn machine_code_of_nvrtc_is_listed() {
@@ -12,7 +13,8 @@ async fn machine_code_of_nvrtc_is_listed() {
     assert_eq!(artifact.format, ImageFormat::Cubin);
     needs!("nvdisasm", bench.compiler.toolchain().nvdisasm.is_some());
     assert!(bench.compiler.cannot_disassemble(ImageFormat::Cubin).is_none());
-    let listing = bench.compiler.disassemble(&artifact.image, artifact.format).await.unwrap();
+    let listing =
+        bench.compiler.disassemble(&artifact.image, artifact.format, Owner::SERVER).await.unwrap();
     for words in [".text.add:", "LDG", "FADD", "STG", "EXIT"] {
         assert!(listing.contains(words), "{words}:\n{listing}");
     }
@@ -26,7 +28,11 @@ async fn machine_code_of_nvrtc_is_listed() {
 async fn what_is_no_machine_code_is_said() {
     let bench = Bench::new();
     needs!("nvdisasm", bench.compiler.toolchain().nvdisasm.is_some());
-    match bench.compiler.disassemble(b"\x7fELF, and then nothing", ImageFormat::Cubin).await {
+    match bench
+        .compiler
+        .disassemble(b"\x7fELF, and then nothing", ImageFormat::Cubin, Owner::SERVER)
+        .await
+    {
         Err(CompileError::Environment { what, remedy }) => {
             assert!(what.contains("nvdisasm") && remedy.contains("damaged"), "{what}; {remedy}");
         }

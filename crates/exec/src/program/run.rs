@@ -86,7 +86,7 @@ impl LocalExecutor {
         let emulator = self.emulator_of(&device)?;
         job.stage(JobStage::Compiling);
         let compiling = Instant::now();
-        let built = self.build_program(&request, &device, emulator.as_deref()).await?;
+        let built = self.build_program(job, &request, &device, emulator.as_deref()).await?;
         let mut timings = Timings { compile: ms(compiling), ..Timings::default() };
         let log = match &built {
             Ok(built) => built.log.clone(),
@@ -110,7 +110,7 @@ impl LocalExecutor {
             .map_err(|error| internal("writing a program", &error))?;
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
-        let mut lease = self.quiet_lease(&need(&device, &request.requires)).await?;
+        let mut lease = self.quiet_lease(&need(job, &device, &request.requires)).await?;
         timings.queue = ms(queued);
         // Another of the same kind may have been free first.
         let leased = lease.device().clone();
@@ -173,6 +173,7 @@ impl LocalExecutor {
 
     async fn build_program(
         &self,
+        job: &ActiveOrder<'_>,
         request: &EvaluateRequest,
         device: &DeviceInfo,
         emulator: Option<&Path>,
@@ -185,7 +186,7 @@ impl LocalExecutor {
             emulator,
         };
         let limit = time_for(request.timeout).unwrap_or(Duration::MAX);
-        match self.compiler.build_program(&order, limit).await {
+        match self.compiler.build_program(&order, limit, job.owner()).await {
             Ok(built) => Ok(Ok(built)),
             Err(CompileError::Rejected(failure)) => Ok(Err(explained(failure, emulator.is_some()))),
             Err(error) => Err(error::from_compile(error)),

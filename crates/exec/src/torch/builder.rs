@@ -13,6 +13,7 @@ use warpgauge_compile::{BuildOrder, Built, CompileError, Compiler, PythonHost};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_report::TorchExtension;
 use warpgauge_torch::{Counter, NotBuilt, Runner, Versions};
+use warpgauge_turns::Owner;
 
 use crate::error::chain;
 
@@ -33,10 +34,17 @@ pub(super) struct Serving {
     deadline: Arc<Mutex<Instant>>,
 }
 
+/// Whose order it is, and who compiles for it.
+pub(super) struct Customer<'a> {
+    pub(super) compiler: &'a Arc<Compiler>,
+    pub(super) owner: Owner,
+}
+
 /// What all forks of an order have in common.
 #[derive(Clone)]
 struct Desk {
     compiler: Arc<Compiler>,
+    owner: Owner,
     python: Arc<PythonHost>,
     deadline: Arc<Mutex<Instant>>,
     /// What is told, of the fork that is told of.
@@ -58,16 +66,17 @@ pub(super) fn python_host(versions: &Versions, device: Option<&DeviceInfo>) -> P
 impl Serving {
     /// Serves these runners until the deadline. What is built for the first one is told in the report.
     pub(super) fn begin(
-        compiler: &Arc<Compiler>,
+        customer: &Customer<'_>,
         python: PythonHost,
         runners: &mut [Runner],
         deadline: Instant,
     ) -> Self {
         let (mut tasks, told) = (JoinSet::new(), Arc::default());
-        let (compiler, python) = (Arc::clone(compiler), Arc::new(python));
+        let (compiler, python) = (Arc::clone(customer.compiler), Arc::new(python));
         let deadline = Arc::new(Mutex::new(deadline));
         let mut desk = Desk {
             compiler,
+            owner: customer.owner,
             python,
             deadline: Arc::clone(&deadline),
             told: Some(Arc::clone(&told)),
@@ -127,7 +136,7 @@ impl Desk {
         let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
         let left = deadline.saturating_duration_since(began);
         let limit = left.saturating_sub(LEFT.min(left / 10));
-        let built = self.compiler.build_for_python(order, &self.python, limit).await;
+        let built = self.compiler.build_for_python(order, &self.python, limit, self.owner).await;
         self.tell(order, began.elapsed(), &built);
         built.map_err(why_not)
     }

@@ -96,8 +96,8 @@ impl SharedCase<'_> {
         // What the comparison is to take does not count as hanging.
         request.timeout += beside.as_ref().map_or(0.0, |beside| beside.max_time.as_secs_f64());
         let mut entered = match self.request.is_mixed() {
-            true => self.executor.enter_torch(request.timeout).await?,
-            false => self.executor.enter_torch_for(&request).await?,
+            true => self.executor.enter_torch(request.timeout, self.job.owner()).await?,
+            false => self.executor.enter_torch_for(&request, self.job.owner()).await?,
         };
         let timings = Timings { queue: ms(arrived), ..Timings::default() };
         let reference = || Oracle {

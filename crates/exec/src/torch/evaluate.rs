@@ -101,8 +101,8 @@ impl LocalExecutor {
         self.expect_from_device(job, &mut request).await?;
         job.stage(JobStage::WaitingForDevice);
         let mut entered = match beside_device {
-            true => self.enter_torch(request.timeout).await?,
-            false => self.enter_torch_for(&request).await?,
+            true => self.enter_torch(request.timeout, job.owner()).await?,
+            false => self.enter_torch_for(&request, job.owner()).await?,
         };
         let timings = Timings { queue: ms(arrived), ..Timings::default() };
         let plan = (purpose != Purpose::Execute).then(|| plan_of(&request));

@@ -18,6 +18,7 @@ use super::runs::no_verdict;
 use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
 use crate::local::LocalExecutor;
+use crate::progress::ActiveOrder;
 use warpgauge_contract::{EvaluateRequest, IoContract, KernelCode};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
@@ -47,6 +48,7 @@ impl LocalExecutor {
     /// Files in `directory` with the elements of each output that a torch kernel defines, by name.
     pub(in super::super) async fn torch_expectations(
         &self,
+        job: &ActiveOrder<'_>,
         request: &EvaluateRequest,
         directory: &Path,
     ) -> Result<BTreeMap<String, PathBuf>, ExecError> {
@@ -62,7 +64,7 @@ impl LocalExecutor {
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let entered = self.enter_torch(request.timeout).await?;
+        let entered = self.enter_torch(request.timeout, job.owner()).await?;
         let runners = entered.runners(wanted.len()).await?;
         let computation = Computation {
             wanted: wanted.into_values().collect(),

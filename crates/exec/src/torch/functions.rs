@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::builder::{Serving, python_host};
+use super::builder::{Customer, Serving, python_host};
 use super::held::Held;
 use super::runs::{Leash, Side, of_unusable};
 use super::waiting::{Maker, Seated, Terms};
@@ -17,6 +17,7 @@ use warpgauge_functions::{
 };
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_torch::{Callee, Collected, End, Function};
+use warpgauge_turns::Owner;
 use warpgauge_worker::queue::Need;
 
 impl LocalExecutor {
@@ -83,7 +84,9 @@ impl LocalExecutor {
         let again = waiting.is_some();
         let seated = match waiting {
             Some(seated) => seated,
-            None => self.seated(side, call.head.device.as_deref()).await?,
+            None => {
+                self.seated(side, call.head.device.as_deref(), Owner::named(&call.owner)).await?
+            }
         };
         let queue_ms = ms(arrived);
         let began = Instant::now();
@@ -143,8 +146,13 @@ impl LocalExecutor {
     }
 
     /// A fresh process for calls, with its place, and with the device's lease.
-    async fn seated(&self, side: &Arc<Side>, device: Option<&str>) -> Result<Seated, ExecError> {
-        let place = side.runners.place().await.map_err(of_unusable)?;
+    async fn seated(
+        &self,
+        side: &Arc<Side>,
+        device: Option<&str>,
+        owner: Owner,
+    ) -> Result<Seated, ExecError> {
+        let place = side.runners.function_place(owner).await.map_err(of_unusable)?;
         let versions = side.runners.warm().await.map_err(of_unusable)?;
         let held = match device {
             None => None,
@@ -154,7 +162,7 @@ impl LocalExecutor {
                 return Err(ExecError::NotOffered(why.to_owned()));
             }
             Some(uuid) => {
-                let need = Need { device: self.ordinal(uuid), ..Need::default() };
+                let need = Need { device: self.ordinal(uuid), owner, ..Need::default() };
                 let lease = self.fleet.lease(&need).await.map_err(error::from_lease)?;
                 Some(Held::new(lease, side, &self.fleet))
             }
@@ -169,7 +177,8 @@ impl LocalExecutor {
         let python = python_host(&versions, device.as_ref());
         let forks = std::slice::from_mut(&mut runner);
         // Each call says how long it is served.
-        let serving = Serving::begin(&self.compiler, python, forks, Instant::now());
+        let customer = Customer { compiler: &self.compiler, owner };
+        let serving = Serving::begin(&customer, python, forks, Instant::now());
         let callee = Maker::Fresh(Box::new(runner));
         Ok(Seated { callee, serving, _leash: leash, held, _place: place })
     }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::RwLock;
 
-use super::builder::{Serving, python_host};
+use super::builder::{Customer, Serving, python_host};
 use super::evaluate::Kernels;
 use super::held::Held;
 use super::process::{Answer, Order};
@@ -20,6 +20,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::TorchExtension;
 use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
+use warpgauge_turns::Owner;
 use warpgauge_worker::queue::Need;
 
 /// When it is worth trying again where too many wait.
@@ -61,6 +62,7 @@ pub(crate) struct Torch {
 pub(super) struct Entered<'a> {
     pub(super) side: &'a Arc<Side>,
     compiler: &'a Arc<Compiler>,
+    owner: Owner,
     pub versions: Versions,
     pub(super) deadline: Instant,
     /// The device that they have.
@@ -75,14 +77,19 @@ pub(super) struct Entered<'a> {
 }
 
 impl LocalExecutor {
-    /// Waits for a place on the CPU, and for PyTorch if no process has it yet. Time runs from then on.
-    pub(super) async fn enter_torch(&self, timeout: f64) -> Result<Entered<'_>, ExecError> {
+    /// Waits for a place on the CPU in the owner's turn, and for PyTorch if no process has it yet. Time runs from then on.
+    pub(super) async fn enter_torch(
+        &self,
+        timeout: f64,
+        owner: Owner,
+    ) -> Result<Entered<'_>, ExecError> {
         let side = &self.torch()?.cpu;
-        let (place, versions) = side.entered().await?;
+        let (place, versions) = side.entered(owner).await?;
         side.judges.prepare();
         Ok(Entered {
             side,
             compiler: &self.compiler,
+            owner,
             versions,
             deadline: deadline(timeout),
             device: None,
@@ -97,6 +104,7 @@ impl LocalExecutor {
     pub(super) async fn enter_torch_for(
         &self,
         request: &EvaluateRequest,
+        owner: Owner,
     ) -> Result<Entered<'_>, ExecError> {
         let torch = self.torch()?;
         let devices = self.fleet.devices();
@@ -108,22 +116,22 @@ impl LocalExecutor {
         let Some((info, side)) =
             chosen.and_then(|info| Some((info, torch.gpus.get(&info.ordinal)?)))
         else {
-            let mut entered = self.enter_torch(request.timeout).await?;
+            let mut entered = self.enter_torch(request.timeout, owner).await?;
             if infos.clone().any(|info| info.kind == DeviceKind::Cuda) {
                 let why = "no GPU here is what the request requires";
                 entered.not_on_gpu = Some(why.to_owned());
             }
             return Ok(entered);
         };
-        let (place, versions) = side.entered().await?;
+        let (place, versions) = side.entered(owner).await?;
         if versions.cuda.is_none() {
             drop(place);
-            let mut entered = self.enter_torch(request.timeout).await?;
+            let mut entered = self.enter_torch(request.timeout, owner).await?;
             let why = "this PyTorch is built for the CPU alone; install one that is built for CUDA";
             entered.not_on_gpu = Some(why.to_owned());
             return Ok(entered);
         }
-        let need = Need { device: Some(info.ordinal), ..Need::default() };
+        let need = Need { device: Some(info.ordinal), owner, ..Need::default() };
         let lease = self.quiet_lease(&need).await?;
         let held = Held::new(lease, side, &self.fleet).judged();
         // One that makes its context while it is waited for; none while others hold the device.
@@ -135,6 +143,7 @@ impl LocalExecutor {
         Ok(Entered {
             side,
             compiler: &self.compiler,
+            owner,
             versions,
             deadline: deadline(request.timeout),
             device: Some(info.clone()),
@@ -151,8 +160,8 @@ impl LocalExecutor {
 }
 
 impl Side {
-    async fn entered(&self) -> Result<(Place, Versions), ExecError> {
-        let place = self.runners.place().await.map_err(of_unusable)?;
+    async fn entered(&self, owner: Owner) -> Result<(Place, Versions), ExecError> {
+        let place = self.runners.place(owner).await.map_err(of_unusable)?;
         let versions = self.runners.warm().await.map_err(of_unusable)?;
         Ok((place, versions))
     }
@@ -207,7 +216,8 @@ impl Entered<'_> {
         }
         let _leash = Leash(killers);
         let python = python_host(&self.versions, self.device.as_ref());
-        let serving = Serving::begin(self.compiler, python, &mut runners, self.deadline);
+        let customer = Customer { compiler: self.compiler, owner: self.owner };
+        let serving = Serving::begin(&customer, python, &mut runners, self.deadline);
         let (judges, bench) = (&self.side.judges, Bench { runners, files });
         let answer = judges.ask(Arc::clone(order), bench, self.deadline, most).await;
         if self.device.is_none() {

@@ -33,6 +33,7 @@ pub(super) struct Contender {
 /// Compiles all configurations, side by side as far as the compile stage allows.
 pub(super) async fn compiled(
     executor: &LocalExecutor,
+    job: &ActiveOrder<'_>,
     request: &EvaluateRequest,
     tunable: &Tunable,
     device: &DeviceInfo,
@@ -40,7 +41,8 @@ pub(super) async fn compiled(
     let all = tunable.configurations.iter().map(async |configuration| {
         let mut request = request.clone();
         choose(&mut request.kernel, configuration.index);
-        let outcome = prepare::compile(&executor.compiler, &request, &device.target).await?;
+        let outcome =
+            prepare::compile(&executor.compiler, &request, &device.target, job.owner()).await?;
         let mut contender = Contender { shown: shown(configuration), compiled: None };
         match outcome {
             CompileOutcome::Compiled(compiled) => contender.compiled = Some(*compiled),
@@ -104,7 +106,7 @@ impl Contender {
         let request = self.trial(request, launches);
         let id = format!("{}-tune-{}", job.id(), self.shown.index);
         // What does not fit a launch is no more a mistake of the contract than what does not compile.
-        let laid = match executor.lay_out(request, compiled, id, Purpose::Rank).await {
+        let laid = match executor.lay_out(job, request, compiled, id, Purpose::Rank).await {
             Ok(laid) => laid,
             Err(ExecError::Invalid(problems)) => {
                 let reason = problems.into_iter().next().map(|problem| problem.message);

@@ -14,6 +14,7 @@ use warpgauge_contract::KernelType;
 use warpgauge_exec::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_store::{JobKind, JobRow};
+use warpgauge_turns::Owner;
 
 const LIBRARY_IS_CALLED: &str = "a function of a library was called: its code is not kept";
 const PTX_WAS_SUBMITTED: &str =
@@ -81,30 +82,33 @@ impl Shared {
             let reason = format!("the job's kernels are {}", known.join(", "));
             absent(kind, job_id, &reason)
         })?;
+        let owner = Owner::named(&caller.owner);
         let content = match way(chosen, kind).map_err(|why| absent(kind, job_id, why))? {
             Way::Kept(bytes) => Bytes::copy_from_slice(bytes),
             Way::Compile(target) => {
-                let artifact = self.compiled_again(chosen, target, kind, job_id).await?;
+                let artifact = self.compiled_again(chosen, target, kind, job_id, owner).await?;
                 if kind == ArtifactKind::Cubin && artifact.format == ImageFormat::Ptx {
                     return Err(absent(kind, job_id, OTHER_ARCHITECTURE));
                 }
                 Bytes::copy_from_slice(&artifact.image)
             }
             Way::Stage(target) => {
-                let made = self.compiled_again(chosen, target, kind, job_id).await?;
+                let made = self.compiled_again(chosen, target, kind, job_id, owner).await?;
                 let found = made.stages.into_iter().find(|(name, _)| name == kind.name());
                 let too_long = || absent(kind, job_id, "the text is too long to be kept");
                 Bytes::from(found.ok_or_else(too_long)?.1)
             }
             Way::List(built, target) => {
                 let text = match built {
-                    Some(built) => self.listing_of(&built.image, built.format, job_id).await?,
+                    Some(built) => {
+                        self.listing_of(&built.image, built.format, job_id, owner).await?
+                    }
                     None => {
-                        let made = self.compiled_again(chosen, target, kind, job_id).await?;
+                        let made = self.compiled_again(chosen, target, kind, job_id, owner).await?;
                         if made.format == ImageFormat::Ptx {
                             return Err(absent(kind, job_id, OTHER_ARCHITECTURE));
                         }
-                        self.listing_of(&made.image, made.format, job_id).await?
+                        self.listing_of(&made.image, made.format, job_id, owner).await?
                     }
                 };
                 Bytes::copy_from_slice(text.as_bytes())
@@ -199,8 +203,10 @@ impl Shared {
         target: Target,
         kind: ArtifactKind,
         job_id: &str,
+        owner: Owner,
     ) -> Result<BuiltCode, ServiceError> {
-        let order = CodeOrder { code: kernel.code.clone(), target, lineinfo: kernel.lineinfo };
+        let (code, lineinfo) = (kernel.code.clone(), kernel.lineinfo);
+        let order = CodeOrder { code, target, lineinfo, owner };
         let built = self.executor.image(order).await?;
         built.map_err(|why| absent(kind, job_id, &why))
     }
@@ -210,8 +216,9 @@ impl Shared {
         image: &Arc<[u8]>,
         format: ImageFormat,
         job_id: &str,
+        owner: Owner,
     ) -> Result<Arc<str>, ServiceError> {
-        let listed = self.executor.listing(Arc::clone(image), format).await?;
+        let listed = self.executor.listing(Arc::clone(image), format, owner).await?;
         listed.map_err(|why| absent(ArtifactKind::Sass, job_id, &why))
     }
 }

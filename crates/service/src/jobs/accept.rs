@@ -63,7 +63,7 @@ impl Shared {
             telemetry().submitted();
             return self.follow(&submitted.id, &submission.caller).await;
         }
-        let admitted = self.admit()?;
+        let admitted = self.admit(&submission.caller.owner)?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
         let careful = job.idempotency.is_some()
             || request.kind() == JobKind::Sweep

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
+use tokio::sync::oneshot;
 
 use super::super::SweepEvents;
 use super::super::error::{self, ServiceError};
@@ -15,12 +15,14 @@ use super::super::submission::JobRequest;
 use super::super::tensors::{self, KeptTensor};
 use super::accept::refused;
 use super::codec::CodecError;
+use super::dispatch::ClaimedPlace;
 use super::live::{LiveJob, Stop};
 use super::outcome;
 use warpgauge_exec::{Outcome, Work, WorkOrder};
 use warpgauge_model::{JobKind, JobState, Requirements};
 use warpgauge_store::{Ending, NewJob, Point, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
+use warpgauge_turns::Owner;
 
 /// How much of a report is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +45,7 @@ pub(super) struct Task {
     pub events: Option<SweepEvents>,
     pub admitted: Admitted,
     /// Its place among those that were claimed.
-    pub place: Option<OwnedSemaphorePermit>,
+    pub place: Option<ClaimedPlace>,
     /// The store is told of it while it runs already. `None`: the store has it.
     pub to_accept: Option<NewJob>,
     pub keep: Keep,
@@ -177,7 +179,7 @@ impl Shared {
             JobRequest::Execute(request) => Work::Execute(request),
             JobRequest::Compare(request) => Work::Compare(request),
             JobRequest::Sweep(request) => {
-                places = self.more_lanes();
+                places = self.more_lanes(job.owner());
                 Work::Sweep(request)
             }
             JobRequest::Gate(request) => {
@@ -185,7 +187,8 @@ impl Shared {
             }
         };
         let (id, lanes) = (job.id().to_owned(), 1 + places.len());
-        let order = WorkOrder { id, work, requires, lanes };
+        let owner = Owner::named(job.owner());
+        let order = WorkOrder { id, work, requires, lanes, owner };
         let outcome = self.executor.run(order, job).await;
         drop(places);
         let mut outcome = outcome?.with_matrices(matrices).with_tensors(used);

@@ -1,7 +1,8 @@
 //! Jobs that wait in the store: as many are claimed as the devices can use, and one more each, to
-//! be compiled meanwhile.
+//! be compiled meanwhile. While all these places are taken, as many again are there for owners that have none:
+//! what a job waits for within a place, a compiler say, others may not need.
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -14,6 +15,7 @@ use super::codec::{self, CodecError};
 use super::live::{LiveJob, Stop};
 use super::outcome;
 use warpgauge_store::Claimed;
+use warpgauge_turns::Owner;
 
 /// Pause after the store failed, or there was no place for files or no device: what helps, room on the
 /// disk say, tells nobody.
@@ -31,7 +33,9 @@ impl Dispatcher {
         let stop = watch::Sender::new(false);
         let devices = shared.executor.offer().devices.len();
         let task = (devices > 0).then(|| {
-            let places = Arc::new(Semaphore::new(2 * devices));
+            let count = 2 * devices;
+            let extra = if shared.config.server.has_several_keys() { count } else { 0 };
+            let places = Arc::new(Places::new(count, extra));
             tokio::spawn(claim_all(Arc::downgrade(shared), places, stop.subscribe()))
         });
         Self { stop, task: std::sync::Mutex::new(task) }
@@ -60,6 +64,81 @@ impl Drop for Dispatcher {
     }
 }
 
+/// Places of jobs that were claimed.
+struct Places {
+    plain: Arc<Semaphore>,
+    /// For those who have no job in a place.
+    extra: Arc<Semaphore>,
+    /// Those who have, each as often as it has.
+    owners: Mutex<Vec<String>>,
+}
+
+/// A place of a job that was claimed, given back when dropped.
+pub(super) struct ClaimedPlace {
+    places: Arc<Places>,
+    owner: Option<String>,
+    is_extra: bool,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Places {
+    fn new(count: usize, extra: usize) -> Self {
+        let places = |count| Arc::new(Semaphore::new(count));
+        Self { plain: places(count), extra: places(extra), owners: Mutex::default() }
+    }
+
+    /// A plain place if there is one, else an extra one; waits where there is neither.
+    async fn place(self: &Arc<Self>) -> Option<ClaimedPlace> {
+        let plain = Arc::clone(&self.plain).try_acquire_owned();
+        let (permit, is_extra) = match plain {
+            Ok(permit) => (permit, false),
+            Err(_) => match Arc::clone(&self.extra).try_acquire_owned() {
+                Ok(permit) => (permit, true),
+                Err(_) => (Arc::clone(&self.plain).acquire_owned().await.ok()?, false),
+            },
+        };
+        Some(ClaimedPlace { places: Arc::clone(self), owner: None, is_extra, _permit: permit })
+    }
+
+    /// Comes back when a plain place is free.
+    async fn plain_is_free(&self) {
+        let _ = self.plain.acquire().await;
+    }
+
+    fn owners(&self) -> MutexGuard<'_, Vec<String>> {
+        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ClaimedPlace {
+    /// Owners that may not have it.
+    fn not_of(&self) -> Vec<String> {
+        if !self.is_extra {
+            return Vec::new();
+        }
+        let mut owners = self.places.owners().clone();
+        owners.sort_unstable();
+        owners.dedup();
+        owners
+    }
+
+    fn given_to(mut self, owner: &str) -> Self {
+        self.places.owners().push(owner.to_owned());
+        self.owner = Some(owner.to_owned());
+        self
+    }
+}
+
+impl Drop for ClaimedPlace {
+    fn drop(&mut self) {
+        let Some(owner) = &self.owner else { return };
+        let mut owners = self.places.owners();
+        if let Some(at) = owners.iter().position(|one| one == owner) {
+            owners.swap_remove(at);
+        }
+    }
+}
+
 /// What came of a turn.
 enum Turn {
     Begun,
@@ -68,14 +147,14 @@ enum Turn {
     Trouble,
 }
 
-async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch::Receiver<bool>) {
+async fn claim_all(shared: Weak<Shared>, places: Arc<Places>, mut stop: watch::Receiver<bool>) {
     let mut told = false;
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let next = async {
-            // Neither semaphore is ever closed.
-            let place = Arc::clone(&places).acquire_owned().await.ok()?;
-            let admitted = Arc::clone(&shared.admission).acquire_owned().await.ok()?;
+            // No semaphore is ever closed, and nobody else waits for what is admitted.
+            let place = places.place().await?;
+            let admitted = shared.admission.take(Owner::SERVER).await.ok()?;
             Some((place, admitted))
         };
         let next = tokio::select! {
@@ -84,12 +163,14 @@ async fn claim_all(shared: Weak<Shared>, places: Arc<Semaphore>, mut stop: watch
             next = next => next,
         };
         let Some((place, admitted)) = next else { return };
+        let is_extra = place.is_extra;
         // Not to be dropped half way: a claimed job must be begun.
         match shared.take_turn(place, admitted, &mut told).await {
             Turn::Begun => {}
             Turn::NothingWaits => tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
+                () = places.plain_is_free(), if is_extra => {}
                 () = shared.store.wait_for_work() => {}
             },
             Turn::Trouble => {
@@ -114,7 +195,7 @@ impl Shared {
     /// Claims the next job and begins it. `told`: whether it was told that no device works.
     async fn take_turn(
         self: &Arc<Self>,
-        place: OwnedSemaphorePermit,
+        place: ClaimedPlace,
         admitted: Admitted,
         told: &mut bool,
     ) -> Turn {
@@ -125,7 +206,7 @@ impl Shared {
             return Turn::Trouble;
         }
         *told = false;
-        match self.store.claim().await {
+        match self.store.claim_of_others(place.not_of()).await {
             Ok(Some(claimed)) => {
                 match self.executor.has_place().await.map_err(ServiceError::from) {
                     Ok(()) => {
@@ -159,7 +240,7 @@ impl Shared {
         self: &Arc<Self>,
         claimed: Claimed,
         admitted: Admitted,
-        place: OwnedSemaphorePermit,
+        place: ClaimedPlace,
     ) {
         let Claimed { job: row, request, lease } = claimed;
         let (attempt, again) = (u32::from(row.attempts), row.attempts < row.max_attempts);
@@ -189,7 +270,7 @@ impl Shared {
             request,
             events: None,
             admitted,
-            place: Some(place),
+            place: Some(place.given_to(&row.owner)),
             to_accept: None,
             keep: Keep::Whole,
             returns: true,

@@ -7,13 +7,13 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::time::Instant;
 
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 
 use super::on_device::Copies;
 use super::pin::Pin;
 use super::{of_held, parsed, unknown};
 use crate::error::{self, ServiceError};
-use crate::shared::Shared;
+use crate::shared::{Shared, in_turn};
 use crate::start::Role;
 use crate::submission::JobRequest;
 use warpgauge_contract::{
@@ -23,6 +23,7 @@ use warpgauge_contract::{
 use warpgauge_holder::Held;
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_tensor::Blob;
+use warpgauge_turns::Turn;
 
 /// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
 /// disk.
@@ -82,7 +83,7 @@ impl NamesTensors for CompareRequest {
 }
 
 /// A place among those whose tensors are copied. None where there are none.
-pub(crate) type CopyTurn = Option<OwnedSemaphorePermit>;
+pub(crate) type CopyTurn = Option<Turn>;
 
 impl Shared {
     /// The request with tensors in the places of their names, and the turn that it took. `left` is how many
@@ -99,7 +100,7 @@ impl Shared {
     ) -> Result<(R, CopyTurn), ServiceError> {
         said_by_caller(request.told())?;
         let names = request.names();
-        let turn = self.copy_turn(&names).await?;
+        let turn = self.copy_turn(&names, owner).await?;
         if turn.is_none() {
             return Ok((request, turn));
         }
@@ -135,7 +136,7 @@ impl Shared {
         let looked = looking.await.map_err(|error| error::internal("planning a sweep", &error))?;
         let names;
         (names, request) = looked?;
-        let turn = self.copy_turn(&names).await?;
+        let turn = self.copy_turn(&names, owner).await?;
         if turn.is_none() {
             return Ok((request, turn));
         }
@@ -150,7 +151,7 @@ impl Shared {
 
     /// Waits for a turn, if there is something to copy. Commands hold nothing: what names a tensor there is
     /// refused with the rest of the contract's mistakes.
-    async fn copy_turn(&self, names: &TensorNames) -> Result<CopyTurn, ServiceError> {
+    async fn copy_turn(&self, names: &TensorNames, owner: &str) -> Result<CopyTurn, ServiceError> {
         if names.is_empty() || matches!(self.role, Role::Command) {
             return Ok(None);
         }
@@ -159,8 +160,7 @@ impl Shared {
                 format!("{} shared tensors are named; at most {MAX_TENSORS} are", names.len());
             return Err(super::invalid(path, FailureCode::TooLarge, message));
         }
-        let turn = Arc::clone(&self.tensor_turns).acquire_owned().await;
-        turn.map(Some).map_err(|_| ServiceError::ShuttingDown)
+        in_turn(&self.tensor_turns, owner).await.map(Some)
     }
 
     /// A copy of one, for so many places. `stays`: it may stay on its device, if that is what is required, and

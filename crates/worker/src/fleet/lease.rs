@@ -12,6 +12,7 @@ use super::{Fleet, Grant, RunEvent};
 use crate::protocol::{Blame, Job, Plan, RunFailure, RunOutcome};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_telemetry::telemetry;
+use warpgauge_turns::Owner;
 
 /// Longest time for which an answer is held back until the device has a worker again.
 const REPLACEMENT_LIMIT: Duration = Duration::from_millis(800);
@@ -26,6 +27,7 @@ pub struct Lease {
     /// Those that judged its last job, which have yet to clean up.
     pub(super) court: Option<Court>,
     device: DeviceInfo,
+    owner: Owner,
     queued: Duration,
     since: Instant,
 }
@@ -33,7 +35,7 @@ pub struct Lease {
 impl Lease {
     pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
         let device = grant.worker.device().clone();
-        let Grant { slot, worker } = grant;
+        let Grant { slot, worker, owner } = grant;
         telemetry().leased(device.ordinal, queued);
         Self {
             fleet,
@@ -41,6 +43,7 @@ impl Lease {
             worker: Some(worker),
             court: None,
             device,
+            owner,
             queued,
             since: Instant::now(),
         }
@@ -210,12 +213,12 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         let held = self.since.elapsed();
-        let (fleet, slot) = (Arc::clone(&self.fleet), self.slot);
+        let (fleet, slot, owner) = (Arc::clone(&self.fleet), self.slot, self.owner);
         let (mut worker, court) = (self.worker.take(), self.court.take());
         let had_worker = worker.is_some();
         if court.is_none() && !worker.as_ref().is_some_and(Worker::is_scrubbing) {
             let usable = worker.as_mut().is_some_and(Worker::is_idle);
-            fleet.give_back(slot, worker.filter(|_| usable), had_worker, held);
+            fleet.give_back(slot, owner, worker.filter(|_| usable), had_worker, held);
             return;
         }
         // The device is busy until it is scrubbed.
@@ -236,7 +239,7 @@ impl Drop for Lease {
                 }
             };
             let (settled, ()) = tokio::join!(settle, close);
-            fleet.give_back(slot, worker.filter(|_| settled.is_some()), had_worker, held);
+            fleet.give_back(slot, owner, worker.filter(|_| settled.is_some()), had_worker, held);
         });
     }
 }

@@ -33,6 +33,7 @@ use tokio::sync::{Notify, oneshot, watch};
 use crate::queue::{Need, WaitQueue, retry_after};
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_telemetry::telemetry;
+use warpgauge_turns::Owner;
 
 pub use kind::HELD_DIR;
 use kind::{WorkerKind, WorkerProgram};
@@ -72,6 +73,7 @@ type Ticket = oneshot::Sender<Result<Grant, LeaseError>>;
 struct Grant {
     slot: usize,
     worker: Worker,
+    owner: Owner,
 }
 
 /// Whoever waits for a lease. Dropped when a device was handed over and not taken yet, it gives the
@@ -182,7 +184,7 @@ impl Fleet {
         }
     }
 
-    /// Waits for a device that meets `need`, after those who came before.
+    /// Waits for a device that meets `need`, in its owner's turn.
     ///
     /// # Errors
     /// As [`LeaseError`] says.
@@ -235,10 +237,19 @@ impl Fleet {
         }
     }
 
-    fn give_back(&self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
+    fn give_back(
+        &self,
+        slot: usize,
+        owner: Owner,
+        worker: Option<Worker>,
+        had_worker: bool,
+        held: Duration,
+    ) {
         // Before the next lease of the device begins.
         telemetry().released(self.plans[slot].device);
-        self.lock().give_back(slot, worker, had_worker, held);
+        let mut state = self.lock();
+        state.queue.given_back(owner, Instant::now());
+        state.give_back(slot, worker, had_worker, held);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -281,18 +292,24 @@ impl State {
 
     /// Hands free devices to waiters, in order.
     fn dispatch(&mut self) {
+        let now = Instant::now();
         let Self { slots, queue, .. } = self;
         for (index, slot) in slots.iter_mut().enumerate() {
             while let Some(worker) = slot.take_ready() {
-                let Some(waiter) = queue.take_for(&slot.info) else {
+                let Some(waiter) = queue.take_for(&slot.info, now) else {
                     slot.put_ready(worker);
                     break;
                 };
-                match waiter.ticket.send(Ok(Grant { slot: index, worker })) {
+                let owner = waiter.need.owner;
+                match waiter.ticket.send(Ok(Grant { slot: index, worker, owner })) {
                     Ok(()) => slot.set_work(Work::Lease),
                     // The waiter gave up; the next one then.
-                    Err(Ok(grant)) => slot.put_ready(grant.worker),
-                    Err(Err(_)) => {}
+                    Err(answer) => {
+                        queue.given_back(owner, now);
+                        if let Ok(grant) = answer {
+                            slot.put_ready(grant.worker);
+                        }
+                    }
                 }
             }
         }
