@@ -64,7 +64,6 @@ def become_runner(settings, given, builder, descriptors):
         keep_only(*descriptors)
         end_signal_of_parent = 1
         control_process(end_signal_of_parent, signal.SIGKILL, 0, 0, 0)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         device = settings["device"]
         builder.has_device = device is not None
         if device is None:

@@ -53,40 +53,30 @@ class Zygote:
     def __init__(self, settings, given, builder, control):
         self.settings, self.given, self.builder = settings, given, builder
         self.control = control
-        # Forks by number, with the descriptor on which their end is told.
+        # Forks by their handles: the number, and the descriptor on which their end is told. No signal is
+        # asked for: it would come each time that a fork is stopped or goes on, too, and wake this process
+        # while a fork is timed.
         self.forks = {}
-        self.woken, wake = os.pipe()
-        os.set_blocking(self.woken, False)
-        os.set_blocking(wake, False)
-        signal.signal(signal.SIGCHLD, lambda *_: None)
-        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
 
     def serve(self):
         while True:
-            ready, _, _ = select.select([self.control, self.woken], [], [])
-            if self.woken in ready:
-                self.reap()
+            ready, _, _ = select.select([self.control, *self.forks], [], [])
+            for handle in ready:
+                if handle in self.forks:
+                    self.reap(handle)
             if self.control in ready:
                 self.asked()
 
-    def reap(self):
+    def reap(self, handle):
+        number, told = self.forks.pop(handle)
+        os.close(handle)
+        _, status = os.waitpid(number, 0)
         try:
-            os.read(self.woken, 4096)
-        except BlockingIOError:
+            os.write(told, struct.pack("<i", status))
+        except OSError:
+            # Nobody wants to know any more.
             pass
-        while self.forks:
-            number, status = os.waitpid(-1, os.WNOHANG)
-            if number == 0:
-                return
-            told = self.forks.pop(number, None)
-            if told is None:
-                continue
-            try:
-                os.write(told, struct.pack("<i", status))
-            except OSError:
-                # Nobody wants to know any more.
-                pass
-            os.close(told)
+        os.close(told)
 
     def asked(self):
         byte, handed, _, _ = socket.recv_fds(self.control, 1, 4)
@@ -96,15 +86,13 @@ class Zygote:
         session, output, told, builds = handed
         number = os.fork()
         if number == 0:
-            signal.set_wakeup_fd(-1)
             become_runner(self.settings, self.given, self.builder, (session, output, builds))
-        self.forks[number] = told
         os.close(session)
         os.close(output)
         os.close(builds)
         handle = os.pidfd_open(number)
+        self.forks[handle] = (number, told)
         socket.send_fds(self.control, [frame({"forked": number})], [handle])
-        os.close(handle)
 
 
 def main():
