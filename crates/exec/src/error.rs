@@ -36,6 +36,12 @@ pub enum ExecError {
     /// This machine lacks something: says what, and what to do.
     #[error("{0}")]
     Unavailable(String),
+    /// The process that runners of torch kernels are forked from has ended, and they have ended with it.
+    #[error(
+        "the process that torch kernels are started from ended during this evaluation ({0}); the kernel is \
+         not at fault: send the request again"
+    )]
+    RunnersLost(String),
     /// Our bug or a broken machine. The detail goes to the log, `id` to the caller.
     #[error("internal error {id}: {message}")]
     Internal {

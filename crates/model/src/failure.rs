@@ -175,6 +175,8 @@ codes! {
         NoGradient = "no_gradient",
         /// Its process said what it was not asked.
         ProtocolViolated = "protocol_violated",
+        /// A thread of it ran while its process had to be stopped.
+        NotStopped = "not_stopped",
         // What a compilation says.
         /// The compiler rejects the source.
         CompilationFailed = "compilation_failed",

@@ -178,6 +178,7 @@ impl From<ExecError> for ServiceError {
             ExecError::NotOffered(message) => Self::Unmet(message),
             ExecError::ShuttingDown => Self::ShuttingDown,
             ExecError::Unavailable(message) => Self::Unavailable(message),
+            lost @ ExecError::RunnersLost(_) => Self::Unavailable(lost.to_string()),
             ExecError::Internal { id, message } => Self::Internal { id, message },
         }
     }

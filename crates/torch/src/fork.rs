@@ -7,7 +7,7 @@ use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
 use rustix::process::{Signal, pidfd_send_signal};
@@ -16,6 +16,7 @@ use super::awaited::awaited;
 use super::builds::Counter;
 use super::memory::ProcessMemory;
 use super::printed::Printed;
+use super::threads::{NotStopped, Threads};
 use warpgauge_process::handed;
 
 /// Ends a fork: it has no processes but itself, and its threads end with it.
@@ -39,9 +40,9 @@ impl Killer {
     }
 }
 
-/// Descriptors that lead to a fork: its session, a handle of it, its memory, what it prints, and how it
-/// ended.
-pub(crate) const DESCRIPTORS: usize = 5;
+/// Descriptors that lead to a fork: its session, a handle of it, its memory, what it prints, how it ended,
+/// and the directory of its threads.
+pub(crate) const DESCRIPTORS: usize = 6;
 
 /// A fork that nobody has asked anything yet. Dropping it does not end it: see [`Killer`].
 #[derive(Debug)]
@@ -87,13 +88,14 @@ impl Runner {
 
     /// Begins to read what it prints, and to hear what it says.
     pub(crate) fn opened(self) -> io::Result<Fork> {
-        let [session, _, memory, printed, told] = self.descriptors;
+        let [session, _, memory, printed, told, threads] = self.descriptors;
         Ok(Fork {
             session: session.into(),
             memory: ProcessMemory::opened(memory.into()),
             killer: self.killer,
             printed: Printed::of(printed.into())?,
             told: told.into(),
+            threads: Threads::of(threads),
         })
     }
 }
@@ -107,6 +109,7 @@ pub(crate) struct Fork {
     printed: Printed,
     /// Where the zygote tells its end.
     told: PipeReader,
+    threads: Threads,
 }
 
 /// What a fork gets, and what stays here.
@@ -139,21 +142,43 @@ impl Ends {
     /// The fork that got the other ends, by its number and its handle.
     pub(crate) fn joined(self, number: i32, handle: OwnedFd) -> io::Result<Runner> {
         let killer = Killer(Arc::new(handle.try_clone()?));
-        let memory = ProcessMemory::of(number);
+        let opened = ProcessMemory::of(number)
+            .and_then(|memory| Ok((memory, Threads::directory_of(number)?)));
         // As long as the handle's process is there, the number is its own.
         let there = pidfd_send_signal(&killer.0, Signal::CONT);
-        let memory = memory.and_then(|memory| there.map(|()| memory).map_err(io::Error::from));
-        let memory = memory.inspect_err(|_| killer.kill())?;
+        let opened = opened.and_then(|opened| there.map(|()| opened).map_err(io::Error::from));
+        let (memory, threads) = opened.inspect_err(|_| killer.kill())?;
         let Self { session, printed, told, builds } = self;
-        let descriptors = [session.into(), handle, memory.into(), printed.into(), told.into()];
+        let descriptors =
+            [session.into(), handle, memory.into(), printed.into(), told.into(), threads];
         Ok(Runner { descriptors, killer, builds: Some(builds) })
     }
 }
 
 impl Fork {
-    /// Stops all of its threads.
+    /// Has all of its threads stop, and does not wait until they have.
     pub(crate) fn stop(&self) {
         self.killer.send(Signal::STOP);
+    }
+
+    /// Waits until all of its threads are stopped. Gives the time from the signal to the last observation of
+    /// a thread that ran. Blocks.
+    pub(crate) fn stopped(
+        &mut self,
+        signalled: Instant,
+        deadline: Instant,
+    ) -> Result<Duration, NotStopped> {
+        self.threads.stopped(&self.killer.0, signalled, deadline)
+    }
+
+    /// Whether none of its threads has run since all were stopped.
+    pub(crate) fn still_stopped(&mut self) -> Result<(), NotStopped> {
+        self.threads.still_stopped()
+    }
+
+    /// Whether it has ended by then. Blocks.
+    pub(crate) fn gone_by(&self, until: Instant) -> bool {
+        self.killer.gone_by(until)
     }
 
     /// Has them go on.

@@ -94,7 +94,7 @@ impl Callee {
     /// # Errors
     /// It could not, in words.
     pub fn new(runner: Runner, deadline: Instant) -> Result<Self, String> {
-        let fork = confined(runner, deadline)?;
+        let fork = confined(runner, deadline).map_err(|why| why.what)?;
         fork.go_on();
         Ok(Self { fork })
     }

@@ -5,7 +5,8 @@
 //! ([`child`] and `python/confine.py`), and takes one submission. A process of ours takes a [`Seat`] to
 //! judge it, where [`Judges`] hands over an order, runners and files. It holds a [`Session`] with each:
 //! it says what is to be done next, and how long it took by its own clock. Between two calls the fork is
-//! stopped, with all of its threads.
+//! stopped, with all of its threads: the judge observes that in `/proc` before it reads or writes anything, and
+//! again before the fork goes on.
 //!
 //! What a fork says is bounded and checked, and believed in nothing: the bytes of its tensors are read
 //! from its memory, and inputs are written there, through [`Memory`]. Results need no copy that the
@@ -31,6 +32,7 @@ mod runners;
 mod seat;
 mod session;
 mod spares;
+mod threads;
 mod wire;
 mod zygote;
 
@@ -43,7 +45,7 @@ pub use layout::{LayoutError, TensorAt};
 pub use memory::{Memory, ProcessMemory};
 pub use runners::{Place, Runners, RunnersConfig, Unusable};
 pub use seat::{Bare, COMMAND as JUDGE, Seat};
-pub use session::{Batch, Called, Placed, Ran, Session, Submission, What};
+pub use session::{Batch, Called, NotBegun, Placed, Ran, Session, Submission, What};
 pub use wire::{
     Building, Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested,
     Suggestion, Trace, Tree, TreeOf, Upstream, Versions,

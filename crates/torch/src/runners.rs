@@ -241,6 +241,11 @@ fn started<'a>(
     program: &std::path::Path,
     setup: &Setup,
 ) -> Result<&'a mut Zygote, String> {
+    // One that has ended is replaced here, and not by the fork: that is asked for while a deadline runs.
+    if zygote.as_mut().is_some_and(|zygote| !zygote.is_running()) {
+        tracing::warn!("the process that has imported PyTorch has ended, and is replaced");
+        *zygote = None;
+    }
     match zygote {
         Some(running) => Ok(running),
         None => Ok(zygote.insert(Zygote::start(program, setup)?)),

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
+use rustix::thread::{CapabilitySet, CapabilitySets, set_capabilities};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -174,8 +175,12 @@ fn confine(device: Option<&Path>) -> io::Result<()> {
         device_worker::confine_judge(directory);
         return Ok(());
     }
-    // It stops its runners and has them go on.
-    let access = FileAccess { signals: true, ..FileAccess::default() };
+    // Those of root would open the environment of other processes in /proc to it.
+    let none = CapabilitySet::empty();
+    set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    // It stops its runners, sees in /proc whether they are, and has them go on.
+    let read = vec!["/proc".into()];
+    let access = FileAccess { signals: true, read, ..FileAccess::default() };
     sandbox::close_file_system(&access).map_err(io::Error::other)?;
     allow_only(Kind::Judge);
     Ok(())
@@ -183,11 +188,60 @@ fn confine(device: Option<&Path>) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::threads::{NotStopped, Threads};
     use super::*;
 
     #[test]
     fn a_header_survives_the_way() {
         let header = Header { runners: 3, files: 255, left: Duration::from_micros(123_456_789) };
         assert_eq!(Header::of(header.bytes()), header);
+    }
+
+    const CHILD: &str = "seat::tests::try_what_a_judge_might";
+
+    #[test]
+    #[ignore = "runs in a process that the test below starts"]
+    fn try_what_a_judge_might() {
+        let parent = rustix::process::getppid().unwrap().as_raw_nonzero();
+        let task = Threads::directory_of(parent.get()).unwrap();
+        confine(None).unwrap();
+        let read = |name: &str| File::open(format!("/proc/{parent}/{name}")).map(drop);
+        let list = |path: &str| std::fs::read_dir(path).map(drop);
+        // What it needs: the threads of a process whose directory it was handed.
+        let now = Instant::now();
+        let stopped = Threads::of(task).stopped(io::stdin(), now, now).unwrap_err();
+        assert!(matches!(stopped, NotStopped::Running(_)), "{stopped}");
+        // What it has beside that.
+        for there in ["stat", "status", "cmdline"] {
+            read(there).unwrap();
+        }
+        list("/proc").unwrap();
+        // What stays closed.
+        let link = std::fs::read_link(format!("/proc/{parent}/fd/0")).map(drop);
+        let closed = [
+            ("memory", read("mem")),
+            ("environment", read("environ")),
+            ("mappings", read("maps")),
+            ("an open file", link),
+            ("a directory", list("/tmp")),
+            ("the root", list("/")),
+        ];
+        for (what, tried) in closed {
+            let kind = tried.err().map(|error| error.kind());
+            assert_eq!(kind, Some(io::ErrorKind::PermissionDenied), "{what}");
+        }
+        let written = File::options().write(true).open("/proc/self/comm").map(drop);
+        assert_eq!(written.unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+    }
+
+    #[test]
+    fn a_judge_observes_threads_and_reads_nothing_else_of_other_processes() {
+        let child = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "--ignored", "--nocapture", CHILD])
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&child.stdout).into_owned();
+        let why = String::from_utf8_lossy(&child.stderr);
+        assert!(child.status.success() && said.contains("1 passed"), "{said}{why}");
     }
 }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::fork::{Fork, Runner};
 use super::memory::ProcessMemory;
+use super::threads::NotStopped;
 use super::wire::{
     Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Trace, Tree,
     TreeOf, Upstream, receive, send,
@@ -54,7 +55,8 @@ pub struct Batch<'a> {
 pub struct Ran {
     /// What each call returned.
     pub returned: Vec<Tree>,
-    /// From the word to go until the runner had said that the device has ended.
+    /// From the word to go until the runner had said that the device has ended. Where a thread ran on for more
+    /// than a moment, until it was stopped.
     pub took: Duration,
 }
 
@@ -74,7 +76,8 @@ pub struct Submission {
 pub struct Called {
     /// What it returned.
     pub returned: Tree,
-    /// From the word to go until the runner had said that it is done, by the clock of this process.
+    /// From the word to go until the runner had said that it is done, by the clock of this process. Where a
+    /// thread ran on for more than a moment, until it was stopped.
     pub took: Duration,
 }
 
@@ -92,14 +95,32 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Waits until a runner has confined itself. The error is a fault of the machine, told as the runner told
-/// it.
-pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, String> {
+/// Longest time that threads may take to stop. One in a system call stops when it leaves that.
+const STOPPING: Duration = Duration::from_secs(2);
+
+/// What of that is not counted as time of the call: the signal has to reach all threads.
+const FREE: Duration = Duration::from_micros(100);
+
+/// How long the end of a fork is waited for that seems to be ending.
+const ENDING: Duration = Duration::from_millis(100);
+
+/// Why a runner could not begin. None of that is a fault of what is submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotBegun {
+    /// Whether it ended with the process that it is a fork of: another one may do.
+    pub with_parent: bool,
+    /// What happened, in words.
+    pub what: String,
+}
+
+/// Waits until a runner has confined itself, and has it stop.
+pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, NotBegun> {
     #[derive(Deserialize)]
     struct Confined {
         confined: bool,
     }
-    let fork = runner.opened().map_err(|error| error.to_string())?;
+    let failed = |what: String| NotBegun { with_parent: false, what };
+    let fork = runner.opened().map_err(|error| failed(error.to_string()))?;
     let answer = supervised(&fork, deadline).and_then(|()| receive(&fork.session, deadline));
     let said = answer.map_err(|error| error.to_string()).and_then(|frame| {
         serde_json::from_slice::<Confined>(&frame).map_err(|error| error.to_string())
@@ -109,10 +130,12 @@ pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, String
             fork.stop();
             Ok(fork)
         }
-        Ok(_) => Err("it says that it is not confined".to_owned()),
+        Ok(_) => Err(failed("it says that it is not confined".to_owned())),
         Err(error) => {
-            let how = fork.end().map_or(error, |end| end.text());
-            Err(format!("{how}: {}", fork.printed().trim()))
+            let end = fork.end();
+            let with_parent = end.is_none();
+            let how = end.map_or(error, |end| end.text());
+            Err(NotBegun { with_parent, what: format!("{how}: {}", fork.printed().trim()) })
         }
     }
 }
@@ -130,13 +153,21 @@ impl Session {
     /// With a runner that has been asked nothing yet, which must end by the deadline.
     ///
     /// # Errors
-    /// It could not be confined, in words.
-    pub fn begin(runner: Runner, deadline: Instant) -> Result<Self, String> {
-        let fork = confined(runner, deadline)?;
-        Ok(Self { fork, secret: Secret::default(), deadline })
+    /// It could not be confined, or not be stopped.
+    pub fn begin(runner: Runner, deadline: Instant) -> Result<Self, NotBegun> {
+        let mut fork = confined(runner, deadline)?;
+        // Nothing that was submitted is in it yet.
+        match fork.stopped(Instant::now(), deadline) {
+            Ok(_) => Ok(Self { fork, secret: Secret::default(), deadline }),
+            Err(why) => {
+                let with_parent = fork.end().is_none() && matches!(why, NotStopped::Ended);
+                Err(NotBegun { with_parent, what: format!("it cannot be stopped: {why}") })
+            }
+        }
     }
 
-    /// Where its tensors are. Between two questions nothing there changes.
+    /// Where its tensors are. Between two questions nothing there changes, as [`Self::ask`] and
+    /// [`Self::still_stopped`] see to.
     pub fn memory(&self) -> &ProcessMemory {
         &self.fork.memory
     }
@@ -356,25 +387,49 @@ impl Session {
         Fault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
     }
 
+    /// The same fault, or another one where the process has ended: its memory is gone then, whatever it said.
+    pub fn explained(&self, fault: Fault) -> Fault {
+        // It is stopped: only somebody else can have ended it.
+        let ended = matches!(fault, Fault::Forged(_)) && self.fork.gone_by(Instant::now() + ENDING);
+        if ended { self.died() } else { fault }
+    }
+
+    /// Whether it has been stopped since it answered, so that what was read of it is what it had then.
+    ///
+    /// # Errors
+    /// It ran, or has ended.
+    pub fn still_stopped(&mut self) -> Result<(), Fault> {
+        self.fork.still_stopped().map_err(|why| self.awake(why))
+    }
+
     fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), Fault> {
         let turn = self.secret.bits();
         let timed = matches!(
             what,
             Question::Call { .. } | Question::Nothing | Question::Wait | Question::Run
         );
+        // What nothing takes is deducted elsewhere: that is no longer than it is.
+        let counts_late = matches!(what, Question::Call { .. } | Question::Run);
         if !timed {
+            self.still_stopped()?;
             // A long question has to be read while it is asked.
             self.fork.go_on();
         }
         // Otherwise it finds the question when it goes on: the clock runs from there to the end of the
         // answer.
         let sent = send(&self.fork.session, &Asked { turn, what }, self.deadline);
+        if timed {
+            // The question itself must not have woken it.
+            self.still_stopped()?;
+        }
         let began = Instant::now();
         self.fork.go_on();
         let heard = sent.and_then(|()| receive(&self.fork.session, self.deadline));
-        let took = began.elapsed();
+        let heard_at = Instant::now();
         self.fork.stop();
         let frame = heard.map_err(|error| self.silence(&error))?;
+        let late = self.stopped(heard_at)?.saturating_sub(FREE);
+        let took = heard_at - began + if counts_late { late } else { Duration::ZERO };
         let answered: Answered = serde_json::from_slice(&frame)
             .map_err(|error| Fault::Forged(format!("what it said cannot be read: {error}")))?;
         if answered.turn != turn {
@@ -386,6 +441,33 @@ impl Session {
         }
     }
 
+    /// Waits until all threads are stopped; how long the last one ran on after the answer.
+    fn stopped(&mut self, heard_at: Instant) -> Result<Duration, Fault> {
+        let until = self.deadline.min(heard_at + STOPPING);
+        self.fork.stopped(heard_at, until).map_err(|why| self.awake(why))
+    }
+
+    /// What it means that it does not count as stopped. It is ended.
+    fn awake(&self, why: NotStopped) -> Fault {
+        match why {
+            NotStopped::Ended => self.died(),
+            NotStopped::Running(_) if Instant::now() >= self.deadline => {
+                self.fork.end();
+                Fault::TimedOut
+            }
+            NotStopped::Unknown(_) => {
+                self.fork.end();
+                Fault::NotObserved(why.to_string())
+            }
+            // What is about to end runs once more.
+            NotStopped::Woken if self.fork.gone_by(Instant::now() + ENDING) => self.died(),
+            NotStopped::Running(_) | NotStopped::Woken => {
+                self.fork.end();
+                Fault::Awake(why.to_string())
+            }
+        }
+    }
+
     fn silence(&self, error: &io::Error) -> Fault {
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
@@ -393,10 +475,15 @@ impl Session {
                 Fault::TimedOut
             }
             io::ErrorKind::InvalidData => Fault::Forged(format!("it said too much: {error}")),
-            _ => Fault::Died(match self.fork.end() {
-                Some(end) => end.text(),
-                None => "nobody can tell how".to_owned(),
-            }),
+            _ => self.died(),
+        }
+    }
+
+    /// How it ended.
+    fn died(&self) -> Fault {
+        match self.fork.end() {
+            Some(end) => Fault::Died(end.text()),
+            None => Fault::DiedWithParent,
         }
     }
 }

@@ -337,6 +337,12 @@ pub enum Fault {
     TimedOut,
     /// It ended.
     Died(String),
+    /// It ended and its parent, which reports the end of each fork, did not: the parent has ended too.
+    DiedWithParent,
+    /// A thread of it ran when all were to be stopped.
+    Awake(String),
+    /// Whether it is stopped cannot be observed on this system.
+    NotObserved(String),
     /// What it said is no answer to what it was asked.
     Forged(String),
 }

@@ -46,7 +46,7 @@ pub(crate) fn ready(control: &UnixStream, deadline: Instant) -> io::Result<Versi
 /// A running zygote. Dropping it ends it and its forks.
 #[derive(Debug)]
 pub(crate) struct Zygote {
-    _child: Child,
+    child: Child,
     control: UnixStream,
     pub(crate) versions: Versions,
 }
@@ -70,7 +70,7 @@ impl Zygote {
         let child = Start::new(&program, streams).now().map_err(failed)?;
         let deadline = Instant::now() + START_TIMEOUT;
         match ready(&control, deadline) {
-            Ok(versions) => Ok(Self { _child: child, control, versions }),
+            Ok(versions) => Ok(Self { child, control, versions }),
             Err(error) => {
                 drop(child);
                 let said = printed.whole();
@@ -78,6 +78,11 @@ impl Zygote {
                 Err(format!("it does not import PyTorch ({error}): {}", last.unwrap_or("no word")))
             }
         }
+    }
+
+    /// Whether it has not ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.child.is_running()
     }
 
     /// Has it fork. Blocks.

@@ -47,7 +47,7 @@ fn a_hostile_torch_kernel_costs_itself_and_nobody_else() {
 }
 
 /// The server's processes that have imported PyTorch, or are about to: the one that waits, and its forks.
-fn of_torch(server: &Server) -> Vec<u32> {
+pub(super) fn of_torch(server: &Server) -> Vec<u32> {
     let is_one = |process: &u32| {
         let words = std::fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
         String::from_utf8_lossy(&words).contains("has imported PyTorch, and forks")

@@ -21,6 +21,7 @@ mod mixed;
 mod on_gpu;
 mod requests;
 mod required;
+mod stopped;
 
 pub(super) use crate::support::has_torch as available;
 

@@ -17,7 +17,7 @@ use super::judge::{Expectations, Judge, Judged, Plan};
 use super::player::{CANDIDATE, Player, REFERENCE, submission};
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
-use super::runs::{Entered, no_verdict};
+use super::runs::{Entered, no_verdict, runners_were_lost};
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
@@ -129,7 +129,8 @@ impl LocalExecutor {
         arrived: Instant,
     ) -> Result<Judgement, ExecError> {
         let _room = self.room.share(case.request.decoded_bytes()).await?;
-        let runners = entered.runners(1 + case.oracles.len()).await?;
+        let (sides, timeout) = (1 + case.oracles.len(), case.request.timeout);
+        let runners = entered.runners(sides).await?;
         job.stage(JobStage::Running);
         let order = Arc::new(Order::Evaluate(Box::new(Evaluation {
             job_id: job.id().to_owned(),
@@ -146,8 +147,12 @@ impl LocalExecutor {
             timings,
             most_output_bytes: self.limits.max_output_bytes,
         })));
-        let (answer, extensions) =
-            entered.judged(&order, runners, Vec::new(), self.most_answer_bytes()).await;
+        let most = self.most_answer_bytes();
+        let (mut answer, mut extensions) = entered.judged(&order, runners, Vec::new(), most).await;
+        if runners_were_lost(&answer) {
+            let runners = entered.other_runners(sides, timeout).await?;
+            (answer, extensions) = entered.judged(&order, runners, Vec::new(), most).await;
+        }
         let (mut report, compared) = match (answer, &*order) {
             (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
                 let Judgement { report, compared, .. } = *judgement;
@@ -281,8 +286,11 @@ impl Evaluation {
             }
             _ => None,
         };
-        let mut outcome =
-            judged(sessions, &case, gpu.as_deref())?.within(&case.request, most_output_bytes);
+        let outcome = judged(sessions, &case, gpu.as_deref())?;
+        if let Some(error) = outcome.of_environment().filter(|_| !case.count) {
+            return Err(error);
+        }
+        let mut outcome = outcome.within(&case.request, most_output_bytes);
         let compared = outcome.judged.compared.take();
         let counted = outcome.judged.counted.take();
         let report = assembled(&job_id, &case.request, setting, outcome, timings);
@@ -437,8 +445,11 @@ fn data_of(request: &EvaluateRequest) -> Result<BTreeMap<String, Value>, ExecErr
     Ok(values)
 }
 
-/// A reference that cannot be loaded is the contract's fault.
+/// A reference that cannot be loaded is the contract's fault, unless its process ended with another one.
 pub(super) fn reference_failed(path: &str, failed: Failed) -> ExecError {
+    if let Some(error) = failed.of_environment() {
+        return error;
+    }
     let traceback = failed.traceback.map(|text| format!(": {text}")).unwrap_or_default();
     ExecError::Invalid(vec![Problem {
         path: path.to_owned(),

@@ -14,7 +14,7 @@ use super::fault::Failed;
 use super::inputs::Inputs;
 use super::player::{Player, REFERENCE, submission};
 use super::process::{Answer, Order};
-use super::runs::no_verdict;
+use super::runs::{no_verdict, runners_were_lost};
 use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
 use crate::local::LocalExecutor;
@@ -64,25 +64,31 @@ impl LocalExecutor {
         if wanted.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let entered = self.enter_torch(request.timeout, job.owner()).await?;
-        let runners = entered.runners(wanted.len()).await?;
+        let mut entered = self.enter_torch(request.timeout, job.owner()).await?;
+        let sides = wanted.len();
+        let runners = entered.runners(sides).await?;
         let computation = Computation {
             wanted: wanted.into_values().collect(),
             io: request.kernel.io.clone().unwrap_or_default(),
             timeout: request.timeout,
         };
-        let (mut paths, mut files) = (BTreeMap::new(), Vec::new());
-        for (index, name) in computation.names().enumerate() {
-            let path = directory.join(format!("computed-{index}.bin"));
-            let file = File::create_new(&path).map_err(|error| {
-                ExecError::Unavailable(format!("cannot write {}: {error}", path.display()))
-            })?;
-            paths.insert(name.clone(), path);
-            files.push(file);
-        }
+        let path = |(index, name): (usize, &String)| {
+            (name.clone(), directory.join(format!("computed-{index}.bin")))
+        };
+        let paths: Vec<(String, PathBuf)> = computation.names().enumerate().map(path).collect();
+        let empty_files = || -> Result<Vec<File>, ExecError> {
+            paths.iter().map(|(_, path)| empty_file(path)).collect()
+        };
+        let files = empty_files()?;
         let order = Arc::new(Order::Compute(Box::new(computation)));
-        match entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0 {
-            Ok(Answer::Computed) => Ok(paths),
+        let mut answer = entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0;
+        if runners_were_lost(&answer) {
+            let files = empty_files()?;
+            let runners = entered.other_runners(sides, request.timeout).await?;
+            answer = entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0;
+        }
+        match answer {
+            Ok(Answer::Computed) => Ok(paths.into_iter().collect()),
             Ok(other) => Err(other.error()),
             Err(Lost::TimedOut) => {
                 let Order::Compute(computation) = &*order else { return Ok(BTreeMap::new()) };
@@ -92,6 +98,13 @@ impl LocalExecutor {
             Err(lost) => Err(no_verdict(lost)),
         }
     }
+}
+
+/// A file that holds nothing yet.
+fn empty_file(path: &Path) -> Result<File, ExecError> {
+    File::create(path).map_err(|error| {
+        ExecError::Unavailable(format!("cannot write {}: {error}", path.display()))
+    })
 }
 
 /// Most bytes of an answer that is no more than that, or why not.
@@ -146,6 +159,7 @@ fn computed(
         player.play(&inputs, &shown, seed, Some(&wanted.outputs))
     };
     let played = play().map_err(|failed| reference_failed(&path, failed))?;
+    player.still_stopped().map_err(|failed| reference_failed(&path, failed))?;
     let invalid = |message: String| {
         let code = FailureCode::UnusableOutput.of_reference();
         ExecError::Invalid(vec![Problem { path: path.clone(), code, message }])

@@ -1,5 +1,6 @@
 //! What went wrong with a submission, in the words of reports.
 
+use crate::error::ExecError;
 use warpgauge_model::FailureCode;
 use warpgauge_torch::{Fault, Refusal};
 
@@ -12,6 +13,17 @@ pub(super) enum Stage {
     Call,
 }
 
+/// What is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Blame {
+    /// What was submitted.
+    Submission,
+    /// The process that runners are forked from, which has ended.
+    Parent,
+    /// This machine.
+    Machine,
+}
+
 /// Why a submission did not get to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failed {
@@ -22,6 +34,7 @@ pub(super) struct Failed {
     pub line: Option<u32>,
     /// The submission's part of the traceback.
     pub traceback: Option<String>,
+    pub blame: Blame,
 }
 
 /// What runners may say of themselves. Whatever else they say is the failure of a call.
@@ -60,7 +73,8 @@ const MOST_TEXT: usize = 16 << 10;
 impl Failed {
     /// What a fault means at a stage. `timeout`: the request's, seconds.
     pub(super) fn of(fault: Fault, stage: Stage, timeout: f64) -> Self {
-        let plain = |code, message| Self { stage, code, message, line: None, traceback: None };
+        let plain = |code, message| Self::plain(stage, code, message);
+        let of = |blame, failed| Self { blame, ..failed };
         match fault {
             Fault::Refused(refusal) => Self::refused(refusal, stage),
             Fault::TimedOut => plain(
@@ -77,35 +91,57 @@ impl Failed {
                      memory that is not its own, or takes more than there is"
                 ),
             ),
+            Fault::DiedWithParent => {
+                let message = "its process ended, and so did the one that reports how".to_owned();
+                of(Blame::Parent, plain(FailureCode::WorkerDied, message))
+            }
+            Fault::Awake(why) => plain(
+                FailureCode::NotStopped,
+                format!("between its answer and the next call it must not run: {why}"),
+            ),
+            Fault::NotObserved(why) => of(Blame::Machine, plain(FailureCode::NotStopped, why)),
             Fault::Forged(what) => plain(FailureCode::ProtocolViolated, what),
+        }
+    }
+
+    fn plain(stage: Stage, code: FailureCode, message: String) -> Self {
+        let blame = Blame::Submission;
+        Self { stage, code, message, line: None, traceback: None, blame }
+    }
+
+    /// Why there is no verdict, where the submission is not at fault.
+    pub(super) fn of_environment(&self) -> Option<ExecError> {
+        let what = || self.message.clone();
+        match self.blame {
+            Blame::Submission => None,
+            Blame::Parent => Some(ExecError::RunnersLost(what())),
+            Blame::Machine => {
+                let why = format!("torch kernels cannot be judged here: {}", self.message);
+                Some(ExecError::Unavailable(why))
+            }
         }
     }
 
     /// The deadline was over while what came of the calls was judged.
     pub(super) fn late(timeout: f64) -> Self {
-        Self {
-            stage: Stage::Call,
-            code: FailureCode::Timeout,
-            message: format!(
-                "calls and the comparison of what they returned did not end within {timeout} s; ask \
-                 for fewer trials, or raise `timeout` (to 600 s at most)"
-            ),
-            line: None,
-            traceback: None,
-        }
+        let message = format!(
+            "calls and the comparison of what they returned did not end within {timeout} s; ask \
+             for fewer trials, or raise `timeout` (to 600 s at most)"
+        );
+        Self::plain(Stage::Call, FailureCode::Timeout, message)
     }
 
     /// What came back cannot be used.
     pub(super) fn unusable(message: String) -> Self {
-        let code = FailureCode::UnusableOutput;
-        Self { stage: Stage::Call, code, message, line: None, traceback: None }
+        Self::plain(Stage::Call, FailureCode::UnusableOutput, message)
     }
 
     fn refused(refusal: Refusal, stage: Stage) -> Self {
         let code = FailureCode::from(refusal.code.as_str());
         let code = if KNOWN.contains(&code) { code } else { FailureCode::CallFailed };
         let traceback = Some(bounded(refusal.log)).filter(|log| !log.trim().is_empty());
-        Self { stage, code, message: bounded(refusal.message), line: refusal.line, traceback }
+        let line = refusal.line;
+        Self { line, traceback, ..Self::plain(stage, code, bounded(refusal.message)) }
     }
 }
 

@@ -169,8 +169,13 @@ pub(super) enum Stop {
 impl Judge {
     /// Calls, and verifies each call before the next.
     pub(super) fn run(mut self) -> (Judged, Player) {
-        let ended = self.calls();
+        let ended = self.calls().and_then(|()| self.still_stopped());
         self.ended(ended)
+    }
+
+    /// Whether the candidate has been stopped since its last answer: what was read of it since then counts.
+    pub(super) fn still_stopped(&mut self) -> Result<(), Stop> {
+        self.candidate.still_stopped().map_err(Stop::Candidate)
     }
 
     /// What it came to.

@@ -65,7 +65,12 @@ impl Player {
 
     /// Makes a fault one of a call.
     pub(super) fn failed(&self, fault: Fault) -> Failed {
-        Failed::of(fault, Stage::Call, self.timeout)
+        Failed::of(self.session.explained(fault), Stage::Call, self.timeout)
+    }
+
+    /// Whether it has been stopped since it answered.
+    pub(super) fn still_stopped(&mut self) -> Result<(), Failed> {
+        self.session.still_stopped().map_err(|fault| self.failed(fault))
     }
 
     /// Has its object moved to the device.

@@ -11,7 +11,7 @@ use super::evaluate::{Evaluation, Judgement};
 use super::expected::Computation;
 use super::gpu::Opened;
 use crate::error::{self, ExecError};
-use warpgauge_torch::{Bare, Seat, Session};
+use warpgauge_torch::{Bare, NotBegun, Seat, Session};
 
 /// One order, for one process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,10 +70,14 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let Some(mut seat) = bare.seat()? else { return Ok(()) };
     let order: Order = seat.order()?;
     let begun = std::mem::take(&mut seat.runners).into_iter();
-    let sessions = begun.map(|runner| Session::begin(runner, seat.deadline)).collect();
+    let sessions: Result<Vec<Session>, NotBegun> =
+        begun.map(|runner| Session::begin(runner, seat.deadline)).collect();
     let answer = match (sessions, opened) {
         (Ok(sessions), Ok(opened)) => carried_out(order, sessions, opened, &mut seat),
-        (Err(what), _) => {
+        (Err(NotBegun { with_parent: true, what }), _) => {
+            Answer::Failed(ExecError::RunnersLost(what))
+        }
+        (Err(NotBegun { what, .. }), _) => {
             Answer::Failed(ExecError::Unavailable(format!("PyTorch cannot be used: {what}")))
         }
         (_, Err(what)) => {

@@ -10,6 +10,7 @@ use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
 use super::timeline::timeline_report;
 use crate::assemble::device_report;
+use crate::error::ExecError;
 use crate::nsight;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
 use warpgauge_measure::{RankedBy, Summary, runtime_stats};
@@ -104,6 +105,11 @@ impl Outcome {
         let printed = session.end();
         let kept = BTreeSet::new();
         Self { judged, entry: Some(loaded.entry), inputs, printed, load_ms, idle_ms, kept }
+    }
+
+    /// Why there is no verdict, where the kernel is not at fault.
+    pub(super) fn of_environment(&self) -> Option<ExecError> {
+        self.failed()?.of_environment()
     }
 
     fn failed(&self) -> Option<&Failed> {

@@ -191,6 +191,11 @@ pub(super) fn no_verdict(lost: Lost) -> ExecError {
     }
 }
 
+/// Whether runners ended because the process that they are forked from did.
+pub(super) fn runners_were_lost(answer: &Result<Answer, Lost>) -> bool {
+    matches!(answer, Ok(Answer::Failed(ExecError::RunnersLost(_))))
+}
+
 impl Entered<'_> {
     /// As many fresh runners as are wanted.
     pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
@@ -198,6 +203,19 @@ impl Entered<'_> {
         for _ in 0..count {
             runners.push(self.side.runners.runner().await.map_err(of_unusable)?);
         }
+        Ok(runners)
+    }
+
+    /// As many again, where the process that they are forked from has ended with the first ones. Time runs anew,
+    /// since another one has to import PyTorch.
+    pub(super) async fn other_runners(
+        &mut self,
+        count: usize,
+        timeout: f64,
+    ) -> Result<Vec<Runner>, ExecError> {
+        tracing::warn!("a torch kernel is run once more: its process ended with its parent");
+        let runners = self.runners(count).await?;
+        self.deadline = deadline(timeout);
         Ok(runners)
     }
 

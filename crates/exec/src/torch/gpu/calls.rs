@@ -96,6 +96,7 @@ impl Judge {
         if self.count {
             self.count(&mut stage, own)?;
         }
+        self.still_stopped()?;
         self.conclude(stage)
     }
 
