@@ -242,6 +242,14 @@ pub const MUTATIONS: &[Mutation] = &[
         replacement: "Filling::FIXED",
         noticed: By(&["guesses_what_a_reference_left"]),
     },
+    Mutation {
+        name: "observed_stops",
+        what: "a torch kernel counts as stopped when its threads are observed to be",
+        file: "crates/torch/src/session.rs",
+        text: "!self.observed",
+        replacement: "true",
+        noticed: ByTest(&["torch::stopped::no_torch_kernel_computes_while_its_time_is_not_taken"]),
+    },
 ];
 
 /// Defences that the emulated device cannot show, and why.
