@@ -23,6 +23,10 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
         warpgauge_program::child::COMMAND | warpgauge_torch::child::COMMAND => sandbox::STRANGERS,
         _ => return None,
     };
+    if child == COMPILE {
+        // Compilers of one key shall not slow the kernels of another that run on the processor.
+        sandbox::yield_to_others();
+    }
     // In this order: a root server's child can go back to no lower score once it has no capabilities.
     sandbox::end_before_others(score);
     if let Err(error) = privileges::drop_all(kept(child, args)) {

@@ -115,6 +115,10 @@ pub(crate) fn from_compile(error: CompileError) -> ExecError {
             code: FailureCode::SeveralConfigurations,
             message: error.to_string(),
         }]),
+        // As long as a compilation takes that is next.
+        CompileError::QueueFull { waiting } => {
+            ExecError::QueueFull { waiting, retry_after: Duration::from_secs(2) }
+        }
         CompileError::Internal { .. } => internal("compiling", &error),
         other => ExecError::Unavailable(chain(&other)),
     }

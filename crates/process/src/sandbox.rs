@@ -225,6 +225,12 @@ pub(crate) fn limit(wanted: &[(&'static str, Resource, u64)]) -> Result<(), Sand
     Ok(())
 }
 
+/// Has this process, and all that it starts, take a smaller share of the processor where others want it, too.
+pub fn yield_to_others() {
+    // Refused nowhere: only the other direction needs a privilege.
+    let _ = rustix::process::nice(5);
+}
+
 /// What of so many bytes a process may take: three quarters of the machine's memory at most, so that a limit
 /// fails an allocation before memory runs out.
 pub fn within_memory(bytes: u64) -> u64 {
