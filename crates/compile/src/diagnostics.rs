@@ -15,8 +15,36 @@ const MAX_DIAGNOSTICS: usize = 256;
 /// Longest message that is kept, in bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// Shortens a log to its bound: compilers put the first, decisive errors at the top.
-pub(crate) fn bound_log(mut log: String) -> String {
+/// What systems say of a file that cannot be opened, at the end of a line.
+const UNOPENED: [&str; 5] = [
+    ": Permission denied",
+    ": Operation not permitted",
+    ": Not a directory",
+    ": Is a directory",
+    ": Too many levels of symbolic links",
+];
+
+/// A log that says the same of every file that cannot be opened: the author of a source must not learn whether
+/// such a file exists. NVRTC gives no reason for a file that is not there, other compilers do.
+fn without_reasons(log: String) -> String {
+    if !UNOPENED.iter().any(|reason| log.contains(reason)) {
+        return log;
+    }
+    let line = |line: &str| {
+        let (text, end) = line.strip_suffix('\n').map_or((line, ""), |text| (text, "\n"));
+        match UNOPENED.iter().find_map(|reason| text.strip_suffix(reason)) {
+            Some(text) if text.contains("cannot open source file \"") => format!("{text}{end}"),
+            Some(text) => format!("{text}: No such file or directory{end}"),
+            None => line.to_owned(),
+        }
+    };
+    log.split_inclusive('\n').map(line).collect()
+}
+
+/// Shortens a log to its bound: compilers put the first, decisive errors at the top. What it says of files
+/// that cannot be opened is the same for all.
+pub(crate) fn bound_log(log: String) -> String {
+    let mut log = without_reasons(log);
     if log.len() > MAX_LOG_BYTES {
         let dropped = log.len() - MAX_LOG_BYTES;
         log.truncate(boundary_before(&log, MAX_LOG_BYTES));

@@ -107,3 +107,22 @@ fn the_linker_is_understood_and_says_a_thing_once() {
         ]
     );
 }
+
+#[test]
+fn files_that_are_not_there_and_files_that_may_not_be_read_are_told_alike() {
+    let logs = [
+        "kernel.cu(1): catastrophic error: cannot open source file \"/F\"{}\n  #include \"/F\"\n",
+        "program.cu:1:10: fatal error: /F{}\n    1 | #include \"/F\"\ncompilation terminated.\n",
+        "x.s:66: Error: can't open /F for reading{}",
+        "/usr/bin/ld: cannot find /F{}\ncollect2: error: ld returned 1 exit status\n",
+    ];
+    for log in logs {
+        let missing = if log.contains("source file") { "" } else { ": No such file or directory" };
+        let missing = bound_log(log.replace("{}", missing));
+        for reason in UNOPENED {
+            assert_eq!(bound_log(log.replace("{}", reason)), missing);
+        }
+    }
+    let quoted = "k.cu(3): warning: x\n  puts(\"a: Permission denied\");\n";
+    assert_eq!(bound_log(quoted.to_owned()), quoted);
+}
