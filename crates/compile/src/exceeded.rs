@@ -40,6 +40,8 @@ pub struct Used {
     pub resident_bytes: u64,
     /// Largest address space, bytes.
     pub address_bytes: u64,
+    /// Whether the system killed a process for want of memory meanwhile.
+    pub starved: bool,
 }
 
 impl fmt::Display for Used {
@@ -67,6 +69,7 @@ impl Used {
         self.cpu_s = self.cpu_s.max(other.cpu_s);
         self.resident_bytes = self.resident_bytes.max(other.resident_bytes);
         self.address_bytes = self.address_bytes.max(other.address_bytes);
+        self.starved |= other.starved;
     }
 }
 
@@ -84,7 +87,18 @@ fn memory(status: &str) -> Used {
         let kib = line.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
         kib.unwrap_or(0).saturating_mul(1 << 10)
     };
-    Used { cpu_s: 0.0, resident_bytes: bytes("VmHWM:"), address_bytes: bytes("VmPeak:") }
+    Used { resident_bytes: bytes("VmHWM:"), address_bytes: bytes("VmPeak:"), ..Used::default() }
+}
+
+/// How often the system has killed a process for want of memory: on this machine, and in this control group.
+pub(super) fn kills_for_memory() -> u64 {
+    let count = |path: &str| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let line =
+            text.lines().find_map(|line| line.strip_prefix("oom_kill ")?.parse::<u64>().ok());
+        line.unwrap_or_default()
+    };
+    count("/proc/vmstat").saturating_add(count("/sys/fs/cgroup/memory.events"))
 }
 
 /// Memory of this machine, bytes, or what its control group may have of it.
@@ -155,10 +169,16 @@ fn of_signal(
             FailureCode::CompilerFileLimit,
             format!("the compiler wrote a file larger than the {} it may write", size(FILE_SIZE)),
         ),
-        // The system kills somebody when memory runs out. Who held most of it ran it out.
+        // The system kills a process when memory runs out. It counts that, or the process held much memory.
+        // Several compilations share the memory, so that none of them need hold most.
         SIGKILL => {
-            let machine = machine.filter(|all| used.resident_bytes >= all / 2)?;
-            let what = format!("the compiler took the memory of the machine, {}", size(machine));
+            let much = (ADDRESS_SPACE / 4).min(machine.unwrap_or(u64::MAX) / 2);
+            if !used.starved && used.resident_bytes < much {
+                return None;
+            }
+            let of = machine.map(|machine| format!(", {}", size(machine))).unwrap_or_default();
+            let what =
+                format!("the compiler was stopped when the memory of the machine{of}, ran out");
             (FailureCode::CompilerOutOfMemory, what)
         }
         SIGHUP | SIGINT | SIGTERM | SIGXCPU => return None,
@@ -183,7 +203,8 @@ mod tests {
     use super::*;
 
     fn of(signal: i32, cpu_s: f64, resident: u64, address: u64) -> Option<FailureCode> {
-        let used = Used { cpu_s, resident_bytes: resident << 20, address_bytes: address << 20 };
+        let (resident_bytes, address_bytes) = (resident << 20, address << 20);
+        let used = Used { cpu_s, resident_bytes, address_bytes, ..Used::default() };
         let found = of_signal(signal, &used, Duration::from_secs(10), Some(16 << 30));
         found.map(|(code, _)| code)
     }
@@ -196,6 +217,13 @@ mod tests {
         assert_eq!(of(11, 1.0, 100, 2_000), Some(FailureCode::CompilerCrashed));
         assert_eq!(of(6, 1.0, 100, 7_900), Some(FailureCode::CompilerOutOfMemory));
         assert_eq!(of(SIGKILL, 1.0, 8_200, 8_200), Some(FailureCode::CompilerOutOfMemory));
+        // One of several, none of which held most of it.
+        assert_eq!(of(SIGKILL, 1.0, 2_100, 3_000), Some(FailureCode::CompilerOutOfMemory));
+        let used = Used { starved: true, resident_bytes: 100 << 20, ..Used::default() };
+        let limit = Duration::from_secs(10);
+        let (code, what) = of_signal(SIGKILL, &used, limit, Some(64 << 30)).unwrap();
+        assert_eq!(code, FailureCode::CompilerOutOfMemory);
+        assert!(what.contains("memory of the machine, 64.0 GiB, ran out"), "{what}");
         // Killed while it was small, or asked to end: not by us, and not for what it did.
         assert_eq!(of(SIGKILL, 1.0, 100, 2_000), None);
         assert_eq!(of(SIGTERM, 1.0, 100, 2_000), None);

@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UnixStream;
 
 use super::error::CompileError;
-use super::exceeded::Used;
+use super::exceeded::{Used, kills_for_memory};
 use super::protocol::{ChildReply, ChildRequest, receive_frame, send_frame};
 use warpgauge_process::child::{Child, Start, Streams};
 use warpgauge_process::program::{Environment, Program};
@@ -102,6 +102,8 @@ pub(crate) fn run_blocking(
 
 struct Running {
     child: Child,
+    /// How often the system had killed for want of memory when it began.
+    kills: u64,
     socket: UnixStream,
 }
 
@@ -135,7 +137,7 @@ impl Running {
         let program = Program::new(program, Environment::Empty).arg(SUBCOMMAND).within(job_dir);
         let stdin = Stdio::from(OwnedFd::from(theirs));
         let child = Start::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
-        Ok(Self { child, socket: UnixStream::from_std(ours)? })
+        Ok(Self { child, kills: kills_for_memory(), socket: UnixStream::from_std(ours)? })
     }
 
     /// Sends the request and receives the reply, draining the child's output meanwhile.
@@ -186,6 +188,7 @@ impl Running {
     async fn explain(&mut self, error: &io::Error, mut used: Used) -> CompileError {
         let log = error.to_string();
         used.grow(self.used());
+        used.starved = kills_for_memory() > self.kills;
         self.child.kill();
         match self.child.wait().await {
             Ok(status) => CompileError::Crashed {
