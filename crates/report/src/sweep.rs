@@ -157,20 +157,28 @@ impl SweepTable {
         Self { columns, rows: points.iter().map(|point| row(axes, point, counted)).collect() }
     }
 
-    /// The table as comma-separated values (RFC 4180), with the columns' names first.
+    /// The table as comma-separated values (RFC 4180), with the columns' names first. A text that a spreadsheet
+    /// would take for a formula has an apostrophe before it.
     pub fn to_csv(&self) -> Result<String, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
-        writer.write_record(&self.columns)?;
+        writer.write_record(self.columns.iter().map(|name| inert(name.clone())))?;
         for row in &self.rows {
             writer.write_record(row.iter().map(|cell| match cell {
                 Value::Null => String::new(),
-                Value::String(text) => text.clone(),
+                Value::String(text) => inert(text.clone()),
                 other => other.to_string(),
             }))?;
         }
         let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
+}
+
+/// A text that no spreadsheet takes for a formula. Numbers stay numbers.
+fn inert(text: String) -> String {
+    let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
+    if begins && !is_number { format!("'{text}") } else { text }
 }
 
 fn row(axes: &[SweepAxis], point: &SweepPoint, counted: bool) -> Vec<Value> {
@@ -252,4 +260,26 @@ pub struct SweepView {
     /// The answer, without reports.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SweepResponse>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers() {
+        let texts = ["=1+1", "@SUM(A1)", "+1 x", "-cmd", "\tx", "-1.5", "+2e3", "-inf", "plain"];
+        let columns = vec!["=n".to_owned(), "m".to_owned()];
+        let rows = texts.map(|text| vec![text.into(), serde_json::json!(-1.5)]).to_vec();
+        let csv = SweepTable { columns, rows }.to_csv().unwrap();
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        assert_eq!(&reader.headers().unwrap()[0], "'=n");
+        let cells: Vec<_> = reader.records().map(|row| row.unwrap()).collect();
+        let first: Vec<&str> = cells.iter().map(|row| &row[0]).collect();
+        assert_eq!(
+            first,
+            ["'=1+1", "'@SUM(A1)", "'+1 x", "'-cmd", "'\tx", "-1.5", "+2e3", "'-inf", "plain"]
+        );
+        assert!(cells.iter().all(|row| &row[1] == "-1.5"));
+    }
 }
