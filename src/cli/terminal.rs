@@ -60,13 +60,17 @@ pub(super) fn write_error_stream(text: &str) {
 pub(super) fn plain(text: &str) -> String {
     text.chars()
         .filter(|c| *c != '\r')
-        .map(|c| if c.is_control() && c != '\n' && c != '\t' { '\u{fffd}' } else { c })
+        .map(
+            |c| {
+                if warpgauge_model::is_hidden(c) && c != '\n' && c != '\t' { '\u{fffd}' } else { c }
+            },
+        )
         .collect()
 }
 
 /// The same in one line, whatever it holds: a file's name may have line breaks.
 pub(super) fn plain_line(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }).collect()
 }
 
 #[cfg(test)]
@@ -77,5 +81,6 @@ mod tests {
     fn text_of_others_cannot_steer_the_terminal() {
         assert_eq!(plain("a\x1b[2Jb\r\n\tc\u{9b}d"), "a\u{fffd}[2Jb\n\tc\u{fffd}d");
         assert_eq!(plain_line("a\nb\x1bc"), "a\u{fffd}b\u{fffd}c");
+        assert_eq!(plain("fast\u{202e}wols"), "fast\u{fffd}wols");
     }
 }

@@ -100,10 +100,12 @@ impl Wanted {
             return Err(at("priority", FailureCode::OutOfRange, what));
         };
         if let Some(label) = &self.label
-            && (label.len() > MAX_NAME_BYTES || label.chars().any(char::is_control))
+            && (label.len() > MAX_NAME_BYTES || label.chars().any(warpgauge_model::is_hidden))
         {
-            let what =
-                format!("expected at most {MAX_NAME_BYTES} bytes, without control characters");
+            let what = format!(
+                "expected at most {MAX_NAME_BYTES} bytes, without control characters and without those \
+                 that change the direction of writing"
+            );
             return Err(at("label", FailureCode::InvalidLabel, what));
         }
         if let Some(url) = &self.webhook {

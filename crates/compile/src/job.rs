@@ -123,7 +123,7 @@ pub(crate) fn kernel_name(metadata: Option<&KernelMetadata>) -> Result<Option<&s
 }
 
 fn check_name<'n>(field: &str, name: &'n str) -> Result<&'n str, CompileError> {
-    if name.len() > MAX_NAME_BYTES || name.contains(|c: char| c.is_control()) {
+    if name.len() > MAX_NAME_BYTES || name.contains(warpgauge_model::is_hidden) {
         let message =
             format!("{field} must be at most {MAX_NAME_BYTES} bytes without control characters");
         return Err(CompileError::rejected(FailureCode::InvalidKernelName, message));

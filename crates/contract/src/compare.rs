@@ -278,7 +278,7 @@ pub fn validate_compare(
     let mut names = std::collections::BTreeSet::from([REFERENCE_NAME]);
     for (index, candidate) in request.candidates.iter().enumerate() {
         let fits = (1..=MAX_NAME_BYTES).contains(&candidate.name.len())
-            && !candidate.name.chars().any(char::is_control);
+            && !candidate.name.chars().any(warpgauge_model::is_hidden);
         let unique = names.insert(&candidate.name);
         mistakes.require(
             fits && unique,

@@ -30,8 +30,11 @@ const MAX_QUOTE: usize = 80;
 
 /// The caller's text for use in a message: short, and without control characters.
 pub(super) fn quoted(text: &str) -> String {
-    let mut short: String =
-        text.chars().take(MAX_QUOTE).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+    let mut short: String = text
+        .chars()
+        .take(MAX_QUOTE)
+        .map(|c| if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c })
+        .collect();
     if text.chars().nth(MAX_QUOTE).is_some() {
         short.push('…');
     }

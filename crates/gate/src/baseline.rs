@@ -139,7 +139,8 @@ impl NewBaseline {
         check_baseline_name(&self.name)?;
         let texts = [("suite", Some(&self.suite), 1024), ("commit", self.commit.as_ref(), 255)];
         for (at, text, most) in texts {
-            let fits = |text: &String| text.len() <= most && !text.chars().any(char::is_control);
+            let fits =
+                |text: &String| text.len() <= most && !text.chars().any(warpgauge_model::is_hidden);
             if !text.is_none_or(fits) {
                 return refuse(at.to_owned(), format!("must be at most {most} printable bytes"));
             }
@@ -151,7 +152,7 @@ impl NewBaseline {
         let mut names = BTreeSet::new();
         for (index, case) in self.cases.iter().enumerate() {
             let fits = (1..=MAX_NAME_BYTES).contains(&case.name.len())
-                && !case.name.chars().any(char::is_control);
+                && !case.name.chars().any(warpgauge_model::is_hidden);
             if !fits || !names.insert(&case.name) {
                 let message = format!("must be unique, 1 to {MAX_NAME_BYTES} printable bytes");
                 return refuse(format!("cases[{index}].name"), message);

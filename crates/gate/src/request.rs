@@ -207,7 +207,7 @@ impl GateRequest {
         let notes = notes.map(|(at, note)| (format!("notes[{at}]"), Some(note), MAX_NOTE_BYTES));
         for (at, text, most) in texts.chain(notes) {
             let fits = |text: &String| {
-                (1..=most).contains(&text.len()) && !text.chars().any(char::is_control)
+                (1..=most).contains(&text.len()) && !text.chars().any(warpgauge_model::is_hidden)
             };
             if !text.is_none_or(fits) {
                 let message = format!("must be 1 to {most} printable bytes");

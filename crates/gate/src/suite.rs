@@ -258,7 +258,7 @@ impl CaseSpec {
 impl CaseFile {
     fn checked(self, at: &str, defaults: CasePolicy) -> Result<CaseSpec, SuiteError> {
         let fits = (1..=MAX_NAME_BYTES).contains(&self.name.len())
-            && !self.name.chars().any(char::is_control)
+            && !self.name.chars().any(warpgauge_model::is_hidden)
             && self.name.trim() == self.name;
         if !fits {
             let message = format!(

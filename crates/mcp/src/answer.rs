@@ -233,7 +233,7 @@ const MAX_DEVICES: usize = 64;
 
 /// A text in one line of bounded length, without control characters: kernels and compilers wrote some of it.
 fn plain(text: &str, bytes: usize) -> String {
-    let line = |c: char| if c.is_control() { ' ' } else { c };
+    let line = |c: char| if warpgauge_model::is_hidden(c) { ' ' } else { c };
     let short: String = truncated(text.trim(), bytes).chars().map(line).collect();
     if short.len() < text.trim().len() { format!("{short} …") } else { short }
 }

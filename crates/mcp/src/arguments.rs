@@ -45,7 +45,7 @@ pub(crate) struct Question {
 /// What a tool is given that makes a job.
 pub(crate) fn job(tool: ToolName, mut arguments: Map<String, Value>) -> Result<JobCall, Refusal> {
     let wait = wait(&mut arguments, MAX_WAIT)?;
-    let label = name(&mut arguments, "label", |c| !c.is_control())?;
+    let label = name(&mut arguments, "label", |c| !warpgauge_model::is_hidden(c))?;
     let idempotency_key = name(&mut arguments, "idempotency_key", |c| c.is_ascii_graphic())?;
     let asked = if tool == ToolName::Profile { asked_metrics(&mut arguments)? } else { None };
     let body = body(tool, arguments)?;

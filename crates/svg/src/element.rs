@@ -139,7 +139,9 @@ fn shown(text: &str, most: usize) -> String {
 fn plain(c: char) -> char {
     match c {
         // Overrides of the writing direction could make a name read as another one.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            '\u{fffd}'
+        }
         c if c.is_control() => '\u{fffd}',
         c => c,
     }

@@ -134,6 +134,7 @@ async fn how_a_job_is_to_be_taken_is_checked() {
         ("priority=101", "out_of_range", "priority"),
         ("priority=high", "invalid_parameter", "priority"),
         ("label=a%0Ab", "invalid_label", "label"),
+        ("label=fast%E2%80%AEwols", "invalid_label", "label"),
         ("webhook=http%3A%2F%2F127.0.0.1%2F", "webhook_refused", "webhook"),
     ] {
         for operation in ["evaluate", "execute", "compare", "sweep"] {

@@ -141,8 +141,11 @@ fn line(text: &str, most: usize, path: String, mistakes: &mut Mistakes) {
     } else if text.len() > most {
         let message = format!("{} bytes long; at most {most} are accepted", text.len());
         mistakes.add(path, FailureCode::TooLarge, message);
-    } else if text.chars().any(char::is_control) {
-        let message = format!("`{}` has a control character in it", quoted(text));
+    } else if text.chars().any(warpgauge_model::is_hidden) {
+        let message = format!(
+            "`{}` has a control character in it, or one that changes the direction of writing",
+            quoted(text)
+        );
         mistakes.add(path, FailureCode::InvalidValue, message);
     }
 }

@@ -170,7 +170,7 @@ fn quoted(text: &str) -> String {
 }
 
 fn printable(c: char) -> char {
-    if c.is_control() { '\u{fffd}' } else { c }
+    if warpgauge_model::is_hidden(c) { '\u{fffd}' } else { c }
 }
 
 #[cfg(test)]

@@ -93,7 +93,7 @@ fn cell(text: &str) -> String {
             '<' => cell.push_str("&lt;"),
             '>' => cell.push_str("&gt;"),
             '&' => cell.push_str("&amp;"),
-            c if c.is_control() => cell.push(' '),
+            c if warpgauge_model::is_hidden(c) => cell.push(' '),
             c => cell.push(c),
         }
     }

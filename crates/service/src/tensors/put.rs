@@ -150,7 +150,7 @@ pub(super) fn time_to_live(seconds: f64) -> Result<Duration, ServiceError> {
 /// What follows the last separator of a file's name (RFC 7578, 4.2), and not too much of it.
 fn file_name(given: &str) -> Option<String> {
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
-    let plain = last.chars().filter(|letter| !letter.is_control()).take(MAX_NAME);
+    let plain = last.chars().filter(|letter| !warpgauge_model::is_hidden(*letter)).take(MAX_NAME);
     Some(plain.collect::<String>()).filter(|name| !name.is_empty())
 }
 
