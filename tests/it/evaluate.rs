@@ -120,6 +120,30 @@ fn a_second_evaluation_finds_the_compiled_kernel() {
 }
 
 #[test]
+fn no_key_learns_what_another_key_had_compiled() {
+    let keys = [("WARPGAUGE_API_KEYS", "one,two")];
+    let server = Server::start_with(&[], &keys);
+    let mut contract = increment();
+    let source = contract["kernel"]["source_code"].as_str().unwrap();
+    contract["kernel"]["source_code"] = format!("{source}// {}\n", uuid::Uuid::new_v4()).into();
+    let mut compile = contract.clone();
+    for field in ["io", "expected"] {
+        compile["kernel"].as_object_mut().unwrap().remove(field);
+    }
+    let compile = serde_json::json!({"kernel": compile["kernel"]});
+    let mut hit = |path: &str, body: &serde_json::Value, key: &str| {
+        let headers = [("x-api-key", key), ("content-type", "application/json")];
+        let answer = server.post(path, &headers, body.to_string().as_bytes());
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json["compile"]["cache_hit"].as_bool().expect("whether it was found")
+    };
+    assert!(!hit("/evaluate", &contract, "one"));
+    assert!(hit("/evaluate", &contract, "one"));
+    assert!(!hit("/evaluate", &contract, "two"), "the other key's was found");
+    assert!(hit("/compile", &compile, "two"), "its own is");
+}
+
+#[test]
 fn outputs_come_back_in_every_encoding() {
     let server = Server::start();
     let raw: Vec<u8> = (1..=256).flat_map(|i| (i as f32).to_le_bytes()).collect();

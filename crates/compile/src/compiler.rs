@@ -257,7 +257,7 @@ impl Compiler {
         let limit = self.environment.limit(options.timeout);
         if kernel.kernel_type == KernelType::Triton {
             let job = TritonJob::new(kernel, target, &self.environment)?;
-            let flight = (job.key().clone(), limit, options.owner);
+            let flight = (job.key().of_owner(options.owner), limit, options.owner);
             return self.find_or_fly(&flight, Work::Triton(&job)).await;
         }
         if let Some(passthrough) = Passthrough::new(kernel, target)? {
@@ -269,7 +269,8 @@ impl Compiler {
         let mut reasons = Vec::new();
         // Several compilers may serve; one that does not know the architecture passes on.
         for attempt in job.attempts(&self.environment)? {
-            let flight = (attempt.key(&self.environment), limit, options.owner);
+            let key = attempt.key(&self.environment).of_owner(options.owner);
+            let flight = (key, limit, options.owner);
             match self.find_or_fly(&flight, Work::Source(&attempt)).await {
                 Err(CompileError::Environment { what, .. }) => reasons.push(what),
                 result => return result,
@@ -396,7 +397,7 @@ impl Compiler {
         self.environment.keep_spares(count);
     }
 
-    /// The machine code of an image as text, made by a confined child, or kept from last time.
+    /// The machine code of an image as text, made by a confined child, or kept from the owner's last time.
     pub async fn disassemble(
         &self,
         image: &[u8],
@@ -404,7 +405,7 @@ impl Compiler {
         owner: Owner,
     ) -> Result<Arc<str>, CompileError> {
         let _turn = self.turn(owner).await?;
-        self.listings.of(&self.environment, image, format).await
+        self.listings.of(&self.environment, image, format, owner).await
     }
 
     /// Why images of a format cannot be listed here; `None` if they can.

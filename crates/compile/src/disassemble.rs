@@ -11,6 +11,7 @@ use super::protocol::{DisassembleWork, Outcome, Work};
 use super::signature::is_probe;
 use super::toolchain::Toolchain;
 use warpgauge_model::{FailureCode, ImageFormat};
+use warpgauge_turns::Owner;
 
 /// Longest listing, bytes; what follows is left out.
 const MAX_LISTING_BYTES: u64 = 16 << 20;
@@ -24,9 +25,12 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// What stands at the end of a listing that is not complete.
 const CUT: &str = "\n// the listing is longer; the rest is left out\n";
 
-/// Listings by the content of their images, the latest last.
+/// An owner, and the content of an image that the owner had listed.
+type Key = (Owner, blake3::Hash);
+
+/// Listings by their keys, the latest last.
 #[derive(Default)]
-pub(super) struct Listings(Mutex<VecDeque<(blake3::Hash, Arc<str>)>>);
+pub(super) struct Listings(Mutex<VecDeque<(Key, Arc<str>)>>);
 
 impl Listings {
     /// The machine code of an image as text.
@@ -35,8 +39,9 @@ impl Listings {
         environment: &Environment,
         image: &[u8],
         format: ImageFormat,
+        owner: Owner,
     ) -> Result<Arc<str>, CompileError> {
-        let key = blake3::hash(image);
+        let key = (owner, blake3::hash(image));
         if let Some(found) = self.find(&key) {
             return Ok(found);
         }
@@ -59,12 +64,12 @@ impl Listings {
         Ok(text)
     }
 
-    fn find(&self, key: &blake3::Hash) -> Option<Arc<str>> {
+    fn find(&self, key: &Key) -> Option<Arc<str>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|(known, _)| known == key).map(|(_, text)| Arc::clone(text))
     }
 
-    fn keep(&self, key: blake3::Hash, text: &Arc<str>) {
+    fn keep(&self, key: Key, text: &Arc<str>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|(known, _)| *known != key);
         kept.push_back((key, Arc::clone(text)));

@@ -2,8 +2,8 @@
 //! and for several.
 //!
 //! [`Executor`] is the seam: those who keep jobs (the service) give it a [`WorkOrder`] and follow its
-//! [`Progress`]; they see no lease, no fleet and no compiler. What carries orders out sees no store and
-//! no owners. [`LocalExecutor`] does it on the devices of this machine. `run` follows one evaluation
+//! [`Progress`]; they see no lease, no fleet and no compiler. What carries orders out sees no store, and
+//! of owners only opaque ids. [`LocalExecutor`] does it on the devices of this machine. `run` follows one evaluation
 //! from end to end, `compare` a comparison, `gate` a suite.
 
 #![forbid(unsafe_code)]

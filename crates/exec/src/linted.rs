@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_tensor::set_apart;
+use warpgauge_turns::Owner;
 use warpgauge_validate::Weakness;
 use warpgauge_worker::protocol::{Evaluated, RunOutcome};
 
@@ -24,13 +25,13 @@ struct Inner {
     order: VecDeque<blake3::Hash>,
 }
 
-/// Identifies what a contract expects, whatever the kernel. `None`: there is nothing to look at.
+/// Identifies what an owner's contract expects, whatever the kernel. `None`: there is nothing to look at.
 /// Blocking: reads all of the contract's data, a piece at a time.
-pub(super) fn identity(request: &EvaluateRequest) -> Option<blake3::Hash> {
+pub(super) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3::Hash> {
     if request.expected.is_empty() {
         return None;
     }
-    let described = (&request.kernel.io, &request.expected, &request.tolerance);
+    let described = (owner, &request.kernel.io, &request.expected, &request.tolerance);
     let (text, payloads) = set_apart(|| serde_json::to_vec(&described));
     let mut hasher = blake3::Hasher::new();
     hasher.update(&text.ok()?);
@@ -124,7 +125,7 @@ mod tests {
                 "expected": {"y": {"data": {"data_b64": base64(&data)}}},
             });
             let read = warpgauge_contract::from_value::<EvaluateRequest>(text).unwrap();
-            identity(&read).unwrap()
+            identity(&read, Owner::SERVER).unwrap()
         };
         for elements in [8, 1 << 17, 3 << 20] {
             let one = contract("a", elements, 1);

@@ -264,10 +264,11 @@ impl LocalExecutor {
         let (directory, limits) = (self.job_directory()?, self.limits.clone());
         let computed = self.torch_expectations(job, &request, directory.path()).await?;
         let room = self.room.share(request.decoded_bytes()).await?;
+        let owner = job.owner();
         let layout = Layout { job_id, directory, limits, trials, room, computed };
         let (request, mut prepared, contract) = tokio::task::spawn_blocking(move || {
             let prepared = prepare::lay_out(&request, compiled, layout)?;
-            let contract = linted::identity(&request);
+            let contract = linted::identity(&request, owner);
             Ok::<_, ExecError>((request, prepared, contract))
         })
         .await

@@ -50,7 +50,7 @@ impl LocalExecutor {
         let options = CompileOptions { timeout, owner: job.owner(), ..CompileOptions::default() };
         let choices = self.compiler.choices(&request.kernel, &device.target, options).await;
         let Some(tunable) = choices else { return Ok(None) };
-        let key = winners::key(request, device);
+        let key = winners::key(request, device, job.owner());
         if let Some(mut report) = self.winners.get(&key, &tunable) {
             choose(&mut request.kernel, report.chosen);
             report.from_cache = true;

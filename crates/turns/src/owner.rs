@@ -2,22 +2,30 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Whose a piece of work is: a number that stands for a name. Two names with one number share their turns,
-/// and nothing else. The default is the server itself.
+/// Whose a piece of work is: an opaque identity. Equal ones belong to one owner; nothing else follows from it.
+/// The default is the server itself.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 #[serde(transparent)]
-pub struct Owner(u64);
+pub struct Owner([u8; 16]);
 
 impl Owner {
     /// The server itself, for what it does for all.
-    pub const SERVER: Self = Self(0);
+    pub const SERVER: Self = Self([0; 16]);
 
-    /// The owner of this name, in every process the same (FNV-1a, 64 bits).
+    /// The owner of this name, in every process the same (BLAKE3, 128 bits).
     pub fn named(name: &str) -> Self {
-        let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        Self(name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
+        let mut hasher = blake3::Hasher::new_derive_key("warpgauge owner");
+        hasher.update(name.as_bytes());
+        let mut identity = [0; 16];
+        hasher.finalize_xof().fill(&mut identity);
+        Self(identity)
+    }
+
+    /// The identity.
+    pub fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
     }
 }
 
@@ -30,6 +38,6 @@ mod tests {
         assert_eq!(Owner::named("a"), Owner::named("a"));
         assert_ne!(Owner::named("a"), Owner::named("b"));
         assert_ne!(Owner::named(""), Owner::SERVER);
-        assert_eq!(Owner::named("a"), Owner(0xaf63_dc4c_8601_ec8c));
+        assert_ne!(Owner::named("a").as_bytes(), Owner::SERVER.as_bytes());
     }
 }

@@ -127,14 +127,14 @@ impl Compiler {
         Some((what.to_owned(), remedy.to_owned()))
     }
 
-    /// What comes of a plan, which is made within the time unless it is there.
+    /// What comes of a plan, which is made within the time unless the owner had it made before.
     async fn carried_out(
         &self,
         plan: Plan,
         limit: Duration,
         owner: Owner,
     ) -> Result<Built, CompileError> {
-        let key = plan.key();
+        let key = plan.key().of_owner(owner);
         if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
             return Err(error);
         }

@@ -10,6 +10,7 @@ use std::time::UNIX_EPOCH;
 
 use warpgauge_contract::{Backend, KernelType};
 use warpgauge_model::Target;
+use warpgauge_turns::Owner;
 
 /// Version of the encoding and of what the compile stage makes of its inputs.
 const FORMAT: u32 = 3;
@@ -17,6 +18,21 @@ const FORMAT: u32 = 3;
 /// A content address.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Key(blake3::Hash);
+
+impl Key {
+    /// The address of the same content among what `owner` had compiled. What one owner had compiled is never
+    /// found by another: neither `cache_hit` nor the time of a compilation reveals what others sent.
+    pub(crate) fn of_owner(&self, owner: Owner) -> Self {
+        if owner == Owner::SERVER {
+            return self.clone();
+        }
+        let mut hasher = Hasher(blake3::Hasher::new());
+        hasher.field(0, b"warpgauge owner's key");
+        hasher.field(1, owner.as_bytes());
+        hasher.field(2, self.0.as_bytes());
+        Self(hasher.0.finalize())
+    }
+}
 
 impl fmt::Display for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

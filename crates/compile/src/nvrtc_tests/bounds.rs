@@ -247,3 +247,23 @@ async fn sources_that_are_none() {
     let huge = " x".repeat(9 << 20);
     assert_eq!(bench.rejected(&cuda(&huge)).await.code, FailureCode::SourceTooLarge);
 }
+
+#[tokio::test]
+async fn what_one_owner_had_compiled_no_other_owner_finds() {
+    let bench = Bench::new();
+    let kernel = cuda("extern \"C\" __global__ void k(float* y) { y[0] = 4.0f; }");
+    let hit = async |owner: &str, bench: &Bench| {
+        let options = CompileOptions { owner: Owner::named(owner), ..CompileOptions::default() };
+        let artifact = bench.compiler.compile(&kernel, &H100, options).await.unwrap();
+        let listing =
+            bench.compiler.disassemble(&artifact.image, artifact.format, options.owner).await;
+        assert!(!listing.unwrap().is_empty());
+        artifact.cache_hit
+    };
+    assert!(!hit("one", &bench).await);
+    assert!(hit("one", &bench).await);
+    assert!(!hit("two", &bench).await, "the same source, and another owner");
+    assert!(hit("two", &bench).await);
+    assert!(!hit("", &bench).await, "nor does the server's own owner find it");
+    assert_eq!(bench.compiler.stats().compiled, 3);
+}

@@ -7,6 +7,7 @@ use warpgauge_compile::Tunable;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::DeviceInfo;
 use warpgauge_report::TuningReport;
+use warpgauge_turns::Owner;
 
 /// Most choices that are kept.
 const MAX_KEPT: usize = 256;
@@ -19,8 +20,8 @@ pub(super) type Key = blake3::Hash;
 pub(in super::super) struct Winners(Mutex<VecDeque<(Key, TuningReport)>>);
 
 /// Everything that a choice depends on: source, arguments but for what is in them, what is expected,
-/// how it is measured, and the device.
-pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo) -> Key {
+/// how it is measured, and the device; and whose choice it is.
+pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo, owner: Owner) -> Key {
     let mut kernel = request.kernel.clone();
     for arg in kernel.io.iter_mut().flat_map(|io| &mut io.args) {
         if let Some(spec) = &mut arg.tensor_spec {
@@ -34,6 +35,7 @@ pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo) -> Key {
         device.kind,
         device.target.compute_capability,
         device.target.driver_version,
+        owner,
     );
     // A kernel that cannot be written down is never found again.
     blake3::hash(&serde_json::to_vec(&parts).unwrap_or_default())
