@@ -99,8 +99,14 @@ fn a_database_that_is_gone_is_told() {
     ready(&server);
     std::fs::rename(file(data.path()), data.path().join("aside")).unwrap();
     let told = unready(&server, "database_gone");
-    assert!(told.contains(file(data.path()).to_str().unwrap()), "{told}");
     assert!(told.contains("move it back"), "{told}");
+    let refused = server.post_json("/evaluate", &increment());
+    assert_eq!(refused.status, 503, "{}", refused.text);
+    for text in [&told, &refused.text] {
+        assert!(!text.contains(data.path().to_str().unwrap()), "{text}");
+    }
+    let path = file(data.path());
+    until("the log says where", || server.output().contains(path.to_str().unwrap()).then_some(()));
     std::fs::rename(data.path().join("aside"), file(data.path())).unwrap();
     ready(&server);
     server.evaluate(&increment());
@@ -121,6 +127,13 @@ fn a_database_that_is_damaged_is_told() {
     std::fs::write(file(data.path()), vec![0x5a; bytes]).unwrap();
     let told = unready(&server, "database_damaged");
     assert!(told.contains("docs/store.md"), "{told}");
+    let contract = increment();
+    for path in ["/evaluate", "/evaluate?wait=false"] {
+        let refused = server.post_json(path, &contract);
+        assert_eq!(refused.status, 503, "{path}: {}", refused.text);
+        assert!(refused.text.contains("is damaged"), "{path}: {}", refused.text);
+        assert!(!refused.text.contains(data.path().to_str().unwrap()), "{}", refused.text);
+    }
     server.kill();
 }
 

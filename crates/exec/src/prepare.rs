@@ -338,7 +338,8 @@ fn decode(
     path: &str,
 ) -> Result<(), ExecError> {
     let file = File::create_new(file).map_err(|error| {
-        ExecError::Unavailable(format!("cannot write {}: {error}", file.display()))
+        tracing::error!(file = %file.display(), %error, "a file of a job cannot be written");
+        ExecError::Unavailable(format!("cannot write a file of the job: {error}"))
     })?;
     match encoding::decode_to_file(data, dtype, shape, &file) {
         Ok(_) => Ok(()),

@@ -219,9 +219,9 @@ impl LocalExecutor {
     }
 
     pub(super) fn no_place(&self, operation: &str, error: &std::io::Error) -> ExecError {
+        tracing::error!(directory = %self.run_dir.display(), %error, "jobs can have no files");
         ExecError::Unavailable(format!(
-            "cannot {operation} in {}: {error}; check space and permissions",
-            self.run_dir.as_path().display()
+            "cannot {operation} in the server's run directory: {error}; check space and permissions"
         ))
     }
 

@@ -4,7 +4,6 @@
 //! a connection of its own. One look serves all who ask within a second, and there is never more than
 //! one: a disk that hangs holds up one thread, and whoever asks is told so.
 
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -12,11 +11,19 @@ use std::time::{Duration, Instant};
 use tokio::sync::{oneshot, watch};
 use tokio::time::timeout_at;
 
-use super::error::chain;
+use super::error::{ServiceError, chain};
 use super::shared::Shared;
+use super::start::Role;
 use warpgauge_exec::OfferedState;
 use warpgauge_jobs::Unready;
 use warpgauge_store::StoreError;
+
+/// What keeps the database from being used, by its codes in `reasons`.
+const OF_DATABASE: [&str; 4] =
+    ["database_damaged", "database_gone", "database_unreachable", "database_failed"];
+
+/// How old what is known of the database may be before those who use it have it looked at again.
+const OLD: Duration = Duration::from_secs(2);
 
 /// How long what was found holds.
 const FRESH: Duration = Duration::from_secs(1);
@@ -50,7 +57,7 @@ fn of_store(error: &StoreError) -> Unready {
         error if error.is_transient() => "database_unreachable",
         _ => "database_failed",
     };
-    Unready::new(code, chain(error))
+    Unready::new(code, error.for_callers())
 }
 
 /// What was found by the latest look, and whether one is under way.
@@ -103,15 +110,33 @@ impl Readiness {
         *self.heartbeat() = Heartbeat { since: None, failure };
     }
 
-    fn of_heartbeats(&self, place: &Path) -> Option<Unready> {
+    /// The database can be reached: a heartbeat that did not reach it was before.
+    fn reached(&self) {
+        let mut heartbeat = self.heartbeat();
+        heartbeat.failure = heartbeat.failure.take().filter(|it| it.code != "database_unreachable");
+    }
+
+    /// What the latest look, or the latest heartbeat, has against the database.
+    fn against_database(&self) -> Option<Unready> {
+        let is_bad = |unready: &&Unready| OF_DATABASE.contains(&unready.code.as_str());
+        let found = self.found.borrow();
+        let looked = found.iter().flat_map(|found| &found.unready).find(is_bad).cloned();
+        looked.or_else(|| self.heartbeat().failure.as_ref().filter(is_bad).cloned())
+    }
+
+    /// Whether the latest look is old.
+    fn is_old(&self) -> bool {
+        self.found.borrow().as_ref().is_none_or(|found| found.at.elapsed() > OLD)
+    }
+
+    fn of_heartbeats(&self) -> Option<Unready> {
         let heartbeat = self.heartbeat();
         let hangs = heartbeat.since.filter(|since| since.elapsed() > BEAT);
         if let Some(since) = hangs {
             let message = format!(
                 "the database has not taken a heartbeat for {} s; see whether its server, or the disk \
-                 of {}, hangs",
-                since.elapsed().as_secs(),
-                place.display()
+                 of the data directory, hangs",
+                since.elapsed().as_secs()
             );
             return Some(Unready::new("database_busy", message));
         }
@@ -130,13 +155,7 @@ pub(super) async fn look(shared: &Arc<Shared>) -> Vec<Unready> {
     if let Some(known) = known.as_ref().filter(|known| known.at.elapsed() < FRESH) {
         return known.unready.clone();
     }
-    let since = {
-        let mut looking = readiness.looking_since();
-        *looking.get_or_insert_with(|| {
-            tokio::spawn(look_now(Looking(Arc::clone(shared))));
-            Instant::now()
-        })
-    };
+    let since = begin_look(shared);
     let known = known.filter(|known| known.at.elapsed() < RECENT);
     let wait = if known.is_some() { BRIEFLY } else { PATIENCE };
     let newer = |found: &Option<Found>| found.as_ref().is_some_and(|found| found.at >= since);
@@ -146,9 +165,8 @@ pub(super) async fn look(shared: &Arc<Shared>) -> Vec<Unready> {
         (_, Some(known)) => known.unready,
         (_, None) => {
             let message = format!(
-                "looking at {} and the database has taken more than {} s; see whether a disk or the \
-                 database's server hangs",
-                shared.config.data_dir().display(),
+                "looking at the data directory and the database has taken more than {} s; see whether \
+                 a disk or the database's server hangs",
                 PATIENCE.as_secs()
             );
             vec![Unready::new("checks_hang", message)]
@@ -156,15 +174,60 @@ pub(super) async fn look(shared: &Arc<Shared>) -> Vec<Unready> {
     }
 }
 
+/// Refuses what needs the database while that is known to be away or damaged: at once, and not when an
+/// attempt has taken as long as it may. Has it looked at again from time to time, without waiting for that
+/// unless something is known to be wrong.
+///
+/// # Errors
+/// What is wrong with the database, and what to do.
+pub(super) async fn database_works(shared: &Arc<Shared>) -> Result<(), ServiceError> {
+    if shared.readiness.against_database().is_none() {
+        if shared.readiness.is_old() && shared.role == Role::Server {
+            begin_look(shared);
+        }
+        return Ok(());
+    }
+    look(shared).await;
+    match shared.readiness.against_database() {
+        Some(unready) => Err(ServiceError::Unavailable(unready.message)),
+        None => Ok(()),
+    }
+}
+
+/// Resolves when a look finds that the database is away or damaged: with what is wrong, and what to do.
+pub(super) async fn database_fails(shared: &Arc<Shared>) -> ServiceError {
+    let mut found = shared.readiness.found.subscribe();
+    loop {
+        if let Some(unready) = shared.readiness.against_database() {
+            return ServiceError::Unavailable(unready.message);
+        }
+        if found.changed().await.is_err() {
+            // There will be no other look.
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Begins a look, unless one is under way; when that one began.
+fn begin_look(shared: &Arc<Shared>) -> Instant {
+    *shared.readiness.looking_since().get_or_insert_with(|| {
+        tokio::spawn(look_now(Looking(Arc::clone(shared))));
+        Instant::now()
+    })
+}
+
 async fn look_now(looking: Looking) {
     let shared = &looking.0;
     let mut unready = Vec::new();
     unready.extend(no_device(shared));
     unready.extend(of_files(shared).await);
+    let mut said = None;
     if let Err(error) = shared.store.check_database().await {
         unready.push(of_store(&error));
+        said = Some(chain(&error));
     } else {
-        unready.extend(shared.readiness.of_heartbeats(shared.config.data_dir()));
+        shared.readiness.reached();
+        unready.extend(shared.readiness.of_heartbeats());
     }
     // Files and database have much the same to say of a disk.
     unready.dedup_by(|one, other| one.code == other.code);
@@ -178,6 +241,9 @@ async fn look_now(looking: Looking) {
     }
     for Unready { code, message } in &unready {
         tracing::warn!(code, message, "nothing can be evaluated");
+    }
+    if let Some(error) = said {
+        tracing::warn!(error, "the database cannot be used");
     }
 }
 
@@ -209,7 +275,10 @@ async fn of_files(shared: &Arc<Shared>) -> Vec<Unready> {
         let shared = looked_at;
         let mut found = Vec::new();
         found.extend(shared.executor.unready());
-        found.extend(shared.store.check_files().err().map(|error| of_store(&error)));
+        if let Err(error) = shared.store.check_files() {
+            tracing::debug!(error = chain(&error), "the data directory cannot be used");
+            found.push(of_store(&error));
+        }
         let _ = answer.send(found);
     });
     match started {
@@ -227,9 +296,33 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_look_or_a_heartbeat_has_against_the_database_counts() {
+        let readiness = Readiness::default();
+        let told = || readiness.against_database().map(|unready| unready.code);
+        assert!(told().is_none() && readiness.is_old());
+        let found =
+            |code: &str| Found { at: Instant::now(), unready: vec![Unready::new(code, "m")] };
+        readiness.found.send_replace(Some(found("no_device")));
+        assert!(told().is_none() && !readiness.is_old(), "devices are another matter");
+        readiness.found.send_replace(Some(found("database_damaged")));
+        assert_eq!(told().as_deref(), Some("database_damaged"));
+        readiness.found.send_replace(Some(Found { at: Instant::now(), unready: Vec::new() }));
+        let gone = StoreError::Gone { place: "/p/x.db".to_owned(), what: "emptied".to_owned() };
+        readiness.beaten(&Err::<(), _>(gone));
+        assert_eq!(told().as_deref(), Some("database_gone"));
+        assert!(!readiness.against_database().unwrap().message.contains("/p/"));
+        readiness.reached();
+        assert!(told().is_some(), "what was emptied can be reached");
+        let away = Unready::new("database_unreachable", "m");
+        *readiness.heartbeat() = Heartbeat { since: None, failure: Some(away) };
+        readiness.reached();
+        assert_eq!(told(), None);
+    }
+
+    #[test]
     fn a_heartbeat_that_hangs_or_fails_is_told_until_one_succeeds() {
         let readiness = Readiness::default();
-        let told = || readiness.of_heartbeats(Path::new("/data")).map(|unready| unready.code);
+        let told = || readiness.of_heartbeats().map(|unready| unready.code);
         assert_eq!(told(), None);
         readiness.beats();
         assert_eq!(told(), None);

@@ -115,6 +115,24 @@ impl LocalService {
     }
 }
 
+impl LocalService {
+    /// Reads what needs the database, unless that is known not to work, and for as long as it is not.
+    fn with_database<'a, T: Send + 'a>(
+        &'a self,
+        work: impl Future<Output = Result<T, ServiceError>> + Send + 'a,
+    ) -> Answer<'a, T> {
+        async move {
+            readiness::database_works(&self.shared).await?;
+            tokio::select! {
+                biased;
+                done = work => done,
+                failure = readiness::database_fails(&self.shared) => Err(failure),
+            }
+        }
+        .boxed()
+    }
+}
+
 impl Drop for LocalService {
     fn drop(&mut self) {
         self.upkeep.abort();
@@ -225,23 +243,27 @@ impl EvaluationService for LocalService {
     }
 
     fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView> {
-        self.shared.view(job_id, caller).boxed()
+        self.with_database(self.shared.view(job_id, caller))
     }
 
     fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> Answer<'a, JobList> {
-        self.shared.list(query, caller).boxed()
+        self.with_database(self.shared.list(query, caller))
     }
 
     fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
-        self.shared.cancel_job(job_id, caller).boxed()
+        async move {
+            readiness::database_works(&self.shared).await?;
+            self.shared.cancel_job(job_id, caller).await
+        }
+        .boxed()
     }
 
     fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
-        self.shared.watch_job(job_id, caller).boxed()
+        self.with_database(self.shared.watch_job(job_id, caller))
     }
 
     fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics> {
-        self.shared.statistics_for(caller).boxed()
+        self.with_database(self.shared.statistics_for(caller))
     }
 
     fn cleanup<'a>(
@@ -253,7 +275,7 @@ impl EvaluationService for LocalService {
     }
 
     fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList> {
-        self.shared.artifacts(job_id, caller).boxed()
+        self.with_database(self.shared.artifacts(job_id, caller))
     }
 
     fn artifact<'a>(
@@ -263,7 +285,7 @@ impl EvaluationService for LocalService {
         kernel: Option<&'a str>,
         caller: &'a Caller,
     ) -> Answer<'a, ArtifactContent> {
-        self.shared.artifact(job_id, kind, kernel, caller).boxed()
+        self.with_database(self.shared.artifact(job_id, kind, kernel, caller))
     }
 
     fn status(&self) -> ServiceStatus {

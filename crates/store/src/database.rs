@@ -13,6 +13,14 @@ use super::condition::OpenedFile;
 /// Connections that read; one more writes.
 const READERS: u32 = 4;
 
+/// How long to wait for a connection: a server of databases that is away says nothing, a file is there.
+fn acquiring(backend: Backend) -> Duration {
+    match backend {
+        Backend::Postgres => Duration::from_secs(3),
+        Backend::Sqlite => Duration::from_millis(BUSY_TIMEOUT_MS),
+    }
+}
+
 /// How long to wait for others who hold the database, milliseconds.
 const BUSY_TIMEOUT_MS: u64 = 10_000;
 
@@ -120,6 +128,12 @@ impl Database {
         Ok(connection)
     }
 
+    /// One connection of its own, without settings.
+    pub(super) async fn plain_connection(&self) -> Result<AnyConnection, sqlx::Error> {
+        let options: AnyConnectOptions = self.url.parse()?;
+        AnyConnection::connect_with(&options.disable_statement_logging()).await
+    }
+
     /// A connection that only reads, to an existing SQLite file.
     pub(super) async fn peek(&self) -> Result<Option<AnyConnection>, StoreError> {
         if self.backend == Backend::Postgres || !Path::new(&self.place).exists() {
@@ -137,7 +151,7 @@ impl Database {
         let backend = self.backend;
         let pool = AnyPoolOptions::new()
             .max_connections(READERS)
-            .acquire_timeout(Duration::from_secs(10))
+            .acquire_timeout(acquiring(backend))
             .after_connect(move |connection, _| {
                 Box::pin(async move { be_patient(connection, backend).await })
             })
@@ -163,7 +177,7 @@ impl Database {
         };
         let pool = AnyPoolOptions::new()
             .max_connections(1)
-            .acquire_timeout(Duration::from_secs(10))
+            .acquire_timeout(acquiring(backend))
             .after_connect(move |connection, _| {
                 Box::pin(async move {
                     let sql = match backend {

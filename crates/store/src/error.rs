@@ -288,6 +288,34 @@ impl StoreError {
         }
     }
 
+    /// What happened and what to do, for callers: without where the server keeps its data and without what
+    /// the database said, which a log has.
+    pub fn for_callers(&self) -> String {
+        let text = self.to_string();
+        let place = match self {
+            Self::DataDir { path, .. } => path.display().to_string(),
+            Self::Unreachable { place, .. }
+            | Self::Newer { place, .. }
+            | Self::Older { place, .. }
+            | Self::Foreign { place }
+            | Self::Gone { place, .. }
+            | Self::Migration { place, .. }
+            | Self::Corrupt { place, .. }
+            | Self::DiskFull { place, .. }
+            | Self::ReadOnly { place, .. }
+            | Self::Busy { place, .. }
+            | Self::Database { place, .. }
+            | Self::Odd { place, .. } => place.clone(),
+            Self::Private(_) => {
+                return "the server's data directory is open to other users; its log says how to close it"
+                    .to_owned();
+            }
+            _ => return text,
+        };
+        text.replace(&format!("the database {place}"), "the server's database")
+            .replace(&place, "the server's data")
+    }
+
     /// Whether the store answered, and the answer was no: nothing is wrong with the store.
     pub fn is_refusal(&self) -> bool {
         matches!(
@@ -358,4 +386,39 @@ pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
         source = cause.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn callers_read_what_to_do_and_no_places() {
+        let said = || sqlx::Error::Io(std::io::Error::other("role \"operator\" at 10.0.0.1"));
+        let other = || std::io::Error::other("operator");
+        for place in ["postgres://operator@host/db", "/var/lib/operator/warpgauge.db"] {
+            let place = place.to_owned();
+            let errors = [
+                StoreError::Unreachable { place: place.clone(), source: said() },
+                StoreError::Corrupt { operation: "read", place: place.clone(), source: said() },
+                StoreError::Database { operation: "read", place: place.clone(), source: said() },
+                StoreError::Gone { place: place.clone(), what: "deleted".to_owned() },
+                StoreError::DiskFull {
+                    operation: "write",
+                    place: place.clone(),
+                    source: Box::new(other()),
+                },
+                StoreError::DataDir {
+                    operation: "write in",
+                    path: place.clone().into(),
+                    source: other(),
+                },
+            ];
+            for error in errors {
+                let text = error.for_callers();
+                assert!(!text.contains(&place) && !text.contains("operator"), "{text}");
+                assert!(text.contains("the server's da"), "{text}");
+            }
+        }
+    }
 }

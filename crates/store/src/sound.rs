@@ -68,7 +68,13 @@ impl Store {
 
     async fn check_remote(&self) -> Result<(), StoreError> {
         let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
-        let asked = sqlx::query(highest).fetch_one(&self.reader.pool);
+        // Not one of the readers' connections: while a server is away, waiting for one of these takes long.
+        let asked = async {
+            let mut connection = self.opened.database.plain_connection().await?;
+            let answer = sqlx::query(highest).fetch_one(&mut connection).await;
+            let _ = connection.close().await;
+            answer
+        };
         let answer = tokio::time::timeout(PATIENCE, asked).await;
         let answer = answer.unwrap_or(Err(sqlx::Error::PoolTimedOut));
         answer.map(drop).map_err(|source| {

@@ -78,7 +78,8 @@ pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailabl
     let directory = parent.join(name);
     std::fs::DirBuilder::new().mode(0o700).create(&directory).map(|()| directory.clone()).map_err(
         |error| {
-            let text = format!("create {}: {error}", directory.display());
+            tracing::error!(directory = %directory.display(), %error, "a tool can have no files");
+            let text = format!("create a directory for the tool's files: {error}");
             let full = error.kind() == std::io::ErrorKind::StorageFull;
             if full { Cause::DiskFull } else { Cause::NoFiles }.because(text)
         },

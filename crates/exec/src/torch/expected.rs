@@ -103,7 +103,8 @@ impl LocalExecutor {
 /// A file that holds nothing yet.
 fn empty_file(path: &Path) -> Result<File, ExecError> {
     File::create(path).map_err(|error| {
-        ExecError::Unavailable(format!("cannot write {}: {error}", path.display()))
+        tracing::error!(file = %path.display(), %error, "a file of a job cannot be written");
+        ExecError::Unavailable(format!("cannot write a file of the job: {error}"))
     })
 }
 

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use super::super::SweepEvents;
 use super::super::error::{self, Problem, ServiceError};
+use super::super::readiness;
 use super::super::shared::{Admitted, Shared};
 use super::super::start::Role;
 use super::super::submission::{Caller, JobRequest, Submission, SubmittedJob};
@@ -50,6 +51,7 @@ impl Shared {
         submission: Submission,
         events: Option<SweepEvents>,
     ) -> Result<Outcome, ServiceError> {
+        readiness::database_works(self).await?;
         let mut left = self.limits.max_decoded_bytes;
         let owner = &submission.caller.owner;
         let copies = self.copies(&request, &submission).await;
@@ -151,6 +153,7 @@ impl Shared {
         if self.is_closing() {
             return Err(ServiceError::ShuttingDown);
         }
+        readiness::database_works(self).await?;
         if self.executor.offer().devices.is_empty() {
             self.default_device()?;
         }
@@ -276,13 +279,13 @@ pub(crate) fn refused(error: StoreError) -> ServiceError {
         | StoreError::Busy { .. } => {
             let text = error::chain(&error);
             tracing::error!(error = text, "the store failed");
-            ServiceError::Unavailable(text)
+            ServiceError::Unavailable(error.for_callers())
         }
         // It is away, and may come back.
         error if error.may_pass() => {
             let text = error::chain(&error);
             tracing::error!(error = text, "the store failed");
-            ServiceError::Unavailable(text)
+            ServiceError::Unavailable(error.for_callers())
         }
         other => error::internal("using the store", &other),
     }

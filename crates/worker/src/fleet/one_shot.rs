@@ -64,7 +64,10 @@ pub(super) async fn run(
     });
     let listener = match listener {
         Ok(listener) => listener,
-        Err(error) => return unstarted(format!("create the socket {}: {error}", path.display())),
+        Err(error) => {
+            tracing::error!(path = %path.display(), %error, "a socket cannot be made");
+            return unstarted(format!("create the worker's socket: {error}"));
+        }
     };
     let mut program = plan.program.one_job(plan.device, &shot.wrapper, &shot.directory, &path);
     program.variables.extend(shot.variables.iter().cloned());
