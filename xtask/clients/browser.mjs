@@ -24,6 +24,9 @@ try {
   const page = await browser.newPage();
   page.setDefaultTimeout(PAGE_TIMEOUT_MS);
   page.on("pageerror", (error) => problems.push(String(error)));
+  page.on("console", (message) => {
+    if (message.text().includes("Content Security Policy")) problems.push(message.text());
+  });
   page.on("request", (request) => {
     const target = request.url();
     if (!target.startsWith(url) && !target.startsWith("data:")) elsewhere.push(target);

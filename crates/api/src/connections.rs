@@ -70,8 +70,14 @@ enum Turn {
 /// The class of connections without a request.
 const IDLE: u8 = 0;
 
+/// The class of connections whose clients do not take their answers…
+const BLOCKED: u8 = 2;
+
+/// …for at least so long, seconds, if many of them are to be closed at once.
+const BLOCKED_FOR_S: f64 = 0.25;
+
 /// What part of all connections may be closed at once to make room.
-const SHARE_AT_ONCE: usize = 64;
+const SHARE_AT_ONCE: usize = 16;
 
 /// How readily a connection is closed for another: the class, and within it the lesser number, first.
 type Rank = (u8, f64);
@@ -91,7 +97,7 @@ impl Activity {
                 let (head_start, moment) = HEAD_START;
                 Some((1, (bytes as f64 + head_start) / (seconds(since) + moment)))
             }
-            Turn::Answering => self.blocked_since.map(|since| (2, -seconds(since))),
+            Turn::Answering => self.blocked_since.map(|since| (BLOCKED, -seconds(since))),
         }
     }
 
@@ -231,8 +237,8 @@ impl Connections {
         Some(Seat { connections: Arc::clone(self), id, line })
     }
 
-    /// Ends the connection that is the least loss, and with it some more that lie idle, so that a crowd
-    /// is not let in one by one. Does nothing while others are ending.
+    /// Ends the connection that is the least loss, and with it some more that lie idle or whose clients take
+    /// nothing, so that a crowd is not let in one by one. Does nothing while others are ending.
     pub(super) fn make_room(&self) {
         let mut lines = self.lock();
         if lines.ending > 0 {
@@ -243,8 +249,13 @@ impl Connections {
             lines.open.values().filter_map(|line| Some((line.activity().rank(now)?, line)));
         let mut ranked: Vec<(Rank, &Arc<Line>)> = ranked.collect();
         ranked.sort_by(|(a, _), (b, _)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
-        let idle = ranked.iter().take_while(|(rank, _)| rank.0 == IDLE).count();
-        let count = idle.min(self.most / SHARE_AT_ONCE).max(1);
+        let class = ranked.first().map_or(IDLE, |(rank, _)| rank.0);
+        let alike = |rank: &Rank| match class {
+            IDLE => rank.0 == IDLE,
+            _ => rank.0 == BLOCKED && class == BLOCKED && -rank.1 >= BLOCKED_FOR_S,
+        };
+        let alike = ranked.iter().take_while(|(rank, _)| alike(rank)).count();
+        let count = alike.min(self.most / SHARE_AT_ONCE).max(1);
         let least: Vec<Arc<Line>> =
             ranked.into_iter().take(count).map(|(_, line)| Arc::clone(line)).collect();
         for line in &least {
@@ -355,6 +366,25 @@ mod tests {
         drop(fourth);
         connections.make_room();
         assert!(!first.line.activity().ending);
+    }
+
+    #[tokio::test]
+    async fn a_crowd_that_takes_nothing_makes_room_together() {
+        let connections = Connections::new(64, deadlines());
+        let mut seats = Vec::new();
+        for _ in 0..64 {
+            seats.push(connections.seat().await);
+        }
+        let answered: Vec<_> = seats.iter().map(|seat| seat.line.begin()).collect();
+        let since = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        for seat in &seats[..60] {
+            seat.line.activity().blocked_since = Some(since);
+        }
+        connections.make_room();
+        let ending = |seats: &[Seat]| seats.iter().filter(|it| it.line.activity().ending).count();
+        assert_eq!(ending(&seats), 64 / SHARE_AT_ONCE);
+        assert_eq!(ending(&seats[60..]), 0, "those that are worked on stay");
+        drop(answered);
     }
 
     #[test]

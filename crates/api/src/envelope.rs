@@ -28,6 +28,11 @@ const COMPRESS_FROM_BYTES: usize = 16 << 10;
 const MAX_QUOTED_BYTES: usize = 2000;
 
 const REQUEST_ID: &str = "x-request-id";
+/// What a browser may do with an answer that is no page with a policy of its own: show it, with the styles
+/// and pictures that are in it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
 const GPU_TYPE: &str = "x-gpu-type";
 
 /// Wraps the whole application.
@@ -137,6 +142,11 @@ pub(super) struct GpuType {
     pub(super) known: OnceLock<HeaderValue>,
 }
 
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        headers
+            .entry(header::CONTENT_SECURITY_POLICY)
+            .or_insert_with(|| HeaderValue::from_static(POLICY));
 impl GpuType {
     fn name(&self) -> Option<HeaderValue> {
         if let Some(name) = self.known.get() {
@@ -158,7 +168,7 @@ fn request_id(headers: &HeaderMap) -> String {
     }
 }
 
-fn accepts_gzip(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_gzip(headers: &HeaderMap) -> bool {
     let values = headers.get_all(header::ACCEPT_ENCODING).iter();
     values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')).any(
         |coding| {
@@ -184,11 +194,7 @@ async fn compressed(mut response: Response, gzip: bool) -> Response {
         Ok(body) => body,
         Err(error) => return uncompressed(&error),
     };
-    let zipping = tokio::task::spawn_blocking(move || {
-        let mut zip = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-        zip.write_all(&body)?;
-        zip.finish()
-    });
+    let zipping = tokio::task::spawn_blocking(move || zipped(&body));
     match zipping.await.map_err(std::io::Error::other).flatten() {
         Ok(zipped) => response.set_body(zipped),
         Err(error) => return uncompressed(&error),
@@ -203,3 +209,10 @@ fn uncompressed(error: &dyn std::fmt::Display) -> Response {
     tracing::error!(%error, "an answer cannot be compressed");
     ApiError::internal("compress", "the answer cannot be compressed").into_response()
 }
+/// A text, compressed.
+pub(super) fn zipped(body: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut zip = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
+    zip.write_all(body)?;
+    zip.finish()
+}
+

@@ -1,15 +1,19 @@
 //! Pages and documents: Swagger UI, the specifications, the front page. Nothing is fetched from
 //! elsewhere.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use base64::Engine as _;
 use bytes::Bytes;
 use poem::endpoint::make_sync;
-use poem::http::{Method, StatusCode, header};
+use poem::http::{HeaderValue, Method, StatusCode, header};
 use poem::{Endpoint, Request, Response, Route, get};
 use poem_openapi::OpenApiService;
+use sha2::{Digest, Sha256};
 
-use super::payload::BodyLength;
+use super::aside::aside;
+use super::envelope::{accepts_gzip, zipped};
+use super::error::ApiError;
 use super::spec;
 
 /// Adds the pages to `route`. Each is made when it is first asked for: together they take more memory
@@ -34,16 +38,99 @@ pub(super) fn has(request: &Request) -> bool {
     PATHS.contains(&path) && (path != "/" || *request.method() != Method::POST)
 }
 
-fn page(content_type: &'static str, make: fn() -> String) -> impl Endpoint<Output = Response> {
-    let text = OnceLock::new();
-    make_sync(move |_| {
+/// A text that does not change, and the same compressed: neither is made for each request.
+struct Page {
+    content_type: &'static str,
+    make: fn() -> String,
+    made: Arc<OnceLock<Made>>,
+}
+
+struct Made {
+    text: Bytes,
+    zipped: Bytes,
+    /// What a browser may do with it.
+    policy: HeaderValue,
+}
+
+fn page(content_type: &'static str, make: fn() -> String) -> Page {
+    Page { content_type, make, made: Arc::default() }
+}
+
+impl Page {
+    /// Made off the async threads: that takes longer than most answers.
+    async fn made(&self) -> Result<(), ApiError> {
+        if self.made.get().is_some() {
+            return Ok(());
+        }
+        let (made, make) = (Arc::clone(&self.made), self.make);
+        aside("page", "making a page", move || {
+            made.get_or_init(|| Made::new(make()));
+        })
+        .await
+    }
+}
+
+impl Made {
+    fn new(text: String) -> Self {
+        let policy = policy_of(&text);
+        let zipped = zipped(text.as_bytes()).unwrap_or_default();
         // Boxed: a page made by replacing has room for as much again.
-        let text = text.get_or_init(|| Bytes::from(make().into_boxed_str().into_boxed_bytes()));
-        let mut response = Response::builder().content_type(content_type).finish();
-        response.set_data(BodyLength(text.len()));
-        response.set_body(text.clone());
-        response
-    })
+        let text = Bytes::from(text.into_boxed_str().into_boxed_bytes());
+        Self { text, zipped: zipped.into(), policy }
+    }
+}
+
+impl Endpoint for Page {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        self.made().await?;
+        let made = self.made.get().ok_or(StatusCode::INTERNAL_SERVER_ERROR)?;
+        let mut response = Response::builder().content_type(self.content_type).finish();
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_SECURITY_POLICY, made.policy.clone());
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        let zip = !made.zipped.is_empty() && accepts_gzip(request.headers());
+        if zip {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        response.set_body(if zip { made.zipped.clone() } else { made.text.clone() });
+        Ok(response)
+    }
+}
+
+/// What a page may do: run the scripts and use the styles that are in it, and ask this server. Nothing else
+/// is executed, fetched or framed.
+fn policy_of(page: &str) -> HeaderValue {
+    let [scripts, styles] = digests(page);
+    let policy = format!(
+        "default-src 'none'; script-src {scripts}; style-src {styles}; img-src 'self' data: blob:; \
+         font-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
+         frame-ancestors 'none'"
+    );
+    // Base64 and words: all of it is ASCII.
+    HeaderValue::from_str(&policy)
+        .unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
+}
+
+/// Digests of a page's scripts and styles, in the form that policies list; `'none'` without one.
+fn digests(page: &str) -> [String; 2] {
+    const ELEMENTS: [&str; 2] = ["script", "style"];
+    let mut found: [Vec<String>; 2] = Default::default();
+    let mut rest = page;
+    let first = |rest: &str| {
+        let places = ELEMENTS.iter().enumerate();
+        places.filter_map(|(which, name)| Some((rest.find(&format!("<{name}"))?, which))).min()
+    };
+    while let Some((at, which)) = first(rest) {
+        let end = format!("</{}>", ELEMENTS[which]);
+        let Some((_, content)) = rest[at..].split_once('>') else { break };
+        let Some((content, after)) = content.split_once(&end) else { break };
+        let digest = base64::engine::general_purpose::STANDARD.encode(Sha256::digest(content));
+        found[which].push(format!("'sha256-{digest}'"));
+        rest = after;
+    }
+    found.map(|list| if list.is_empty() { "'none'".to_owned() } else { list.join(" ") })
 }
 
 fn to_docs() -> Response {
@@ -68,4 +155,24 @@ fn swagger_page(document: &str) -> String {
             "deepLinking: true,\n        persistAuthorization: true,",
             1,
         )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_policy_names_what_is_in_the_page_and_nothing_else() {
+        let page =
+            "<head><style charset=\"UTF-8\">a{}</style></head><script>1</script><script>2</script>";
+        let policy = policy_of(page);
+        let policy = policy.to_str().unwrap();
+        // openssl dgst -sha256 -binary | base64
+        let one = "'sha256-a4ayc/80/OGda4BO/1o/V0etpOqiLx1JwB5S3beHW0s='";
+        let two = "'sha256-1HNeOiZeFu7gP1lxi5tdAwGcB9i2xR+Q2jpmbuwTqzU='";
+        assert!(policy.contains(&format!("script-src {one} {two};")), "{policy}");
+        assert!(policy.contains("style-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+        assert!(policy.contains("frame-ancestors 'none'"), "{policy}");
+        assert!(policy_of("{}").to_str().unwrap().contains("script-src 'none'; style-src 'none'"));
+    }
 }

@@ -17,6 +17,7 @@ use hyper_util::rt::TokioIo;
 use poem::Endpoint;
 use poem::http::uri::Scheme;
 use poem::web::{LocalAddr, RemoteAddr};
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -36,6 +37,10 @@ const MAX_HEAD_BYTES: usize = 256 << 10;
 
 /// Longest time that sent bytes may go unacknowledged.
 const SEND_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Bytes of an answer that may lie unsent in the kernel: clients that read fast need no more, and a crowd that
+/// does not read at all costs no more memory, nor the time to fill it.
+const MAX_UNSENT_BYTES: u32 = 256 << 10;
 
 /// Pause after a failed accept, e.g. when file descriptors ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -243,13 +248,15 @@ impl Connection {
         }
     }
 
-    /// Neither option is vital: without the first, answers may wait 40 ms for an acknowledgement;
-    /// without the second, the kernel's own, longer timeout holds.
+    /// No option is vital: without the first, answers may wait 40 ms for an acknowledgement; without the
+    /// second, the kernel's own, longer timeout holds; without the third, clients that do not read take more
+    /// memory.
     fn set_options(&self) {
         let nodelay = self.stream.set_nodelay(true);
         let send_ms = SEND_TIMEOUT.as_millis() as u32;
         let send = rustix::net::sockopt::set_tcp_user_timeout(&self.stream, send_ms);
-        if let Err(error) = nodelay.and(send.map_err(Into::into)) {
+        let unsent = SockRef::from(&self.stream).set_tcp_notsent_lowat(MAX_UNSENT_BYTES);
+        if let Err(error) = nodelay.and(send.map_err(Into::into)).and(unsent) {
             tracing::debug!(%error, "cannot set socket options");
         }
     }

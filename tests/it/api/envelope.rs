@@ -26,6 +26,26 @@ async fn answers_are_not_to_be_cached() {
 }
 
 #[tokio::test]
+async fn browsers_run_and_frame_nothing_but_what_is_in_a_page() {
+    let server = Server::start().await;
+    for path in ["/", "/health", "/nothing", "/docs", "/openapi.json"] {
+        let answer = server.get(path).await;
+        let policy = answer.header("content-security-policy").unwrap_or_else(|| panic!("{path}"));
+        for words in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'"] {
+            assert!(policy.contains(words), "{path}: {policy}");
+        }
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"), "{path}");
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
+        let scripts = policy.split(';').find(|part| part.trim_start().starts_with("script-src"));
+        if path == "/docs" {
+            assert_eq!(scripts.map(|list| list.matches("'sha256-").count()), Some(2), "{policy}");
+            assert!(!policy.contains("unsafe"), "{policy}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn large_answers_are_compressed_for_those_who_want_it() {
     let server = Server::start().await;
     let body = CONTRACT.replacen('{', "{\"return_outputs\": \"all\",", 1);
