@@ -131,7 +131,7 @@ fn no_key_learns_what_another_key_had_compiled() {
         compile["kernel"].as_object_mut().unwrap().remove(field);
     }
     let compile = serde_json::json!({"kernel": compile["kernel"]});
-    let mut hit = |path: &str, body: &serde_json::Value, key: &str| {
+    let hit = |path: &str, body: &serde_json::Value, key: &str| {
         let headers = [("x-api-key", key), ("content-type", "application/json")];
         let answer = server.post(path, &headers, body.to_string().as_bytes());
         assert_eq!(answer.status, 200, "{}", answer.text);

@@ -169,8 +169,21 @@ fn keys_see_their_own_jobs_and_administrators_all() {
     }
     assert_eq!(get("/jobs", "two").json["jobs"], json!([]));
     assert_eq!(get("/jobs", "root").json["jobs"].as_array().unwrap().len(), 1);
-    assert_eq!(get("/stats", "two").json["job_stats"]["total_jobs"], 0);
-    assert_eq!(get("/stats", "one").json["job_stats"]["total_jobs"], 1);
+    for path in ["/stats", "/metrics"] {
+        let refused = get(path, "one");
+        assert_eq!((refused.status, refused.json["code"].as_str()), (403, Some("forbidden")));
+    }
+    assert_eq!(get("/stats", "root").json["job_stats"]["total_jobs"], 1);
+    assert_eq!(get("/health", "root").json["job_stats"]["total_jobs"], 1);
+    for health in [server.get("/health"), get("/health", "one"), get("/health", "wrong")] {
+        assert_eq!((health.status, &health.json["status"]), (200, &json!("healthy")));
+        assert_eq!(health.json.get("job_stats").or(health.json.get("queue_depth")), None);
+    }
+    assert_eq!(server.get("/health").json.get("device_count"), None);
+    assert_eq!(
+        get("/health", "one").json["device_count"],
+        get("/devices", "one").json["devices"].as_array().unwrap().len()
+    );
     let cleanup = "/admin/cleanup-jobs?older_than_s=0";
     assert_eq!(server.post(cleanup, &[("x-api-key", "one")], b"").status, 403);
     let cleaned = server.post(cleanup, &[("x-api-key", "root")], b"");

@@ -15,11 +15,13 @@ use super::envelope::{Envelope, GpuType};
 use super::events::Watchers;
 use super::functions::Functions;
 use super::gate::Gate;
+use super::guesses::Guesses;
 use super::http_metrics::HttpMetrics;
 use super::jobs::Jobs;
 use super::machine::Machine;
 use super::mcp::{self, Mcp};
 use super::origin::{Names, OriginGuard};
+use super::places::Places;
 use super::query::{Known, KnownQuery};
 use super::routes::Kernels;
 use super::server::Phase;
@@ -43,6 +45,7 @@ pub(super) fn app(
     let pages = pages.into_iter().chain([agents]);
     let routes = Arc::new(Routes::new(spec::operations(&document).into_iter().chain(pages)));
     let http = Arc::new(HttpMetrics::new(&routes));
+    let places = Places::new(service.data_dir());
     let shared = config.has_several_keys();
     let watchers = Watchers::new(phase.clone(), config.max_connections, shared);
     let (body, upload) = (config.body_limit_bytes, config.upload_limit_bytes);
@@ -61,6 +64,7 @@ pub(super) fn app(
             http: Arc::clone(&http),
             watchers,
             admin_keys: AdminKeys::new(config),
+            places: places.clone(),
             phase: phase.clone(),
         },
     );
@@ -75,11 +79,12 @@ pub(super) fn app(
     Envelope {
         inner: OriginGuard {
             names: Names::new(config),
-            inner: Guard { keys: Keys::new(config), inner: strict },
+            inner: Guard { keys: Keys::new(config), guesses: Guesses::default(), inner: strict },
         },
         routes,
         http,
         phase,
+        places,
         gpu: GpuType { service, known: OnceLock::new() },
     }
 }

@@ -1,13 +1,34 @@
 //! API keys. Whatever is not listed as open needs one, if any is configured; and says whose it is.
 
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
 use poem::http::{HeaderMap, Method, StatusCode, header};
 use poem::{Endpoint, Request, Response};
 use subtle::ConstantTimeEq;
 
 use super::error::ApiError;
+use super::guesses::{Guesses, TooMany};
 use warpgauge_config::ServerConfig;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::Caller;
+
+/// How much of the server's own figures a request may show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sees {
+    /// Nothing but whether it works: the request has no key.
+    State,
+    /// The devices, too: it has a key.
+    Devices,
+    /// All of it: it has an administrator's key, or the server has no keys.
+    Everything,
+}
+
+impl Sees {
+    fn of(caller: &Caller) -> Self {
+        if caller.admin { Self::Everything } else { Self::Devices }
+    }
+}
 
 /// What is served without a key, to be read only.
 const OPEN: [&str; 7] =
@@ -118,8 +139,7 @@ impl Keys {
     }
 
     /// Looks at every key whatever the outcome, so that time tells nothing.
-    fn caller(&self, candidate: &[u8]) -> Option<Caller> {
-        let candidate = blake3::hash(candidate);
+    fn caller(&self, candidate: &blake3::Hash) -> Option<Caller> {
         let no = subtle::Choice::from(0);
         let (mut found, mut admin, mut handles, mut functions, mut pickles) = (no, no, no, no, no);
         for key in &self.keys {
@@ -132,7 +152,7 @@ impl Keys {
             pickles |= has(key.rights.pickles);
         }
         bool::from(found).then(|| Caller {
-            owner: owner(&candidate),
+            owner: owner(candidate),
             admin: admin.into(),
             handles: handles.into(),
             functions: functions.into(),
@@ -140,20 +160,51 @@ impl Keys {
         })
     }
 
-    fn admit(&self, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        let key = headers.get("x-api-key").map(|value| value.as_bytes());
-        let bearer =
-            headers.get(header::AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()));
-        let mut given = [key, bearer].into_iter().flatten().peekable();
-        if given.peek().is_none() {
+    /// The caller whose key the request has. Wrong keys count as guesses of the address.
+    fn admit(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+        guesses: &Guesses,
+    ) -> Result<Caller, ApiError> {
+        let given = given(headers);
+        if given.is_empty() {
             return Err(unauthorized(
                 "this server needs an API key: send X-API-Key, or Authorization: Bearer",
             ));
         }
-        given
-            .find_map(|candidate| self.caller(candidate))
-            .ok_or_else(|| unauthorized("the API key is not one of this server's"))
+        guesses.take(from, &given, Instant::now()).map_err(|TooMany(wait)| too_many(wait))?;
+        let mut found = None;
+        for candidate in given {
+            if let Some(caller) = self.caller(&candidate) {
+                guesses.right(from, candidate, Instant::now());
+                found = found.or(Some(caller));
+            }
+        }
+        found.ok_or_else(|| unauthorized("the API key is not one of this server's"))
     }
+}
+
+/// Hashes of the keys that a request has.
+fn given(headers: &HeaderMap) -> Vec<blake3::Hash> {
+    let key = headers.get("x-api-key").map(|value| value.as_bytes());
+    let bearer =
+        headers.get(header::AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()));
+    [key, bearer].into_iter().flatten().map(blake3::hash).collect()
+}
+
+fn too_many(wait: Duration) -> ApiError {
+    let seconds = wait.as_secs_f64().ceil() as u64;
+    ApiError::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::TooManyWrongKeys,
+        format!(
+            "too many wrong API keys came from this address; try again in {} s with one of this \
+             server's keys",
+            seconds.max(1)
+        ),
+    )
+    .retry_after(seconds)
 }
 
 fn bearer_token(value: &[u8]) -> Option<&[u8]> {
@@ -168,6 +219,7 @@ fn unauthorized(message: &str) -> ApiError {
 /// Lets through what carries a key or is open.
 pub(super) struct Guard<E> {
     pub(super) keys: Keys,
+    pub(super) guesses: Guesses,
     pub(super) inner: E,
 }
 
@@ -177,11 +229,22 @@ impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let open = OPEN.contains(&request.uri().path())
             && matches!(*request.method(), Method::GET | Method::HEAD);
-        if self.keys.is_empty() {
-            request.set_data(self.keys.anybody.clone());
-        } else if !open {
-            let caller = self.keys.admit(request.headers())?;
-            request.set_data(caller);
+        let caller = if self.keys.is_empty() {
+            Ok(self.keys.anybody.clone())
+        } else {
+            let from = request.remote_addr().as_socket_addr().map(|address| address.ip());
+            self.keys.admit(request.headers(), from, &self.guesses)
+        };
+        match caller {
+            Ok(caller) => {
+                request.set_data(Sees::of(&caller));
+                request.set_data(caller);
+            }
+            // With a wrong key it is what it is without one.
+            Err(_) if open => {
+                request.set_data(Sees::State);
+            }
+            Err(error) => return Err(error.into()),
         }
         self.inner.call(request).await
     }
@@ -203,7 +266,7 @@ mod tests {
     fn every_key_is_an_owner_of_its_own() {
         let config = config(&["one", "two", "both"], &["root", "both"]);
         let keys = Keys::new(&config);
-        let caller = |key: &str| keys.caller(key.as_bytes());
+        let caller = |key: &str| keys.caller(&blake3::hash(key.as_bytes()));
         let (one, two) = (caller("one").unwrap(), caller("two").unwrap());
         assert_ne!(one.owner, two.owner);
         assert_eq!(one.owner.len(), OWNER_DIGITS);
@@ -220,7 +283,7 @@ mod tests {
         let keys = Keys::new(&config);
         let caller = match key {
             "" => keys.anybody,
-            key => keys.caller(key.as_bytes()).unwrap(),
+            key => keys.caller(&blake3::hash(key.as_bytes())).unwrap(),
         };
         (admit_function(&caller, false).is_ok(), admit_function(&caller, true).is_ok())
     }
@@ -255,7 +318,7 @@ mod tests {
     #[test]
     fn without_administrators_the_error_names_the_setting() {
         let config = config(&["one"], &[]);
-        let caller = Keys::new(&config).caller(b"one").unwrap();
+        let caller = Keys::new(&config).caller(&blake3::hash(b"one")).unwrap();
         let error = AdminKeys::new(&config).admit(&caller).unwrap_err();
         assert_eq!(error.body().code, ErrorCode::Forbidden);
         assert!(error.body().error.contains("WARPGAUGE_ADMIN_KEYS"), "{}", error.body().error);

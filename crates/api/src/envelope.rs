@@ -18,6 +18,7 @@ use super::allow::Routes;
 use super::error::{ApiError, JSON, framework_error};
 use super::http_metrics::HttpMetrics;
 use super::payload::BodyLength;
+use super::places::Places;
 use super::server::Phase;
 use warpgauge_service::EvaluationService;
 
@@ -27,12 +28,12 @@ const COMPRESS_FROM_BYTES: usize = 16 << 10;
 /// Longest text of poem's own that an error quotes.
 const MAX_QUOTED_BYTES: usize = 2000;
 
-const REQUEST_ID: &str = "x-request-id";
 /// What a browser may do with an answer that is no page with a policy of its own: show it, with the styles
 /// and pictures that are in it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
                       form-action 'none'; frame-ancestors 'none'";
 
+const REQUEST_ID: &str = "x-request-id";
 const GPU_TYPE: &str = "x-gpu-type";
 
 /// Wraps the whole application.
@@ -41,6 +42,7 @@ pub(super) struct Envelope<E> {
     pub(super) routes: Arc<Routes>,
     pub(super) http: Arc<HttpMetrics>,
     pub(super) phase: watch::Receiver<Phase>,
+    pub(super) places: Places,
     pub(super) gpu: GpuType,
 }
 
@@ -68,6 +70,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
 
         let response = self.run(request, id).await;
         let response = self.in_json(response, &method, &uri).await;
+        let response = self.without_places(response).await;
         let mut response = compressed(response, gzip).await;
         let status = response.status();
         self.add_headers(response.headers_mut(), status, id);
@@ -121,12 +124,29 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
         error
     }
 
+    /// Errors say what is wrong, and not where on this machine.
+    async fn without_places(&self, mut response: Response) -> Response {
+        let status = response.status();
+        if !(status.is_client_error() || status.is_server_error()) {
+            return response;
+        }
+        // What cannot be read was made in memory: it is empty.
+        let body = response.take_body().into_bytes().await.unwrap_or_default();
+        response.set_body(self.places.hidden_in_text(body));
+        response
+    }
+
     fn add_headers(&self, headers: &mut HeaderMap, status: StatusCode, id: &str) {
         if let Ok(id) = HeaderValue::from_str(id) {
             headers.insert(REQUEST_ID, id);
         }
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        headers
+            .entry(header::CONTENT_SECURITY_POLICY)
+            .or_insert_with(|| HeaderValue::from_static(POLICY));
         // Who was refused need not know what is here.
         if status != StatusCode::FORBIDDEN
             && let Some(name) = self.gpu.name()
@@ -142,11 +162,6 @@ pub(super) struct GpuType {
     pub(super) known: OnceLock<HeaderValue>,
 }
 
-        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-        headers
-            .entry(header::CONTENT_SECURITY_POLICY)
-            .or_insert_with(|| HeaderValue::from_static(POLICY));
 impl GpuType {
     fn name(&self) -> Option<HeaderValue> {
         if let Some(name) = self.known.get() {
@@ -205,10 +220,6 @@ async fn compressed(mut response: Response, gzip: bool) -> Response {
     response
 }
 
-fn uncompressed(error: &dyn std::fmt::Display) -> Response {
-    tracing::error!(%error, "an answer cannot be compressed");
-    ApiError::internal("compress", "the answer cannot be compressed").into_response()
-}
 /// A text, compressed.
 pub(super) fn zipped(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut zip = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
@@ -216,3 +227,7 @@ pub(super) fn zipped(body: &[u8]) -> std::io::Result<Vec<u8>> {
     zip.finish()
 }
 
+fn uncompressed(error: &dyn std::fmt::Display) -> Response {
+    tracing::error!(%error, "an answer cannot be compressed");
+    ApiError::internal("compress", "the answer cannot be compressed").into_response()
+}

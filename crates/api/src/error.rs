@@ -269,6 +269,7 @@ fn reject(status: StatusCode, code: &ErrorCode) -> Option<Reject> {
         (401, _) => Reject::Unauthorized,
         (403, _) => Reject::Forbidden,
         (413, _) => Reject::BodyTooLarge,
+        (429, ErrorCode::TooManyWrongKeys) => Reject::Unauthorized,
         (429, ErrorCode::QuotaExceeded) => Reject::Quota,
         (429, ErrorCode::TooManyLargeBodies) => Reject::LargeBodies,
         (429, ErrorCode::TooManyWatchers | ErrorCode::TooManySessions) => Reject::Watchers,

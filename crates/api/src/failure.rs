@@ -39,7 +39,7 @@ impl Statuses for TakesJobBody {
 /// Errors of operations that look up a baseline.
 pub(super) struct TakesBaseline;
 impl Statuses for TakesBaseline {
-    const LIST: &'static [u16] = &[400, 401, 403, 404, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 429, 500, 503];
 }
 
 /// Errors of operations that take a body with the name of something that is kept.
@@ -57,19 +57,19 @@ impl Statuses for TakesWatchedJob {
 /// Errors of operations that look up a job.
 pub(super) struct TakesJob;
 impl Statuses for TakesJob {
-    const LIST: &'static [u16] = &[400, 401, 403, 404, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 429, 500, 503];
 }
 
 /// Errors of operations of administrators.
 pub(super) struct TakesAdmin;
 impl Statuses for TakesAdmin {
-    const LIST: &'static [u16] = &[400, 401, 403, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 429, 500, 503];
 }
 
 /// Errors of operations that look up what a job left.
 pub(super) struct TakesArtifact;
 impl Statuses for TakesArtifact {
-    const LIST: &'static [u16] = &[400, 401, 403, 404, 410, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 404, 410, 429, 500, 503];
 }
 
 /// Errors of operations that look up a shared tensor.
@@ -81,7 +81,7 @@ impl Statuses for TakesTensor {
 /// Errors of operations that take parameters at most.
 pub(super) struct TakesNothing;
 impl Statuses for TakesNothing {
-    const LIST: &'static [u16] = &[400, 401, 403, 500, 503];
+    const LIST: &'static [u16] = &[400, 401, 403, 429, 500, 503];
 }
 
 /// Errors of operations that ask for no key.
@@ -148,7 +148,8 @@ fn describe(status: u16) -> MetaResponse {
             vec![],
         ),
         429 => (
-            "The queue is full, or the caller has as many jobs as it may.",
+            "The queue is full, or the caller has as many jobs as it may; or too many wrong keys came \
+             from its address.",
             vec![header("RETRY-AFTER", "Seconds after which it is worth trying again.", "integer")],
         ),
         503 => {

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use poem::web::Data;
 use poem_openapi::param::Query;
 use poem_openapi::{ApiResponse, OpenApi};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::watch;
 
-use super::auth::AdminKeys;
+use super::auth::{AdminKeys, Sees};
 use super::capabilities::Capabilities;
 use super::cleanup::{Cleaned, policy};
 use super::error::ApiError;
@@ -17,6 +19,7 @@ use super::failure::{Fails, Open, TakesAdmin, TakesNothing};
 use super::http_metrics::HttpMetrics;
 use super::metrics::MetricsReply;
 use super::payload::Reply;
+use super::places::Places;
 use super::server::Phase;
 use super::stats::Stats;
 use super::tags::Tag;
@@ -32,6 +35,7 @@ pub(super) struct Machine {
     pub(super) http: Arc<HttpMetrics>,
     pub(super) watchers: Watchers,
     pub(super) admin_keys: AdminKeys,
+    pub(super) places: Places,
     pub(super) phase: watch::Receiver<Phase>,
 }
 
@@ -47,6 +51,11 @@ enum HealthReply {
 }
 
 impl Machine {
+    /// What only administrators see with the places of files in it.
+    fn shown<T: Serialize + DeserializeOwned>(&self, value: T, sees: Sees) -> Result<T, ApiError> {
+        if sees == Sees::Everything { Ok(value) } else { self.places.hidden_in(value) }
+    }
+
     /// Why nothing can be evaluated.
     async fn unready(&self) -> Vec<Unready> {
         if *self.phase.borrow() != Phase::Serving {
@@ -60,10 +69,11 @@ impl Machine {
 impl Machine {
     /// Check readiness
     ///
-    /// Whether evaluations can run; if nothing can be evaluated, 503 and why. Needs no key.
+    /// Whether evaluations can run; if nothing can be evaluated, 503 and why. Needs no key. Counts of
+    /// devices need a key, counts of jobs an administrator's.
     #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
-    async fn health(&self) -> Result<HealthReply, Fails<Open>> {
-        let health = Health::new(&self.service.status(), self.unready().await);
+    async fn health(&self, sees: Data<&Sees>) -> Result<HealthReply, Fails<Open>> {
+        let health = Health::new(&self.service.status(), self.unready().await, *sees.0);
         let ready = health.status != HealthStatus::Unhealthy;
         let reply = Reply::new(&health)?;
         Ok(if ready { HealthReply::Ready(reply) } else { HealthReply::NotReady(reply) })
@@ -81,18 +91,18 @@ impl Machine {
     ///
     /// Version, devices, queue, compilers and limits.
     #[oai(path = "/info", method = "get", operation_id = "info", tag = "Tag::Machine")]
-    async fn info(&self) -> Result<Reply<Info>, Fails<TakesNothing>> {
+    async fn info(&self, sees: Data<&Sees>) -> Result<Reply<Info>, Fails<TakesNothing>> {
         let info = Info::new(self.service.status(), self.body_limit_bytes);
-        Ok(Reply::new(&info)?)
+        Ok(Reply::new(&self.shown(info, *sees.0)?)?)
     }
 
     /// List devices
     ///
     /// Every device that evaluations can run on, emulated ones included, and its worker.
     #[oai(path = "/devices", method = "get", operation_id = "devices", tag = "Tag::Machine")]
-    async fn devices(&self) -> Result<Reply<Devices>, Fails<TakesNothing>> {
+    async fn devices(&self, sees: Data<&Sees>) -> Result<Reply<Devices>, Fails<TakesNothing>> {
         let devices = self.service.status().devices;
-        Ok(Reply::new(&Devices { devices })?)
+        Ok(Reply::new(&self.shown(Devices { devices }, *sees.0)?)?)
     }
 
     /// List CUDA GPUs
@@ -105,21 +115,22 @@ impl Machine {
 
     /// Get statistics
     ///
-    /// The shape of the CUDA Evaluation Server, since the start of the process, with everything in it
-    /// measured. `/metrics` has more, for Prometheus.
+    /// For administrators. The shape of the CUDA Evaluation Server, since the start of the process, with
+    /// everything in it measured. `/metrics` has more, for Prometheus.
     #[oai(path = "/stats", method = "get", operation_id = "stats", tag = "Tag::Machine")]
-    async fn stats(&self, caller: Data<&Caller>) -> Result<Reply<Stats>, Fails<TakesNothing>> {
+    async fn stats(&self, caller: Data<&Caller>) -> Result<Reply<Stats>, Fails<TakesAdmin>> {
+        self.admin_keys.admit(&caller)?;
         let statistics = self.service.statistics(&caller).await?;
         Ok(Reply::new(&Stats::new(&self.service.status(), &statistics))?)
     }
 
     /// Get metrics
     ///
-    /// For Prometheus, in the OpenMetrics text format: latency of every stage and operation, the
+    /// For administrators. For Prometheus, in the OpenMetrics text format: latency of every stage and operation, the
     /// queue, jobs, devices, the compile cache, and what was refused.
     #[oai(path = "/metrics", method = "get", operation_id = "metrics", tag = "Tag::Machine")]
-    async fn metrics(&self) -> Result<MetricsReply, Fails<TakesNothing>> {
-        // Whoever scrapes sees the numbers of all, and nothing but numbers.
+    async fn metrics(&self, caller: Data<&Caller>) -> Result<MetricsReply, Fails<TakesAdmin>> {
+        self.admin_keys.admit(&caller)?;
         let jobs = self.service.statistics(&Caller::local()).await?.jobs;
         let ready = self.unready().await.is_empty();
         let status = self.service.status();
@@ -144,12 +155,14 @@ impl Machine {
     )]
     async fn capabilities(
         &self,
+        sees: Data<&Sees>,
         /// Whether to look for tools again.
         #[oai(default)]
         refresh: Query<bool>,
     ) -> Result<Reply<Capabilities>, Fails<TakesNothing>> {
         let tooling = self.service.tooling(refresh.0).await;
-        Ok(Reply::new(&Capabilities::new(&self.service.status(), &tooling))?)
+        let capabilities = Capabilities::new(&self.service.status(), &tooling);
+        Ok(Reply::new(&self.shown(capabilities, *sees.0)?)?)
     }
 
     /// Remove ended jobs

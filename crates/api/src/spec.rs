@@ -6,6 +6,7 @@
 use poem_openapi::OpenApiService;
 use serde_yaml::{Mapping, Value};
 
+use super::auth::Sees;
 use super::capabilities::Capabilities;
 use super::functions::Functions;
 use super::gate::Gate;
@@ -247,7 +248,7 @@ fn add_examples(document: &mut Value) {
             "200",
             parsed(include_str!("../../../openapi/examples/artifacts.json")),
         ),
-        ("/health", "get", "200", value(&Health::new(&status, Vec::new()))),
+        ("/health", "get", "200", value(&Health::new(&status, Vec::new(), Sees::Everything))),
         ("/live", "get", "200", parsed("{status: alive}")),
         ("/cuda/info", "get", "200", value(&CudaInfo::new(&status))),
         ("/capabilities", "get", "200", value(&Capabilities::new(&status, &tooling))),
@@ -333,7 +334,7 @@ fn unhealthy(status: &ServiceStatus) -> Value {
                   toolkit in compile.toolchain (WARPGAUGE_TOOLCHAIN); then restart the server"
                 .to_owned(),
     };
-    value(&Health::new(status, vec![reason]))
+    value(&Health::new(status, vec![reason], Sees::Everything))
 }
 
 /// The contract of `kernels/vector_add` with its sources in place of their files' names.

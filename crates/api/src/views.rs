@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::auth::Sees;
 use super::payload::MEDIA_TYPES;
 use warpgauge_jobs::JobView;
 use warpgauge_jobs::Unready;
@@ -52,22 +53,27 @@ pub struct Health {
     pub reasons: Vec<Unready>,
     /// Whether a GPU serves evaluations; an emulated device is not one.
     pub gpu_available: bool,
-    /// GPUs that serve evaluations.
-    pub gpu_count: usize,
-    /// Devices of any kind that serve evaluations.
-    pub device_count: usize,
+    /// GPUs that serve evaluations; absent where the server has keys and the request has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_count: Option<usize>,
+    /// Devices of any kind that serve evaluations; absent where `gpu_count` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device_count: Option<usize>,
     /// `warpgauge`.
     pub service: String,
     /// Version of this program.
     pub version: String,
     /// Seconds since the service started.
     pub uptime_s: f64,
-    /// Evaluations waiting for a device.
-    pub queue_depth: usize,
-    /// Jobs kept.
-    pub job_stats: JobStats,
-    /// GPUs by state.
-    pub gpu_manager: GpuManager,
+    /// Evaluations waiting for a device; for administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue_depth: Option<usize>,
+    /// Jobs kept; for administrators.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_stats: Option<JobStats>,
+    /// GPUs by state; absent where `gpu_count` is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gpu_manager: Option<GpuManager>,
 }
 
 /// Whether evaluations can run.
@@ -111,7 +117,8 @@ pub struct GpuManager {
 }
 
 impl Health {
-    pub(super) fn new(status: &ServiceStatus, reasons: Vec<Unready>) -> Self {
+    pub(super) fn new(status: &ServiceStatus, reasons: Vec<Unready>, sees: Sees) -> Self {
+        let (devices, everything) = (sees >= Sees::Devices, sees == Sees::Everything);
         let serving = || status.devices.iter().filter(|device| serves(device));
         let gpus = || serving().filter(|view| view.device.kind == DeviceKind::Cuda);
         let all_serve = serving().count() == status.devices.len() && !status.devices.is_empty();
@@ -123,16 +130,16 @@ impl Health {
             },
             reasons,
             gpu_available: gpus().next().is_some(),
-            gpu_count: gpus().count(),
-            device_count: serving().count(),
+            gpu_count: devices.then(|| gpus().count()),
+            device_count: devices.then(|| serving().count()),
             service: SERVICE.to_owned(),
             version: status.version.clone(),
             uptime_s: status.uptime_s,
-            queue_depth: status.queue_depth,
-            job_stats: JobStats::new(status),
-            gpu_manager: GpuManager {
+            queue_depth: everything.then_some(status.queue_depth),
+            job_stats: everything.then(|| JobStats::new(status)),
+            gpu_manager: devices.then(|| GpuManager {
                 available_gpus: gpus().filter(|view| view.state == "ready").count(),
-            },
+            }),
         }
     }
 }

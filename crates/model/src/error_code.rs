@@ -11,6 +11,8 @@ codes! {
         InvalidContract = "invalid_contract",
         /// No key, or a wrong one.
         Unauthorized = "unauthorized",
+        /// Too many wrong keys came from the caller's address.
+        TooManyWrongKeys = "too_many_wrong_keys",
         /// A key that may not do that.
         Forbidden = "forbidden",
         /// A page of another origin asks.

@@ -118,6 +118,11 @@ pub trait EvaluationService:
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
 
+    /// Where the server keeps its data: answers to callers do not show it. `None`: it keeps none.
+    fn data_dir(&self) -> Option<std::path::PathBuf> {
+        None
+    }
+
     /// Why nothing can be evaluated now; empty if something can. Answers within some seconds, whatever
     /// hangs.
     fn readiness(&self) -> BoxFuture<'_, Vec<Unready>>;

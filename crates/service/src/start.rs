@@ -1,6 +1,6 @@
 //! Bringing the service up and down.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -318,6 +318,11 @@ impl EvaluationService for LocalService {
             compilers: offer.compilers,
             compile_sandbox: offer.compile_sandbox,
         }
+    }
+
+    fn data_dir(&self) -> Option<PathBuf> {
+        let data_dir = self.shared.config.data_dir();
+        Some(std::path::absolute(data_dir).unwrap_or_else(|_| data_dir.to_owned()))
     }
 
     fn readiness(&self) -> BoxFuture<'_, Vec<Unready>> {

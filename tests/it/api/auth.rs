@@ -55,6 +55,32 @@ async fn any_configured_key_is_taken_in_either_header() {
 }
 
 #[tokio::test]
+async fn guesses_of_keys_are_bounded_and_keys_in_use_are_served() {
+    let server = keyed().await;
+    let guess =
+        async |key: &str| server.send("GET", "/info", &[&format!("x-api-key: {key}")], "").await;
+    assert_eq!(guess("first-key").await.status, 200);
+    let mut refused = 0;
+    for number in 0..200 {
+        let answer = guess(&format!("guess-{number}")).await;
+        if answer.status == 429 {
+            refused += 1;
+            assert_eq!(answer.json()["code"], "too_many_wrong_keys");
+            let wait: u64 = answer.header("retry-after").unwrap().parse().unwrap();
+            assert!((1..=60).contains(&wait), "{wait}");
+        } else {
+            answer.expect_error(401, "unauthorized");
+        }
+    }
+    assert!(refused > 100, "{refused} of 200 guesses were not looked at");
+    // A key in use from there is served, what needs no key is, and neither is a way to guess on.
+    assert_eq!(guess("first-key").await.status, 200);
+    let health = server.send("GET", "/health", &["x-api-key: second-key"], "").await;
+    assert_eq!((health.status, health.json().get("gpu_count")), (200, None));
+    assert_eq!(server.get("/info").await.status, 401);
+}
+
+#[tokio::test]
 async fn without_a_key_only_loopback_is_served() {
     for host in ["0.0.0.0", "::", "192.0.2.1"] {
         for keys in [vec![], vec![String::new()]] {

@@ -66,11 +66,16 @@ async fn what_is_refused_is_counted() {
 }
 
 #[tokio::test]
-async fn metrics_need_a_key_where_there_are_any() {
+async fn metrics_need_an_administrators_key_where_there_are_any() {
     let mut config = config();
     config.api_keys = vec!["key".into()];
+    config.admin_keys = vec!["root".into()];
     let server = Server::with(config, FakeService::new()).await;
-    server.get("/metrics").await.expect_error(401, "unauthorized");
-    let with_key = server.send("GET", "/metrics", &["authorization: Bearer key"], "").await;
+    for path in ["/metrics", "/stats"] {
+        server.get(path).await.expect_error(401, "unauthorized");
+        let with_key = server.send("GET", path, &["authorization: Bearer key"], "").await;
+        with_key.expect_error(403, "forbidden");
+    }
+    let with_key = server.send("GET", "/metrics", &["authorization: Bearer root"], "").await;
     assert_eq!(with_key.status, 200);
 }
