@@ -249,13 +249,13 @@ pub const FILE_CHANGES: Group = Group {
 /// The same by older names.
 #[cfg(target_arch = "x86_64")]
 pub const OLDER_FILE_CHANGES: Group = Group {
-    name: "file changes, older names",
+    name: "older file changes",
     reason: "the same as the calls above, by the names that x86-64 has beside them",
     calls: calls![SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir],
 };
 #[cfg(not(target_arch = "x86_64"))]
 pub const OLDER_FILE_CHANGES: Group =
-    Group { name: "file changes, older names", reason: "this architecture has none", calls: &[] };
+    Group { name: "older file changes", reason: "this architecture has none", calls: &[] };
 
 /// One program in the place of another.
 pub const BECOMING: Group = Group {
