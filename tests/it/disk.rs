@@ -162,9 +162,10 @@ fn a_full_disk_refuses_what_is_new_and_keeps_the_rest() {
         assert!(accepted.len() < 2_000, "the disk is full");
     };
     let told = unavailable(&refused);
-    for words in [disk.path().to_str().unwrap(), "full", "free some space"] {
+    for words in ["full", "free some space"] {
         assert!(told.contains(words), "{told}");
     }
+    assert!(!told.contains(disk.path().to_str().unwrap()), "the log says where: {told}");
     let told = crate::readiness::unready(&server, "disk_full");
     assert!(told.contains("space"), "{told}");
     // What is there can be read, also over connections to the database that are made only now.
@@ -315,15 +316,14 @@ fn a_directory_that_becomes_read_only_refuses_what_is_new_and_keeps_the_rest() {
     large["kernel"]["source_code"] =
         format!("// {noise}\n{}", large["kernel"]["source_code"].as_str().unwrap()).into();
     let told = unavailable(&post(&server, &large));
-    for words in [data.path().to_str().unwrap(), "read-only", "storage.data_dir"] {
+    for words in ["read-only", "storage.data_dir"] {
         assert!(told.contains(words), "{told}");
     }
+    assert!(!told.contains(data.path().to_str().unwrap()), "the log says where: {told}");
     let told = unavailable(&server.post_json("/evaluate", &increment()));
-    for words in [data.path().to_str().unwrap(), "check space and permissions"] {
-        assert!(told.contains(words), "{told}");
-    }
+    assert!(told.contains("check space and permissions"), "{told}");
     let told = crate::readiness::unready(&server, "read_only");
-    assert!(told.contains(data.path().to_str().unwrap()), "{told}");
+    assert!(told.contains("DATA_DIR"), "{told}");
     // The database is open: it takes what is small, which then waits with the others.
     accepted.push(submit(&server, &increment()));
     for id in [&running, &claimed] {

@@ -197,7 +197,8 @@ fn a_device_goes_to_the_key_that_had_none() {
     };
     let waits = |count: usize| {
         until("those that wait", || {
-            (server.get("/health").json["queue_depth"] == count).then_some(())
+            let info = server.get_with("/info", &[("x-api-key", "one")]).json;
+            (info["queue_depth"] == count).then_some(())
         });
     };
     let ones = waiting("one", 6);

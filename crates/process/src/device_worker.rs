@@ -11,16 +11,16 @@ use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
 use super::calls::{Kind, allow_only};
+use super::proc_files::{self, OWN_THREADS};
 use super::sandbox::{Enforcement, FileAccess, close_file_system};
 use super::shared_events;
 
 /// Read: libraries, and what tells of the machine.
-const READ: [&str; 14] = [
+const READ: [&str; 13] = [
     "/usr",
     "/lib",
     "/lib64",
     "/opt",
-    "/proc",
     "/sys",
     "/run/nvidia",
     "/etc/ld.so.cache",
@@ -37,12 +37,6 @@ const DEVICES: [&str; 2] = ["/dev/null", "/dev/zero"];
 
 /// What entries of `/dev` begin with that are GPUs, and what belongs to them.
 const GPU: &str = "nvidia";
-
-/// The driver names its threads by writing to `comm` of each, and does not start if it cannot (580.159:
-/// `cuInit` fails with 304). What else is there belongs to this process: its memory, which it can write to
-/// anyway, and its score for when memory runs out, which the system closes where a process cannot be looked
-/// into, or root's capabilities set the least value before.
-pub(crate) const OWN_THREADS: &str = "/proc/self/task";
 
 /// Where clients of the multi-process service find it, unless a variable says otherwise.
 const MPS: &str = "/tmp/nvidia-mps";
@@ -85,7 +79,9 @@ pub fn confine(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
 
 /// The same for a process that runs no stranger's kernels and stops those that do.
 pub fn confine_judge(run_dir: &Path) -> Confinement {
-    let access = FileAccess { signals: true, ..access(run_dir, &[]) };
+    // It observes in /proc that they are stopped.
+    let mut access = FileAccess { signals: true, ..access(run_dir, &[]) };
+    access.read.push("/proc".into());
     confined(access, Kind::DeviceJudge)
 }
 
@@ -105,19 +101,15 @@ pub fn confine_watched() -> Confinement {
 /// What a driver reads, and what it writes to beside the names of its threads, in whichever process.
 pub fn files_of_driver() -> FileAccess {
     let mut access = access(Path::new("/"), &[]);
-    access.modify.retain(|path| path != Path::new(OWN_THREADS));
+    access.label.clear();
     FileAccess { write: Vec::new(), ..access }
 }
 
-fn confined(access: FileAccess, kind: Kind) -> Confinement {
+fn confined(mut access: FileAccess, kind: Kind) -> Confinement {
     // Of a process that cannot be looked into, /proc shows its user nothing to write to but the names of its
     // threads: so it cannot lower its score for when memory runs out.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
-    // A rule holds for the entry that was there when it was made. The system forgets entries of /proc
-    // that nobody has open and makes new ones, so this one stays open.
-    if let Ok(own) = std::fs::File::open(OWN_THREADS) {
-        std::mem::forget(own);
-    }
+    access.read.extend(proc_files::own());
     let files = close_file_system(&access)
         .unwrap_or_else(|error| Enforcement::None { reason: error.whole() });
     Confinement { files, calls: allow_only(kind) }
@@ -138,6 +130,7 @@ pub(crate) fn has_driver() -> bool {
 fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
     let there = |path: &PathBuf| path.exists();
     let mut read: Vec<PathBuf> = READ.map(PathBuf::from).to_vec();
+    read.extend(proc_files::machine());
     read.extend(std::env::current_exe());
     let beside = libraries.iter().filter_map(|library| Some(library.parent()?.to_owned()));
     read.extend(beside);
@@ -152,7 +145,6 @@ fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
     devices.push(pipes);
     read.retain(there);
     devices.retain(there);
-    devices.extend(has_driver.then(|| OWN_THREADS.into()));
     FileAccess {
         read,
         execute: Vec::new(),
@@ -160,6 +152,7 @@ fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
         write: vec![run_dir.to_owned()],
         create: Vec::new(),
         list: vec!["/dev".into()],
+        label: has_driver.then(|| OWN_THREADS.into()).into_iter().collect(),
         signals: false,
         ports: Vec::new(),
     }
@@ -209,7 +202,7 @@ mod tests {
         let port: u16 = variable("WARPGAUGE_TEST_PORT").parse().unwrap();
         let parent = rustix::process::getppid().unwrap();
         let permitted = |result: rustix::io::Result<()>| result.map_err(std::io::Error::from);
-        let attempts: [(&str, Result<()>); 13] = [
+        let attempts: [(&str, Result<()>); 16] = [
             ("read the database", std::fs::read(data.join("warpgauge.db")).map(drop)),
             ("list the data directory", std::fs::read_dir(&data).map(drop)),
             ("write beside the database", std::fs::write(data.join("planted.cubin"), "code")),
@@ -220,6 +213,9 @@ mod tests {
             ("signal the server", permitted(rustix::process::test_kill_process(parent))),
             ("write in the run directory", std::fs::write(run.join("scratch"), "own")),
             ("read what the system tells", std::fs::read("/proc/meminfo").map(drop)),
+            ("read its own memory map", std::fs::read("/proc/self/maps").map(drop)),
+            ("read the machine's sockets", std::fs::read("/proc/self/net/unix").map(drop)),
+            ("read them as a thread", std::fs::read("/proc/thread-self/net/unix").map(drop)),
             ("name a thread", std::fs::write("/proc/thread-self/comm", "stranger")),
             ("start a thread", std::thread::Builder::new().spawn(|| ()).map(drop)),
             ("make a local socket", std::os::unix::net::UnixStream::pair().map(drop)),
@@ -240,11 +236,12 @@ mod tests {
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
         // Without the confinement all of it works, so that the refusals are its doing.
         let free = attempts_that_succeed(false, data.path(), &server);
-        assert_eq!(free.len(), 13, "{free:?}");
+        assert_eq!(free.len(), 16, "{free:?}");
         std::fs::remove_file(data.path().join("planted.cubin")).unwrap();
         let confined = attempts_that_succeed(true, data.path(), &server);
         let own = [
             "make a local socket",
+            "read its own memory map",
             "read what the system tells",
             "start a thread",
             "write in the run directory",

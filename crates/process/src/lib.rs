@@ -9,6 +9,7 @@ pub mod device_worker;
 pub mod environment;
 pub mod handed;
 pub mod privileges;
+pub mod proc_files;
 pub mod program;
 pub mod python;
 pub mod sandbox;

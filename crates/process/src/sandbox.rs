@@ -71,6 +71,9 @@ pub struct FileAccess {
     /// Directory trees to list, whose files stay closed.
     #[serde(default)]
     pub list: Vec<PathBuf>,
+    /// Directory trees to list, whose files are written and not read.
+    #[serde(default)]
+    pub label: Vec<PathBuf>,
     /// Whether processes that are not confined with it may be sent signals.
     #[serde(default)]
     pub signals: bool,
@@ -146,6 +149,9 @@ pub fn close_file_system(access: &FileAccess) -> Result<Enforcement, SandboxErro
     }
     for path in &access.list {
         rules = grant(rules, path, AccessFs::ReadDir.into())?;
+    }
+    for path in &access.label {
+        rules = grant(rules, path, AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::Truncate)?;
     }
     let write = AccessFs::from_all(ABI_WRITTEN_FOR)
         & !(AccessFs::Execute

@@ -3,34 +3,15 @@
 //! It writes no file and starts nothing; what it has to say it prints. The confinement is applied by a
 //! process that then becomes the program, so nothing of the program has run before.
 
-use std::ffi::CString;
-use std::os::fd::IntoRawFd;
 use std::path::{Path, PathBuf};
 
 use rustix::process::Resource;
 use serde::{Deserialize, Serialize};
 
 use super::calls::{Kind, allow_only};
-use super::device_worker::{Confinement, OWN_THREADS, files_of_driver, has_driver};
+use super::device_worker::{Confinement, files_of_driver, has_driver};
+use super::proc_files::{self, OWN_THREADS};
 use super::sandbox::{FileAccess, SandboxError, close_file_system, limit};
-
-/// What of `/proc` is of the machine, or its own: command lines and more of other processes are nobody's.
-const PROC: [&str; 14] = [
-    "/proc/self",
-    "/proc/cgroups",
-    "/proc/cmdline",
-    "/proc/cpuinfo",
-    "/proc/devices",
-    "/proc/driver",
-    "/proc/filesystems",
-    "/proc/loadavg",
-    "/proc/meminfo",
-    "/proc/modules",
-    "/proc/stat",
-    "/proc/sys",
-    "/proc/uptime",
-    "/proc/version",
-];
 
 /// What loads a program, as far as it is there: the system starts it in the program's place.
 const LOADERS: [&str; 3] =
@@ -81,9 +62,6 @@ pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, San
         ("core dumps", Resource::Core, 0),
     ];
     limit(&limits)?;
-    for own in ["/proc/self", OWN_THREADS] {
-        keep_open(own);
-    }
     let files = close_file_system(&access(granted))?;
     let kind = match granted.tool {
         None => Kind::Program,
@@ -93,23 +71,12 @@ pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, San
     Ok(Confinement { files, calls: allow_only(kind) })
 }
 
-/// A rule holds for the entry of `/proc` that was there when it was made, as long as somebody has it open:
-/// this process has, and so has the program that it becomes.
-fn keep_open(path: &str) {
-    use rustix::fs::{CWD, Mode, OFlags, openat};
-    let Ok(path) = CString::new(path) else { return };
-    if let Ok(opened) = openat(CWD, &path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()) {
-        let _ = opened.into_raw_fd();
-    }
-}
-
 fn access(granted: &Granted<'_>) -> FileAccess {
     let mut access = files_of_driver();
-    access.read.retain(|path| path != Path::new("/proc"));
-    access.read.extend(PROC.map(PathBuf::from).into_iter().filter(|path| path.exists()));
+    access.read.extend(proc_files::own());
     access.read.push(granted.directory.to_owned());
     access.read.extend(granted.libraries.iter().filter(|path| path.exists()).cloned());
-    access.modify.extend(has_driver().then(|| OWN_THREADS.into()));
+    access.label.extend(has_driver().then(|| OWN_THREADS.into()));
     let loaders = LOADERS.iter().map(PathBuf::from).filter(|path| path.exists());
     access.execute = loaders.chain([granted.program.to_owned()]).collect();
     if let Some(tool) = granted.tool {
@@ -181,12 +148,14 @@ mod tests {
             TcpStream::connect(("127.0.0.1", port)).map(drop)
         };
         let parent = format!("/proc/{}/cmdline", std::os::unix::process::parent_id());
-        let attempts: [(&str, std::io::Result<()>); 14] = [
+        let attempts: [(&str, std::io::Result<()>); 16] = [
             ("read its directory", std::fs::read(directory.join("given")).map(drop)),
             ("write in its directory", std::fs::write(directory.join("made"), "own")),
             ("remove from its directory", std::fs::remove_file(directory.join("made"))),
             ("write beside it", std::fs::write(directory.with_extension("made"), "own")),
             ("read its own memory map", std::fs::read("/proc/self/maps").map(drop)),
+            ("read the machine's sockets", std::fs::read("/proc/self/net/unix").map(drop)),
+            ("read them as a thread", std::fs::read("/proc/thread-self/net/unix").map(drop)),
             ("read the command line of another", std::fs::read(parent).map(drop)),
             ("read the users", std::fs::read("/etc/passwd").map(drop)),
             ("start a program", Command::new("/bin/true").status().map(drop)),

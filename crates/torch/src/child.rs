@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_process::calls::{self, Kind};
 use warpgauge_process::device_worker::files_of_driver;
+use warpgauge_process::proc_files;
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::python;
 use warpgauge_process::sandbox::{self, FileAccess, Limits};
@@ -92,8 +93,14 @@ pub(crate) struct Setup {
 #[derive(Serialize)]
 struct DeviceSettings<'a> {
     visible: &'a str,
-    /// What is written to beside the names of its own threads.
+    /// What a fork reads, beside files of its own in /proc.
+    read: Vec<PathBuf>,
+    /// What a fork lists.
+    list: Vec<PathBuf>,
+    /// What a fork reads and writes.
     modify: Vec<PathBuf>,
+    /// Files of its own in /proc, which a fork reads.
+    own: &'static [&'static str],
     data: u64,
 }
 
@@ -140,20 +147,29 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
         open_files: OPEN_FILES,
     };
     sandbox::limit_resources(&limits).map_err(io::Error::other)?;
+    let mut access = access(setup);
+    if setup.device.is_some() {
+        // Each fork has entries there that do not exist yet, and closes the others.
+        access.modify.push("/proc".into());
+    }
+    sandbox::close_file_system(&access).map_err(io::Error::other)?;
+    calls::allow_only(Kind::Zygote);
+    Ok(())
+}
+
+/// What a runner reads and executes, and with a device what it writes to, but for what is its own in /proc.
+fn access(setup: &Setup) -> FileAccess {
     let mut execute = there(&SYSTEM);
     execute.extend(installed(setup));
     let mut access = FileAccess { read: there(&READ), execute, ..FileAccess::default() };
     if setup.device.is_some() {
         let driver = files_of_driver();
-        access.read.extend(driver.read.iter().cloned());
-        // Libraries that it brings are executed; each fork closes what is not its own of the rest.
+        // Libraries that it brings are executed.
         access.execute.extend(driver.read);
-        access.modify.extend(driver.modify.into_iter().chain(["/proc".into()]));
+        access.modify.extend(driver.modify);
         access.list.extend(driver.list);
     }
-    sandbox::close_file_system(&access).map_err(io::Error::other)?;
-    calls::allow_only(Kind::Zygote);
-    Ok(())
+    access
 }
 
 /// Closes all that a runner does not need, before there is a Python interpreter: what a tool puts into that
@@ -188,6 +204,7 @@ fn installed(setup: &Setup) -> impl Iterator<Item = PathBuf> {
 }
 
 fn program(setup: &Setup) -> io::Result<Program> {
+    let files = access(setup);
     let kind = match (&setup.tool, &setup.device) {
         (Some(_), _) => Kind::WatchedInterpreter,
         (None, None) => Kind::Interpreter,
@@ -200,7 +217,10 @@ fn program(setup: &Setup) -> io::Result<Program> {
         filters: calls::encoded_with_asking(kind).map_err(io::Error::other)?,
         device: setup.device.as_deref().map(|visible| DeviceSettings {
             visible,
-            modify: files_of_driver().modify,
+            read: files.read.iter().chain(&files.execute).cloned().collect(),
+            list: files.list.clone(),
+            modify: files.modify.clone(),
+            own: &proc_files::OWN,
             data: sandbox::within_memory(DATA),
         }),
         alone: setup.tool.is_some(),

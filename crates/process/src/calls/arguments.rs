@@ -69,6 +69,17 @@ pub(super) fn every(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(0, 0)?])?]);
     // `abort` sends the signal that ends a broken process; a process sends itself nothing else.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(2, libc::SIGABRT)?])?]);
+    // Questions about the process itself, by the number that stands for it.
+    let of_itself = [
+        libc::SYS_getpgid,
+        libc::SYS_getsid,
+        libc::SYS_sched_getparam,
+        libc::SYS_sched_getscheduler,
+        libc::SYS_sched_rr_get_interval,
+    ];
+    for call in of_itself {
+        rules.insert(call, vec![SeccompRule::new(vec![is(0, 0)?])?]);
+    }
     // The huge pages of a machine are all of its users'.
     rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![masked(3, libc::MAP_HUGETLB, 0)?])?]);
     Ok(())

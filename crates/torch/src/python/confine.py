@@ -27,22 +27,29 @@ def limit(which, most):
     resource.setrlimit(which, (most, most))
 
 
-def write_only_to(paths):
-    """Has landlock refuse to open any file to write but these: a second layer, in a process that has
-    entries of its own in /proc, which the driver writes to."""
+# Rights of landlock.
+WRITE_FILE, READ_FILE, READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
+
+
+def open_only(handled, granted):
+    """Has landlock refuse these rights but where they are granted: a second layer, in a process that has
+    entries of its own in /proc. A rule holds for such an entry as long as that is open, so those stay open.
+    With a layer of its own a fork looks neither into the zygote nor into other forks."""
     libc = ctypes.CDLL(None, use_errno=True)
     create_ruleset, add_rule, restrict_self, beneath = 444, 445, 446, 1
-    write_file = 1 << 1
     # Kernels that know no landlock have no first layer either.
-    rules = libc.syscall(create_ruleset, struct.pack("Q", write_file), 8, 0)
+    rules = libc.syscall(create_ruleset, struct.pack("Q", handled), 8, 0)
     if rules < 0:
         return
-    for path in paths:
+    for path, rights in granted:
+        if not os.path.isdir(path):
+            rights &= ~READ_DIRECTORY
         opened = os.open(path, os.O_PATH)
-        rule = struct.pack("=Qi", write_file, opened)
+        rule = struct.pack("=Qi", rights, opened)
         if libc.syscall(add_rule, rules, beneath, rule, 0) != 0:
             raise OSError(ctypes.get_errno(), f"landlock: {path}")
-        os.close(opened)
+        if not path.startswith("/proc/self/"):
+            os.close(opened)
     control_process(38, 1, 0, 0, 0)
     if libc.syscall(restrict_self, rules, 0) != 0:
         raise OSError(ctypes.get_errno(), "landlock")
@@ -50,12 +57,16 @@ def write_only_to(paths):
 
 
 def open_device(device):
-    """What comes before the driver is loaded. A rule holds for an entry of /proc as long as that is open."""
+    """What comes before the driver is loaded."""
     os.environ["CUDA_VISIBLE_DEVICES"] = device["visible"]
-    own = "/proc/self/task"
-    kept = os.open(own, os.O_RDONLY)
-    write_only_to(device["modify"] + [own])
-    return kept
+    read = READ_FILE | READ_DIRECTORY
+    granted = [(path, read) for path in device["read"]]
+    granted += [(path, READ_DIRECTORY) for path in device["list"]]
+    granted += [(path, read | WRITE_FILE) for path in device["modify"]]
+    granted += [(path, READ_FILE) for path in device["own"] if os.path.exists(path)]
+    # The driver names its threads.
+    granted.append(("/proc/self/task", READ_DIRECTORY | WRITE_FILE))
+    open_only(READ_FILE | READ_DIRECTORY | WRITE_FILE, granted)
 
 
 def become_runner(settings, given, builder, descriptors):
@@ -68,6 +79,7 @@ def become_runner(settings, given, builder, descriptors):
         builder.has_device = device is not None
         if device is None:
             limit(resource.RLIMIT_AS, settings["address_space"])
+            open_only(WRITE_FILE, [])
         else:
             # A driver reserves addresses for all of the device's memory, and more.
             limit(resource.RLIMIT_DATA, device["data"])
