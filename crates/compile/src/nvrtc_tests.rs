@@ -21,7 +21,6 @@ use super::toolchain::{Toolchain, ToolchainSearch, discover};
 use super::*;
 use warpgauge_contract::{KernelCode, KernelMetadata, KernelType};
 use warpgauge_model::{ImageFormat, Severity, Target};
-use warpgauge_turns::Owner;
 
 /// The child of these tests is this test program itself: started as `PROGRAM __compile`, it runs
 /// the tests whose names contain that word, which is this one alone. Among the other tests it does

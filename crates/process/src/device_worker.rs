@@ -92,7 +92,7 @@ pub fn confine_holder(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     confined(access, Kind::Device)
 }
 
-/// Confines this process as far as a tool in it permits, which has files of its own: system calls alone.
+/// Confines the system calls of this process alone: a tool in it keeps files.
 pub fn confine_watched() -> Confinement {
     let reason = "a tool that watches this process keeps files".to_owned();
     Confinement { files: Enforcement::None { reason }, calls: allow_only(Kind::WatchedDevice) }

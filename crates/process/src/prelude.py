@@ -91,7 +91,7 @@ def hand_over(asking, channel):
     try:
         descriptors = [install_filter(asking, ALL_THREADS | ASKING | OR_FAIL)]
     except OSError:
-        # An older kernel does not ask, nor one that asks somebody else: the other side says so.
+        # An older kernel does not ask, and a kernel asks one supervisor at most: the other side reports it.
         descriptors = []
     own = socket.socket(fileno=os.dup(channel))
     socket.send_fds(own, [b"t"], descriptors)

@@ -1,7 +1,7 @@
-//! What of `/proc` a child reads: facts of the machine, and some files of its own.
+//! What a child reads of `/proc`: facts of the machine, and some files of the process itself.
 //!
-//! The directory of a process has more: sockets of the whole machine (`net`), mounts, and, for whoever reads
-//! all of `/proc`, command lines of other processes. What is listed here was found by trial with NVIDIA's
+//! The directory of a process has more: sockets of the whole machine (`net`), mounts, and, where all
+//! of `/proc` is granted, command lines of other processes. What is listed here was found by trial with NVIDIA's
 //! driver 580.159, PyTorch and NVIDIA's tools.
 
 use std::os::fd::IntoRawFd;

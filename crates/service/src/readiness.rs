@@ -110,10 +110,12 @@ impl Readiness {
         *self.heartbeat() = Heartbeat { since: None, failure };
     }
 
-    /// The database can be reached: a heartbeat that did not reach it was before.
-    fn reached(&self) {
+    /// The database was looked at and is well: what a heartbeat found was before, all of it where the look was
+    /// `whole`, and that the database could not be reached in any case.
+    fn is_well(&self, whole: bool) {
         let mut heartbeat = self.heartbeat();
-        heartbeat.failure = heartbeat.failure.take().filter(|it| it.code != "database_unreachable");
+        let stays = |it: &Unready| !whole && it.code != "database_unreachable";
+        heartbeat.failure = heartbeat.failure.take().filter(stays);
     }
 
     /// What the latest look, or the latest heartbeat, has against the database.
@@ -226,7 +228,7 @@ async fn look_now(looking: Looking) {
         unready.push(of_store(&error));
         said = Some(chain(&error));
     } else {
-        shared.readiness.reached();
+        shared.readiness.is_well(shared.store.check_is_whole());
         unready.extend(shared.readiness.of_heartbeats());
     }
     // Files and database have much the same to say of a disk.
@@ -311,11 +313,13 @@ mod tests {
         readiness.beaten(&Err::<(), _>(gone));
         assert_eq!(told().as_deref(), Some("database_gone"));
         assert!(!readiness.against_database().unwrap().message.contains("/p/"));
-        readiness.reached();
-        assert!(told().is_some(), "what was emptied can be reached");
+        readiness.is_well(false);
+        assert!(told().is_some(), "a server whose rows are gone answers all the same");
+        readiness.is_well(true);
+        assert_eq!(told(), None, "a file that was moved away is back");
         let away = Unready::new("database_unreachable", "m");
         *readiness.heartbeat() = Heartbeat { since: None, failure: Some(away) };
-        readiness.reached();
+        readiness.is_well(false);
         assert_eq!(told(), None);
     }
 

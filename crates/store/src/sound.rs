@@ -46,6 +46,12 @@ impl Store {
         Ok(())
     }
 
+    /// Whether [`Self::check_database`] finds all that a heartbeat may find. What became of the rows of a
+    /// database server is known to heartbeats alone.
+    pub fn check_is_whole(&self) -> bool {
+        self.opened.database.backend == Backend::Sqlite
+    }
+
     /// Whether the database can be read, over a connection of its own: those that are open remember
     /// what is not there any more. A small one is read as a whole.
     ///

@@ -80,7 +80,7 @@ impl Asking {
                 return;
             }
             if !asked.contains(PollFlags::IN) {
-                // Nobody is left who could ask.
+                // No process is left that could ask.
                 return;
             }
             let Ok(question) = Question::next(self.0.as_fd()) else { continue };

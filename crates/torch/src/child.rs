@@ -93,13 +93,13 @@ pub(crate) struct Setup {
 #[derive(Serialize)]
 struct DeviceSettings<'a> {
     visible: &'a str,
-    /// What a fork reads, beside files of its own in /proc.
+    /// What a fork reads, beside what describes itself in /proc.
     read: Vec<PathBuf>,
     /// What a fork lists.
     list: Vec<PathBuf>,
     /// What a fork reads and writes.
     modify: Vec<PathBuf>,
-    /// Files of its own in /proc, which a fork reads.
+    /// Files in /proc that describe a fork, which reads them.
     own: &'static [&'static str],
     data: u64,
 }

@@ -1,7 +1,7 @@
 //! The system calls that each kind of child may make: allow lists, which seccomp enforces.
 //!
 //! A call that is on no list fails with `EPERM`, whatever a newer kernel means by it. Lists of what is
-//! refused were tried before, and calls that nobody had thought of were open (`fchmodat2`, System V's
+//! refused were tried before, and left calls open that such a list did not name (`fchmodat2`, System V's
 //! shared memory, `fcntl(F_SETSIG)`). The lists come from traces of what compilers, PyTorch, Triton and
 //! NVIDIA's driver do; docs/security.md shows them, and a test compares the page with this code.
 
@@ -180,12 +180,12 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
         // The multi-process service of NVIDIA, which workers find under a name in the file system.
         rules.insert(libc::SYS_connect, Vec::new());
     }
-    // The other filter refuses it, with an error of its own.
+    // The other filter refuses it, with `ENOSYS`.
     rules.extend(no_clone3());
     Ok(rules)
 }
 
-/// What a filter of its own answers with `ENOSYS`. The arguments of `clone3` are in memory, where a filter
+/// What the second filter answers with `ENOSYS`. The arguments of `clone3` are in memory, where a filter
 /// cannot look; a C library that learns that there is no such call starts threads with `clone`.
 fn no_clone3() -> Rules {
     BTreeMap::from([(libc::SYS_clone3, Vec::new())])

@@ -34,7 +34,7 @@ WRITE_FILE, READ_FILE, READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
 def open_only(handled, granted):
     """Has landlock refuse these rights but where they are granted: a second layer, in a process that has
     entries of its own in /proc. A rule holds for such an entry as long as that is open, so those stay open.
-    With a layer of its own a fork looks neither into the zygote nor into other forks."""
+    A fork with such a layer looks neither into the zygote nor into other forks."""
     libc = ctypes.CDLL(None, use_errno=True)
     create_ruleset, add_rule, restrict_self, beneath = 444, 445, 446, 1
     # Kernels that know no landlock have no first layer either.

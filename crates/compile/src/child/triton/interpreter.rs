@@ -28,7 +28,7 @@ pub(crate) const SOURCE: &str = concat!(
 /// Most of what is printed that is kept, bytes. The rest is read and dropped.
 const MAX_PRINTED_BYTES: usize = 64 << 10;
 
-/// Most that it takes to import Triton. The compile child has a deadline of its own.
+/// Longest wait for Triton to be imported. The deadline of the compile child is shorter.
 const MOST_TO_WARM: Duration = Duration::from_secs(600);
 
 /// What the interpreter is told on its command line.
