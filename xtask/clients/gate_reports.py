@@ -52,7 +52,7 @@ CASES = [
     ("[x](http://y) ![i](z) **b** _c_ ~~d~~ `e` \\", [], [ONE_MORE], "REGRESSION"),
     ("=1+1 @all https://example.org www.example.org a@b.org owner/repo#1", [ONE_MORE], [], "IMPROVED"),
     ("]]> --> <!-- ünïcode ✓ &amp; &#x40; &lt;b&gt; <details>", [], [OTHER_RESULT], "INVALID"),
-    ("- [ ] # 1. > new \u202e", None, [], "NEW"),
+    ("- [ ] # 1. > new \u00e9", None, [], "NEW"),
     ("1. ~~removed~~ <b>&lt;</b> | `x`", [], None, "MISSING"),
 ]
 
