@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::program::{Environment, Program};
 
-/// Frames, and `allow_only`, which installs [`encoded`](super::calls::encoded) filters.
+/// Frames, and `allow_only`, which installs [`encoded_with_asking`](super::calls::encoded_with_asking) filters.
 const PRELUDE: &str = include_str!("prelude.py");
 
 /// An interpreter that runs `source`, behind the prelude, and is told `settings` as JSON in its argument.

@@ -262,13 +262,8 @@ pub fn encoded_with_asking(kind: Kind) -> Result<Vec<String>, BackendError> {
     Ok(std::iter::once(asking).chain(encoded(kind)?).collect())
 }
 
-/// The filters as the kernel takes them (`struct sock_filter`, one after the other), in base64, for an
-/// interpreter that installs them itself before it reads what a stranger wrote: `allow_only` of the prelude
-/// of [`python`](super::python).
-///
-/// # Errors
-/// There is no filter for this machine's architecture.
-pub fn encoded(kind: Kind) -> Result<Vec<String>, BackendError> {
+/// The filters of a kind as the kernel takes them (`struct sock_filter`, one after the other), in base64.
+fn encoded(kind: Kind) -> Result<Vec<String>, BackendError> {
     let encode = |program: &BpfProgram| {
         let mut bytes = Vec::with_capacity(8 * program.len());
         for instruction in program {
