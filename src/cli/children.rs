@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use warpgauge_process::own_root;
 use warpgauge_process::privileges::{self, Keep};
 use warpgauge_process::sandbox;
 
@@ -19,7 +20,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     let score = match child {
         WORKER | warpgauge_torch::JUDGE | warpgauge_holder::child::COMMAND => sandbox::WORKERS,
         warpgauge_program::counted::COMMAND => sandbox::WORKERS,
-        COMPILE => sandbox::COMPILERS,
+        COMPILE | own_root::COMMAND => sandbox::COMPILERS,
         warpgauge_program::child::COMMAND | warpgauge_torch::child::COMMAND => sandbox::STRANGERS,
         _ => return None,
     };
@@ -29,7 +30,9 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     }
     // In this order: a root server's child can go back to no lower score once it has no capabilities.
     sandbox::end_before_others(score);
-    if let Err(error) = privileges::drop_all(kept(child, args)) {
+    let begun = may_hide(child).then(own_root::begin);
+    let keep = if matches!(begun, Some(Ok(()))) { Keep::OwnRoot } else { kept(child, args) };
+    if let Err(error) = privileges::drop_all(keep) {
         eprintln!("warpgauge {child}: cannot drop the capabilities of this process: {error}");
         return Some(ExitCode::FAILURE);
     }
@@ -37,12 +40,24 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     Some(match child {
         WORKER => warpgauge_worker::child::main(arguments),
         COMPILE => warpgauge_compile::child::main(),
+        own_root::COMMAND => own_root::child(begun.unwrap_or(Ok(()))),
         warpgauge_program::child::COMMAND => warpgauge_program::child::main(arguments),
         warpgauge_program::counted::COMMAND => warpgauge_program::counted::main(arguments),
         warpgauge_torch::child::COMMAND => warpgauge_torch::child::main(arguments),
         warpgauge_torch::JUDGE => warpgauge_exec::torch_judge(arguments),
         _ => warpgauge_holder::child::main(arguments),
     })
+}
+
+/// Whether a child runs or reads what a stranger wrote on the processor, so that paths are hidden from it.
+fn may_hide(child: &str) -> bool {
+    let hidden = [
+        COMPILE,
+        warpgauge_program::child::COMMAND,
+        warpgauge_torch::child::COMMAND,
+        own_root::COMMAND,
+    ];
+    hidden.contains(&child)
 }
 
 /// What a child keeps of the capabilities of a root server.

@@ -9,7 +9,7 @@ use super::terminal::Terminal;
 use super::{CliError, format, http, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_process::privileges;
+use warpgauge_process::{own_root, privileges};
 use warpgauge_report::Warning;
 use warpgauge_service::{Role, ServiceStatus};
 
@@ -40,6 +40,12 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
             let Warning { message, remedy, .. } = Warning::runs_as_root();
             tracing::warn!("{message}; {remedy}");
         }
+        tokio::task::spawn_blocking(|| {
+            if let Some(reason) = own_root::visible_because() {
+                let Warning { message, remedy, .. } = Warning::paths_are_visible(reason);
+                tracing::warn!("{message}; {remedy}");
+            }
+        });
         let served = http::serve(&config.server, serving, end, announce).await;
         // Jobs that nobody waits for have what is left of the grace that requests had.
         let since = told.await.map_or(Duration::MAX, |asked| asked.elapsed());

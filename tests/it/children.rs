@@ -153,6 +153,7 @@ fn children_have_no_capabilities_and_end_before_the_server() {
         assert_eq!(server.evaluate(&kernel)["status"], "success");
     }
     let own_score = score(server.pid()).unwrap();
+    let namespace = |id: u32| std::fs::read_link(format!("/proc/{id}/ns/user")).ok();
     let children: Vec<(String, String, i32)> = descendants(server.pid())
         .into_iter()
         .filter_map(|id| {
@@ -161,6 +162,12 @@ fn children_have_no_capabilities_and_end_before_the_server() {
             let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
             // Not one that ended meanwhile, nor one that has not begun.
             (status.contains("NoNewPrivs:\t1")).then_some(())?;
+            // A compile child that waits for its request has not entered its root directory: what it has
+            // until then holds in namespaces of its own.
+            let waits = command.contains("__compile") && !status.contains("Seccomp:\t2");
+            if waits && namespace(id) != namespace(server.pid()) {
+                return None;
+            }
             Some((command.chars().take(80).collect(), status, score(id)?))
         })
         .collect();
@@ -263,4 +270,51 @@ fn the_servers_environment_is_closed_to_others_of_its_user() {
 
 fn open_to_all() -> std::fs::Permissions {
     std::os::unix::fs::PermissionsExt::from_mode(0o755)
+}
+
+/// Where the server says that paths are hidden, compilers, programs and torch kernels find none that they
+/// were not granted; where it warns that they are visible, they find them.
+#[test]
+fn children_find_no_path_that_they_are_not_granted() {
+    let data = data_directory();
+    let given = data.path().join("given.h");
+    std::fs::write(&given, "").unwrap();
+    let server = Server::start_by(program(), data.path(), &[], &[]);
+    let warnings = server.get("/capabilities").json["warnings"].clone();
+    let visible = warnings.as_array().unwrap().iter().any(|it| it["code"] == "paths_are_visible");
+    let given = given.display();
+    let mut kernel = increment();
+    kernel["kernel"]["source_code"] = json!(format!(
+        "#if __has_include(\"{given}\")\n#error found\n#endif\n{}",
+        kernel["kernel"]["source_code"].as_str().unwrap()
+    ));
+    // NVRTC says the same of a closed file and of none by itself.
+    assert_eq!(server.evaluate(&kernel)["status"], "success");
+    if crate::support::has_nvcc() {
+        kernel["kernel"]["metadata"]["backend"] = json!("nvcc");
+        let report = server.evaluate(&kernel);
+        assert_eq!(report["status"] == "success", !visible, "{report}");
+        let source = format!(
+            "#include <cstdio>\n#include <sys/stat.h>\nint main() {{ struct stat s; \
+             for (auto path : {{\"{given}\", \"/etc/passwd\", \"/proc/1\"}}) \
+                 std::printf(\"%d\", stat(path, &s)); }}\n"
+        );
+        let report = server.evaluate(&json!({
+            "kernel": {"kernel_type": "program", "source_code": source}, "timeout": 60.0,
+        }));
+        let printed = if visible { "000" } else { "-1-1-1" };
+        assert_eq!(report["program"]["stdout"]["text"], printed, "{report}");
+    }
+    if crate::torch::available() {
+        let source = format!(
+            "import os\ndef f(x):\n    print([os.path.exists(p) for p in ('{given}', '/etc/passwd')])\n    \
+             return x\ndef get_inputs():\n    return [torch.zeros(2)]\n"
+        );
+        let report = server.evaluate(&json!({"kernel": {
+            "kernel_type": "torch", "source_code": source, "metadata": {"function_name": "f"},
+        }}));
+        let printed = report["printed"].as_str().unwrap_or_default();
+        let expected = if visible { "[True, True]" } else { "[False, False]" };
+        assert!(printed.starts_with(expected), "{report}");
+    }
 }

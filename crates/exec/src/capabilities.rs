@@ -7,7 +7,7 @@ use super::local::LocalExecutor;
 use warpgauge_compile::toolchain::Toolchain;
 use warpgauge_contract::KernelType;
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind};
-use warpgauge_process::privileges;
+use warpgauge_process::{own_root, privileges};
 use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_tools::counters::{self, CounterAccess};
 use warpgauge_tools::{FoundTools, ToolName};
@@ -20,10 +20,13 @@ impl LocalExecutor {
         let devices = self.fleet.devices();
         let cupti = &self.compiler.toolchain().cupti;
         let programs = ToolName::ALL.into_iter().map(|name| tool_report(&found, name));
+        let visible = tokio::task::spawn_blocking(own_root::visible_because).await.ok().flatten();
+        let visible = visible.map(Warning::paths_are_visible);
+        let root = privileges::is_root().then(Warning::runs_as_root).into_iter();
         Tooling {
             tools: programs.chain(self.packages()).collect(),
             counter_users: access.readers.clone(),
-            warnings: privileges::is_root().then(Warning::runs_as_root).into_iter().collect(),
+            warnings: root.chain(visible).collect(),
             devices: devices
                 .iter()
                 .map(|status| device(&status.info, &found, &access, cupti))

@@ -8,6 +8,7 @@ pub mod contained;
 pub mod device_worker;
 pub mod environment;
 pub mod handed;
+pub mod own_root;
 pub mod privileges;
 pub mod proc_files;
 pub mod program;

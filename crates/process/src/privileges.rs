@@ -19,6 +19,9 @@ pub enum Keep {
     /// `CAP_SYS_ADMIN`, where NVIDIA's driver gives hardware counters to administrators alone: for a process
     /// that reads counters and runs no host code of a stranger's.
     Counters,
+    /// What it takes to change the mounts of the process' own namespaces and to drop that later, until it has
+    /// [entered](super::own_root::enter) its root directory.
+    OwnRoot,
 }
 
 /// Drops the capabilities of this process and of all that it starts. Must be called while the process has
@@ -31,7 +34,8 @@ pub fn drop_all(keep: Keep) -> io::Result<()> {
         Keep::Counters if counters_are_for_administrators() => {
             capabilities(None)?.permitted & CapabilitySet::SYS_ADMIN
         }
-        _ => CapabilitySet::empty(),
+        Keep::OwnRoot => CapabilitySet::SYS_ADMIN | CapabilitySet::SETPCAP,
+        Keep::Counters | Keep::Nothing => CapabilitySet::empty(),
     };
     set_no_new_privs(true)?;
     let current = capabilities(None)?;

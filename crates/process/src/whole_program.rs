@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::calls::{Kind, allow_only};
 use super::device_worker::{Confinement, files_of_driver, has_driver};
+use super::own_root::{self, Processes};
 use super::proc_files::{self, OWN_THREADS};
 use super::sandbox::{FileAccess, SandboxError, close_file_system, limit};
 
@@ -62,7 +63,11 @@ pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, San
         ("core dumps", Resource::Core, 0),
     ];
     limit(&limits)?;
-    let files = close_file_system(&access(granted))?;
+    let access = access(granted);
+    let processes = if granted.tool.is_some() { Processes::All } else { Processes::Own };
+    // Where the system refuses it the server has warned of that.
+    let _ = own_root::enter(&access, processes);
+    let files = close_file_system(&access)?;
     let kind = match granted.tool {
         None => Kind::Program,
         Some(Tool { ports: [], .. }) => Kind::WatchedProgram,

@@ -80,7 +80,7 @@ pub struct Tooling {
 /// What weakens an installation, and how to mend it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Warning {
-    /// Stable name: `runs_as_root`.
+    /// Stable name: `runs_as_root`, `paths_are_visible`.
     pub code: String,
     /// What is weak.
     pub message: String,
@@ -99,6 +99,21 @@ impl Warning {
                     .to_owned(),
             remedy: "run the server as a user of its own (systemd: `User=warpgauge`; containers: \
                      `USER` or `--user`), which owns its data directory"
+                .to_owned(),
+        }
+    }
+
+    /// Children cannot be given a root directory of their own; `reason`: what the system refuses.
+    pub fn paths_are_visible(reason: &str) -> Self {
+        Self {
+            code: "paths_are_visible".to_owned(),
+            message: format!(
+                "kernels can find out which paths exist on this machine, and sizes and times of files, \
+                 but no contents: their processes get no root directory of their own ({reason})"
+            ),
+            remedy: "allow user namespaces for the server (`sysctl user.max_user_namespaces`; on Ubuntu \
+                     `kernel.apparmor_restrict_unprivileged_userns=0` or a profile with `userns`; in \
+                     containers a seccomp profile that allows `unshare` and `mount`)"
                 .to_owned(),
         }
     }

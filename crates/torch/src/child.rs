@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_process::calls::{self, Kind};
 use warpgauge_process::device_worker::files_of_driver;
+use warpgauge_process::own_root::{self, Processes};
 use warpgauge_process::proc_files;
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::python;
@@ -152,6 +153,8 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
         // Each fork has entries there that do not exist yet, and closes the others.
         access.modify.push("/proc".into());
     }
+    // Where the system refuses it the server has warned of that.
+    let _ = own_root::enter(&access, Processes::All);
     sandbox::close_file_system(&access).map_err(io::Error::other)?;
     calls::allow_only(Kind::Zygote);
     Ok(())
@@ -200,7 +203,7 @@ fn there(paths: &[&str]) -> Vec<PathBuf> {
 
 /// Where the interpreter and its packages are.
 fn installed(setup: &Setup) -> impl Iterator<Item = PathBuf> {
-    setup.roots.iter().chain([&setup.site_packages]).cloned()
+    setup.roots.iter().chain([&setup.python, &setup.site_packages]).cloned()
 }
 
 fn program(setup: &Setup) -> io::Result<Program> {

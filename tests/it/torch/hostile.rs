@@ -278,3 +278,18 @@ return Empty()";
     let cached = "global kept\nkept = globals().get('kept', x * 2)\nreturn kept";
     wrong(server, "cached", &doing(cached), "wrong_for_other_seeds", "right at first");
 }
+
+#[test]
+fn a_refused_call_is_named_with_what_a_kernel_may_do() {
+    needs!("PyTorch", available());
+    let server = on_cpu();
+    for (body, named) in [
+        ("os.chmod('/', 0o777)", "in `os.chmod('/', 0o777)`; warpgauge refuses this system call"),
+        ("socket.create_connection(('127.0.0.1', 80))", "warpgauge refuses this system call"),
+        ("open('/nowhere/weights.pt')", "a kernel finds no files but those of Python and PyTorch"),
+    ] {
+        let report = server.evaluate(&doing(body));
+        let message = report["failure"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains(named), "{report:#}");
+    }
+}

@@ -24,9 +24,11 @@ pub(super) fn build(
     sandbox: &mut Option<Enforcement>,
 ) -> Outcome {
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
+    let programs = work.stages.iter().flatten().map(|step| step.program.clone());
+    let programs = programs.filter(|path| path.exists());
     let access = FileAccess {
         read: work.read.clone(),
-        execute: system.chain(work.execute.iter().cloned()).collect(),
+        execute: system.chain(work.execute.iter().cloned()).chain(programs).collect(),
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };

@@ -42,7 +42,8 @@ pub(super) fn compile(
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
     let access = FileAccess {
         read: work.include_dirs.clone(),
-        execute: system.chain([work.root.clone()]).collect(),
+        // The compiler looks for the others by the path that it was started with.
+        execute: system.chain([work.root.clone(), work.nvcc.clone()]).collect(),
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };

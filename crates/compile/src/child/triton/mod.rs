@@ -42,7 +42,7 @@ impl<'a> Ready<'a> {
         sandbox: &mut Option<Enforcement>,
     ) -> Self {
         let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
-        let own = work.roots.iter().cloned().chain([work.site_packages.clone()]);
+        let own = work.roots.iter().chain([&work.python, &work.site_packages]).cloned();
         let access = FileAccess {
             read: READ.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
             execute: system.chain(own).collect(),
