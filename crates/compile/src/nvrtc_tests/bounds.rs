@@ -1,5 +1,6 @@
 //! Time, cancellation, sharing, the cache and the choice of a library.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use super::*;
@@ -205,13 +206,25 @@ async fn an_owner_waits_for_no_turn_of_another_also_for_the_same_source() {
     let bombs = ["", "// another"].map(|end| cuda(&format!("{ENDLESS}{end}")));
     let kernel = cuda("__global__ void fair(float* x) { *x = 1; }");
     let compile = |kernel, owner| bench.compiler.compile(kernel, &H100, by(owner));
-    tokio::select! {
-        // In this order they begin.
-        biased;
-        ended = compile(&bombs[0], one) => panic!("{ended:?}"),
-        ended = compile(&bombs[1], one) => panic!("{ended:?}"),
-        ended = compile(&kernel, one) => panic!("it has overtaken two of its owner's: {ended:?}"),
-        artifact = compile(&kernel, two) => assert!(!artifact.unwrap().cache_hit),
+    {
+        let mut first = pin!(compile(&bombs[0], one));
+        let mut second = pin!(compile(&bombs[1], one));
+        let both_run = async {
+            while bench.compiler.stats().running < 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            ended = &mut first => panic!("{ended:?}"),
+            ended = &mut second => panic!("{ended:?}"),
+            () = both_run => {}
+        }
+        tokio::select! {
+            ended = first => panic!("{ended:?}"),
+            ended = second => panic!("{ended:?}"),
+            ended = compile(&kernel, one) => panic!("it has overtaken two of its owner's: {ended:?}"),
+            artifact = compile(&kernel, two) => assert!(!artifact.unwrap().cache_hit),
+        }
     }
     assert_eq!(bench.compiler.stats().running, 0);
 }
