@@ -26,7 +26,7 @@ use rustix::thread::UnshareFlags;
 
 use super::privileges::{Keep, drop_all};
 use super::program::{Environment, Program};
-use super::sandbox::FileAccess;
+use super::sandbox::{Enforcement, FileAccess, SandboxError, close_file_system};
 
 /// Where the new root is put together. Everything of the old root is open by then.
 const BASE: &str = "/proc";
@@ -63,8 +63,8 @@ fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Resu
 /// Whether [`begin`] has made the namespaces of this process.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Makes the namespaces of this process, which must have one thread, and drops the capabilities that it had
-/// outside. Of the new ones it keeps what [`enter`] needs and drops.
+/// Makes the namespaces of this process, which must have one thread. It has all capabilities over them until
+/// [`drop_all`], and none outside.
 ///
 /// # Errors
 /// The system has no user namespaces or mount namespaces for this process.
@@ -85,23 +85,30 @@ pub fn begin() -> Result<(), NotHidden> {
     Ok(())
 }
 
-/// Moves this process, for which [`begin`] was called while it had one thread, to a root directory of its own
-/// with the paths of `access`.
+/// Closes all files but those of `access` for this process and all that it starts. After [`begin`] it first
+/// moves to a root directory that has no other paths, and drops what capabilities that took.
+///
+/// # Errors
+/// The capabilities cannot be dropped, or those of [`close_file_system`]. A root directory that the system
+/// refuses is no error: [`visible_because`] gives the reason.
+pub fn confine(access: &FileAccess, processes: Processes) -> Result<Enforcement, SandboxError> {
+    let _ = enter(access, processes);
+    drop_all(Keep::Nothing).map_err(|source| SandboxError::Capabilities { source })?;
+    close_file_system(access)
+}
+
+/// Moves this process to a root directory of its own with the paths of `access`.
 ///
 /// # Errors
 /// There are no namespaces, or the system refuses mounts in them: this process sees what it saw before.
-pub fn enter(access: &FileAccess, processes: Processes) -> Result<(), NotHidden> {
+fn enter(access: &FileAccess, processes: Processes) -> Result<(), NotHidden> {
     if !BEGUN.swap(false, Ordering::Relaxed) {
         return step("it has no namespaces of its own", Err(io::ErrorKind::Unsupported));
     }
     let directory = std::env::current_dir();
-    let entered = change_root(&Plan::of(access, processes));
-    if entered.is_ok() {
-        let back = directory.is_ok_and(|directory| chdir(directory).is_ok());
-        step("cannot enter the new root", if back { Ok(()) } else { chdir("/") })?;
-    }
-    step("cannot drop the namespace's capabilities", drop_all(Keep::Nothing))?;
-    entered
+    change_root(&Plan::of(access, processes))?;
+    let back = directory.is_ok_and(|directory| chdir(directory).is_ok());
+    step("cannot enter the new root", if back { Ok(()) } else { chdir("/") })
 }
 
 fn change_root(plan: &Plan) -> Result<(), NotHidden> {
@@ -235,7 +242,7 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = PathBuf> + '_ {
     })
 }
 
-/// First argument of a child that tries [`enter`].
+/// First argument of a child that tries whether it can have a root directory of its own.
 pub const COMMAND: &str = "__own-root";
 
 /// Runs that child: it prints why it cannot. `begun`: what came of [`begin`].

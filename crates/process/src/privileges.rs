@@ -20,7 +20,7 @@ pub enum Keep {
     /// that reads counters and runs no host code of a stranger's.
     Counters,
     /// What it takes to change the mounts of the process' own namespaces and to drop that later, until it has
-    /// [entered](super::own_root::enter) its root directory.
+    /// its [root directory](super::own_root::confine).
     OwnRoot,
 }
 

@@ -100,6 +100,12 @@ pub enum SandboxError {
         #[from]
         source: landlock::RulesetError,
     },
+    /// Capabilities over namespaces of this process could not be dropped.
+    #[error("cannot drop the capabilities of this process")]
+    Capabilities {
+        /// Why.
+        source: io::Error,
+    },
     /// A resource limit could not be set.
     #[error("cannot set the limit of {what} to {value}")]
     Limit {

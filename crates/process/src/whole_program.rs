@@ -12,7 +12,7 @@ use super::calls::{Kind, allow_only};
 use super::device_worker::{Confinement, files_of_driver, has_driver};
 use super::own_root::{self, Processes};
 use super::proc_files::{self, OWN_THREADS};
-use super::sandbox::{FileAccess, SandboxError, close_file_system, limit};
+use super::sandbox::{FileAccess, SandboxError, limit};
 
 /// What loads a program, as far as it is there: the system starts it in the program's place.
 const LOADERS: [&str; 3] =
@@ -63,11 +63,8 @@ pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, San
         ("core dumps", Resource::Core, 0),
     ];
     limit(&limits)?;
-    let access = access(granted);
     let processes = if granted.tool.is_some() { Processes::All } else { Processes::Own };
-    // Where the system refuses it the server has warned of that.
-    let _ = own_root::enter(&access, processes);
-    let files = close_file_system(&access)?;
+    let files = own_root::confine(&access(granted), processes)?;
     let kind = match granted.tool {
         None => Kind::Program,
         Some(Tool { ports: [], .. }) => Kind::WatchedProgram,

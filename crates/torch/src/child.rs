@@ -153,9 +153,7 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
         // Each fork has entries there that do not exist yet, and closes the others.
         access.modify.push("/proc".into());
     }
-    // Where the system refuses it the server has warned of that.
-    let _ = own_root::enter(&access, Processes::All);
-    sandbox::close_file_system(&access).map_err(io::Error::other)?;
+    own_root::confine(&access, Processes::All).map_err(io::Error::other)?;
     calls::allow_only(Kind::Zygote);
     Ok(())
 }
