@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::json;
 
 use crate::contracts::increment;
-use crate::server::{Server, data_directory, program_through};
+use crate::server::{Server, data_directory, program_through, until};
 use crate::support::{outcome, warpgauge};
 
 /// All that is below a directory, without what is shared with other tests.
@@ -100,6 +100,8 @@ fn a_database_that_is_gone_is_noticed() {
         assert!(error.contains("database") && error.contains("moved away"), "{error}");
     }
     assert!(!path.exists(), "none was made in its place");
+    // What a look found a moment ago does not keep a database away that is back.
+    until("it is known", || (server.get("/health").status == 503).then_some(()));
     std::fs::rename(&aside, &path).unwrap();
     server.evaluate(&increment());
     let job = server.get(&format!("/jobs/{}", before["job_id"].as_str().unwrap()));

@@ -36,10 +36,11 @@ pub enum ExecError {
     /// This machine lacks something: says what, and what to do.
     #[error("{0}")]
     Unavailable(String),
-    /// The process that runners of torch kernels are forked from has ended, and they have ended with it.
+    /// Runners of a torch kernel ended or failed for a reason that is not the kernel's, each time they were
+    /// retried.
     #[error(
-        "the process that torch kernels are started from ended during this evaluation ({0}); the kernel is \
-         not at fault: send the request again"
+        "the processes that ran this torch kernel were lost each time ({0}); the kernel is not at fault: send \
+         the request again, or to a machine that has less to do"
     )]
     RunnersLost(String),
     /// Our bug or a broken machine. The detail goes to the log, `id` to the caller.

@@ -70,6 +70,8 @@ pub(super) struct Readiness {
 
 #[derive(Clone)]
 struct Found {
+    /// When the look began, and when it ended.
+    since: Instant,
     at: Instant,
     unready: Vec<Unready>,
 }
@@ -126,6 +128,13 @@ impl Readiness {
         looked.or_else(|| self.heartbeat().failure.as_ref().filter(is_bad).cloned())
     }
 
+    /// Whether the latest look, which began before this instant, found another file or none in the place of the
+    /// database.
+    fn was_gone_before(&self, asked: Instant) -> bool {
+        let gone = self.against_database().is_some_and(|unready| unready.code == "database_gone");
+        gone && self.found.borrow().as_ref().is_none_or(|found| found.since < asked)
+    }
+
     /// Whether the latest look is old.
     fn is_old(&self) -> bool {
         self.found.borrow().as_ref().is_none_or(|found| found.at.elapsed() > OLD)
@@ -151,12 +160,17 @@ pub(super) async fn look(shared: &Arc<Shared>) -> Vec<Unready> {
     if shared.closing.load(Ordering::Acquire) {
         return vec![Unready::shutting_down()];
     }
-    let readiness = &shared.readiness;
-    let mut found = readiness.found.subscribe();
-    let known = found.borrow_and_update().clone();
-    if let Some(known) = known.as_ref().filter(|known| known.at.elapsed() < FRESH) {
-        return known.unready.clone();
+    let known = shared.readiness.found.borrow().clone();
+    match known.filter(|known| known.at.elapsed() < FRESH) {
+        Some(known) => known.unready,
+        None => look_again(shared).await,
     }
+}
+
+/// The same, whatever an earlier look found. Waits for one that is under way.
+async fn look_again(shared: &Arc<Shared>) -> Vec<Unready> {
+    let mut found = shared.readiness.found.subscribe();
+    let known = found.borrow_and_update().clone();
     let since = begin_look(shared);
     let known = known.filter(|known| known.at.elapsed() < RECENT);
     let wait = if known.is_some() { BRIEFLY } else { PATIENCE };
@@ -183,6 +197,7 @@ pub(super) async fn look(shared: &Arc<Shared>) -> Vec<Unready> {
 /// # Errors
 /// What is wrong with the database, and what to do.
 pub(super) async fn database_works(shared: &Arc<Shared>) -> Result<(), ServiceError> {
+    let asked = Instant::now();
     if shared.readiness.against_database().is_none() {
         if shared.readiness.is_old() && shared.role == Role::Server {
             begin_look(shared);
@@ -190,6 +205,13 @@ pub(super) async fn database_works(shared: &Arc<Shared>) -> Result<(), ServiceEr
         return Ok(());
     }
     look(shared).await;
+    // A file that is back is used at once, which costs a look of milliseconds. One that was under way may have
+    // begun before; the next has not.
+    for _ in 0..2 {
+        if shared.readiness.was_gone_before(asked) {
+            look_again(shared).await;
+        }
+    }
     match shared.readiness.against_database() {
         Some(unready) => Err(ServiceError::Unavailable(unready.message)),
         None => Ok(()),
@@ -213,12 +235,13 @@ pub(super) async fn database_fails(shared: &Arc<Shared>) -> ServiceError {
 /// Begins a look, unless one is under way; when that one began.
 fn begin_look(shared: &Arc<Shared>) -> Instant {
     *shared.readiness.looking_since().get_or_insert_with(|| {
-        tokio::spawn(look_now(Looking(Arc::clone(shared))));
-        Instant::now()
+        let since = Instant::now();
+        tokio::spawn(look_now(Looking(Arc::clone(shared)), since));
+        since
     })
 }
 
-async fn look_now(looking: Looking) {
+async fn look_now(looking: Looking, since: Instant) {
     let shared = &looking.0;
     let mut unready = Vec::new();
     unready.extend(no_device(shared));
@@ -233,7 +256,7 @@ async fn look_now(looking: Looking) {
     }
     // Files and database have much the same to say of a disk.
     unready.dedup_by(|one, other| one.code == other.code);
-    let found = Some(Found { at: Instant::now(), unready: unready.clone() });
+    let found = Some(Found { since, at: Instant::now(), unready: unready.clone() });
     let before = shared.readiness.found.send_replace(found).map(|found| found.unready);
     if before.unwrap_or_default() == unready {
         return;
@@ -302,13 +325,20 @@ mod tests {
         let readiness = Readiness::default();
         let told = || readiness.against_database().map(|unready| unready.code);
         assert!(told().is_none() && readiness.is_old());
-        let found =
-            |code: &str| Found { at: Instant::now(), unready: vec![Unready::new(code, "m")] };
+        let found = |code: &str| {
+            let now = Instant::now();
+            Found { since: now, at: now, unready: vec![Unready::new(code, "m")] }
+        };
         readiness.found.send_replace(Some(found("no_device")));
         assert!(told().is_none() && !readiness.is_old(), "devices are another matter");
         readiness.found.send_replace(Some(found("database_damaged")));
         assert_eq!(told().as_deref(), Some("database_damaged"));
-        readiness.found.send_replace(Some(Found { at: Instant::now(), unready: Vec::new() }));
+        let asked = Instant::now();
+        readiness.found.send_replace(Some(found("database_gone")));
+        assert!(!readiness.was_gone_before(asked), "that look began after the question");
+        assert!(readiness.was_gone_before(Instant::now()), "it may be back since");
+        let now = Instant::now();
+        readiness.found.send_replace(Some(Found { since: now, at: now, unready: Vec::new() }));
         let gone = StoreError::Gone { place: "/p/x.db".to_owned(), what: "emptied".to_owned() };
         readiness.beaten(&Err::<(), _>(gone));
         assert_eq!(told().as_deref(), Some("database_gone"));

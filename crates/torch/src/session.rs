@@ -479,9 +479,13 @@ impl Session {
             }
             // What is about to end runs once more.
             NotStopped::Woken if self.fork.gone_by(Instant::now() + ENDING) => self.died(),
-            NotStopped::Running(_) | NotStopped::Woken => {
+            NotStopped::Running(_) => {
                 self.fork.end();
-                Fault::Awake(why.to_string())
+                Fault::Running(why.to_string())
+            }
+            NotStopped::Woken => {
+                self.fork.end();
+                Fault::Woken(why.to_string())
             }
         }
     }

@@ -339,8 +339,10 @@ pub enum Fault {
     Died(String),
     /// It ended and its parent, which reports the end of each fork, did not: the parent has ended too.
     DiedWithParent,
-    /// A thread of it ran when all were to be stopped.
-    Awake(String),
+    /// A thread of it did not stop.
+    Running(String),
+    /// A thread of it ran after all had stopped, or the system has so much to do that it looks like that.
+    Woken(String),
     /// Whether it is stopped cannot be observed on this system.
     NotObserved(String),
     /// What it said is no answer to what it was asked.

@@ -1,7 +1,8 @@
 //! Torch kernels that compute while they are to be stopped: none gets a time that is shorter than the truth.
 //! And kernels whose process ends because its parent does: they are run once more, or are answered 503.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
@@ -186,9 +187,60 @@ fn a_torch_kernel_whose_parent_ends_is_not_at_fault() {
     let answer = answered_while_parents_end(&server, 1);
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.json["kernel_exec_result"]["correctness"], true, "{}", answer.text);
-    let answer = answered_while_parents_end(&server, 2);
+    let answer = answered_while_parents_end(&server, 3);
     assert_eq!(answer.status, 503, "{}", answer.text);
     assert_eq!(answer.json["code"], "unavailable", "{}", answer.text);
     assert!(answer.text.contains("not at fault"), "{}", answer.text);
     right(&server, "after", &slow());
+}
+
+/// The state of a process, as `proc(5)` has it.
+fn state_of(process: u32) -> Option<char> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.chars().next()
+}
+
+/// Answers a request while runners that are stopped for long are woken from outside, each once: those of as many
+/// attempts.
+fn answered_while_runners_are_woken(server: &Server, request: &Value, attempts: usize) -> Answer {
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| server.post_json("/evaluate", request));
+        let mut woken = BTreeSet::new();
+        let mut stopped_since = BTreeMap::new();
+        while woken.len() < attempts {
+            let process = until("a runner is stopped for long", || {
+                let runners: Vec<u32> = of_torch(server).into_iter().skip(1).collect();
+                stopped_since.retain(|process, _| runners.contains(process));
+                runners.into_iter().filter(|process| !woken.contains(process)).find(|&process| {
+                    if state_of(process) != Some('T') {
+                        stopped_since.remove(&process);
+                        return false;
+                    }
+                    let since = stopped_since.entry(process).or_insert_with(Instant::now);
+                    since.elapsed() > Duration::from_millis(250)
+                })
+            });
+            kill_process(Pid::from_raw(process.cast_signed()).unwrap(), Signal::CONT).unwrap();
+            woken.insert(process);
+        }
+        asked.join().unwrap()
+    })
+}
+
+#[test]
+fn a_torch_kernel_that_something_else_wakes_is_retried() {
+    needs!("PyTorch", available());
+    let server = on_cpu();
+    let reference =
+        "import threading\ndef f(x):\n    threading.Event().wait(0.6)\n    return x * 2";
+    let request = expecting("def f(x):\n    return x * 2", reference);
+    right(&server, "before", &request);
+    let answer = answered_while_runners_are_woken(&server, &request, 1);
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json["kernel_exec_result"]["correctness"], true, "{}", answer.text);
+    assert!(server.output().contains("is retried with other processes"), "{}", server.output());
+    // No kernel is judged that was awake each time.
+    let answer = answered_while_runners_are_woken(&server, &request, 3);
+    assert_eq!(answer.json["failure"]["code"], "not_stopped", "{}", answer.text);
+    right(&server, "after", &request);
 }

@@ -9,15 +9,15 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-use super::fault::Failed;
+use super::fault::{Failed, Stage};
 use super::gpu::beside::{Compared, SideBySide};
-use super::gpu::{Gpu, Opened};
+use super::gpu::{Gpu, NoTime, Opened};
 use super::inputs::Inputs;
 use super::judge::{Expectations, Judge, Judged, Plan};
 use super::player::{CANDIDATE, Player, REFERENCE, submission};
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
-use super::runs::{Entered, no_verdict, runners_were_lost};
+use super::runs::{Entered, MOST_RETRIES, no_verdict, why_retry};
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
@@ -78,6 +78,8 @@ pub(super) struct Judgement {
     pub compared: Option<Compared>,
     /// Whether a call was made that a tool looked at, or why not, where that was asked for.
     pub counted: Option<Result<(), String>>,
+    /// Whether the failure may be the machine's, so that other runners are worth a try.
+    pub unsure: bool,
 }
 
 impl LocalExecutor {
@@ -149,8 +151,9 @@ impl LocalExecutor {
         })));
         let most = self.most_answer_bytes();
         let (mut answer, mut extensions) = entered.judged(&order, runners, Vec::new(), most).await;
-        if runners_were_lost(&answer) {
-            let runners = entered.other_runners(sides, timeout).await?;
+        for _ in 0..MOST_RETRIES {
+            let Some(why) = why_retry(&answer) else { break };
+            let runners = entered.other_runners(sides, timeout, why).await?;
             (answer, extensions) = entered.judged(&order, runners, Vec::new(), most).await;
         }
         let (mut report, compared) = match (answer, &*order) {
@@ -172,7 +175,7 @@ impl LocalExecutor {
         }
         report.timings.total = ms(arrived);
         recorded::evaluation(&report);
-        Ok(Judgement { report, compared, counted: None })
+        Ok(Judgement { report, compared, counted: None, unsure: false })
     }
 
     /// The report, without the content of outputs that came with it only to be kept.
@@ -290,12 +293,13 @@ impl Evaluation {
         if let Some(error) = outcome.of_environment().filter(|_| !case.count) {
             return Err(error);
         }
+        let unsure = outcome.is_unsure();
         let mut outcome = outcome.within(&case.request, most_output_bytes);
         let compared = outcome.judged.compared.take();
         let counted = outcome.judged.counted.take();
         let report = assembled(&job_id, &case.request, setting, outcome, timings);
         let report = report.map_err(|error| internal("encoding the outputs", &error))?;
-        Ok(Judgement { report, compared, counted })
+        Ok(Judgement { report, compared, counted, unsure })
     }
 
     /// Whether hardware metrics are wanted of a kernel with this report, and to be had.
@@ -355,10 +359,23 @@ fn judged(
     };
     // Before the submission is there, which could have it take longer.
     let idle = match gpu {
-        Some(gpu) => Some(gpu.hand_over(&mut session).map_err(no_device)?),
-        None => idle(&mut session),
+        Some(gpu) => gpu.hand_over(&mut session),
+        None => idle(&mut session).map_err(NoTime::Runner),
     };
-    let idle_ms = idle.map(|idle| idle.as_secs_f64() * 1e3);
+    let idle = match idle {
+        Ok(idle) => idle,
+        Err(NoTime::Device(what)) => return Err(no_device(what)),
+        Err(NoTime::Runner(Fault::TimedOut)) => {
+            return Ok(Outcome::not_judged(Failed::late(timeout)));
+        }
+        Err(NoTime::Runner(fault)) => {
+            // It has no submission yet, which therefore is not at fault.
+            let failed = Failed::of(fault, Stage::Load, timeout);
+            let error = failed.of_environment();
+            return Err(error.unwrap_or(ExecError::RunnersLost(failed.message)));
+        }
+    };
+    let idle_ms = Some(idle.as_secs_f64() * 1e3);
     let began = Instant::now();
     let loaded = Player::load(session, &case.submission, init.as_ref(), case.seed, timeout);
     let load_ms = ms(began);
@@ -395,7 +412,7 @@ fn judged(
         judged: Judged::default(),
     };
     let (judged, player) = match gpu {
-        Some(gpu) => judge.run_on(gpu, idle.unwrap_or_default()),
+        Some(gpu) => judge.run_on(gpu, idle),
         None => judge.run(),
     };
     if let Some(what) = judged.broken {
@@ -421,10 +438,10 @@ fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, 
 }
 
 /// Median time of a question that asks nothing.
-fn idle(session: &mut Session) -> Option<Duration> {
-    let mut times: Vec<Duration> = (0..IDLE).filter_map(|_| session.idle().ok()).collect();
+fn idle(session: &mut Session) -> Result<Duration, Fault> {
+    let mut times = (0..IDLE).map(|_| session.idle()).collect::<Result<Vec<Duration>, Fault>>()?;
     times.sort();
-    times.get(times.len() / 2).copied()
+    Ok(times[IDLE / 2])
 }
 
 /// Values that the contract expects.

@@ -14,7 +14,7 @@ use super::fault::Failed;
 use super::inputs::Inputs;
 use super::player::{Player, REFERENCE, submission};
 use super::process::{Answer, Order};
-use super::runs::{no_verdict, runners_were_lost};
+use super::runs::{MOST_RETRIES, no_verdict, why_retry};
 use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
 use crate::local::LocalExecutor;
@@ -82,9 +82,10 @@ impl LocalExecutor {
         let files = empty_files()?;
         let order = Arc::new(Order::Compute(Box::new(computation)));
         let mut answer = entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0;
-        if runners_were_lost(&answer) {
+        for _ in 0..MOST_RETRIES {
+            let Some(why) = why_retry(&answer) else { break };
             let files = empty_files()?;
-            let runners = entered.other_runners(sides, request.timeout).await?;
+            let runners = entered.other_runners(sides, request.timeout, why).await?;
             answer = entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0;
         }
         match answer {

@@ -18,6 +18,8 @@ pub(super) enum Stage {
 pub(super) enum Blame {
     /// What was submitted.
     Submission,
+    /// What was submitted, or a machine that has too much to do: other runners show which.
+    Unsure,
     /// The process that runners are forked from, which has ended.
     Parent,
     /// This machine.
@@ -95,10 +97,10 @@ impl Failed {
                 let message = "its process ended, and so did the one that reports how".to_owned();
                 of(Blame::Parent, plain(FailureCode::WorkerDied, message))
             }
-            Fault::Awake(why) => plain(
-                FailureCode::NotStopped,
-                format!("between its answer and the next call it must not run: {why}"),
-            ),
+            Fault::Running(why) => plain(FailureCode::NotStopped, must_not_run(&why)),
+            Fault::Woken(why) => {
+                of(Blame::Unsure, plain(FailureCode::NotStopped, must_not_run(&why)))
+            }
             Fault::NotObserved(why) => of(Blame::Machine, plain(FailureCode::NotStopped, why)),
             Fault::Forged(what) => plain(FailureCode::ProtocolViolated, what),
         }
@@ -113,7 +115,7 @@ impl Failed {
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         let what = || self.message.clone();
         match self.blame {
-            Blame::Submission => None,
+            Blame::Submission | Blame::Unsure => None,
             Blame::Parent => Some(ExecError::RunnersLost(what())),
             Blame::Machine => {
                 let why = format!("torch kernels cannot be judged here: {}", self.message);
@@ -143,6 +145,10 @@ impl Failed {
         let line = refusal.line;
         Self { line, traceback, ..Self::plain(stage, code, bounded(refusal.message)) }
     }
+}
+
+fn must_not_run(why: &str) -> String {
+    format!("between its answer and the next call it must not run: {why}")
 }
 
 /// The end of a text, which says most of a traceback.

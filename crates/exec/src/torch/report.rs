@@ -5,7 +5,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::fault::{Failed, Stage};
+use super::fault::{Blame, Failed, Stage};
 use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
 use super::timeline::timeline_report;
@@ -110,6 +110,11 @@ impl Outcome {
     /// Why there is no verdict, where the kernel is not at fault.
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         self.failed()?.of_environment()
+    }
+
+    /// Whether the failure may be the machine's.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.failed().is_some_and(|failed| failed.blame == Blame::Unsure)
     }
 
     fn failed(&self) -> Option<&Failed> {

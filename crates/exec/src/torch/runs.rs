@@ -191,9 +191,20 @@ pub(super) fn no_verdict(lost: Lost) -> ExecError {
     }
 }
 
-/// Whether runners ended because the process that they are forked from did.
-pub(super) fn runners_were_lost(answer: &Result<Answer, Lost>) -> bool {
-    matches!(answer, Ok(Answer::Failed(ExecError::RunnersLost(_))))
+/// How often an order gets other runners, at most.
+pub(super) const MOST_RETRIES: u32 = 2;
+
+/// Why an order is worth other runners: those it had were lost, or may have failed for a machine that has too
+/// much to do.
+pub(super) fn why_retry(answer: &Result<Answer, Lost>) -> Option<&str> {
+    match answer {
+        Ok(Answer::Failed(ExecError::RunnersLost(why))) => Some(why),
+        Ok(Answer::Evaluated(judgement)) if judgement.unsure => {
+            let failure = judgement.report.failure.as_ref();
+            Some(failure.map_or("it was not stopped", |failure| &failure.message))
+        }
+        _ => None,
+    }
 }
 
 impl Entered<'_> {
@@ -206,14 +217,14 @@ impl Entered<'_> {
         Ok(runners)
     }
 
-    /// As many again, where the process that they are forked from has ended with the first ones. Time runs anew,
-    /// since another one has to import PyTorch.
+    /// As many again. Time runs anew: what the first ones took is not the submission's fault.
     pub(super) async fn other_runners(
         &mut self,
         count: usize,
         timeout: f64,
+        why: &str,
     ) -> Result<Vec<Runner>, ExecError> {
-        tracing::warn!("a torch kernel is run once more: its process ended with its parent");
+        tracing::warn!(why, "a torch kernel is retried with other processes");
         let runners = self.runners(count).await?;
         self.deadline = deadline(timeout);
         Ok(runners)

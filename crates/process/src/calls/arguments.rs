@@ -14,6 +14,9 @@ type Result<T> = std::result::Result<T, BackendError>;
 pub(super) enum Opening {
     /// To read alone.
     Read,
+    /// Existing files, to read, or to read and write: devices are opened so. A file that landlock lets a
+    /// process write and not read, such as the score in `/proc/self/task/*/oom_score_adj`, stays closed.
+    Device,
     /// To read, write and create under a name.
     Write,
 }
@@ -146,13 +149,19 @@ pub(super) fn processes(rules: &mut Rules) -> Result<()> {
 pub(super) fn opening(rules: &mut Rules, opening: Opening) -> Result<()> {
     // A file without a name would be in no directory that is counted.
     let nameless = libc::O_TMPFILE & !libc::O_DIRECTORY;
-    let forbidden = match opening {
-        Opening::Read => libc::O_ACCMODE | libc::O_CREAT | libc::O_TRUNC | nameless,
-        Opening::Write => nameless,
+    let changing = libc::O_CREAT | libc::O_TRUNC | nameless;
+    // Flags that count, and the values that they may have.
+    let (mask, values): (i32, &[i32]) = match opening {
+        Opening::Read => (libc::O_ACCMODE | changing, &[libc::O_RDONLY]),
+        Opening::Device => (libc::O_ACCMODE | changing, &[libc::O_RDONLY, libc::O_RDWR]),
+        Opening::Write => (nameless, &[0]),
+    };
+    let rule = |flags: u8| -> Result<Vec<SeccompRule>> {
+        values.iter().map(|value| SeccompRule::new(vec![masked(flags, mask, *value)?])).collect()
     };
     #[cfg(target_arch = "x86_64")]
-    rules.insert(libc::SYS_open, vec![SeccompRule::new(vec![masked(1, forbidden, 0)?])?]);
-    rules.insert(libc::SYS_openat, vec![SeccompRule::new(vec![masked(2, forbidden, 0)?])?]);
+    rules.insert(libc::SYS_open, rule(1)?);
+    rules.insert(libc::SYS_openat, rule(2)?);
     Ok(())
 }
 

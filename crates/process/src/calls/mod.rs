@@ -146,7 +146,9 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
         arguments::threads(&mut rules)?;
     }
     let opening = match kind {
-        Kind::Interpreter | Kind::DeviceInterpreter | Kind::Judge => Opening::Read,
+        Kind::Interpreter | Kind::Judge => Opening::Read,
+        // CUPTI opens devices when it begins to trace, after the context was made.
+        Kind::DeviceInterpreter => Opening::Device,
         _ => Opening::Write,
     };
     arguments::opening(&mut rules, opening)?;

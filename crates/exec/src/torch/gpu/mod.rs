@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use warpgauge_device::support::Support;
 use warpgauge_device::{Context, DeviceBuffer, DriverChoice, Stream, loader};
 use warpgauge_model::{DeviceInfo, Image};
-use warpgauge_torch::Session;
+use warpgauge_torch::{Fault, Session};
 
 /// The device, as a judge has it.
 pub(super) struct Gpu {
@@ -64,6 +64,14 @@ impl Opened {
     }
 }
 
+/// Why it is not known what handing over takes.
+pub(super) enum NoTime {
+    /// What the driver says.
+    Device(String),
+    /// What is wrong with the runner, which has no submission yet.
+    Runner(Fault),
+}
+
 /// Times that handing over is done for nothing: the median counts.
 const IDLE: usize = 15;
 
@@ -73,20 +81,20 @@ impl Gpu {
     /// does once for inputs and once for results.
     ///
     /// # Errors
-    /// The device does not let us.
-    pub(super) fn hand_over(&self, session: &mut Session) -> Result<Duration, String> {
-        let memory =
-            DeviceBuffer::new(&self.context, 1 << 20, "nothing").map_err(|e| e.to_string())?;
+    /// The device or the runner failed.
+    pub(super) fn hand_over(&self, session: &mut Session) -> Result<Duration, NoTime> {
+        let memory = DeviceBuffer::new(&self.context, 1 << 20, "nothing");
+        let memory = memory.map_err(|error| NoTime::Device(error.to_string()))?;
         let fill = || {
             let began = Instant::now();
             let filled = memory.fill(1, &self.stream).and_then(|()| self.stream.synchronize());
-            filled.map(|()| began.elapsed()).map_err(|error| error.to_string())
+            filled.map(|()| began.elapsed()).map_err(|error| NoTime::Device(error.to_string()))
         };
         let (mut asked, mut turned) = (Vec::new(), Vec::new());
         for _ in 0..IDLE {
             let (after_runner, after_judge) = (fill()?, fill()?);
             turned.push(after_runner.saturating_sub(after_judge));
-            asked.push(session.idle_with_device().map_err(|fault| format!("PyTorch: {fault:?}"))?);
+            asked.push(session.idle_with_device().map_err(NoTime::Runner)?);
         }
         asked.sort();
         turned.sort();
