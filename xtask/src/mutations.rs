@@ -135,7 +135,7 @@ fn build_mutants(place: &Path) -> Result<PathBuf> {
     fs::create_dir_all(&programs)?;
     let program = programs.join("warpgauge");
     copy(&target.join("debug/warpgauge"), &program)?;
-    product::build(Profile::Dev)?;
+    product::build(Profile::Test)?;
     let built = product::profile_dir(Profile::Dev)?;
     let emulator = "libwarpgauge_emulator.so";
     copy(&built.join(emulator), &programs.join(emulator))?;

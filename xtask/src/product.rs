@@ -10,8 +10,11 @@ use crate::shell;
 /// How to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Fast to build.
+    /// Fast to build: the program alone.
     Dev,
+    /// The same with the features of dependencies that the tests have. Cargo would otherwise compile most crates a
+    /// second time for the tests.
+    Test,
     /// Fast to run.
     Release,
 }
@@ -19,10 +22,15 @@ pub enum Profile {
 /// Builds the program and the emulator and returns the program's path.
 pub fn build(profile: Profile) -> Result<PathBuf> {
     let mut cargo = shell::cargo();
-    cargo.args(["build", "-p", "warpgauge", "-p", "warpgauge-emulator"]);
-    if profile == Profile::Release {
-        cargo.arg("--release");
-    }
+    cargo.arg("build");
+    match profile {
+        Profile::Dev => cargo.args(["-p", "warpgauge", "-p", "warpgauge-emulator"]),
+        // Examples bring the features of the dependencies that only tests have.
+        Profile::Test => cargo.args(["--workspace", "--lib", "--bins", "--examples"]),
+        Profile::Release => {
+            cargo.args(["--release", "-p", "warpgauge", "-p", "warpgauge-emulator"])
+        }
+    };
     shell::run(&mut cargo)?;
     let program = profile_dir(profile)?.join("warpgauge");
     if !program.is_file() {
@@ -34,7 +42,7 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
 /// The directory cargo builds a profile into.
 pub fn profile_dir(profile: Profile) -> Result<PathBuf> {
     Ok(target_dir()?.join(match profile {
-        Profile::Dev => "debug",
+        Profile::Dev | Profile::Test => "debug",
         Profile::Release => "release",
     }))
 }

@@ -29,7 +29,7 @@ pub struct SkippedOptions {
 /// Builds what the tests start, fetches the compiler they need, and runs them.
 pub fn run(options: &Options) -> Result<()> {
     // The tests start the program, which loads the emulator from beside its executable.
-    let program = product::build(Profile::Dev)?;
+    let program = product::build(Profile::Test)?;
     product::ensure_toolchain(&program)?;
     for package in ["triton", "torch", "nvcc"] {
         product::ensure_package(&program, package)?;

@@ -24,11 +24,11 @@ pub fn run(options: &Options) -> Result<()> {
     if options.postgres && !shell::has_postgres() {
         bail!("PostgreSQL is not installed; install its package (Debian: `postgresql`) first");
     }
-    let program = product::build(Profile::Dev)?;
+    let program = product::build(Profile::Test)?;
     product::ensure_toolchain(&program)?;
     let mut test = shell::cargo();
     let name = if options.postgres { "crash::on_postgres" } else { "crash::on_sqlite" };
-    test.args(["test", "--package", "warpgauge", "--test", "it", name, "--", "--nocapture"])
+    test.args(["test", "--workspace", "--test", "it", name, "--", "--nocapture"])
         .env("WARPGAUGE_CRASH_KILLS", options.kills.to_string())
         .env("WARPGAUGE_CRASH_SEED", options.seed.to_string());
     shell::run(&mut test)

@@ -151,7 +151,7 @@ pub fn run(options: &Options) -> Result<()> {
 }
 
 fn start_server(home: &Path) -> Result<Server> {
-    let program = product::build(Profile::Dev)?;
+    let program = product::build(Profile::Test)?;
     product::ensure_toolchain(&program)?;
     let arguments = ["--device".to_owned(), "emulator".to_owned()];
     let mut command = Command::new(&program);
@@ -246,7 +246,7 @@ impl Checks {
 
     /// An agent's library: at the server, and with the program that it starts itself.
     fn agent(&self) -> Result<()> {
-        let program = product::build(Profile::Dev)?;
+        let program = product::build(Profile::Test)?;
         let data = data_directory(&self.agent)?;
         shell::run(
             self.tools
@@ -301,7 +301,7 @@ impl Checks {
     /// Has the gate write reports and reads them as those do for whom they are.
     fn gate_reports(&self) -> Result<()> {
         let chromium = tools::chromium()?;
-        let program = product::build(Profile::Dev)?;
+        let program = product::build(Profile::Test)?;
         shell::run(
             self.tools
                 .python_program("python")

@@ -12,7 +12,7 @@ use crate::{shell, wheel};
 /// Installs the wheel into an environment of its own below `home`, and runs what checks the package.
 /// `data` is a data directory with the compilers.
 pub fn check(home: &Path, data: &Path) -> Result<()> {
-    let program = product::build(Profile::Dev)?;
+    let program = product::build(Profile::Test)?;
     let venv = home.join("venv");
     let python = || Command::new(venv.join("bin/python"));
     install_tools(home, &venv)?;
