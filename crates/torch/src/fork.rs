@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::event::PollFlags;
@@ -95,6 +95,7 @@ impl Runner {
             killer: self.killer,
             printed: Printed::of(printed.into())?,
             told: told.into(),
+            ended: OnceLock::new(),
             threads: Threads::of(threads),
         })
     }
@@ -109,6 +110,8 @@ pub(crate) struct Fork {
     printed: Printed,
     /// Where the zygote tells its end.
     told: PipeReader,
+    /// How it ended, once it has been ended and the zygote told.
+    ended: OnceLock<Option<Ended>>,
     threads: Threads,
 }
 
@@ -203,11 +206,13 @@ impl Fork {
 
     /// Ends it, if it has not ended, and waits until it has; `None`: nobody can tell how it ended.
     pub(crate) fn end(&self) -> Option<Ended> {
-        self.killer.kill();
-        let mut told = File::from(self.told.as_fd().try_clone_to_owned().ok()?);
-        let mut status = [0; 4];
-        told.read_exact(&mut status).ok()?;
-        Some(Ended(i32::from_le_bytes(status)))
+        *self.ended.get_or_init(|| {
+            self.killer.kill();
+            let mut told = File::from(self.told.as_fd().try_clone_to_owned().ok()?);
+            let mut status = [0; 4];
+            told.read_exact(&mut status).ok()?;
+            Some(Ended(i32::from_le_bytes(status)))
+        })
     }
 }
 

@@ -76,6 +76,7 @@ pub(super) fn every(rules: &mut Rules) -> Result<()> {
     let of_itself = [
         libc::SYS_getpgid,
         libc::SYS_getsid,
+        libc::SYS_sched_getaffinity,
         libc::SYS_sched_getparam,
         libc::SYS_sched_getscheduler,
         libc::SYS_sched_rr_get_interval,

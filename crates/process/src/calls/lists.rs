@@ -53,7 +53,6 @@ pub const THREADS: Group = Group {
         SYS_exit,
         SYS_exit_group,
         SYS_sched_yield,
-        SYS_sched_getaffinity,
         SYS_sched_get_priority_max,
         SYS_sched_get_priority_min,
         SYS_getcpu,

@@ -185,6 +185,8 @@ open_to("keep a name", lambda: control_process(15, b"mine", 0, 0, 0))
 open_to("outlive its parent", lambda: control_process(1, 0, 0, 0, 0))
 open_to("be looked into", lambda: control_process(0x59616D61, -1, 0, 0, 0))
 open_to("limits of another", lambda: called(302, os.getppid(), 7, 0, 0))
+open_to("cores of another", lambda: called(204, os.getppid(), 8, -1))
+open_to("own cores", lambda: called(204, 0, 8, -1))
 open_to("huge pages", lambda: called(9, 0, 4096, 1, 0x40022, -1, 0))
 open_to("own memory", lambda: called(9, 0, 4096, 1, 0x22, -1, 0))
 open_to("signal itself", lambda: called(234, os.getpid(), os.getpid(), 18))
@@ -211,6 +213,7 @@ fn arguments_decide_where_they_matter() {
         "read a file",
         "a thread",
         "keep a name",
+        "own cores",
         "own memory",
     ];
     assert_eq!(allowed(Kind::Interpreter), own);

@@ -89,6 +89,8 @@ impl Judge {
             self.timed(&mut stage, plan, seeds)?;
         }
         self.check_parameters_on(&mut stage, &before)?;
+        // Nothing counts that is read of the candidate after this.
+        self.still_stopped()?;
         if self.trace {
             let seeds = if varies { Seeds::Fresh } else { Seeds::Same(own) };
             self.trace(&mut stage, seeds)?;
@@ -96,7 +98,6 @@ impl Judge {
         if self.count {
             self.count(&mut stage, own)?;
         }
-        self.still_stopped()?;
         self.conclude(stage)
     }
 
