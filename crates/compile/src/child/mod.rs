@@ -17,6 +17,8 @@ use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+use rustix::process::DumpableBehavior;
+
 use super::exceeded::{ADDRESS_SPACE, FILE_SIZE};
 use super::protocol::{
     ChildReply, ChildRequest, FrameError, Outcome, PROTOCOL_VERSION, Work, frame, read_frame,
@@ -142,6 +144,8 @@ fn confine(
             open_files: OPEN_FILES,
         })?;
         let files = own_root::confine(access, Processes::All)?;
+        // What it starts finds neither its directory nor its program, and does not look into its memory.
+        let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
         Ok(files.and(calls::allow_only(kind)))
     };
     access.write.push(request.job_dir.clone());
