@@ -85,7 +85,7 @@ fn pack(out: &Path) -> Result<PathBuf> {
 /// optimisation, which would take longer than everything else.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
-    cargo.args(["test", "-p", "warpgauge", "--test", "it", "--no-run"]);
+    cargo.args(["test", "--workspace", "--test", "it", "--no-run"]);
     eprintln!("$ {}", shell::describe(&cargo));
     let messages = shell::capture(cargo.args(["--message-format", "json"]))?;
     messages

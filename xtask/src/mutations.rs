@@ -204,7 +204,7 @@ fn copy(from: &Path, to: &Path) -> Result<()> {
 /// Builds the integration tests, of the unchanged sources, and returns their program.
 fn build_tests() -> Result<PathBuf> {
     let mut cargo = shell::cargo();
-    cargo.args(["test", "-p", "warpgauge", "--test", "it", "--no-run"]);
+    cargo.args(["test", "--workspace", "--test", "it", "--no-run"]);
     let messages = shell::capture(cargo.args(["--message-format", "json"]))?;
     messages
         .lines()
