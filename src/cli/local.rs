@@ -7,7 +7,11 @@ use std::time::Duration;
 
 use super::CliError;
 use warpgauge_config::Config;
-use warpgauge_service::{EvaluationService, LocalService, Role, ServiceError};
+use warpgauge_exec::LocalExecutor;
+use warpgauge_holder::Holders;
+use warpgauge_service::{
+    EvaluationService, LocalService, PrepareHolders, Role, ServiceError, Storage, limits,
+};
 
 /// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
 /// each costs memory.
@@ -24,7 +28,13 @@ pub(super) async fn start(
     config: &Config,
     role: Role,
 ) -> Result<Arc<dyn EvaluationService>, ServiceError> {
-    Ok(LocalService::start(config, role).await?)
+    let storage = Storage::open(config).await?;
+    let executor = LocalExecutor::start(config, limits(config), storage.run_dir()).await?;
+    if role == Role::Server {
+        executor.keep_warm();
+    }
+    let prepare_holders: PrepareHolders = |settings| Ok(Arc::new(Holders::new(settings)?));
+    Ok(LocalService::start(config, role, storage, executor, prepare_holders).await?)
 }
 
 /// The runtime of `serve` and of local evaluations.

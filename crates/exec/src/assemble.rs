@@ -13,33 +13,12 @@ use warpgauge_measure::{Counted, RankedBy, runtime_stats};
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureStage, ImageFormat};
 use warpgauge_profile::DeviceMetrics;
 use warpgauge_report::{
-    CompileReport, DeviceReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult,
-    OutputReport, ResponseStatus, Timings, ValidationReport, ValidationStatus,
+    CompileReport, EvaluateResponse, ExecMetadata, FailureReport, KernelExecResult, OutputReport,
+    ResponseStatus, Timings, ValidationReport, ValidationStatus, cuda_version,
 };
 use warpgauge_tensor::encoding;
 use warpgauge_validate::{Comparison, Reason, ReasonCode, no_expectation};
 use warpgauge_worker::protocol::{Blame, Evaluated, RunFailure, RunOutcome};
-
-/// A device as reports show it.
-pub fn device_report(info: &DeviceInfo) -> DeviceReport {
-    let (major, minor) = info.target.compute_capability;
-    DeviceReport {
-        id: info.ordinal,
-        kind: info.kind,
-        name: info.name.clone(),
-        uuid: info.uuid.clone(),
-        compute_capability: format!("{major}.{minor}"),
-        cuda_version: cuda_version(info.target.driver_version),
-        multiprocessors: info.multiprocessors,
-        memory_bytes: info.memory_bytes,
-        l2_bytes: info.l2_bytes,
-    }
-}
-
-/// `13000` → `13.0`.
-fn cuda_version(driver: i32) -> String {
-    format!("{}.{}", driver / 1000, driver % 1000 / 10)
-}
 
 /// The compilation as reports show it.
 pub(super) fn compile_report(artifact: &Artifact) -> CompileReport {
@@ -106,7 +85,7 @@ pub(super) fn empty(
         },
         gpu_type: Some(device.name.clone()),
         timings,
-        device: Some(device_report(device)),
+        device: Some(device.into()),
         compile: None,
         validation: ValidationReport {
             status: ValidationStatus::NotRun,
@@ -212,7 +191,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         },
         gpu_type: Some(device.name.clone()),
         timings,
-        device: Some(device_report(device)),
+        device: Some(device.into()),
         compile: Some(compile),
         validation,
         measurement,

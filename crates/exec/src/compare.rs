@@ -431,7 +431,7 @@ fn assemble(
         ref_runtime: reference.report.kernel_exec_result.runtime_stats,
         kernel_exec_result: first.evaluation.kernel_exec_result.clone(),
         gpu_type: Some(device.name.clone()),
-        device: Some(assemble::device_report(device)),
+        device: Some(device.into()),
         verdict_by: match device.kind {
             DeviceKind::Cuda => VerdictBy::Times,
             DeviceKind::Emulator => VerdictBy::Counts,
@@ -472,13 +472,6 @@ fn counts(reference: &Evaluated, candidate: &Evaluated) -> Vec<CountComparison> 
         Some(CountComparison { count: name.to_owned(), reference, candidate, ratio })
     });
     compared.collect()
-}
-
-/// The evaluation that stands for a comparison among the jobs: that of the first candidate.
-pub(super) fn first_evaluation(response: &CompareResponse) -> EvaluateResponse {
-    let mut report = response.candidates[0].evaluation.clone();
-    report.timings = response.timings;
-    report
 }
 
 #[cfg(test)]

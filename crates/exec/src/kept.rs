@@ -1,100 +1,46 @@
-//! A kernel and what was compiled of it, for those who ask for its code later.
+//! Kernels of an order that are kept for those who ask for their code later.
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use warpgauge_compile::{Artifact, CompileFailure};
-use warpgauge_contract::{ArgSpec, IoContract, KernelCode, KernelType, TensorSpec};
-use warpgauge_model::{ImageFormat, Target};
+use warpgauge_contract::KernelCode;
+pub(crate) use warpgauge_executor::{BuiltImage, KeptKernel};
+use warpgauge_model::Target;
 
 /// Most bytes of all texts of one kernel's stages that are kept.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
-/// A kernel of a job, and what was compiled of it.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct KeptKernel {
-    /// `kernel`, or its name in a comparison.
-    pub name: String,
-    /// The submitted code, without the image of a binary and without arguments; those of a Triton
-    /// kernel, whose types decide what it compiles to, are here without their content.
-    pub code: KernelCode,
-    /// What it was compiled for.
-    pub target: Target,
-    /// Whether it was compiled with line information.
-    pub lineinfo: bool,
-    /// The compiler's messages.
-    pub log: String,
-    /// `None` if it did not compile, and of whole programs.
-    pub built: Option<BuiltImage>,
+/// A kernel that compiled.
+pub(crate) fn built(
+    name: &str,
+    code: &KernelCode,
+    target: Target,
+    lineinfo: bool,
+    artifact: &Artifact,
+) -> KeptKernel {
+    let built = BuiltImage {
+        image: Arc::clone(&artifact.image),
+        format: artifact.format,
+        stages: bounded_stages(artifact),
+    };
+    let log = artifact.log.clone();
+    KeptKernel { built: Some(built), ..KeptKernel::new(name, code, target, lineinfo, log) }
 }
 
-/// What ran.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct BuiltImage {
-    /// The image.
-    #[serde(with = "warpgauge_model::byte_string")]
-    pub image: Arc<[u8]>,
-    /// Its format.
-    pub format: ImageFormat,
-    /// What the source became on its way to the image, by language, where that is not compiled again
-    /// on demand; without a text that is the image itself.
-    #[serde(default)]
-    pub stages: Vec<(String, String)>,
+/// A kernel that did not.
+pub(crate) fn rejected(
+    name: &str,
+    code: &KernelCode,
+    target: Target,
+    lineinfo: bool,
+    failure: &CompileFailure,
+) -> KeptKernel {
+    KeptKernel::new(name, code, target, lineinfo, failure.log.clone())
 }
 
-impl BuiltImage {
-    /// The text of a stage, if it is kept.
-    pub fn stage(&self, language: &str) -> Option<&str> {
-        let found = self.stages.iter().find(|(name, _)| name == language);
-        found.map(|(_, text)| text.as_str())
-    }
-}
-
-impl KeptKernel {
-    /// A kernel that compiled.
-    pub fn built(
-        name: &str,
-        code: &KernelCode,
-        target: Target,
-        lineinfo: bool,
-        artifact: &Artifact,
-    ) -> Self {
-        let built = BuiltImage {
-            image: Arc::clone(&artifact.image),
-            format: artifact.format,
-            stages: bounded_stages(artifact),
-        };
-        let log = artifact.log.clone();
-        Self { built: Some(built), ..Self::bare(name, code, target, lineinfo, log) }
-    }
-
-    /// One that did not.
-    pub fn rejected(
-        name: &str,
-        code: &KernelCode,
-        target: Target,
-        lineinfo: bool,
-        failure: &CompileFailure,
-    ) -> Self {
-        Self::bare(name, code, target, lineinfo, failure.log.clone())
-    }
-
-    /// A whole program: of what was built, the compiler's messages alone are kept.
-    pub fn program(code: &KernelCode, target: Target, log: String) -> Self {
-        Self::bare("program", code, target, false, log)
-    }
-
-    fn bare(name: &str, code: &KernelCode, target: Target, lineinfo: bool, log: String) -> Self {
-        let code = KernelCode {
-            source_code: code.source_code.clone(),
-            binary_b64: None,
-            kernel_type: code.kernel_type,
-            io: arguments_without_content(code),
-            metadata: code.metadata.clone(),
-        };
-        Self { name: name.to_owned(), code, target, lineinfo, log, built: None }
-    }
+/// A whole program: of what was built, the compiler's messages alone are kept.
+pub(crate) fn program(code: &KernelCode, target: Target, log: String) -> KeptKernel {
+    KeptKernel::new("program", code, target, false, log)
 }
 
 /// The last stages first, which people ask for most; what has no room is compiled again on demand.
@@ -109,63 +55,4 @@ fn bounded_stages(artifact: &Artifact) -> Vec<(String, String)> {
         }
     }
     kept
-}
-
-/// What a Triton kernel has to be compiled again; other kernels need no arguments for it.
-fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
-    let io = code.io.as_ref().filter(|_| code.kernel_type == KernelType::Triton)?;
-    let bare = |arg: &ArgSpec| ArgSpec {
-        name: arg.name.clone(),
-        kind: arg.kind,
-        value: arg.value.clone(),
-        value_of: None,
-        tensor_spec: arg
-            .tensor_spec
-            .as_ref()
-            .map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype)),
-        role: arg.role,
-        is_meta: arg.is_meta,
-        descriptor: arg.descriptor.clone(),
-        c_type: arg.c_type.clone(),
-    };
-    Some(IoContract { args: io.args.iter().map(bare).collect(), launch: io.launch.clone() })
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    /// What is compiled again has what decides on the code, and no bytes of anybody's data.
-    #[test]
-    fn arguments_of_a_triton_kernel_are_kept_without_content() {
-        let io = json!({
-            "args": [
-                {"name": "x", "type": "tensor", "role": "input",
-                 "tensor_spec": {"shape": [2, 3], "dtype": "float16",
-                     "data": {"data_b64": "AQIDBAUGBwgJCgsM"}}},
-                {"name": "y", "type": "tensor", "role": "output",
-                 "tensor_spec": {"shape": [6], "dtype": "float32", "init": {"kind": "randn"}}},
-                {"name": "n", "type": "int", "value": 6},
-                {"name": "BLOCK", "type": "int", "value": 8, "is_meta": true},
-            ],
-            "launch": {"grid": {"x": "n"}, "num_warps": 8},
-        });
-        for (kind, kept) in [("triton", true), ("cuda", false)] {
-            let code = json!({"source_code": "x", "kernel_type": kind, "io": io});
-            let code: KernelCode = serde_json::from_value(code).unwrap();
-            let target =
-                Target { compute_capability: (9, 0), driver_version: 13_000, emulated: true };
-            let bare = KeptKernel::bare("kernel", &code, target, false, String::new());
-            let Some(io) = bare.code.io else {
-                assert!(!kept);
-                continue;
-            };
-            let text = serde_json::to_string(&io).unwrap();
-            assert!(kept && !text.contains("randn") && !text.contains("data"), "{text}");
-            assert_eq!(io.args[0].tensor_spec.as_ref().unwrap().shape, [2, 3]);
-            assert_eq!((io.args[3].is_meta, io.launch.unwrap().num_warps), (true, Some(8)));
-        }
-    }
 }

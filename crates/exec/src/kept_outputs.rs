@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::progress::{ActiveOrder, News};
+use super::progress::{ActiveOrder, ProgressEvent};
 use super::run::Ran;
 use warpgauge_contract::{EvaluateRequest, ReturnOutputs};
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport};
@@ -22,7 +22,7 @@ pub(super) fn hand_over(job: &ActiveOrder<'_>, ran: &Ran) {
         let name = &ran.prepared.job.program.buffers[output.buffer].name;
         let Some(file) = &output.file else { continue };
         if ran.request.keep_outputs.contains_key(name) {
-            job.tell(News::Output { name: name.clone(), file: file.clone() });
+            job.emit(ProgressEvent::Output { name: name.clone(), file: file.clone() });
         }
     }
 }

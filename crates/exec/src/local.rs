@@ -11,6 +11,10 @@ use warpgauge_compile::toolchain::{self, Toolchain, ToolchainSearch};
 use warpgauge_compile::{CompileError, CompileOptions, Compiler, CompilerConfig};
 use warpgauge_config::{Config, DeviceSelection};
 use warpgauge_contract::{CompileRequest, EvaluateRequest, Limits};
+use warpgauge_executor::{
+    Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, OfferedState, Outcome, Work,
+    WorkOrder,
+};
 use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind, ImageFormat};
@@ -22,10 +26,8 @@ use warpgauge_worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
 
 use super::compile_only;
 use super::error::{self, ExecError};
-use super::executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, OfferedState};
 use super::gate::run_gate;
 use super::linted::LintedContracts;
-use super::order::{Outcome, Work, WorkOrder};
 use super::progress::{ActiveOrder, Progress};
 use super::room::Room;
 use super::run::Purpose;

@@ -5,17 +5,16 @@ use std::time::{Duration, Instant};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::executor::Executor;
-use super::kept::KeptKernel;
-use super::local::LocalExecutor;
-
 use super::error::{self, ExecError};
+use super::kept::{self, KeptKernel};
 use super::linted::{self, Look};
+use super::local::LocalExecutor;
 use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use super::progress::ActiveOrder;
 use super::tool_runs::ToolRuns;
 use super::{assemble, kept_outputs, recorded};
 use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, KernelType, Sanitize};
+use warpgauge_executor::Executor;
 use warpgauge_measure::{Preset, StopRule};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage, Requirements};
 use warpgauge_report::{EvaluateResponse, Timings};
@@ -74,11 +73,9 @@ pub(super) fn kept(
     let (code, target, lineinfo) = (&request.kernel, device.target, prepare::wants_lines(request));
     match compiled {
         CompileOutcome::Compiled(compiled) => {
-            KeptKernel::built(name, code, target, lineinfo, &compiled.candidate)
+            kept::built(name, code, target, lineinfo, &compiled.candidate)
         }
-        CompileOutcome::Failed(failure) => {
-            KeptKernel::rejected(name, code, target, lineinfo, failure)
-        }
+        CompileOutcome::Failed(failure) => kept::rejected(name, code, target, lineinfo, failure),
     }
 }
 

@@ -7,10 +7,11 @@ use futures_util::{FutureExt, StreamExt};
 
 use super::error::{self, ExecError};
 use super::local::LocalExecutor;
-use super::progress::{ActiveOrder, News};
+use super::progress::{ActiveOrder, ProgressEvent};
 use super::run::{Purpose, ms};
 use super::{sweep_names, sweep_points};
-use warpgauge_contract::{ContractError, EvaluateRequest, Limits, SweepPlan, SweepRequest};
+use warpgauge_contract::{EvaluateRequest, Limits, SweepPlan, SweepRequest};
+use warpgauge_executor::plan_sweep;
 use warpgauge_report::{
     DeviceReport, EvaluateResponse, ResponseStatus, SweepPoint, SweepResponse, SweepStarted,
     SweepStatus, SweepTable,
@@ -27,65 +28,15 @@ pub(super) async fn run(
     lanes: usize,
 ) -> Result<SweepResponse, ExecError> {
     let arrived = Instant::now();
-    let plan = Arc::new(planned(shared.limits.clone(), request).await?);
+    let plan = Arc::new(plan_sweep(shared.limits.clone(), request).await?);
     job.points(0, plan.points());
-    job.tell(News::SweepStarted(SweepStarted {
+    job.emit(ProgressEvent::SweepStarted(SweepStarted {
         job_id: job.id().to_owned(),
         points: plan.points(),
         axes: plan.axes().to_vec(),
     }));
     let done = points(shared, job, &plan, lanes.max(1)).await?;
     Ok(answer(job.id(), &plan, done, arrived))
-}
-
-/// Whether a sweep is valid within these limits, at one of its points at least.
-///
-/// # Errors
-/// Every mistake that was found.
-pub async fn check_sweep(limits: &Limits, request: SweepRequest) -> Result<(), ExecError> {
-    planned(limits.clone(), request).await.map(drop)
-}
-
-async fn planned(limits: Limits, request: SweepRequest) -> Result<SweepPlan, ExecError> {
-    tokio::task::spawn_blocking(move || plan(request, &limits))
-        .await
-        .map_err(|error| error::internal("planning the sweep", &error))?
-        .map_err(error::invalid)
-}
-
-/// Checks the sweep. One that is not valid at any of its points is refused as a whole.
-fn plan(request: SweepRequest, limits: &Limits) -> Result<SweepPlan, Vec<ContractError>> {
-    let plan = SweepPlan::new(request, limits)?;
-    let mut first = None;
-    for index in 0..plan.points() {
-        match planned_point(&plan, index, limits) {
-            Ok(_) => return Ok(plan),
-            Err(errors) => {
-                first.get_or_insert(errors);
-            }
-        }
-    }
-    let mut errors = first.unwrap_or_default();
-    for error in &mut errors {
-        let values = plan.values(0);
-        let at = values.iter().map(|(name, value)| format!("{name} = {value}"));
-        let at = at.collect::<Vec<_>>().join(", ");
-        error.message = format!("{} (at {at}, and no other point is valid)", error.message);
-    }
-    Err(errors)
-}
-
-/// Checks a point as far as that can be done without the matrices that it names.
-fn planned_point(
-    plan: &SweepPlan,
-    index: usize,
-    limits: &Limits,
-) -> Result<(), Vec<ContractError>> {
-    let request = plan.request(index)?;
-    match request.matrix_names().is_empty() {
-        true => warpgauge_contract::validate(&request, limits),
-        false => Ok(()),
-    }
 }
 
 /// The contract of a point, whole and checked. Blocking.
@@ -116,7 +67,7 @@ async fn points(
     while let Some(evaluated) = evaluations.next().await {
         let (mut point, report) = evaluated?;
         job.points(done.points.len() + 1, plan.points());
-        job.tell(News::SweepPoint(Box::new(point.clone())));
+        job.emit(ProgressEvent::SweepPoint(Box::new(point.clone())));
         if let Some(report) = report {
             let device = report.device.as_ref();
             done.devices.extend(device.filter(|it| !done.devices.contains(it)).cloned());

@@ -16,7 +16,6 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use warpgauge_model::FailureCode;
 use warpgauge_process::child::{Child, Start, Streams};
 use warpgauge_process::program::{Environment, Program};
 use warpgauge_process::{handed, shared_events};
@@ -24,39 +23,10 @@ use warpgauge_worker::frame::{self, FrameError};
 
 use crate::child::COMMAND;
 use crate::protocol::{FILE, FromHolder, ToHolder, VERSION};
-use crate::registry::{Place, Registry};
+use warpgauge_tensors::{HolderError, Place, Registry};
 
 /// Longest time for one answer: being ready, which takes a CUDA context, or copying some megabytes.
 const ANSWER: Duration = Duration::from_secs(60);
-
-/// Why a holder did not do what it was asked.
-#[derive(Debug, Clone, thiserror::Error)]
-pub enum HolderError {
-    /// It cannot be started.
-    #[error("the process that holds tensors on {place} cannot be started: {reason}")]
-    Start {
-        /// Where.
-        place: Place,
-        /// Why.
-        reason: String,
-    },
-    /// It died, and with it all that it held.
-    #[error("the process that held the tensors on {place} has died ({reason}), and they with it")]
-    Died {
-        /// Where.
-        place: Place,
-        /// How it was noticed.
-        reason: String,
-    },
-    /// It goes on, without that.
-    #[error("{message}")]
-    Refused {
-        /// Stable code.
-        code: FailureCode,
-        /// Why.
-        message: String,
-    },
-}
 
 /// How a place's holder is started.
 #[derive(Debug, Clone)]

@@ -1,39 +1,30 @@
 //! All holders of a server, and the tensors in them.
 
 use std::collections::HashMap;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
 use uuid::Uuid;
+use warpgauge_device::loader::find_emulator;
 use warpgauge_model::FailureCode;
+use warpgauge_tensors::{
+    CHUNK_BYTES, Exported, Freed, Held, HolderError, HolderSettings, Place, Reached, Registry,
+    TensorHolders,
+};
+use warpgauge_worker::HELD_DIR;
 
-use crate::holder::{Holder, HolderError, Question, Startup};
-use crate::protocol::{CHUNK_BYTES, Exported, FILL_BYTES, FromHolder, ToHolder};
-use crate::registry::{Freed, Held, Limits, Place, Registry};
+use crate::holder::{Holder, Question, Startup};
+use crate::protocol::{FILL_BYTES, FromHolder, ToHolder};
 
 /// How often what nobody uses any more is looked for.
 const UPKEEP: Duration = Duration::from_secs(1);
-
-/// What holders need.
-#[derive(Debug, Clone)]
-pub struct HolderConfig {
-    /// The executable that has the hidden subcommand.
-    pub program: PathBuf,
-    /// Devices there are, by CUDA ordinal.
-    pub devices: Vec<u32>,
-    /// The library that stands for the driver, if the devices are emulated.
-    pub emulator: Option<PathBuf>,
-    /// A directory of this server alone.
-    pub run_dir: PathBuf,
-    /// One in which files are memory; no other user may enter it.
-    pub shared_dir: PathBuf,
-    /// Bounds.
-    pub limits: Limits,
-}
 
 /// The holders, started one by one when they are needed.
 pub struct Holders {
@@ -54,19 +45,25 @@ impl Drop for Holders {
 }
 
 impl Holders {
-    /// Must be called within a runtime. Starts nothing yet.
-    pub fn new(config: HolderConfig) -> Self {
-        let registry = Arc::new(Registry::new(config.limits));
-        let devices = config.devices.iter().map(|ordinal| Place::Device(*ordinal));
-        let holders = devices.chain([Place::Host]).map(|place| {
-            let startup = Startup {
-                program: config.program.clone(),
-                emulator: config.emulator.clone(),
-                directory: match place {
-                    Place::Host => config.shared_dir.clone(),
-                    Place::Device(_) => config.run_dir.clone(),
-                },
+    /// Must be called within a runtime. Starts no process yet.
+    ///
+    /// # Errors
+    /// What this machine lacks, in words.
+    pub fn new(settings: HolderSettings) -> Result<Self, String> {
+        let program = std::env::current_exe()
+            .map_err(|error| format!("cannot find the path of this program: {error}"))?;
+        let run_dir = own_dir(&settings.run_dir)?;
+        let HolderSettings { devices, shared_dir, limits, emulated, .. } = settings;
+        let emulator = emulated.then(|| find_emulator(settings.emulator.as_deref())).flatten();
+        let registry = Arc::new(Registry::new(limits));
+        let places = devices.iter().map(|ordinal| Place::Device(*ordinal));
+        let holders = places.chain([Place::Host]).map(|place| {
+            let directory = match place {
+                Place::Host => shared_dir.clone(),
+                Place::Device(_) => run_dir.clone(),
             };
+            let (program, emulator) = (program.clone(), emulator.clone());
+            let startup = Startup { program, emulator, directory };
             (place, Arc::new(Holder::new(place, startup, Arc::clone(&registry))))
         });
         let holders: Arc<HashMap<_, _>> = Arc::new(holders.collect());
@@ -78,29 +75,8 @@ impl Holders {
                 free(&all, books.sweep(Instant::now())).await;
             }
         });
-        let HolderConfig { devices, emulator, run_dir, .. } = config;
         let (upkeep, runtime) = (upkeep.abort_handle(), Handle::current());
-        Self { registry, holders, devices, emulator, run_dir, upkeep, runtime }
-    }
-
-    /// The books.
-    pub fn registry(&self) -> &Registry {
-        &self.registry
-    }
-
-    /// Devices there are, by CUDA ordinal.
-    pub fn devices(&self) -> &[u32] {
-        &self.devices
-    }
-
-    /// Where holders of devices may write; the emulated device has shared memory there.
-    pub fn run_dir(&self) -> &Path {
-        &self.run_dir
-    }
-
-    /// The library that stands for the driver, if the devices are emulated.
-    pub fn emulator(&self) -> Option<&Path> {
-        self.emulator.as_deref()
+        Ok(Self { registry, holders, devices, emulator, run_dir, upkeep, runtime })
     }
 
     fn holder(&self, place: Place) -> Result<&Arc<Holder>, HolderError> {
@@ -108,71 +84,93 @@ impl Holders {
         self.holders.get(&place).ok_or_else(|| HolderError::Start { place, reason: reason() })
     }
 
-    /// Allocates room for a tensor, all zeros; the generation of the process that has it.
-    pub async fn create(&self, place: Place, id: Uuid, bytes: u64) -> Result<u64, HolderError> {
-        let (_, generation) =
-            self.holder(place)?.ask(None, ToHolder::Create { id, bytes }.into()).await?;
-        Ok(generation)
-    }
-
-    /// A copy of a tensor in new memory beside it, as `id`.
-    pub async fn copy(&self, held: &Held, id: Uuid) -> Result<(), HolderError> {
-        let request = ToHolder::Copy { from: held.id, id, bytes: held.tensor.bytes };
-        self.ask(held, request).await.map(drop)
-    }
-
-    /// Copies so many bytes of a file, from `from` on, to the beginning of a tensor.
-    pub async fn fill(
-        &self,
-        at: Freed,
-        file: &Arc<File>,
-        from: u64,
-        bytes: u64,
-    ) -> Result<(), HolderError> {
-        let holder = self.holder(at.place)?;
-        for offset in (0..bytes).step_by(FILL_BYTES as usize) {
-            let what = ToHolder::Fill {
-                id: at.id,
-                offset,
-                from: from.saturating_add(offset),
-                bytes: (bytes - offset).min(FILL_BYTES),
-            };
-            holder.ask(Some(at.generation), Question::with(what, file)).await?;
-        }
-        Ok(())
-    }
-
-    /// Reads so many bytes from `offset` on, at most [`CHUNK_BYTES`].
-    pub async fn read(&self, held: &Held, offset: u64) -> Result<Vec<u8>, HolderError> {
-        let bytes = held.tensor.bytes.saturating_sub(offset).min(CHUNK_BYTES as u64);
-        let request = ToHolder::Read { id: held.id, offset, bytes };
-        match self.ask(held, request).await? {
-            FromHolder::Data(data) if data.len() as u64 == bytes => Ok(data),
-            other => Err(out_of_turn(&other)),
-        }
-    }
-
-    /// What leads others to a tensor, and where `event` is set to an event that goes with it.
-    pub async fn export(&self, held: &Held, event: bool) -> Result<Exported, HolderError> {
-        match self.ask(held, ToHolder::Export { id: held.id, event }).await? {
-            FromHolder::Exported(exported) => Ok(exported),
-            other => Err(out_of_turn(&other)),
-        }
-    }
-
     async fn ask(&self, held: &Held, request: ToHolder) -> Result<FromHolder, HolderError> {
         let holder = self.holder(held.tensor.place)?;
         Ok(holder.ask(Some(held.generation), request.into()).await?.0)
     }
+}
 
-    /// Gives memory back.
-    pub async fn free(&self, freed: impl IntoIterator<Item = Freed>) {
-        free(&self.holders, freed).await;
+impl TensorHolders for Holders {
+    fn registry(&self) -> &Registry {
+        &self.registry
     }
 
-    /// The same, without waiting for it, on any thread.
-    pub fn free_later(&self, freed: impl IntoIterator<Item = Freed>) {
-        let freed: Vec<Freed> = freed.into_iter().collect();
+    fn devices(&self) -> &[u32] {
+        &self.devices
+    }
+
+    fn run_dir(&self) -> &Path {
+        &self.run_dir
+    }
+
+    fn emulator(&self) -> Option<&Path> {
+        self.emulator.as_deref()
+    }
+
+    fn create(&self, place: Place, id: Uuid, bytes: u64) -> Reached<'_, u64> {
+        async move {
+            let question = ToHolder::Create { id, bytes }.into();
+            let (_, generation) = self.holder(place)?.ask(None, question).await?;
+            Ok(generation)
+        }
+        .boxed()
+    }
+
+    fn copy<'a>(&'a self, held: &'a Held, id: Uuid) -> Reached<'a, ()> {
+        let request = ToHolder::Copy { from: held.id, id, bytes: held.tensor.bytes };
+        async move { self.ask(held, request).await.map(drop) }.boxed()
+    }
+
+    fn fill<'a>(
+        &'a self,
+        at: Freed,
+        file: &'a Arc<File>,
+        from: u64,
+        bytes: u64,
+    ) -> Reached<'a, ()> {
+        async move {
+            let holder = self.holder(at.place)?;
+            for offset in (0..bytes).step_by(FILL_BYTES as usize) {
+                let what = ToHolder::Fill {
+                    id: at.id,
+                    offset,
+                    from: from.saturating_add(offset),
+                    bytes: (bytes - offset).min(FILL_BYTES),
+                };
+                holder.ask(Some(at.generation), Question::with(what, file)).await?;
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn read<'a>(&'a self, held: &'a Held, offset: u64) -> Reached<'a, Vec<u8>> {
+        async move {
+            let bytes = held.tensor.bytes.saturating_sub(offset).min(CHUNK_BYTES as u64);
+            let request = ToHolder::Read { id: held.id, offset, bytes };
+            match self.ask(held, request).await? {
+                FromHolder::Data(data) if data.len() as u64 == bytes => Ok(data),
+                other => Err(out_of_turn(&other)),
+            }
+        }
+        .boxed()
+    }
+
+    fn export<'a>(&'a self, held: &'a Held, event: bool) -> Reached<'a, Exported> {
+        async move {
+            match self.ask(held, ToHolder::Export { id: held.id, event }).await? {
+                FromHolder::Exported(exported) => Ok(exported),
+                other => Err(out_of_turn(&other)),
+            }
+        }
+        .boxed()
+    }
+
+    fn free(&self, freed: Vec<Freed>) -> BoxFuture<'_, ()> {
+        async move { free(&self.holders, freed).await }.boxed()
+    }
+
+    fn free_later(&self, freed: Vec<Freed>) {
         if !freed.is_empty() {
             let holders = Arc::clone(&self.holders);
             // Once the runtime is ending so are the holders, and all that they hold with them.
@@ -180,13 +178,23 @@ impl Holders {
         }
     }
 
-    /// Ends all of them, and with them all tensors.
-    pub async fn end(&self) {
-        self.upkeep.abort();
-        for holder in self.holders.values() {
-            holder.end().await;
+    fn end(&self) -> BoxFuture<'_, ()> {
+        async move {
+            self.upkeep.abort();
+            for holder in self.holders.values() {
+                holder.end().await;
+            }
         }
+        .boxed()
     }
+}
+
+/// Where holders of devices write, apart from the processes that run kernels.
+fn own_dir(run_dir: &Path) -> Result<PathBuf, String> {
+    let path = run_dir.join(HELD_DIR);
+    let made = DirBuilder::new().mode(0o700).create(&path);
+    made.map_err(|error| format!("cannot create {}: {error}", path.display()))?;
+    Ok(path)
 }
 
 async fn free(holders: &HashMap<Place, Arc<Holder>>, freed: impl IntoIterator<Item = Freed>) {

@@ -1,16 +1,12 @@
 //! What a holder is asked, and what it answers: frames on its standard input, which is a socket.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
+use warpgauge_tensors::Exported;
 
 /// Both sides are one program, unless somebody replaced its file while it ran.
 pub(crate) const VERSION: u32 = 4;
-
-/// Most bytes of a tensor in one frame.
-pub const CHUNK_BYTES: usize = 4 << 20;
 
 /// Most bytes that are copied from a file for one question: others wait meanwhile.
 pub(crate) const FILL_BYTES: u64 = 256 << 20;
@@ -72,19 +68,4 @@ pub(crate) enum FromHolder {
         code: FailureCode,
         message: String,
     },
-}
-
-/// What leads another process to a tensor.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exported {
-    /// A CUDA IPC handle of the whole allocation.
-    pub handle: Option<Vec<u8>>,
-    /// A CUDA IPC handle of its event, where that was asked for.
-    pub event: Option<Vec<u8>>,
-    /// The file that is the host's memory.
-    pub path: Option<PathBuf>,
-    /// Bytes of the allocation.
-    pub allocation_bytes: u64,
-    /// Its address in the holder; 0 for a file.
-    pub address: u64,
 }

@@ -66,6 +66,15 @@ pub struct CompareResponse {
     pub timings: Timings,
 }
 
+impl CompareResponse {
+    /// The evaluation that stands for the comparison in lists of jobs: that of the first candidate.
+    pub fn first_evaluation(&self) -> EvaluateResponse {
+        let mut report = self.candidates[0].evaluation.clone();
+        report.timings = self.timings;
+        report
+    }
+}
+
 /// What verdicts rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

@@ -18,7 +18,8 @@ use warpgauge_contract::{KernelType, MatrixUsed, TensorUsed};
 use warpgauge_measure::{Counted, RuntimeStats};
 use warpgauge_model::WorkerTimings;
 use warpgauge_model::{
-    DeviceKind, Diagnostic, FailureCode, FailureStage, FunctionFacts, Resources, Unavailable,
+    DeviceInfo, DeviceKind, Diagnostic, FailureCode, FailureStage, FunctionFacts, Resources,
+    Unavailable,
 };
 use warpgauge_profile::DeviceMetrics;
 use warpgauge_tensor::{Compress, DataFormat, Dtype};
@@ -229,6 +230,28 @@ pub struct DeviceReport {
     pub memory_bytes: u64,
     /// L2 cache, bytes.
     pub l2_bytes: u64,
+}
+
+impl From<&DeviceInfo> for DeviceReport {
+    fn from(info: &DeviceInfo) -> Self {
+        let (major, minor) = info.target.compute_capability;
+        Self {
+            id: info.ordinal,
+            kind: info.kind,
+            name: info.name.clone(),
+            uuid: info.uuid.clone(),
+            compute_capability: format!("{major}.{minor}"),
+            cuda_version: cuda_version(info.target.driver_version),
+            multiprocessors: info.multiprocessors,
+            memory_bytes: info.memory_bytes,
+            l2_bytes: info.l2_bytes,
+        }
+    }
+}
+
+/// A CUDA version as NVIDIA writes it: `13000` is `13.0`.
+pub fn cuda_version(driver: i32) -> String {
+    format!("{}.{}", driver / 1000, driver % 1000 / 10)
 }
 
 /// The compilation.

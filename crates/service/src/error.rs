@@ -4,8 +4,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use warpgauge_contract::ContractError;
-use warpgauge_exec::ExecError;
-pub use warpgauge_exec::{Problem, chain};
+use warpgauge_executor::ExecError;
+pub use warpgauge_executor::{Problem, chain};
 use warpgauge_model::ErrorCode;
 
 /// Why there is no report. Failures of the submitted kernel are reports, not errors.
@@ -158,7 +158,7 @@ pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
 
 /// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
 pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
-    let (id, message) = warpgauge_exec::logged(operation, error);
+    let (id, message) = warpgauge_executor::logged(operation, error);
     ServiceError::Internal { id, message }
 }
 

@@ -1,5 +1,6 @@
 //! What becomes of orders whose executor has nothing, does not have what it said, or goes away.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,12 +9,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
 use crate::run_dir::RunDir;
-use crate::start::{LocalService, Role, store_config};
+use crate::start::{LocalService, Role, Storage, store_config};
 use crate::submission::{Caller, JobRequest, Submission};
 use crate::{EvaluationService, ServiceError};
 use warpgauge_config::{CliOverrides, Config};
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
-use warpgauge_exec::{
+use warpgauge_executor::{
     Answer, BuiltCode, CodeOrder, ExecError, Executor, Offer, OfferedDevice, OfferedState, Outcome,
     Progress, WorkOrder,
 };
@@ -24,6 +25,9 @@ use warpgauge_model::{
 };
 use warpgauge_report::{CompileResponse, EvaluateResponse, ProfilePlan, Tooling};
 use warpgauge_store::Store;
+use warpgauge_tensors::{
+    Exported, Freed, Held, HolderError, HolderSettings, Place, Reached, Registry, TensorHolders,
+};
 use warpgauge_turns::Owner;
 
 /// What an executor does with an order.
@@ -161,6 +165,66 @@ fn device(name: &str) -> DeviceInfo {
     }
 }
 
+/// A machine on which nothing holds tensors.
+struct NoHolders(Registry);
+
+fn no_holders(settings: HolderSettings) -> Result<Arc<dyn TensorHolders>, String> {
+    Ok(Arc::new(NoHolders(Registry::new(settings.limits))))
+}
+
+fn nothing<'a, T: Send + 'a>(place: Place) -> Reached<'a, T> {
+    let error = HolderError::Start { place, reason: "this is a test".to_owned() };
+    async { Err(error) }.boxed()
+}
+
+impl TensorHolders for NoHolders {
+    fn registry(&self) -> &Registry {
+        &self.0
+    }
+
+    fn devices(&self) -> &[u32] {
+        &[]
+    }
+
+    fn run_dir(&self) -> &Path {
+        Path::new("")
+    }
+
+    fn emulator(&self) -> Option<&Path> {
+        None
+    }
+
+    fn create(&self, place: Place, _: uuid::Uuid, _: u64) -> Reached<'_, u64> {
+        nothing(place)
+    }
+
+    fn copy<'a>(&'a self, held: &'a Held, _: uuid::Uuid) -> Reached<'a, ()> {
+        nothing(held.tensor.place)
+    }
+
+    fn fill<'a>(&'a self, at: Freed, _: &'a Arc<std::fs::File>, _: u64, _: u64) -> Reached<'a, ()> {
+        nothing(at.place)
+    }
+
+    fn read<'a>(&'a self, held: &'a Held, _: u64) -> Reached<'a, Vec<u8>> {
+        nothing(held.tensor.place)
+    }
+
+    fn export<'a>(&'a self, held: &'a Held, _: bool) -> Reached<'a, Exported> {
+        nothing(held.tensor.place)
+    }
+
+    fn free(&self, _: Vec<Freed>) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+
+    fn free_later(&self, _: Vec<Freed>) {}
+
+    fn end(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+}
+
 /// A service over an executor, with its jobs where the others of the test have them.
 async fn service(home: &tempfile::TempDir, executor: Arc<Scripted>) -> Arc<LocalService> {
     let directory = home.path().display().to_string();
@@ -168,7 +232,8 @@ async fn service(home: &tempfile::TempDir, executor: Arc<Scripted>) -> Arc<Local
     let config = Config::load(None, &env, &CliOverrides::default()).unwrap();
     let store = Store::open(&store_config(&config)).await.unwrap();
     let run_dir = RunDir::enter(&home.path().join("run")).unwrap();
-    LocalService::with(&config, Role::Server, store, run_dir, executor).await.unwrap()
+    let storage = Storage { store, run_dir };
+    LocalService::start(&config, Role::Server, storage, executor, no_holders).await.unwrap()
 }
 
 fn request(requires: &str) -> JobRequest {

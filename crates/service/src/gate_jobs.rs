@@ -14,7 +14,7 @@ use super::start::LocalService;
 use super::submission::{Answer, Caller, JobRequest, Submission};
 use super::tensors::Copies;
 use warpgauge_contract::{DecisionSpec, EvaluateRequest};
-use warpgauge_exec::Outcome;
+use warpgauge_executor::Outcome;
 use warpgauge_gate::report::{BaselineKind, GateReport};
 use warpgauge_gate::{
     Baseline, BaselineSummary, Conditions, GatePlan, GateRequest, Manner, NewBaseline, Pin, Seen,

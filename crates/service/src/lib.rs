@@ -1,5 +1,5 @@
 //! The service: accepting jobs, keeping them, having an executor carry them out, and telling of them;
-//! baselines and their owners. It knows no devices: [`warpgauge_exec::Executor`] is the seam.
+//! baselines and their owners. It knows no devices: [`warpgauge_executor::Executor`] is the seam.
 
 #![forbid(unsafe_code)]
 
@@ -37,7 +37,7 @@ pub use history::stored_history;
 pub use matrices::{Extents, MatrixService, Upload, WantedProduct};
 pub use matrix_files::{MatrixFile, MatrixFileFormat};
 pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-pub use start::{LocalService, Role};
+pub use start::{LocalService, PrepareHolders, Role, Storage, limits};
 pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };

@@ -208,7 +208,7 @@ impl Shared {
         let (mut request, _turn) = self.sweep_with_tensors(request, owner, left).await?;
         let limits = self.limits.clone();
         let (names, returned) = aside(move || {
-            let names = warpgauge_exec::matrices_of_sweep(&limits, &request)?;
+            let names = warpgauge_executor::matrices_of_sweep(&limits, &request)?;
             Ok((names, request))
         })
         .await?;

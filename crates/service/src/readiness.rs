@@ -14,7 +14,7 @@ use tokio::time::timeout_at;
 use super::error::{ServiceError, chain};
 use super::shared::Shared;
 use super::start::Role;
-use warpgauge_exec::OfferedState;
+use warpgauge_executor::OfferedState;
 use warpgauge_jobs::Unready;
 use warpgauge_store::StoreError;
 

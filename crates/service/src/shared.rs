@@ -13,10 +13,10 @@ use super::start::Role;
 use super::tensors::CopyRoom;
 use warpgauge_config::Config;
 use warpgauge_contract::{EvaluateRequest, Limits};
-use warpgauge_exec::Executor;
-use warpgauge_holder::Holders;
+use warpgauge_executor::Executor;
 use warpgauge_model::DeviceInfo;
 use warpgauge_store::Store;
+use warpgauge_tensors::TensorHolders;
 use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
 
 /// Most that wait for their turn with matrices, and with tensors: more than may be connected.
@@ -52,7 +52,7 @@ pub(super) struct Shared {
     /// After the executor, which uses it: dropped in this order.
     pub(super) run_dir: RunDir,
     /// Shared tensors, and the directory in which they are memory of the host, which goes after them.
-    pub(super) tensors: Holders,
+    pub(super) tensors: Arc<dyn TensorHolders>,
     pub(super) _shared_dir: Option<RunDir>,
 }
 

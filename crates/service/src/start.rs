@@ -25,13 +25,14 @@ use super::submission::{
 use super::tensors::{self, Copies};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, Limits, SweepRequest};
-use warpgauge_exec::{Executor, LocalExecutor, OfferedState, device_report};
+use warpgauge_executor::{Executor, OfferedState};
 use warpgauge_jobs::{CancelReport, CleanupReport, JobList, JobView, ServiceStatistics, Unready};
 use warpgauge_report::{
     CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan, SweepResponse, Tooling,
 };
 use warpgauge_store::{Durability, Quotas, Store, StoreConfig};
 use warpgauge_telemetry::telemetry;
+use warpgauge_tensors::{HolderSettings, TensorHolders};
 use warpgauge_turns::Owner;
 use warpgauge_webhook::{Courier, Policy};
 
@@ -56,32 +57,49 @@ pub struct LocalService {
 /// Longest time for jobs to be written to their end, once nothing runs any more.
 const LAST_WRITES: Duration = Duration::from_secs(10);
 
+/// What a service has on the disk: its store, and a directory of this process alone.
+pub struct Storage {
+    pub(super) store: Store,
+    pub(super) run_dir: RunDir,
+}
+
+impl Storage {
+    /// Opens the store and makes the directory.
+    ///
+    /// # Errors
+    /// What is wrong with the store or the data directory, and what to do about it.
+    pub async fn open(config: &Config) -> Result<Self, ServiceError> {
+        let store = Store::open(&store_config(config)).await.map_err(jobs::refused)?;
+        Ok(Self { store, run_dir: private_run_dir(config.data_dir())? })
+    }
+
+    /// The directory of this process, which goes with the service.
+    pub fn run_dir(&self) -> &Path {
+        self.run_dir.path()
+    }
+}
+
+/// Prepares the processes that hold shared tensors, or says what the machine lacks.
+pub type PrepareHolders = fn(HolderSettings) -> Result<Arc<dyn TensorHolders>, String>;
+
 impl LocalService {
-    /// Opens the store, finds the toolchain, starts a worker per device, and makes ready for jobs.
+    /// Recovers the jobs of the store, and makes ready for others.
     ///
     /// # Errors
     /// What is missing on this machine, and what to do about it.
-    pub async fn start(config: &Config, role: Role) -> Result<Arc<Self>, ServiceError> {
-        let store = Store::open(&store_config(config)).await.map_err(jobs::refused)?;
-        let run_dir = private_run_dir(config.data_dir())?;
-        let executor = LocalExecutor::start(config, limits(config), run_dir.path()).await?;
-        if role == Role::Server {
-            executor.keep_warm();
-        }
-        Self::with(config, role, store, run_dir, executor).await
-    }
-
-    /// The service over an executor.
-    pub(super) async fn with(
+    pub async fn start(
         config: &Config,
         role: Role,
-        store: Store,
-        run_dir: RunDir,
+        storage: Storage,
         executor: Arc<dyn Executor>,
+        prepare_holders: PrepareHolders,
     ) -> Result<Arc<Self>, ServiceError> {
+        let Storage { store, run_dir } = storage;
         let devices = executor.offer().devices;
         let capacity = config.devices.queue_capacity + devices.len();
-        let (tensors, shared_dir) = tensors::holders(config, role, executor.as_ref(), &run_dir)?;
+        let (settings, shared_dir) =
+            tensors::holder_settings(config, role, executor.as_ref(), &run_dir)?;
+        let tensors = prepare_holders(settings).map_err(ServiceError::Unavailable)?;
         let shared = Arc::new(Shared {
             tensors,
             _shared_dir: shared_dir,
@@ -296,7 +314,7 @@ impl EvaluationService for LocalService {
         }
         let offer = shared.executor.offer();
         let devices = offer.devices.into_iter().map(|device| DeviceView {
-            device: device_report(&device.info),
+            device: (&device.info).into(),
             state: match device.state {
                 OfferedState::Starting => "starting".to_owned(),
                 OfferedState::Ready if device.busy => "busy".to_owned(),
@@ -360,7 +378,7 @@ impl EvaluationService for LocalService {
 }
 
 /// What contracts may ask for, by the configuration.
-fn limits(config: &Config) -> Limits {
+pub fn limits(config: &Config) -> Limits {
     Limits {
         max_tensor_bytes: config.limits.max_tensor_bytes,
         max_total_bytes: config.limits.max_total_bytes,

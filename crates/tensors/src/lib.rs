@@ -1,17 +1,22 @@
-//! Shared tensors: wire types, and the files that tensors come from (WAV, `.npy`, `.safetensors`) and
-//! become. No device, no web.
+//! Shared tensors: wire types, the files that tensors come from (WAV, `.npy`, `.safetensors`) and become, and
+//! the [`Registry`]: whose a tensor is, how long it stays, and who has it open. Processes hold the content; the
+//! service reaches them through [`TensorHolders`]. No device, no web.
 
 #![forbid(unsafe_code)]
 
 mod file;
 mod format;
+mod holders;
 mod npy;
+mod registry;
 mod safetensors;
 mod types;
 mod wav;
 
 pub use file::{Elements, FileError, read};
 pub use format::DataFormat;
+pub use holders::{CHUNK_BYTES, Exported, HolderError, HolderSettings, Reached, TensorHolders};
+pub use registry::{DEVICE_PAGE, Freed, Gone, Held, Limits, New, Place, Quota, Registry, Unknown};
 pub use types::{
     ArrayRequest, CPU, HandleKind, LeaseReply, SharedTensor, TensorDeleted, TensorHandle,
     TensorList, strides,

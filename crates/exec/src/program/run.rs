@@ -8,7 +8,7 @@ use super::tools::Seen;
 use super::verdict::{self, judged};
 use crate::assemble;
 use crate::error::{self, ExecError, internal};
-use crate::kept::KeptKernel;
+use crate::kept;
 use crate::local::{self, LocalExecutor};
 use crate::prepare::time_for;
 use crate::progress::ActiveOrder;
@@ -92,7 +92,7 @@ impl LocalExecutor {
             Ok(built) => built.log.clone(),
             Err(failure) => failure.log.clone(),
         };
-        job.keep(KeptKernel::program(&request.kernel, device.target, log));
+        job.keep(kept::program(&request.kernel, device.target, log));
         let built = match built {
             Ok(built) => built,
             Err(failure) => {

@@ -21,7 +21,7 @@ use super::runs::{Entered, MOST_RETRIES, no_verdict, why_retry};
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
-use crate::progress::{ActiveOrder, News};
+use crate::progress::{ActiveOrder, ProgressEvent};
 use crate::run::{Purpose, ms};
 use crate::{kept_outputs, nsight, recorded, timeline};
 use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode, ReturnOutputs};
@@ -198,7 +198,7 @@ impl LocalExecutor {
         let (report, files, _directory) =
             taking.await.map_err(|error| internal("unpacking the outputs", &error))?;
         for (name, file) in files {
-            job.tell(News::Output { name, file });
+            job.emit(ProgressEvent::Output { name, file });
         }
         Ok(report)
     }

@@ -9,7 +9,6 @@ use super::fault::{Blame, Failed, Stage};
 use super::judge::{Clocks, Judged, WARMUP, median};
 use super::player::Player;
 use super::timeline::timeline_report;
-use crate::assemble::device_report;
 use crate::error::ExecError;
 use crate::nsight;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
@@ -174,7 +173,7 @@ pub(super) fn assembled(
         },
         gpu_type: setting.device.as_ref().map(|device| device.name.clone()),
         timings,
-        device: setting.device.as_ref().map(device_report),
+        device: setting.device.as_ref().map(Into::into),
         compile: load_error.map(compile_report),
         validation,
         measurement: right.then(|| measurement(request, &outcome, setting.backward)).flatten(),

@@ -10,10 +10,9 @@ use warpgauge_device::{
     Context, DeviceBuffer, DeviceError, DriverChoice, Event, PinnedBuffer, Stream, loader,
 };
 use warpgauge_model::FailureCode;
+use warpgauge_tensors::{DEVICE_PAGE, Exported};
 
 use super::{Memory, Piece, Refusal};
-use crate::protocol::Exported;
-use crate::registry::DEVICE_PAGE;
 
 pub(super) struct DeviceMemory {
     context: Context,

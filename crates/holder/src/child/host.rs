@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
+use warpgauge_tensors::Exported;
 
 use super::{Memory, Piece, Refusal};
-use crate::protocol::Exported;
 
 /// Bytes that are copied at once.
 const BUFFER_BYTES: u64 = 1 << 20;

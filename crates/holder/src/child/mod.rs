@@ -19,9 +19,10 @@ use warpgauge_model::FailureCode;
 use warpgauge_process::{device_worker, handed, shared_events};
 use warpgauge_worker::frame::{self, FrameError};
 
-use crate::protocol::{CHUNK_BYTES, Exported, FILE, FromHolder, ToHolder, VERSION};
+use crate::protocol::{FILE, FromHolder, ToHolder, VERSION};
 use device::DeviceMemory;
 use host::HostMemory;
+use warpgauge_tensors::{CHUNK_BYTES, Exported};
 
 /// First argument of a holder.
 pub const COMMAND: &str = "__holder";

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use super::ArtifactKind;
-pub use warpgauge_exec::KeptKernel;
+pub use warpgauge_executor::KeptKernel;
 
 /// Most kernels of one job: a reference and its candidates.
 const MAX_KERNELS: usize = 16;
@@ -105,7 +105,7 @@ impl CollectedArtifacts {
 mod tests {
     use super::*;
     use warpgauge_contract::{KernelCode, KernelType};
-    use warpgauge_exec::BuiltImage;
+    use warpgauge_executor::BuiltImage;
     use warpgauge_model::{ImageFormat, Target};
 
     fn kernel(name: &str, source: &str) -> KeptKernel {

@@ -8,7 +8,7 @@ use super::collected::{pack, unpack};
 use crate::error::{self, ServiceError};
 use crate::jobs::{LiveJob, refused};
 use crate::shared::Shared;
-use warpgauge_exec::KeptKernel;
+use warpgauge_executor::KeptKernel;
 use warpgauge_model::JobState;
 use warpgauge_store::{JobKind, JobRow};
 

@@ -11,7 +11,7 @@ use crate::error::ServiceError;
 use crate::shared::Shared;
 use crate::submission::Caller;
 use warpgauge_contract::KernelType;
-use warpgauge_exec::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
+use warpgauge_executor::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_store::{JobKind, JobRow};
 use warpgauge_turns::Owner;

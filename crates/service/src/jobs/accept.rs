@@ -16,7 +16,7 @@ use super::carry_out::{Keep, Task};
 use super::codec;
 use super::live::{LiveJob, Stop};
 use super::requirements::{Takers, refusal};
-use warpgauge_exec::Outcome;
+use warpgauge_executor::Outcome;
 use warpgauge_model::{FailureCode, JobKind};
 use warpgauge_store::{Idempotency, NewJob, StoreError, Visibility};
 use warpgauge_telemetry::telemetry;
@@ -192,7 +192,7 @@ impl Shared {
                 warpgauge_contract::validate_compare(request, &self.limits).map_err(error::invalid)
             }
             JobRequest::Sweep(request) => {
-                Ok(warpgauge_exec::check_sweep(&self.limits, (**request).clone()).await?)
+                Ok(warpgauge_executor::check_sweep(&self.limits, (**request).clone()).await?)
             }
             JobRequest::Gate(request) => self.check_gate(request, owner).await,
         }

@@ -18,7 +18,7 @@ use super::codec::CodecError;
 use super::dispatch::ClaimedPlace;
 use super::live::{LiveJob, Stop};
 use super::outcome;
-use warpgauge_exec::{Outcome, Work, WorkOrder};
+use warpgauge_executor::{Outcome, Work, WorkOrder};
 use warpgauge_model::{JobKind, JobState, Requirements};
 use warpgauge_store::{Ending, NewJob, Point, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};

@@ -10,7 +10,7 @@ use tokio::sync::watch;
 use super::super::artifacts::{ArtifactKind, CollectedArtifacts};
 use super::super::tensors::KeptTensor;
 use super::super::{SweepEvent, SweepEvents};
-use warpgauge_exec::{KeptKernel, News, Progress};
+use warpgauge_executor::{KeptKernel, Progress, ProgressEvent};
 use warpgauge_jobs::{JobEvent, PartialStatistics};
 use warpgauge_model::{JobKind, JobStage, JobState};
 use warpgauge_store::JobLease;
@@ -175,7 +175,7 @@ impl LiveJob {
         self.born.elapsed()
     }
 
-    /// News from now on. A slow reader sees the newest only.
+    /// ProgressEvent from now on. A slow reader sees the newest only.
     pub(super) fn subscribe(&self) -> watch::Receiver<JobEvent> {
         self.news.subscribe()
     }
@@ -222,13 +222,13 @@ impl LiveJob {
 }
 
 impl Progress for LiveJob {
-    fn tell(&self, news: News) {
+    fn emit(&self, news: ProgressEvent) {
         match news {
-            News::Stage(stage) => self.stage(stage),
-            News::RunStarted => self.change(|event| {
+            ProgressEvent::Stage(stage) => self.stage(stage),
+            ProgressEvent::RunStarted => self.change(|event| {
                 (event.trials_done, event.statistics) = (0, None);
             }),
-            News::Trials { done, times } => self.change(|event| {
+            ProgressEvent::Trials { done, times } => self.change(|event| {
                 event.trials_done = done;
                 event.statistics = times.map(|times| PartialStatistics {
                     trials: done,
@@ -237,14 +237,14 @@ impl Progress for LiveJob {
                     ci_upper_ms: times.ci_ms.1,
                 });
             }),
-            News::Points { done, all } => {
+            ProgressEvent::Points { done, all } => {
                 self.change(|event| (event.points_done, event.points) = (Some(done), Some(all)));
             }
-            News::SweepStarted(started) => self.tell_sweep(SweepEvent::Started(started)),
-            News::SweepPoint(point) => self.tell_sweep(SweepEvent::Point(point)),
-            News::Kernel(kernel) => self.keep(*kernel),
-            News::File(path) => self.keep_file(&path),
-            News::Output { name, file } => self.collected().keep_output(name, &file),
+            ProgressEvent::SweepStarted(started) => self.tell_sweep(SweepEvent::Started(started)),
+            ProgressEvent::SweepPoint(point) => self.tell_sweep(SweepEvent::Point(point)),
+            ProgressEvent::Kernel(kernel) => self.keep(*kernel),
+            ProgressEvent::File(path) => self.keep_file(&path),
+            ProgressEvent::Output { name, file } => self.collected().keep_output(name, &file),
         }
     }
 }
@@ -370,7 +370,7 @@ mod tests {
         job.stage(JobStage::Compiling);
         job.stage(JobStage::Running);
         for trials in 1..=5 {
-            job.tell(News::Trials { done: trials, times: None });
+            job.emit(ProgressEvent::Trials { done: trials, times: None });
         }
         news.changed().await.unwrap();
         assert_eq!(news.borrow_and_update().trials_done, 5);
@@ -383,7 +383,7 @@ mod tests {
     #[test]
     fn points_of_a_sweep_do_not_bring_it_back() {
         let job = job("s", JobKind::Sweep);
-        job.tell(News::Points { done: 0, all: 4 });
+        job.emit(ProgressEvent::Points { done: 0, all: 4 });
         job.stage(JobStage::Running);
         job.stage(JobStage::Compiling);
         assert_eq!(job.now().state, JobState::Profiling);

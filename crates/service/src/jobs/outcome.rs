@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::super::error::{self, ServiceError};
 use super::codec::{self, CodecError};
 use super::live::Stop;
-use warpgauge_exec::Outcome;
+use warpgauge_executor::Outcome;
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
 use warpgauge_store::{Ending, JobError, NewReport, StoredReport};
 

@@ -9,7 +9,7 @@ use super::super::submission::{Caller, CleanupPolicy, JobQuery, JobRequest};
 use super::accept::{refused, visibility};
 use super::codec;
 use super::outcome::{self, another_kind};
-use warpgauge_exec::Outcome;
+use warpgauge_executor::Outcome;
 use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::GateReport;
 use warpgauge_jobs::{

@@ -11,8 +11,8 @@ use super::{of_held, parsed, unknown};
 use crate::error::ServiceError;
 use crate::shared::Shared;
 use crate::submission::Caller;
-use warpgauge_holder::Held;
 use warpgauge_tensors::DataFormat;
+use warpgauge_tensors::Held;
 
 /// A tensor as a file.
 pub struct TensorContent {

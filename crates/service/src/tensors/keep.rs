@@ -15,12 +15,12 @@ use crate::shared::Shared;
 use crate::start::Role;
 use crate::submission::JobRequest;
 use warpgauge_contract::{EvaluateRequest, KeepOutput};
-use warpgauge_exec::Outcome;
-use warpgauge_holder::{Held, New};
+use warpgauge_executor::Outcome;
 use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport, ResponseStatus};
 use warpgauge_tensor::shape;
 use warpgauge_tensors::Elements;
+use warpgauge_tensors::{Held, New};
 
 /// How outputs are to be kept, by name.
 pub(crate) type Wanted = BTreeMap<String, KeepOutput>;
@@ -47,7 +47,7 @@ impl Drop for KeptTensor {
         }
         let tensors = &self.shared.tensors;
         if let Ok((_, freed)) = tensors.registry().delete(self.id, &self.owner) {
-            tensors.free_later(freed);
+            tensors.free_later(freed.into_iter().collect());
         }
     }
 }

@@ -9,8 +9,6 @@ mod pin;
 mod put;
 mod views;
 
-use std::fs::DirBuilder;
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -28,13 +26,11 @@ use super::run_dir::RunDir;
 use super::start::{LocalService, Role};
 use super::submission::{Answer, Caller};
 use warpgauge_config::Config;
-use warpgauge_exec::Executor;
-use warpgauge_holder::{
-    Gone, HELD_DIR, HolderConfig, HolderError, Holders, Limits, Unknown, find_emulator,
-};
+use warpgauge_executor::Executor;
 use warpgauge_model::{DeviceKind, ErrorCode, FailureCode};
 use warpgauge_tensors::{
-    DataFormat, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
+    DataFormat, Gone, HolderError, HolderSettings, LeaseReply, Limits, SharedTensor, TensorDeleted,
+    TensorHandle, TensorList, Unknown,
 };
 
 /// A file system in memory, on most machines.
@@ -149,7 +145,7 @@ impl TensorService for LocalService {
                 Ok(exported) => exported,
                 Err(error) => {
                     if let Some((_, freed)) = tensors.registry().release(lease, &caller.owner) {
-                        tensors.free(freed).await;
+                        tensors.free(freed.into_iter().collect()).await;
                     }
                     return Err(of_held(id, error));
                 }
@@ -164,7 +160,7 @@ impl TensorService for LocalService {
             let tensors = &self.shared.tensors;
             let deleted = tensors.registry().delete(parsed(id)?, &caller.owner);
             let (leases, freed) = deleted.map_err(|why| unknown(id, why))?;
-            tensors.free(freed).await;
+            tensors.free(freed.into_iter().collect()).await;
             let message = match leases {
                 0 => "Tensor deleted".to_owned(),
                 open => format!("Tensor deleted; its memory stays until {open} leases have ended"),
@@ -192,7 +188,7 @@ impl TensorService for LocalService {
             let released =
                 parsed_lease(id).and_then(|lease| tensors.registry().release(lease, &caller.owner));
             let (tensor, freed) = released.ok_or_else(|| ServiceError::NoSuchLease(short(id)))?;
-            tensors.free(freed).await;
+            tensors.free(freed.into_iter().collect()).await;
             let (lease_id, tensor_id) = (id.to_owned(), tensor.to_string());
             Ok(LeaseReply { lease_id, tensor_id, lease_s: 0.0 })
         }
@@ -200,34 +196,30 @@ impl TensorService for LocalService {
     }
 }
 
-/// The holders of a server, and the directory in which tensors are memory of the host, if that is one of
-/// their own.
-pub(super) fn holders(
+/// What the processes that hold tensors are started with, and the directory in which tensors are memory of the
+/// host, if that is one of their own.
+pub(super) fn holder_settings(
     config: &Config,
     role: Role,
     executor: &dyn Executor,
     run_dir: &RunDir,
-) -> Result<(Holders, Option<RunDir>), ServiceError> {
+) -> Result<(HolderSettings, Option<RunDir>), ServiceError> {
     let shared_dir = match role {
         Role::Server => shared_dir(&config.tensors.shared_dir)?,
         // Commands hold nothing.
         Role::Command => None,
     };
-    let place = shared_dir.as_ref().unwrap_or(run_dir).path().to_owned();
     let devices = executor.offer().devices;
-    let emulated = devices.iter().any(|device| device.info.kind == DeviceKind::Emulator);
-    let given = Some(Path::new(&config.devices.emulator)).filter(|path| *path != Path::new(""));
-    let config = HolderConfig {
-        program: std::env::current_exe().map_err(|error| {
-            ServiceError::Unavailable(format!("cannot find the path of this program: {error}"))
-        })?,
+    let given = Path::new(&config.devices.emulator);
+    let settings = HolderSettings {
         devices: devices.iter().map(|device| device.info.ordinal).collect(),
-        emulator: if emulated { find_emulator(given) } else { None },
-        run_dir: own_dir(run_dir)?,
-        shared_dir: place,
+        emulated: devices.iter().any(|device| device.info.kind == DeviceKind::Emulator),
+        emulator: Some(given.to_owned()).filter(|path| path != Path::new("")),
+        run_dir: run_dir.path().to_owned(),
+        shared_dir: shared_dir.as_ref().unwrap_or(run_dir).path().to_owned(),
         limits: limits(config),
     };
-    Ok((Holders::new(config), shared_dir))
+    Ok((settings, shared_dir))
 }
 
 fn limits(config: &Config) -> Limits {
@@ -240,16 +232,6 @@ fn limits(config: &Config) -> Limits {
         ttl: Some(ttl).filter(|ttl| !ttl.is_zero()),
         lease: Duration::from_secs_f64(tensors.lease_s),
     }
-}
-
-/// Where holders of devices write, apart from those who run kernels.
-fn own_dir(run_dir: &RunDir) -> Result<PathBuf, ServiceError> {
-    let path = run_dir.path().join(HELD_DIR);
-    let made = DirBuilder::new().mode(0o700).create(&path);
-    made.map_err(|error| {
-        ServiceError::Unavailable(format!("cannot create {}: {error}", path.display()))
-    })?;
-    Ok(path)
 }
 
 /// A directory of this server alone in a file system in memory; `None` where there is none.

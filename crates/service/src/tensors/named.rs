@@ -20,9 +20,9 @@ use warpgauge_contract::{
     CompareRequest, ContractError, CopiedTensor, EvaluateRequest, MAX_TENSORS, NamedTensor,
     SweepRequest, TensorNames, TensorOrigin, TensorUsed,
 };
-use warpgauge_holder::Held;
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_tensor::Blob;
+use warpgauge_tensors::Held;
 use warpgauge_turns::Turn;
 
 /// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
@@ -130,7 +130,7 @@ impl Shared {
         }
         let limits = self.limits.clone();
         let looking = tokio::task::spawn_blocking(move || {
-            let names = warpgauge_exec::tensors_of_sweep(&limits, &request)?;
+            let names = warpgauge_executor::tensors_of_sweep(&limits, &request)?;
             Ok::<_, ServiceError>((names, request))
         });
         let looked = looking.await.map_err(|error| error::internal("planning a sweep", &error))?;

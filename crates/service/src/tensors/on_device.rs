@@ -13,10 +13,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::pin::Pin;
 use super::put::Reserved;
 use crate::shared::Shared;
-use warpgauge_exec::{OfferedDevice, OfferedState};
-use warpgauge_holder::{Held, New, Place};
+use warpgauge_executor::{OfferedDevice, OfferedState};
 use warpgauge_model::Requirements;
 use warpgauge_tensor::{Blob, OnDevice};
+use warpgauge_tensors::{Held, New, Place};
 
 /// Of a device's memory, copies have one part in so many.
 const SHARE: u64 = 8;

@@ -25,7 +25,7 @@ impl Drop for Pin {
     fn drop(&mut self) {
         let tensors = &self.shared.tensors;
         if let Some((_, freed)) = tensors.registry().release(self.lease, &self.owner) {
-            tensors.free_later(freed);
+            tensors.free_later(freed.into_iter().collect());
         }
     }
 }

@@ -11,11 +11,11 @@ use super::{invalid, views};
 use crate::error::{self, ServiceError};
 use crate::shared::Shared;
 use crate::submission::Caller;
-use warpgauge_holder::{Freed, Held, HolderError, New, Place, Quota};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::TensorData;
 use warpgauge_tensor::{Blob, Dtype, encoding, shape};
 use warpgauge_tensors::{CPU, Elements, FileError, SharedTensor};
+use warpgauge_tensors::{Freed, Held, HolderError, New, Place, Quota};
 
 /// Longest name of a tensor, characters.
 const MAX_NAME: usize = 255;
@@ -249,7 +249,7 @@ pub(super) async fn hold(
     let at = Freed { place, generation, id };
     let Elements { file, offset, bytes, .. } = &elements;
     if let Err(error) = tensors.fill(at, file, *offset, *bytes).await {
-        tensors.free([at]).await;
+        tensors.free(vec![at]).await;
         return Err(not_held(error));
     }
     let held = tensors.registry().commit(id, generation, Instant::now());

@@ -5,8 +5,8 @@ use std::time::UNIX_EPOCH;
 use uuid::Uuid;
 
 use crate::shared::Shared;
-use warpgauge_holder::{Exported, Held, Place};
 use warpgauge_tensor::Dtype;
+use warpgauge_tensors::{Exported, Held, Place};
 use warpgauge_tensors::{HandleKind, SharedTensor, TensorHandle, strides};
 
 pub(super) fn tensor(held: &Held, message: &str) -> SharedTensor {

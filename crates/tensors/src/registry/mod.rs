@@ -9,8 +9,7 @@ use std::time::{Instant, SystemTime};
 
 use uuid::Uuid;
 
-pub(crate) use types::DEVICE_PAGE;
-pub use types::{Freed, Gone, Held, Limits, New, Place, Quota, Unknown};
+pub use types::{DEVICE_PAGE, Freed, Gone, Held, Limits, New, Place, Quota, Unknown};
 
 /// Tensors that are gone and remembered, so that whoever asks is told why.
 const REMEMBERED: usize = 4096;

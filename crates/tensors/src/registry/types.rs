@@ -6,7 +6,7 @@ use uuid::Uuid;
 use warpgauge_tensor::Dtype;
 
 /// What the driver allocates device memory in; a tensor has whole pages to itself.
-pub(crate) const DEVICE_PAGE: u64 = 2 << 20;
+pub const DEVICE_PAGE: u64 = 2 << 20;
 
 /// Where a tensor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::compare::first_evaluation;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed, SweepRequest, TensorUsed};
 use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
@@ -133,7 +132,7 @@ impl Outcome {
     pub fn evaluation(&self) -> Option<EvaluateResponse> {
         match self {
             Self::Evaluated(report) => Some((**report).clone()),
-            Self::Compared(report) => Some(first_evaluation(report)),
+            Self::Compared(report) => Some(report.first_evaluation()),
             Self::Swept(_) | Self::Gated(_) => None,
         }
     }

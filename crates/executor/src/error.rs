@@ -1,0 +1,102 @@
+//! What can keep an order from ending with an outcome.
+
+use std::error::Error;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use warpgauge_contract::ContractError;
+use warpgauge_model::FailureCode;
+
+/// Why there is no outcome. Failures of the submitted kernel are outcomes, not errors.
+#[derive(Debug, Clone, Serialize, Deserialize, thiserror::Error)]
+pub enum ExecError {
+    /// The contract is not valid: every problem found, each with its path.
+    #[error("the contract is not valid: {}", .0.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))]
+    Invalid(Vec<Problem>),
+    /// No device is free and the queue is full.
+    #[error("{waiting} evaluations are waiting already; try again in {} s", .retry_after.as_secs().max(1))]
+    QueueFull {
+        /// Evaluations waiting.
+        waiting: usize,
+        /// When it is worth trying again.
+        retry_after: Duration,
+    },
+    /// The conditions here are not those that the order holds for.
+    #[error("{0}")]
+    ConditionsDiffer(String),
+    /// What the order requires is not here: it should have gone to another executor.
+    #[error("{0}")]
+    NotOffered(String),
+    /// The executor is going down.
+    #[error("the server is shutting down; send the request again to another or later")]
+    ShuttingDown,
+    /// This machine lacks something: says what, and what to do.
+    #[error("{0}")]
+    Unavailable(String),
+    /// Runners of a torch kernel ended or failed for a reason that is not the kernel's, each time they were
+    /// retried.
+    #[error(
+        "the processes that ran this torch kernel were lost each time ({0}); the kernel is not at fault: send \
+         the request again, or to a machine that has less to do"
+    )]
+    RunnersLost(String),
+    /// Our bug or a broken machine. The detail goes to the log, `id` to the caller.
+    #[error("internal error {id}: {message}")]
+    Internal {
+        /// Finds the log line.
+        id: String,
+        /// What failed, without internals.
+        message: String,
+    },
+}
+
+/// One thing wrong with a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// JSON path of the field.
+    pub path: String,
+    /// Stable code.
+    pub code: FailureCode,
+    /// What was expected, what came, what to do.
+    pub message: String,
+}
+
+impl From<ContractError> for Problem {
+    fn from(error: ContractError) -> Self {
+        Self { path: error.path, code: error.code, message: error.message }
+    }
+}
+
+/// The request does not fit: every problem found.
+pub fn invalid(errors: Vec<ContractError>) -> ExecError {
+    ExecError::Invalid(errors.into_iter().map(Problem::from).collect())
+}
+
+/// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
+pub fn internal(operation: &str, error: &(dyn Error + 'static)) -> ExecError {
+    let (id, message) = logged(operation, error);
+    ExecError::Internal { id, message }
+}
+
+/// Writes an internal error to the log; gives the id under which it is there, and what callers are told.
+pub fn logged(operation: &str, error: &(dyn Error + 'static)) -> (String, String) {
+    let id = uuid::Uuid::new_v4().to_string();
+    tracing::error!(%id, operation, error = chain(error), "internal error");
+    (id, format!("{operation} failed; the server's log says why"))
+}
+
+/// An error and its sources on one line.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        if !text.contains(&cause_text) {
+            text.push_str(": ");
+            text.push_str(&cause_text);
+        }
+        source = cause.source();
+    }
+    text
+}

@@ -1,0 +1,121 @@
+//! A kernel and what was compiled of it, for those who ask for its code later.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use warpgauge_contract::{ArgSpec, IoContract, KernelCode, KernelType, TensorSpec};
+use warpgauge_model::{ImageFormat, Target};
+
+/// A kernel of a job, and what was compiled of it.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct KeptKernel {
+    /// `kernel`, or its name in a comparison.
+    pub name: String,
+    /// The submitted code, without the image of a binary and without arguments; those of a Triton
+    /// kernel, whose types decide what it compiles to, are here without their content.
+    pub code: KernelCode,
+    /// What it was compiled for.
+    pub target: Target,
+    /// Whether it was compiled with line information.
+    pub lineinfo: bool,
+    /// The compiler's messages.
+    pub log: String,
+    /// `None` if it did not compile, and of whole programs.
+    pub built: Option<BuiltImage>,
+}
+
+/// What ran.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct BuiltImage {
+    /// The image.
+    #[serde(with = "warpgauge_model::byte_string")]
+    pub image: Arc<[u8]>,
+    /// Its format.
+    pub format: ImageFormat,
+    /// What the source became on its way to the image, by language, where that is not compiled again
+    /// on demand; without a text that is the image itself.
+    #[serde(default)]
+    pub stages: Vec<(String, String)>,
+}
+
+impl BuiltImage {
+    /// The text of a stage, if it is kept.
+    pub fn stage(&self, language: &str) -> Option<&str> {
+        let found = self.stages.iter().find(|(name, _)| name == language);
+        found.map(|(_, text)| text.as_str())
+    }
+}
+
+impl KeptKernel {
+    /// A kernel of which nothing was built, or nothing is kept.
+    pub fn new(name: &str, code: &KernelCode, target: Target, lineinfo: bool, log: String) -> Self {
+        let code = KernelCode {
+            source_code: code.source_code.clone(),
+            binary_b64: None,
+            kernel_type: code.kernel_type,
+            io: arguments_without_content(code),
+            metadata: code.metadata.clone(),
+        };
+        Self { name: name.to_owned(), code, target, lineinfo, log, built: None }
+    }
+}
+
+/// What a Triton kernel has to be compiled again; other kernels need no arguments for it.
+fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
+    let io = code.io.as_ref().filter(|_| code.kernel_type == KernelType::Triton)?;
+    let bare = |arg: &ArgSpec| ArgSpec {
+        name: arg.name.clone(),
+        kind: arg.kind,
+        value: arg.value.clone(),
+        value_of: None,
+        tensor_spec: arg
+            .tensor_spec
+            .as_ref()
+            .map(|spec| TensorSpec::new(spec.shape.clone(), spec.dtype)),
+        role: arg.role,
+        is_meta: arg.is_meta,
+        descriptor: arg.descriptor.clone(),
+        c_type: arg.c_type.clone(),
+    };
+    Some(IoContract { args: io.args.iter().map(bare).collect(), launch: io.launch.clone() })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What is compiled again has what decides on the code, and no bytes of anybody's data.
+    #[test]
+    fn arguments_of_a_triton_kernel_are_kept_without_content() {
+        let io = json!({
+            "args": [
+                {"name": "x", "type": "tensor", "role": "input",
+                 "tensor_spec": {"shape": [2, 3], "dtype": "float16",
+                     "data": {"data_b64": "AQIDBAUGBwgJCgsM"}}},
+                {"name": "y", "type": "tensor", "role": "output",
+                 "tensor_spec": {"shape": [6], "dtype": "float32", "init": {"kind": "randn"}}},
+                {"name": "n", "type": "int", "value": 6},
+                {"name": "BLOCK", "type": "int", "value": 8, "is_meta": true},
+            ],
+            "launch": {"grid": {"x": "n"}, "num_warps": 8},
+        });
+        for (kind, kept) in [("triton", true), ("cuda", false)] {
+            let code = json!({"source_code": "x", "kernel_type": kind, "io": io});
+            let code: KernelCode = serde_json::from_value(code).unwrap();
+            let target =
+                Target { compute_capability: (9, 0), driver_version: 13_000, emulated: true };
+            let bare = KeptKernel::new("kernel", &code, target, false, String::new());
+            let Some(io) = bare.code.io else {
+                assert!(!kept);
+                continue;
+            };
+            let text = serde_json::to_string(&io).unwrap();
+            assert!(kept && !text.contains("randn") && !text.contains("data"), "{text}");
+            assert_eq!(io.args[0].tensor_spec.as_ref().unwrap().shape, [2, 3]);
+            assert_eq!((io.args[3].is_meta, io.launch.unwrap().num_warps), (true, Some(8)));
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What is known of a sweep before it is carried out: whether it is valid, and which matrices and shared
+//! tensors its points name.
+
+use serde_json::Value;
+
+use super::error::{ExecError, internal, invalid};
+use warpgauge_contract::{
+    ContractError, Limits, MatrixNames, SweepPlan, SweepRequest, TensorNames,
+};
+
+/// Whether a sweep is valid within these limits, at one of its points at least.
+///
+/// # Errors
+/// Every mistake that was found.
+pub async fn check_sweep(limits: &Limits, request: SweepRequest) -> Result<(), ExecError> {
+    plan_sweep(limits.clone(), request).await.map(drop)
+}
+
+/// The points of a sweep, one of which at least is valid within these limits.
+///
+/// # Errors
+/// Every mistake that was found.
+pub async fn plan_sweep(limits: Limits, request: SweepRequest) -> Result<SweepPlan, ExecError> {
+    tokio::task::spawn_blocking(move || plan(request, &limits))
+        .await
+        .map_err(|error| internal("planning the sweep", &error))?
+        .map_err(invalid)
+}
+
+/// Checks the sweep. One that is not valid at any of its points is refused as a whole.
+fn plan(request: SweepRequest, limits: &Limits) -> Result<SweepPlan, Vec<ContractError>> {
+    let plan = SweepPlan::new(request, limits)?;
+    let mut first = None;
+    for index in 0..plan.points() {
+        match planned_point(&plan, index, limits) {
+            Ok(_) => return Ok(plan),
+            Err(errors) => {
+                first.get_or_insert(errors);
+            }
+        }
+    }
+    let mut errors = first.unwrap_or_default();
+    for error in &mut errors {
+        let values = plan.values(0);
+        let at = values.iter().map(|(name, value)| format!("{name} = {value}"));
+        let at = at.collect::<Vec<_>>().join(", ");
+        error.message = format!("{} (at {at}, and no other point is valid)", error.message);
+    }
+    Err(errors)
+}
+
+/// Checks a point as far as that can be done without the matrices that it names.
+fn planned_point(
+    plan: &SweepPlan,
+    index: usize,
+    limits: &Limits,
+) -> Result<(), Vec<ContractError>> {
+    let request = plan.request(index)?;
+    match request.matrix_names().is_empty() {
+        true => warpgauge_contract::validate(&request, limits),
+        false => Ok(()),
+    }
+}
+
+/// The matrices that points of a sweep name, each with where it stands first. Blocking: every point is
+/// written out.
+///
+/// # Errors
+/// The sweep is no sweep.
+pub fn matrices_of_sweep(
+    limits: &Limits,
+    request: &SweepRequest,
+) -> Result<MatrixNames, ExecError> {
+    let mut names = MatrixNames::new();
+    // Most sweeps have none, and are not written out for that.
+    if !is_named(request, "matrix") {
+        return Ok(names);
+    }
+    let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
+    for index in 0..plan.points() {
+        // What is wrong with a point is told when it is its turn.
+        let Ok(point) = plan.named_request(index) else { continue };
+        for (name, path) in point.matrix_names() {
+            names.entry(name).or_insert(path);
+        }
+    }
+    Ok(names)
+}
+
+/// The shared tensors that points of a sweep name, each with where it stands first. Blocking, as
+/// [`matrices_of_sweep`].
+///
+/// # Errors
+/// The sweep is no sweep.
+pub fn tensors_of_sweep(limits: &Limits, request: &SweepRequest) -> Result<TensorNames, ExecError> {
+    let mut names = TensorNames::new();
+    if !is_named(request, "tensor_id") {
+        return Ok(names);
+    }
+    let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
+    for index in 0..plan.points() {
+        let Ok(point) = plan.named_request(index) else { continue };
+        for (name, named) in point.tensor_names() {
+            names.entry(name).or_insert(named);
+        }
+    }
+    Ok(names)
+}
+
+/// Whether something in its contract is called so.
+fn is_named(request: &SweepRequest, field: &str) -> bool {
+    has_field(&request.kernel, field)
+        || request.expected.as_ref().is_some_and(|expected| has_field(expected, field))
+}
+
+fn has_field(value: &Value, field: &str) -> bool {
+    match value {
+        Value::Object(fields) => {
+            fields.iter().any(|(name, it)| name == field || has_field(it, field))
+        }
+        Value::Array(items) => items.iter().any(|it| has_field(it, field)),
+        _ => false,
+    }
+}
