@@ -242,6 +242,11 @@ impl Outcome {
             self.take_timeline(report);
         }
         let Some(metrics) = &report.kernel_exec_result.metadata.device_metrics else { return };
+        if report.program.is_some() && self.kernel_name.is_none() {
+            // Where no timeline says which kernel took longest, the profiler has them in that order.
+            let longest = metrics.kernels.first().map_or(&metrics.kernel, |one| &one.kernel);
+            self.kernel_name = Some(plain_name(longest).to_owned());
+        }
         let mut value = |field: &'static str, id: &str| {
             let metric = metrics.metrics.get(id)?;
             if let (None, Some(reason)) = (metric.value, &metric.reason) {
