@@ -11,7 +11,9 @@ from collections.abc import Callable
 from conftest import Scripted, http
 
 SCRIPT = """
-import sys, warpgauge
+import signal, sys, warpgauge
+# A shell has what it starts in the background ignore it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 with warpgauge.Client(sys.argv[1]) as client:
     try:
         list(client.map(["__global__ void k() {}"] * 9, concurrency=2))
