@@ -7,14 +7,13 @@ use std::time::{Duration, Instant};
 
 use tokio::net::UnixListener;
 
-use warpgauge_model::{FailureCode, Image, ImageFormat};
+use warpgauge_model::{DeviceState, FailureCode, Image, ImageFormat};
 use warpgauge_worker::protocol::{
     Blame, EvaluatePlan, Evaluated, Job, KernelLaunch, Program, RunOutcome,
 };
 use warpgauge_worker::queue::Need;
 use warpgauge_worker::{
-    DeviceChoice, DeviceState, Fleet, FleetConfig, FleetError, Lease, LeaseError, RunEvent,
-    SupportSource,
+    DeviceChoice, Fleet, FleetConfig, FleetError, Lease, LeaseError, RunEvent, SupportSource,
 };
 
 use crate::scripted::SCRUBBING;

@@ -12,8 +12,7 @@ use warpgauge_compile::{CompileError, CompileOptions, Compiler, CompilerConfig};
 use warpgauge_config::{Config, DeviceSelection};
 use warpgauge_contract::{CompileRequest, EvaluateRequest, Limits};
 use warpgauge_executor::{
-    Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, OfferedState, Outcome, Work,
-    WorkOrder,
+    Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, Outcome, Work, WorkOrder,
 };
 use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
@@ -22,7 +21,7 @@ use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_tools::{ToolSearch, Tools};
 use warpgauge_torch::{Judges, Runners, RunnersConfig};
 use warpgauge_turns::Owner;
-use warpgauge_worker::{DeviceChoice, DeviceState, Fleet, FleetConfig};
+use warpgauge_worker::{DeviceChoice, Fleet, FleetConfig};
 
 use super::compile_only;
 use super::error::{self, ExecError};
@@ -125,11 +124,7 @@ impl Executor for LocalExecutor {
     fn offer(&self) -> Offer {
         let devices = self.fleet.devices().into_iter().map(|status| OfferedDevice {
             info: status.info,
-            state: match status.state {
-                DeviceState::Starting => OfferedState::Starting,
-                DeviceState::Ready => OfferedState::Ready,
-                DeviceState::Failed { reason } => OfferedState::Failed { reason },
-            },
+            state: status.state,
             busy: status.busy,
             jobs_done: status.jobs_done,
             restarts: status.restarts,

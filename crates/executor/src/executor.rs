@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use warpgauge_contract::{CompileRequest, EvaluateRequest, KernelCode};
 use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
-use warpgauge_model::{Capabilities, DeviceInfo, ImageFormat, Requirements, Target};
+use warpgauge_model::{Capabilities, DeviceInfo, DeviceState, ImageFormat, Requirements, Target};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_turns::Owner;
 
@@ -108,7 +108,7 @@ impl Offer {
             return Err(ExecError::NotOffered(reason.unwrap_or_default()));
         }
         let usable = |device: &&OfferedDevice| {
-            fits(device) && !matches!(device.state, OfferedState::Failed { .. })
+            fits(device) && !matches!(device.state, DeviceState::Failed { .. })
         };
         let free = self.devices.iter().filter(usable).find(|device| !device.busy);
         let chosen = free.or_else(|| self.devices.iter().find(usable));
@@ -126,7 +126,7 @@ pub struct OfferedDevice {
     /// The device.
     pub info: DeviceInfo,
     /// How its worker is.
-    pub state: OfferedState,
+    pub state: DeviceState,
     /// Whether something runs on it.
     pub busy: bool,
     /// Runs since start.
@@ -135,20 +135,6 @@ pub struct OfferedDevice {
     pub restarts: u64,
     /// How its workers are confined, by landlock and seccomp, or why not; absent before the first.
     pub worker_sandbox: Option<String>,
-}
-
-/// How a device's worker is.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum OfferedState {
-    /// It starts.
-    Starting,
-    /// It takes runs.
-    Ready,
-    /// It does not work.
-    Failed {
-        /// Why.
-        reason: String,
-    },
 }
 
 /// Code to be compiled for those who look at it.

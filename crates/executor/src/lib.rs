@@ -14,7 +14,7 @@ mod progress;
 mod sweep;
 
 pub use error::{ExecError, Problem, chain, internal, invalid, logged};
-pub use executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice, OfferedState};
+pub use executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice};
 pub use kept::{BuiltImage, KeptKernel};
 pub use order::{Outcome, Work, WorkOrder};
 pub use progress::{Progress, ProgressEvent, RunTimes};

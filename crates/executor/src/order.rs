@@ -58,38 +58,6 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The report of an evaluation; `None` if it is another kind's.
-    pub fn evaluated(self) -> Option<EvaluateResponse> {
-        match self {
-            Self::Evaluated(report) => Some(*report),
-            _ => None,
-        }
-    }
-
-    /// The report of a comparison; `None` if it is another kind's.
-    pub fn compared(self) -> Option<CompareResponse> {
-        match self {
-            Self::Compared(report) => Some(*report),
-            _ => None,
-        }
-    }
-
-    /// The answer of a sweep; `None` if it is another kind's.
-    pub fn swept(self) -> Option<SweepResponse> {
-        match self {
-            Self::Swept(report) => Some(*report),
-            _ => None,
-        }
-    }
-
-    /// The report of a gate; `None` if it is another kind's.
-    pub fn gated(self) -> Option<GateReport> {
-        match self {
-            Self::Gated(report) => Some(*report),
-            _ => None,
-        }
-    }
-
     /// With the matrices that stand in what was asked for. Points of a sweep tell of their own.
     pub fn with_matrices(mut self, matrices: Vec<MatrixUsed>) -> Self {
         match &mut self {

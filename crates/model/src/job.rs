@@ -65,7 +65,20 @@ impl JobState {
 }
 
 /// What a job does.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[derive(
+    Debug,
+    Clone,
+    Copy,
+    Default,
+    PartialEq,
+    Eq,
+    PartialOrd,
+    Ord,
+    Hash,
+    Serialize,
+    Deserialize,
+    JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum JobKind {
     /// What `POST /evaluate` does.
@@ -79,6 +92,28 @@ pub enum JobKind {
     Sweep,
     /// What `POST /gate` does.
     Gate,
+}
+
+impl JobKind {
+    /// Every kind.
+    pub const ALL: [Self; 5] =
+        [Self::Evaluate, Self::Execute, Self::Compare, Self::Sweep, Self::Gate];
+
+    /// The name, on the wire and in databases.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Evaluate => "evaluate",
+            Self::Execute => "execute",
+            Self::Compare => "compare",
+            Self::Sweep => "sweep",
+            Self::Gate => "gate",
+        }
+    }
+
+    /// The kind of that name.
+    pub fn named(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == text)
+    }
 }
 
 /// What is going on with a job.

@@ -15,13 +15,14 @@ use crate::{EvaluationService, ServiceError};
 use warpgauge_config::{CliOverrides, Config};
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_executor::{
-    Answer, BuiltCode, CodeOrder, ExecError, Executor, Offer, OfferedDevice, OfferedState, Outcome,
-    Progress, WorkOrder,
+    Answer, BuiltCode, CodeOrder, ExecError, Executor, Offer, OfferedDevice, Outcome, Progress,
+    WorkOrder,
 };
 use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_jobs::Unready;
 use warpgauge_model::{
-    Capabilities, DeviceInfo, DeviceKind, FailureCode, ImageFormat, JobState, SmLimits, Target,
+    Capabilities, DeviceInfo, DeviceKind, DeviceState, FailureCode, ImageFormat, JobState,
+    SmLimits, Target,
 };
 use warpgauge_report::{CompileResponse, EvaluateResponse, ProfilePlan, Tooling};
 use warpgauge_store::Store;
@@ -64,7 +65,7 @@ impl Executor for Scripted {
     fn offer(&self) -> Offer {
         let devices = self.devices().into_iter().map(|info| OfferedDevice {
             info,
-            state: OfferedState::Ready,
+            state: DeviceState::Ready,
             busy: false,
             jobs_done: 0,
             restarts: 0,

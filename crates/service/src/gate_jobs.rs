@@ -8,13 +8,12 @@ use super::baselines::Baselines;
 use super::error::{self, Problem, ServiceError, differs};
 use super::gate_service::{GateService, HistoryQuery};
 use super::history::unix_s;
-use super::jobs::another_kind;
+use super::jobs::kinds;
 use super::shared::Shared;
 use super::start::LocalService;
-use super::submission::{Answer, Caller, JobRequest, Submission};
+use super::submission::{Answer, Caller, Submission};
 use super::tensors::Copies;
 use warpgauge_contract::{DecisionSpec, EvaluateRequest};
-use warpgauge_executor::Outcome;
 use warpgauge_gate::report::{BaselineKind, GateReport};
 use warpgauge_gate::{
     Baseline, BaselineSummary, Conditions, GatePlan, GateRequest, Manner, NewBaseline, Pin, Seen,
@@ -151,18 +150,14 @@ impl Shared {
             measure_identical: false,
         };
         let request = Sides::itself(contract.clone()).comparison(&manner);
-        let request = JobRequest::Compare(Box::new(request));
-        let outcome = self.waited(request, Submission::of(caller.clone()), None).await?;
-        let Outcome::Compared(response) = outcome else {
-            let odd = std::io::Error::other("a comparison gave something else");
-            return Err(error::internal("trying a case", &odd));
-        };
+        let submission = Submission::of(caller.clone());
+        let response = self.respond::<kinds::Compare>(request, submission, None).await?;
         let own = response.candidates.first().map(|one| &one.evaluation);
         let why = match own {
             Some(own) if own.status == ResponseStatus::Success => {
                 let result = &own.kernel_exec_result;
                 match result.runtime {
-                    Some(_) => return Ok(*response),
+                    Some(_) => return Ok(response),
                     None => result.compilation_error.clone().or(result.validation_error.clone()),
                 }
             }
@@ -178,11 +173,7 @@ impl Shared {
 
 impl GateService for LocalService {
     fn gate(&self, request: GateRequest, submission: Submission) -> Answer<'_, GateReport> {
-        let request = JobRequest::Gate(Box::new(request));
-        async move {
-            self.shared.waited(request, submission, None).await?.gated().ok_or_else(another_kind)
-        }
-        .boxed()
+        self.shared.respond::<kinds::Gate>(request, submission, None).boxed()
     }
 
     fn put_baseline<'a>(

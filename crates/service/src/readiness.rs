@@ -14,8 +14,9 @@ use tokio::time::timeout_at;
 use super::error::{ServiceError, chain};
 use super::shared::Shared;
 use super::start::Role;
-use warpgauge_executor::OfferedState;
+
 use warpgauge_jobs::Unready;
+use warpgauge_model::DeviceState;
 use warpgauge_store::StoreError;
 
 /// What keeps the database from being used, by its codes in `reasons`.
@@ -277,10 +278,10 @@ fn no_device(shared: &Shared) -> Option<Unready> {
     let mut reasons = Vec::new();
     for device in &devices {
         match &device.state {
-            OfferedState::Failed { reason } => {
+            DeviceState::Failed { reason } => {
                 reasons.push(format!("device {}: {reason}", device.info.ordinal));
             }
-            OfferedState::Starting | OfferedState::Ready => return None,
+            DeviceState::Starting | DeviceState::Ready => return None,
         }
     }
     let reasons = if reasons.is_empty() { "there is none".to_owned() } else { reasons.join("; ") };

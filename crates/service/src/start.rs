@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 use super::SweepEvents;
 use super::artifacts::{ArtifactContent, ArtifactKind, ArtifactList};
 use super::error::ServiceError;
-use super::jobs::{self, Dispatcher, another_kind};
+use super::jobs::{self, Dispatcher, kinds};
 use super::matrix_uploads::Uploads;
 use super::named_matrices;
 use super::readiness::{self, Readiness};
@@ -25,8 +25,9 @@ use super::submission::{
 use super::tensors::{self, Copies};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, Limits, SweepRequest};
-use warpgauge_executor::{Executor, OfferedState};
+use warpgauge_executor::Executor;
 use warpgauge_jobs::{CancelReport, CleanupReport, JobList, JobView, ServiceStatistics, Unready};
+use warpgauge_model::DeviceState;
 use warpgauge_report::{
     CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan, SweepResponse, Tooling,
 };
@@ -163,15 +164,7 @@ impl EvaluationService for LocalService {
         request: EvaluateRequest,
         submission: Submission,
     ) -> Answer<'_, EvaluateResponse> {
-        let request = JobRequest::Evaluate(Box::new(request));
-        async move {
-            self.shared
-                .waited(request, submission, None)
-                .await?
-                .evaluated()
-                .ok_or_else(another_kind)
-        }
-        .boxed()
+        self.shared.respond::<kinds::Evaluate>(request, submission, None).boxed()
     }
 
     fn compare(
@@ -179,11 +172,7 @@ impl EvaluationService for LocalService {
         request: CompareRequest,
         submission: Submission,
     ) -> Answer<'_, CompareResponse> {
-        let request = JobRequest::Compare(Box::new(request));
-        async move {
-            self.shared.waited(request, submission, None).await?.compared().ok_or_else(another_kind)
-        }
-        .boxed()
+        self.shared.respond::<kinds::Compare>(request, submission, None).boxed()
     }
 
     fn execute(
@@ -191,15 +180,7 @@ impl EvaluationService for LocalService {
         request: EvaluateRequest,
         submission: Submission,
     ) -> Answer<'_, EvaluateResponse> {
-        let request = JobRequest::Execute(Box::new(request));
-        async move {
-            self.shared
-                .waited(request, submission, None)
-                .await?
-                .evaluated()
-                .ok_or_else(another_kind)
-        }
-        .boxed()
+        self.shared.respond::<kinds::Execute>(request, submission, None).boxed()
     }
 
     fn profile_plan<'a>(
@@ -236,15 +217,7 @@ impl EvaluationService for LocalService {
         submission: Submission,
         events: SweepEvents,
     ) -> Answer<'_, SweepResponse> {
-        let request = JobRequest::Sweep(Box::new(request));
-        async move {
-            self.shared
-                .waited(request, submission, Some(events))
-                .await?
-                .swept()
-                .ok_or_else(another_kind)
-        }
-        .boxed()
+        self.shared.respond::<kinds::Sweep>(request, submission, Some(events)).boxed()
     }
 
     fn compile<'a>(
@@ -316,10 +289,8 @@ impl EvaluationService for LocalService {
         let devices = offer.devices.into_iter().map(|device| DeviceView {
             device: (&device.info).into(),
             state: match device.state {
-                OfferedState::Starting => "starting".to_owned(),
-                OfferedState::Ready if device.busy => "busy".to_owned(),
-                OfferedState::Ready => "ready".to_owned(),
-                OfferedState::Failed { reason } => format!("failed: {reason}"),
+                DeviceState::Ready if device.busy => "busy".to_owned(),
+                state => state.to_string(),
             },
             jobs_done: device.jobs_done,
             restarts: device.restarts,

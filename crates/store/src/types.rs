@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::{Bulk, Point, RequestReader};
-pub use warpgauge_model::{ErrorCode, JobState};
+pub use warpgauge_model::{ErrorCode, JobKind, JobState};
 
 /// Longest owner, bytes. Owners are short hashes of keys.
 pub const MAX_OWNER_BYTES: usize = 64;
@@ -23,43 +23,6 @@ pub const MAX_ATTEMPTS: u8 = 10;
 
 /// Identifies a job: a UUID of version 7, so that ids sort by age.
 pub type JobId = String;
-
-/// What a job does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum JobKind {
-    /// One kernel: compiled, checked, timed.
-    Evaluate,
-    /// One kernel: run, outputs returned.
-    Execute,
-    /// Several kernels against a reference.
-    Compare,
-    /// One kernel over a grid of parameters.
-    Sweep,
-    /// A suite against a baseline.
-    Gate,
-}
-
-impl JobKind {
-    /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Evaluate, Self::Execute, Self::Compare, Self::Sweep, Self::Gate];
-
-    /// Its name, in the database as on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Evaluate => "evaluate",
-            Self::Execute => "execute",
-            Self::Compare => "compare",
-            Self::Sweep => "sweep",
-            Self::Gate => "gate",
-        }
-    }
-
-    /// The kind of that name.
-    pub fn named(text: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == text)
-    }
-}
 
 /// A job to accept.
 #[derive(Debug, Clone)]

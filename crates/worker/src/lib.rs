@@ -15,8 +15,8 @@ mod rendezvous;
 mod selftest;
 
 pub use fleet::{
-    CounterClaim, DeviceChoice, DeviceState, DeviceStatus, Fleet, FleetConfig, FleetError,
-    HELD_DIR, Lease, LeaseError, OneShot, OneShotEnd, RunEvent, SupportSource, chip_of,
+    CounterClaim, DeviceChoice, DeviceStatus, Fleet, FleetConfig, FleetError, HELD_DIR, Lease,
+    LeaseError, OneShot, OneShotEnd, RunEvent, SupportSource, chip_of,
 };
 /// Source of the self-test's kernels, for whoever packs its images.
 pub use selftest::SOURCE as SELF_TEST_SOURCE;

@@ -9,8 +9,9 @@ use crate::error::{self, ServiceError};
 use crate::jobs::{LiveJob, refused};
 use crate::shared::Shared;
 use warpgauge_executor::KeptKernel;
+use warpgauge_model::JobKind;
 use warpgauge_model::JobState;
-use warpgauge_store::{JobKind, JobRow};
+use warpgauge_store::JobRow;
 
 /// Name under which the store has a job's kernels.
 const KERNELS: &str = "kernels";

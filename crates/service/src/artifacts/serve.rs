@@ -12,8 +12,9 @@ use crate::shared::Shared;
 use crate::submission::Caller;
 use warpgauge_contract::KernelType;
 use warpgauge_executor::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
+use warpgauge_model::JobKind;
 use warpgauge_model::{ImageFormat, Target};
-use warpgauge_store::{JobKind, JobRow};
+use warpgauge_store::JobRow;
 use warpgauge_turns::Owner;
 
 const LIBRARY_IS_CALLED: &str = "a function of a library was called: its code is not kept";

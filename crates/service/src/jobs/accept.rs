@@ -11,11 +11,12 @@ use super::super::readiness;
 use super::super::shared::{Admitted, Shared};
 use super::super::start::Role;
 use super::super::submission::{Caller, JobRequest, Submission, SubmittedJob};
-use super::super::tensors::Copies;
+use super::accepted::Accepted;
 use super::carry_out::{Keep, Task};
 use super::codec;
+use super::kinds::{TypedKind, response_of};
 use super::live::{LiveJob, Stop};
-use super::requirements::{Takers, refusal};
+use super::requirements::Takers;
 use warpgauge_executor::Outcome;
 use warpgauge_model::{FailureCode, JobKind};
 use warpgauge_store::{Idempotency, NewJob, StoreError, Visibility};
@@ -44,8 +45,18 @@ impl Drop for WhileWaiting {
 }
 
 impl Shared {
+    /// Accepts a request as a job, and waits for its response.
+    pub(crate) async fn respond<K: TypedKind>(
+        self: &Arc<Self>,
+        request: K::Request,
+        submission: Submission,
+        events: Option<SweepEvents>,
+    ) -> Result<K::Response, ServiceError> {
+        response_of::<K>(self.waited(K::request(request), submission, events).await?)
+    }
+
     /// Takes a job in, runs it, and waits for what comes of it.
-    pub(crate) async fn waited(
+    async fn waited(
         self: &Arc<Self>,
         request: JobRequest,
         submission: Submission,
@@ -53,11 +64,8 @@ impl Shared {
     ) -> Result<Outcome, ServiceError> {
         readiness::database_works(self).await?;
         let mut left = self.limits.max_decoded_bytes;
-        let owner = &submission.caller.owner;
-        let copies = self.copies(&request, &submission).await;
-        let request = self.with_named(request, owner, &mut left, copies).await?;
-        self.check_request(&request, &submission.caller.owner).await?;
-        let takers = self.takers(&request.requirements()?).await.map_err(refusal)?;
+        let short = self.has_short_copies(&request, &submission);
+        let (request, takers) = self.accept(request, &submission, &mut left, short).await?;
         let job = self.new_job(&request, &submission).await?;
         if let Takers::Elsewhere = takers {
             // The answer comes through the store, from whoever carries it out.
@@ -68,7 +76,7 @@ impl Shared {
         let admitted = self.admit(&submission.caller.owner)?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
         let careful = job.idempotency.is_some()
-            || request.kind() == JobKind::Sweep
+            || request.request().kind() == JobKind::Sweep
             || self.config.limits.max_running_per_key > 0;
         if careful {
             let (submitted, lease) = self.store.submit_leased(job).await.map_err(refused)?;
@@ -84,35 +92,27 @@ impl Shared {
         self.run_waited(live, request, &submission, events, admitted, Some(job)).await
     }
 
-    /// Where copies of shared tensors are for a request that somebody waits for. One with a key, which is
-    /// compared with others, and goes on without its caller, gets what lasts; so does one that another process
-    /// may carry out, or that may have to wait in the store.
-    async fn copies(&self, request: &JobRequest, submission: &Submission) -> Copies {
+    /// Whether copies of shared tensors are needed only as long as somebody waits for a request. One with a key,
+    /// which is compared with others, and goes on without its caller, gets copies that last; so does one that
+    /// another process may carry out, or that may have to wait in the store.
+    fn has_short_copies(&self, request: &JobRequest, submission: &Submission) -> bool {
         let (JobRequest::Evaluate(named) | JobRequest::Execute(named)) = request else {
-            return Copies::ThroughHost;
+            return false;
         };
         let may_wait = self.config.limits.max_running_per_key > 0;
         let lasts = submission.idempotency_key.is_some() || may_wait || self.role == Role::Command;
-        if lasts || named.tensor_names().is_empty() {
-            return Copies::ThroughHost;
-        }
-        // What is wrong with them is told later, in its turn.
-        let Ok(order) = request.requirements() else { return Copies::ThroughHost };
-        match self.takers(&order).await {
-            Ok(Takers::Here) => Copies::MayStay,
-            Ok(Takers::Elsewhere) | Err(_) => Copies::ThroughHost,
-        }
+        !lasts && !named.tensor_names().is_empty()
     }
 
-    fn live_job(&self, id: String, request: &JobRequest, submission: &Submission) -> Arc<LiveJob> {
+    fn live_job(&self, id: String, request: &Accepted, submission: &Submission) -> Arc<LiveJob> {
         let owner = &submission.caller.owner;
-        LiveJob::new(id, request.kind(), owner, 1, self.run_dir.path())
+        LiveJob::new(id, request.request().kind(), owner, 1, self.run_dir.path())
     }
 
     async fn run_waited(
         self: &Arc<Self>,
         job: Arc<LiveJob>,
-        request: JobRequest,
+        request: Accepted,
         submission: &Submission,
         events: Option<SweepEvents>,
         admitted: Admitted,
@@ -162,13 +162,9 @@ impl Shared {
         let mut left = self.limits.max_decoded_bytes;
         for (at, (request, submission)) in jobs.into_iter().enumerate() {
             let placed = |error| if batch { in_batch(at, error) } else { error };
-            let owner = &submission.caller.owner;
             // They wait in the store, and outlive this process.
-            let named = self.with_named(request, owner, &mut left, Copies::ThroughHost);
-            let request = named.await.map_err(placed)?;
-            self.check_request(&request, owner).await.map_err(placed)?;
-            let order = request.requirements().map_err(placed)?;
-            self.takers(&order).await.map_err(|error| placed(refusal(error)))?;
+            let accepted = self.accept(request, &submission, &mut left, false).await;
+            let (request, _) = accepted.map_err(placed)?;
             rows.push(self.new_job(&request, &submission).await?);
         }
         let submitted = self.store.submit_all(rows).await.map_err(refused)?;
@@ -182,7 +178,11 @@ impl Shared {
     }
 
     /// Whether a request can be a job.
-    async fn check_request(&self, request: &JobRequest, owner: &str) -> Result<(), ServiceError> {
+    pub(super) async fn check_request(
+        &self,
+        request: &JobRequest,
+        owner: &str,
+    ) -> Result<(), ServiceError> {
         match request {
             JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
                 self.check(request)?;
@@ -200,13 +200,14 @@ impl Shared {
 
     async fn new_job(
         &self,
-        request: &JobRequest,
+        accepted: &Accepted,
         submission: &Submission,
     ) -> Result<NewJob, ServiceError> {
+        let request = accepted.request();
         let content = codec::encode(request)
             .map_err(|error| error::internal("writing a request for the store", &error))?;
         let kind = request.kind();
-        let mut job = NewJob::new(&submission.caller.owner, codec::to_store(kind), Vec::new());
+        let mut job = NewJob::new(&submission.caller.owner, kind, Vec::new());
         // Without a key no other request is ever compared with this one.
         let content = if let Some(key) = submission.idempotency_key.clone() {
             let hashing = tokio::task::spawn_blocking(move || Ok((content.hash(kind)?, content)));
@@ -223,7 +224,7 @@ impl Shared {
         if let Some(id) = &submission.job_id {
             job.id.clone_from(id);
         }
-        job.requires = request.requirements()?.key();
+        job.requires = accepted.requirements().key();
         job.priority = submission.priority;
         job.label.clone_from(&submission.label);
         job.webhook.clone_from(&submission.webhook);

@@ -14,6 +14,7 @@ use super::super::shared::{Admitted, Shared};
 use super::super::submission::JobRequest;
 use super::super::tensors::{self, KeptTensor};
 use super::accept::refused;
+use super::accepted::Accepted;
 use super::codec::CodecError;
 use super::dispatch::ClaimedPlace;
 use super::live::{LiveJob, Stop};
@@ -40,7 +41,7 @@ const PAUSES_S: [u64; 7] = [1, 2, 4, 8, 15, 15, 15];
 /// A job to be taken to its end.
 pub(super) struct Task {
     pub job: Arc<LiveJob>,
-    pub request: JobRequest,
+    pub request: Accepted,
     /// Who is told of a sweep's points.
     pub events: Option<SweepEvents>,
     pub admitted: Admitted,
@@ -84,6 +85,7 @@ impl Shared {
         tokio::spawn(async move {
             let Task { job, request, events, to_accept, keep, returns, again, answer, .. } = task;
             let places = (task.admitted, task.place, entered);
+            let (request, order) = request.into_parts();
             let case = match &request {
                 JobRequest::Evaluate(request) => warpgauge_history::case_of(request),
                 _ => String::new(),
@@ -91,8 +93,6 @@ impl Shared {
             if let Some(events) = events {
                 job.tell_points_to(events);
             }
-            // Checked when it was accepted.
-            let order = request.requirements().unwrap_or_default();
             let requires = order.key();
             let work = shared.work(&job, request, order);
             let ended = shared.accepted_and_done(&job, to_accept, work).await;

@@ -88,7 +88,7 @@ impl Packed {
     /// must not block.
     pub(super) fn hash(&self, kind: JobKind) -> io::Result<[u8; 32]> {
         let mut hash = blake3::Hasher::new();
-        hash.update(kind_name(kind).as_bytes());
+        hash.update(kind.name().as_bytes());
         hash.update(&[0]);
         hash.update(&self.head);
         for payload in &self.payloads {
@@ -196,7 +196,7 @@ fn unpacked<T: DeserializeOwned>(content: &[u8]) -> Result<T, CodecError> {
 pub(super) fn report(kind: JobKind, content: &impl Serialize) -> Result<NewReport, CodecError> {
     let body =
         serde_json::to_vec(content).map_err(|error| CodecError::Unreadable(error.to_string()))?;
-    Ok(NewReport { version: REPORT_VERSION, kind: kind_name(kind).to_owned(), body })
+    Ok(NewReport { version: REPORT_VERSION, kind: kind.name().to_owned(), body })
 }
 
 /// A report from the store.
@@ -205,33 +205,6 @@ pub(super) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, Code
         return Err(CodecError::Newer { found: stored.version, known: REPORT_VERSION });
     }
     serde_json::from_slice(&stored.body).map_err(|error| CodecError::Unreadable(error.to_string()))
-}
-
-/// Name of a kind, as on the wire.
-pub(super) fn kind_name(kind: JobKind) -> &'static str {
-    to_store(kind).name()
-}
-
-/// A kind as the store has it.
-pub(super) fn to_store(kind: JobKind) -> warpgauge_store::JobKind {
-    match kind {
-        JobKind::Evaluate => warpgauge_store::JobKind::Evaluate,
-        JobKind::Execute => warpgauge_store::JobKind::Execute,
-        JobKind::Compare => warpgauge_store::JobKind::Compare,
-        JobKind::Sweep => warpgauge_store::JobKind::Sweep,
-        JobKind::Gate => warpgauge_store::JobKind::Gate,
-    }
-}
-
-/// A kind of the store's.
-pub(super) fn from_store(kind: warpgauge_store::JobKind) -> JobKind {
-    match kind {
-        warpgauge_store::JobKind::Evaluate => JobKind::Evaluate,
-        warpgauge_store::JobKind::Execute => JobKind::Execute,
-        warpgauge_store::JobKind::Compare => JobKind::Compare,
-        warpgauge_store::JobKind::Sweep => JobKind::Sweep,
-        warpgauge_store::JobKind::Gate => JobKind::Gate,
-    }
 }
 
 /// A sweep as a job shows it.

@@ -10,6 +10,7 @@ use tokio::task::JoinHandle;
 
 use super::super::error::{self, ServiceError, chain};
 use super::super::shared::{Admitted, Shared};
+use super::accepted::Accepted;
 use super::carry_out::{Keep, Task};
 use super::codec::{self, CodecError};
 use super::live::{LiveJob, Stop};
@@ -244,7 +245,7 @@ impl Shared {
     ) {
         let Claimed { job: row, request, lease } = claimed;
         let (attempt, again) = (u32::from(row.attempts), row.attempts < row.max_attempts);
-        let kind = codec::from_store(row.kind);
+        let kind = row.kind;
         let request = match codec::decoded(kind, request).await {
             Ok(request) => request,
             Err(CodecError::Failed(error)) if again => {
@@ -267,7 +268,7 @@ impl Shared {
         *job.lease() = Some(lease);
         self.begin(Task {
             job,
-            request,
+            request: Accepted::stored(request),
             events: None,
             admitted,
             place: Some(place.given_to(&row.owner)),

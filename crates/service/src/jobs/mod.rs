@@ -12,9 +12,11 @@
 //!   for other processes to see.
 
 mod accept;
+mod accepted;
 mod carry_out;
 mod codec;
 mod dispatch;
+pub(super) mod kinds;
 mod live;
 mod outcome;
 mod requirements;
@@ -25,7 +27,6 @@ mod watcher;
 pub(super) use accept::{refused, visibility};
 pub(super) use dispatch::Dispatcher;
 pub(super) use live::{LiveJob, LiveJobs};
-pub(super) use outcome::another_kind;
 pub(super) use requirements::Taking;
 pub(super) use upkeep::keep as keep_up;
 pub(super) use views::gate_job;

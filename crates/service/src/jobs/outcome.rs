@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::super::error::{self, ServiceError};
+use super::super::error::ServiceError;
 use super::codec::{self, CodecError};
 use super::live::Stop;
 use warpgauge_executor::Outcome;
@@ -64,12 +64,6 @@ fn without<R: Serialize, T>(
         *part = taken;
     }
     kept
-}
-
-/// Two requests of different kinds never have the same hash, so this is a fault of ours.
-pub(crate) fn another_kind() -> ServiceError {
-    let error = std::io::Error::other("the stored job is of another kind than the request");
-    error::internal("reading a report", &error)
 }
 
 /// How a job ends in the store.
@@ -148,6 +142,7 @@ fn code_of(error: &ServiceError) -> ErrorCode {
 
 #[cfg(test)]
 mod tests {
+    use super::super::kinds::{Evaluate, response_of};
     use super::*;
     use warpgauge_model::FailureStage;
     use warpgauge_report::EvaluateResponse;
@@ -169,7 +164,7 @@ mod tests {
     fn restored(ending: Ending) -> EvaluateResponse {
         let report = ending.report.unwrap();
         let stored = StoredReport { version: report.version, kind: report.kind, body: report.body };
-        restore(JobKind::Evaluate, &stored).unwrap().evaluated().unwrap()
+        response_of::<Evaluate>(restore(JobKind::Evaluate, &stored).unwrap()).unwrap()
     }
 
     #[test]
@@ -181,7 +176,7 @@ mod tests {
         assert!(!has_content(&rest));
         assert_eq!(rest.outputs.len(), whole.outputs.len());
         // Who waited gets it.
-        let answer = outcome.unwrap().evaluated().unwrap();
+        let answer = response_of::<Evaluate>(outcome.unwrap()).unwrap();
         assert_eq!(serde_json::to_value(&answer).unwrap(), serde_json::to_value(report()).unwrap());
     }
 

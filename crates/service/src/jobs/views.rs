@@ -8,7 +8,8 @@ use super::super::statistics;
 use super::super::submission::{Caller, CleanupPolicy, JobQuery, JobRequest};
 use super::accept::{refused, visibility};
 use super::codec;
-use super::outcome::{self, another_kind};
+use super::kinds::{Gate, response_of};
+use super::outcome;
 use warpgauge_executor::Outcome;
 use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::GateReport;
@@ -102,7 +103,7 @@ impl Shared {
             owner: (!caller.admin || query.idempotency_key.is_some())
                 .then_some(caller.owner.as_str()),
             states: query.states,
-            kind: query.kind.map(codec::to_store),
+            kind: query.kind,
             label: query.label.as_deref(),
             idempotency_key: query.idempotency_key.as_deref(),
         };
@@ -212,13 +213,13 @@ pub(crate) async fn gate_job(
         code: ErrorCode::NotPromotable,
         message: format!("job {id} {why}"),
     };
-    if codec::from_store(row.kind) != JobKind::Gate {
+    if row.kind != JobKind::Gate {
         return Err(no("is no run of the gate"));
     }
     if !row.state.is_end() {
         return Err(no("has not ended"));
     }
-    let report = outcome_in(store, row).await?.gated().ok_or_else(another_kind)?;
+    let report = response_of::<Gate>(outcome_in(store, row).await?)?;
     let request = store.request(id).await.map_err(refused)?;
     let request = request.ok_or_else(|| no("is not kept any more"))?;
     let request = codec::decoded(JobKind::Gate, request)
@@ -232,7 +233,7 @@ pub(crate) async fn gate_job(
 
 async fn outcome_in(store: &Store, row: JobRow) -> Result<Outcome, ServiceError> {
     if let Some(stored) = store.report(&row.id).await.map_err(refused)? {
-        return outcome::restore(codec::from_store(row.kind), &stored)
+        return outcome::restore(row.kind, &stored)
             .map_err(|error| error::internal("reading a stored report", &error));
     }
     let job_id = row.id;
@@ -256,7 +257,7 @@ async fn outcome_in(store: &Store, row: JobRow) -> Result<Outcome, ServiceError>
 fn from_row(row: &JobRow) -> JobView {
     JobView {
         job_id: row.id.clone(),
-        kind: codec::from_store(row.kind),
+        kind: row.kind,
         state: row.state,
         status: None,
         created_at: epoch_seconds(row.created_at),
@@ -276,7 +277,7 @@ fn from_row(row: &JobRow) -> JobView {
 fn summary(row: JobRow) -> JobSummary {
     JobSummary {
         job_id: row.id,
-        kind: codec::from_store(row.kind),
+        kind: row.kind,
         state: row.state,
         label: row.label,
         idempotency_key: row.idempotency_key,
@@ -308,7 +309,7 @@ mod tests {
     #[test]
     fn ids_are_told_apart_by_their_time() {
         let now = epoch_seconds(SystemTime::now());
-        let id = NewJob::new("", warpgauge_store::JobKind::Evaluate, Vec::new()).id;
+        let id = NewJob::new("", warpgauge_model::JobKind::Evaluate, Vec::new()).id;
         assert!(first_id_of(now - 1.0) < id && id < first_id_of(now + 60.0));
         assert!(first_id_of(-5.0) <= first_id_of(0.0));
         assert!(uuid::Uuid::parse_str(&first_id_of(f64::MAX)).is_ok());

@@ -13,7 +13,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::pin::Pin;
 use super::put::Reserved;
 use crate::shared::Shared;
-use warpgauge_executor::{OfferedDevice, OfferedState};
+use warpgauge_executor::OfferedDevice;
+use warpgauge_model::DeviceState;
 use warpgauge_model::Requirements;
 use warpgauge_tensor::{Blob, OnDevice};
 use warpgauge_tensors::{Held, New, Place};
@@ -84,7 +85,7 @@ impl Shared {
         self.executor.offer().devices.iter().any(|device| {
             device.info.ordinal == ordinal
                 && order.is_met_by(&device.info.offer())
-                && !matches!(device.state, OfferedState::Failed { .. })
+                && !matches!(device.state, DeviceState::Failed { .. })
         })
     }
 

@@ -45,8 +45,7 @@ pub use profiler::CounterClaim;
 use slot::{Slot, Work};
 use spawner::Spawner;
 pub use types::{
-    DeviceChoice, DeviceState, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent,
-    SupportSource,
+    DeviceChoice, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent, SupportSource,
 };
 
 /// The devices of this host and their workers.

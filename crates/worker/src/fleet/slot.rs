@@ -11,8 +11,8 @@ use super::process::{StartPlan, Worker};
 use super::profiler::Profiler;
 use super::restart::RestartPolicy;
 use super::sealed::Sealing;
-use super::{DeviceState, DeviceStatus, Fleet};
-use warpgauge_model::DeviceInfo;
+use super::{DeviceStatus, Fleet};
+use warpgauge_model::{DeviceInfo, DeviceState};
 use warpgauge_process::device_worker::Confinement;
 
 /// What keeps a device from the next lease.

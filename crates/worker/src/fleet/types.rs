@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::protocol::TimesSoFar;
 use crate::queue::Need;
-use warpgauge_model::{DeviceInfo, Image, Target};
+use warpgauge_model::{DeviceInfo, DeviceState, Image, Target};
 use warpgauge_process::device_worker::Confinement;
 
 /// Yields the worker's own kernels ([`warpgauge_device::support`]), compiled for a device.
@@ -147,20 +147,6 @@ pub enum RunEvent {
     },
     /// The candidate's launches have ended, and all that is verified is.
     Executed,
-}
-
-/// Whether a device can be used.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DeviceState {
-    /// Its first worker is being started.
-    Starting,
-    /// A worker is ready, or runs a job.
-    Ready,
-    /// Workers cannot be started; it is tried again from time to time.
-    Failed {
-        /// Why.
-        reason: String,
-    },
 }
 
 /// A device and its workers.

@@ -1,0 +1,62 @@
+//! The kinds of jobs, each with the types of its request and of its response.
+
+use super::super::error::{self, ServiceError};
+use super::super::submission::JobRequest;
+use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use warpgauge_executor::Outcome;
+use warpgauge_gate::GateRequest;
+use warpgauge_gate::report::GateReport;
+use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
+
+/// A kind of job. One implementation stands for each variant of [`JobRequest`].
+pub(crate) trait TypedKind {
+    type Request;
+    type Response;
+
+    /// The request as one of any kind.
+    fn request(request: Self::Request) -> JobRequest;
+
+    /// The response in an outcome of this kind.
+    fn response(outcome: Outcome) -> Option<Self::Response>;
+}
+
+/// The response of a job of this kind.
+///
+/// # Errors
+/// The job is of another kind, which is a fault of ours: requests of different kinds never have the same hash.
+pub(crate) fn response_of<K: TypedKind>(outcome: Outcome) -> Result<K::Response, ServiceError> {
+    K::response(outcome).ok_or_else(|| {
+        let error = std::io::Error::other("the stored job is of another kind than the request");
+        error::internal("reading a report", &error)
+    })
+}
+
+macro_rules! typed_kinds {
+    ($($kind:ident: $request:ty => $response:ty, $outcome:ident;)*) => {$(
+        pub(crate) enum $kind {}
+
+        impl TypedKind for $kind {
+            type Request = $request;
+            type Response = $response;
+
+            fn request(request: $request) -> JobRequest {
+                JobRequest::$kind(Box::new(request))
+            }
+
+            fn response(outcome: Outcome) -> Option<$response> {
+                match outcome {
+                    Outcome::$outcome(response) => Some(*response),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+typed_kinds! {
+    Evaluate: EvaluateRequest => EvaluateResponse, Evaluated;
+    Execute: EvaluateRequest => EvaluateResponse, Evaluated;
+    Compare: CompareRequest => CompareResponse, Compared;
+    Sweep: SweepRequest => SweepResponse, Swept;
+    Gate: GateRequest => GateReport, Gated;
+}
