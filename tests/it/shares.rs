@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::contracts::{endless, increment};
-use crate::server::{Answer, Server, until};
+use crate::server::{Answer, Server, emulated, until};
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
@@ -105,7 +105,26 @@ fn a_key_that_has_enough_running_is_refused_more() {
 }
 
 #[test]
+fn one_job_runs_beside_another_key_on_the_emulated_device() {
+    needs!("the emulated device", emulated());
+    let server = start("");
+    let running = submit(&server, "one", &endless(60.0));
+    runs(&server, &running);
+    let many: Vec<_> = (0..12).map(|_| submit(&server, "one", &increment())).collect();
+    let one = submit(&server, "two", &increment());
+    assert_eq!(ended(&server, &one)["state"], "completed");
+    assert_eq!(job(&server, &running)["state"], "profiling");
+    let waits = |id: &String| job(&server, id)["finished_at"].is_null();
+    assert!(many.iter().all(waits), "the others have their turn after the first");
+    cancel(&server, &running);
+    for id in &many {
+        assert_eq!(ended(&server, id)["state"], "completed");
+    }
+}
+
+#[test]
 fn one_job_does_not_wait_for_the_many_of_another_key() {
+    needs!("a GPU", !emulated());
     let server = start("");
     let running = submit(&server, "one", &endless(60.0));
     runs(&server, &running);

@@ -187,39 +187,28 @@ fn streams_of_one_key_leave_room_for_those_of_another() {
 }
 
 #[test]
-fn a_device_goes_to_the_key_that_had_none() {
+fn on_the_emulated_device_a_key_that_has_nothing_there_runs_beside_another() {
     let server = start("");
     let running = submit(&server, "one", &endless(100.0));
     is_in(&server, "one", &running, "profiling");
-    let waiting = |key: &str, count: usize| -> Vec<TcpStream> {
-        let body = increment().to_string();
+    let body = increment().to_string();
+    let callers = |key: &str, count: usize| -> Vec<TcpStream> {
         (0..count).map(|_| caller(&server, key, "POST /evaluate", &body)).collect()
     };
-    let waits = |count: usize| {
-        until("those that wait", || {
-            let info = server.get_with("/info", &[("x-api-key", "one")]).json;
-            (info["queue_depth"] == count).then_some(())
-        });
-    };
-    let ones = waiting("one", 6);
-    waits(6);
-    let twos = waiting("two", 1);
-    waits(7);
-    cancel(&server, "one", &running);
-    for mut stream in ones.iter().chain(&twos) {
+    let answered = |mut stream: &TcpStream| {
         let mut head = [0; 12];
         stream.read_exact(&mut head).unwrap();
         assert_eq!(&head, b"HTTP/1.1 200");
-    }
-    let ends = |key: &str| -> Vec<f64> {
-        let answer = server.get_with("/jobs?limit=100", &[("x-api-key", key)]);
-        let jobs = answer.json["jobs"].as_array().unwrap().clone();
-        jobs.iter()
-            .filter(|job| job["state"] == "completed")
-            .map(|job| job["finished_at"].as_f64().unwrap())
-            .collect()
     };
-    let (ones, twos) = (ends("one"), ends("two"));
-    assert_eq!((ones.len(), twos.len()), (6, 1));
-    assert!(ones.iter().all(|end| *end > twos[0]), "{twos:?} after one of {ones:?}");
+    let ones = callers("one", 6);
+    until("those that wait", || {
+        let info = server.get_with("/info", &[("x-api-key", "one")]).json;
+        (info["queue_depth"] == 6).then_some(())
+    });
+    callers("two", 2).iter().for_each(answered);
+    assert_eq!(job(&server, "one", &running)["state"], "profiling", "it goes on");
+    let info = server.get_with("/info", &[("x-api-key", "one")]).json;
+    assert_eq!(info["queue_depth"], 6, "the key that has the device waits for it");
+    cancel(&server, "one", &running);
+    ones.iter().for_each(answered);
 }

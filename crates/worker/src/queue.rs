@@ -93,8 +93,36 @@ impl<T> WaitQueue<T> {
     /// Removes the next waiter whose need `device` meets: from now on its owner holds that device, until
     /// [`WaitQueue::given_back`].
     pub fn take_for(&mut self, device: &DeviceInfo, now: Instant) -> Option<Waiter<T>> {
-        let met = |(_, waiter): &(usize, &Waiter<T>)| waiter.need.is_met_by(device);
-        let waiters = self.waiters.iter().enumerate().filter(met);
+        self.take_where(now, |_, waiter| waiter.need.is_met_by(device))
+    }
+
+    /// The same among waiters that came at least `after` ago and whose owners hold no device.
+    pub fn take_beside(
+        &mut self,
+        device: &DeviceInfo,
+        now: Instant,
+        after: Duration,
+    ) -> Option<Waiter<T>> {
+        self.take_where(now, |ledger, waiter| {
+            waiter.need.is_met_by(device)
+                && ledger.held(waiter.need.owner) == 0
+                && now.saturating_duration_since(waiter.since) >= after
+        })
+    }
+
+    /// Whether a waiter whose need `device` meets has an owner that holds no device.
+    pub fn waits_beside(&self, device: &DeviceInfo) -> bool {
+        let mut waiters = self.waiters.iter().filter(|waiter| waiter.need.is_met_by(device));
+        waiters.any(|waiter| self.ledger.held(waiter.need.owner) == 0)
+    }
+
+    fn take_where(
+        &mut self,
+        now: Instant,
+        is_meant: impl Fn(&Ledger, &Waiter<T>) -> bool,
+    ) -> Option<Waiter<T>> {
+        let ledger = &self.ledger;
+        let waiters = self.waiters.iter().enumerate().filter(|(_, one)| is_meant(ledger, one));
         // Of equal ones the first is taken.
         let (index, _) = waiters.min_by_key(|(_, one)| self.ledger.rank(one.need.owner, now))?;
         let waiter = self.waiters.remove(index)?;
@@ -176,6 +204,22 @@ pub(crate) mod tests {
         }
         let mut next = |ordinal| queue.take_for(&device(ordinal), now + 6 * second).unwrap().ticket;
         assert_eq!([next(0), next(1), next(2)], [8, 6, 7]);
+    }
+
+    #[test]
+    fn beside_a_job_runs_an_owner_that_has_none_after_a_while() {
+        let of = |name: &str| Need { owner: Owner::named(name), ..Need::default() };
+        let (mut queue, now, second) = (WaitQueue::new(8), Instant::now(), Duration::from_secs(1));
+        queue.push(of("a"), 1, now);
+        assert_eq!(queue.take_for(&device(0), now).unwrap().ticket, 1);
+        queue.push(of("a"), 2, now);
+        assert!(!queue.waits_beside(&device(0)), "it has the device");
+        queue.push(of("b"), 3, now + second);
+        assert!(queue.waits_beside(&device(0)));
+        let mut beside = |at| queue.take_beside(&device(0), at, second).map(|waiter| waiter.ticket);
+        assert_eq!(beside(now + second), None, "it has only just come");
+        assert_eq!(beside(now + 2 * second), Some(3));
+        assert_eq!(beside(now + 9 * second), None, "both owners have one");
     }
 
     #[test]

@@ -36,7 +36,9 @@ impl Lease {
     pub(super) fn new(fleet: Arc<Fleet>, grant: Grant, queued: Duration) -> Self {
         let device = grant.worker.device().clone();
         let Grant { slot, worker, owner } = grant;
-        telemetry().leased(device.ordinal, queued);
+        if !fleet.is_beside(slot) {
+            telemetry().leased(device.ordinal, queued);
+        }
         Self {
             fleet,
             slot,

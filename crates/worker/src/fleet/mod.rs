@@ -3,7 +3,8 @@
 //! Every device has one worker and, if wanted, a hot spare: creating a context takes a third of a
 //! second, taking over takes nothing. A worker that hangs or loses its context is killed with its
 //! process group; the spare is the worker from then on, and a new spare is started in its place.
-//! A device runs one job at a time, whatever the number of its workers.
+//! A device runs one job at a time, whatever the number of its workers. The emulated device is an exception: an
+//! owner that has nothing there does not wait for another owner's long job, and runs beside it.
 
 mod aide;
 mod answer;
@@ -47,6 +48,13 @@ use spawner::Spawner;
 pub use types::{
     DeviceChoice, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent, SupportSource,
 };
+
+/// Jobs that run at once beside one of another owner on the emulated device, which has half of the host's memory
+/// for each.
+const BESIDE: usize = 1;
+
+/// Time for which an owner waits for the emulated device before it runs beside another.
+const BESIDE_AFTER: Duration = Duration::from_millis(200);
 
 /// The devices of this host and their workers.
 pub struct Fleet {
@@ -93,7 +101,10 @@ impl Drop for Waiting {
 }
 
 struct State {
+    /// One for each device, and after these the emulated device's for jobs beside another.
     slots: Vec<Slot>,
+    /// Devices there are.
+    devices: usize,
     queue: WaitQueue<Ticket>,
     closing: bool,
     /// Moving average of the time a lease is held.
@@ -130,12 +141,20 @@ impl Fleet {
         let cupti = |device: &DeviceInfo| {
             warpgauge_device::cupti::for_driver(&config.cupti, device.target.driver_version)
         };
-        let cupti = found.devices.iter().map(cupti).collect();
-        let plans: Vec<StartPlan> = found.devices.iter().map(plan).collect();
         let workers = if config.hot_spare { 2 } else { 1 };
-        let slots = found.devices.into_iter().map(|device| Slot::new(device, workers)).collect();
+        let emulated = found.devices.iter().filter(|device| device.kind == DeviceKind::Emulator);
+        let beside = emulated.flat_map(|device| std::iter::repeat_n(device, BESIDE));
+        let all: Vec<&DeviceInfo> = found.devices.iter().chain(beside).collect();
+        let cupti = all.iter().copied().map(cupti).collect();
+        let plans: Vec<StartPlan> = all.iter().copied().map(plan).collect();
+        let devices = found.devices.len();
+        let slots = all.iter().enumerate().map(|(index, device)| {
+            // Workers beside another are started when they are needed.
+            Slot::new((*device).clone(), if index < devices { workers } else { 0 })
+        });
         let state = Mutex::new(State {
-            slots,
+            slots: slots.collect(),
+            devices,
             queue: WaitQueue::new(config.queue_capacity),
             closing: false,
             mean_lease: Duration::from_millis(100),
@@ -164,7 +183,15 @@ impl Fleet {
 
     /// Every device.
     pub fn devices(&self) -> Vec<DeviceStatus> {
-        self.lock().slots.iter().map(Slot::status).collect()
+        let state = self.lock();
+        let (slots, beside) = state.slots.split_at(state.devices);
+        let status = |slot: &Slot| {
+            let of_device = beside.iter().filter(|one| one.info.ordinal == slot.info.ordinal);
+            let jobs = of_device.map(|one| one.status().jobs_done).sum::<u64>();
+            let status = slot.status();
+            DeviceStatus { jobs_done: status.jobs_done + jobs, ..status }
+        };
+        slots.iter().map(status).collect()
     }
 
     /// Leases that wait.
@@ -197,10 +224,29 @@ impl Fleet {
         };
         if waits {
             self.begun_to_wait.notify_waiters();
+            self.look_beside();
         }
         let mut waiting = Waiting { fleet: Arc::clone(self), answer };
         let grant = (&mut waiting.answer).await.map_err(|_| LeaseError::ShuttingDown)??;
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
+    }
+
+    /// Hands out what is beside the emulated device when a waiter has waited long enough for that.
+    fn look_beside(self: &Arc<Self>) {
+        if self.lock().staff_beside() {
+            let fleet = Arc::downgrade(self);
+            self.runtime.spawn(async move {
+                tokio::time::sleep(BESIDE_AFTER).await;
+                if let Some(fleet) = fleet.upgrade() {
+                    fleet.lock().dispatch();
+                }
+            });
+        }
+    }
+
+    /// Whether a slot is for jobs beside another.
+    fn is_beside(&self, slot: usize) -> bool {
+        slot >= self.lock().devices
     }
 
     /// Refuses new leases, lets running jobs go on for `grace`, then stops them and ends all
@@ -244,8 +290,10 @@ impl Fleet {
         had_worker: bool,
         held: Duration,
     ) {
-        // Before the next lease of the device begins.
-        telemetry().released(self.plans[slot].device);
+        if !self.is_beside(slot) {
+            // Before the next lease of the device begins.
+            telemetry().released(self.plans[slot].device);
+        }
         let mut state = self.lock();
         state.queue.given_back(owner, Instant::now());
         state.give_back(slot, worker, had_worker, held);
@@ -268,14 +316,15 @@ impl State {
         self.dispatch();
         if self.queue.pop_surplus().is_some() {
             let waiting = self.queue.len();
-            let retry_after = retry_after(waiting, self.slots.len(), self.mean_lease);
+            let retry_after = retry_after(waiting, self.devices, self.mean_lease);
             return Err(LeaseError::QueueFull { waiting, retry_after });
         }
         Ok(())
     }
 
     fn check_need(&self, need: &Need) -> Result<(), LeaseError> {
-        let mut suitable = self.slots.iter().filter(|slot| need.is_met_by(&slot.info)).peekable();
+        let devices = self.slots[..self.devices].iter();
+        let mut suitable = devices.filter(|slot| need.is_met_by(&slot.info)).peekable();
         if suitable.peek().is_none() {
             return Err(LeaseError::NoSuchDevice { need: Box::new(need.clone()) });
         }
@@ -292,10 +341,14 @@ impl State {
     /// Hands free devices to waiters, in order.
     fn dispatch(&mut self) {
         let now = Instant::now();
-        let Self { slots, queue, .. } = self;
+        let Self { slots, queue, devices, .. } = self;
         for (index, slot) in slots.iter_mut().enumerate() {
             while let Some(worker) = slot.take_ready() {
-                let Some(waiter) = queue.take_for(&slot.info, now) else {
+                let next = match index < *devices {
+                    true => queue.take_for(&slot.info, now),
+                    false => queue.take_beside(&slot.info, now, BESIDE_AFTER),
+                };
+                let Some(waiter) = next else {
                     slot.put_ready(worker);
                     break;
                 };
@@ -312,6 +365,20 @@ impl State {
                 }
             }
         }
+    }
+
+    /// Has workers started for owners that wait for the emulated device and have nothing there: whether there are
+    /// such owners.
+    fn staff_beside(&mut self) -> bool {
+        let Self { slots, queue, devices, closing, .. } = self;
+        let mut found = false;
+        for slot in slots[*devices..].iter_mut().filter(|_| !*closing) {
+            if queue.waits_beside(&slot.info) {
+                found = true;
+                slot.want(1);
+            }
+        }
+        found
     }
 
     /// Tells waiters that no device is left for them.

@@ -119,6 +119,14 @@ impl Slot {
         !self.ready.is_empty()
     }
 
+    /// Has as many workers started, if there are fewer.
+    pub(super) fn want(&mut self, workers: usize) {
+        if self.wanted < workers {
+            self.wanted = workers;
+            self.changed.send_modify(|()| ());
+        }
+    }
+
     /// Takes a worker that has never had a job.
     pub(super) fn take_unused(&mut self) -> Option<Worker> {
         while let Some(index) = self.ready.iter().position(|worker| worker.jobs() == 0) {
