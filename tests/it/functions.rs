@@ -158,6 +158,11 @@ fn raises(server: &Server) {
         ("if x == 3:\n    raise ValueError('three')", "raised", "ValueError: three"),
         ("if x == 3:\n    sys.exit(1)", "raised", "SystemExit"),
         ("if x == 3:\n    raise KeyboardInterrupt", "raised", "KeyboardInterrupt"),
+        (
+            "if x == 3:\n    import os\n    os.chmod('/', 0o777)",
+            "raised",
+            "warpgauge refuses this system call: a function",
+        ),
         ("if x == 3:\n    f(x)", "raised", "RecursionError"),
         ("if x == 3:\n    return object()", "not_data", "builtins.object"),
         ("if x == 3:\n    return [lambda: 1]", "not_data", "function"),

@@ -176,6 +176,11 @@ fn a_source_reaches_nothing_of_the_machine() {
         ("UDP", "import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)", denied),
         ("signals", "import os; os.kill(os.getppid(), 9)", denied),
         ("processes of others", "import os; os.listdir('/proc')", denied),
+        (
+            "a call that is named",
+            "import os; os.chmod('/', 0o777)",
+            "in `os.chmod('/', 0o777)`; warpgauge refuses this system call: a Triton module",
+        ),
         ("what starts it", "import os; os.readlink(f'/proc/{os.getppid()}/exe')", denied),
     ] {
         refused(&server, name, &request(before), failed, part);

@@ -7,6 +7,7 @@
 import base64
 import ctypes
 import json
+import linecache
 import os
 import socket
 import struct
@@ -98,3 +99,29 @@ def hand_over(asking, channel):
     own.close()
     for descriptor in descriptors:
         os.close(descriptor)
+
+
+def with_reason(error, message, own, who, files):
+    """The message, and what warpgauge refuses where the system only gives a number. `own`: the frames of what was
+    submitted; `who`: what that is; `files`: those that it finds, and what to do where it needs others."""
+    if isinstance(error, FileNotFoundError):
+        return f"{message}; {who} finds no files but {files}"
+    if isinstance(error, PermissionError):
+        refused = (
+            f"warpgauge refuses this system call: {who} computes in memory, and changes no files, starts no "
+            "programs, uses no network and reaches no other processes"
+        )
+        call = called(own[-1]) if own else None
+        return f"{message} in `{call}`; {refused}" if call else f"{message}; {refused}"
+    if isinstance(error, RuntimeError) and "can't start new thread" in message:
+        return f"{message}; {who} has a limited number of threads"
+    return message
+
+
+def called(frame):
+    """The expression of a frame in which it raised, where that is in one line."""
+    line = linecache.getline(frame.filename, frame.lineno)
+    start, end = getattr(frame, "colno", None), getattr(frame, "end_colno", None)
+    if start is None or end is None or frame.lineno != getattr(frame, "end_lineno", None):
+        return frame.line
+    return line.encode()[start:end].decode("utf-8", "replace")

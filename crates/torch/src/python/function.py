@@ -50,8 +50,12 @@ def failure_told(error, code, in_full):
     if isinstance(error, MemoryError) or any(words in message for words in NO_MEMORY):
         code = "out_of_memory"
     frames = []
-    if in_full and not isinstance(error, (Broken, NotData)):
+    if not isinstance(error, (Broken, NotData)):
         frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename not in ("<string>", "-c")]
+        files = "those of Python and PyTorch: send what it needs as arguments"
+        message = with_reason(error, message, frames, "a function", files)
+    if not in_full:
+        frames = []
     lines = [part.rstrip("\n") for part in traceback.format_list(frames)]
     if lines:
         lines = ["Traceback (most recent call last, on the server):", *lines]

@@ -144,34 +144,8 @@ NO_MEMORY = (
 )
 
 
-# What a submission hears of a system call that is refused, and of a file that it was not granted.
-REFUSED = (
-    "warpgauge refuses this system call: a kernel computes in memory, and changes no files, starts no programs, "
-    "uses no network and reaches no other processes"
-)
-NO_FILE = "a kernel finds no files but those of Python and PyTorch: make the data in the source, or send them as inputs"
-NO_THREAD = "a kernel has a limited number of threads"
-
-
-def with_reason(error, message, own):
-    """The message, and what warpgauge refuses where the system only gives a number."""
-    if isinstance(error, FileNotFoundError):
-        return f"{message}; {NO_FILE}"
-    if isinstance(error, PermissionError):
-        call = called(own[-1]) if own else None
-        return f"{message} in `{call}`; {REFUSED}" if call else f"{message}; {REFUSED}"
-    if isinstance(error, RuntimeError) and "can't start new thread" in message:
-        return f"{message}; {NO_THREAD}"
-    return message
-
-
-def called(frame):
-    """The expression of a frame in which it raised, where that is in one line."""
-    line = linecache.getline(frame.filename, frame.lineno)
-    start, end = getattr(frame, "colno", None), getattr(frame, "end_colno", None)
-    if start is None or end is None or frame.lineno != getattr(frame, "end_lineno", None):
-        return frame.line
-    return line.encode()[start:end].decode("utf-8", "replace")
+# Which files a submission finds, and what to do where it needs others.
+FILES = "those of Python and PyTorch: make the data in the source, or send them as inputs"
 
 
 def explained(error, code):
@@ -193,7 +167,7 @@ def explained(error, code):
         message = f"the source imports {error.name}, which is not installed beside PyTorch"
     elif isinstance(error, SystemExit):
         message = "the submission ends the process (sys.exit)"
-    message = with_reason(error, without_gpu(message), own)
+    message = with_reason(error, without_gpu(message), own, "a kernel", FILES)
     place = f" (line {line})" if line is not None else ""
     log = "".join(traceback.format_list(own)) + f"{type(error).__name__}: {error}"
     return Refused(code, message[: MOST_TEXT - 64] + place, line=line, log=log)

@@ -127,6 +127,8 @@ def explained(error):
         message = missing_module(error)
     elif isinstance(error, SystemExit):
         message = "the module's body ends the process (sys.exit)"
+    files = "those of Python and Triton: what a kernel needs of data comes with its arguments"
+    message = with_reason(error, message, own, "a Triton module", files)
     detail = f"{trace}{type(error).__name__}: {error}"
     return Refused(
         "compilation_failed",
