@@ -38,6 +38,8 @@ enum Action {
     Lineinfo,
     /// Options for the assembler.
     Ptxas,
+    /// Says how many threads one compilation takes.
+    Threads,
     /// Not allowed, for this reason.
     Refuse(&'static str),
 }
@@ -69,6 +71,9 @@ const FILES: &str = "the compiler reads only the toolkit's own headers; put code
 const OUTPUT: &str = "the output is the service's to choose";
 const TOOLS: &str = "the compiler's own parts are the service's to choose";
 
+/// Most threads that a source may have one compilation take.
+const MAX_THREADS: u32 = 8;
+
 const RULES: &[Rule] = &[
     rule(&["--use_fast_math", "-use_fast_math"], Value::No, Action::Pass),
     rule(&["--ftz", "-ftz"], Value::Yes, Action::Pass),
@@ -83,7 +88,7 @@ const RULES: &[Rule] = &[
     rule(&["--restrict", "-restrict"], Value::No, Action::Pass),
     rule(&["--dopt", "-dopt"], Value::Yes, Action::Pass),
     rule(&["--Ofast-compile", "-Ofast-compile", "-Ofc"], Value::Yes, Action::Pass),
-    rule(&["--split-compile", "-split-compile"], Value::Yes, Action::Pass),
+    rule(&["--split-compile", "-split-compile"], Value::Yes, Action::Threads),
     rule(&["--device-int128", "-device-int128"], Value::No, Action::Pass),
     rule(&["--device-float128", "-device-float128"], Value::No, Action::Pass),
     rule(&["--diag-suppress", "-diag-suppress"], Value::Yes, Action::Pass),
@@ -277,6 +282,15 @@ fn apply(
         Action::NvccOnly => {}
         Action::Lineinfo => checked.lineinfo = true,
         Action::Arch => checked.arch_suffix = arch_suffix(word, value, arch)?,
+        Action::Threads => {
+            let threads = match value.and_then(|value| value.parse().ok()) {
+                // As many as there are cores, to a compiler.
+                Some(0) => MAX_THREADS,
+                Some(threads @ 1..=MAX_THREADS) => threads,
+                _ => return Err(too_many_threads(word)),
+            };
+            checked.words.push(format!("{}={threads}", rule.names[0]));
+        }
         Action::Ptxas => {
             for part in value.unwrap_or("").split(',') {
                 check_ptxas(part)?;
@@ -351,6 +365,14 @@ fn unknown(word: &str) -> CompileError {
         format!("{shown:?} is no compiler option: options begin with a dash")
     };
     CompileError::rejected(FailureCode::UnknownCompilerOption, message)
+}
+
+fn too_many_threads(word: &str) -> CompileError {
+    let message = format!(
+        "compiler option {word:?} needs a number of threads from 1 to {MAX_THREADS}, or 0 for as many as \
+         a compilation may have"
+    );
+    CompileError::rejected(FailureCode::InvalidCompilerOption, message)
 }
 
 fn no_value(word: &str) -> CompileError {

@@ -40,6 +40,22 @@ fn allowed_options_reach_the_compiler_in_one_spelling() {
 }
 
 #[test]
+fn a_compilation_takes_few_threads() {
+    let cases: [(&[&str], &[&str]); 3] = [
+        (&["--split-compile=1"], &["--split-compile=1"]),
+        (&["-split-compile", "8"], &["--split-compile=8"]),
+        (&["--split-compile=0"], &["--split-compile=8"]),
+    ];
+    for (given, expected) in cases {
+        assert_eq!(checked(given).unwrap().words, expected, "{given:?}");
+    }
+    for many in ["9", "1000", "-1", "all", ""] {
+        let option = format!("--split-compile={many}");
+        refused(&[&option], "invalid_compiler_option", &["--split-compile", "1 to 8"]);
+    }
+}
+
+#[test]
 fn the_architecture_must_be_the_devices() {
     for same in [&["-arch=sm_90"][..], &["--gpu-architecture", "compute_90"], &["-arch=native"]] {
         assert_eq!(checked(same).unwrap(), CheckedOptions::default(), "{same:?}");
