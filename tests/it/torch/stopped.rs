@@ -200,6 +200,9 @@ fn state_of(process: u32) -> Option<char> {
     stat.rsplit_once(") ")?.1.chars().next()
 }
 
+/// A runner that is stopped for so long is a candidate whose reference waits.
+const STOPPED_FOR: Duration = Duration::from_millis(1500);
+
 /// Answers a request while runners that are stopped for long are woken from outside, each once: those of as many
 /// attempts.
 fn answered_while_runners_are_woken(server: &Server, request: &Value, attempts: usize) -> Answer {
@@ -217,7 +220,7 @@ fn answered_while_runners_are_woken(server: &Server, request: &Value, attempts: 
                         return false;
                     }
                     let since = stopped_since.entry(process).or_insert_with(Instant::now);
-                    since.elapsed() > Duration::from_millis(250)
+                    since.elapsed() > STOPPED_FOR
                 })
             });
             kill_process(Pid::from_raw(process.cast_signed()).unwrap(), Signal::CONT).unwrap();
@@ -231,8 +234,9 @@ fn answered_while_runners_are_woken(server: &Server, request: &Value, attempts: 
 fn a_torch_kernel_that_something_else_wakes_is_retried() {
     needs!("PyTorch", available());
     let server = on_cpu();
-    let reference =
-        "import threading\ndef f(x):\n    threading.Event().wait(0.6)\n    return x * 2";
+    // The candidate is stopped while its reference waits: longer than either is while the other one is loaded.
+    let reference = "import threading\ncount = 0\ndef f(x):\n    global count\n    count += 1\n    \
+        if count == 2:\n        threading.Event().wait(2.5)\n    return x * 2";
     let request = expecting("def f(x):\n    return x * 2", reference);
     right(&server, "before", &request);
     let answer = answered_while_runners_are_woken(&server, &request, 1);
