@@ -79,7 +79,7 @@ pub fn internal(operation: &str, error: &(dyn Error + 'static)) -> ExecError {
     ExecError::Internal { id, message }
 }
 
-/// Writes an internal error to the log; gives the id under which it is there, and what callers are told.
+/// Writes an internal error to the log; gives the id of its log line, and the message for callers.
 pub fn logged(operation: &str, error: &(dyn Error + 'static)) -> (String, String) {
     let id = uuid::Uuid::new_v4().to_string();
     tracing::error!(%id, operation, error = chain(error), "internal error");

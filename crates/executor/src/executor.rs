@@ -1,4 +1,4 @@
-//! The seam between those who keep jobs and those who carry them out.
+//! The trait through which the service has orders carried out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ use super::progress::Progress;
 /// What an executor answers with.
 pub type Answer<'a, T> = BoxFuture<'a, Result<T, ExecError>>;
 
-/// Carries out orders on devices. Whoever gives them sees no lease, no fleet of workers and no
-/// compiler; an executor sees no store, and of owners a number.
+/// Carries out orders on devices. The service, which gives them, sees no lease, no fleet of workers and no
+/// compiler. An executor sees no store, and knows an owner by an opaque number.
 pub trait Executor: Send + Sync + 'static {
     /// What it has, at this moment.
     fn offer(&self) -> Offer;
@@ -103,7 +103,7 @@ impl Offer {
         if !order.is_empty() && !self.devices.iter().any(|device| fits(&device)) {
             let offers = self.devices.iter().map(|device| device.info.offer()).collect();
             let capabilities = Capabilities { devices: offers, ..Capabilities::default() };
-            // Of what is missing, the device is told first.
+            // The device is the first thing that the reason names.
             let reason = capabilities.meet(order).err();
             return Err(ExecError::NotOffered(reason.unwrap_or_default()));
         }

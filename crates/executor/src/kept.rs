@@ -87,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// What is compiled again has what decides on the code, and no bytes of anybody's data.
+    /// Code that is compiled again has the arguments that decide on it, and no bytes of a caller's data.
     #[test]
     fn arguments_of_a_triton_kernel_are_kept_without_content() {
         let io = json!({

@@ -78,7 +78,7 @@ pub fn matrices_of_sweep(
     }
     let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
     for index in 0..plan.points() {
-        // What is wrong with a point is told when it is its turn.
+        // A point that is not valid is reported when its turn comes.
         let Ok(point) = plan.named_request(index) else { continue };
         for (name, path) in point.matrix_names() {
             names.entry(name).or_insert(path);

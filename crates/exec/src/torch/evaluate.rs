@@ -17,7 +17,7 @@ use super::judge::{Expectations, Judge, Judged, Plan};
 use super::player::{CANDIDATE, Player, REFERENCE, submission};
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
-use super::runs::{Entered, MOST_RETRIES, no_verdict, why_retry};
+use super::runs::{Entered, no_verdict};
 use super::values::Value;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::local::LocalExecutor;
@@ -150,12 +150,9 @@ impl LocalExecutor {
             most_output_bytes: self.limits.max_output_bytes,
         })));
         let most = self.most_answer_bytes();
-        let (mut answer, mut extensions) = entered.judged(&order, runners, Vec::new(), most).await;
-        for _ in 0..MOST_RETRIES {
-            let Some(why) = why_retry(&answer) else { break };
-            let runners = entered.other_runners(sides, timeout, why).await?;
-            (answer, extensions) = entered.judged(&order, runners, Vec::new(), most).await;
-        }
+        let judged =
+            entered.judged_surely(&order, (sides, runners), timeout, most, || Ok(Vec::new()));
+        let (answer, extensions) = judged.await?;
         let (mut report, compared) = match (answer, &*order) {
             (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
                 let Judgement { report, compared, .. } = *judgement;

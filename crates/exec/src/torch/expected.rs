@@ -14,7 +14,7 @@ use super::fault::Failed;
 use super::inputs::Inputs;
 use super::player::{Player, REFERENCE, submission};
 use super::process::{Answer, Order};
-use super::runs::{MOST_RETRIES, no_verdict, why_retry};
+use super::runs::no_verdict;
 use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
 use crate::local::LocalExecutor;
@@ -79,15 +79,11 @@ impl LocalExecutor {
         let empty_files = || -> Result<Vec<File>, ExecError> {
             paths.iter().map(|(_, path)| empty_file(path)).collect()
         };
-        let files = empty_files()?;
         let order = Arc::new(Order::Compute(Box::new(computation)));
-        let mut answer = entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0;
-        for _ in 0..MOST_RETRIES {
-            let Some(why) = why_retry(&answer) else { break };
-            let files = empty_files()?;
-            let runners = entered.other_runners(sides, request.timeout, why).await?;
-            answer = entered.judged(&order, runners, files, MOST_ANSWER_BYTES).await.0;
-        }
+        let most = MOST_ANSWER_BYTES;
+        let judged =
+            entered.judged_surely(&order, (sides, runners), request.timeout, most, empty_files);
+        let (answer, _) = judged.await?;
         match answer {
             Ok(Answer::Computed) => Ok(paths.into_iter().collect()),
             Ok(other) => Err(other.error()),

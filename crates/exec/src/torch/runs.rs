@@ -192,11 +192,11 @@ pub(super) fn no_verdict(lost: Lost) -> ExecError {
 }
 
 /// How often an order gets other runners, at most.
-pub(super) const MOST_RETRIES: u32 = 2;
+const MOST_RETRIES: u32 = 2;
 
 /// Why an order is worth other runners: those it had were lost, or may have failed for a machine that has too
 /// much to do.
-pub(super) fn why_retry(answer: &Result<Answer, Lost>) -> Option<&str> {
+fn why_retry(answer: &Result<Answer, Lost>) -> Option<&str> {
     match answer {
         Ok(Answer::Failed(ExecError::RunnersLost(why))) => Some(why),
         Ok(Answer::Evaluated(judgement)) if judgement.unsure => {
@@ -217,17 +217,27 @@ impl Entered<'_> {
         Ok(runners)
     }
 
-    /// As many again. Time runs anew: what the first ones took is not the submission's fault.
-    pub(super) async fn other_runners(
+    /// Has an order judged with as many runners as it has `sides`, and with others where those were lost or may
+    /// have failed for the machine. `files` gives the files of each attempt. Time runs anew for a retry: what the
+    /// attempt before took is not the submission's fault.
+    pub(super) async fn judged_surely(
         &mut self,
-        count: usize,
+        order: &Arc<Order>,
+        (sides, mut runners): (usize, Vec<Runner>),
         timeout: f64,
-        why: &str,
-    ) -> Result<Vec<Runner>, ExecError> {
-        tracing::warn!(why, "a torch kernel is retried with other processes");
-        let runners = self.runners(count).await?;
-        self.deadline = deadline(timeout);
-        Ok(runners)
+        most: u64,
+        files: impl Fn() -> Result<Vec<File>, ExecError>,
+    ) -> Result<(Result<Answer, Lost>, Vec<TorchExtension>), ExecError> {
+        let mut retries = 0..MOST_RETRIES;
+        loop {
+            let (answer, extensions) = self.judged(order, runners, files()?, most).await;
+            let Some(why) = why_retry(&answer).filter(|_| retries.next().is_some()) else {
+                return Ok((answer, extensions));
+            };
+            tracing::warn!(why, "a torch kernel is retried with other processes");
+            runners = self.runners(sides).await?;
+            self.deadline = deadline(timeout);
+        }
     }
 
     /// Has a process judge, and compiles what the runners ask for: what the first one got is told, too. All

@@ -68,7 +68,7 @@ impl Shared {
         let (request, takers) = self.accept(request, &submission, &mut left, short).await?;
         let job = self.new_job(&request, &submission).await?;
         if let Takers::Elsewhere = takers {
-            // The answer comes through the store, from whoever carries it out.
+            // The answer comes through the store, from the process that carries it out.
             let submitted = self.store.submit(job).await.map_err(refused)?;
             telemetry().submitted();
             return self.follow(&submitted.id, &submission.caller).await;
@@ -92,7 +92,7 @@ impl Shared {
         self.run_waited(live, request, &submission, events, admitted, Some(job)).await
     }
 
-    /// Whether copies of shared tensors are needed only as long as somebody waits for a request. One with a key,
+    /// Whether copies of shared tensors are needed only as long as a caller waits for a request. One with a key,
     /// which is compared with others, and goes on without its caller, gets copies that last; so does one that
     /// another process may carry out, or that may have to wait in the store.
     fn has_short_copies(&self, request: &JobRequest, submission: &Submission) -> bool {

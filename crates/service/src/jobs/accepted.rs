@@ -45,7 +45,7 @@ impl Shared {
     /// than the call.
     ///
     /// # Errors
-    /// Every problem found, or nobody can carry it out.
+    /// Every problem found, or that no process meets the requirements.
     pub(super) async fn accept(
         self: &Arc<Self>,
         request: JobRequest,
