@@ -205,7 +205,7 @@ fn on_the_emulated_device_a_key_that_has_nothing_there_runs_beside_another() {
         let info = server.get_with("/info", &[("x-api-key", "one")]).json;
         (info["queue_depth"] == 6).then_some(())
     });
-    callers("two", 2).iter().for_each(answered);
+    callers("two", 12).iter().for_each(answered);
     assert_eq!(job(&server, "one", &running)["state"], "profiling", "it goes on");
     let info = server.get_with("/info", &[("x-api-key", "one")]).json;
     assert_eq!(info["queue_depth"], 6, "the key that has the device waits for it");

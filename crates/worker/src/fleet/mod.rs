@@ -31,7 +31,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot, watch};
 
-use crate::queue::{Need, WaitQueue, retry_after};
+use crate::queue::{Need, WaitQueue, Waiter, retry_after};
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_telemetry::telemetry;
 use warpgauge_turns::Owner;
@@ -231,9 +231,11 @@ impl Fleet {
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
     }
 
-    /// Hands out what is beside the emulated device when a waiter has waited long enough for that.
+    /// Looks again once a waiter that has just come may run beside another job. It does then, or when what keeps
+    /// it from that ends.
     fn look_beside(self: &Arc<Self>) {
-        if self.lock().staff_beside() {
+        let state = self.lock();
+        if state.slots.len() > state.devices {
             let fleet = Arc::downgrade(self);
             self.runtime.spawn(async move {
                 tokio::time::sleep(BESIDE_AFTER).await;
@@ -304,6 +306,32 @@ impl Fleet {
     }
 }
 
+/// Hands the ready workers of a slot to the waiters that `next` takes from the queue.
+fn hand_out(
+    (index, slot): (usize, &mut Slot),
+    queue: &mut WaitQueue<Ticket>,
+    now: Instant,
+    next: impl Fn(&mut WaitQueue<Ticket>, &DeviceInfo) -> Option<Waiter<Ticket>>,
+) {
+    while let Some(worker) = slot.take_ready() {
+        let Some(waiter) = next(queue, &slot.info) else {
+            slot.put_ready(worker);
+            break;
+        };
+        let owner = waiter.need.owner;
+        match waiter.ticket.send(Ok(Grant { slot: index, worker, owner })) {
+            Ok(()) => slot.set_work(Work::Lease),
+            // The waiter gave up; the next one then.
+            Err(answer) => {
+                queue.given_back(owner, now);
+                if let Ok(grant) = answer {
+                    slot.put_ready(grant.worker);
+                }
+            }
+        }
+    }
+}
+
 impl State {
     fn enqueue(&mut self, need: Need, ticket: Ticket, now: Instant) -> Result<(), LeaseError> {
         if self.closing {
@@ -338,47 +366,26 @@ impl State {
         failure.map_or(Ok(()), |(device, reason)| Err(LeaseError::Failed { device, reason }))
     }
 
-    /// Hands free devices to waiters, in order.
+    /// Hands free devices to waiters, in order, and what is beside a device that is taken.
     fn dispatch(&mut self) {
         let now = Instant::now();
         let Self { slots, queue, devices, .. } = self;
-        for (index, slot) in slots.iter_mut().enumerate() {
-            while let Some(worker) = slot.take_ready() {
-                let next = match index < *devices {
-                    true => queue.take_for(&slot.info, now),
-                    false => queue.take_beside(&slot.info, now, BESIDE_AFTER),
-                };
-                let Some(waiter) = next else {
-                    slot.put_ready(worker);
-                    break;
-                };
-                let owner = waiter.need.owner;
-                match waiter.ticket.send(Ok(Grant { slot: index, worker, owner })) {
-                    Ok(()) => slot.set_work(Work::Lease),
-                    // The waiter gave up; the next one then.
-                    Err(answer) => {
-                        queue.given_back(owner, now);
-                        if let Ok(grant) = answer {
-                            slot.put_ready(grant.worker);
-                        }
-                    }
-                }
-            }
+        let (of_devices, beside) = slots.split_at_mut(*devices);
+        for (index, slot) in of_devices.iter_mut().enumerate() {
+            hand_out((index, slot), queue, now, |queue, device| queue.take_for(device, now));
         }
-    }
-
-    /// Has workers started for owners that wait for the emulated device and have nothing there: whether there are
-    /// such owners.
-    fn staff_beside(&mut self) -> bool {
-        let Self { slots, queue, devices, closing, .. } = self;
-        let mut found = false;
-        for slot in slots[*devices..].iter_mut().filter(|_| !*closing) {
+        for (index, slot) in (*devices..).zip(beside) {
+            let same = |one: &&Slot| one.info.ordinal == slot.info.ordinal;
+            if !of_devices.iter().find(same).is_some_and(|one| one.is_busy()) {
+                continue;
+            }
             if queue.waits_beside(&slot.info) {
-                found = true;
                 slot.want(1);
             }
+            hand_out((index, slot), queue, now, |queue, device| {
+                queue.take_beside(device, now, BESIDE_AFTER)
+            });
         }
-        found
     }
 
     /// Tells waiters that no device is left for them.

@@ -148,7 +148,7 @@ impl Slot {
         self.work.send_replace(work);
     }
 
-    fn is_busy(&self) -> bool {
+    pub(super) fn is_busy(&self) -> bool {
         *self.work.borrow() != Work::None
     }
 
