@@ -12,7 +12,7 @@ use super::{CliError, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
-use warpgauge_contract::{CompileRequest, KernelCode, KernelMetadata, KernelType};
+use warpgauge_contract::{CodeForm, CompileRequest, KernelCode, KernelMetadata, KernelType};
 use warpgauge_report::{CompileResponse, ResponseStatus};
 use warpgauge_tensor::Blob;
 
@@ -82,14 +82,7 @@ pub(super) struct OnlyKernel {
 
 /// What a file holds, if its name says that it is code.
 pub(super) fn kernel_type_of(path: &Path) -> Option<KernelType> {
-    match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
-        "cu" | "cuh" => Some(KernelType::Cuda),
-        "py" => Some(KernelType::Triton),
-        "ptx" => Some(KernelType::Ptx),
-        "cubin" => Some(KernelType::Cubin),
-        "fatbin" => Some(KernelType::Fatbin),
-        _ => None,
-    }
+    KernelType::of_extension(path.extension()?.to_str()?)
 }
 
 /// A kernel that is nothing but code.
@@ -97,7 +90,7 @@ pub(super) fn kernel_file(
     path: &Path,
     kernel_type: KernelType,
 ) -> Result<KernelCode, ContractFileError> {
-    let is_binary = matches!(kernel_type, KernelType::Cubin | KernelType::Fatbin);
+    let is_binary = kernel_type.code_form() == CodeForm::Binary;
     let (source_code, binary_b64) = if is_binary {
         (None, Some(Blob::from_base64(read_binary(path)?)))
     } else {

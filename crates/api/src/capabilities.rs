@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::views::serves;
-use warpgauge_contract::KernelType;
+use warpgauge_contract::{KernelFamily, KernelType};
 use warpgauge_model::{COMMON_LANGUAGES, DeviceKind, Library};
 use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_service::{DeviceView, ServiceStatus};
@@ -76,20 +76,21 @@ pub struct DeviceCapabilities {
 impl Capabilities {
     /// What the service tells of itself and of its tools.
     pub fn new(status: &ServiceStatus, tooling: &Tooling) -> Self {
-        let there = |language: &&str| {
-            tooling.tools.iter().any(|tool| tool.name == *language && tool.available)
+        let there = |language: &str| {
+            tooling.tools.iter().any(|tool| tool.name == language && tool.available)
         };
-        let packages = [KernelType::Triton, KernelType::Torch, KernelType::Program];
-        let packages = packages.map(KernelType::name);
-        // Python that is run: what it may use beside PyTorch shows when it asks for it.
-        let python = [KernelType::TorchCuda.name(), KernelType::MultiKernel.name()];
-        let python = python.into_iter().filter(|_| there(&KernelType::Torch.name()));
-        let languages = COMMON_LANGUAGES.into_iter().chain(packages.into_iter().filter(there));
-        let library = [KernelType::Library.name()].into_iter();
-        let library = library.filter(|_| Library::ALL.iter().any(|library| there(&library.name())));
-        let languages = languages.chain(python).chain(library);
+        let is_there = |kernel_type: &KernelType| match kernel_type.family() {
+            KernelFamily::Device => {
+                COMMON_LANGUAGES.contains(&kernel_type.name()) || there(kernel_type.name())
+            }
+            KernelFamily::Library => Library::ALL.iter().any(|library| there(library.name())),
+            // What Python uses beside PyTorch shows when it asks for it.
+            KernelFamily::Torch => there(KernelType::Torch.name()),
+            KernelFamily::Program => there(kernel_type.name()),
+        };
+        let kernel_types = KernelType::ALL.into_iter().filter(is_there);
         Self {
-            kernel_types: languages.map(str::to_owned).collect(),
+            kernel_types: kernel_types.map(|one| one.name().to_owned()).collect(),
             compile: CompileCapability {
                 available: !status.compilers.is_empty(),
                 compilers: status.compilers.clone(),

@@ -9,7 +9,9 @@ pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
 use super::resolve::{Names, resolve_into};
-use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Sanitize, Tolerance};
+use super::{
+    EvaluateRequest, Isolation, KernelCode, KernelFamily, KernelType, Limits, Sanitize, Tolerance,
+};
 use super::{library, named, shared};
 use warpgauge_model::{FailureCode, Regime, Requirements};
 use warpgauge_profile::{select, unknown_name};
@@ -35,34 +37,35 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     let mut mistakes = Mistakes::new(limits.max_errors);
     settings(request, &mut mistakes);
     required(&request.requires, &mut mistakes);
+    match request.kernel.family() {
+        KernelFamily::Device | KernelFamily::Library => launched(request, limits, &mut mistakes),
+        KernelFamily::Torch => torch::check(request, limits, &mut mistakes),
+        KernelFamily::Program => program::check(request, limits, &mut mistakes),
+    }
+    mistakes.into_result()
+}
+
+/// Checks a kernel that a worker launches, or a library's function that it calls.
+fn launched(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
     let kernel = &request.kernel;
-    if kernel.kernel_type.runs_python() {
-        torch::check(request, limits, &mut mistakes);
-        return mistakes.into_result();
-    }
-    if kernel.kernel_type == KernelType::Program {
-        program::check(request, limits, &mut mistakes);
-        return mistakes.into_result();
-    }
-    code::check(kernel, limits, "kernel", &mut mistakes);
+    code::check(kernel, limits, "kernel", mistakes);
     let Some(io) = &kernel.io else {
         mistakes.add(
             "kernel.io",
             FailureCode::MissingIo,
             "device kernels need `io`: their arguments and launch configuration",
         );
-        return mistakes.into_result();
+        return;
     };
-    args::check(&io.args, kernel.kernel_type, limits, &mut mistakes);
+    args::check(&io.args, kernel.kernel_type, limits, mistakes);
     let names = Names::of_submitted(kernel.kernel_type);
-    resolve_into(io, names, limits, "kernel.io.launch", &mut mistakes);
-    if kernel.kernel_type == KernelType::Library {
-        library::call_of(kernel, &io.args, "kernel", &mut mistakes);
-        unwatched(request, &mut mistakes);
+    resolve_into(io, names, limits, "kernel.io.launch", mistakes);
+    if kernel.family() == KernelFamily::Library {
+        library::call_of(kernel, &io.args, "kernel", mistakes);
+        unwatched(request, mistakes);
     }
-    outputs::check(request, io, limits, &mut mistakes);
-    data::check(request, limits, &mut mistakes);
-    mistakes.into_result()
+    outputs::check(request, io, limits, mistakes);
+    data::check(request, limits, mistakes);
 }
 
 /// What is not found out about a library's function.
@@ -93,20 +96,18 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
 /// launch too.
 pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    if kernel.kernel_type == KernelType::Library {
-        let message = "a library's function is called and not compiled: evaluate it";
+    let uncompiled = match kernel.family() {
+        KernelFamily::Device => None,
+        KernelFamily::Library => {
+            Some("a library's function is called and not compiled: evaluate it".to_owned())
+        }
+        KernelFamily::Torch | KernelFamily::Program => Some(format!(
+            "a kernel of the type `{}` is run and not compiled: evaluate it",
+            kernel.kernel_type.name()
+        )),
+    };
+    if let Some(message) = uncompiled {
         mistakes.add("kernel.kernel_type", FailureCode::UnsupportedKernelType, message);
-        return mistakes.into_result();
-    }
-    if !kernel.kernel_type.is_device_code() {
-        mistakes.add(
-            "kernel.kernel_type",
-            FailureCode::UnsupportedKernelType,
-            format!(
-                "a kernel of the type `{}` is run and not compiled: evaluate it",
-                kernel.kernel_type.name()
-            ),
-        );
         return mistakes.into_result();
     }
     let mut tensors = shared::TensorNames::new();
@@ -124,46 +125,6 @@ pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<C
         }
     }
     mistakes.into_result()
-}
-
-impl KernelType {
-    /// Whether it is code for the device: what host code there is beside it is not run.
-    pub fn is_device_code(self) -> bool {
-        match self {
-            KernelType::Cuda
-            | KernelType::Ptx
-            | KernelType::Cubin
-            | KernelType::Fatbin
-            | KernelType::Triton
-            | KernelType::Library => true,
-            KernelType::Torch
-            | KernelType::TorchCuda
-            | KernelType::MultiKernel
-            | KernelType::Program => false,
-        }
-    }
-
-    /// Whether it is Python that is run, in a process that holds nothing else: what it uses of PyTorch, of
-    /// Triton or of compilers shows when it is called.
-    pub fn runs_python(self) -> bool {
-        matches!(self, KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel)
-    }
-
-    /// The name used on the wire.
-    pub fn name(self) -> &'static str {
-        match self {
-            KernelType::Cuda => "cuda",
-            KernelType::Ptx => "ptx",
-            KernelType::Cubin => "cubin",
-            KernelType::Fatbin => "fatbin",
-            KernelType::Torch => "torch",
-            KernelType::TorchCuda => "torch_cuda",
-            KernelType::Triton => "triton",
-            KernelType::MultiKernel => "multi_kernel",
-            KernelType::Library => "library",
-            KernelType::Program => "program",
-        }
-    }
 }
 
 /// What is neither kernel nor tensor.

@@ -12,7 +12,7 @@ use super::{
 };
 use super::{named, shared};
 use crate::check::program;
-use crate::{ArgKind, KernelType};
+use crate::{ArgKind, KernelRuntime};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};
 use warpgauge_tensor::{OutputEncoding, set_apart};
 
@@ -182,12 +182,12 @@ impl CompareRequest {
         kernels.enumerate().map(|(index, kernel)| (self.path_of(index), kernel))
     }
 
-    /// Whether some of its kernels are Python that is run, and others code for a device.
+    /// Whether its kernels have different runtimes, so that no clock times all of them.
     pub fn is_mixed(&self) -> bool {
-        let in_python = self.ref_kernel.kernel_type.runs_python();
+        let runtime = self.ref_kernel.family().runtime();
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
         let mut kernels = self.custom_kernel.iter().chain(candidates);
-        kernels.any(|kernel| kernel.kernel_type.runs_python() != in_python)
+        kernels.any(|kernel| kernel.family().runtime() != runtime)
     }
 
     /// Whether gradients are to be computed, too: by all kernels, if one of them says so.
@@ -238,8 +238,7 @@ impl CompareRequest {
             }),
             work: self.work.clone(),
             measure: self.measure.clone(),
-            // Those of a library's function are not collected.
-            profile: self.profile.clone().filter(|_| kernel.kernel_type != KernelType::Library),
+            profile: self.profile.clone().filter(|_| kernel.family().has_metrics()),
             sanitize: Sanitize::Off,
             return_outputs: ReturnOutputs::None,
             output_encoding: OutputEncoding::default(),
@@ -247,10 +246,12 @@ impl CompareRequest {
             isolation: self.isolation,
             matrices: Vec::new(),
             tensors: Vec::new(),
-            requires: match self.is_mixed() && kernel.kernel_type.runs_python() {
-                // The device is for the others.
-                true => Requirements::default(),
-                false => self.requires.clone(),
+            requires: match kernel.family().runtime() {
+                // The device that is required is for the others.
+                KernelRuntime::Judge if self.is_mixed() => Requirements::default(),
+                KernelRuntime::Worker | KernelRuntime::Judge | KernelRuntime::Process => {
+                    self.requires.clone()
+                }
             },
         }
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{CompareRequest, EvaluateRequest, KernelCode, KernelType, SweepRequest};
+use super::{CompareRequest, EvaluateRequest, KernelCode, KernelFamily, KernelType, SweepRequest};
 use warpgauge_model::{COMMON_LANGUAGES, Library};
 
 impl EvaluateRequest {
@@ -45,10 +45,10 @@ fn languages<'a>(kernels: impl Iterator<Item = &'a KernelCode>) -> BTreeSet<Stri
 
 /// Kinds of kernels, and the libraries that some call.
 fn uncommon(kinds: impl Iterator<Item = (KernelType, Option<Library>)>) -> BTreeSet<String> {
-    let name = |(kind, library): (KernelType, Option<Library>)| match (kind, library) {
-        (KernelType::Library, Some(library)) => library.name(),
-        (kind, _) if kind.runs_python() => KernelType::Torch.name(),
-        (kind, _) => kind.name(),
+    let name = |(kind, library): (KernelType, Option<Library>)| match kind.family() {
+        KernelFamily::Library => library.map_or(kind.name(), Library::name),
+        KernelFamily::Torch => KernelType::Torch.name(),
+        KernelFamily::Device | KernelFamily::Program => kind.name(),
     };
     let names = kinds.map(name);
     names.filter(|name| !COMMON_LANGUAGES.contains(name)).map(str::to_owned).collect()

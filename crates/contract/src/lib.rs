@@ -9,6 +9,7 @@ mod content;
 mod error;
 pub mod expr;
 mod keep;
+mod kernel_type;
 mod languages;
 mod legacy;
 mod library;
@@ -35,6 +36,7 @@ pub use compile::CompileRequest;
 pub use content::TensorSpec;
 pub use error::ContractError;
 pub use keep::KeepOutput;
+pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, KernelType};
 pub use legacy::LegacyCompareRequest;
 pub use library::{LibraryFunction, ResolvedCall, resolve_call};
 pub use limits::Limits;
@@ -50,5 +52,5 @@ pub use shared::{CopiedTensor, MAX_TENSORS, NamedTensor, TensorNames, TensorOrig
 pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
 pub use types::{
     ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
-    KernelMetadata, KernelType, Launch, Padding, Role, TensorDescriptor,
+    KernelMetadata, Launch, Padding, Role, TensorDescriptor,
 };

@@ -5,7 +5,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes, quoted};
-use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelMetadata, KernelType, Role};
+use super::{
+    ArgKind, ArgSpec, IoContract, KernelCode, KernelFamily, KernelMetadata, KernelType, Role,
+};
 use warpgauge_model::{FailureCode, Library};
 use warpgauge_tensor::Dtype;
 
@@ -83,7 +85,7 @@ impl KernelCode {
 
     /// The library whose function it is, if it is one.
     pub fn library(&self) -> Option<Library> {
-        let metadata = self.metadata.as_ref().filter(|_| self.kernel_type == KernelType::Library);
+        let metadata = self.metadata.as_ref().filter(|_| self.family() == KernelFamily::Library);
         metadata.and_then(|metadata| metadata.library)
     }
 }

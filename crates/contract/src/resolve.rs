@@ -5,7 +5,7 @@ use std::cell::Cell;
 use super::error::{ContractError, Mistakes, quoted};
 use super::expr::{Variable, evaluate};
 use super::scalar::ScalarValue;
-use super::{ArgKind, ArgSpec, Dim3, Extent, IoContract, KernelType, Limits, triton};
+use super::{ArgKind, ArgSpec, Dim3, Extent, IoContract, KernelFamily, KernelType, Limits, triton};
 
 use warpgauge_model::FailureCode;
 
@@ -94,7 +94,7 @@ pub(super) fn resolve_into(
     mistakes: &mut Mistakes,
 ) -> ResolvedLaunch {
     let is_triton = names.kind() == KernelType::Triton;
-    if names.kind() == KernelType::Library {
+    if names.kind().family() == KernelFamily::Library {
         mistakes.require(io.launch.is_none(), path, FailureCode::WrongField, || {
             "a library decides how its functions are launched: leave `launch` out".to_owned()
         });

@@ -34,14 +34,6 @@ impl KernelCode {
     /// As [`KernelCode::as_reference`], but run-time arguments that it brings stay.
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
-        // A grid counts programs, each of as many elements as its constants say, or blocks of threads:
-        // one that was meant for the other kind would run some other number of both. PyTorch has none.
-        // A library decides its own.
-        let same_kind = [KernelType::Triton, KernelType::Library]
-            .into_iter()
-            .all(|one| (kind == one) == (other_kind == one))
-            && !kind.runs_python()
-            && !other_kind.runs_python();
         let own = self.io.take().unwrap_or_default();
         let brings_arguments = own.args.iter().any(|arg| !arg.is_meta);
         let args = if brings_arguments {
@@ -59,7 +51,9 @@ impl KernelCode {
             args.extend(if named.is_empty() { constants(&other.args) } else { named });
             args
         };
-        let launch = own.launch.or_else(|| other.launch.clone().filter(|_| same_kind));
+        let launch = own
+            .launch
+            .or_else(|| other.launch.clone().filter(|_| kind.shares_launch_with(other_kind)));
         self.io = Some(IoContract { args, launch });
         self
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::content::TensorSpec;
 use super::keep::KeepOutput;
+use super::kernel_type::{KernelFamily, KernelType};
 use super::library::LibraryFunction;
 use super::named::{MatrixPart, MatrixUsed};
 use super::settings::{Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance};
@@ -104,33 +105,11 @@ pub struct KernelCode {
     pub metadata: Option<KernelMetadata>,
 }
 
-/// What a kernel's code is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum KernelType {
-    /// CUDA C++ source.
-    Cuda,
-    /// PTX assembly.
-    Ptx,
-    /// One ELF image of machine code.
-    Cubin,
-    /// A container of images for several architectures.
-    Fatbin,
-    /// Python source with a function or a module of PyTorch's, which the CPU runs.
-    Torch,
-    /// As `torch`. An extension that it builds (`load_inline`) is refused when it is built: there is no
-    /// compiler beside it.
-    TorchCuda,
-    /// Python source with a Triton kernel. Its host code is not run.
-    Triton,
-    /// As `torch`: Python whose `metadata.entry_point` is called. Triton kernels within it need a GPU.
-    MultiKernel,
-    /// No code: a function of a library of NVIDIA's, which `metadata.library` names. It takes the arguments
-    /// that have its names, and decides its own launch. It needs a GPU, and is there to be compared with.
-    Library,
-    /// CUDA C++ source with a `main()`: a whole program, which nvcc compiles and which is run as it is. It
-    /// has no `io`; `expected.stdout` and `expected.exit_code` say what it should print and return.
-    Program,
+impl KernelCode {
+    /// The family of its type.
+    pub fn family(&self) -> KernelFamily {
+        self.kernel_type.family()
+    }
 }
 
 /// Arguments in the order of the kernel's parameters, and how to launch.

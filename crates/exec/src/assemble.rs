@@ -8,7 +8,7 @@ use super::prepare::Prepared;
 use super::run::Ran;
 use super::{analysed, measured, profiled, sanitized};
 use warpgauge_compile::{Artifact, CompileFailure};
-use warpgauge_contract::{ArgKind, EvaluateRequest, KernelType, Role};
+use warpgauge_contract::{ArgKind, EvaluateRequest, KernelFamily, KernelType, Role};
 use warpgauge_measure::{Counted, RankedBy, runtime_stats};
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureStage, ImageFormat};
 use warpgauge_profile::DeviceMetrics;
@@ -159,7 +159,7 @@ pub(super) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         }
         let grid = prepared.job.program.launches.first.grid.map(u64::from);
         // How a library launches, it does not say.
-        let known = request.kernel.kernel_type != KernelType::Library;
+        let known = request.kernel.family() != KernelFamily::Library;
         measurement.grid_blocks = known.then(|| grid.into_iter().product());
     }
     let (profile, mut device_metrics) =

@@ -13,7 +13,7 @@ use super::progress::ActiveOrder;
 use super::run::{Laid, Purpose, Ran, ms, need};
 use super::{assemble, decision, recorded};
 use warpgauge_contract::{
-    Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode, KernelType,
+    Candidate, CompareRequest, EvaluateRequest, InputChoice, KernelCode, KernelFamily,
 };
 use warpgauge_measure::paired::{self, PairOutcome, PairedComparison, Ranking};
 use warpgauge_measure::{COMPARED_COUNTS, Counted, Preset, rank_counted};
@@ -75,7 +75,7 @@ impl LocalExecutor {
         }
         let mut response = if request.is_mixed() {
             Box::pin(self.compare_mixed(job, request)).await?
-        } else if super::torch::is_torch(&request.ref_kernel) {
+        } else if request.ref_kernel.family() == KernelFamily::Torch {
             Box::pin(self.compare_torch(job, request)).await?
         } else {
             Box::pin(self.compare_on_device(job, request)).await?
@@ -299,7 +299,7 @@ impl Bench<'_> {
         let ran = Ran { request, prepared, outcome, tool_runs, device };
         let mut report = assemble::ran(self.job.id(), &ran, timings)
             .map_err(|error| error::internal("building the report", &error))?;
-        if self.request.profile.is_some() && kernel.kernel_type == KernelType::Library {
+        if self.request.profile.is_some() && !kernel.family().has_metrics() {
             let reason = "hardware metrics of a library's function are not collected";
             report.profile =
                 Some(Availability { available: false, reason: Some(reason.to_owned()) });

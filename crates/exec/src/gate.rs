@@ -12,7 +12,9 @@ use super::error::ExecError;
 use super::local::LocalExecutor;
 use super::progress::ActiveOrder;
 use super::run::Purpose;
-use warpgauge_contract::{CompareRequest, DecisionSpec, EvaluateRequest};
+use warpgauge_contract::{
+    CompareRequest, DecisionSpec, EvaluateRequest, KernelCode, KernelRuntime,
+};
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{
     CaseCode, CasePolicy, Clocked, Conditions, Evidence, GatePlan, Manner, MeasuredCase,
@@ -155,7 +157,7 @@ impl Run<'_> {
             let (shared, job, device) = (self.shared, self.job, &device);
             match &case.code {
                 CaseCode::Removed(_) => {}
-                CaseCode::New { contract, .. } if contract.kernel.kernel_type.runs_python() => {}
+                CaseCode::New { contract, .. } if !is_built_ahead(&contract.kernel) => {}
                 CaseCode::New { contract, .. } => {
                     let request = alone(contract, &manner, true);
                     compilations.push(
@@ -164,7 +166,7 @@ impl Run<'_> {
                 }
                 CaseCode::Both(sides) => {
                     let request: CompareRequest = sides.comparison(&manner);
-                    if request.ref_kernel.kernel_type.runs_python() || request.is_mixed() {
+                    if !is_built_ahead(&request.ref_kernel) || request.is_mixed() {
                         continue;
                     }
                     compilations.push(
@@ -408,5 +410,13 @@ impl Run<'_> {
                  would only inform"
             ));
         }
+    }
+}
+
+/// Whether a kernel is compiled before a worker runs it.
+fn is_built_ahead(kernel: &KernelCode) -> bool {
+    match kernel.family().runtime() {
+        KernelRuntime::Worker => true,
+        KernelRuntime::Judge | KernelRuntime::Process => false,
     }
 }

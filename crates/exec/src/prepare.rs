@@ -13,11 +13,10 @@ use super::error::{self, ExecError, Problem, chain};
 use super::libraries;
 use super::profiled;
 use super::room::RoomShare;
-use super::torch::is_torch;
 use crate::bind::{BindError, bind_arguments};
 use warpgauge_compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, KernelType, Limits, Role, Sanitize,
+    ArgKind, ArgSpec, EvaluateRequest, IoContract, KernelCode, KernelFamily, Limits, Role, Sanitize,
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, OnDevice, TensorData, encoding};
@@ -105,9 +104,11 @@ async fn built(
     options: CompileOptions,
     path: &str,
 ) -> Result<Result<Artifact, CompileError>, ExecError> {
-    match code.kernel_type {
-        KernelType::Library => libraries::artifact(code, path).map(Ok),
-        _ => Ok(compiler.compile(code, target, options).await),
+    match code.family() {
+        KernelFamily::Library => libraries::artifact(code, path).map(Ok),
+        KernelFamily::Device | KernelFamily::Torch | KernelFamily::Program => {
+            Ok(compiler.compile(code, target, options).await)
+        }
     }
 }
 
@@ -128,8 +129,11 @@ fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String
     let mut distinct: BTreeMap<String, (KernelCode, Vec<String>)> = BTreeMap::new();
     for (output, expected) in &request.expected {
         // What Python computes is data by the time that it is looked at.
-        let code = expected.kernel.as_ref().filter(|code| !is_torch(code));
-        let Some(code) = code else { continue };
+        let Some(code) = expected.kernel.as_ref() else { continue };
+        match code.family() {
+            KernelFamily::Torch => continue,
+            KernelFamily::Device | KernelFamily::Library | KernelFamily::Program => (),
+        }
         let identity = serde_json::to_string(code).unwrap_or_else(|_| output.clone());
         let entry =
             distinct.entry(identity).or_insert_with(|| (code.as_reference(io, kind), Vec::new()));
@@ -266,7 +270,7 @@ fn launch_of(
     path: &str,
 ) -> Result<KernelLaunch, ExecError> {
     let kind = code.kernel_type;
-    if kind == KernelType::Library {
+    if code.family() == KernelFamily::Library {
         return libraries::launch(code, artifact, io, path);
     }
     if let Some(decided) = &artifact.launch {

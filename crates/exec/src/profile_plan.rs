@@ -4,7 +4,7 @@ use super::error::{ExecError, Problem};
 use super::local::LocalExecutor;
 use super::monitored;
 use super::profiled::{self, MAX_PASSES, Rung};
-use warpgauge_contract::EvaluateRequest;
+use warpgauge_contract::{EvaluateRequest, KernelFamily};
 use warpgauge_model::{Cause, DeviceInfo, DeviceKind, FailureCode, Unavailable};
 use warpgauge_profile::{MetricSource, Selection, gpm};
 use warpgauge_report::ProfilePlan;
@@ -21,7 +21,11 @@ impl LocalExecutor {
         request: &EvaluateRequest,
     ) -> Result<ProfilePlan, ExecError> {
         self.check(request)?;
-        if !request.kernel.kernel_type.is_device_code() {
+        let is_launched = match request.kernel.family() {
+            KernelFamily::Device | KernelFamily::Library => true,
+            KernelFamily::Torch | KernelFamily::Program => false,
+        };
+        if !is_launched {
             let kind = request.kernel.kernel_type.name();
             return Err(ExecError::Invalid(vec![Problem {
                 path: "kernel.kernel_type".to_owned(),

@@ -13,7 +13,7 @@ use super::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
 use super::progress::ActiveOrder;
 use super::tool_runs::ToolRuns;
 use super::{assemble, kept_outputs, recorded};
-use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, KernelType, Sanitize};
+use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, KernelFamily, Sanitize};
 use warpgauge_executor::Executor;
 use warpgauge_measure::{Preset, StopRule};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage, Requirements};
@@ -88,13 +88,13 @@ impl LocalExecutor {
         request: EvaluateRequest,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
-        if super::torch::is_torch(&request.kernel) {
-            return self.evaluate_torch(job, request, purpose).boxed();
+        match request.kernel.family() {
+            KernelFamily::Device | KernelFamily::Library => {
+                self.evaluate_on_device(job, request, purpose).boxed()
+            }
+            KernelFamily::Torch => self.evaluate_torch(job, request, purpose).boxed(),
+            KernelFamily::Program => self.evaluate_program(job, request, purpose).boxed(),
         }
-        if request.kernel.kernel_type == KernelType::Program {
-            return self.evaluate_program(job, request, purpose).boxed();
-        }
-        self.evaluate_on_device(job, request, purpose).boxed()
     }
 
     async fn evaluate_on_device(
@@ -108,7 +108,7 @@ impl LocalExecutor {
         if purpose == Purpose::Execute {
             kept_outputs::return_something(&mut request);
         }
-        let watched = request.kernel.kernel_type != KernelType::Library;
+        let watched = request.kernel.family().has_metrics();
         if purpose != Purpose::Execute && self.config.devices.device_metrics && watched {
             request.profile.get_or_insert_default();
         }

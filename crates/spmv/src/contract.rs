@@ -6,7 +6,7 @@ use super::numbers::Numbers;
 use super::parts::{Part, PartError, Parts, float_blob, floats};
 use super::request::{DEFAULT_KERNEL, MatrixData, Multiplier, SpmvOptions};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
+    ArgKind, ArgSpec, CodeForm, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
     KernelMetadata, KernelType, Launch, ReturnOutputs, Role, TensorSpec, Tolerance,
 };
 use warpgauge_model::{FailureCode, Library, Requirements, Work};
@@ -250,7 +250,7 @@ fn of_library(options: &SpmvOptions) -> SpmvOptions {
 
 fn code(kernel: &str, options: &SpmvOptions, io: IoContract) -> KernelCode {
     let kernel_type = options.kernel_type.unwrap_or(KernelType::Cubin);
-    let binary = matches!(kernel_type, KernelType::Cubin | KernelType::Fatbin);
+    let binary = kernel_type.code_form() == CodeForm::Binary;
     KernelCode {
         source_code: (!binary).then(|| kernel.to_owned()),
         binary_b64: binary.then(|| Blob::from_base64(kernel)),

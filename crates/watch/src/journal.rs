@@ -101,7 +101,7 @@ fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBu
 /// Whether another kernel still has this contract beside it.
 fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
     let stem = Path::new(contract).file_stem().unwrap_or(contract);
-    crate::kernel_file::ENDINGS.iter().any(|(ending, _)| {
+    warpgauge_contract::FILE_EXTENSIONS.iter().any(|(ending, _)| {
         let mut name = stem.to_owned();
         name.push(".");
         name.push(ending);

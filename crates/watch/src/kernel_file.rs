@@ -4,22 +4,12 @@
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
-use warpgauge_contract::{BodyFormat, CompileRequest, EvaluateRequest, KernelType};
+use warpgauge_contract::{BodyFormat, CodeForm, CompileRequest, EvaluateRequest, KernelType};
 use warpgauge_infer as infer;
 use warpgauge_report::CompileResponse;
 
 use crate::comment;
 use crate::evaluator::{Refusal, Trouble};
-
-/// Endings of kernel files, and what they hold.
-pub(crate) const ENDINGS: [(&str, KernelType); 6] = [
-    ("cu", KernelType::Cuda),
-    ("cuh", KernelType::Cuda),
-    ("py", KernelType::Triton),
-    ("ptx", KernelType::Ptx),
-    ("cubin", KernelType::Cubin),
-    ("fatbin", KernelType::Fatbin),
-];
 
 /// Endings of contracts beside them.
 pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
@@ -34,8 +24,7 @@ pub fn kernel_type(name: &str) -> Option<KernelType> {
         return None;
     }
     let (stem, ending) = name.rsplit_once('.')?;
-    let found = ENDINGS.iter().find(|(known, _)| ending.eq_ignore_ascii_case(known))?;
-    (!stem.is_empty()).then_some(found.1)
+    KernelType::of_extension(ending).filter(|_| !stem.is_empty())
 }
 
 /// What compiles a kernel, for its parameters.
@@ -149,7 +138,7 @@ impl Code {
 }
 
 fn code(kind: KernelType, content: &[u8]) -> Result<Code, Refusal> {
-    if matches!(kind, KernelType::Cubin | KernelType::Fatbin) {
+    if kind.code_form() == CodeForm::Binary {
         return Ok(Code::Image(base64::engine::general_purpose::STANDARD.encode(content)));
     }
     match std::str::from_utf8(content) {

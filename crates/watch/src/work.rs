@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use warpgauge_contract::{BodyFormat, KernelType, ProfileSpec};
+use warpgauge_contract::{BodyFormat, CodeForm, KernelFamily, KernelType, ProfileSpec};
 
 use crate::evaluator::{Evaluator, Refusal, Trouble, UNMET};
 use crate::folder::{Folder, FolderError, failed};
@@ -200,7 +200,7 @@ impl Bench<'_> {
         if let Err(Trouble::Refused(refusal)) = &report
             && refusal.code == UNMET
             && request.from == ContractFrom::Inferred
-            && request.request.kernel.kernel_type == KernelType::Program
+            && request.request.kernel.family() == KernelFamily::Program
         {
             let made = self.patiently(subject.file, || {
                 let compile = &mut |it: &_| self.evaluator.compile(it);
@@ -236,9 +236,11 @@ impl Bench<'_> {
     }
 
     fn ask_for_profile(&self, request: &mut Request) {
-        let kernel = request.request.kernel.kernel_type;
-        let torch = kernel.runs_python();
-        if self.profile && !torch && request.request.profile.is_none() {
+        let is_wanted = match request.request.kernel.family() {
+            KernelFamily::Device | KernelFamily::Library | KernelFamily::Program => self.profile,
+            KernelFamily::Torch => false,
+        };
+        if is_wanted && request.request.profile.is_none() {
             let metrics = METRICS.map(str::to_owned).to_vec();
             request.request.profile = Some(ProfileSpec { tools: Vec::new(), metrics });
         }
@@ -269,9 +271,9 @@ impl Bench<'_> {
 }
 
 fn limit(name: &str) -> u64 {
-    match kernel_type(name) {
-        Some(KernelType::Cubin | KernelType::Fatbin) => MAX_BINARY_BYTES,
-        _ => MAX_SOURCE_BYTES,
+    match kernel_type(name).map(KernelType::code_form) {
+        Some(CodeForm::Binary) => MAX_BINARY_BYTES,
+        Some(CodeForm::Text | CodeForm::Absent) | None => MAX_SOURCE_BYTES,
     }
 }
 

@@ -90,7 +90,7 @@ fn scalar(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes
 /// A text: an argument of Python's, or a compile-time constant, since no parameter of code for a device
 /// can be one.
 fn text(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) {
-    if !arg.is_meta && !kernel.runs_python() {
+    if !arg.is_meta && !kernel.family().takes_text() {
         let message = "a kernel takes no strings at run time; only compile-time constants of \
                        Triton kernels (`is_meta: true`) and arguments of torch kernels can be one";
         mistakes.add(format!("{path}.type"), FailureCode::WrongType, message);

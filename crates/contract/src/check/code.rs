@@ -2,25 +2,28 @@
 
 use super::program;
 use crate::error::{Mistakes, quoted};
-use crate::{KernelCode, KernelMetadata, KernelType, Limits, library};
+use crate::{CodeForm, KernelCode, KernelFamily, KernelMetadata, Limits, library};
 
 use warpgauge_model::FailureCode;
 
 /// Checks a kernel's code; `path` is where it stands in the request.
 pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
-    match kernel.kernel_type {
-        KernelType::Cubin | KernelType::Fatbin => binary(kernel, limits, path, mistakes),
-        KernelType::Library => library::check_code(kernel, path, mistakes),
-        _ => source(kernel, limits, path, mistakes),
+    match kernel.kernel_type.code_form() {
+        CodeForm::Binary => binary(kernel, limits, path, mistakes),
+        CodeForm::Absent => library::check_code(kernel, path, mistakes),
+        CodeForm::Text => source(kernel, limits, path, mistakes),
     }
     if let Some(metadata) = &kernel.metadata {
-        if kernel.kernel_type != KernelType::Library {
-            library::check_others(metadata, &format!("{path}.metadata"), mistakes);
+        let at = format!("{path}.metadata");
+        match kernel.family() {
+            KernelFamily::Device | KernelFamily::Torch => {
+                library::check_others(metadata, &at, mistakes);
+                program::check_others(metadata, &at, mistakes);
+            }
+            KernelFamily::Library => program::check_others(metadata, &at, mistakes),
+            KernelFamily::Program => library::check_others(metadata, &at, mistakes),
         }
-        if kernel.kernel_type != KernelType::Program {
-            program::check_others(metadata, &format!("{path}.metadata"), mistakes);
-        }
-        let able = !metadata.backward || kernel.kernel_type.runs_python();
+        let able = !metadata.backward || kernel.family().has_gradients();
         mistakes.require(
             able,
             format!("{path}.metadata.backward"),
@@ -45,9 +48,11 @@ fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
         mistakes.add(
             path,
             FailureCode::MissingCode,
-            match kernel.kernel_type {
-                KernelType::Program => "a program needs `source_code`".to_owned(),
-                _ => format!("a {kind} kernel needs `source_code`"),
+            match kernel.family() {
+                KernelFamily::Program => "a program needs `source_code`".to_owned(),
+                KernelFamily::Device | KernelFamily::Library | KernelFamily::Torch => {
+                    format!("a {kind} kernel needs `source_code`")
+                }
             },
         );
         return;

@@ -4,8 +4,8 @@ use super::{args, code, program, torch};
 use crate::error::{Mistakes, quoted};
 use crate::resolve::{Names, resolve_into};
 use crate::{
-    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelType, Limits,
-    ReturnOutputs, Role, TensorSpec, library, triton,
+    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelFamily, KernelType,
+    Limits, ReturnOutputs, Role, TensorSpec, library, triton,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, TensorData, shape};
@@ -124,7 +124,7 @@ fn check_bounds(
         _ if expected.data.is_none() => {
             "error bounds go with the values that are expected: give `data`"
         }
-        (_, kind) if kind.runs_python() => {
+        (_, kind) if kind.family() == KernelFamily::Torch => {
             "a torch kernel is checked within `tolerance` alone: leave it out"
         }
         (Some(spec), _) if !spec.dtype.is_float() => "integers are exact: leave it out",
@@ -150,10 +150,11 @@ fn reference(
     if program::is_misplaced(kind, &format!("{path}.kernel_type"), mistakes) {
         return;
     }
-    let in_python = kind.runs_python();
-    match in_python {
-        true => torch::alone(kernel, path, limits, mistakes),
-        false => code::check(kernel, limits, path, mistakes),
+    match kind.family() {
+        KernelFamily::Torch => torch::alone(kernel, path, limits, mistakes),
+        KernelFamily::Device | KernelFamily::Library | KernelFamily::Program => {
+            code::check(kernel, limits, path, mistakes);
+        }
     }
     let own = kernel.io.as_ref().map_or(&[][..], |own| &own.args);
     let names = |args: &[ArgSpec]| {
@@ -170,14 +171,21 @@ fn reference(
         mistakes.add(format!("{path}.io.args"), FailureCode::ReferenceArgsDiffer, message);
     }
     let brings_launch = kernel.io.as_ref().is_some_and(|own| own.launch.is_some());
-    if !in_python && (brings_launch || kind != candidate) {
-        let whole = kernel.as_reference(io, candidate);
-        let names = Names::of_submitted(kernel.kernel_type);
-        let at = format!("{path}.io.launch");
-        resolve_into(&whole.io.unwrap_or_default(), names, limits, &at, mistakes);
-    }
-    if kind == KernelType::Library {
-        library::call_of(kernel, &io.args, path, mistakes);
+    let mut launch = || {
+        if brings_launch || kind != candidate {
+            let whole = kernel.as_reference(io, candidate);
+            let names = Names::of_submitted(kernel.kernel_type);
+            let at = format!("{path}.io.launch");
+            resolve_into(&whole.io.unwrap_or_default(), names, limits, &at, mistakes);
+        }
+    };
+    match kind.family() {
+        KernelFamily::Device => launch(),
+        KernelFamily::Library => {
+            launch();
+            library::call_of(kernel, &io.args, path, mistakes);
+        }
+        KernelFamily::Torch | KernelFamily::Program => (),
     }
 }
 

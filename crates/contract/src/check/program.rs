@@ -4,8 +4,8 @@
 use super::code;
 use crate::error::{ContractError, Mistakes, quoted};
 use crate::{
-    Backend, EvaluateRequest, Expected, Isolation, KernelCode, KernelMetadata, KernelType, Limits,
-    ReturnOutputs, Sanitize,
+    Backend, EvaluateRequest, Expected, Isolation, KernelCode, KernelMetadata, KernelRuntime,
+    KernelType, Limits, ReturnOutputs, Sanitize,
 };
 use warpgauge_model::FailureCode;
 
@@ -159,7 +159,10 @@ pub(super) fn not_of_outputs(expected: &Expected, path: &str, mistakes: &mut Mis
 
 /// Whether a kernel is a program where one is of no use, which is a mistake.
 pub(crate) fn is_misplaced(kind: KernelType, path: &str, mistakes: &mut Mistakes) -> bool {
-    let misplaced = kind == KernelType::Program;
+    let misplaced = match kind.family().runtime() {
+        KernelRuntime::Process => true,
+        KernelRuntime::Worker | KernelRuntime::Judge => false,
+    };
     mistakes.require(!misplaced, path, FailureCode::UnsupportedKernelType, || {
         "a whole program is evaluated by itself: what it does with its time is its own affair, so it is \
          compared with nothing"

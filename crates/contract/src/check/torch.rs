@@ -3,7 +3,7 @@
 
 use super::{args, code, data, outputs};
 use crate::error::Mistakes;
-use crate::{EvaluateRequest, IoContract, KernelCode, KernelMetadata, Limits, Role};
+use crate::{EvaluateRequest, IoContract, KernelCode, KernelFamily, KernelMetadata, Limits, Role};
 use warpgauge_model::{DeviceKind, FailureCode};
 
 /// Checks a torch kernel that is to be evaluated.
@@ -108,7 +108,7 @@ fn backward(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let Some(first) = kernels.iter().find_map(|kernel| *kernel) else { return };
     let text = |kernel: &KernelCode| serde_json::to_string(kernel).ok();
     let same = |kernel: &Option<&KernelCode>| kernel.is_some_and(|one| text(one) == text(first));
-    let one = first.kernel_type.runs_python() && kernels.iter().all(same);
+    let one = first.family() == KernelFamily::Torch && kernels.iter().all(same);
     mistakes.require(one, "expected", FailureCode::ConflictingFields, || {
         "with `metadata.backward`, one torch kernel must compute all outputs that are expected, so that it \
          has their gradients; or give values as `data`, and gradients are not compared"

@@ -24,7 +24,7 @@ use crate::local::LocalExecutor;
 use crate::progress::{ActiveOrder, ProgressEvent};
 use crate::run::{Purpose, ms};
 use crate::{kept_outputs, nsight, recorded, timeline};
-use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode, ReturnOutputs};
+use warpgauge_contract::{EvaluateRequest, InputChoice, KernelCode, KernelRuntime, ReturnOutputs};
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings};
 use warpgauge_tensor::encoding;
@@ -99,7 +99,8 @@ impl LocalExecutor {
         }
         let from_device =
             request.expected.values().filter_map(|expected| expected.kernel.as_deref());
-        let beside_device = from_device.into_iter().any(|one| one.kernel_type.is_device_code());
+        let beside_device =
+            from_device.into_iter().any(|one| one.family().runtime() == KernelRuntime::Worker);
         self.expect_from_device(job, &mut request).await?;
         job.stage(JobStage::WaitingForDevice);
         let mut entered = match beside_device {

@@ -19,15 +19,10 @@ use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
 use crate::local::LocalExecutor;
 use crate::progress::ActiveOrder;
-use warpgauge_contract::{EvaluateRequest, IoContract, KernelCode};
+use warpgauge_contract::{EvaluateRequest, IoContract, KernelFamily};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
 use warpgauge_torch::{Lost, Session, Submission};
-
-/// Whether a kernel is run as Python.
-pub(in super::super) fn is_torch(kernel: &KernelCode) -> bool {
-    kernel.kernel_type.runs_python()
-}
 
 /// A torch kernel, and the outputs that it defines.
 #[derive(Debug, Serialize, Deserialize)]
@@ -54,7 +49,9 @@ impl LocalExecutor {
     ) -> Result<BTreeMap<String, PathBuf>, ExecError> {
         let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
         for (name, expected) in &request.expected {
-            let Some(kernel) = expected.kernel.as_deref().filter(|one| is_torch(one)) else {
+            let Some(kernel) =
+                expected.kernel.as_deref().filter(|one| one.family() == KernelFamily::Torch)
+            else {
                 continue;
             };
             let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());

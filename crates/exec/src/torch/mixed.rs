@@ -11,7 +11,7 @@ use crate::error::{self, ExecError, Problem};
 use crate::local::LocalExecutor;
 use crate::progress::ActiveOrder;
 use crate::run::{Purpose, ms};
-use warpgauge_contract::{Candidate, CompareRequest, EvaluateRequest, ReturnOutputs};
+use warpgauge_contract::{Candidate, CompareRequest, EvaluateRequest, KernelFamily, ReturnOutputs};
 use warpgauge_model::{DeviceKind, FailureCode, JobStage};
 use warpgauge_report::{CandidateReport, CompareResponse, EvaluateResponse, OutputReport};
 use warpgauge_tensor::{Blob, TensorData};
@@ -26,7 +26,7 @@ impl LocalExecutor {
         let arrived = Instant::now();
         warpgauge_contract::validate_compare(&request, &self.limits).map_err(error::invalid)?;
         job.stage(JobStage::WaitingForDevice);
-        let mut response = match request.ref_kernel.kernel_type.runs_python() {
+        let mut response = match request.ref_kernel.family() == KernelFamily::Torch {
             true => Box::pin(self.compare_with_torch(job, &request)).await?,
             false => Box::pin(self.compare_with_device(job, &request)).await?,
         };
@@ -48,7 +48,7 @@ impl LocalExecutor {
         for (index, Candidate { name, kernel }) in
             request.named_candidates().into_iter().enumerate()
         {
-            let own = match kernel.kernel_type.runs_python() {
+            let own = match kernel.family() == KernelFamily::Torch {
                 true => {
                     let judged = Box::pin(shared.judge(&kernel, true)).await;
                     judged.map(|judgement| judgement.report)
@@ -74,7 +74,7 @@ impl LocalExecutor {
         request: &CompareRequest,
     ) -> Result<CompareResponse, ExecError> {
         let all = request.named_candidates();
-        let in_python = |one: &Candidate| one.kernel.kernel_type.runs_python();
+        let in_python = |one: &Candidate| one.kernel.family() == KernelFamily::Torch;
         let mut response = if all.iter().all(in_python) {
             let reference = request.evaluation_of(&request.ref_kernel);
             let reference = usable(self.evaluate(job, reference, Purpose::Rank).await)?;
@@ -86,7 +86,7 @@ impl LocalExecutor {
             self.compare(job, request).await?
         };
         for (index, Candidate { name, kernel }) in all.iter().enumerate() {
-            if !kernel.kernel_type.runs_python() {
+            if kernel.family() != KernelFamily::Torch {
                 continue;
             }
             let alone = request.evaluation_of(kernel);
@@ -114,7 +114,8 @@ impl LocalExecutor {
     ) -> Result<(), ExecError> {
         let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (name, expected) in &request.expected {
-            let kernel = expected.kernel.as_deref().filter(|one| !one.kernel_type.runs_python());
+            let kernel =
+                expected.kernel.as_deref().filter(|one| one.family() != KernelFamily::Torch);
             let Some(kernel) = kernel else { continue };
             let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());
             found.entry(identity).or_default().push(name.clone());

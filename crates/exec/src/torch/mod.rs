@@ -32,7 +32,6 @@ mod timeline;
 mod values;
 mod waiting;
 
-pub(super) use expected::is_torch;
 pub(super) use runs::{Side, Torch};
 pub(super) use waiting::WaitingFunctions;
 

@@ -26,7 +26,7 @@ use crate::journal::write_whole;
 use crate::kernel_file::{CONTRACTS, kernel_type};
 use crate::outcome::{Outcome, Subject};
 use crate::watcher::{Options, Stop, Told, watch};
-use warpgauge_contract::KernelType;
+use warpgauge_contract::CodeForm;
 
 /// Kernels that one commit answers, at most: whoever sent the first does not wait for a thousand others.
 const BATCH: usize = 16;
@@ -186,7 +186,7 @@ impl Mailbox<'_> {
     /// Puts a kernel with its contract into the folder, unless its result is there.
     fn deliver(&self, kernel: &Blob, files: &[Blob]) -> Result<Result<(), Ready>, MailboxError> {
         let limit = match kernel_type(&kernel.name) {
-            Some(KernelType::Cubin | KernelType::Fatbin) => MAX_BINARY_BYTES,
+            Some(kind) if kind.code_form() == CodeForm::Binary => MAX_BINARY_BYTES,
             _ => MAX_SOURCE_BYTES,
         };
         let refusal = if !kernel.mode.starts_with("100") {
