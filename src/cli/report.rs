@@ -10,7 +10,7 @@ mod timeline;
 mod torch;
 mod tuned;
 
-use warpgauge_contract::{KernelFamily, KernelType};
+use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
 use warpgauge_measure::RankedBy;
 use warpgauge_model::{Diagnostic, Severity};
 use warpgauge_report::{
@@ -108,12 +108,11 @@ pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
 /// The verdict on a kernel, called `name` or else what it calls itself.
 fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
     let result = &response.kernel_exec_result;
-    let is_program = match result.metadata.kernel_type.map(KernelType::family) {
-        Some(KernelFamily::Program) => true,
-        Some(KernelFamily::Device | KernelFamily::Library | KernelFamily::Torch) | None => false,
-    };
-    let unnamed = if is_program { "the program" } else { "the kernel" };
-    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(unnamed);
+    let family = result.metadata.kernel_type.map(KernelType::family);
+    let noun = family.map_or("kernel", KernelFamily::noun);
+    let is_program = family.map(KernelFamily::runtime) == Some(KernelRuntime::Process);
+    let unnamed = format!("the {noun}");
+    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(&unnamed);
     let failure = response.failure.as_ref();
     let explain = |f: &FailureReport| format!("{name}: {} [{}]", f.message, f.code);
     match (response.status, failure, result.compiled, result.correctness) {

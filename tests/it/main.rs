@@ -21,6 +21,7 @@ mod crash;
 mod disk;
 mod durable;
 mod evaluate;
+mod example_kernel;
 mod examples;
 mod exploits;
 mod faults;

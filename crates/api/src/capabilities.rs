@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::views::serves;
-use warpgauge_contract::{KernelFamily, KernelType};
-use warpgauge_model::{COMMON_LANGUAGES, DeviceKind, Library};
+use warpgauge_contract::{CodeForm, KernelType};
+use warpgauge_model::{DeviceKind, Library};
 use warpgauge_report::{Capability, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_service::{DeviceView, ServiceStatus};
 
@@ -79,16 +79,12 @@ impl Capabilities {
         let there = |language: &str| {
             tooling.tools.iter().any(|tool| tool.name == language && tool.available)
         };
-        let is_there = |kernel_type: &KernelType| match kernel_type.family() {
-            KernelFamily::Device => {
-                COMMON_LANGUAGES.contains(&kernel_type.name()) || there(kernel_type.name())
-            }
-            KernelFamily::Library => Library::ALL.iter().any(|library| there(library.name())),
-            // What Python uses beside PyTorch shows when it asks for it.
-            KernelFamily::Torch => there(KernelType::Torch.name()),
-            KernelFamily::Program => there(kernel_type.name()),
+        let has_library = Library::ALL.iter().any(|library| there(library.name()));
+        let is_there = |kernel_type: &KernelType| match kernel_type.code_form() {
+            CodeForm::Absent => has_library,
+            CodeForm::Text | CodeForm::Binary => kernel_type.tool().is_none_or(there),
         };
-        let kernel_types = KernelType::ALL.into_iter().filter(is_there);
+        let kernel_types = KernelType::ALL.iter().filter(|one| is_there(one));
         Self {
             kernel_types: kernel_types.map(|one| one.name().to_owned()).collect(),
             compile: CompileCapability {

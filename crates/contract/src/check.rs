@@ -3,16 +3,14 @@
 mod args;
 mod code;
 mod data;
+mod family;
 mod outputs;
 pub(crate) mod program;
 pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
-use super::resolve::{Names, resolve_into};
-use super::{
-    EvaluateRequest, Isolation, KernelCode, KernelFamily, KernelType, Limits, Sanitize, Tolerance,
-};
-use super::{library, named, shared};
+use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
+use super::{named, shared};
 use warpgauge_model::{FailureCode, Regime, Requirements};
 use warpgauge_profile::{select, unknown_name};
 
@@ -37,48 +35,8 @@ pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<Co
     let mut mistakes = Mistakes::new(limits.max_errors);
     settings(request, &mut mistakes);
     required(&request.requires, &mut mistakes);
-    match request.kernel.family() {
-        KernelFamily::Device | KernelFamily::Library => launched(request, limits, &mut mistakes),
-        KernelFamily::Torch => torch::check(request, limits, &mut mistakes),
-        KernelFamily::Program => program::check(request, limits, &mut mistakes),
-    }
+    family::check_evaluation(request, limits, &mut mistakes);
     mistakes.into_result()
-}
-
-/// Checks a kernel that a worker launches, or a library's function that it calls.
-fn launched(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
-    let kernel = &request.kernel;
-    code::check(kernel, limits, "kernel", mistakes);
-    let Some(io) = &kernel.io else {
-        mistakes.add(
-            "kernel.io",
-            FailureCode::MissingIo,
-            "device kernels need `io`: their arguments and launch configuration",
-        );
-        return;
-    };
-    args::check(&io.args, kernel.kernel_type, limits, mistakes);
-    let names = Names::of_submitted(kernel.kernel_type);
-    resolve_into(io, names, limits, "kernel.io.launch", mistakes);
-    if kernel.family() == KernelFamily::Library {
-        library::call_of(kernel, &io.args, "kernel", mistakes);
-        unwatched(request, mistakes);
-    }
-    outputs::check(request, io, limits, mistakes);
-    data::check(request, limits, mistakes);
-}
-
-/// What is not found out about a library's function.
-fn unwatched(request: &EvaluateRequest, mistakes: &mut Mistakes) {
-    mistakes.require(request.profile.is_none(), "profile", FailureCode::WrongField, || {
-        "hardware metrics of a library's function are not collected: leave it out".to_owned()
-    });
-    mistakes.require(
-        request.sanitize == Sanitize::Off,
-        "sanitize",
-        FailureCode::WrongField,
-        || "a library's function is not checked: leave it out".to_owned(),
-    );
 }
 
 /// Checks that what is required can be understood; whether anybody has it is not known here.
@@ -96,17 +54,7 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
 /// launch too.
 pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    let uncompiled = match kernel.family() {
-        KernelFamily::Device => None,
-        KernelFamily::Library => {
-            Some("a library's function is called and not compiled: evaluate it".to_owned())
-        }
-        KernelFamily::Torch | KernelFamily::Program => Some(format!(
-            "a kernel of the type `{}` is run and not compiled: evaluate it",
-            kernel.kernel_type.name()
-        )),
-    };
-    if let Some(message) = uncompiled {
+    if let Some(message) = family::not_compiled_because(kernel) {
         mistakes.add("kernel.kernel_type", FailureCode::UnsupportedKernelType, message);
         return mistakes.into_result();
     }

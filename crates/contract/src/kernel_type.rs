@@ -35,6 +35,10 @@ pub enum KernelType {
     /// CUDA C++ source with a `main()`: a whole program, which nvcc compiles and which is run as it is. It
     /// has no `io`; `expected.stdout` and `expected.exit_code` say what it should print and return.
     Program,
+    /// An expression of the contract's numbers: the kernel type that shows how one is added.
+    #[cfg(feature = "example-kernel")]
+    #[schemars(skip)]
+    Example,
 }
 
 /// Kernel types that are checked, run, timed and compared in the same way: by one backend.
@@ -48,6 +52,9 @@ pub enum KernelFamily {
     Torch,
     /// A whole program, which runs by itself.
     Program,
+    /// An expression, which the server evaluates.
+    #[cfg(feature = "example-kernel")]
+    Example,
 }
 
 /// What runs a kernel, and so whose clock times it. Times of different runtimes are never compared.
@@ -82,9 +89,27 @@ pub const FILE_EXTENSIONS: [(&str, KernelType); 6] = [
     ("fatbin", KernelType::Fatbin),
 ];
 
+/// What holds for a kernel type.
+struct TypeTraits {
+    name: &'static str,
+    family: KernelFamily,
+    code_form: CodeForm,
+    tool: Option<&'static str>,
+}
+
+/// What holds for all kernels of a family.
+struct FamilyTraits {
+    runtime: KernelRuntime,
+    noun: &'static str,
+    has_gradients: bool,
+    takes_text: bool,
+    takes_launch: bool,
+    has_metrics: bool,
+}
+
 impl KernelType {
     /// Every type, in the order of the wire documents.
-    pub const ALL: [KernelType; 10] = [
+    pub const ALL: &'static [KernelType] = &[
         KernelType::Cuda,
         KernelType::Ptx,
         KernelType::Cubin,
@@ -95,63 +120,67 @@ impl KernelType {
         KernelType::MultiKernel,
         KernelType::Library,
         KernelType::Program,
+        #[cfg(feature = "example-kernel")]
+        KernelType::Example,
     ];
 
-    /// The family whose backend runs this type.
-    pub fn family(self) -> KernelFamily {
+    fn traits(self) -> TypeTraits {
+        use CodeForm::{Absent, Binary, Text};
+        use KernelFamily::{Device, Library, Program, Torch};
+        let of = |name, family, code_form, tool| TypeTraits { name, family, code_form, tool };
+        // What Python uses beside PyTorch shows when it asks for it.
+        let torch = Some("torch");
         match self {
-            KernelType::Cuda
-            | KernelType::Ptx
-            | KernelType::Cubin
-            | KernelType::Fatbin
-            | KernelType::Triton => KernelFamily::Device,
-            KernelType::Library => KernelFamily::Library,
-            KernelType::Torch | KernelType::TorchCuda | KernelType::MultiKernel => {
-                KernelFamily::Torch
-            }
-            KernelType::Program => KernelFamily::Program,
+            KernelType::Cuda => of("cuda", Device, Text, None),
+            KernelType::Ptx => of("ptx", Device, Text, None),
+            KernelType::Cubin => of("cubin", Device, Binary, None),
+            KernelType::Fatbin => of("fatbin", Device, Binary, None),
+            KernelType::Torch => of("torch", Torch, Text, torch),
+            KernelType::TorchCuda => of("torch_cuda", Torch, Text, torch),
+            KernelType::Triton => of("triton", Device, Text, Some("triton")),
+            KernelType::MultiKernel => of("multi_kernel", Torch, Text, torch),
+            KernelType::Library => of("library", Library, Absent, None),
+            KernelType::Program => of("program", Program, Text, Some("program")),
+            #[cfg(feature = "example-kernel")]
+            KernelType::Example => of("example", KernelFamily::Example, Text, None),
         }
     }
 
     /// The name used on the wire.
     pub fn name(self) -> &'static str {
-        match self {
-            KernelType::Cuda => "cuda",
-            KernelType::Ptx => "ptx",
-            KernelType::Cubin => "cubin",
-            KernelType::Fatbin => "fatbin",
-            KernelType::Torch => "torch",
-            KernelType::TorchCuda => "torch_cuda",
-            KernelType::Triton => "triton",
-            KernelType::MultiKernel => "multi_kernel",
-            KernelType::Library => "library",
-            KernelType::Program => "program",
-        }
+        self.traits().name
+    }
+
+    /// The family whose backend runs this type.
+    pub fn family(self) -> KernelFamily {
+        self.traits().family
     }
 
     /// How its code is sent.
     pub fn code_form(self) -> CodeForm {
-        match self {
-            KernelType::Cubin | KernelType::Fatbin => CodeForm::Binary,
-            KernelType::Library => CodeForm::Absent,
-            KernelType::Cuda
-            | KernelType::Ptx
-            | KernelType::Torch
-            | KernelType::TorchCuda
-            | KernelType::Triton
-            | KernelType::MultiKernel
-            | KernelType::Program => CodeForm::Text,
+        self.traits().code_form
+    }
+
+    /// What a machine needs beside a device and a compiler for CUDA, as capabilities name it. `None`: no
+    /// more, or one of the libraries of [`Library`](warpgauge_model::Library), which a kernel names.
+    pub fn tool(self) -> Option<&'static str> {
+        self.traits().tool
+    }
+
+    /// What a kernel of it is called in messages, such as `cuda kernel`.
+    pub fn title(self) -> String {
+        match self.family().noun() {
+            noun if noun == self.name() => noun.to_owned(),
+            noun => format!("{} {noun}", self.name()),
         }
     }
 
     /// Whether a kernel of this type can use the launch configuration of one of the other. A Triton grid
-    /// counts programs, that of other device code counts blocks of threads; other families take none.
+    /// counts programs, that of other device code counts blocks of threads.
     pub fn shares_launch_with(self, other: Self) -> bool {
-        let counts_programs = |one: Self| match one.family() {
-            KernelFamily::Device => Some(one == KernelType::Triton),
-            KernelFamily::Library | KernelFamily::Torch | KernelFamily::Program => None,
-        };
-        counts_programs(self).is_some() && counts_programs(self) == counts_programs(other)
+        let takes_launch = |one: Self| one.family().traits().takes_launch;
+        let counts_programs = |one: Self| one == KernelType::Triton;
+        takes_launch(self) && takes_launch(other) && counts_programs(self) == counts_programs(other)
     }
 
     /// The type that the extension of a file name suggests, in upper or lower case.
@@ -162,45 +191,85 @@ impl KernelType {
 }
 
 impl KernelFamily {
+    /// Every family, in the order in which capabilities list what they need.
+    pub const ALL: &'static [KernelFamily] = &[
+        KernelFamily::Device,
+        KernelFamily::Torch,
+        KernelFamily::Program,
+        KernelFamily::Library,
+        #[cfg(feature = "example-kernel")]
+        KernelFamily::Example,
+    ];
+
+    fn traits(self) -> FamilyTraits {
+        match self {
+            KernelFamily::Device => FamilyTraits {
+                runtime: KernelRuntime::Worker,
+                noun: "kernel",
+                has_gradients: false,
+                takes_text: false,
+                takes_launch: true,
+                has_metrics: true,
+            },
+            KernelFamily::Library => FamilyTraits {
+                runtime: KernelRuntime::Worker,
+                noun: "kernel",
+                has_gradients: false,
+                takes_text: false,
+                takes_launch: false,
+                has_metrics: false,
+            },
+            KernelFamily::Torch => FamilyTraits {
+                runtime: KernelRuntime::Judge,
+                noun: "kernel",
+                has_gradients: true,
+                takes_text: true,
+                takes_launch: false,
+                has_metrics: true,
+            },
+            KernelFamily::Program => FamilyTraits {
+                runtime: KernelRuntime::Process,
+                noun: "program",
+                has_gradients: false,
+                takes_text: false,
+                takes_launch: false,
+                has_metrics: true,
+            },
+            #[cfg(feature = "example-kernel")]
+            KernelFamily::Example => FamilyTraits {
+                runtime: KernelRuntime::Process,
+                noun: "kernel",
+                has_gradients: false,
+                takes_text: false,
+                takes_launch: false,
+                has_metrics: false,
+            },
+        }
+    }
+
     /// What runs its kernels.
     pub fn runtime(self) -> KernelRuntime {
-        match self {
-            KernelFamily::Device | KernelFamily::Library => KernelRuntime::Worker,
-            KernelFamily::Torch => KernelRuntime::Judge,
-            KernelFamily::Program => KernelRuntime::Process,
-        }
+        self.traits().runtime
+    }
+
+    /// What one of it is called in verdicts: `kernel` or `program`.
+    pub fn noun(self) -> &'static str {
+        self.traits().noun
     }
 
     /// Whether a kernel may have gradients (`metadata.backward`).
     pub fn has_gradients(self) -> bool {
-        match self {
-            KernelFamily::Torch => true,
-            KernelFamily::Device | KernelFamily::Library | KernelFamily::Program => false,
-        }
+        self.traits().has_gradients
     }
 
     /// Whether a run-time argument may be a text.
     pub fn takes_text(self) -> bool {
-        match self {
-            KernelFamily::Torch => true,
-            KernelFamily::Device | KernelFamily::Library | KernelFamily::Program => false,
-        }
+        self.traits().takes_text
     }
 
     /// Whether hardware metrics of its kernels can be collected.
     pub fn has_metrics(self) -> bool {
-        match self {
-            KernelFamily::Device | KernelFamily::Torch | KernelFamily::Program => true,
-            KernelFamily::Library => false,
-        }
-    }
-
-    /// Whether its kernels are compiled before they are run, so that `POST /compile` takes them.
-    pub fn is_compiled(self) -> bool {
-        match self {
-            KernelFamily::Device => true,
-            KernelFamily::Library | KernelFamily::Torch | KernelFamily::Program => false,
-        }
+        self.traits().has_metrics
     }
 }
 
@@ -210,11 +279,15 @@ mod tests {
 
     #[test]
     fn all_types_are_listed_by_their_names() {
-        let names = KernelType::ALL.map(|one| serde_json::to_value(one).expect("a name"));
-        assert_eq!(names, KernelType::ALL.map(|one| serde_json::json!(one.name())));
+        for one in KernelType::ALL {
+            assert_eq!(serde_json::to_value(one).expect("a name"), one.name());
+            assert!(KernelFamily::ALL.contains(&one.family()), "{one:?}");
+        }
         let schema = schemars::schema_for!(KernelType);
-        let documented = schema.as_value()["oneOf"].as_array().expect("variants").len();
-        assert_eq!(documented, KernelType::ALL.len());
+        let documented = schema.as_value()["oneOf"].as_array().expect("variants");
+        let listed: Vec<_> = documented.iter().filter_map(|one| one["const"].as_str()).collect();
+        let is_documented = |one: &&KernelType| listed.contains(&one.name());
+        assert_eq!(KernelType::ALL.iter().filter(is_documented).count(), listed.len());
     }
 
     #[test]

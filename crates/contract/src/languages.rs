@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{CompareRequest, EvaluateRequest, KernelCode, KernelFamily, KernelType, SweepRequest};
-use warpgauge_model::{COMMON_LANGUAGES, Library};
+use super::{CompareRequest, EvaluateRequest, KernelCode, KernelType, SweepRequest};
+use warpgauge_model::Library;
 
 impl EvaluateRequest {
     /// Languages of its kernels, beyond the common ones.
@@ -45,13 +45,9 @@ fn languages<'a>(kernels: impl Iterator<Item = &'a KernelCode>) -> BTreeSet<Stri
 
 /// Kinds of kernels, and the libraries that some call.
 fn uncommon(kinds: impl Iterator<Item = (KernelType, Option<Library>)>) -> BTreeSet<String> {
-    let name = |(kind, library): (KernelType, Option<Library>)| match kind.family() {
-        KernelFamily::Library => library.map_or(kind.name(), Library::name),
-        KernelFamily::Torch => KernelType::Torch.name(),
-        KernelFamily::Device | KernelFamily::Program => kind.name(),
-    };
-    let names = kinds.map(name);
-    names.filter(|name| !COMMON_LANGUAGES.contains(name)).map(str::to_owned).collect()
+    let name =
+        |(kind, library): (KernelType, Option<Library>)| library.map(Library::name).or(kind.tool());
+    kinds.filter_map(name).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

@@ -2,83 +2,79 @@
 
 use std::path::{Path, PathBuf};
 
-use super::libraries;
-use super::local::LocalExecutor;
+use crate::engine::Engine;
 use warpgauge_compile::toolchain::Toolchain;
-use warpgauge_contract::KernelType;
+use warpgauge_contract::{KernelFamily, KernelType};
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind};
 use warpgauge_process::{own_root, privileges};
 use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_tools::counters::{self, CounterAccess};
 use warpgauge_tools::{FoundTools, ToolName};
 
-impl LocalExecutor {
-    /// What the tools can do; `refresh`: look for them again.
-    pub(super) async fn look_for_tools(&self, refresh: bool) -> Tooling {
-        let found = self.tools.found(refresh).await;
-        let access = counters::access();
-        let devices = self.fleet.devices();
-        let cupti = &self.compiler.toolchain().cupti;
-        let programs = ToolName::ALL.into_iter().map(|name| tool_report(&found, name));
-        let visible = tokio::task::spawn_blocking(own_root::visible_because).await.ok().flatten();
-        let visible = visible.map(Warning::paths_are_visible);
-        let root = privileges::is_root().then(Warning::runs_as_root).into_iter();
-        Tooling {
-            tools: programs.chain(self.packages()).collect(),
-            counter_users: access.readers.clone(),
-            warnings: root.chain(visible).collect(),
-            devices: devices
-                .iter()
-                .map(|status| device(&status.info, &found, &access, cupti))
-                .collect(),
-        }
+/// What the tools can do; `refresh`: look for them again.
+pub(crate) async fn tooling(engine: &Engine, refresh: bool) -> Tooling {
+    let host = &engine.host;
+    let found = host.tools.found(refresh).await;
+    let access = counters::access();
+    let devices = host.fleet.devices();
+    let cupti = &host.compiler.toolchain().cupti;
+    let programs = ToolName::ALL.into_iter().map(|name| tool_report(&found, name));
+    let visible = tokio::task::spawn_blocking(own_root::visible_because).await.ok().flatten();
+    let visible = visible.map(Warning::paths_are_visible);
+    let root = privileges::is_root().then(Warning::runs_as_root).into_iter();
+    Tooling {
+        tools: programs.chain(of_backends(engine)).collect(),
+        counter_users: access.readers.clone(),
+        warnings: root.chain(visible).collect(),
+        devices: devices
+            .iter()
+            .map(|status| device(&status.info, &found, &access, cupti))
+            .collect(),
     }
 }
 
-impl LocalExecutor {
-    /// What orders can require: devices, whether they work at the moment or not, and tools.
-    pub(super) async fn what_there_is(&self) -> Capabilities {
-        let found = self.tools.found(false).await;
-        let usable = |name: &ToolName| found.get(*name).is_some_and(|tool| tool.problem.is_none());
-        let tools = ToolName::ALL.into_iter().filter(usable);
-        let packages = self.packages();
-        let missing = |package: &ToolReport| {
-            let why = (package.reason.as_deref()?, package.remedy.as_deref()?);
-            Some((package.name.clone(), format!("{}; {}", why.0, why.1)))
-        };
-        let there = packages.iter().filter(|package| package.available);
-        Capabilities {
-            devices: self.fleet.devices().iter().map(|status| status.info.offer()).collect(),
-            tools: tools.map(|name| name.program().to_owned()).collect(),
-            languages: there.map(|package| package.name.clone()).collect(),
-            no_languages: packages.iter().filter_map(missing).collect(),
-        }
+/// What orders can require: devices, whether they work at the moment or not, and tools.
+pub(crate) async fn offered(engine: &Engine) -> Capabilities {
+    let host = &engine.host;
+    let found = host.tools.found(false).await;
+    let usable = |name: &ToolName| found.get(*name).is_some_and(|tool| tool.problem.is_none());
+    let tools = ToolName::ALL.into_iter().filter(usable);
+    let packages: Vec<ToolReport> = of_backends(engine).collect();
+    let missing = |package: &ToolReport| {
+        let why = (package.reason.as_deref()?, package.remedy.as_deref()?);
+        Some((package.name.clone(), format!("{}; {}", why.0, why.1)))
+    };
+    let there = packages.iter().filter(|package| package.available);
+    Capabilities {
+        devices: host.fleet.devices().iter().map(|status| status.info.offer()).collect(),
+        tools: tools.map(|name| name.program().to_owned()).collect(),
+        languages: there.map(|package| package.name.clone()).collect(),
+        no_languages: packages.iter().filter_map(missing).collect(),
     }
 }
 
-impl LocalExecutor {
-    /// What kernels may need beside a device, each named as what needs it: packages of Python's, what builds
-    /// whole programs, and libraries of NVIDIA's.
-    fn packages(&self) -> Vec<ToolReport> {
-        let devices = self.fleet.devices().into_iter().map(|status| status.info);
-        let toolchain = self.compiler.toolchain();
-        let libraries = libraries::reports(&toolchain.libraries, &devices.collect::<Vec<_>>());
-        let programs = self.programs();
-        packages(toolchain).into_iter().chain([programs]).chain(libraries).collect()
-    }
+/// What kernels need beside a device, each named as the kernel type that needs it.
+fn of_backends(engine: &Engine) -> impl Iterator<Item = ToolReport> {
+    let backends = KernelFamily::ALL.iter().map(|family| engine.backend(*family));
+    backends.flat_map(|backend| backend.tools(&engine.host))
+}
 
-    /// Whether whole programs can be built.
-    fn programs(&self) -> ToolReport {
-        let nvcc = self.compiler.toolchain().nvcc.as_ref();
-        let lacking = self.compiler.lacks_for_programs();
-        ToolReport {
-            name: KernelType::Program.name().to_owned(),
-            available: lacking.is_none(),
-            path: nvcc.map(|nvcc| nvcc.path.display().to_string()),
-            version: nvcc.map(|nvcc| nvcc.version.clone()),
-            remedy: lacking.as_ref().map(|(_, remedy)| remedy.clone()),
-            reason: lacking.map(|(reason, _)| reason),
-        }
+/// A package of Python's that kernels need, as a tool.
+pub(crate) fn package(
+    kernel_type: KernelType,
+    found: Result<(&Path, &str), (String, String)>,
+) -> ToolReport {
+    let (there, why) = match found {
+        Ok(there) => (Some(there), None),
+        Err(why) => (None, Some(why)),
+    };
+    ToolReport {
+        name: kernel_type.name().to_owned(),
+        available: there.is_some(),
+        path: there.map(|(path, _)| path.display().to_string()),
+        version: there.map(|(_, version)| version.to_owned()),
+        reason: why.as_ref().map(|(reason, _)| reason.clone()),
+        remedy: why.map(|(_, remedy)| remedy),
     }
 }
 
@@ -96,30 +92,6 @@ fn tool_report(found: &FoundTools, name: ToolName) -> ToolReport {
         remedy: problem.is_some().then(|| name.remedy().to_owned()),
         reason: problem,
     }
-}
-
-/// Packages of Python's: no programs of NVIDIA's, but they may be missing in as many ways. Each is named
-/// as the kernels that need it.
-fn packages(toolchain: &Toolchain) -> [ToolReport; 2] {
-    let report = |kind: KernelType, found: Result<(&Path, &str), (String, String)>| {
-        let there = found.as_ref().ok();
-        let why = found.as_ref().err();
-        ToolReport {
-            name: kind.name().to_owned(),
-            available: there.is_some(),
-            path: there.map(|(path, _)| path.display().to_string()),
-            version: there.map(|(_, version)| (*version).to_owned()),
-            reason: why.map(|(reason, _)| reason.clone()),
-            remedy: why.map(|(_, remedy)| remedy.clone()),
-        }
-    };
-    let (triton, torch) = (toolchain.triton(), toolchain.torch());
-    let triton = triton.map(|found| (found.site_packages.as_path(), found.version.as_str()));
-    let torch = torch.map(|found| (found.site_packages.as_path(), found.version.as_str()));
-    [
-        report(KernelType::Triton, triton.map_err(|why| (why.reason, why.remedy))),
-        report(KernelType::Torch, torch.map_err(|why| (why.reason, why.remedy))),
-    ]
 }
 
 fn device(
@@ -226,4 +198,18 @@ fn with_tool(found: &FoundTools, name: ToolName, what: &str) -> Capability {
             }
         },
     }
+}
+
+/// The compilers found, a line each.
+pub(crate) fn compilers(toolchain: &Toolchain) -> Vec<String> {
+    let nvrtc = toolchain.nvrtc.iter().map(|found| {
+        format!("nvrtc {} ({}, {})", found.version_text(), found.source, found.path.display())
+    });
+    let nvcc = toolchain.nvcc.iter().map(|found| {
+        format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
+    });
+    let triton = toolchain.triton.iter().map(|found| {
+        format!("triton {} ({}, {})", found.version, found.source, found.site_packages.display())
+    });
+    nvrtc.chain(nvcc).chain(triton).collect()
 }

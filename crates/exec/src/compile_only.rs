@@ -6,11 +6,11 @@ use std::time::Instant;
 use base64::Engine as _;
 use futures_util::FutureExt;
 
-use super::assemble;
-use super::bind::type_name;
-use super::error::{self, ExecError, Problem};
-use super::local::LocalExecutor;
-use super::run::ms;
+use crate::backends::device::bind::type_name;
+use crate::clock::ms;
+use crate::error::{self, ExecError, Problem};
+use crate::host::Host;
+use crate::reporting::assemble;
 use warpgauge_compile::{CompileError, CompileOptions, Compiler, KernelInfo, Param};
 use warpgauge_contract::{CompileRequest, KernelCode, KernelMetadata, KernelType};
 use warpgauge_device::support;
@@ -23,19 +23,19 @@ use warpgauge_worker::SupportSource;
 const MAX_SIGNATURES: usize = 256;
 
 /// Compiles a kernel and reports on it.
-pub(super) async fn run(
-    shared: &LocalExecutor,
+pub(crate) async fn run(
+    host: &Host,
     request: CompileRequest,
     owner: Owner,
 ) -> Result<CompileResponse, ExecError> {
     let arrived = Instant::now();
-    warpgauge_contract::validate_kernel(&request.kernel, &shared.limits).map_err(error::invalid)?;
+    warpgauge_contract::validate_kernel(&request.kernel, &host.limits).map_err(error::invalid)?;
     let target = match &request.arch {
-        Some(arch) => named_target(shared, arch)?,
-        None => shared.default_device()?.target,
+        Some(arch) => named_target(host, arch)?,
+        None => host.default_device()?.target,
     };
     let options = CompileOptions { owner, ..CompileOptions::default() };
-    let compiled = shared.compiler.compile(&request.kernel, &target, options).await;
+    let compiled = host.compiler.compile(&request.kernel, &target, options).await;
     let mut response = CompileResponse {
         job_id: uuid::Uuid::new_v4().to_string(),
         status: ResponseStatus::Success,
@@ -85,7 +85,7 @@ fn signature(kernel: &KernelInfo) -> KernelSignature {
 }
 
 /// `sm_90` (machine code) or `compute_90` (PTX), for a driver as new as the devices here.
-fn named_target(shared: &LocalExecutor, arch: &str) -> Result<Target, ExecError> {
+fn named_target(host: &Host, arch: &str) -> Result<Target, ExecError> {
     let (digits, emulated) = match (arch.strip_prefix("sm_"), arch.strip_prefix("compute_")) {
         (Some(digits), _) => (digits, false),
         (None, Some(digits)) => (digits, true),
@@ -101,13 +101,13 @@ fn named_target(shared: &LocalExecutor, arch: &str) -> Result<Target, ExecError>
             ),
         }])
     })?;
-    let driver_version = shared.default_device()?.target.driver_version;
+    let driver_version = host.default_device()?.target.driver_version;
     let compute_capability = (capability / 10, capability % 10);
     Ok(Target { compute_capability, driver_version, emulated })
 }
 
 /// Compiles the workers' own kernels for whatever device they hold.
-pub(super) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
+pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
     let compiler = Arc::clone(compiler);
     Arc::new(move |target: Target| {
         let compiler = Arc::clone(&compiler);

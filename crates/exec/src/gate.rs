@@ -7,11 +7,11 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
-use super::compare::REFERENCE_PATH;
-use super::error::ExecError;
-use super::local::LocalExecutor;
-use super::progress::ActiveOrder;
-use super::run::Purpose;
+use crate::backends::Purpose;
+use crate::comparison::{self, REFERENCE_PATH};
+use crate::engine::Engine;
+use crate::error::ExecError;
+use crate::progress::ActiveOrder;
 use warpgauge_contract::{
     CompareRequest, DecisionSpec, EvaluateRequest, KernelCode, KernelRuntime,
 };
@@ -51,19 +51,19 @@ fn gravity(error: &ExecError) -> Gravity {
 /// # Errors
 /// Where there is nothing to report: no comparison could be made at all, or they were made under
 /// conditions that the plan does not bear.
-pub(super) async fn run_gate(
+pub(crate) async fn run_gate(
     plan: GatePlan,
-    shared: &LocalExecutor,
+    engine: &Engine,
     job: &ActiveOrder<'_>,
 ) -> Result<GateReport, ExecError> {
-    let devices = shared.fleet.devices();
+    let devices = engine.host.fleet.devices();
     let counts = devices.iter().all(|device| device.info.kind == DeviceKind::Emulator);
     let began = Instant::now();
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
     let all = plan.cases.iter().filter(|case| case.candidate().is_some()).count();
     job.points(0, all);
     let cases = plan.unmeasured();
-    let mut run = Run { plan, cases, seen: None, counts, shared, job, done: 0, all };
+    let mut run = Run { plan, cases, seen: None, counts, engine, job, done: 0, all };
     for case in &run.plan.cases {
         if let Some(note) = case.unused() {
             run.plan.notes.push(format!("case `{}`: {note}", case.spec.name));
@@ -94,7 +94,7 @@ fn broken_baseline(error: &ExecError) -> Option<String> {
 /// Arguments other than the baseline's are no fault of it.
 fn unfit_candidate(error: &ExecError) -> Option<String> {
     let ExecError::Invalid(problems) = error else { return None };
-    let own = |problem: &&super::error::Problem| {
+    let own = |problem: &&crate::error::Problem| {
         problem.path.starts_with("custom_kernel") && problem.code != FailureCode::DifferentArguments
     };
     problems.iter().find(own).map(|_| error.to_string())
@@ -110,7 +110,7 @@ struct Run<'a> {
     seen: Option<Seen>,
     /// Whether it is known before that exact counts will decide.
     counts: bool,
-    shared: &'a LocalExecutor,
+    engine: &'a Engine,
     job: &'a ActiveOrder<'a>,
     /// Cases and confirmations done, of all that are to be made as far as that is known; the job's
     /// watchers see them.
@@ -150,18 +150,19 @@ impl Run<'_> {
             CaseCode::New { contract, .. } => Some(&contract.requires),
             CaseCode::Both(sides) => Some(sides.requires()),
         });
-        let device = self.shared.device_for(order.unwrap_or(&Requirements::default()))?;
+        let device = self.engine.host.device_for(order.unwrap_or(&Requirements::default()))?;
         let mut compilations: Vec<BoxFuture<'_, ()>> = Vec::new();
         for (index, case) in self.plan.cases.iter().enumerate() {
             let manner = self.manner(index, self.cases[index].policy.alpha, false);
-            let (shared, job, device) = (self.shared, self.job, &device);
+            let (engine, job, device) = (self.engine, self.job, &device);
             match &case.code {
                 CaseCode::Removed(_) => {}
                 CaseCode::New { contract, .. } if !is_built_ahead(&contract.kernel) => {}
                 CaseCode::New { contract, .. } => {
                     let request = alone(contract, &manner, true);
                     compilations.push(
-                        async move { shared.compile_ahead(job, &request, device).await }.boxed(),
+                        async move { engine.device.compile_ahead(job, &request, device).await }
+                            .boxed(),
                     );
                 }
                 CaseCode::Both(sides) => {
@@ -170,7 +171,7 @@ impl Run<'_> {
                         continue;
                     }
                     compilations.push(
-                        async move { shared.compile_ahead_all(job, &request, device).await }
+                        async move { engine.device.compile_ahead_all(job, &request, device).await }
                             .boxed(),
                     );
                 }
@@ -246,7 +247,7 @@ impl Run<'_> {
 
     async fn compare(&self, sides: &Sides, manner: &Manner) -> Result<CompareResponse, ExecError> {
         let request: CompareRequest = sides.comparison(manner);
-        self.shared.compare(self.job, request).await
+        comparison::compare(self.engine, self.job, request).await
     }
 
     /// A kernel on its own. One that does not fit its contract is as wrong as one that does not
@@ -255,7 +256,7 @@ impl Run<'_> {
         &self,
         request: EvaluateRequest,
     ) -> Result<Result<Box<EvaluateResponse>, String>, ExecError> {
-        match self.shared.evaluate(self.job, request, Purpose::Rank).await {
+        match self.engine.evaluate(self.job, request, Purpose::Rank).await {
             Ok(report) => Ok(Ok(Box::new(report))),
             Err(error @ ExecError::Invalid(_)) => Ok(Err(error.to_string())),
             Err(error) => Err(error),

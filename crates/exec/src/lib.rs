@@ -8,45 +8,27 @@
 
 #![forbid(unsafe_code)]
 
-mod analysed;
-mod assemble;
-pub mod bind;
+mod backends;
 mod capabilities;
-mod code_diffs;
-mod compare;
+mod clock;
+mod comparison;
 mod compile_only;
-mod compiled_launch;
-mod decision;
+mod engine;
 mod error;
 mod gate;
+mod host;
 mod kept;
-mod kept_outputs;
-mod libraries;
-mod linted;
 mod local;
-mod measured;
-mod monitored;
-mod nested;
-mod nsight;
-mod prepare;
-mod profile_plan;
-mod profiled;
-mod program;
+mod profiling;
 mod progress;
-mod recorded;
+mod reporting;
 mod room;
-mod run;
-mod sanitized;
+mod scratch;
+mod start;
 mod sweep;
-mod sweep_names;
-mod sweep_points;
 #[cfg(test)]
 mod testing;
-mod timeline;
-mod tool_runs;
-mod torch;
-mod tune;
 
-pub use local::{LocalExecutor, program, toolchain_search};
-/// The process that judges torch kernels.
-pub use torch::process::main as torch_judge;
+pub use backends::torch::process::main as torch_judge;
+pub use local::LocalExecutor;
+pub use start::{program, toolchain_search};

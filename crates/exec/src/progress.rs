@@ -1,6 +1,6 @@
 //! An order on its way, as the stages have it.
 
-use super::kept::KeptKernel;
+use crate::kept::KeptKernel;
 pub(crate) use warpgauge_executor::{Progress, ProgressEvent, RunTimes};
 use warpgauge_model::JobStage;
 use warpgauge_tools::Artifact;

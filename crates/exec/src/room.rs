@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::error::ExecError;
+use crate::error::ExecError;
 
 /// Bytes per unit. Less than this is not counted.
 const UNIT_BYTES: u64 = 1 << 20;
@@ -19,7 +19,7 @@ const REQUESTS: u64 = 8;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Room for so much and no more.
-pub(super) struct Room {
+pub(crate) struct Room {
     units: Arc<Semaphore>,
     all: u32,
     patience: Duration,
@@ -27,13 +27,13 @@ pub(super) struct Room {
 
 /// A share of it, given back when dropped.
 #[derive(Debug, Default)]
-pub(super) struct RoomShare {
+pub(crate) struct RoomShare {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
     /// For data of at most so many bytes a request.
-    pub(super) fn new(max_decoded_bytes: u64) -> Self {
+    pub(crate) fn new(max_decoded_bytes: u64) -> Self {
         let units = max_decoded_bytes.div_ceil(UNIT_BYTES).saturating_mul(REQUESTS);
         let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
         let all = u32::try_from(units).unwrap_or(u32::MAX).min(most);
@@ -44,7 +44,7 @@ impl Room {
     ///
     /// # Errors
     /// There is none, and does not come to be.
-    pub(super) async fn share(&self, bytes: u64) -> Result<RoomShare, ExecError> {
+    pub(crate) async fn share(&self, bytes: u64) -> Result<RoomShare, ExecError> {
         if bytes < UNIT_BYTES {
             return Ok(RoomShare::default());
         }

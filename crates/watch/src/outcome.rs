@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use warpgauge_contract::{EvaluateRequest, KernelFamily};
+use warpgauge_contract::{EvaluateRequest, KernelRuntime};
 use warpgauge_report::{EvaluateResponse, ResponseStatus};
 
 use crate::evaluator::Refusal;
@@ -177,11 +177,9 @@ impl Outcome {
                 .collect()
         });
         if request.from == ContractFrom::Inferred {
-            let checked = match request.request.kernel.family() {
-                KernelFamily::Program => "its exit code",
-                KernelFamily::Device | KernelFamily::Library | KernelFamily::Torch => {
-                    "that the kernel runs"
-                }
+            let checked = match request.request.kernel.family().runtime() {
+                KernelRuntime::Process => "its exit code",
+                KernelRuntime::Worker | KernelRuntime::Judge => "that the kernel runs",
             };
             self.warnings.push(format!(
                 "the contract was inferred (see `assumed`): nothing was checked but {checked}"

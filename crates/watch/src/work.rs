@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::time::Duration;
 
-use warpgauge_contract::{BodyFormat, CodeForm, KernelFamily, KernelType, ProfileSpec};
+use warpgauge_contract::{BodyFormat, CodeForm, KernelRuntime, KernelType, ProfileSpec};
 
 use crate::evaluator::{Evaluator, Refusal, Trouble, UNMET};
 use crate::folder::{Folder, FolderError, failed};
@@ -200,7 +200,7 @@ impl Bench<'_> {
         if let Err(Trouble::Refused(refusal)) = &report
             && refusal.code == UNMET
             && request.from == ContractFrom::Inferred
-            && request.request.kernel.family() == KernelFamily::Program
+            && request.request.kernel.family().runtime() == KernelRuntime::Process
         {
             let made = self.patiently(subject.file, || {
                 let compile = &mut |it: &_| self.evaluator.compile(it);
@@ -236,9 +236,9 @@ impl Bench<'_> {
     }
 
     fn ask_for_profile(&self, request: &mut Request) {
-        let is_wanted = match request.request.kernel.family() {
-            KernelFamily::Device | KernelFamily::Library | KernelFamily::Program => self.profile,
-            KernelFamily::Torch => false,
+        let is_wanted = match request.request.kernel.family().runtime() {
+            KernelRuntime::Worker | KernelRuntime::Process => self.profile,
+            KernelRuntime::Judge => false,
         };
         if is_wanted && request.request.profile.is_none() {
             let metrics = METRICS.map(str::to_owned).to_vec();

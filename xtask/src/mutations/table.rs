@@ -140,7 +140,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "sanitizer",
         what: "a fault that memory checks find speaks against the kernel",
-        file: "crates/exec/src/assemble.rs",
+        file: "crates/exec/src/reporting/assemble.rs",
         text: "validation.reasons.extend(fault.into_iter().chain(faster));",
         replacement: "validation.reasons.extend(faster); let _ = fault;",
         noticed: By(&["restores_what_it_overwrote"]),
@@ -156,7 +156,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "no_expectation",
         what: "outputs without an expectation are reported as weak",
-        file: "crates/exec/src/assemble.rs",
+        file: "crates/exec/src/reporting/assemble.rs",
         text: "weaknesses.extend(unchecked.iter().map(|name| no_expectation(name)));",
         replacement: "",
         noticed: By(&["unchecked_output"]),
@@ -197,7 +197,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "sealed_all",
         what: "`isolation: sealed` has every launch judged apart",
-        file: "crates/exec/src/run.rs",
+        file: "crates/exec/src/backends/device/mod.rs",
         text: "lease.run_sealed(run, timeout, &on_event).await",
         replacement: "lease.run(run, timeout, false, &on_event).await",
         noticed: ByTest(&["sealed::every_launch_of_a_sealed_evaluation_is_judged_apart"]),

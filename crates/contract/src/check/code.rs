@@ -1,8 +1,8 @@
 //! A kernel's code and metadata.
 
-use super::program;
+use super::family;
 use crate::error::{Mistakes, quoted};
-use crate::{CodeForm, KernelCode, KernelFamily, KernelMetadata, Limits, library};
+use crate::{CodeForm, KernelCode, KernelMetadata, Limits, library};
 
 use warpgauge_model::FailureCode;
 
@@ -15,14 +15,7 @@ pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: 
     }
     if let Some(metadata) = &kernel.metadata {
         let at = format!("{path}.metadata");
-        match kernel.family() {
-            KernelFamily::Device | KernelFamily::Torch => {
-                library::check_others(metadata, &at, mistakes);
-                program::check_others(metadata, &at, mistakes);
-            }
-            KernelFamily::Library => program::check_others(metadata, &at, mistakes),
-            KernelFamily::Program => library::check_others(metadata, &at, mistakes),
-        }
+        family::check_metadata(kernel.family(), metadata, &at, mistakes);
         let able = !metadata.backward || kernel.family().has_gradients();
         mistakes.require(
             able,
@@ -48,12 +41,7 @@ fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
         mistakes.add(
             path,
             FailureCode::MissingCode,
-            match kernel.family() {
-                KernelFamily::Program => "a program needs `source_code`".to_owned(),
-                KernelFamily::Device | KernelFamily::Library | KernelFamily::Torch => {
-                    format!("a {kind} kernel needs `source_code`")
-                }
-            },
+            format!("a {} needs `source_code`", kernel.kernel_type.title()),
         );
         return;
     };

@@ -1,11 +1,10 @@
 //! Expected and returned outputs, and the memory of all tensors together.
 
-use super::{args, code, program, torch};
+use super::{args, family, program};
 use crate::error::{Mistakes, quoted};
-use crate::resolve::{Names, resolve_into};
 use crate::{
-    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelFamily, KernelType,
-    Limits, ReturnOutputs, Role, TensorSpec, library, triton,
+    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelRuntime, KernelType,
+    Limits, ReturnOutputs, Role, TensorSpec, triton,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, TensorData, shape};
@@ -124,7 +123,7 @@ fn check_bounds(
         _ if expected.data.is_none() => {
             "error bounds go with the values that are expected: give `data`"
         }
-        (_, kind) if kind.family() == KernelFamily::Torch => {
+        (_, kind) if kind.family().runtime() == KernelRuntime::Judge => {
             "a torch kernel is checked within `tolerance` alone: leave it out"
         }
         (Some(spec), _) if !spec.dtype.is_float() => "integers are exact: leave it out",
@@ -150,12 +149,16 @@ fn reference(
     if program::is_misplaced(kind, &format!("{path}.kernel_type"), mistakes) {
         return;
     }
-    match kind.family() {
-        KernelFamily::Torch => torch::alone(kernel, path, limits, mistakes),
-        KernelFamily::Device | KernelFamily::Library | KernelFamily::Program => {
-            code::check(kernel, limits, path, mistakes);
-        }
-    }
+    family::check_reference(kernel, (io, candidate), limits, path, mistakes);
+}
+
+/// Checks that a reference that names arguments has the candidate's.
+pub(super) fn check_reference_arguments(
+    kernel: &KernelCode,
+    io: &IoContract,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
     let own = kernel.io.as_ref().map_or(&[][..], |own| &own.args);
     let names = |args: &[ArgSpec]| {
         let passed = args.iter().filter(|arg| !arg.is_meta);
@@ -169,23 +172,6 @@ fn reference(
         let message = "a reference kernel takes the candidate's arguments in the same order; \
                        leave `args` empty";
         mistakes.add(format!("{path}.io.args"), FailureCode::ReferenceArgsDiffer, message);
-    }
-    let brings_launch = kernel.io.as_ref().is_some_and(|own| own.launch.is_some());
-    let mut launch = || {
-        if brings_launch || kind != candidate {
-            let whole = kernel.as_reference(io, candidate);
-            let names = Names::of_submitted(kernel.kernel_type);
-            let at = format!("{path}.io.launch");
-            resolve_into(&whole.io.unwrap_or_default(), names, limits, &at, mistakes);
-        }
-    };
-    match kind.family() {
-        KernelFamily::Device => launch(),
-        KernelFamily::Library => {
-            launch();
-            library::call_of(kernel, &io.args, path, mistakes);
-        }
-        KernelFamily::Torch | KernelFamily::Program => (),
     }
 }
 

@@ -1,7 +1,7 @@
 //! The report of an evaluation as an answer.
 
 use super::{ExecMetadata, ExecResult, Outcome, SUMMARY_BYTES, TEXT_BYTES, Verdict, plain};
-use warpgauge_contract::{KernelFamily, KernelType};
+use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
 use warpgauge_measure::{FloorLimit, RankedBy};
 use warpgauge_model::{CacheState, DeviceKind, Diagnostic, Regime, Severity};
 use warpgauge_report::readable::{duration_ms, percent};
@@ -40,12 +40,11 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
 /// The verdict on a kernel, called `name` or else what it calls itself, and why.
 pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdict, String) {
     let result = &response.kernel_exec_result;
-    let is_program = match result.metadata.kernel_type.map(KernelType::family) {
-        Some(KernelFamily::Program) => true,
-        Some(KernelFamily::Device | KernelFamily::Library | KernelFamily::Torch) | None => false,
-    };
-    let unnamed = if is_program { "the program" } else { "the kernel" };
-    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(unnamed);
+    let family = result.metadata.kernel_type.map(KernelType::family);
+    let noun = family.map_or("kernel", KernelFamily::noun);
+    let is_program = family.map(KernelFamily::runtime) == Some(KernelRuntime::Process);
+    let unnamed = format!("the {noun}");
+    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(&unnamed);
     let failure = response.failure.as_ref();
     let failed = failure.map(|failure| format!("{name}: {} [{}]", failure.message, failure.code));
     if response.status == ResponseStatus::Error {

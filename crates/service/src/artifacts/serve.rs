@@ -10,7 +10,7 @@ use super::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 use crate::error::ServiceError;
 use crate::shared::Shared;
 use crate::submission::Caller;
-use warpgauge_contract::{KernelFamily, KernelType};
+use warpgauge_contract::{KernelRuntime, KernelType};
 use warpgauge_executor::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
 use warpgauge_model::JobKind;
 use warpgauge_model::{ImageFormat, Target};
@@ -260,9 +260,9 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
     if kind == ArtifactKind::Log {
         return Ok(Way::Kept(kernel.log.as_bytes()));
     }
-    match kernel.code.family() {
-        KernelFamily::Program => return Err(PROGRAM_IS_RUN),
-        KernelFamily::Device | KernelFamily::Library | KernelFamily::Torch => (),
+    match kernel.code.family().runtime() {
+        KernelRuntime::Process => return Err(PROGRAM_IS_RUN),
+        KernelRuntime::Worker | KernelRuntime::Judge => (),
     }
     let built = kernel.built.as_ref().ok_or(NOT_COMPILED)?;
     let is_triton = kernel.code.kernel_type == KernelType::Triton;

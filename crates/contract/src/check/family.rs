@@ -1,0 +1,155 @@
+//! The rules of each family. A new family needs an arm in each function here, and nothing else in `check`.
+
+use super::{args, code, data, outputs, program, torch};
+use crate::error::Mistakes;
+use crate::resolve::{Names, resolve_into};
+use crate::{
+    EvaluateRequest, IoContract, KernelCode, KernelFamily, KernelMetadata, KernelType, Limits,
+    Sanitize, library,
+};
+use warpgauge_model::FailureCode;
+
+/// Checks a kernel that is to be evaluated, and what it is checked against.
+pub(super) fn check_evaluation(
+    request: &EvaluateRequest,
+    limits: &Limits,
+    mistakes: &mut Mistakes,
+) {
+    match request.kernel.family() {
+        KernelFamily::Device => launched(request, limits, mistakes, |_, _| ()),
+        KernelFamily::Library => launched(request, limits, mistakes, |io, mistakes| {
+            library::call_of(&request.kernel, &io.args, "kernel", mistakes);
+            unwatched(request, mistakes);
+        }),
+        KernelFamily::Torch => torch::check(request, limits, mistakes),
+        KernelFamily::Program => program::check(request, limits, mistakes),
+        #[cfg(feature = "example-kernel")]
+        KernelFamily::Example => code::check(&request.kernel, limits, "kernel", mistakes),
+    }
+}
+
+/// Checks metadata that only kernels of some families have. `path` is where it stands in the request.
+pub(super) fn check_metadata(
+    family: KernelFamily,
+    metadata: &KernelMetadata,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    match family {
+        KernelFamily::Device | KernelFamily::Torch => {
+            library::check_others(metadata, path, mistakes);
+            program::check_others(metadata, path, mistakes);
+        }
+        KernelFamily::Library => program::check_others(metadata, path, mistakes),
+        KernelFamily::Program => library::check_others(metadata, path, mistakes),
+        #[cfg(feature = "example-kernel")]
+        KernelFamily::Example => {
+            library::check_others(metadata, path, mistakes);
+            program::check_others(metadata, path, mistakes);
+        }
+    }
+}
+
+/// Checks a kernel that computes what a candidate is expected to leave. `io` is the candidate's.
+pub(super) fn check_reference(
+    kernel: &KernelCode,
+    (io, candidate): (&IoContract, KernelType),
+    limits: &Limits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    match kernel.family() {
+        KernelFamily::Device => {
+            code::check(kernel, limits, path, mistakes);
+            outputs::check_reference_arguments(kernel, io, path, mistakes);
+            launch_of_reference(kernel, (io, candidate), limits, path, mistakes);
+        }
+        KernelFamily::Library => {
+            code::check(kernel, limits, path, mistakes);
+            outputs::check_reference_arguments(kernel, io, path, mistakes);
+            launch_of_reference(kernel, (io, candidate), limits, path, mistakes);
+            library::call_of(kernel, &io.args, path, mistakes);
+        }
+        KernelFamily::Torch => {
+            torch::alone(kernel, path, limits, mistakes);
+            outputs::check_reference_arguments(kernel, io, path, mistakes);
+        }
+        // A program computes no outputs; its type is refused where it is misplaced.
+        KernelFamily::Program => (),
+        #[cfg(feature = "example-kernel")]
+        KernelFamily::Example => (),
+    }
+}
+
+/// Why a kernel is not compiled by itself, if so.
+pub(super) fn not_compiled_because(kernel: &KernelCode) -> Option<String> {
+    match kernel.family() {
+        KernelFamily::Device => None,
+        KernelFamily::Library => {
+            Some("a library's function is called and not compiled: evaluate it".to_owned())
+        }
+        KernelFamily::Torch | KernelFamily::Program => Some(format!(
+            "a kernel of the type `{}` is run and not compiled: evaluate it",
+            kernel.kernel_type.name()
+        )),
+        #[cfg(feature = "example-kernel")]
+        KernelFamily::Example => {
+            Some("an expression is evaluated and not compiled: evaluate it".to_owned())
+        }
+    }
+}
+
+/// Checks a kernel that a worker runs; `own` checks what its family adds.
+fn launched(
+    request: &EvaluateRequest,
+    limits: &Limits,
+    mistakes: &mut Mistakes,
+    own: impl FnOnce(&IoContract, &mut Mistakes),
+) {
+    let kernel = &request.kernel;
+    code::check(kernel, limits, "kernel", mistakes);
+    let Some(io) = &kernel.io else {
+        mistakes.add(
+            "kernel.io",
+            FailureCode::MissingIo,
+            "device kernels need `io`: their arguments and launch configuration",
+        );
+        return;
+    };
+    args::check(&io.args, kernel.kernel_type, limits, mistakes);
+    let names = Names::of_submitted(kernel.kernel_type);
+    resolve_into(io, names, limits, "kernel.io.launch", mistakes);
+    own(io, mistakes);
+    outputs::check(request, io, limits, mistakes);
+    data::check(request, limits, mistakes);
+}
+
+fn launch_of_reference(
+    kernel: &KernelCode,
+    (io, candidate): (&IoContract, KernelType),
+    limits: &Limits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
+    let brings_launch = kernel.io.as_ref().is_some_and(|own| own.launch.is_some());
+    if !brings_launch && kernel.kernel_type == candidate {
+        return;
+    }
+    let whole = kernel.as_reference(io, candidate);
+    let names = Names::of_submitted(kernel.kernel_type);
+    let at = format!("{path}.io.launch");
+    resolve_into(&whole.io.unwrap_or_default(), names, limits, &at, mistakes);
+}
+
+/// Checks that a request asks nothing that is not found out about a library's function.
+fn unwatched(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    mistakes.require(request.profile.is_none(), "profile", FailureCode::WrongField, || {
+        "hardware metrics of a library's function are not collected: leave it out".to_owned()
+    });
+    mistakes.require(
+        request.sanitize == Sanitize::Off,
+        "sanitize",
+        FailureCode::WrongField,
+        || "a library's function is not checked: leave it out".to_owned(),
+    );
+}

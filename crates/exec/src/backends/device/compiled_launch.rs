@@ -1,0 +1,116 @@
+//! Launches that a compiler decided: the contract says how many programs there are, the compiler all
+//! else.
+
+use std::sync::Arc;
+
+use crate::backends::device::bind::{bind_map, bind_passed, value_bytes};
+use crate::backends::device::prepare::binding_failure;
+use crate::error::{self, ExecError, Problem};
+use warpgauge_compile::{Artifact, CompiledLaunch, Constant, Passed};
+use warpgauge_contract::{ArgKind, ArgSpec, IoContract, KernelType, Limits};
+use warpgauge_model::{FailureCode, Image};
+use warpgauge_worker::protocol::{Argument, KernelLaunch};
+
+/// Most bytes of scratch memory that a launch may take.
+const MAX_SCRATCH: u64 = 8 << 30;
+
+/// The launch of `artifact`'s entry as its compiler decided it, with the arguments and the grid of `io`.
+/// `path` is where the kernel stands in the request.
+pub(crate) fn bound(
+    artifact: &Artifact,
+    decided: &CompiledLaunch,
+    io: &IoContract,
+    limits: &Limits,
+    path: &str,
+) -> Result<KernelLaunch, ExecError> {
+    let at = format!("{path}.io.launch");
+    let known = IoContract { args: with_constants(&io.args, decided), launch: io.launch.clone() };
+    let launch = warpgauge_contract::resolve_launch_at(&known, KernelType::Triton, limits, &at)
+        .map_err(error::invalid)?;
+    let wide = launch.grid[0].checked_mul(decided.blocks_per_program);
+    let Some(wide) = wide.filter(|blocks| i32::try_from(*blocks).is_ok()) else {
+        return Err(invalid(
+            format!("{at}.grid.x"),
+            format!(
+                "{} programs of {} blocks each are more than a grid can have",
+                launch.grid[0], decided.blocks_per_program
+            ),
+        ));
+    };
+    let grid = [wide, launch.grid[1], launch.grid[2]];
+    let scratch = scratch_bytes(decided, grid).ok_or_else(|| {
+        let bytes = decided.scratch.bytes_per_block;
+        invalid(
+            format!("{at}.grid"),
+            format!(
+                "each block needs {bytes} bytes of scratch memory; all of them together would need \
+                 more than the {} GiB that a launch may take",
+                MAX_SCRATCH >> 30
+            ),
+        )
+    })?;
+    let entry = artifact.entry_kernel();
+    let params = entry.params.as_deref().unwrap_or_default();
+    let mut arguments = Vec::new();
+    let mut errors = Vec::new();
+    for (param, passed) in params.iter().zip(&decided.parameters) {
+        let argument = match passed {
+            Passed::Argument(index) => bind_passed(*index, &io.args, param),
+            Passed::Value(value) => value_bytes(value, param).map(Argument::Scalar),
+            Passed::Scratch if scratch > 0 => Ok(Argument::Scratch(scratch)),
+            Passed::Scratch => Ok(Argument::Scalar(vec![0; 8])),
+            Passed::Map { argument, map } => bind_map(*argument, &io.args, map),
+        };
+        match argument {
+            Ok(argument) => arguments.push(argument),
+            Err(error) => errors.push(error),
+        }
+    }
+    if !errors.is_empty() {
+        return Err(binding_failure(path, errors));
+    }
+    Ok(KernelLaunch {
+        image: Image { bytes: Arc::clone(&artifact.image), format: artifact.format },
+        symbol: entry.symbol.clone(),
+        arguments,
+        grid,
+        block: [decided.threads, 1, 1],
+        shared_bytes: decided.shared_bytes,
+        cluster: (decided.blocks_per_program > 1).then_some([decided.blocks_per_program, 1, 1]),
+        cooperative: decided.cooperative,
+    })
+}
+
+/// Bytes of scratch memory of the whole grid; `None`: more than it may have.
+fn scratch_bytes(decided: &CompiledLaunch, grid: [u32; 3]) -> Option<u64> {
+    let blocks = grid.iter().try_fold(1u64, |all, &extent| all.checked_mul(extent.into()))?;
+    let bytes = decided.scratch.bytes_per_block.checked_mul(blocks)?;
+    (bytes <= MAX_SCRATCH).then_some(bytes)
+}
+
+/// The contract's arguments, and the constants of the kernel as they were compiled: a decorator may have
+/// chosen them.
+fn with_constants(args: &[ArgSpec], decided: &CompiledLaunch) -> Vec<ArgSpec> {
+    let chosen = |name: &str| decided.constants.iter().any(|(constant, _)| constant == name);
+    let given = args.iter().filter(|arg| !(arg.is_meta && chosen(&arg.name))).cloned();
+    let mut all: Vec<ArgSpec> = given.collect();
+    for (name, value) in &decided.constants {
+        // An argument that was compiled in, because it is 1, is still there by its own name.
+        if all.iter().any(|arg| arg.name == *name) {
+            continue;
+        }
+        let (kind, value) = match value {
+            Constant::Bool(value) => (ArgKind::Bool, (*value).into()),
+            Constant::Int(value) => (ArgKind::Int, (*value).into()),
+            Constant::Unsigned(value) => (ArgKind::Int, (*value).into()),
+            Constant::Float(value) => (ArgKind::Float, (*value).into()),
+            Constant::Text(value) => (ArgKind::Str, value.as_str().into()),
+        };
+        all.push(ArgSpec::constant(name, kind, value));
+    }
+    all
+}
+
+fn invalid(path: String, message: String) -> ExecError {
+    ExecError::Invalid(vec![Problem { path, code: FailureCode::OutOfRange, message }])
+}

@@ -1,0 +1,191 @@
+//! What is known of the weaknesses of contracts, so that each is looked at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_tensor::set_apart;
+use warpgauge_turns::Owner;
+use warpgauge_validate::Weakness;
+use warpgauge_worker::protocol::{Evaluated, RunOutcome};
+
+/// Contracts that are remembered.
+const MAX_CONTRACTS: usize = 1024;
+
+/// Weaknesses by contract. A search sends thousands of kernels with one contract.
+#[derive(Default)]
+pub(crate) struct LintedContracts {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Default)]
+struct Inner {
+    known: HashMap<blake3::Hash, Vec<Weakness>>,
+    /// Oldest first.
+    order: VecDeque<blake3::Hash>,
+}
+
+/// Identifies what an owner's contract expects, whatever the kernel. `None`: there is nothing to look at.
+/// Blocking: reads all of the contract's data, a piece at a time.
+pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3::Hash> {
+    if request.expected.is_empty() {
+        return None;
+    }
+    let described = (owner, &request.kernel.io, &request.expected, &request.tolerance);
+    let (text, payloads) = set_apart(|| serde_json::to_vec(&described));
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&text.ok()?);
+    for payload in payloads {
+        // Where each begins is told by the lengths of those before.
+        hasher.update(&payload.decoded_len().ok()?.to_le_bytes());
+        match payload.on_device() {
+            // Nobody else has this copy, so such a contract is looked at each time.
+            Some(content) => hasher.update(content.id.as_bytes()),
+            None => hasher.update_reader(payload.reader()).ok()?,
+        };
+    }
+    Some(hasher.finalize())
+}
+
+/// What is to be done about a contract's weaknesses.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Look {
+    /// It expects nothing, so there is nothing to look at.
+    Needless,
+    /// It was looked at before.
+    Known(Vec<Weakness>),
+    /// The next run is to look at it.
+    Wanted(blake3::Hash),
+}
+
+impl Look {
+    /// Whether the run is to look.
+    pub(crate) fn is_wanted(&self) -> bool {
+        matches!(self, Look::Wanted(_))
+    }
+}
+
+impl LintedContracts {
+    /// What a run is to do about a contract (see [`identity`]).
+    pub(crate) fn look(&self, contract: Option<blake3::Hash>) -> Look {
+        let Some(contract) = contract else { return Look::Needless };
+        match self.lock().known.get(&contract) {
+            Some(known) => Look::Known(known.clone()),
+            None => Look::Wanted(contract),
+        }
+    }
+
+    /// Completes the outcome of the run by what is known, or remembers what the run found.
+    pub(crate) fn settle(&self, look: Look, outcome: &mut RunOutcome<Evaluated>) {
+        match look {
+            Look::Known(known) => outcome.told.weaknesses = known,
+            // What a run that ended early did not look at is not known.
+            Look::Wanted(contract) if outcome.failure.is_none() && outcome.told.all_passed() => {
+                self.put(contract, outcome.told.weaknesses.clone());
+            }
+            Look::Wanted(_) | Look::Needless => {}
+        }
+    }
+
+    /// Remembers the weaknesses of a contract, in place of the oldest.
+    fn put(&self, contract: blake3::Hash, weaknesses: Vec<Weakness>) {
+        let mut inner = self.lock();
+        if inner.known.insert(contract, weaknesses).is_none() {
+            inner.order.push_back(contract);
+        }
+        while inner.order.len() > MAX_CONTRACTS {
+            let Some(oldest) = inner.order.pop_front() else { break };
+            inner.known.remove(&oldest);
+        }
+    }
+
+    /// Held for look-ups and moves only; a panic inside leaves it consistent.
+    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_model::FailureCode;
+    use warpgauge_tensor::Dtype;
+    use warpgauge_validate::{WeaknessCode, compare, resolve};
+    use warpgauge_worker::protocol::{Blame, OutputCheck, RunFailure};
+
+    #[test]
+    fn contracts_are_told_apart_by_what_they_expect_however_large_that_is() {
+        let contract = |kernel: &str, elements: usize, last: u8| {
+            let mut data = vec![7; elements];
+            data[elements - 1] = last;
+            let text = serde_json::json!({
+                "kernel": {"source_code": kernel, "kernel_type": "cuda", "io": {"args": [
+                    {"name": "y", "type": "tensor", "role": "output",
+                     "tensor_spec": {"shape": [elements], "dtype": "uint8"}}]}},
+                "expected": {"y": {"data": {"data_b64": base64(&data)}}},
+            });
+            let read = warpgauge_contract::from_value::<EvaluateRequest>(text).unwrap();
+            identity(&read, Owner::SERVER).unwrap()
+        };
+        for elements in [8, 1 << 17, 3 << 20] {
+            let one = contract("a", elements, 1);
+            assert_eq!(one, contract("b", elements, 1), "whatever the kernel");
+            assert_ne!(one, contract("a", elements, 2));
+            assert_ne!(one, contract("a", elements + 1, 1));
+        }
+    }
+
+    fn base64(bytes: &[u8]) -> String {
+        use base64::Engine as _;
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    }
+
+    #[test]
+    fn the_oldest_is_forgotten() {
+        let contracts = LintedContracts::default();
+        let hash = |index: usize| blake3::hash(&index.to_le_bytes());
+        for index in 0..=MAX_CONTRACTS {
+            contracts.put(hash(index), Vec::new());
+            contracts.put(hash(index), Vec::new());
+        }
+        assert_eq!(contracts.look(Some(hash(0))), Look::Wanted(hash(0)));
+        assert_eq!(contracts.look(Some(hash(1))), Look::Known(Vec::new()));
+        assert_eq!(contracts.lock().known.len(), MAX_CONTRACTS);
+    }
+
+    #[test]
+    fn a_contract_is_looked_at_until_a_run_has_seen_all_of_it() {
+        let contracts = LintedContracts::default();
+        let contract = blake3::hash(b"contract");
+        let tolerance = resolve(None, Dtype::Uint8);
+        let right = compare(Dtype::Uint8, &[1], &[0], &[0], None, &tolerance);
+        let found = Weakness {
+            code: WeaknessCode::ZerosPass,
+            output: "y".to_owned(),
+            message: "zeros pass".to_owned(),
+        };
+        let mut outcome = RunOutcome {
+            told: Evaluated {
+                weaknesses: vec![found.clone()],
+                checks: vec![OutputCheck { buffer: 0, comparison: right }],
+                ..Evaluated::default()
+            },
+            failure: Some(RunFailure {
+                code: FailureCode::Timeout,
+                message: String::new(),
+                blame: Blame::Candidate,
+            }),
+            ..RunOutcome::default()
+        };
+        contracts.settle(contracts.look(Some(contract)), &mut outcome);
+        assert!(contracts.look(Some(contract)).is_wanted(), "the run ended early");
+        outcome.failure = None;
+        contracts.settle(contracts.look(Some(contract)), &mut outcome);
+        let mut next = RunOutcome::default();
+        let look = contracts.look(Some(contract));
+        assert!(!look.is_wanted());
+        contracts.settle(look, &mut next);
+        assert_eq!(next.told.weaknesses, [found]);
+        assert_eq!(contracts.look(None), Look::Needless);
+    }
+}

@@ -1,0 +1,358 @@
+//! Everything before the device: compile, bind, and lay the job out in its private directory.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use crate::backends::device::bind::{BindError, bind_arguments};
+use crate::backends::device::compiled_launch;
+use crate::backends::library;
+use crate::error::{self, ExecError, Problem, chain};
+use crate::profiling::profiled;
+use crate::room::RoomShare;
+use warpgauge_compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler};
+use warpgauge_contract::{
+    ArgKind, ArgSpec, CodeForm, EvaluateRequest, IoContract, KernelCode, KernelRuntime, Limits,
+    Role, Sanitize,
+};
+use warpgauge_model::{FailureCode, Image, Target};
+use warpgauge_tensor::{Dtype, OnDevice, TensorData, encoding};
+use warpgauge_turns::Owner;
+use warpgauge_worker::protocol::{
+    BufferSpec, Checks, Content, EvaluatePlan, Job, KernelLaunch, Program, ReferenceRun,
+    Tolerances, TrialPlan,
+};
+
+/// A job that is ready for a device, and the compilation it came from.
+pub(crate) struct Prepared {
+    /// The candidate's compilation.
+    pub(crate) artifact: Artifact,
+    /// What the worker will be asked.
+    pub(crate) job: Job<EvaluatePlan>,
+    /// Holds the files that the job names: they are there for as long as this is.
+    _directory: TempDir,
+    /// After the files: dropped in this order.
+    _room: RoomShare,
+}
+
+impl Prepared {
+    pub(crate) fn buffer_name(&self, buffer: usize) -> &str {
+        &self.job.program.buffers[buffer].name
+    }
+}
+
+/// Candidate and reference kernels, compiled.
+#[derive(Clone)]
+pub(crate) struct Compiled {
+    pub(crate) candidate: Artifact,
+    references: Vec<CompiledReference>,
+}
+
+#[derive(Clone)]
+struct CompiledReference {
+    artifact: Artifact,
+    code: KernelCode,
+    /// Names of the outputs it defines.
+    outputs: Vec<String>,
+}
+
+/// What compilation came to.
+pub(crate) enum CompileOutcome {
+    Compiled(Box<Compiled>),
+    /// The candidate's own fault: a result.
+    Failed(Box<CompileFailure>),
+}
+
+/// Compiles the candidate and, beside it, every distinct reference kernel, in the owner's turn.
+pub(crate) async fn compile(
+    compiler: &Compiler,
+    request: &EvaluateRequest,
+    target: &Target,
+    owner: Owner,
+) -> Result<CompileOutcome, ExecError> {
+    let timeout = time_for(request.timeout);
+    let options = CompileOptions { lineinfo: wants_lines(request), timeout, owner };
+    let references = distinct_references(request);
+    let candidate = built(compiler, &request.kernel, target, options, "kernel");
+    let others = futures_util::future::try_join_all(references.into_iter().map(
+        |(code, outputs)| async move {
+            let path = format!("expected.{}.kernel", outputs[0]);
+            let options = CompileOptions { timeout, owner, ..CompileOptions::default() };
+            let artifact = built(compiler, &code, target, options, &path).await?;
+            let artifact = artifact.map_err(|error| reference_failure(&outputs[0], error))?;
+            Ok::<_, ExecError>(CompiledReference { artifact, code, outputs })
+        },
+    ));
+    let (candidate, references) = futures_util::future::join(candidate, others).await;
+    match candidate? {
+        Ok(candidate) => {
+            Ok(CompileOutcome::Compiled(Box::new(Compiled { candidate, references: references? })))
+        }
+        Err(CompileError::Rejected(failure)) => Ok(CompileOutcome::Failed(failure)),
+        Err(error) => Err(error::from_compile(error)),
+    }
+}
+
+/// Compiles a kernel. What a library has is not compiled.
+async fn built(
+    compiler: &Compiler,
+    code: &KernelCode,
+    target: &Target,
+    options: CompileOptions,
+    path: &str,
+) -> Result<Result<Artifact, CompileError>, ExecError> {
+    match code.kernel_type.code_form() {
+        CodeForm::Absent => library::artifact(code, path).map(Ok),
+        CodeForm::Text | CodeForm::Binary => Ok(compiler.compile(code, target, options).await),
+    }
+}
+
+/// Time that a request allows for each of its compilations.
+pub(crate) fn time_for(timeout_s: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(timeout_s).ok()
+}
+
+/// Whether the candidate is compiled with line information: findings name lines.
+pub(crate) fn wants_lines(request: &EvaluateRequest) -> bool {
+    request.sanitize != Sanitize::Off
+}
+
+/// Reference kernels, each once, with the arguments it is run with and the outputs it defines.
+fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String>)> {
+    let none = IoContract::default();
+    let (io, kind) = (request.kernel.io.as_ref().unwrap_or(&none), request.kernel.kernel_type);
+    let mut distinct: BTreeMap<String, (KernelCode, Vec<String>)> = BTreeMap::new();
+    for (output, expected) in &request.expected {
+        // What Python computes is data by the time that it is looked at.
+        let Some(code) = expected.kernel.as_ref() else { continue };
+        if code.family().runtime() != KernelRuntime::Worker {
+            continue;
+        }
+        let identity = serde_json::to_string(code).unwrap_or_else(|_| output.clone());
+        let entry =
+            distinct.entry(identity).or_insert_with(|| (code.as_reference(io, kind), Vec::new()));
+        entry.1.push(output.clone());
+    }
+    distinct.into_values().collect()
+}
+
+/// A reference kernel that does not compile is the contract's fault.
+fn reference_failure(output: &str, error: CompileError) -> ExecError {
+    match error {
+        CompileError::Rejected(failure) => ExecError::Invalid(vec![Problem {
+            path: format!("expected.{output}.kernel"),
+            code: failure.code.of_reference(),
+            message: format!("the reference kernel does not compile: {}", failure.message),
+        }]),
+        CompileError::Tunable(_) => ExecError::Invalid(vec![Problem {
+            path: format!("expected.{output}.kernel.metadata.configuration"),
+            code: FailureCode::SeveralConfigurations,
+            message: "the reference kernel has several configurations, and none is chosen for it: \
+                      name one"
+                .to_owned(),
+        }]),
+        other => error::from_compile(other),
+    }
+}
+
+/// What the layout of a job needs beside the contract.
+pub(crate) struct Layout {
+    pub(crate) job_id: String,
+    pub(crate) directory: TempDir,
+    pub(crate) limits: Limits,
+    pub(crate) trials: Option<TrialPlan>,
+    /// For the contract's data.
+    pub(crate) room: RoomShare,
+    /// Files in the directory with outputs that were computed beforehand, by name.
+    pub(crate) computed: BTreeMap<String, PathBuf>,
+}
+
+/// Binds arguments and writes the contract's data into the job's directory. Blocking.
+pub(crate) fn lay_out(
+    request: &EvaluateRequest,
+    compiled: Compiled,
+    layout: Layout,
+) -> Result<Prepared, ExecError> {
+    let directory = layout.directory.path();
+    let empty = IoContract::default();
+    let io = request.kernel.io.as_ref().unwrap_or(&empty);
+    let launch = launch_of(&compiled.candidate, &request.kernel, io, &layout.limits, "kernel")?;
+    let buffers_of = tensor_arguments(io);
+    let mut buffers = Vec::new();
+    for (index, arg) in &buffers_of {
+        buffers.push(buffer(directory, *index, arg)?);
+    }
+    let position = |name: &str| buffers_of.iter().position(|(_, arg)| arg.name == name);
+
+    let mut references = Vec::new();
+    for reference in &compiled.references {
+        let own = reference.code.io.as_ref().unwrap_or(io);
+        let path = format!("expected.{}.kernel", reference.outputs[0]);
+        references.push(ReferenceRun {
+            launches: launch_of(&reference.artifact, &reference.code, own, &layout.limits, &path)?
+                .into(),
+            outputs: reference.outputs.iter().filter_map(|name| position(name)).collect(),
+        });
+    }
+    let (mut files, mut bounds) = (Vec::new(), Vec::new());
+    let mut tolerances = Vec::new();
+    for (name, expected) in &request.expected {
+        let Some(buffer) = position(name) else { continue };
+        let BufferSpec { dtype, shape, .. } = &buffers[buffer];
+        let tolerance = request.tolerance.as_ref();
+        let resolved = match &expected.bounds {
+            Some(_) => warpgauge_validate::resolve_beside_bounds(tolerance),
+            None => warpgauge_validate::resolve(tolerance, *dtype),
+        };
+        tolerances.push((buffer, resolved));
+        if let Some(data) = &expected.bounds {
+            let file = directory.join(format!("bounds-{buffer}.bin"));
+            decode(data, Dtype::Float64, shape, &file, &format!("expected.{name}.bounds"))?;
+            bounds.push((buffer, file));
+        }
+        if let Some(data) = &expected.data {
+            let file = directory.join(format!("expected-{buffer}.bin"));
+            decode(data, *dtype, shape, &file, &format!("expected.{name}.data"))?;
+            files.push((buffer, file));
+        } else if let Some(file) = layout.computed.get(name) {
+            files.push((buffer, file.clone()));
+        }
+    }
+    let keep_outputs = buffers_of
+        .iter()
+        .enumerate()
+        .filter(|(_, (_, arg))| {
+            let wanted = request.return_outputs.include(&arg.name)
+                || request.keep_outputs.contains_key(&arg.name);
+            arg.role != Role::Input && wanted
+        })
+        .map(|(buffer, _)| buffer)
+        .collect();
+    let checks = Checks { references, files, bounds, tolerances: Tolerances(tolerances) };
+    let job = Job {
+        id: layout.job_id,
+        directory: directory.to_owned(),
+        program: Program { buffers, launches: launch.into() },
+        task: EvaluatePlan {
+            checks,
+            keep_outputs,
+            trials: layout.trials,
+            sanitize: request.sanitize != Sanitize::Off,
+            lint: false,
+            count: profiled::wants_counts(request),
+        },
+    };
+    Ok(Prepared {
+        artifact: compiled.candidate,
+        job,
+        _directory: layout.directory,
+        _room: layout.room,
+    })
+}
+
+pub(crate) fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
+    let tensors = |arg: &&ArgSpec| arg.kind == ArgKind::Tensor && !arg.is_meta;
+    io.args.iter().enumerate().filter(|(_, arg)| tensors(arg)).collect()
+}
+
+/// The launch of `artifact`'s entry with the arguments and the dimensions of `io`.
+fn launch_of(
+    artifact: &Artifact,
+    code: &KernelCode,
+    io: &IoContract,
+    limits: &Limits,
+    path: &str,
+) -> Result<KernelLaunch, ExecError> {
+    let kind = code.kernel_type;
+    if code.kernel_type.code_form() == CodeForm::Absent {
+        return library::launch(code, artifact, io, path);
+    }
+    if let Some(decided) = &artifact.launch {
+        return compiled_launch::bound(artifact, decided, io, limits, path);
+    }
+    let entry = artifact.entry_kernel();
+    let bound = bind_arguments(entry, &io.args).map_err(|errors| binding_failure(path, errors))?;
+    let at = format!("{path}.io.launch");
+    let launch =
+        warpgauge_contract::resolve_launch_at(io, kind, limits, &at).map_err(error::invalid)?;
+    Ok(KernelLaunch {
+        image: Image { bytes: Arc::clone(&artifact.image), format: artifact.format },
+        symbol: entry.symbol.clone(),
+        arguments: bound.arguments,
+        grid: launch.grid,
+        block: launch.block,
+        shared_bytes: launch.shared_bytes,
+        cluster: launch.cluster,
+        cooperative: launch.cooperative,
+    })
+}
+
+pub(crate) fn binding_failure(path: &str, errors: Vec<BindError>) -> ExecError {
+    let problem = |error: BindError| Problem {
+        path: format!("{path}.{}", error.path),
+        code: error.code,
+        message: error.message,
+    };
+    ExecError::Invalid(errors.into_iter().map(problem).collect())
+}
+
+fn buffer(directory: &Path, index: usize, arg: &ArgSpec) -> Result<BufferSpec, ExecError> {
+    let Some(spec) = &arg.tensor_spec else {
+        return Err(ExecError::Invalid(vec![Problem {
+            path: format!("kernel.io.args[{index}]"),
+            code: FailureCode::MissingField,
+            message: format!("tensor `{}` has no `tensor_spec`", arg.name),
+        }]));
+    };
+    let content = match (&spec.init, &spec.data) {
+        (Some(init), _) => Content::Init(init.clone()),
+        (None, Some(data)) => match data.data_b64.on_device() {
+            Some(OnDevice { handle, allocation_bytes, .. }) => {
+                Content::Shared { handle: handle.clone(), bytes: *allocation_bytes }
+            }
+            None => {
+                let file = directory.join(format!("input-{index}.bin"));
+                let path = format!("kernel.io.args[{index}].tensor_spec.data");
+                decode(data, spec.dtype, &spec.shape, &file, &path)?;
+                Content::File(file)
+            }
+        },
+        (None, None) => Content::Undefined,
+    };
+    Ok(BufferSpec {
+        name: arg.name.clone(),
+        dtype: spec.dtype,
+        shape: spec.shape.clone(),
+        role: arg.role,
+        content,
+    })
+}
+
+fn decode(
+    data: &TensorData,
+    dtype: Dtype,
+    shape: &[u64],
+    file: &Path,
+    path: &str,
+) -> Result<(), ExecError> {
+    let file = File::create_new(file).map_err(|error| {
+        tracing::error!(file = %file.display(), %error, "a file of a job cannot be written");
+        ExecError::Unavailable(format!("cannot write a file of the job: {error}"))
+    })?;
+    match encoding::decode_to_file(data, dtype, shape, &file) {
+        Ok(_) => Ok(()),
+        Err(error) if error.is_environment() => Err(ExecError::Unavailable(chain(&error))),
+        Err(error) => Err(ExecError::Invalid(vec![Problem {
+            path: path.to_owned(),
+            code: FailureCode::InvalidData,
+            message: chain(&error),
+        }])),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,67 @@
+//! Choices that were made, for whoever asks the same again.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use warpgauge_compile::Tunable;
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_model::DeviceInfo;
+use warpgauge_report::TuningReport;
+use warpgauge_turns::Owner;
+
+/// Most choices that are kept.
+const MAX_KEPT: usize = 256;
+
+/// A content address.
+pub(super) type Key = blake3::Hash;
+
+/// The choices, the latest last.
+#[derive(Default)]
+pub(crate) struct Winners(Mutex<VecDeque<(Key, TuningReport)>>);
+
+/// Everything that a choice depends on: source, arguments but for what is in them, what is expected,
+/// how it is measured, and the device; and whose choice it is.
+pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo, owner: Owner) -> Key {
+    let mut kernel = request.kernel.clone();
+    for arg in kernel.io.iter_mut().flat_map(|io| &mut io.args) {
+        if let Some(spec) = &mut arg.tensor_spec {
+            spec.data = None;
+        }
+    }
+    let parts = (
+        kernel,
+        &request.measure,
+        &device.name,
+        device.kind,
+        device.target.compute_capability,
+        device.target.driver_version,
+        owner,
+    );
+    // A kernel that cannot be written down is never found again.
+    blake3::hash(&serde_json::to_vec(&parts).unwrap_or_default())
+}
+
+impl Winners {
+    /// A choice, if it was made among the same configurations.
+    pub(super) fn get(&self, key: &Key, tunable: &Tunable) -> Option<TuningReport> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, report) = kept.iter().find(|(known, _)| known == key)?;
+        let same = report.configurations.len() == tunable.configurations.len()
+            && report
+                .configurations
+                .iter()
+                .zip(&tunable.configurations)
+                .all(|(known, listed)| known.index == listed.index);
+        same.then(|| report.clone())
+    }
+
+    /// Keeps a choice.
+    pub(super) fn put(&self, key: Key, report: &TuningReport) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, _)| *known != key);
+        kept.push_back((key, report.clone()));
+        while kept.len() > MAX_KEPT {
+            kept.pop_front();
+        }
+    }
+}

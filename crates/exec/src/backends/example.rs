@@ -1,0 +1,98 @@
+//! Expressions in place of kernels: the family that shows how one is added
+//! (docs/contributing/kernel-type.md). The source is arithmetic over the contract's integers, as in launch
+//! dimensions; `expected.value.text` says what it should come to. Test builds alone have it.
+
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
+
+use super::{KernelBackend, Opened, Purpose};
+use crate::clock::ms;
+use crate::comparison::Contest;
+use crate::engine::Engine;
+use crate::error::{self, ExecError};
+use crate::host::Host;
+use crate::progress::ActiveOrder;
+use crate::reporting::{Additions, assemble, finished};
+use warpgauge_contract::expr::{Variable, evaluate};
+use warpgauge_contract::{EvaluateRequest, check_comparable};
+use warpgauge_report::{EvaluateResponse, Timings, ToolReport, ValidationStatus};
+use warpgauge_validate::{Reason, ReasonCode};
+
+/// Evaluates expressions in the server itself.
+pub(crate) struct ExampleBackend;
+
+impl KernelBackend for ExampleBackend {
+    fn tools(&self, _host: &Host) -> Vec<ToolReport> {
+        Vec::new()
+    }
+
+    fn evaluate<'a>(
+        &'a self,
+        engine: &'a Engine,
+        job: &'a ActiveOrder<'_>,
+        request: EvaluateRequest,
+        _purpose: Purpose,
+    ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
+        ready(evaluated(&engine.host, job, &request)).boxed()
+    }
+
+    fn compare<'a>(
+        &'a self,
+        _engine: &'a Engine,
+        _job: &'a ActiveOrder<'a>,
+        contest: Contest,
+    ) -> Opened<'a> {
+        let request = contest.request.evaluation_of(&contest.request.ref_kernel);
+        ready(Err(check_comparable(&request).map_or_else(error::invalid, |()| no_clock()))).boxed()
+    }
+}
+
+fn no_clock() -> ExecError {
+    error::internal("comparing", &std::io::Error::other("nothing times an expression"))
+}
+
+fn evaluated(
+    host: &Host,
+    job: &ActiveOrder<'_>,
+    request: &EvaluateRequest,
+) -> Result<EvaluateResponse, ExecError> {
+    let arrived = Instant::now();
+    host.check(request)?;
+    let device = host.device_for(&request.requires)?;
+    let mut report = assemble::empty(job.id(), request, &device, Timings::default());
+    let source = request.kernel.source_code.as_deref().unwrap_or_default();
+    match evaluate(source, |variable| value_of(request, variable)) {
+        Err(error) => report.kernel_exec_result.compilation_error = Some(error.to_string()),
+        Ok(value) => {
+            let value = value.to_string();
+            let expected = request.expected.get("value").and_then(|one| one.text.as_ref());
+            report.kernel_exec_result.compiled = true;
+            report.kernel_exec_result.correctness = expected.map(|text| *text == value);
+            report.validation.status = match report.kernel_exec_result.correctness {
+                Some(true) => ValidationStatus::Passed,
+                Some(false) => ValidationStatus::Failed,
+                None => ValidationStatus::NotChecked,
+            };
+            if let Some(text) = expected.filter(|text| **text != value) {
+                let message = format!("the value is {value}, and {text} was expected");
+                report.kernel_exec_result.validation_error = Some(message.clone());
+                report.validation.reasons = vec![Reason::new(ReasonCode::OutputMismatch, message)];
+            }
+            report.printed = Some(value);
+        }
+    }
+    Ok(finished(report, ms(arrived), Additions::default()))
+}
+
+/// The value of an integer argument.
+fn value_of(request: &EvaluateRequest, variable: Variable<'_>) -> Result<i128, String> {
+    let Variable::Scalar(name) = variable else {
+        return Err("an example kernel takes numbers alone".to_owned());
+    };
+    let args = request.kernel.io.iter().flat_map(|io| &io.args);
+    let mut args = args.filter(|arg| arg.name == name);
+    let value = args.next().and_then(|arg| arg.value.as_ref()).and_then(|value| value.as_i64());
+    value.map(i128::from).ok_or_else(|| format!("there is no integer `{name}`"))
+}

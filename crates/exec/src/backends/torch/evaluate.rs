@@ -1,0 +1,481 @@
+//! One evaluation of a torch kernel from contract to report.
+
+use std::collections::BTreeMap;
+use std::mem::ManuallyDrop;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::fault::{Failed, Stage};
+use super::foreign::expected_from_device;
+use super::gpu::beside::{Compared, SideBySide};
+use super::gpu::{Gpu, NoTime, Opened};
+use super::inputs::Inputs;
+use super::judge::{Expectations, Judge, Judged, Plan};
+use super::player::{CANDIDATE, Player, REFERENCE, submission};
+use super::process::{Answer, Order};
+use super::report::{Outcome, Setting, assembled};
+use super::runs::{Entered, no_verdict};
+use super::values::Value;
+use super::{TorchBackend, counters};
+use crate::backends::Purpose;
+use crate::clock::ms;
+use crate::engine::Engine;
+use crate::error::{ExecError, Problem, chain, internal};
+use crate::profiling::nsight;
+use crate::profiling::timeline;
+use crate::progress::{ActiveOrder, ProgressEvent};
+use crate::reporting::{Additions, finished, kept_outputs};
+use warpgauge_contract::{
+    EvaluateRequest, InputChoice, KernelCode, KernelRuntime, Limits, ReturnOutputs,
+};
+use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
+use warpgauge_report::{EvaluateResponse, Timings};
+use warpgauge_tensor::encoding;
+use warpgauge_torch::{Fault, Lost, Session, Submission};
+
+/// Calls that are timed where nobody says how many.
+const TRIALS: u32 = 100;
+
+/// How long calls are begun for where nobody says, seconds.
+const MAX_TIME_S: f64 = 1.0;
+
+/// Idle questions whose median is what a call of nothing takes.
+const IDLE: usize = 5;
+
+/// Most bytes of a report without its outputs.
+const MOST_REPORT_BYTES: u64 = 64 << 20;
+
+/// A reference that computes outputs, and the names of those.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Oracle {
+    pub submission: Submission,
+    /// `None`: all of them.
+    pub outputs: Option<Vec<String>>,
+    /// Where it stands in the request.
+    pub path: String,
+    /// Whether the candidate's object is made with the arguments of this one's.
+    pub lends_init: bool,
+}
+
+/// What is to be judged.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Case {
+    pub submission: Submission,
+    pub oracles: Vec<Oracle>,
+    pub request: EvaluateRequest,
+    pub plan: Option<Plan>,
+    /// How the candidate is timed beside its only reference, where there is a device.
+    pub beside: Option<SideBySide>,
+    /// Whether a call is made that the tool round the candidate's runner looks at.
+    pub count: bool,
+    /// Whether gradients are computed, too.
+    pub backward: bool,
+    pub seed: u64,
+}
+
+/// What came of a case.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Judgement {
+    pub report: EvaluateResponse,
+    /// The candidate beside the reference.
+    pub compared: Option<Compared>,
+    /// Whether a call was made that a tool looked at, or why not, where that was asked for.
+    pub counted: Option<Result<(), String>>,
+    /// Whether the failure may be the machine's, so that other runners are worth a try.
+    pub unsure: bool,
+}
+
+impl TorchBackend {
+    /// Takes the evaluation of a torch kernel to its report.
+    pub(super) async fn evaluate_torch(
+        &self,
+        engine: &Engine,
+        job: &ActiveOrder<'_>,
+        mut request: EvaluateRequest,
+        purpose: Purpose,
+    ) -> Result<EvaluateResponse, ExecError> {
+        let arrived = Instant::now();
+        self.host.check(&request)?;
+        if purpose == Purpose::Execute {
+            kept_outputs::return_something(&mut request);
+        } else if self.host.config.devices.device_metrics {
+            request.profile.get_or_insert_default();
+        }
+        let from_device =
+            request.expected.values().filter_map(|expected| expected.kernel.as_deref());
+        let beside_device =
+            from_device.into_iter().any(|one| one.family().runtime() == KernelRuntime::Worker);
+        expected_from_device(engine, job, &mut request).await?;
+        job.stage(JobStage::WaitingForDevice);
+        let mut entered = match beside_device {
+            true => self.enter(request.timeout, job.owner()).await?,
+            false => self.enter_for(&request, job.owner()).await?,
+        };
+        let timings = Timings { queue: ms(arrived), ..Timings::default() };
+        let plan = (purpose != Purpose::Execute).then(|| plan_of(&request));
+        let case = Case {
+            submission: submission(&request.kernel, CANDIDATE),
+            oracles: oracles(&request),
+            plan,
+            beside: None,
+            count: false,
+            backward: request.kernel.wants_backward(),
+            seed: seed(),
+            request,
+        };
+        Ok(self.judge_torch(job, &mut entered, case, timings, arrived).await?.report)
+    }
+
+    /// Has one case judged, in runners of its own.
+    pub(super) async fn judge_torch(
+        &self,
+        job: &ActiveOrder<'_>,
+        entered: &mut Entered<'_>,
+        case: Case,
+        timings: Timings,
+        arrived: Instant,
+    ) -> Result<Judgement, ExecError> {
+        let _room = self.host.room.share(case.request.decoded_bytes()).await?;
+        let (sides, timeout) = (1 + case.oracles.len(), case.request.timeout);
+        let runners = entered.runners(sides).await?;
+        job.stage(JobStage::Running);
+        let order = Arc::new(Order::Evaluate(Box::new(Evaluation {
+            job_id: job.id().to_owned(),
+            setting: Setting {
+                versions: entered.versions.clone(),
+                threads: entered.threads(),
+                seed: case.seed,
+                device: entered.device.clone(),
+                backward: case.backward,
+                not_on_gpu: entered.not_on_gpu.clone(),
+            },
+            image: entered.image.clone(),
+            case,
+            timings,
+            most_output_bytes: self.host.limits.max_output_bytes,
+        })));
+        let most = most_answer_bytes(&self.host.limits);
+        let judged =
+            entered.judged_surely(&order, (sides, runners), timeout, most, || Ok(Vec::new()));
+        let (answer, extensions) = judged.await?;
+        let (report, compared) = match (answer, &*order) {
+            (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
+                let Judgement { report, compared, .. } = *judgement;
+                let mut report = self.keep_returned(job, &evaluation.case.request, report).await?;
+                if evaluation.wants_counters(&report) {
+                    job.stage(JobStage::Profiling);
+                    counters::add(&self.host, job, entered, evaluation, &mut report).await?;
+                }
+                (report, compared)
+            }
+            (Ok(other), _) => return Err(other.error()),
+            (Err(Lost::TimedOut), Order::Evaluate(evaluation)) => (evaluation.timed_out()?, None),
+            (Err(lost), _) => return Err(no_verdict(lost)),
+        };
+        let additions = Additions { extensions, ..Additions::default() };
+        let report = finished(report, ms(arrived), additions);
+        Ok(Judgement { report, compared, counted: None, unsure: false })
+    }
+
+    /// The report, without the content of outputs that came with it only to be kept.
+    async fn keep_returned(
+        &self,
+        job: &ActiveOrder<'_>,
+        request: &EvaluateRequest,
+        mut report: EvaluateResponse,
+    ) -> Result<EvaluateResponse, ExecError> {
+        if request.keep_outputs.is_empty() {
+            return Ok(report);
+        }
+        let directory = self.host.scratch.directory()?;
+        let names: Vec<String> = request.keep_outputs.keys().cloned().collect();
+        let shown = request.return_outputs.clone();
+        let taking = tokio::task::spawn_blocking(move || {
+            let files = kept_outputs::taken_out(&names, &shown, &mut report, directory.path());
+            (report, files, directory)
+        });
+        let (report, files, _directory) =
+            taking.await.map_err(|error| internal("unpacking the outputs", &error))?;
+        for (name, file) in files {
+            job.emit(ProgressEvent::Output { name, file });
+        }
+        Ok(report)
+    }
+}
+
+/// Most bytes of a report: outputs travel in base64.
+pub(super) fn most_answer_bytes(limits: &Limits) -> u64 {
+    limits.max_output_bytes.saturating_mul(3) / 2 + MOST_REPORT_BYTES
+}
+
+/// A seed for parameters, new for each order.
+pub(super) fn seed() -> u64 {
+    warpgauge_torch::Secret::default().bits() >> 32
+}
+
+/// How many calls are timed.
+pub(super) fn plan_of(request: &EvaluateRequest) -> Plan {
+    let max_time = request.measure.max_time;
+    let unbounded = request.num_trials.map(|_| request.timeout);
+    let seconds = max_time.or(unbounded).unwrap_or(MAX_TIME_S);
+    Plan {
+        trials: request.num_trials.unwrap_or(TRIALS),
+        max_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        fresh: request.measure.inputs == InputChoice::Fresh,
+    }
+}
+
+/// Distinct references of a request, with the outputs that they define.
+fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
+    let mut found: BTreeMap<String, (&KernelCode, Vec<String>)> = BTreeMap::new();
+    for (name, expected) in &request.expected {
+        let Some(kernel) = expected.kernel.as_deref() else { continue };
+        let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());
+        found.entry(identity).or_insert_with(|| (kernel, Vec::new())).1.push(name.clone());
+    }
+    let oracle = |(kernel, outputs): (&KernelCode, Vec<String>)| Oracle {
+        submission: submission(kernel, REFERENCE),
+        path: format!("expected.{}.kernel", outputs[0]),
+        outputs: Some(outputs),
+        lends_init: false,
+    };
+    found.into_values().map(oracle).collect()
+}
+
+/// One case, and what its report says beside the verdict: what the process that judges is asked.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Evaluation {
+    job_id: String,
+    setting: Setting,
+    pub(super) case: Case,
+    timings: Timings,
+    most_output_bytes: u64,
+    /// Of the kernels that write inputs and compare outputs, where there is a device.
+    image: Option<Kernels>,
+}
+
+/// An image, as it travels to the process that judges.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Kernels {
+    base64: String,
+    format: ImageFormat,
+}
+
+impl Kernels {
+    pub(super) fn of(image: &Image) -> Self {
+        Self { base64: STANDARD.encode(&image.bytes), format: image.format }
+    }
+
+    fn image(&self) -> Result<Image, String> {
+        let bytes = STANDARD.decode(&self.base64).map_err(|error| error.to_string())?;
+        Ok(Image { bytes: bytes.into(), format: self.format })
+    }
+}
+
+impl Evaluation {
+    /// Judges it. Blocking.
+    pub(super) fn carried_out(
+        self,
+        sessions: Vec<Session>,
+        opened: Option<Opened>,
+    ) -> Result<Judgement, ExecError> {
+        let Self { job_id, setting, case, timings, most_output_bytes, image } = self;
+        let gpu = match (opened, image) {
+            (Some(opened), Some(image)) => {
+                let gpu = image.image().and_then(|image| opened.with(&image));
+                // It ends with this process: giving its context back before would keep the answer waiting.
+                Some(ManuallyDrop::new(gpu.map_err(no_device)?))
+            }
+            _ => None,
+        };
+        let outcome = judged(sessions, &case, gpu.as_deref())?;
+        if let Some(error) = outcome.of_environment().filter(|_| !case.count) {
+            return Err(error);
+        }
+        let unsure = outcome.is_unsure();
+        let mut outcome = outcome.within(&case.request, most_output_bytes);
+        let compared = outcome.judged.compared.take();
+        let counted = outcome.judged.counted.take();
+        let report = assembled(&job_id, &case.request, setting, outcome, timings);
+        let report = report.map_err(|error| internal("encoding the outputs", &error))?;
+        Ok(Judgement { report, compared, counted, unsure })
+    }
+
+    /// Whether hardware metrics are wanted of a kernel with this report, and to be had.
+    fn wants_counters(&self, report: &EvaluateResponse) -> bool {
+        let wanted = self.case.request.profile.as_ref().is_some_and(nsight::wants_counters);
+        let ran = report.kernel_exec_result.runtime.is_some();
+        wanted && ran && self.setting.device.is_some()
+    }
+
+    /// The same case with one call that is timed by nobody, and one that the tool round the candidate's runner
+    /// looks at.
+    pub(super) fn counting(&self) -> Self {
+        let mut counting = self.clone();
+        let case = &mut counting.case;
+        (case.plan, case.beside, case.count) = (None, None, true);
+        (case.request.profile, case.request.keep_outputs) = (None, BTreeMap::new());
+        case.request.return_outputs = ReturnOutputs::None;
+        counting
+    }
+
+    /// The report where there was no time left to judge.
+    fn timed_out(&self) -> Result<EvaluateResponse, ExecError> {
+        let Self { job_id, setting, case, timings, .. } = self;
+        let outcome = Outcome::not_judged(Failed::late(case.request.timeout));
+        let report = assembled(job_id, &case.request, setting.clone(), outcome, *timings);
+        report.map_err(|error| internal("encoding the outputs", &error))
+    }
+}
+
+/// The device cannot be used, which is no fault of what is submitted.
+fn no_device(what: String) -> ExecError {
+    ExecError::Unavailable(format!("the device cannot be used to judge a torch kernel: {what}"))
+}
+
+/// Loads all sides, and judges the candidate. Blocking.
+fn judged(
+    mut sessions: Vec<Session>,
+    case: &Case,
+    gpu: Option<&Gpu>,
+) -> Result<Outcome, ExecError> {
+    let timeout = case.request.timeout;
+    let data = data_of(&case.request)?;
+    let mut references = Vec::new();
+    let mut init = None;
+    for (oracle, session) in case.oracles.iter().zip(sessions.split_off(1)) {
+        // It says what is right, and gains nothing by a wrong time.
+        let session = session.unobserved();
+        let loaded = Player::load(session, &oracle.submission, None, case.seed, timeout);
+        let player = loaded.map_err(|failed| reference_failed(&oracle.path, failed.1))?;
+        if oracle.lends_init {
+            init = player.loaded.init.clone().filter(|init| !init.leaves("").is_empty());
+        }
+        references.push((player, oracle.outputs.clone()));
+    }
+    let Some(mut session) = sessions.pop() else {
+        return Err(internal("judging", &std::io::Error::other("there is no runner")));
+    };
+    // Before the submission is there, which could have it take longer.
+    let idle = match gpu {
+        Some(gpu) => gpu.hand_over(&mut session),
+        None => idle(&mut session).map_err(NoTime::Runner),
+    };
+    let idle = match idle {
+        Ok(idle) => idle,
+        Err(NoTime::Device(what)) => return Err(no_device(what)),
+        Err(NoTime::Runner(Fault::TimedOut)) => {
+            return Ok(Outcome::not_judged(Failed::late(timeout)));
+        }
+        Err(NoTime::Runner(fault)) => {
+            // It has no submission yet, which therefore is not at fault.
+            let failed = Failed::of(fault, Stage::Load, timeout);
+            let error = failed.of_environment();
+            return Err(error.unwrap_or(ExecError::RunnersLost(failed.message)));
+        }
+    };
+    let idle_ms = Some(idle.as_secs_f64() * 1e3);
+    let began = Instant::now();
+    let loaded = Player::load(session, &case.submission, init.as_ref(), case.seed, timeout);
+    let load_ms = ms(began);
+    let mut player = match loaded {
+        Ok(player) => player,
+        Err(failed) => {
+            let (session, failed) = *failed;
+            let printed = session.end();
+            return Ok(Outcome::not_loaded(failed, printed, load_ms));
+        }
+    };
+    let maker = references.first_mut().map_or(&mut player, |(reference, _)| reference);
+    let inputs = match inputs_of(case, maker)? {
+        Ok(inputs) => inputs,
+        Err(failed) => {
+            if let Some(oracle) = case.oracles.first() {
+                return Err(reference_failed(&oracle.path, failed));
+            }
+            let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
+            return Ok(Outcome::new(judged, player, None, load_ms, idle_ms));
+        }
+    };
+    let judge = Judge {
+        candidate: player,
+        expectations: Expectations { data, references },
+        inputs: inputs.clone(),
+        tolerance: case.request.tolerance.clone(),
+        plan: case.plan,
+        beside: case.beside.clone(),
+        trace: timeline::is_wanted(&case.request),
+        count: case.count,
+        backward: case.backward,
+        secret: warpgauge_torch::Secret::default(),
+        judged: Judged::default(),
+    };
+    let (judged, player) = match gpu {
+        Some(gpu) => judge.run_on(gpu, idle),
+        None => judge.run(),
+    };
+    if let Some(what) = judged.broken {
+        return Err(no_device(what));
+    }
+    let shown = judged.arguments.as_ref().map(|made| inputs.shown(Some(made)));
+    Ok(Outcome::new(judged, player, shown, load_ms, idle_ms))
+}
+
+/// Where the inputs come from: the contract, or the side that says what they are; else they are looked for.
+fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, ExecError> {
+    if let Some(io) = case.request.kernel.io.as_ref().filter(|io| !io.args.is_empty()) {
+        return Inputs::of_contract(io).map(Ok);
+    }
+    if maker.loaded.has_inputs {
+        return Ok(Ok(Inputs::Made));
+    }
+    let suggested = match maker.session.suggest() {
+        Ok(suggestion) => Inputs::of_suggestion(suggestion, seed()).map_err(Fault::Forged),
+        Err(fault) => Err(fault),
+    };
+    Ok(suggested.map_err(|fault| maker.failed(fault)))
+}
+
+/// Median time of a question that asks nothing.
+fn idle(session: &mut Session) -> Result<Duration, Fault> {
+    let mut times = (0..IDLE).map(|_| session.idle()).collect::<Result<Vec<Duration>, Fault>>()?;
+    times.sort();
+    Ok(times[IDLE / 2])
+}
+
+/// Values that the contract expects.
+fn data_of(request: &EvaluateRequest) -> Result<BTreeMap<String, Value>, ExecError> {
+    let mut values = BTreeMap::new();
+    let args = request.kernel.io.iter().flat_map(|io| &io.args);
+    for arg in args {
+        let data = request.expected.get(&arg.name).and_then(|expected| expected.data.as_ref());
+        let (Some(data), Some(spec)) = (data, &arg.tensor_spec) else { continue };
+        let bytes = encoding::decode_to_vec(data, spec.dtype, &spec.shape).map_err(|error| {
+            ExecError::Invalid(vec![Problem {
+                path: format!("expected.{}.data", arg.name),
+                code: FailureCode::InvalidData,
+                message: chain(&error),
+            }])
+        })?;
+        let value = Value::Tensor { dtype: spec.dtype, shape: spec.shape.clone(), bytes };
+        values.insert(arg.name.clone(), value);
+    }
+    Ok(values)
+}
+
+/// A reference that cannot be loaded is the contract's fault, unless its process ended with another one.
+pub(super) fn reference_failed(path: &str, failed: Failed) -> ExecError {
+    if let Some(error) = failed.of_environment() {
+        return error;
+    }
+    let traceback = failed.traceback.map(|text| format!(": {text}")).unwrap_or_default();
+    ExecError::Invalid(vec![Problem {
+        path: path.to_owned(),
+        code: failed.code.of_reference(),
+        message: format!("the reference cannot be used: {}{traceback}", failed.message),
+    }])
+}

@@ -1,0 +1,319 @@
+//! Inputs on the device: memory of the judge's with the arguments of each call of a batch, one set after the
+//! other, which runners open. Where their content follows from a seed it is written there; else from a
+//! copy that nobody else has.
+//!
+//! The candidate and the references have memory of their own each: work of a candidate's that still runs
+//! on the device when it said that it is done cannot change what the references compute with.
+
+use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+
+use super::Gpu;
+use super::shelf::{NotShelved, broken};
+use crate::backends::torch::inputs::{Argument, Content};
+use warpgauge_device::DeviceBuffer;
+use warpgauge_device::support::InitParams;
+use warpgauge_tensor::{Dtype, TensorInit};
+use warpgauge_torch::{Placed, TensorAt, Tree, TreeOf};
+
+/// Where tensors begin, bytes.
+const STEP: u64 = 512;
+
+/// Most bytes of all sets.
+const MOST_BYTES: u64 = 8 << 30;
+
+/// Memory is taken in whole blocks of the driver: smaller buffers share one, which would be lent with them.
+const BLOCK: u64 = 2 << 20;
+
+/// Most sets.
+const MOST_SETS: u64 = 512;
+
+/// One tensor of a set.
+struct Slot {
+    /// Its place among the arguments.
+    place: String,
+    name: String,
+    dtype: Dtype,
+    shape: Vec<u64>,
+    offset: u64,
+    bytes: u64,
+    /// What it follows from, and whether from a seed; `None`: a copy is kept.
+    init: Option<(TensorInit, bool)>,
+}
+
+/// Who opens the memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    Candidate,
+    References,
+}
+
+/// The sets, and what they must hold.
+pub(super) struct Arena {
+    candidates: DeviceBuffer,
+    /// As large, if there are references.
+    of_references: DeviceBuffer,
+    /// What tensors without a rule hold, of one set or of all.
+    pristine: Option<DeviceBuffer>,
+    pristine_stride: u64,
+    slots: Vec<Slot>,
+    /// What the first call gets.
+    pub tree: TreeOf<Placed>,
+    pub stride: u64,
+    /// How many there are.
+    pub sets: u32,
+}
+
+impl Arena {
+    /// For arguments whose content is known.
+    pub(super) fn of_given(
+        gpu: &Gpu,
+        arguments: &[Argument],
+        referenced: bool,
+    ) -> Result<Self, NotShelved> {
+        let mut slots = Vec::new();
+        let mut offset = 0;
+        let mut contents = Vec::new();
+        let tree = arguments.iter().enumerate().map(|(index, argument)| {
+            let (name, what, content) = match argument {
+                Argument::Value { value, .. } => return Ok(TreeOf::Value(value.clone())),
+                Argument::Tensor { name, what, content } => (name, what, content),
+            };
+            let init = match content {
+                Content::Init(init) => Some((init.clone(), content.is_random())),
+                Content::Bytes(bytes) => {
+                    contents.push((offset, bytes.clone()));
+                    None
+                }
+            };
+            let bytes = warpgauge_tensor::shape::bytes(&what.shape, what.dtype).map_err(broken)?;
+            let placed = Placed { offset, dtype: what.dtype, shape: what.shape.clone() };
+            slots.push(Slot {
+                place: format!("[{index}]"),
+                name: name.clone(),
+                dtype: what.dtype,
+                shape: what.shape.clone(),
+                offset,
+                bytes,
+                init,
+            });
+            offset += bytes.max(1).next_multiple_of(STEP);
+            Ok(TreeOf::Tensor(placed))
+        });
+        let tree = TreeOf::List(tree.collect::<Result<_, NotShelved>>()?);
+        let mut arena = Self::allocated(gpu, slots, tree, (offset, referenced))?;
+        if !contents.is_empty() {
+            let pristine =
+                DeviceBuffer::new(&gpu.context, offset.max(1), "inputs").map_err(broken)?;
+            for (at, bytes) in contents {
+                pristine.copy_from_host(at as usize, &bytes, &gpu.stream).map_err(broken)?;
+            }
+            arena.pristine = Some(pristine);
+        }
+        Ok(arena)
+    }
+
+    /// For arguments that a submission makes, which are like these.
+    pub(super) fn of_made(gpu: &Gpu, made: &Tree, referenced: bool) -> Result<Self, NotShelved> {
+        let mut offset = 0;
+        let mut slots = Vec::new();
+        for (place, leaf) in made.leaves("") {
+            let TreeOf::Tensor(tensor) = leaf else { continue };
+            let bytes = tensor.bytes().map_err(broken)?;
+            slots.push(Slot {
+                name: place.clone(),
+                place,
+                dtype: tensor.dtype,
+                shape: tensor.shape.clone(),
+                offset,
+                bytes,
+                init: None,
+            });
+            offset += bytes.max(1).next_multiple_of(STEP);
+        }
+        let mut of_slot = slots.iter();
+        let tree = made.map(&mut |tensor: &TensorAt| Placed {
+            offset: of_slot.next().map_or(0, |slot| slot.offset),
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+        });
+        let mut arena = Self::allocated(gpu, slots, tree, (offset, referenced))?;
+        let bytes = (u64::from(arena.sets) * arena.stride).max(1);
+        let pristine = DeviceBuffer::new(&gpu.context, bytes, "inputs").map_err(broken)?;
+        (arena.pristine, arena.pristine_stride) = (Some(pristine), arena.stride);
+        Ok(arena)
+    }
+
+    fn allocated(
+        gpu: &Gpu,
+        slots: Vec<Slot>,
+        tree: TreeOf<Placed>,
+        (set, referenced): (u64, bool),
+    ) -> Result<Self, NotShelved> {
+        let stride = set.max(STEP);
+        let (free, _) = gpu.context.memory_info().map_err(broken)?;
+        let sets = (MOST_BYTES.min(free / 8) / stride).clamp(1, MOST_SETS);
+        let bytes = (sets * stride).next_multiple_of(BLOCK);
+        let memory = |bytes| DeviceBuffer::new(&gpu.context, bytes, "inputs").map_err(broken);
+        let candidates = memory(bytes)?;
+        let of_references = memory(if referenced { bytes } else { BLOCK })?;
+        let (sets, pristine, pristine_stride) = (sets as u32, None, 0);
+        Ok(Self { candidates, of_references, pristine, pristine_stride, slots, tree, stride, sets })
+    }
+
+    fn memory(&self, whose: Whose) -> &DeviceBuffer {
+        match whose {
+            Whose::Candidate => &self.candidates,
+            Whose::References => &self.of_references,
+        }
+    }
+
+    /// What runners open it by, and how large it is.
+    pub(super) fn lent(&self, whose: Whose) -> Result<(String, u64), NotShelved> {
+        let memory = self.memory(whose);
+        let handle = memory.export().map_err(broken)?;
+        let text = base64::engine::general_purpose::STANDARD.encode(handle.bytes());
+        Ok((text, memory.len() as u64))
+    }
+
+    /// Where a tensor of a set lies, by its place among the arguments.
+    pub(super) fn slot(&self, set: u32, place: &str) -> Option<(usize, TensorAt)> {
+        let slot = self.slots.iter().find(|slot| slot.place == place)?;
+        let at = u64::from(set) * self.stride + slot.offset;
+        let mut strides = vec![1; slot.shape.len()];
+        for axis in (1..slot.shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * slot.shape[axis].max(1);
+        }
+        let tensor = TensorAt {
+            address: at,
+            block: None,
+            dtype: slot.dtype,
+            shape: slot.shape.clone(),
+            strides,
+        };
+        Some((at as usize, tensor))
+    }
+
+    /// Arguments of each call at some places, by these.
+    pub(super) fn also(&self, whose: Whose, places: &[String], count: u32) -> Vec<Vec<Also<'_>>> {
+        let of_call = |call: u32| {
+            let slots = places.iter().filter_map(|place| {
+                let (at, tensor) = self.slot(call, place)?;
+                Some((place.clone(), (self.memory(whose), at), tensor))
+            });
+            slots.collect()
+        };
+        (0..count).map(of_call).collect()
+    }
+
+    /// Keeps what a submission has made for a set: its tensors in their order, each as elements in C order
+    /// or as a place on the device.
+    pub(super) fn keep(
+        &self,
+        gpu: &Gpu,
+        set: u32,
+        index: usize,
+        from: Source<'_>,
+    ) -> Result<(), NotShelved> {
+        let (Some(slot), Some(pristine)) = (self.slots.get(index), &self.pristine) else {
+            return Err(NotShelved::Broken("there is no place for an input".to_owned()));
+        };
+        let at = (u64::from(set) * self.pristine_stride + slot.offset) as usize;
+        match from {
+            Source::Host(bytes) => pristine.copy_from_host(at, bytes, &gpu.stream).map_err(broken),
+            Source::Device(block, from) => {
+                let bytes = slot.bytes as usize;
+                pristine.copy_range_from_device(at, block, from, bytes, &gpu.stream).map_err(broken)
+            }
+        }
+    }
+
+    /// Writes the first sets, each by its seed where there is one, and waits until they are there.
+    pub(super) fn present(
+        &self,
+        gpu: &Gpu,
+        whose: Whose,
+        seeds: &[Option<u64>],
+    ) -> Result<Duration, NotShelved> {
+        let began = Instant::now();
+        let memory = self.memory(whose);
+        for (set, seed) in seeds.iter().enumerate() {
+            for slot in self.slots.iter().filter(|slot| slot.bytes > 0) {
+                let at = set as u64 * self.stride + slot.offset;
+                let bytes = slot.bytes as usize;
+                if let Some(params) = slot.params(*seed)? {
+                    let content = warpgauge_device::Content::tensor(
+                        params,
+                        0,
+                        (memory.address() + at, bytes),
+                    );
+                    gpu.support.write(&[content], &gpu.stream).map_err(broken)?;
+                } else if let Some(pristine) = &self.pristine {
+                    let from = (set as u64 * self.pristine_stride + slot.offset) as usize;
+                    memory
+                        .copy_range_from_device(at as usize, pristine, from, bytes, &gpu.stream)
+                        .map_err(broken)?;
+                }
+            }
+        }
+        gpu.stream.synchronize().map_err(broken)?;
+        Ok(began.elapsed())
+    }
+
+    /// The place of the candidate's first tensor that is not what was written; those at `changing` may be
+    /// others.
+    pub(super) fn changed(
+        &self,
+        gpu: &Gpu,
+        seeds: &[Option<u64>],
+        changing: &[String],
+    ) -> Result<Option<String>, NotShelved> {
+        let mut looks = gpu.support.inspect(&gpu.stream).map_err(broken)?;
+        let mut found = Vec::new();
+        for (set, seed) in seeds.iter().enumerate() {
+            let kept = |slot: &&Slot| slot.bytes > 0 && !changing.contains(&slot.place);
+            for slot in self.slots.iter().filter(kept) {
+                let at = self.candidates.address() + set as u64 * self.stride + slot.offset;
+                let bytes = slot.bytes as usize;
+                let look = if let Some(params) = slot.params(*seed)? {
+                    let found = looks.first_others(&[warpgauge_device::Content::tensor(
+                        params,
+                        0,
+                        (at, bytes),
+                    )]);
+                    found.map(|found| found[0])
+                } else if let Some(pristine) = &self.pristine {
+                    let from = set as u64 * self.pristine_stride + slot.offset;
+                    looks.first_different((at, pristine.address() + from), bytes)
+                } else {
+                    continue;
+                };
+                found.push((look.map_err(broken)?, &slot.place));
+            }
+        }
+        let all = looks.read().map_err(broken)?;
+        Ok(found
+            .iter()
+            .find(|(look, _)| all.of(*look).is_some())
+            .map(|(_, place)| (*place).clone()))
+    }
+}
+
+/// A tensor among the arguments, by its place: where it is, and what.
+pub(super) type Also<'a> = (String, (&'a DeviceBuffer, usize), TensorAt);
+
+/// Where the content of a tensor comes from.
+pub(super) enum Source<'a> {
+    Host(&'a [u8]),
+    Device(&'a DeviceBuffer, usize),
+}
+
+impl Slot {
+    fn params(&self, seed: Option<u64>) -> Result<Option<InitParams>, NotShelved> {
+        let Some((init, random)) = &self.init else { return Ok(None) };
+        let seed = seed.filter(|_| *random).or(init.seed);
+        let init = TensorInit { seed, ..init.clone() };
+        InitParams::new(&init, self.dtype, &self.name).map(Some).map_err(broken)
+    }
+}

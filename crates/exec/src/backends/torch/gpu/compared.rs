@@ -1,0 +1,135 @@
+//! What a batch left beside what is expected: on the device what can be, and on the host what cannot.
+
+use super::stage::Stage;
+use crate::backends::torch::judge::{Judge, Stop};
+use crate::backends::torch::values::{Copied, Named, Value};
+use warpgauge_device::inspection::{Finding, Inspection};
+use warpgauge_device::support::{Near, Support};
+use warpgauge_torch::Fault;
+use warpgauge_validate::{Reason, ReasonCode};
+
+impl Judge {
+    /// Compares each call's results with what is expected: on the device what can be, and what is not near
+    /// there once more on the host, which says how.
+    pub(super) fn compared(
+        &mut self,
+        stage: &Stage<'_>,
+        values: &[Named],
+        expected: &[Named],
+        first: bool,
+    ) -> Result<(), Stop> {
+        let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
+        let mut looks = stage.gpu.support.inspect(&stage.gpu.stream).map_err(broken)?;
+        let mut found: Vec<(usize, String, Option<Finding>)> = Vec::new();
+        for (call, (values, expected)) in values.iter().zip(expected).enumerate() {
+            let expected_by_name = expected.iter().cloned().collect();
+            if let Some(reason) = self.missing(values, &expected_by_name) {
+                return Err(self.wrong(reason));
+            }
+            for (name, value) in values {
+                let Some((_, wanted)) = expected.iter().find(|(other, _)| other == name) else {
+                    continue;
+                };
+                if let Some(reason) = elsewhere(name, value, wanted) {
+                    return Err(self.wrong(reason));
+                }
+                let look = match first {
+                    true => None,
+                    false => self.look(stage, &mut looks, value, wanted)?,
+                };
+                found.push((call, name.clone(), look));
+            }
+        }
+        let all = looks.read().map_err(broken)?;
+        for (call, name, look) in found {
+            if look.is_some_and(|look| all.of(look).is_none()) {
+                continue;
+            }
+            let of = |named: &Named| {
+                named.iter().find(|(other, _)| *other == name).map(|(_, v)| v.clone())
+            };
+            let (Some(value), Some(wanted)) = (of(&values[call]), of(&expected[call])) else {
+                continue;
+            };
+            let (value, wanted) = (stage.fetched(value)?, stage.fetched(wanted)?);
+            self.told(&name, &value, &wanted, first);
+            if !self.judged.reasons.is_empty() && !first {
+                break;
+            }
+        }
+        if first {
+            self.note_unchecked(&values[0], &expected[0].iter().cloned().collect());
+            let fetch =
+                |(name, value): &(String, Value)| Ok((name.clone(), stage.fetched(value.clone())?));
+            self.judged.outputs = values[0].iter().map(fetch).collect::<Result<_, Stop>>()?;
+        }
+        if self.judged.reasons.is_empty() { Ok(()) } else { Err(Stop::Wrong) }
+    }
+
+    /// Queues comparing two copies, if that can be done on the device.
+    fn look(
+        &self,
+        stage: &Stage<'_>,
+        looks: &mut Inspection<'_>,
+        value: &Value,
+        wanted: &Value,
+    ) -> Result<Option<Finding>, Stop> {
+        let (
+            Value::OnDevice { dtype, shape, copy },
+            Value::OnDevice { dtype: other, shape: extents, copy: theirs },
+        ) = (value, wanted)
+        else {
+            return Ok(None);
+        };
+        if (dtype, shape) != (other, extents) || !Support::compares(*dtype) {
+            return Ok(None);
+        }
+        let tolerance = warpgauge_validate::resolve(self.tolerance.as_ref(), *dtype);
+        let near = Near {
+            atol: tolerance.atol,
+            rtol: tolerance.rtol,
+            allow_non_finite: tolerance.allow_non_finite,
+        };
+        let at = |copy: &Copied| Some(stage.shelf(copy.shelf)?.address() + copy.at as u64);
+        let (Some(one), Some(other)) = (at(copy), at(theirs)) else {
+            return Err(Stop::Broken("a copy is gone".to_owned()));
+        };
+        let count = (copy.bytes / dtype.size()) as u64;
+        let look = looks.first_not_near((one, other), count, *dtype, near);
+        look.map(Some).map_err(|error| Stop::Broken(error.to_string()))
+    }
+
+    pub(super) fn check_parameters_on(
+        &mut self,
+        stage: &mut Stage<'_>,
+        before: &[(String, blake3::Hash)],
+    ) -> Result<(), Stop> {
+        let now = self.candidate.session.parameters();
+        let now = now.map_err(|fault| Stop::Candidate(self.candidate.failed(fault)))?;
+        let mut digests = Vec::new();
+        for parameter in now.iter().filter(|parameter| parameter.trained) {
+            let blocks = &mut stage.candidate.blocks;
+            let opened = blocks.open(stage.gpu, &parameter.tensor);
+            opened.map_err(|what| Stop::Candidate(self.candidate.failed(Fault::Forged(what))))?;
+            let bytes = blocks.read(stage.gpu, &self.candidate.session, &parameter.tensor);
+            let bytes = bytes.map_err(|error| {
+                Stop::Candidate(self.candidate.failed(self.candidate.session.fault_of(&error)))
+            })?;
+            digests.push((parameter.name.clone(), blake3::hash(&bytes)));
+        }
+        self.same_parameters(before, &digests)
+    }
+}
+
+/// A tensor on the host where one on the device is expected, or the other way round.
+fn elsewhere(name: &str, value: &Value, wanted: &Value) -> Option<Reason> {
+    let scalar = |value: &Value| matches!(value, Value::Tensor { shape, .. } if shape.is_empty());
+    let (here, there) = match (value, wanted) {
+        (Value::Tensor { .. }, Value::OnDevice { .. }) if !scalar(value) => {
+            ("the CPU", "the device")
+        }
+        _ => return None,
+    };
+    let message = format!("output `{name}` is on {here}, expected on {there}");
+    Some(Reason::new(ReasonCode::OutputMismatch, message))
+}

@@ -1,0 +1,241 @@
+//! Copies of what runners returned, in memory of the judge's on the device.
+
+use std::time::{Duration, Instant};
+
+use super::Gpu;
+use super::arena::Also;
+use super::blocks::Blocks;
+use crate::backends::torch::values::{Copied, Named, Value, of_scalar};
+use crate::backends::torch::{MOST_BYTES, player::Player};
+use warpgauge_device::DeviceBuffer;
+use warpgauge_torch::{Fault, TensorAt, Tree, TreeOf};
+
+/// Where the copies of one tensor begin, bytes.
+const STEP: usize = 512;
+
+/// Copies of one side's results.
+pub(super) struct Shelf {
+    /// Its number among the judge's.
+    number: usize,
+    memory: Option<DeviceBuffer>,
+}
+
+/// A copy that is made on the device: from a block to a place on the shelf.
+struct Move<'a> {
+    tensor: &'a TensorAt,
+    to: usize,
+}
+
+/// Copies of a batch, and what of the time it took to make them counts.
+pub(super) struct Shelved {
+    /// What each call returned, by place.
+    pub values: Vec<Named>,
+    /// Opening what was not open.
+    pub opening: Duration,
+    /// Making the copies on the device.
+    pub copying: Duration,
+    /// Bytes of each of them.
+    pub sizes: Vec<usize>,
+    /// Whether others had to be made through the host.
+    pub strided: bool,
+}
+
+/// Why there are no copies.
+pub(super) enum NotShelved {
+    /// What the runner told of.
+    Fault(Fault),
+    /// The judge's own memory or device.
+    Broken(String),
+}
+
+impl Shelf {
+    pub(super) fn new(number: usize) -> Self {
+        Self { number, memory: None }
+    }
+
+    pub(super) fn memory(&self) -> Option<&DeviceBuffer> {
+        self.memory.as_ref()
+    }
+
+    /// What copies of these sizes take, to here and from another shelf.
+    pub(super) fn time_copies(
+        &mut self,
+        gpu: &Gpu,
+        from: &DeviceBuffer,
+        sizes: &[usize],
+    ) -> Result<Duration, NotShelved> {
+        let all: usize = sizes.iter().map(|bytes| bytes.next_multiple_of(STEP)).sum();
+        let memory = self.with_room(gpu, all.max(1))?;
+        let began = Instant::now();
+        let mut at = 0;
+        for bytes in sizes {
+            memory.copy_range_from_device(at, from, at, *bytes, &gpu.stream).map_err(broken)?;
+            at += bytes.next_multiple_of(STEP);
+        }
+        gpu.stream.synchronize().map_err(broken)?;
+        Ok(began.elapsed())
+    }
+
+    fn with_room(&mut self, gpu: &Gpu, bytes: usize) -> Result<&DeviceBuffer, NotShelved> {
+        if self.memory.as_ref().is_none_or(|memory| memory.len() < bytes) {
+            self.memory = None;
+            let bytes = (bytes as u64).next_multiple_of(2 << 20);
+            let memory = DeviceBuffer::new(&gpu.context, bytes, "copies of what was returned");
+            self.memory = Some(memory.map_err(broken)?);
+        }
+        self.memory.as_ref().ok_or_else(|| NotShelved::Broken("there is no memory".to_owned()))
+    }
+
+    /// Copies what each call of a batch returned, and arguments that it was to change (`also`, by call),
+    /// which are named `[n]`.
+    pub(super) fn fill(
+        &mut self,
+        gpu: &Gpu,
+        blocks: &mut Blocks,
+        player: &Player,
+        (returned, root): (&[Tree], &str),
+        also: &[Vec<Also<'_>>],
+    ) -> Result<Shelved, NotShelved> {
+        let leaves: Vec<Leaves<'_>> = returned.iter().map(|tree| tree.leaves(root)).collect();
+        let began = Instant::now();
+        open_all(gpu, blocks, &leaves)?;
+        let opening = began.elapsed();
+        let session = &player.session;
+        let fault = |error: &_| NotShelved::Fault(session.fault_of(error));
+        let Plan { mut values, moves, elsewhere, own, bytes } =
+            self.plan(blocks, player, &leaves, also)?;
+        let memory = self.with_room(gpu, bytes.max(1))?;
+        let mut sizes = Vec::new();
+        let began = Instant::now();
+        for Move { tensor, to } in moves.iter().filter(|one| one.tensor.is_contiguous()) {
+            let Some((block, at, span)) = blocks.range(tensor).map_err(|e| fault(&e))? else {
+                continue;
+            };
+            memory.copy_range_from_device(*to, block, at, span, &gpu.stream).map_err(broken)?;
+            sizes.push(span);
+        }
+        for (from, at, to, bytes) in &own {
+            memory.copy_range_from_device(*to, from, *at, *bytes, &gpu.stream).map_err(broken)?;
+            sizes.push(*bytes);
+        }
+        gpu.stream.synchronize().map_err(broken)?;
+        let copying = began.elapsed();
+        // What does not lie side by side goes through the host.
+        let strided = moves.iter().filter(|one| !one.tensor.is_contiguous());
+        for Move { tensor, to } in strided.clone() {
+            let bytes = blocks.read(gpu, session, tensor).map_err(|e| fault(&e))?;
+            memory.copy_from_host(*to, &bytes, &gpu.stream).map_err(broken)?;
+        }
+        for (call, index, tensor) in elsewhere {
+            let bytes = tensor.read(session.memory(), MOST_BYTES).map_err(|e| fault(&e))?;
+            let value = Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes };
+            if let Some((_, place)) = values.get_mut(call).and_then(|named| named.get_mut(index)) {
+                *place = value;
+            }
+        }
+        let strided = strided.count() > 0;
+        Ok(Shelved { values, opening, copying, sizes, strided })
+    }
+
+    /// Where everything goes, before anything is queued.
+    fn plan<'a>(
+        &self,
+        blocks: &Blocks,
+        player: &Player,
+        leaves: &[Leaves<'a>],
+        also: &[Vec<Also<'a>>],
+    ) -> Result<Plan<'a>, NotShelved> {
+        let fault = |error: &_| NotShelved::Fault(player.session.fault_of(error));
+        let mut plan = Plan::default();
+        let mut on_host = 0;
+        for (call, leaves) in leaves.iter().enumerate() {
+            let (mut named, mut on_device) = (Named::new(), 0);
+            for (name, leaf) in leaves {
+                let value = match leaf {
+                    TreeOf::Tensor(tensor) => {
+                        let bytes = tensor.bytes().map_err(|e| fault(&e))?;
+                        let all =
+                            if tensor.block.is_some() { &mut on_device } else { &mut on_host };
+                        *all += bytes;
+                        if bytes > MOST_BYTES || *all > MOST_BYTES {
+                            return Err(too_much());
+                        }
+                        if tensor.block.is_some() {
+                            // Checks that it lies within its block.
+                            blocks.range(tensor).map_err(|e| fault(&e))?;
+                            let copy = plan.place(self.number, bytes as usize);
+                            plan.moves.push(Move { tensor, to: copy.at });
+                            let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+                            Value::OnDevice { dtype, shape, copy }
+                        } else {
+                            plan.elsewhere.push((call, named.len(), tensor));
+                            Value::Nothing
+                        }
+                    }
+                    TreeOf::Value(scalar) => of_scalar(scalar).map_err(NotShelved::Fault)?,
+                    TreeOf::List(_) | TreeOf::Dict(_) => Value::Nothing,
+                };
+                named.push((name.clone(), value));
+            }
+            for (name, (from, at), tensor) in also.get(call).into_iter().flatten() {
+                let bytes = tensor.bytes().map_err(|e| fault(&e))? as usize;
+                let copy = plan.place(self.number, bytes);
+                plan.own.push((*from, *at, copy.at, bytes));
+                let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+                named.push((name.clone(), Value::OnDevice { dtype, shape, copy }));
+            }
+            plan.values.push(named);
+            if plan.bytes > MOST_COPIED {
+                return Err(too_much());
+            }
+        }
+        Ok(plan)
+    }
+}
+
+/// What one call returned, each value with its place.
+type Leaves<'a> = Vec<(String, &'a Tree)>;
+
+/// Most bytes of copies of a batch.
+const MOST_COPIED: usize = 32 << 30;
+
+/// Where everything goes.
+#[derive(Default)]
+struct Plan<'a> {
+    /// What each call returned.
+    values: Vec<Named>,
+    /// From blocks of the runner.
+    moves: Vec<Move<'a>>,
+    /// Tensors on the host, by call and place.
+    elsewhere: Vec<(usize, usize, &'a TensorAt)>,
+    /// From memory of the judge: where it is, and how much of it goes where.
+    own: Vec<(&'a DeviceBuffer, usize, usize, usize)>,
+    bytes: usize,
+}
+
+impl Plan<'_> {
+    fn place(&mut self, shelf: usize, bytes: usize) -> Copied {
+        let at = self.bytes;
+        self.bytes += bytes.next_multiple_of(STEP);
+        Copied { shelf, at, bytes }
+    }
+}
+
+fn open_all(gpu: &Gpu, blocks: &mut Blocks, leaves: &[Leaves<'_>]) -> Result<(), NotShelved> {
+    for (_, leaf) in leaves.iter().flatten() {
+        let TreeOf::Tensor(tensor) = leaf else { continue };
+        blocks.open(gpu, tensor).map_err(|what| {
+            let text = format!("it tells of memory that is not there: {what}");
+            NotShelved::Fault(Fault::Forged(text))
+        })?;
+    }
+    Ok(())
+}
+
+fn too_much() -> NotShelved {
+    NotShelved::Fault(Fault::Forged("it returns more than is judged".to_owned()))
+}
+
+pub(super) fn broken(error: impl std::fmt::Display) -> NotShelved {
+    NotShelved::Broken(error.to_string())
+}

@@ -1,0 +1,262 @@
+//! Runners and a judge for one order: a place, a deadline, and their end when nobody waits for the outcome
+//! any more.
+
+use std::fs::File;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::RwLock;
+
+use super::TorchBackend;
+use super::builder::{Customer, Serving, python_host};
+use super::evaluate::Kernels;
+use super::held::Held;
+use super::process::{Answer, Order};
+use crate::compile_only::support_source;
+use crate::error::{self, ExecError};
+use warpgauge_compile::Compiler;
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_model::{DeviceInfo, DeviceKind};
+use warpgauge_report::TorchExtension;
+use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
+use warpgauge_turns::Owner;
+use warpgauge_worker::queue::Need;
+
+/// When it is worth trying again where too many wait.
+const RETRY_AFTER: Duration = Duration::from_secs(5);
+
+/// Processes that run what is submitted in Python, and those that judge it: on the CPU, or on one device.
+pub(super) struct Side {
+    pub(super) runners: Runners,
+    pub(super) judges: Judges,
+    /// Held, many at once, by what ends and begins there between orders.
+    pub(super) noise: Arc<RwLock<()>>,
+}
+
+impl Side {
+    /// Nothing is started until an order comes. `noise` is held for reading by what begins and ends on the
+    /// device between orders.
+    pub(super) fn new(runners: Runners, judges: Judges, noise: Arc<RwLock<()>>) -> Self {
+        Self { runners, judges, noise }
+    }
+
+    /// Imports PyTorch before anybody needs it. Whoever does waits for that, and is told why it does not go.
+    pub(super) async fn begin(&self) {
+        let _ = self.runners.warm().await;
+    }
+}
+
+/// The right to run submissions until a deadline.
+pub(super) struct Entered<'a> {
+    pub(super) side: &'a Arc<Side>,
+    compiler: &'a Arc<Compiler>,
+    owner: Owner,
+    pub versions: Versions,
+    pub(super) deadline: Instant,
+    /// The device that they have.
+    pub device: Option<DeviceInfo>,
+    /// The kernels that the judge needs there.
+    pub image: Option<Kernels>,
+    /// Why they have none, where there is one.
+    pub not_on_gpu: Option<String>,
+    // Given back before the place, which whoever comes next gets first.
+    pub(super) held: Option<Held>,
+    _place: Place,
+}
+
+impl TorchBackend {
+    /// Waits for a place on the CPU in the owner's turn, and for PyTorch if no process has it yet. Time runs from then on.
+    pub(super) async fn enter(&self, timeout: f64, owner: Owner) -> Result<Entered<'_>, ExecError> {
+        let side = &self.sides()?.cpu;
+        let (place, versions) = side.entered(owner).await?;
+        side.judges.prepare();
+        Ok(Entered {
+            side,
+            compiler: &self.host.compiler,
+            owner,
+            versions,
+            deadline: deadline(timeout),
+            device: None,
+            image: None,
+            not_on_gpu: None,
+            held: None,
+            _place: place,
+        })
+    }
+
+    /// The same where the request is evaluated: on a GPU, if there is one that it may use and PyTorch can.
+    pub(super) async fn enter_for(
+        &self,
+        request: &EvaluateRequest,
+        owner: Owner,
+    ) -> Result<Entered<'_>, ExecError> {
+        let torch = self.sides()?;
+        let devices = self.host.fleet.devices();
+        let fits = |info: &DeviceInfo| {
+            info.kind == DeviceKind::Cuda && request.requires.is_met_by(&info.offer())
+        };
+        let infos = devices.iter().map(|device| &device.info);
+        let chosen = infos.clone().find(|info| fits(info));
+        let Some((info, side)) =
+            chosen.and_then(|info| Some((info, torch.gpus.get(&info.ordinal)?)))
+        else {
+            let mut entered = self.enter(request.timeout, owner).await?;
+            if infos.clone().any(|info| info.kind == DeviceKind::Cuda) {
+                let why = "no GPU here is what the request requires";
+                entered.not_on_gpu = Some(why.to_owned());
+            }
+            return Ok(entered);
+        };
+        let (place, versions) = side.entered(owner).await?;
+        if versions.cuda.is_none() {
+            drop(place);
+            let mut entered = self.enter(request.timeout, owner).await?;
+            let why = "this PyTorch is built for the CPU alone; install one that is built for CUDA";
+            entered.not_on_gpu = Some(why.to_owned());
+            return Ok(entered);
+        }
+        let need = Need { device: Some(info.ordinal), owner, ..Need::default() };
+        let lease = self.host.quiet_lease(&need).await?;
+        let held = Held::new(lease, side, &self.host.fleet).judged();
+        // One that makes its context while it is waited for; none while others hold the device.
+        side.judges.prepare();
+        let image = support_source(&self.host.compiler)(info.target).await;
+        let image = image.map_err(|why| {
+            ExecError::Unavailable(format!("the judge's own kernels cannot be compiled: {why}"))
+        })?;
+        Ok(Entered {
+            side,
+            compiler: &self.host.compiler,
+            owner,
+            versions,
+            deadline: deadline(request.timeout),
+            device: Some(info.clone()),
+            image: Some(Kernels::of(&image)),
+            not_on_gpu: None,
+            held: Some(held),
+            _place: place,
+        })
+    }
+}
+
+impl Side {
+    async fn entered(&self, owner: Owner) -> Result<(Place, Versions), ExecError> {
+        let place = self.runners.place(owner).await.map_err(of_unusable)?;
+        let versions = self.runners.warm().await.map_err(of_unusable)?;
+        Ok((place, versions))
+    }
+}
+
+fn deadline(timeout: f64) -> Instant {
+    Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default()
+}
+
+pub(super) fn of_unusable(why: Unusable) -> ExecError {
+    match why {
+        Unusable::QueueFull { waiting } => {
+            ExecError::QueueFull { waiting, retry_after: RETRY_AFTER }
+        }
+        Unusable::Failed { .. } => ExecError::Unavailable(why.to_string()),
+    }
+}
+
+/// Why there is no verdict, where that is not for want of time.
+pub(super) fn no_verdict(lost: Lost) -> ExecError {
+    match lost {
+        Lost::TooLarge(_) => error::internal("judging a torch kernel", &lost),
+        lost => ExecError::Unavailable(format!(
+            "there is no verdict on the torch kernel: {lost}; it may have run out of memory: try again, \
+             with smaller tensors if it happens again"
+        )),
+    }
+}
+
+/// How often an order gets other runners, at most.
+const MOST_RETRIES: u32 = 2;
+
+/// Why an order is worth other runners: those it had were lost, or may have failed for a machine that has too
+/// much to do.
+fn why_retry(answer: &Result<Answer, Lost>) -> Option<&str> {
+    match answer {
+        Ok(Answer::Failed(ExecError::RunnersLost(why))) => Some(why),
+        Ok(Answer::Evaluated(judgement)) if judgement.unsure => {
+            let failure = judgement.report.failure.as_ref();
+            Some(failure.map_or("it was not stopped", |failure| &failure.message))
+        }
+        _ => None,
+    }
+}
+
+impl Entered<'_> {
+    /// As many fresh runners as are wanted.
+    pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
+        let mut runners = Vec::with_capacity(count);
+        for _ in 0..count {
+            runners.push(self.side.runners.runner().await.map_err(of_unusable)?);
+        }
+        Ok(runners)
+    }
+
+    /// Has an order judged with as many runners as it has `sides`, and with others where those were lost or may
+    /// have failed for the machine. `files` gives the files of each attempt. Time runs anew for a retry: what the
+    /// attempt before took is not the submission's fault.
+    pub(super) async fn judged_surely(
+        &mut self,
+        order: &Arc<Order>,
+        (sides, mut runners): (usize, Vec<Runner>),
+        timeout: f64,
+        most: u64,
+        files: impl Fn() -> Result<Vec<File>, ExecError>,
+    ) -> Result<(Result<Answer, Lost>, Vec<TorchExtension>), ExecError> {
+        let mut retries = 0..MOST_RETRIES;
+        loop {
+            let (answer, extensions) = self.judged(order, runners, files()?, most).await;
+            let Some(why) = why_retry(&answer).filter(|_| retries.next().is_some()) else {
+                return Ok((answer, extensions));
+            };
+            tracing::warn!(why, "a torch kernel is retried with other processes");
+            runners = self.runners(sides).await?;
+            self.deadline = deadline(timeout);
+        }
+    }
+
+    /// Has a process judge, and compiles what the runners ask for: what the first one got is told, too. All
+    /// of it ends when nobody waits any more.
+    pub(super) async fn judged(
+        &self,
+        order: &Arc<Order>,
+        mut runners: Vec<Runner>,
+        files: Vec<File>,
+        most: u64,
+    ) -> (Result<Answer, Lost>, Vec<TorchExtension>) {
+        let killers: Vec<Killer> = runners.iter().map(Runner::killer).collect();
+        if let Some(held) = &self.held {
+            held.ends(killers.iter().cloned());
+        }
+        let _leash = Leash(killers);
+        let python = python_host(&self.versions, self.device.as_ref());
+        let customer = Customer { compiler: self.compiler, owner: self.owner };
+        let serving = Serving::begin(&customer, python, &mut runners, self.deadline);
+        let (judges, bench) = (&self.side.judges, Bench { runners, files });
+        let answer = judges.ask(Arc::clone(order), bench, self.deadline, most).await;
+        if self.device.is_none() {
+            // For the next order, now that no clock runs. Where there is a device, `Held` does that.
+            judges.prepare();
+        }
+        (answer, serving.end())
+    }
+
+    /// Threads that a submission computes with.
+    pub(super) fn threads(&self) -> u32 {
+        u32::try_from(self.side.runners.threads()).unwrap_or(u32::MAX)
+    }
+}
+
+/// Ends runners when it is dropped.
+pub(super) struct Leash(pub(super) Vec<Killer>);
+
+impl Drop for Leash {
+    fn drop(&mut self) {
+        self.0.iter().for_each(Killer::kill);
+    }
+}

@@ -1,0 +1,61 @@
+//! The backends of this machine, by the families of their kernels.
+
+use std::sync::Arc;
+
+use futures_util::future::BoxFuture;
+
+use crate::backends::device::DeviceBackend;
+#[cfg(feature = "example-kernel")]
+use crate::backends::example::ExampleBackend;
+use crate::backends::library::LibraryBackend;
+use crate::backends::program::ProgramBackend;
+use crate::backends::torch::TorchBackend;
+use crate::backends::{KernelBackend, Purpose};
+use crate::error::ExecError;
+use crate::host::Host;
+use crate::progress::ActiveOrder;
+use warpgauge_contract::{EvaluateRequest, KernelFamily};
+use warpgauge_report::EvaluateResponse;
+
+/// Evaluates kernels of all families.
+pub(crate) struct Engine {
+    pub(crate) host: Arc<Host>,
+    pub(crate) device: DeviceBackend,
+    pub(crate) torch: Arc<TorchBackend>,
+    library: LibraryBackend,
+    program: ProgramBackend,
+}
+
+impl Engine {
+    pub(crate) fn new(host: Arc<Host>, torch: Arc<TorchBackend>) -> Self {
+        Self {
+            device: DeviceBackend::new(&host, &torch),
+            library: LibraryBackend,
+            program: ProgramBackend::new(&host),
+            torch,
+            host,
+        }
+    }
+
+    /// What runs kernels of a family.
+    pub(crate) fn backend(&self, family: KernelFamily) -> &dyn KernelBackend {
+        match family {
+            KernelFamily::Device => &self.device,
+            KernelFamily::Library => &self.library,
+            KernelFamily::Torch => &*self.torch,
+            KernelFamily::Program => &self.program,
+            #[cfg(feature = "example-kernel")]
+            KernelFamily::Example => &ExampleBackend,
+        }
+    }
+
+    /// Takes one evaluation to its report.
+    pub(crate) fn evaluate<'a>(
+        &'a self,
+        job: &'a ActiveOrder<'_>,
+        request: EvaluateRequest,
+        purpose: Purpose,
+    ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
+        self.backend(request.kernel.family()).evaluate(self, job, request, purpose)
+    }
+}

@@ -1,0 +1,10 @@
+//! What NVIDIA's tools, the driver's monitoring and the emulator tell of a kernel beside its times.
+
+pub(crate) mod analysed;
+mod monitored;
+pub(crate) mod nsight;
+pub(crate) mod plan;
+pub(crate) mod profiled;
+pub(crate) mod sanitized;
+pub(crate) mod timeline;
+pub(crate) mod tool_runs;

@@ -1,0 +1,75 @@
+//! Outputs that are to be kept: their elements go to whoever follows the order, as files.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::backends::device::Ran;
+use crate::progress::{ActiveOrder, ProgressEvent};
+use warpgauge_contract::{EvaluateRequest, ReturnOutputs};
+use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport};
+use warpgauge_tensor::{Blob, TensorData, encoding};
+
+/// Outputs of an untimed run are what it is for: all travel, unless some are asked for or kept.
+pub(crate) fn return_something(request: &mut EvaluateRequest) {
+    if request.return_outputs == ReturnOutputs::None && request.keep_outputs.is_empty() {
+        request.return_outputs = ReturnOutputs::All;
+    }
+}
+
+/// Hands over what a run on a device left.
+pub(crate) fn hand_over(job: &ActiveOrder<'_>, ran: &Ran) {
+    for output in &ran.outcome.told.outputs {
+        let name = &ran.prepared.job.program.buffers[output.buffer].name;
+        let Some(file) = &output.file else { continue };
+        if ran.request.keep_outputs.contains_key(name) {
+            job.emit(ProgressEvent::Output { name: name.clone(), file: file.clone() });
+        }
+    }
+}
+
+/// Takes what a torch kernel returned, which came with the report, out of it into files of a directory, by
+/// name. What is `shown` stays in the report, too. Blocking.
+pub(crate) fn taken_out(
+    names: &[String],
+    shown: &ReturnOutputs,
+    report: &mut EvaluateResponse,
+    directory: &Path,
+) -> Vec<(String, PathBuf)> {
+    let mut files = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        let Some(output) = report.outputs.get_mut(name) else { continue };
+        if output.data_b64.is_none() {
+            let reason = "a torch kernel's outputs come with its report, and this one is larger than what \
+                          travels (limits.max_output_bytes)";
+            report.kept_outputs.insert(name.clone(), KeptOutput::not_kept(reason));
+            continue;
+        }
+        let path = directory.join(format!("output-{index}.bin"));
+        match unpack(output, &path) {
+            Ok(()) => files.push((name.clone(), path)),
+            Err(error) => {
+                let reason = format!("its content cannot be put into a file: {error}");
+                report.kept_outputs.insert(name.clone(), KeptOutput::not_kept(reason));
+            }
+        }
+        if !shown.include(name) {
+            (output.data_b64, output.compress, output.format) = (None, None, None);
+        }
+    }
+    files
+}
+
+/// Writes the elements of an output to a file.
+fn unpack(
+    output: &OutputReport,
+    path: &Path,
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let text = output.data_b64.clone().unwrap_or_default();
+    let data = TensorData {
+        compress: output.compress.unwrap_or_default(),
+        format: output.format.unwrap_or_default(),
+        ..TensorData::raw(Blob::from_base64(text))
+    };
+    encoding::decode_to_file(&data, output.dtype, &output.shape, &File::create(path)?)?;
+    Ok(())
+}

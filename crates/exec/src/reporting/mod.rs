@@ -1,0 +1,50 @@
+//! Reports: what came of a run, as callers read it.
+//!
+//! Each backend assembles a report from what it measured; [`finished`] is the last step of all of them.
+
+use warpgauge_report::{Availability, EvaluateResponse, TorchExtension, TuningReport};
+
+pub(crate) mod assemble;
+pub(crate) mod kept_outputs;
+mod measured;
+pub(crate) mod nested;
+mod recorded;
+
+/// What is known of a kernel beside its run.
+#[derive(Default)]
+pub(crate) struct Additions {
+    /// How its configuration was chosen.
+    pub(crate) tuning: Option<TuningReport>,
+    /// What it had compiled while it ran.
+    pub(crate) extensions: Vec<TorchExtension>,
+    /// Why nothing collected hardware metrics of it.
+    pub(crate) unprofiled: Option<String>,
+}
+
+impl Additions {
+    /// How a kernel's configuration was chosen, and nothing else.
+    pub(crate) fn tuned(tuning: Option<TuningReport>) -> Self {
+        Self { tuning, ..Self::default() }
+    }
+}
+
+/// Completes the report of one evaluation, which took `total_ms` in all, and counts it for the operator.
+pub(crate) fn finished(
+    mut report: EvaluateResponse,
+    total_ms: f64,
+    additions: Additions,
+) -> EvaluateResponse {
+    let Additions { tuning, extensions, unprofiled } = additions;
+    if let Some(tuning) = tuning {
+        tuning.put_into(&mut report);
+    }
+    if let Some(torch) = &mut report.torch {
+        torch.extensions = extensions;
+    }
+    if let Some(reason) = unprofiled {
+        report.profile = Some(Availability { available: false, reason: Some(reason) });
+    }
+    report.timings.total = total_ms;
+    recorded::evaluation(&report);
+    report
+}
