@@ -1,10 +1,9 @@
 //! What the tools of this machine can do on each of its devices.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::engine::Engine;
-use warpgauge_compile::toolchain::Toolchain;
-use warpgauge_contract::{KernelFamily, KernelType};
+use warpgauge_contract::KernelFamily;
 use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind};
 use warpgauge_process::{own_root, privileges};
 use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
@@ -57,25 +56,6 @@ pub(crate) async fn offered(engine: &Engine) -> Capabilities {
 fn of_backends(engine: &Engine) -> impl Iterator<Item = ToolReport> {
     let backends = KernelFamily::ALL.iter().map(|family| engine.backend(*family));
     backends.flat_map(|backend| backend.tools(&engine.host))
-}
-
-/// A package of Python's that kernels need, as a tool.
-pub(crate) fn package(
-    kernel_type: KernelType,
-    found: Result<(&Path, &str), (String, String)>,
-) -> ToolReport {
-    let (there, why) = match found {
-        Ok(there) => (Some(there), None),
-        Err(why) => (None, Some(why)),
-    };
-    ToolReport {
-        name: kernel_type.name().to_owned(),
-        available: there.is_some(),
-        path: there.map(|(path, _)| path.display().to_string()),
-        version: there.map(|(_, version)| version.to_owned()),
-        reason: why.as_ref().map(|(reason, _)| reason.clone()),
-        remedy: why.map(|(_, remedy)| remedy),
-    }
 }
 
 fn tool_report(found: &FoundTools, name: ToolName) -> ToolReport {
@@ -198,18 +178,4 @@ fn with_tool(found: &FoundTools, name: ToolName, what: &str) -> Capability {
             }
         },
     }
-}
-
-/// The compilers found, a line each.
-pub(crate) fn compilers(toolchain: &Toolchain) -> Vec<String> {
-    let nvrtc = toolchain.nvrtc.iter().map(|found| {
-        format!("nvrtc {} ({}, {})", found.version_text(), found.source, found.path.display())
-    });
-    let nvcc = toolchain.nvcc.iter().map(|found| {
-        format!("nvcc {} ({}, {})", found.version, found.source, found.path.display())
-    });
-    let triton = toolchain.triton.iter().map(|found| {
-        format!("triton {} ({}, {})", found.version, found.source, found.site_packages.display())
-    });
-    nvrtc.chain(nvcc).chain(triton).collect()
 }

@@ -1,23 +1,19 @@
-//! Compilations that are not followed by a run: `POST /compile`, and the workers' own kernels.
+//! Compilations that are not followed by a run: `POST /compile`.
 
-use std::sync::Arc;
 use std::time::Instant;
 
 use base64::Engine as _;
-use futures_util::FutureExt;
 
-use crate::backends::device::bind::type_name;
 use crate::clock::ms;
 use crate::error::{self, ExecError, Problem};
 use crate::host::Host;
+use crate::prepare::bind::type_name;
 use crate::reporting::assemble;
-use warpgauge_compile::{CompileError, CompileOptions, Compiler, KernelInfo, Param};
-use warpgauge_contract::{CompileRequest, KernelCode, KernelMetadata, KernelType};
-use warpgauge_device::support;
-use warpgauge_model::{FailureCode, Image, Target};
+use warpgauge_compile::{CompileError, CompileOptions, KernelInfo, Param};
+use warpgauge_contract::CompileRequest;
+use warpgauge_model::{FailureCode, Target};
 use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
 use warpgauge_turns::Owner;
-use warpgauge_worker::SupportSource;
 
 /// Most kernels whose parameters are told.
 const MAX_SIGNATURES: usize = 256;
@@ -104,34 +100,4 @@ fn named_target(host: &Host, arch: &str) -> Result<Target, ExecError> {
     let driver_version = host.default_device()?.target.driver_version;
     let compute_capability = (capability / 10, capability % 10);
     Ok(Target { compute_capability, driver_version, emulated })
-}
-
-/// Compiles the workers' own kernels for whatever device they hold.
-pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
-    let compiler = Arc::clone(compiler);
-    Arc::new(move |target: Target| {
-        let compiler = Arc::clone(&compiler);
-        async move {
-            let kernel = KernelCode {
-                source_code: Some(support::SOURCE.to_owned()),
-                binary_b64: None,
-                kernel_type: KernelType::Cuda,
-                io: None,
-                metadata: Some(KernelMetadata {
-                    // Any will do: a worker looks its kernels up by name.
-                    kernel_name: Some("wg_write".to_owned()),
-                    compiler_options: support::OPTIONS.iter().map(|&o| o.to_owned()).collect(),
-                    ..KernelMetadata::default()
-                }),
-            };
-            // In a turn of the server's.
-            let options = CompileOptions::default();
-            let artifact = compiler
-                .compile(&kernel, &target, options)
-                .await
-                .map_err(|failure| error::chain(&failure))?;
-            Ok(Image { bytes: Arc::clone(&artifact.image), format: artifact.format })
-        }
-        .boxed()
-    })
 }

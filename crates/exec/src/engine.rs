@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 
+use crate::backend::{Evaluator, KernelBackend, Purpose};
 use crate::backends::device::DeviceBackend;
 #[cfg(feature = "example-kernel")]
 use crate::backends::example::ExampleBackend;
 use crate::backends::library::LibraryBackend;
 use crate::backends::program::ProgramBackend;
 use crate::backends::torch::TorchBackend;
-use crate::backends::{KernelBackend, Purpose};
 use crate::error::ExecError;
 use crate::host::Host;
 use crate::progress::ActiveOrder;
@@ -20,17 +20,22 @@ use warpgauge_report::EvaluateResponse;
 /// Evaluates kernels of all families.
 pub(crate) struct Engine {
     pub(crate) host: Arc<Host>,
-    pub(crate) device: DeviceBackend,
+    pub(crate) device: Arc<DeviceBackend>,
     pub(crate) torch: Arc<TorchBackend>,
     library: LibraryBackend,
     program: ProgramBackend,
+    #[cfg(feature = "example-kernel")]
+    example: ExampleBackend,
 }
 
 impl Engine {
     pub(crate) fn new(host: Arc<Host>, torch: Arc<TorchBackend>) -> Self {
+        let device = Arc::new(DeviceBackend::new(&host, &torch));
         Self {
-            device: DeviceBackend::new(&host, &torch),
-            library: LibraryBackend,
+            library: LibraryBackend::new(&device),
+            device,
+            #[cfg(feature = "example-kernel")]
+            example: ExampleBackend::new(&host),
             program: ProgramBackend::new(&host),
             torch,
             host,
@@ -40,17 +45,18 @@ impl Engine {
     /// What runs kernels of a family.
     pub(crate) fn backend(&self, family: KernelFamily) -> &dyn KernelBackend {
         match family {
-            KernelFamily::Device => &self.device,
+            KernelFamily::Device => &*self.device,
             KernelFamily::Library => &self.library,
             KernelFamily::Torch => &*self.torch,
             KernelFamily::Program => &self.program,
             #[cfg(feature = "example-kernel")]
-            KernelFamily::Example => &ExampleBackend,
+            KernelFamily::Example => &self.example,
         }
     }
+}
 
-    /// Takes one evaluation to its report.
-    pub(crate) fn evaluate<'a>(
+impl Evaluator for Engine {
+    fn evaluate<'a>(
         &'a self,
         job: &'a ActiveOrder<'_>,
         request: EvaluateRequest,

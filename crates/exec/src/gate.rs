@@ -7,8 +7,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 
-use crate::backends::Purpose;
-use crate::comparison::{self, REFERENCE_PATH};
+use crate::backend::{Evaluator, Purpose, REFERENCE_PATH};
+use crate::comparison;
 use crate::engine::Engine;
 use crate::error::ExecError;
 use crate::progress::ActiveOrder;

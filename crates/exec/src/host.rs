@@ -69,7 +69,7 @@ impl Host {
         Offer {
             devices: devices.collect(),
             waiting: self.fleet.waiting(),
-            compilers: crate::capabilities::compilers(self.compiler.toolchain()),
+            compilers: crate::found::compilers(self.compiler.toolchain()),
             compile_sandbox: self.compiler.sandbox().to_string(),
         }
     }

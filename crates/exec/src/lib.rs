@@ -8,6 +8,7 @@
 
 #![forbid(unsafe_code)]
 
+mod backend;
 mod backends;
 mod capabilities;
 mod clock;
@@ -15,16 +16,19 @@ mod comparison;
 mod compile_only;
 mod engine;
 mod error;
+mod found;
 mod gate;
 mod host;
 mod kept;
 mod local;
+mod prepare;
 mod profiling;
 mod progress;
 mod reporting;
 mod room;
 mod scratch;
 mod start;
+mod support;
 mod sweep;
 #[cfg(test)]
 mod testing;

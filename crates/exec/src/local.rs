@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::backends::Purpose;
+use crate::backend::{Evaluator, Purpose};
 use crate::backends::torch::{Functions, TorchBackend};
 use crate::engine::Engine;
 use crate::error::{self, ExecError};

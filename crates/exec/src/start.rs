@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::compile_only;
 use crate::error::{self, ExecError};
+use crate::support;
 use warpgauge_compile::toolchain::{self, Toolchain, ToolchainSearch};
 use warpgauge_compile::{Compiler, CompilerConfig};
 use warpgauge_config::{Config, DeviceSelection};
@@ -100,7 +100,7 @@ pub(crate) async fn start_fleet(
         queue_capacity: config.devices.queue_capacity,
         start_timeout: Duration::from_secs(60),
     };
-    Fleet::start(fleet, compile_only::support_source(compiler))
+    Fleet::start(fleet, support::support_source(compiler))
         .await
         .map_err(|error| ExecError::Unavailable(error::chain(&error)))
 }

@@ -22,7 +22,7 @@ struct Table {
     rows: &'static [Row],
 }
 
-const TABLES: [Table; 3] = [
+const TABLES: [Table; 5] = [
     Table {
         name: "emulator",
         within: &[],
@@ -53,6 +53,79 @@ const TABLES: [Table; 3] = [
         name: "emulator",
         within: &["driver"],
         rows: &[("c", &[]), ("state", &["c"]), ("api", &["c", "state"])],
+    },
+    Table {
+        name: "exec",
+        within: &[],
+        rows: &[
+            ("clock", &[]),
+            ("error", &[]),
+            ("found", &[]),
+            ("kept", &[]),
+            ("progress", &["kept"]),
+            ("room", &["error"]),
+            ("scratch", &["error"]),
+            ("support", &["error"]),
+            ("start", &["error", "support"]),
+            ("host", &["error", "found", "progress", "room", "scratch"]),
+            ("prepare", &["error", "room"]),
+            ("profiling", &["clock", "error", "host", "prepare"]),
+            ("reporting", &["prepare", "profiling", "progress"]),
+            ("backend", &["error", "host", "progress"]),
+            (
+                "backends",
+                &[
+                    "backend",
+                    "clock",
+                    "error",
+                    "found",
+                    "host",
+                    "kept",
+                    "prepare",
+                    "profiling",
+                    "progress",
+                    "reporting",
+                    "start",
+                    "support",
+                ],
+            ),
+            ("engine", &["backend", "backends", "error", "host", "progress"]),
+            ("capabilities", &["engine"]),
+            ("compile_only", &["clock", "error", "host", "prepare", "reporting"]),
+            ("comparison", &["backend", "clock", "engine", "error", "progress"]),
+            ("sweep", &["backend", "clock", "engine", "error", "progress"]),
+            ("gate", &["backend", "comparison", "engine", "error", "progress"]),
+            (
+                "local",
+                &[
+                    "backend",
+                    "backends",
+                    "capabilities",
+                    "comparison",
+                    "compile_only",
+                    "engine",
+                    "error",
+                    "gate",
+                    "host",
+                    "profiling",
+                    "progress",
+                    "scratch",
+                    "start",
+                    "sweep",
+                ],
+            ),
+        ],
+    },
+    Table {
+        name: "exec",
+        within: &["backends"],
+        rows: &[
+            ("example", &[]),
+            ("program", &[]),
+            ("torch", &[]),
+            ("device", &["torch"]),
+            ("library", &["device"]),
+        ],
     },
 ];
 

@@ -2,15 +2,14 @@
 //! (docs/contributing/kernel-type.md). The source is arithmetic over the contract's integers, as in launch
 //! dimensions; `expected.value.text` says what it should come to. Test builds alone have it.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
 
-use super::{KernelBackend, Opened, Purpose};
+use crate::backend::{Contest, Evaluator, KernelBackend, Opened, Purpose};
 use crate::clock::ms;
-use crate::comparison::Contest;
-use crate::engine::Engine;
 use crate::error::{self, ExecError};
 use crate::host::Host;
 use crate::progress::ActiveOrder;
@@ -21,7 +20,15 @@ use warpgauge_report::{EvaluateResponse, Timings, ToolReport, ValidationStatus};
 use warpgauge_validate::{Reason, ReasonCode};
 
 /// Evaluates expressions in the server itself.
-pub(crate) struct ExampleBackend;
+pub(crate) struct ExampleBackend {
+    host: Arc<Host>,
+}
+
+impl ExampleBackend {
+    pub(crate) fn new(host: &Arc<Host>) -> Self {
+        Self { host: Arc::clone(host) }
+    }
+}
 
 impl KernelBackend for ExampleBackend {
     fn tools(&self, _host: &Host) -> Vec<ToolReport> {
@@ -30,20 +37,15 @@ impl KernelBackend for ExampleBackend {
 
     fn evaluate<'a>(
         &'a self,
-        engine: &'a Engine,
+        _evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
         request: EvaluateRequest,
         _purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
-        ready(evaluated(&engine.host, job, &request)).boxed()
+        ready(evaluated(&self.host, job, &request)).boxed()
     }
 
-    fn compare<'a>(
-        &'a self,
-        _engine: &'a Engine,
-        _job: &'a ActiveOrder<'a>,
-        contest: Contest,
-    ) -> Opened<'a> {
+    fn compare<'a>(&'a self, _job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
         let request = contest.request.evaluation_of(&contest.request.ref_kernel);
         ready(Err(check_comparable(&request).map_or_else(error::invalid, |()| no_clock()))).boxed()
     }

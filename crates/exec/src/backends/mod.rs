@@ -1,18 +1,4 @@
 //! What runs kernels: one backend for each family.
-//!
-//! A backend checks a request, runs it and reports, says what it needs beside a device, and opens
-//! comparisons whose reference is of its family. Nothing else in this crate distinguishes kernels by what
-//! runs them.
-
-use futures_util::future::BoxFuture;
-
-use crate::comparison::{ComparisonSession, Contest};
-use crate::engine::Engine;
-use crate::error::ExecError;
-use crate::host::Host;
-use crate::progress::ActiveOrder;
-use warpgauge_contract::EvaluateRequest;
-use warpgauge_report::{EvaluateResponse, ToolReport};
 
 pub(crate) mod device;
 #[cfg(feature = "example-kernel")]
@@ -20,43 +6,3 @@ pub(crate) mod example;
 pub(crate) mod library;
 pub(crate) mod program;
 pub(crate) mod torch;
-
-/// What an evaluation is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Purpose {
-    /// Verdict and times.
-    Evaluate,
-    /// Verdict and times, and on the emulated device the counts that stand for times where kernels
-    /// are ranked.
-    Rank,
-    /// One untimed run for its outputs.
-    Execute,
-}
-
-/// A session of a comparison.
-pub(crate) type Opened<'a> =
-    BoxFuture<'a, Result<Box<dyn ComparisonSession + Send + 'a>, ExecError>>;
-
-/// Runs kernels of one family.
-pub(crate) trait KernelBackend: Send + Sync {
-    /// What its kernels need beside a device, each named as the kernel type that needs it.
-    fn tools(&self, host: &Host) -> Vec<ToolReport>;
-
-    /// Takes one evaluation to its report. `engine` evaluates what the kernel is checked against where
-    /// that is of another family.
-    fn evaluate<'a>(
-        &'a self,
-        engine: &'a Engine,
-        job: &'a ActiveOrder<'_>,
-        request: EvaluateRequest,
-        purpose: Purpose,
-    ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>>;
-
-    /// Opens a comparison with a reference of this family.
-    fn compare<'a>(
-        &'a self,
-        engine: &'a Engine,
-        job: &'a ActiveOrder<'a>,
-        contest: Contest,
-    ) -> Opened<'a>;
-}

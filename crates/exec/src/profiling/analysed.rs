@@ -1,6 +1,6 @@
 //! What else is known of a launch, for the analyses of its metrics.
 
-use crate::backends::device::prepare::Prepared;
+use crate::prepare::Prepared;
 use warpgauge_contract::{ArgKind, EvaluateRequest, Role};
 use warpgauge_measure::Summary;
 use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};

@@ -2,6 +2,7 @@
 
 pub(crate) mod analysed;
 mod monitored;
+mod nested;
 pub(crate) mod nsight;
 pub(crate) mod plan;
 pub(crate) mod profiled;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::backends::device::prepare::Prepared;
 use crate::host::Host;
+use crate::prepare::Prepared;
 use crate::profiling::profiled::of_failure;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{Cause, Unavailable};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::backends::device::prepare::Prepared;
 use crate::host::Host;
+use crate::prepare::Prepared;
 use crate::profiling::analysed;
 use crate::profiling::profiled;
 use warpgauge_contract::{EvaluateRequest, ProfileSpec};

@@ -6,12 +6,12 @@
 
 use std::time::Duration;
 
-use crate::backends::device::prepare::Prepared;
+use super::nested;
 use crate::host::Host;
+use crate::prepare::{Prepared, accepts_emulator};
 use crate::profiling::monitored;
 use crate::profiling::nsight;
-use crate::reporting::nested;
-use warpgauge_contract::{EvaluateRequest, ProfileSpec};
+use warpgauge_contract::EvaluateRequest;
 use warpgauge_measure::Preset;
 use warpgauge_model::{
     CacheState, Cause, DeviceInfo, DeviceKind, FailureCode, PresetName, Unavailable,
@@ -26,9 +26,6 @@ use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{
     Blame, CountPlan, CounterFacts, Evaluated, RunFailure, RunOutcome,
 };
-
-/// Names by which `profile.tools` asks for the emulator's counts.
-const EMULATOR_TOOLS: [&str; 2] = ["auto", "emulator"];
 
 /// Most launches that reading counters may take: the whole catalogue takes some 50.
 pub(crate) const MAX_PASSES: u32 = 256;
@@ -51,16 +48,6 @@ pub(crate) struct Profiled {
     collected: Collected,
     /// What those before it could not do.
     failures: Vec<(String, Unavailable)>,
-}
-
-/// Whether the worker is to count.
-pub(crate) fn wants_counts(request: &EvaluateRequest) -> bool {
-    request.profile.as_ref().is_some_and(accepts_emulator)
-}
-
-fn accepts_emulator(profile: &ProfileSpec) -> bool {
-    let accepts = |tool: &String| EMULATOR_TOOLS.contains(&tool.as_str());
-    profile.tools.is_empty() || profile.tools.iter().any(accepts)
 }
 
 /// The sources that a request asks for, best first, and what there is to say of names that are none

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::backends::device::prepare::Prepared;
 use crate::host::Host;
+use crate::prepare::Prepared;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
 use warpgauge_model::{DeviceInfo, DeviceKind, Unavailable};
 use warpgauge_profile::sanitizer::SanitizerFinding;

@@ -1,7 +1,7 @@
 //! The timeline of an evaluation's kernel, if it is asked for.
 
-use crate::backends::device::prepare::Prepared;
 use crate::host::Host;
+use crate::prepare::Prepared;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{Cause, DeviceInfo, DeviceKind, Unavailable, Work};
 use warpgauge_profile::nsys::{self as reader, NsysLaunch, NsysReport, NsysRow};

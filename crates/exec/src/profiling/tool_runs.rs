@@ -2,9 +2,9 @@
 
 use std::time::Instant;
 
-use crate::backends::device::prepare::Prepared;
 use crate::clock::ms;
 use crate::host::Host;
+use crate::prepare::Prepared;
 use crate::profiling::profiled::{self, Profiled};
 use crate::profiling::sanitized;
 use crate::profiling::timeline;

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufReader};
 
-use crate::backends::device::Ran;
-use crate::backends::device::prepare::Prepared;
+use crate::prepare::Prepared;
 use crate::profiling::analysed;
 use crate::profiling::profiled;
 use crate::profiling::sanitized;
+use crate::reporting::Ran;
 use crate::reporting::measured;
 use warpgauge_compile::{Artifact, CompileFailure};
 use warpgauge_contract::{ArgKind, EvaluateRequest, KernelFamily, KernelType, Role};

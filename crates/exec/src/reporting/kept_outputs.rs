@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::backends::device::Ran;
 use crate::progress::{ActiveOrder, ProgressEvent};
+use crate::reporting::Ran;
 use warpgauge_contract::{EvaluateRequest, ReturnOutputs};
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport};
 use warpgauge_tensor::{Blob, TensorData, encoding};

@@ -1,6 +1,6 @@
 //! From the worker's raw readings to the report of a measurement. Pure.
 
-use crate::backends::device::AUDITS;
+use crate::reporting::AUDITS;
 use warpgauge_contract::{EvaluateRequest, Isolation, Role};
 use warpgauge_measure::{
     Batch, FloorDevice, RankedBy, Reading, RuntimeStats, Screened, SpeedOfLight, Summary,

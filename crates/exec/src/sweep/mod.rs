@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use futures_util::{FutureExt, StreamExt};
 
-use crate::backends::Purpose;
+use crate::backend::{Evaluator, Purpose};
 use crate::clock::ms;
 use crate::engine::Engine;
 use crate::error::{self, ExecError};

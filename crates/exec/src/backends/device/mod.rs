@@ -7,21 +7,19 @@ use std::time::{Duration, Instant};
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, TryFutureExt};
 
-use super::torch::TorchBackend;
-use super::{KernelBackend, Opened, Purpose};
-use crate::capabilities;
+use super::torch::{TorchBackend, expected};
+use crate::backend::{ComparisonSession, Contest, Evaluator, KernelBackend, Opened, Purpose};
 use crate::clock::ms;
-use crate::comparison::{ComparisonSession, Contest};
-use crate::engine::Engine;
 use crate::error::{self, ExecError};
+use crate::found;
 use crate::host::{Host, need_of};
 use crate::kept::{self, KeptKernel};
-use crate::profiling::tool_runs::{self, ToolRuns};
+use crate::prepare::{self, CompileOutcome, Compiled, Layout, Prepared};
+use crate::profiling::tool_runs;
 use crate::progress::ActiveOrder;
-use crate::reporting::{Additions, assemble, finished, kept_outputs};
+use crate::reporting::{AUDITS, Additions, Ran, assemble, finished, kept_outputs};
 use comparison::DeviceSession;
 use linted::{LintedContracts, Look};
-use prepare::{CompileOutcome, Compiled, Layout, Prepared};
 use tuning::Winners;
 use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, KernelType, Sanitize};
 use warpgauge_measure::{Preset, StopRule};
@@ -32,28 +30,12 @@ use warpgauge_worker::protocol::{
     EvaluatePlan, Evaluated, Job, Judged, Plan, RunOutcome, TrialPlan,
 };
 
-pub(crate) mod bind;
 mod comparison;
-mod compiled_launch;
 pub(crate) mod linted;
-pub(crate) mod prepare;
 mod tuning;
-
-/// Timed launches whose outputs are verified, or all if there are fewer: a kernel that leaves out a tenth
-/// of its launches' work passes less than once in 1000 times, 0.9⁶⁶ < 0.001.
-pub(crate) const AUDITS: u32 = 66;
 
 /// Timed launches that a process apart judges, whose times must agree with those of the others.
 const SEALED: u32 = 3;
-
-/// A kernel that ran, or tried to, and what came of it.
-pub(crate) struct Ran {
-    pub request: EvaluateRequest,
-    pub prepared: Prepared,
-    pub outcome: RunOutcome<Evaluated>,
-    pub tool_runs: ToolRuns,
-    pub device: DeviceInfo,
-}
 
 /// A job that was laid out, and the request that it is for.
 pub(crate) struct Laid {
@@ -94,12 +76,12 @@ impl KernelBackend for DeviceBackend {
         let triton = host.compiler.toolchain().triton();
         let triton = triton.map(|found| (found.site_packages.as_path(), found.version.as_str()));
         let triton = triton.map_err(|why| (why.reason, why.remedy));
-        vec![capabilities::package(KernelType::Triton, triton)]
+        vec![found::package(KernelType::Triton, triton)]
     }
 
     fn evaluate<'a>(
         &'a self,
-        _engine: &'a Engine,
+        _evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
         request: EvaluateRequest,
         purpose: Purpose,
@@ -107,12 +89,7 @@ impl KernelBackend for DeviceBackend {
         self.evaluate_on_device(job, request, purpose).boxed()
     }
 
-    fn compare<'a>(
-        &'a self,
-        _engine: &'a Engine,
-        job: &'a ActiveOrder<'a>,
-        contest: Contest,
-    ) -> Opened<'a> {
+    fn compare<'a>(&'a self, job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
         DeviceSession::open(self, job, contest).map_ok(boxed).boxed()
     }
 }
@@ -242,7 +219,7 @@ impl DeviceBackend {
             Purpose::Execute => None,
         };
         let (directory, limits) = (self.host.scratch.directory()?, self.host.limits.clone());
-        let computed = self.torch.expectations(job, &request, directory.path()).await?;
+        let computed = expected::expectations(&self.torch, job, &request, directory.path()).await?;
         let room = self.host.room.share(request.decoded_bytes()).await?;
         let owner = job.owner();
         let layout = Layout { job_id, directory, limits, trials, room, computed };

@@ -10,15 +10,12 @@ use futures_util::future::BoxFuture;
 use super::launched;
 use super::tools::{self, Seen};
 use super::verdict::{self, judged};
-use crate::backends::Purpose;
-use crate::backends::device::prepare::time_for;
-use crate::backends::{KernelBackend, Opened};
+use crate::backend::{Contest, Evaluator, KernelBackend, Opened, Purpose};
 use crate::clock::ms;
-use crate::comparison::Contest;
-use crate::engine::Engine;
 use crate::error::{self, ExecError, internal};
 use crate::host::{Host, need};
 use crate::kept;
+use crate::prepare::time_for;
 use crate::progress::ActiveOrder;
 use crate::reporting::{Additions, assemble, finished};
 use crate::start;
@@ -102,7 +99,7 @@ impl KernelBackend for ProgramBackend {
 
     fn evaluate<'a>(
         &'a self,
-        _engine: &'a Engine,
+        _evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
         request: EvaluateRequest,
         purpose: Purpose,
@@ -110,12 +107,7 @@ impl KernelBackend for ProgramBackend {
         self.evaluate_program(job, request, purpose).boxed()
     }
 
-    fn compare<'a>(
-        &'a self,
-        _engine: &'a Engine,
-        _job: &'a ActiveOrder<'a>,
-        contest: Contest,
-    ) -> Opened<'a> {
+    fn compare<'a>(&'a self, _job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
         let request = &contest.request;
         let refused = check_comparable(&request.evaluation_of(&request.ref_kernel));
         let error = match refused {

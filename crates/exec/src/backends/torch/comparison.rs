@@ -11,10 +11,10 @@ use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
 use super::gpu::beside::{Compared as Timed, SideBySide};
 use super::judge::unsure_ms;
 use super::player::{CANDIDATE, REFERENCE, submission};
-use crate::clock::ms;
-use crate::comparison::{
+use crate::backend::{
     Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, different_clocks,
 };
+use crate::clock::ms;
 use crate::error::{self, ExecError};
 use crate::progress::ActiveOrder;
 use warpgauge_contract::{CompareRequest, KernelCode};

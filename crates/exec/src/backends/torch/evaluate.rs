@@ -21,9 +21,9 @@ use super::report::{Outcome, Setting, assembled};
 use super::runs::{Entered, no_verdict};
 use super::values::Value;
 use super::{TorchBackend, counters};
-use crate::backends::Purpose;
+use crate::backend::Evaluator;
+use crate::backend::Purpose;
 use crate::clock::ms;
-use crate::engine::Engine;
 use crate::error::{ExecError, Problem, chain, internal};
 use crate::profiling::nsight;
 use crate::profiling::timeline;
@@ -93,7 +93,7 @@ impl TorchBackend {
     /// Takes the evaluation of a torch kernel to its report.
     pub(super) async fn evaluate_torch(
         &self,
-        engine: &Engine,
+        evaluator: &dyn Evaluator,
         job: &ActiveOrder<'_>,
         mut request: EvaluateRequest,
         purpose: Purpose,
@@ -109,7 +109,7 @@ impl TorchBackend {
             request.expected.values().filter_map(|expected| expected.kernel.as_deref());
         let beside_device =
             from_device.into_iter().any(|one| one.family().runtime() == KernelRuntime::Worker);
-        expected_from_device(engine, job, &mut request).await?;
+        expected_from_device(evaluator, job, &mut request).await?;
         job.stage(JobStage::WaitingForDevice);
         let mut entered = match beside_device {
             true => self.enter(request.timeout, job.owner()).await?,

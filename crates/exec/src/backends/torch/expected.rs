@@ -39,58 +39,56 @@ pub(super) struct Computation {
     timeout: f64,
 }
 
-impl TorchBackend {
-    /// Files in `directory` with the elements of each output that a torch kernel defines, by name.
-    pub(crate) async fn expectations(
-        &self,
-        job: &ActiveOrder<'_>,
-        request: &EvaluateRequest,
-        directory: &Path,
-    ) -> Result<BTreeMap<String, PathBuf>, ExecError> {
-        let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
-        for (name, expected) in &request.expected {
-            let Some(kernel) =
-                expected.kernel.as_deref().filter(|one| one.family() == KernelFamily::Torch)
-            else {
-                continue;
-            };
-            let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());
-            let new = || Wanted { submission: submission(kernel, REFERENCE), outputs: Vec::new() };
-            wanted.entry(identity).or_insert_with(new).outputs.push(name.clone());
-        }
-        if wanted.is_empty() {
-            return Ok(BTreeMap::new());
-        }
-        let mut entered = self.enter(request.timeout, job.owner()).await?;
-        let sides = wanted.len();
-        let runners = entered.runners(sides).await?;
-        let computation = Computation {
-            wanted: wanted.into_values().collect(),
-            io: request.kernel.io.clone().unwrap_or_default(),
-            timeout: request.timeout,
+/// Files in `directory` with the elements of each output that a torch kernel defines, by name.
+pub(crate) async fn expectations(
+    backend: &TorchBackend,
+    job: &ActiveOrder<'_>,
+    request: &EvaluateRequest,
+    directory: &Path,
+) -> Result<BTreeMap<String, PathBuf>, ExecError> {
+    let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
+    for (name, expected) in &request.expected {
+        let Some(kernel) =
+            expected.kernel.as_deref().filter(|one| one.family() == KernelFamily::Torch)
+        else {
+            continue;
         };
-        let path = |(index, name): (usize, &String)| {
-            (name.clone(), directory.join(format!("computed-{index}.bin")))
-        };
-        let paths: Vec<(String, PathBuf)> = computation.names().enumerate().map(path).collect();
-        let empty_files = || -> Result<Vec<File>, ExecError> {
-            paths.iter().map(|(_, path)| empty_file(path)).collect()
-        };
-        let order = Arc::new(Order::Compute(Box::new(computation)));
-        let most = MOST_ANSWER_BYTES;
-        let judged =
-            entered.judged_surely(&order, (sides, runners), request.timeout, most, empty_files);
-        let (answer, _) = judged.await?;
-        match answer {
-            Ok(Answer::Computed) => Ok(paths.into_iter().collect()),
-            Ok(other) => Err(other.error()),
-            Err(Lost::TimedOut) => {
-                let Order::Compute(computation) = &*order else { return Ok(BTreeMap::new()) };
-                let path = computation.wanted.first().map(Wanted::path).unwrap_or_default();
-                Err(reference_failed(&path, Failed::late(request.timeout)))
-            }
-            Err(lost) => Err(no_verdict(lost)),
+        let identity = serde_json::to_string(kernel).unwrap_or_else(|_| name.clone());
+        let new = || Wanted { submission: submission(kernel, REFERENCE), outputs: Vec::new() };
+        wanted.entry(identity).or_insert_with(new).outputs.push(name.clone());
+    }
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let mut entered = backend.enter(request.timeout, job.owner()).await?;
+    let sides = wanted.len();
+    let runners = entered.runners(sides).await?;
+    let computation = Computation {
+        wanted: wanted.into_values().collect(),
+        io: request.kernel.io.clone().unwrap_or_default(),
+        timeout: request.timeout,
+    };
+    let path = |(index, name): (usize, &String)| {
+        (name.clone(), directory.join(format!("computed-{index}.bin")))
+    };
+    let paths: Vec<(String, PathBuf)> = computation.names().enumerate().map(path).collect();
+    let empty_files = || -> Result<Vec<File>, ExecError> {
+        paths.iter().map(|(_, path)| empty_file(path)).collect()
+    };
+    let order = Arc::new(Order::Compute(Box::new(computation)));
+    let most = MOST_ANSWER_BYTES;
+    let judged =
+        entered.judged_surely(&order, (sides, runners), request.timeout, most, empty_files);
+    let (answer, _) = judged.await?;
+    match answer {
+        Ok(Answer::Computed) => Ok(paths.into_iter().collect()),
+        Ok(other) => Err(other.error()),
+        Err(Lost::TimedOut) => {
+            let Order::Compute(computation) = &*order else { return Ok(BTreeMap::new()) };
+            let path = computation.wanted.first().map(Wanted::path).unwrap_or_default();
+            Err(reference_failed(&path, Failed::late(request.timeout)))
         }
+        Err(lost) => Err(no_verdict(lost)),
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::backends::Purpose;
-use crate::engine::Engine;
+use crate::backend::Evaluator;
+use crate::backend::Purpose;
 use crate::error::{ExecError, Problem};
 use crate::progress::ActiveOrder;
 use warpgauge_contract::{EvaluateRequest, KernelFamily, ReturnOutputs};
@@ -14,7 +14,7 @@ use warpgauge_tensor::{Blob, TensorData};
 /// Has kernels for a device leave what a torch kernel is expected to, for the contract's own inputs: they
 /// are data from there on.
 pub(super) async fn expected_from_device(
-    engine: &Engine,
+    evaluator: &dyn Evaluator,
     job: &ActiveOrder<'_>,
     request: &mut EvaluateRequest,
 ) -> Result<(), ExecError> {
@@ -38,7 +38,7 @@ pub(super) async fn expected_from_device(
             profile: None,
             ..request.clone()
         };
-        let report = engine.evaluate(job, run, Purpose::Execute).await;
+        let report = evaluator.evaluate(job, run, Purpose::Execute).await;
         let report = report.map_err(|error| at(error, &path))?;
         for name in names {
             let left = report.outputs.get(&name).and_then(content);

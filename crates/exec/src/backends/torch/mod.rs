@@ -19,11 +19,9 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::{KernelBackend, Opened, Purpose};
-use crate::capabilities;
-use crate::comparison::{ComparisonSession, Contest};
-use crate::engine::Engine;
+use crate::backend::{ComparisonSession, Contest, Evaluator, KernelBackend, Opened, Purpose};
 use crate::error::ExecError;
+use crate::found;
 use crate::host::Host;
 use crate::progress::ActiveOrder;
 use comparison::TorchSession;
@@ -38,7 +36,7 @@ mod builder;
 mod comparison;
 mod counters;
 mod evaluate;
-mod expected;
+pub(crate) mod expected;
 mod fault;
 mod foreign;
 mod functions;
@@ -78,25 +76,20 @@ impl KernelBackend for TorchBackend {
         let torch = host.compiler.toolchain().torch();
         let torch = torch.map(|found| (found.site_packages.as_path(), found.version.as_str()));
         let torch = torch.map_err(|why| (why.reason, why.remedy));
-        vec![capabilities::package(KernelType::Torch, torch)]
+        vec![found::package(KernelType::Torch, torch)]
     }
 
     fn evaluate<'a>(
         &'a self,
-        engine: &'a Engine,
+        evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
         request: EvaluateRequest,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
-        self.evaluate_torch(engine, job, request, purpose).boxed()
+        self.evaluate_torch(evaluator, job, request, purpose).boxed()
     }
 
-    fn compare<'a>(
-        &'a self,
-        _engine: &'a Engine,
-        job: &'a ActiveOrder<'a>,
-        contest: Contest,
-    ) -> Opened<'a> {
+    fn compare<'a>(&'a self, job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
         let session: Box<dyn ComparisonSession + Send + 'a> =
             Box::new(TorchSession::new(self, job, contest));
         futures_util::future::ready(Ok(session)).boxed()

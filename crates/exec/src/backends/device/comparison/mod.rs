@@ -7,19 +7,19 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use super::prepare::{self, CompileOutcome, Prepared};
-use super::{DeviceBackend, Laid, Ran};
-use crate::backends::Purpose;
-use crate::clock::ms;
-use crate::comparison::{
+use super::{DeviceBackend, Laid};
+use crate::backend::Purpose;
+use crate::backend::{
     Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, placed,
     unusable_reference,
 };
+use crate::clock::ms;
 use crate::error::{self, ExecError};
 use crate::host::need;
+use crate::prepare::{self, CompileOutcome, Prepared};
 use crate::profiling::tool_runs;
 use crate::progress::ActiveOrder;
-use crate::reporting::{Additions, assemble, finished};
+use crate::reporting::{Additions, Ran, assemble, finished};
 use warpgauge_contract::{Candidate, CompareRequest, InputChoice, KernelCode};
 use warpgauge_measure::paired::{self, PairOutcome, PairedComparison, Ranking};
 use warpgauge_measure::{COMPARED_COUNTS, Counted, CountedRank, Preset, rank_counted};

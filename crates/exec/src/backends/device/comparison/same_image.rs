@@ -1,7 +1,7 @@
 //! A candidate that is the reference: its image, with the reference's launch.
 
 use super::Built;
-use crate::backends::device::prepare::CompileOutcome;
+use crate::prepare::CompileOutcome;
 use warpgauge_contract::{Candidate, CompareRequest, KernelCode};
 
 /// Whether there is nothing to measure: one candidate, which is the reference's image with the

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
+use crate::backend::{Contest, REFERENCE_PATH, placed};
 use crate::backends::device::DeviceBackend;
 use crate::backends::device::tuning::choose;
 use crate::clock::ms;
-use crate::comparison::{Contest, REFERENCE_PATH, placed};
 use crate::error::ExecError;
 use crate::progress::ActiveOrder;
 use warpgauge_model::DeviceInfo;

@@ -7,14 +7,14 @@ use warpgauge_report::{EvaluateResponse, Timings, TunedConfiguration, TunedOutco
 use warpgauge_worker::Lease;
 
 use super::choose;
-use crate::backends::Purpose;
+use crate::backend::Purpose;
 use crate::backends::device::DeviceBackend;
-use crate::backends::device::Ran;
-use crate::backends::device::prepare::{self, CompileOutcome, Compiled};
 use crate::error::{self, ExecError};
 use crate::host::Host;
+use crate::prepare::{self, CompileOutcome, Compiled};
 use crate::profiling::tool_runs::ToolRuns;
 use crate::progress::ActiveOrder;
+use crate::reporting::Ran;
 use crate::reporting::assemble;
 
 /// Most configurations that are tried.

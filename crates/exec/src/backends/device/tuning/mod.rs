@@ -47,7 +47,7 @@ impl DeviceBackend {
         }
         let began = Instant::now();
         job.stage(JobStage::Compiling);
-        let timeout = crate::backends::device::prepare::time_for(request.timeout);
+        let timeout = crate::prepare::time_for(request.timeout);
         let options = CompileOptions { timeout, owner: job.owner(), ..CompileOptions::default() };
         let choices = self.host.compiler.choices(&request.kernel, &device.target, options).await;
         let Some(tunable) = choices else { return Ok(None) };

@@ -1,6 +1,6 @@
 //! One comparison from contract to report, for kernels of any families.
 //!
-//! The backend of the reference opens a [`ComparisonSession`]. The session evaluates the reference, then
+//! The backend of the reference opens a `ComparisonSession`. The session evaluates the reference, then
 //! each candidate that has the reference's runtime, and decides how those compare. Candidates of another
 //! runtime are evaluated by their own backend against what the reference computes: no clock times both.
 
@@ -9,123 +9,18 @@ use std::time::Instant;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::backends::Purpose;
+use crate::backend::{
+    Compared, Contest, Evaluator, Purpose, REFERENCE_PATH, different_clocks, placed,
+    unusable_reference,
+};
 use crate::clock::ms;
 use crate::engine::Engine;
 use crate::error::{self, ExecError};
 use crate::progress::ActiveOrder;
 use warpgauge_contract::{Candidate, CompareRequest, KernelRuntime};
-use warpgauge_listing::CodeDiff;
-use warpgauge_measure::paired::{PairedComparison, Ranking};
-use warpgauge_measure::{CountedComparison, CountedRank};
-use warpgauge_model::DeviceKind;
 use warpgauge_report::{
-    CandidateReport, CompareResponse, CountComparison, EvaluateResponse, ResponseStatus, Timings,
-    VerdictBy,
+    CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, Timings, VerdictBy,
 };
-
-pub(crate) mod decision;
-mod faults;
-
-pub(crate) use faults::{REFERENCE_PATH, placed, unusable_reference};
-
-/// What one session compares.
-pub(crate) struct Contest {
-    pub(crate) request: CompareRequest,
-    /// Indices of the candidates that have the reference's runtime, among all.
-    pub(crate) own: Vec<usize>,
-}
-
-impl Contest {
-    /// The candidates of the session, by their indices among all.
-    pub(crate) fn candidates(&self) -> Vec<(usize, Candidate)> {
-        let all = self.request.named_candidates().into_iter().enumerate();
-        all.filter(|(index, _)| self.own.contains(index)).collect()
-    }
-}
-
-/// Kernels of one runtime that are compared by one clock.
-pub(crate) trait ComparisonSession {
-    /// Evaluates the reference by itself.
-    fn reference(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>>;
-
-    /// Evaluates the session's next candidate against the reference, which has usable times.
-    fn next_candidate(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>>;
-
-    /// Decides how the candidates compare with the reference. `reports` has the reference's report first,
-    /// and those of the candidates in their order.
-    fn conclude<'a>(
-        self: Box<Self>,
-        reports: &'a [EvaluateResponse],
-    ) -> BoxFuture<'a, Result<Conclusion, ExecError>>
-    where
-        Self: 'a;
-}
-
-/// How the candidates of a session compare with the reference.
-pub(crate) struct Conclusion {
-    /// Wall time that the session waited for its device, milliseconds.
-    pub(crate) queue_ms: f64,
-    pub(crate) verdict_by: VerdictBy,
-    /// In the order of the candidates.
-    pub(crate) compared: Vec<Compared>,
-    /// By indices of all kernels of the request, the reference's is 0.
-    pub(crate) ranking: Option<Ranking>,
-    pub(crate) counted_ranking: Vec<CountedRank>,
-}
-
-/// How one candidate compares with the reference.
-pub(crate) struct Compared {
-    /// Its time beside the reference's, or why that says nothing.
-    pub(crate) comparison: Result<PairedComparison, String>,
-    /// Whether image and launch are the reference's.
-    pub(crate) same_image: bool,
-    pub(crate) identical_code: Option<bool>,
-    pub(crate) counted: Option<CountedComparison>,
-    pub(crate) counts: Vec<CountComparison>,
-    /// How its code differs, or why that is unknown; `None`: it does not.
-    pub(crate) code_diff: Option<Result<CodeDiff, String>>,
-}
-
-impl Compared {
-    /// A candidate of which no more is known.
-    pub(crate) fn of(comparison: Result<PairedComparison, String>) -> Self {
-        Self {
-            comparison,
-            same_image: false,
-            identical_code: None,
-            counted: None,
-            counts: Vec::new(),
-            code_diff: None,
-        }
-    }
-
-    fn into_report(self, name: String, evaluation: EvaluateResponse) -> CandidateReport {
-        let (comparison, unranked) = match self.comparison {
-            Ok(comparison) => (Some(comparison), None),
-            Err(why) => (None, Some(why)),
-        };
-        let is_right = evaluation.kernel_exec_result.runtime.is_some();
-        let wrong = "the candidate is not right, so its times say nothing";
-        let (code_diff, no_code_diff) = match self.code_diff {
-            Some(Ok(diff)) => (Some(diff), None),
-            Some(Err(why)) => (None, Some(why)),
-            None => (None, None),
-        };
-        CandidateReport {
-            name,
-            evaluation,
-            comparison,
-            not_compared: unranked.map(|why| if is_right { why } else { wrong.to_owned() }),
-            same_image: self.same_image,
-            identical_code: self.identical_code,
-            counted: self.counted,
-            counts: self.counts,
-            code_diff,
-            no_code_diff,
-        }
-    }
-}
 
 /// Takes one comparison to its report. Boxed: a gate has many, and each is large.
 pub(crate) fn compare<'a>(
@@ -154,7 +49,7 @@ async fn compare_all(
     let own = (0..candidates.len()).filter(has_its_runtime).collect::<Vec<_>>();
     let contest = Contest { request: request.clone(), own: own.clone() };
 
-    let mut session = engine.backend(family).compare(engine, job, contest).await?;
+    let mut session = engine.backend(family).compare(job, contest).await?;
     let reference = session.reference().await;
     let reference = reference.map_err(|error| placed(error, REFERENCE_PATH))?;
     if reference.kernel_exec_result.runtime.is_none() {
@@ -173,7 +68,7 @@ async fn compare_all(
     let mut compared = Vec::with_capacity(candidates.len());
     for (index, Candidate { name, kernel }) in candidates.into_iter().enumerate() {
         if let Some((_, (report, beside))) = own.next_if(|(own, _)| *own == index) {
-            compared.push(beside.into_report(name, report));
+            compared.push(candidate_report(name, report, beside));
             continue;
         }
         let purpose = match kernel.family().runtime() {
@@ -183,7 +78,7 @@ async fn compare_all(
         let report = engine.evaluate(job, request.evaluation_of(&kernel), purpose).await;
         let report = report.map_err(|error| placed(error, &request.path_of(index)))?;
         let beside = Compared::of(Err(different_clocks(&reference, &report)));
-        compared.push(beside.into_report(name, report));
+        compared.push(candidate_report(name, report, beside));
     }
     let timings = Timings { queue: conclusion.queue_ms, ..Timings::default() };
     let mut response = assembled(job.id(), reference, compared, timings);
@@ -241,6 +136,37 @@ fn assembled(
     response
 }
 
+/// The report of one candidate.
+fn candidate_report(
+    name: String,
+    evaluation: EvaluateResponse,
+    compared: Compared,
+) -> CandidateReport {
+    let (comparison, unranked) = match compared.comparison {
+        Ok(comparison) => (Some(comparison), None),
+        Err(why) => (None, Some(why)),
+    };
+    let is_right = evaluation.kernel_exec_result.runtime.is_some();
+    let wrong = "the candidate is not right, so its times say nothing";
+    let (code_diff, no_code_diff) = match compared.code_diff {
+        Some(Ok(diff)) => (Some(diff), None),
+        Some(Err(why)) => (None, Some(why)),
+        None => (None, None),
+    };
+    CandidateReport {
+        name,
+        evaluation,
+        comparison,
+        not_compared: unranked.map(|why| if is_right { why } else { wrong.to_owned() }),
+        same_image: compared.same_image,
+        identical_code: compared.identical_code,
+        counted: compared.counted,
+        counts: compared.counts,
+        code_diff,
+        no_code_diff,
+    }
+}
+
 /// Puts the reference's metrics beside those of the first candidate, where the CUDA Evaluation Server has
 /// them.
 fn show_both_sides(response: &mut CompareResponse) {
@@ -252,24 +178,4 @@ fn show_both_sides(response: &mut CompareResponse) {
         shown.custom_device_metrics =
             Some(std::mem::replace(&mut shown.original_device_metrics, groups));
     }
-}
-
-/// Why neither of two kernels that different clocks timed, or the CPU's, is called faster.
-pub(crate) fn different_clocks(
-    reference: &EvaluateResponse,
-    candidate: &EvaluateResponse,
-) -> String {
-    let place = |report: &EvaluateResponse| match report.device.as_ref().map(|device| device.kind) {
-        None => "the CPU",
-        Some(DeviceKind::Emulator) => "the emulated device",
-        Some(DeviceKind::Cuda) => "a GPU",
-    };
-    let (one, other) = (place(reference), place(candidate));
-    if one == other {
-        return format!("both ran on {one}, whose times rank nothing: both are in the reports");
-    }
-    format!(
-        "the reference ran on {one} and this one on {other}: times of different clocks are never compared, \
-         and are in the reports of each; whether it is right is said"
-    )
 }

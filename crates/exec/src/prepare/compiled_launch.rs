@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::backends::device::bind::{bind_map, bind_passed, value_bytes};
-use crate::backends::device::prepare::binding_failure;
 use crate::error::{self, ExecError, Problem};
+use crate::prepare::bind::{bind_map, bind_passed, value_bytes};
+use crate::prepare::binding_failure;
 use warpgauge_compile::{Artifact, CompiledLaunch, Constant, Passed};
 use warpgauge_contract::{ArgKind, ArgSpec, IoContract, KernelType, Limits};
 use warpgauge_model::{FailureCode, Image};

@@ -8,16 +8,13 @@ use std::time::Duration;
 
 use tempfile::TempDir;
 
-use crate::backends::device::bind::{BindError, bind_arguments};
-use crate::backends::device::compiled_launch;
-use crate::backends::library;
 use crate::error::{self, ExecError, Problem, chain};
-use crate::profiling::profiled;
 use crate::room::RoomShare;
+use bind::{BindError, bind_arguments};
 use warpgauge_compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler};
 use warpgauge_contract::{
     ArgKind, ArgSpec, CodeForm, EvaluateRequest, IoContract, KernelCode, KernelRuntime, Limits,
-    Role, Sanitize,
+    ProfileSpec, Role, Sanitize,
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, OnDevice, TensorData, encoding};
@@ -26,6 +23,13 @@ use warpgauge_worker::protocol::{
     BufferSpec, Checks, Content, EvaluatePlan, Job, KernelLaunch, Program, ReferenceRun,
     Tolerances, TrialPlan,
 };
+
+pub(crate) mod bind;
+mod compiled_launch;
+pub(crate) mod libraries;
+
+/// Names by which `profile.tools` asks for the emulator's counts.
+const EMULATOR_TOOLS: [&str; 2] = ["auto", "emulator"];
 
 /// A job that is ready for a device, and the compilation it came from.
 pub(crate) struct Prepared {
@@ -106,7 +110,7 @@ async fn built(
     path: &str,
 ) -> Result<Result<Artifact, CompileError>, ExecError> {
     match code.kernel_type.code_form() {
-        CodeForm::Absent => library::artifact(code, path).map(Ok),
+        CodeForm::Absent => libraries::artifact(code, path).map(Ok),
         CodeForm::Text | CodeForm::Binary => Ok(compiler.compile(code, target, options).await),
     }
 }
@@ -119,6 +123,17 @@ pub(crate) fn time_for(timeout_s: f64) -> Option<Duration> {
 /// Whether the candidate is compiled with line information: findings name lines.
 pub(crate) fn wants_lines(request: &EvaluateRequest) -> bool {
     request.sanitize != Sanitize::Off
+}
+
+/// Whether the worker is to count.
+pub(crate) fn wants_counts(request: &EvaluateRequest) -> bool {
+    request.profile.as_ref().is_some_and(accepts_emulator)
+}
+
+/// Whether a profile may come from the emulator's counts.
+pub(crate) fn accepts_emulator(profile: &ProfileSpec) -> bool {
+    let accepts = |tool: &String| EMULATOR_TOOLS.contains(&tool.as_str());
+    profile.tools.is_empty() || profile.tools.iter().any(accepts)
 }
 
 /// Reference kernels, each once, with the arguments it is run with and the outputs it defines.
@@ -243,7 +258,7 @@ pub(crate) fn lay_out(
             trials: layout.trials,
             sanitize: request.sanitize != Sanitize::Off,
             lint: false,
-            count: profiled::wants_counts(request),
+            count: wants_counts(request),
         },
     };
     Ok(Prepared {
@@ -269,7 +284,7 @@ fn launch_of(
 ) -> Result<KernelLaunch, ExecError> {
     let kind = code.kernel_type;
     if code.kernel_type.code_form() == CodeForm::Absent {
-        return library::launch(code, artifact, io, path);
+        return libraries::launch(code, artifact, io, path);
     }
     if let Some(decided) = &artifact.launch {
         return compiled_launch::bound(artifact, decided, io, limits, path);
