@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+
+use super::ctype::CType;
 use warpgauge_model::{Diagnostic, ImageFormat, Resources, TensorMap};
 
 /// A loadable module and what is known of its kernels.
@@ -159,51 +161,6 @@ pub struct Param {
     pub bytes: u32,
     /// Offset in the parameter block, in bytes.
     pub offset: u32,
-}
-
-/// C type of a kernel parameter, as far as it is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CType {
-    /// `float`.
-    F32,
-    /// `double`.
-    F64,
-    /// `__half`.
-    F16,
-    /// `__nv_bfloat16`.
-    Bf16,
-    /// `signed char`, `int8_t`.
-    I8,
-    /// `short`.
-    I16,
-    /// `int`.
-    I32,
-    /// `long`, `long long`.
-    I64,
-    /// `unsigned char`.
-    U8,
-    /// `unsigned short`.
-    U16,
-    /// `unsigned int`.
-    U32,
-    /// `unsigned long`, `unsigned long long`, `size_t`.
-    U64,
-    /// `bool`.
-    Bool,
-    /// A pointer; `pointee` as written in the source, where known (`float`, `void`, `__half`).
-    Pointer {
-        /// Element type.
-        pointee: Option<Box<CType>>,
-        /// Points to const.
-        is_const: bool,
-    },
-    /// A structure or another type by value: its name, where known.
-    Aggregate(String),
-    /// Integer bits of a known size and unknown signedness (PTX `.u32`/`.b32`).
-    Integer,
-    /// Only the size is known (machine code without names).
-    Unknown,
 }
 
 /// Images travel as byte strings, not as sequences of numbers.

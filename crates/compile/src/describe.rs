@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::artifact::{CType, KernelInfo, Param};
+use super::artifact::{KernelInfo, Param};
 use super::binary::{PtxKernel, RawKernel};
+use super::ctype::CType;
 use super::demangle::{Type, demangle};
 use super::ptxas::Usage;
 use warpgauge_model::Resources;

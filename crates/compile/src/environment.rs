@@ -8,20 +8,16 @@ use std::time::Duration;
 use tokio::sync::OnceCell;
 
 use super::cache::KeyCompiler;
-use super::compiler::LEAST_TIMEOUT;
-use super::error::CompileError;
+use super::error::{CompileError, REMEDY};
+use super::limits::{LEAST_TIMEOUT, cpu_limit};
 use super::protocol::{
     ChildReply, ChildRequest, Outcome, PROTOCOL_VERSION, TritonTask, TritonWork, Work,
 };
+use super::spares::Spares;
+use super::supervisor;
 use super::supervisor::Waiting;
 use super::toolchain::{NvrtcInstall, Toolchain};
-use super::triton::Spares;
-use super::{exceeded, supervisor};
 use warpgauge_model::Target;
-
-/// What to do about a toolchain that does not serve.
-pub(crate) const REMEDY: &str =
-    "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
 
 /// Cores from which on a child imports Triton beside one that compiles: with fewer, the kernel that is
 /// waited for would pay for the next.
@@ -249,7 +245,7 @@ impl Environment {
         let request = ChildRequest {
             protocol: PROTOCOL_VERSION,
             job_dir: job_dir.path().to_owned(),
-            cpu_seconds: exceeded::cpu_limit(self.timeout),
+            cpu_seconds: cpu_limit(self.timeout),
             work: Work::Triton(work.clone()),
         };
         Waiting::start(&self.program, &request, job_dir).await
@@ -283,7 +279,7 @@ impl Environment {
             protocol: PROTOCOL_VERSION,
             job_dir: job_dir.to_owned(),
             // The wall clock is the parent's to watch.
-            cpu_seconds: exceeded::cpu_limit(timeout),
+            cpu_seconds: cpu_limit(timeout),
             work,
         };
         supervisor::run(&self.program, &request, timeout).await

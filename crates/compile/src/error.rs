@@ -4,12 +4,15 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::environment::REMEDY;
-use super::exceeded::Used;
-use super::job::summary;
 use super::protocol::Outcome;
-use super::triton::Tunable;
+use super::summary::summary;
+use super::tunable::Tunable;
+use super::usage::ProcessUsage;
 use warpgauge_model::{Diagnostic, FailureCode};
+
+/// What to do about a toolchain that does not serve.
+pub(crate) const REMEDY: &str =
+    "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
 
 /// Why a compilation gave no artifact. Cloneable: callers that share one compilation share its end.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -39,7 +42,7 @@ pub enum CompileError {
         /// The limit.
         seconds: f64,
         /// What it had taken.
-        used: Used,
+        used: ProcessUsage,
     },
     /// A child of this stage died. Of a compilation it is [`CompileError::Rejected`], unless somebody
     /// else ended it.
@@ -50,7 +53,7 @@ pub enum CompileError {
         /// What it wrote before, bounded.
         log: String,
         /// What it had taken.
-        used: Used,
+        used: ProcessUsage,
     },
     /// Too many compilations wait already, of all callers or of this one.
     #[error("{waiting} compilations are waiting already; try again in a few seconds")]

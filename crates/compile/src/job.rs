@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use super::artifact::{Artifact, CompileTimings};
 use super::cache::{Key, KeyCompiler, KeyInputs};
-use super::compiler::CompileOptions;
 use super::environment::{Environment, Headers};
-use super::error::CompileError;
-use super::exceeded::{self, ADDRESS_SPACE};
+use super::error::{CompileError, REMEDY};
+use super::exceeded;
+use super::limits::MAX_SOURCE_BYTES;
 use super::options::{self, CheckedOptions};
 use super::prelude::{self, Needs, PRELUDE};
 use super::protocol::{ArchOption, ChildReply, NvccWork, NvrtcWork, Outcome, SourceText, Work};
@@ -18,15 +18,25 @@ use warpgauge_contract::{Backend, KernelCode, KernelMetadata, KernelType};
 use warpgauge_model::{FailureCode, Target};
 use warpgauge_process::sandbox::Enforcement;
 use warpgauge_source::find_kernels;
-
-/// Longest source, in bytes.
-pub(crate) const MAX_SOURCE_BYTES: usize = 16 << 20;
+use warpgauge_turns::Owner;
 
 /// Most name expressions of one request.
 const MAX_NAMES: usize = 64;
 
 /// Longest name expression or kernel name, in bytes.
 const MAX_NAME_BYTES: usize = 1024;
+
+/// How to compile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// Add line information, so that findings name source lines.
+    pub lineinfo: bool,
+    /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT), and at most the
+    /// configured time, count.
+    pub timeout: Option<Duration>,
+    /// Whose turn it is compiled in.
+    pub owner: Owner,
+}
 
 /// CUDA C++ source with everything that decides what it compiles to.
 pub(crate) struct SourceJob<'a> {
@@ -291,7 +301,7 @@ impl Attempt<'_> {
                     self.job.arch.number,
                     known.join(", ")
                 );
-                Err(CompileError::Environment { what, remedy: super::environment::REMEDY.into() })
+                Err(CompileError::Environment { what, remedy: REMEDY.into() })
             }
             other => {
                 let mut error = CompileError::of_outcome(other);
@@ -307,65 +317,5 @@ impl Attempt<'_> {
                 Err(error)
             }
         }
-    }
-}
-
-/// The first error in one line.
-pub(crate) fn summary(
-    code: &FailureCode,
-    diagnostics: &[warpgauge_model::Diagnostic],
-    log: &str,
-) -> String {
-    match code {
-        FailureCode::CompilerOutOfMemory => {
-            let most = ADDRESS_SPACE >> 30;
-            return format!(
-                "the compiler ran out of the {most} GiB of memory that it may take; simplify the \
-                 code: large initialisers, macros and templates take most"
-            );
-        }
-        FailureCode::CompilerOutputTooLarge => {
-            return format!(
-                "what the compiler made is too large: {}; put less data or fewer kernels into the \
-                 source",
-                log.trim()
-            );
-        }
-        // What the compiler says tells most.
-        _ => {}
-    }
-    let mut errors = diagnostics.iter().filter(|d| d.severity == warpgauge_model::Severity::Error);
-    let Some(first) = errors.next() else {
-        let said = || log.lines().map(str::trim).filter(|line| !line.is_empty());
-        // Assembler and linker begin with where they were.
-        let line = said().find(|line| !line.ends_with(':')).or_else(|| said().next());
-        return format!("compilation failed: {}", line.unwrap_or("the compiler gave no reason"));
-    };
-    let place = match (&first.file, first.line, first.column) {
-        (Some(file), Some(line), Some(column)) => format!("{file}:{line}:{column}: "),
-        (Some(file), Some(line), None) => format!("{file}:{line}: "),
-        _ => String::new(),
-    };
-    let more = match errors.count() {
-        0 => String::new(),
-        n => format!(" (and {n} more)"),
-    };
-    format!("compilation failed: {place}{}{more}", first.message)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_first_error_is_told_and_not_where_it_was_being_done() {
-        let told = |log: &str| summary(&FailureCode::CompilationFailed, &[], log);
-        let assembler = "x.s: Assembler messages:\nx.s:3: Error: file not found: data\n";
-        assert_eq!(told(assembler), "compilation failed: x.s:3: Error: file not found: data");
-        let linker =
-            "\nmain.o: in function `f':\nmain.cpp:(.text+0x5): undefined reference to `g'\n";
-        assert!(told(linker).ends_with("undefined reference to `g'"), "{}", told(linker));
-        assert_eq!(told("something:\n"), "compilation failed: something:");
-        assert_eq!(told(" \n"), "compilation failed: the compiler gave no reason");
     }
 }

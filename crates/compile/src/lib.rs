@@ -18,6 +18,7 @@ mod build;
 mod cache;
 pub mod child;
 mod compiler;
+mod ctype;
 mod demangle;
 mod describe;
 mod diagnostics;
@@ -26,6 +27,7 @@ mod environment;
 mod error;
 mod exceeded;
 mod job;
+mod limits;
 mod options;
 mod passthrough;
 mod prelude;
@@ -34,20 +36,26 @@ mod ptxas;
 mod refused;
 mod select;
 mod signature;
+mod spares;
+mod summary;
 mod supervisor;
 pub mod toolchain;
 mod triton;
+mod tunable;
+mod usage;
 
 #[cfg(test)]
 mod nvrtc_tests;
 
 pub use artifact::{
-    Artifact, CType, CompileTimings, CompiledLaunch, Constant, KernelInfo, Param, Passed, Scratch,
+    Artifact, CompileTimings, CompiledLaunch, Constant, KernelInfo, Param, Passed, Scratch,
 };
 pub use build::{
     AssemblyOrder, BuildOrder, Built, ExtensionOrder, ModuleOrder, ProgramOrder, PythonHost,
 };
-pub use compiler::{CompileOptions, CompileStats, Compiler, CompilerConfig};
+pub use compiler::{CompileStats, Compiler, CompilerConfig};
+pub use ctype::CType;
 pub use demangle::readable;
 pub use error::{CompileError, CompileFailure, CompileSetupError};
-pub use triton::{Configuration, Tunable};
+pub use job::CompileOptions;
+pub use tunable::{Configuration, Tunable};

@@ -1,5 +1,5 @@
 use super::*;
-use crate::artifact::CType;
+use crate::ctype::CType;
 use warpgauge_contract::KernelMetadata;
 use warpgauge_tensor::Blob;
 

@@ -4,7 +4,7 @@
 //! source stands the template below, and for each kernel an instance of it is asked for by name;
 //! the symbol of the instance, demangled, gives the parameter types after typedefs and macros.
 
-use super::artifact::CType;
+use super::ctype::CType;
 use super::demangle::{Type, demangle};
 
 /// Most kernels that are asked about in one compilation.

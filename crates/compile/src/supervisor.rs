@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::net::UnixStream;
 
 use super::error::CompileError;
-use super::exceeded::{Used, kills_for_memory};
 use super::protocol::{ChildReply, ChildRequest, receive_frame, send_frame};
+use super::usage::{ProcessUsage, kills_for_memory};
 use warpgauge_process::child::{Child, Start, Streams};
 use warpgauge_process::program::{Environment, Program};
 
@@ -76,11 +76,11 @@ impl Waiting {
 }
 
 /// Keeps the most that a process took. It ends with whoever waits for something else.
-async fn watch(process: i32, used: &mut Used) -> std::convert::Infallible {
+async fn watch(process: i32, used: &mut ProcessUsage) -> std::convert::Infallible {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
         looks.tick().await;
-        used.grow(Used::of(process));
+        used.grow(ProcessUsage::of(process));
     }
 }
 
@@ -119,7 +119,7 @@ impl Running {
         question: &impl Serialize,
         timeout: Duration,
     ) -> Result<ChildReply, CompileError> {
-        let mut used = Used::default();
+        let mut used = ProcessUsage::default();
         match tokio::time::timeout(timeout, self.ask(question, &mut used)).await {
             Err(_) => {
                 used.grow(self.used());
@@ -141,7 +141,11 @@ impl Running {
     }
 
     /// Sends the request and receives the reply, draining the child's output meanwhile.
-    async fn ask(&mut self, question: &impl Serialize, used: &mut Used) -> io::Result<ChildReply> {
+    async fn ask(
+        &mut self,
+        question: &impl Serialize,
+        used: &mut ProcessUsage,
+    ) -> io::Result<ChildReply> {
         let watch = watch(self.process(), used);
         let (mut from, mut to) = self.socket.split();
         let exchange = async {
@@ -173,8 +177,8 @@ impl Running {
         self.child.id().map_or(-1, rustix::process::Pid::as_raw_pid)
     }
 
-    fn used(&self) -> Used {
-        Used::of(self.process())
+    fn used(&self) -> ProcessUsage {
+        ProcessUsage::of(self.process())
     }
 
     /// Ends the child with all it started, and waits until it is gone: it writes no file any more.
@@ -185,7 +189,7 @@ impl Running {
     }
 
     /// Why the child ended without a reply.
-    async fn explain(&mut self, error: &io::Error, mut used: Used) -> CompileError {
+    async fn explain(&mut self, error: &io::Error, mut used: ProcessUsage) -> CompileError {
         let log = error.to_string();
         used.grow(self.used());
         used.starved = kills_for_memory() > self.kills;

@@ -4,7 +4,7 @@
 //! intermediate form; [`launch`] runs a grid of it over [`Memory`], 32 lanes at a time.
 //!
 //! # Modules
-//! Lowest first; each may use those above it in this list as far as `xtask/src/tidy/rooms.rs` says,
+//! Lowest first; each may use those above it in this list as far as `xtask/src/tidy/rooms/tables.rs` says,
 //! and none below it:
 //! - `arith`: numbers as a GPU computes with them.
 //! - `memory`: device memory and its allocations.

@@ -88,7 +88,6 @@ fn waits_blindly(path: &str, in_tests: bool, code: &str) -> bool {
     }
 }
 
-/// Whether a whole file is tests.
 /// A child that is started beside the one place that knows what it may get.
 fn starts_a_child(path: &str, in_tests: bool, code: &str) -> bool {
     let product = path.starts_with("src/") || path.starts_with("crates/") && path.contains("/src/");
@@ -96,7 +95,8 @@ fn starts_a_child(path: &str, in_tests: bool, code: &str) -> bool {
     product && !home && !in_tests && !is_test(path) && code.contains(concat!("Command::", "new("))
 }
 
-fn is_test(path: &str) -> bool {
+/// Whether a whole file is tests.
+pub fn is_test(path: &str) -> bool {
     path.split('/').any(|part| part == "tests") || path.ends_with("tests.rs")
 }
 

@@ -1,6 +1,6 @@
 //! PTX: version, target and kernels with their parameters, read off the text.
 
-use crate::artifact::CType;
+use crate::ctype::CType;
 use crate::diagnostics::boundary_before;
 use warpgauge_source::{Token, TokenKind, tokenize};
 

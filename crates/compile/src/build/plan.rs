@@ -20,7 +20,7 @@ const LONGEST_NAME: usize = 100;
 
 /// Commands, with all that decides what comes of them.
 #[derive(Debug)]
-pub(super) struct Plan {
+pub(crate) struct Plan {
     kind: &'static str,
     pub compilers: Vec<KeyCompiler>,
     pub read: Vec<PathBuf>,

@@ -8,8 +8,9 @@
 use std::collections::HashMap;
 use std::time::Instant;
 
-use crate::artifact::{CType, KernelInfo};
+use crate::artifact::KernelInfo;
 use crate::binary::{read_cubin, read_ptx};
+use crate::ctype::CType;
 use crate::describe::Knowledge;
 use crate::prelude::{self, HOST_HEADERS, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
 use crate::protocol::{Built, SourceText};

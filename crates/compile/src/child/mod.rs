@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 use rustix::process::DumpableBehavior;
 
-use super::exceeded::{ADDRESS_SPACE, FILE_SIZE};
+use super::limits::{ADDRESS_SPACE, FILE_SIZE};
 use super::protocol::{
     ChildReply, ChildRequest, FrameError, Outcome, PROTOCOL_VERSION, Work, frame, read_frame,
 };

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::types::{Builtin, Function, Type, builtin, builtin_after_d, write_list};
-use crate::artifact::CType;
+use crate::ctype::CType;
 
 /// Deepest nesting of the grammar that is followed.
 const MAX_DEPTH: usize = 64;

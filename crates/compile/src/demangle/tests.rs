@@ -1,5 +1,5 @@
 use super::*;
-use crate::artifact::CType;
+use crate::ctype::CType;
 
 fn ptr(pointee: CType) -> CType {
     CType::Pointer { pointee: Some(Box::new(pointee)), is_const: false }

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::super::artifact::CType;
+use crate::ctype::CType;
 
 /// A function symbol.
 #[derive(Debug, Clone)]

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::triton::{installed, other};
 use super::*;
-use crate::artifact::{CType, Constant, Passed};
+use crate::artifact::{Constant, Passed};
+use crate::ctype::CType;
 use crate::toolchain::TritonInstall;
 use warpgauge_model::{FailureCode, MapElement, MapSwizzle, TensorMap};
 

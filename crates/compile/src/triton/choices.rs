@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-use super::answer::Tunable;
 use crate::cache::Key;
 use crate::error::CompileError;
+use crate::tunable::Tunable;
 
 /// Most kernels that are remembered.
 const MAX_KEPT: usize = 256;

@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use super::answer::{DescriptorMeta, TritonBuilt};
 use super::parameters;
 use crate::artifact::{Artifact, CompileTimings, CompiledLaunch, KernelInfo, Passed, Scratch};
 use crate::binary::{Ptx, cuda_version_of, read_cubin, read_ptx};
 use crate::describe::Knowledge;
 use crate::diagnostics::bound_log;
 use crate::error::CompileError;
+use crate::protocol::triton::{DescriptorMeta, TritonBuilt};
 use crate::ptxas;
 use warpgauge_model::{FailureCode, ImageFormat, Target};
 

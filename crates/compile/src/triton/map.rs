@@ -1,6 +1,6 @@
 //! How the copy engine reads a tensor of the contract, from what the interpreter says of it.
 
-use super::answer::{Descriptor, DescriptorMeta};
+use crate::protocol::triton::{Descriptor, DescriptorMeta};
 use warpgauge_model::{MapElement, MapSwizzle, TensorMap};
 
 /// The map of a descriptor, as far as it is one. Whether it stays within the tensor is for who has that to

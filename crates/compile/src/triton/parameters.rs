@@ -6,10 +6,11 @@
 //! padding is NaN, and whether elements are rounded to tf32. Which of these a version does is seen from
 //! the sizes of the parameters in the PTX. After them come pointers to scratch memory, one or two.
 
-use super::answer::{Descriptor, DescriptorMeta, TritonParameter};
 use super::map::map_of;
-use crate::artifact::{CType, Constant, Param, Passed};
+use crate::artifact::{Constant, Param, Passed};
 use crate::binary::PtxParam;
+use crate::ctype::CType;
+use crate::protocol::triton::{Descriptor, DescriptorMeta, TritonParameter};
 
 /// Most pointers to scratch memory: one for the kernel, one for a profiler.
 const MAX_SCRATCH: usize = 2;

@@ -17,7 +17,7 @@ use super::confine;
 use super::nvcc::SYSTEM;
 use crate::diagnostics::bound_log;
 use crate::protocol::{ChildRequest, Outcome, TritonTask, TritonWork, read_frame};
-use crate::triton::{TritonAnswer, TritonBuilt};
+use crate::protocol::{TritonAnswer, TritonBuilt};
 pub(crate) use interpreter::SOURCE;
 use interpreter::{Ended, Interpreter};
 use warpgauge_model::FailureCode;

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use super::{ptx_of, rejected};
 use crate::diagnostics::{MAX_LOG_BYTES, bound_log};
+use crate::protocol::TritonBuilt;
 use crate::protocol::{MAX_FRAME_BYTES, Outcome};
 use crate::ptxas::without_usage;
-use crate::triton::TritonBuilt;
 use warpgauge_model::FailureCode;
 use warpgauge_process::program::{Environment, Program};
 

@@ -1,5 +1,7 @@
 //! Messages between the compile stage and its child process: one request, one reply.
 
+pub(crate) mod triton;
+
 use std::io::{self, Read};
 use std::path::PathBuf;
 
@@ -8,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::artifact::KernelInfo;
-use super::triton::TritonAnswer;
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat};
 use warpgauge_process::sandbox::Enforcement;
+
+pub(crate) use triton::{TritonAnswer, TritonBuilt};
 
 /// Version of these messages. Parent and child are the same program, unless it was upgraded in
 /// place.

@@ -2,136 +2,18 @@
 //! crates and nothing forbids them between modules: these tables do, where a crate is large enough
 //! that one wants to read a part of it alone.
 
+mod paths;
+mod tables;
+
 use std::collections::{BTreeMap, BTreeSet};
 
+use self::tables::{TABLES, Table};
+use super::rules::is_test;
 use super::{Source, Violation};
-
-mod paths;
-
-/// A module, and those beside it that it may use.
-type Row = (&'static str, &'static [&'static str]);
-
-/// The modules of a crate, or of one of its modules. The parent itself (`lib.rs`, `mod.rs`) puts them
-/// together: it may use all of them, and none of them uses what it defines or hands on.
-struct Table {
-    /// Directory in `crates/`.
-    name: &'static str,
-    /// The parent's path in the crate; empty for the crate itself.
-    within: &'static [&'static str],
-    /// All modules of the parent, lowest first.
-    rows: &'static [Row],
-}
-
-const TABLES: [Table; 5] = [
-    Table {
-        name: "emulator",
-        within: &[],
-        rows: &[
-            ("arith", &[]),
-            ("memory", &[]),
-            ("check", &[]),
-            ("ptx", &[]),
-            ("ir", &["arith", "ptx"]),
-            ("counts", &["ir", "memory", "ptx"]),
-            ("module", &["ir", "memory", "ptx"]),
-            ("exec", &["arith", "check", "counts", "ir", "memory", "module", "ptx"]),
-            ("driver", &["check", "counts", "exec", "memory", "module"]),
-            ("runtime", &["driver", "exec", "memory"]),
-        ],
-    },
-    Table {
-        name: "emulator",
-        within: &["exec"],
-        rows: &[
-            ("lanes", &[]),
-            ("state", &["lanes"]),
-            ("step", &["lanes", "state"]),
-            ("schedule", &["state", "step"]),
-        ],
-    },
-    Table {
-        name: "emulator",
-        within: &["driver"],
-        rows: &[("c", &[]), ("state", &["c"]), ("api", &["c", "state"])],
-    },
-    Table {
-        name: "exec",
-        within: &[],
-        rows: &[
-            ("clock", &[]),
-            ("error", &[]),
-            ("found", &[]),
-            ("kept", &[]),
-            ("progress", &["kept"]),
-            ("room", &["error"]),
-            ("scratch", &["error"]),
-            ("support", &["error"]),
-            ("start", &["error", "support"]),
-            ("host", &["error", "found", "progress", "room", "scratch"]),
-            ("prepare", &["error", "room"]),
-            ("profiling", &["clock", "error", "host", "prepare"]),
-            ("reporting", &["prepare", "profiling", "progress"]),
-            ("backend", &["error", "host", "progress"]),
-            (
-                "backends",
-                &[
-                    "backend",
-                    "clock",
-                    "error",
-                    "found",
-                    "host",
-                    "kept",
-                    "prepare",
-                    "profiling",
-                    "progress",
-                    "reporting",
-                    "start",
-                    "support",
-                ],
-            ),
-            ("engine", &["backend", "backends", "error", "host", "progress"]),
-            ("capabilities", &["engine"]),
-            ("compile_only", &["clock", "error", "host", "prepare", "reporting"]),
-            ("comparison", &["backend", "clock", "engine", "error", "progress"]),
-            ("sweep", &["backend", "clock", "engine", "error", "progress"]),
-            ("gate", &["backend", "comparison", "engine", "error", "progress"]),
-            (
-                "local",
-                &[
-                    "backend",
-                    "backends",
-                    "capabilities",
-                    "comparison",
-                    "compile_only",
-                    "engine",
-                    "error",
-                    "gate",
-                    "host",
-                    "profiling",
-                    "progress",
-                    "scratch",
-                    "start",
-                    "sweep",
-                ],
-            ),
-        ],
-    },
-    Table {
-        name: "exec",
-        within: &["backends"],
-        rows: &[
-            ("example", &[]),
-            ("program", &[]),
-            ("torch", &[]),
-            ("device", &["torch"]),
-            ("library", &["device"]),
-        ],
-    },
-];
 
 /// Checks the sources of all crates that have a table.
 pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
-    for table in &TABLES {
+    for table in TABLES {
         check_table(table, files, violations);
     }
 }
@@ -157,7 +39,7 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
         };
         let Some((_, allowed)) = table.rows.iter().find(|(name, _)| *name == room) else {
             if !known {
-                report(0, format!("`{room}` has no row in xtask/src/tidy/rooms.rs"));
+                report(0, format!("`{room}` has no row in xtask/src/tidy/rooms/tables.rs"));
             }
             continue;
         };
@@ -181,7 +63,7 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
                 report(
                     path.line,
                     format!(
-                        "`{room}` uses `{target}`, which its row in xtask/src/tidy/rooms.rs does not \
+                        "`{room}` uses `{target}`, which its row in xtask/src/tidy/rooms/tables.rs does not \
                          have: move what both need into the lower one"
                     ),
                 );
@@ -205,12 +87,14 @@ fn check_rows(
     };
     for (room, allowed) in table.rows {
         let Some(edges) = used.get(room) else {
-            report(format!("has no module `{room}`: take its row out of xtask/src/tidy/rooms.rs"));
+            report(format!(
+                "has no module `{room}`: take its row out of xtask/src/tidy/rooms/tables.rs"
+            ));
             continue;
         };
         for other in allowed.iter().filter(|other| !edges.contains(**other)) {
             report(format!(
-                "`{room}` does not use `{other}`: take it out of its row in xtask/src/tidy/rooms.rs"
+                "`{room}` does not use `{other}`: take it out of its row in xtask/src/tidy/rooms/tables.rs"
             ));
         }
     }
@@ -235,10 +119,10 @@ fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
         }
         files.push(File { source, module });
     }
-    let is_test = |module: &[&str]| {
+    let for_tests = |module: &[&str]| {
         tests.iter().any(|test| test.len() <= module.len() && test.iter().eq(&module[..test.len()]))
     };
-    files.retain(|file| !is_test(&file.module));
+    files.retain(|file| !is_test(&file.source.path) && !for_tests(&file.module));
     files
 }
 
@@ -282,7 +166,7 @@ mod tests {
 
     #[test]
     fn the_tables_are_ordered_so_that_there_is_no_circle() {
-        for table in &TABLES {
+        for table in TABLES {
             for (index, (room, uses)) in table.rows.iter().enumerate() {
                 for used in *uses {
                     let below = table.rows[..index].iter().any(|(other, _)| other == used);
@@ -326,7 +210,7 @@ mod tests {
         let told = messages(&TABLE, &more);
         assert_eq!(
             told,
-            ["crates/house/src/shed/mod.rs:0: `shed` has no row in xtask/src/tidy/rooms.rs"]
+            ["crates/house/src/shed/mod.rs:0: `shed` has no row in xtask/src/tidy/rooms/tables.rs"]
         );
         let told = messages(&TABLE, &SOUND[..4]);
         assert_eq!(told.len(), 1, "{told:?}");

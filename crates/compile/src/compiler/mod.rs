@@ -1,5 +1,7 @@
 //! The compile stage's front: cache, one compilation per content, a bounded number of children.
 
+mod builds;
+
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,17 +10,19 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Mutex as AsyncMutex;
 
+use self::builds::Builds;
 use super::artifact::{Artifact, CompileTimings};
-use super::build::Builds;
 use super::cache::{Cache, Key};
 use super::disassemble::{self, Listings};
-use super::environment::{Environment, REMEDY};
+use super::environment::Environment;
+use super::error::REMEDY;
 use super::error::{CompileError, CompileSetupError};
-use super::job::{Attempt, SourceJob};
+use super::job::{Attempt, CompileOptions, SourceJob};
 use super::passthrough::Passthrough;
 use super::refused::Refused;
 use super::toolchain::Toolchain;
-use super::triton::{Choices, TritonJob, Tunable, Untold};
+use super::triton::{Choices, TritonJob, Untold};
+use super::tunable::Tunable;
 use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_process::sandbox::{self, Enforcement};
@@ -47,24 +51,8 @@ pub struct CompilerConfig {
     pub toolchain: Toolchain,
 }
 
-/// How to compile.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct CompileOptions {
-    /// Add line information, so that findings name source lines.
-    pub lineinfo: bool,
-    /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`], and at most the
-    /// configured time, count.
-    pub timeout: Option<Duration>,
-    /// Whose turn it is compiled in.
-    pub owner: Owner,
-}
-
 /// Compilations that may wait for their turn. A request has several, and the requests are bounded, too.
 const MOST_WAITING: usize = 16_384;
-
-/// Time that a compilation always has: what a request allows for a run may be far less than it takes
-/// to start a compiler.
-pub const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the stage has done since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -89,19 +77,19 @@ pub struct CompileStats {
 
 /// Compiles kernels.
 pub struct Compiler {
-    pub(crate) environment: Environment,
-    pub(crate) cache: Arc<Cache>,
+    environment: Environment,
+    cache: Arc<Cache>,
     turns: Pool,
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
-    pub(crate) refused: Refused,
+    refused: Refused,
     /// What was wrong with kernels of Triton: each is asked for its choices first, and compiled then.
     faulty: Refused,
     choices: Choices,
     untold: Untold,
     counters: Counters,
     listings: Listings,
-    pub(crate) builds: Builds,
-    pub(crate) sandbox: OnceLock<Enforcement>,
+    builds: Builds,
+    sandbox: OnceLock<Enforcement>,
 }
 
 /// A compilation that several callers wait for. Whoever holds the lock compiles; if that caller
@@ -331,7 +319,7 @@ impl Compiler {
     }
 
     /// Waits until a child may be started for an owner.
-    pub(crate) async fn turn(&self, owner: Owner) -> Result<Turn, CompileError> {
+    async fn turn(&self, owner: Owner) -> Result<Turn, CompileError> {
         self.turns.take(owner).await.map_err(|full| match full {
             Full::All(waiting) | Full::Share(waiting) => CompileError::QueueFull { waiting },
         })

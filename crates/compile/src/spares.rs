@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use crate::protocol::TritonWork;
-use crate::supervisor::Waiting;
+use super::protocol::TritonWork;
+use super::supervisor::Waiting;
 
 /// Those that wait.
 #[derive(Default)]

@@ -1,0 +1,155 @@
+//! Builds for Python processes, and of whole programs: one for each content, kept in the cache.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+use tokio::sync::Mutex as AsyncMutex;
+
+use super::Compiler;
+use crate::build::{
+    BuildOrder, Built, Plan, ProgramOrder, PythonHost, lacks_for_programs, planned, planned_program,
+};
+use crate::cache::{Kept, Key};
+use crate::error::CompileError;
+use crate::exceeded;
+use crate::protocol::{ChildReply, Outcome, Work};
+use warpgauge_turns::Owner;
+
+/// The same in the cache.
+#[derive(Debug, Serialize, Deserialize)]
+struct KeptObject {
+    key: String,
+    #[serde(with = "warpgauge_model::byte_string")]
+    object: Vec<u8>,
+    how: String,
+    log: String,
+}
+
+impl Kept for KeptObject {
+    fn fits(&self, key: &Key) -> bool {
+        self.key == key.to_string()
+    }
+}
+
+/// Builds of each owner that are under way: who wants the same waits for the first one, and finds what it kept.
+/// Nobody waits for another owner's turn.
+#[derive(Default)]
+pub(super) struct Builds(Mutex<HashMap<(Key, Owner), BuildTurn>>);
+
+/// Held by the one that builds.
+type BuildTurn = Arc<AsyncMutex<()>>;
+
+impl Builds {
+    fn turn(&self, key: &Key, owner: Owner) -> BuildTurn {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        // Whoever waits for one holds it.
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        Arc::clone(turns.entry((key.clone(), owner)).or_default())
+    }
+}
+
+impl Compiler {
+    /// Builds what a Python process asks for within a time, or finds it built.
+    ///
+    /// Dropping the future ends the compilers.
+    ///
+    /// # Errors
+    /// What the compilers, or we, have against the sources; or what is missing here.
+    pub async fn build_for_python(
+        &self,
+        order: &BuildOrder,
+        python: &PythonHost,
+        limit: Duration,
+        owner: Owner,
+    ) -> Result<Built, CompileError> {
+        let plan = planned(order, python, self.toolchain())?;
+        let limit = limit.min(self.environment.limit(Some(limit)));
+        self.carried_out(plan, limit, owner).await
+    }
+
+    /// Builds a whole program within a time, or finds it built.
+    ///
+    /// Dropping the future ends the compilers.
+    ///
+    /// # Errors
+    /// What the compilers, or we, have against the source; or what is missing here.
+    pub async fn build_program(
+        &self,
+        order: &ProgramOrder<'_>,
+        limit: Duration,
+        owner: Owner,
+    ) -> Result<Built, CompileError> {
+        let plan = planned_program(order, self.toolchain())?;
+        self.carried_out(plan, self.environment.limit(Some(limit)), owner).await
+    }
+
+    /// What is missing to build programs, and what would help.
+    pub fn lacks_for_programs(&self) -> Option<(String, String)> {
+        let (what, remedy) = lacks_for_programs(self.toolchain())?;
+        Some((what.to_owned(), remedy.to_owned()))
+    }
+
+    /// What comes of a plan, which is made within the time unless the owner had it made before.
+    async fn carried_out(
+        &self,
+        plan: Plan,
+        limit: Duration,
+        owner: Owner,
+    ) -> Result<Built, CompileError> {
+        let key = plan.key().of_owner(owner);
+        if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
+            return Err(error);
+        }
+        let turn = self.builds.turn(&key, owner);
+        let _turn = turn.lock().await;
+        let (cache, sought) = (Arc::clone(&self.cache), key.clone());
+        let found =
+            tokio::task::spawn_blocking(move || cache.get_other::<KeptObject>(&sought)).await;
+        if let Ok(Some(KeptObject { object, how, log, .. })) = found {
+            let key = key.to_string();
+            return Ok(Built { object: object.into(), key, how, log, cached: true });
+        }
+        let made = self.made(plan, &key, limit, owner).await;
+        let built =
+            made.inspect_err(|error| self.refused.note(&key, limit, error, Instant::now()))?;
+        let kept = KeptObject {
+            key: built.key.clone(),
+            object: built.object.to_vec(),
+            how: built.how.clone(),
+            log: built.log.clone(),
+        };
+        let cache = Arc::clone(&self.cache);
+        // Who waits for the same looks for the file.
+        let _ = tokio::task::spawn_blocking(move || cache.put_cold(&key, &kept)).await;
+        Ok(built)
+    }
+
+    async fn made(
+        &self,
+        plan: Plan,
+        key: &Key,
+        limit: Duration,
+        owner: Owner,
+    ) -> Result<Built, CompileError> {
+        let _turn = self.turn(owner).await?;
+        let reply = self.environment.run_child_for(Work::Build(plan.work()), limit).await;
+        let ChildReply { sandbox, result } =
+            reply.map_err(|error| exceeded::judged(error, limit))?;
+        if let Some(enforced) = sandbox {
+            // The first word stands: the kernel does not change under us.
+            let _ = self.sandbox.set(enforced);
+        }
+        match result {
+            Outcome::Object(built) => Ok(Built {
+                object: built.object.into(),
+                key: key.to_string(),
+                how: built.ways.join("; "),
+                log: built.log,
+                cached: false,
+            }),
+            other => Err(CompileError::of_outcome(other)),
+        }
+    }
+}
