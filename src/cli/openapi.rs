@@ -7,10 +7,10 @@ use crate::exit::Exit;
 
 pub(super) fn run(args: &OpenapiArgs, terminal: Terminal) -> Result<Exit, CliError> {
     let mut text = match (args.client, args.yaml) {
-        (true, false) => warpgauge_api::spec::client_json(),
-        (true, true) => to_yaml(&warpgauge_api::spec::client_json())?,
-        (false, false) => warpgauge_api::spec::full_json(),
-        (false, true) => warpgauge_api::spec::full_yaml(),
+        (true, false) => warpgauge_api::openapi::client_json(),
+        (true, true) => to_yaml(&warpgauge_api::openapi::client_json())?,
+        (false, false) => warpgauge_api::openapi::full_json(),
+        (false, true) => warpgauge_api::openapi::full_yaml(),
     };
     if !text.ends_with('\n') {
         text.push('\n');

@@ -7,27 +7,27 @@ use poem::{Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Request, Response,
 use poem_openapi::OpenApiService;
 use tokio::sync::watch;
 
-use super::allow::Routes;
-use super::auth::{AdminKeys, Guard, Keys};
-use super::body::BodyLimits;
-use super::deadlines::Deadlines;
-use super::envelope::{Envelope, GpuType};
-use super::events::Watchers;
-use super::functions::Functions;
-use super::gate::Gate;
-use super::guesses::Guesses;
-use super::http_metrics::HttpMetrics;
-use super::jobs::Jobs;
-use super::machine::Machine;
+use super::connection::deadlines::Deadlines;
 use super::mcp::{self, Mcp};
-use super::origin::{Names, OriginGuard};
-use super::places::Places;
-use super::query::{Known, KnownQuery};
-use super::routes::Kernels;
-use super::server::Phase;
-use super::spmv::Spmv;
-use super::tensors::Tensors;
-use super::{pages, spec};
+use super::middleware::auth::{AdminKeys, Guard, Keys};
+use super::middleware::envelope::{Envelope, GpuType};
+use super::middleware::hidden_paths::HiddenPaths;
+use super::middleware::http_metrics::HttpMetrics;
+use super::middleware::key_attempts::KeyAttempts;
+use super::middleware::origin::{Names, OriginGuard};
+use super::middleware::query::{KnownParameters, QueryGuard};
+use super::middleware::route_table::RouteTable;
+use super::phase::Phase;
+use super::request::body::BodyLimits;
+use super::response::events::Watchers;
+use super::routes::functions::Functions;
+use super::routes::gate::operations::Gate;
+use super::routes::jobs::operations::Jobs;
+use super::routes::kernels::operations::Kernels;
+use super::routes::machine::operations::Machine;
+use super::routes::spmv::operations::Spmv;
+use super::routes::tensors::operations::Tensors;
+use super::{openapi, pages, paths};
 use warpgauge_config::ServerConfig;
 use warpgauge_service::EvaluationService;
 use warpgauge_webhook::Policy;
@@ -39,13 +39,15 @@ pub(super) fn app(
     phase: watch::Receiver<Phase>,
 ) -> impl Endpoint<Output = Response> + use<> {
     let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
-    let document = spec::full();
+    let document = openapi::full();
     // Not in the documents: its operations are the protocol's.
-    let agents = (mcp::PATH.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
+    let agents = (paths::MCP.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
     let pages = pages.into_iter().chain([agents]);
-    let routes = Arc::new(Routes::new(spec::operations(&document).into_iter().chain(pages)));
+    let routes = Arc::new(RouteTable::new(
+        openapi::document::operations(&document).into_iter().chain(pages),
+    ));
     let http = Arc::new(HttpMetrics::new(&routes));
-    let places = Places::new(service.data_dir());
+    let places = HiddenPaths::new(service.data_dir());
     let shared = config.has_several_keys();
     let watchers = Watchers::new(phase.clone(), config.max_connections, shared);
     let (body, upload) = (config.body_limit_bytes, config.upload_limit_bytes);
@@ -74,12 +76,16 @@ pub(super) fn app(
         .data(limits)
         .data(Policy::new(&config.webhook_hosts, &config.webhook_secret))
         .map_to_response();
-    let known = Known::new(&document);
-    let strict = KnownQuery { routes: Arc::clone(&routes), known, inner: served };
+    let known = KnownParameters::new(&document);
+    let strict = QueryGuard { routes: Arc::clone(&routes), known, inner: served };
     Envelope {
         inner: OriginGuard {
             names: Names::new(config),
-            inner: Guard { keys: Keys::new(config), guesses: Guesses::default(), inner: strict },
+            inner: Guard {
+                keys: Keys::new(config),
+                guesses: KeyAttempts::default(),
+                inner: strict,
+            },
         },
         routes,
         http,
@@ -103,7 +109,7 @@ impl Endpoint for Split {
         if pages::has(&request) {
             return Ok(self.pages.call(request).await?.into_response());
         }
-        if request.uri().path() == mcp::PATH {
+        if request.uri().path() == paths::MCP {
             return self.mcp.call(request).await;
         }
         self.operations.call(request).await

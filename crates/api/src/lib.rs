@@ -1,75 +1,48 @@
 //! The HTTP API: OpenAPI-described operations over an [`EvaluationService`].
 //!
-//! A request passes `server` (connections) → `envelope` (id, errors, headers) → `origin` (what web pages
-//! may send) → `auth` → `query` → `routes`, whose bodies `payload` and `body` read. Nothing here knows
-//! devices, and nothing below knows HTTP.
+//! A request passes `server` → `middleware` (`envelope`: id, errors, headers; `origin`: what web pages may
+//! send; `auth`; `query`) → `routes`. Nothing here knows devices, and nothing below knows HTTP.
+//!
+//! - `connection/`: connections, their deadlines, and how they end
+//! - `middleware/`: what every request and every answer passes
+//! - `request/`: reading bodies, forms, and what callers say beside a contract
+//! - `routes/`: the operations, a folder for each group
+//! - `response/`: answers that several groups give; `error/`: errors, and which an operation declares
+//! - `openapi/`: the documents; `schema.rs` puts the schemas of wire types into them
+//! - `mcp/`: the Model Context Protocol over HTTP; `pages.rs`: pages for people
+//! - `app.rs` puts all together, and `server.rs` serves it
 //!
 //! [`EvaluationService`]: warpgauge_service::EvaluationService
 
 #![forbid(unsafe_code)]
 
-mod accepted;
-mod allow;
 mod app;
-mod artifacts;
-mod aside;
-mod auth;
-mod batch;
-mod body;
-mod capabilities;
-mod cleanup;
-mod connections;
-mod deadlines;
-mod described;
-mod envelope;
+mod blocking;
+mod connection;
 mod error;
-mod events;
-mod exposition;
-mod failure;
-mod form;
-mod functions;
-mod gate;
-mod gate_reply;
-mod generators;
-mod guesses;
-mod http_metrics;
-mod jobs;
-mod linger;
-mod machine;
-mod matrix_file;
 mod mcp;
-mod metered;
-mod metrics;
-mod origin;
+mod middleware;
+pub mod openapi;
 mod pages;
-mod payload;
-mod places;
-mod query;
-mod rewrite;
+mod paths;
+mod phase;
+mod request;
+mod response;
 mod routes;
 mod schema;
 mod server;
-pub mod spec;
-mod spmv;
-mod spool;
-mod stats;
-mod submission;
-mod sweep;
-mod tags;
-mod tensor_data;
-mod tensor_upload;
-mod tensors;
-mod uploads;
-mod views;
 
-pub use batch::{Batch, BatchAccepted, BatchItem};
-pub use capabilities::{Capabilities, CompileCapability, DeviceCapabilities};
-pub use cleanup::Cleaned;
 pub use error::{ErrorBody, ErrorStatus, ValidationError};
-pub use gate::{BaselineRemoved, Baselines};
-pub use server::{ServeError, serve};
-pub use stats::{CompilationMetrics, GpuUtilization, ProfilingMetrics, Stats, Throughput};
-pub use views::{
-    Accepted, CudaDevice, CudaInfo, Devices, GpuManager, Health, HealthStatus, Info, JobStats,
-    LegacyJob, Live,
+pub use response::accepted::Accepted;
+pub use routes::gate::operations::{BaselineRemoved, Baselines};
+pub use routes::jobs::batch::{Batch, BatchAccepted, BatchItem};
+pub use routes::jobs::legacy::LegacyJob;
+pub use routes::machine::capabilities::{Capabilities, CompileCapability, DeviceCapabilities};
+pub use routes::machine::cleanup::Cleaned;
+pub use routes::machine::stats::{
+    CompilationMetrics, GpuUtilization, ProfilingMetrics, Stats, Throughput,
 };
+pub use routes::machine::views::{
+    CudaDevice, CudaInfo, Devices, GpuManager, Health, HealthStatus, Info, JobStats, Live,
+};
+pub use server::{ServeError, serve};

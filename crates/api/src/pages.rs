@@ -11,21 +11,21 @@ use poem::{Endpoint, Request, Response, Route, get};
 use poem_openapi::OpenApiService;
 use sha2::{Digest, Sha256};
 
-use super::aside::aside;
-use super::envelope::{accepts_gzip, zipped};
+use super::blocking::run_blocking;
 use super::error::ApiError;
-use super::spec;
+use super::openapi;
+use super::response::compression::{accepts_gzip, zipped};
 
 /// Adds the pages to `route`. Each is made when it is first asked for: together they take more memory
 /// than the rest of an idle server.
 pub(super) fn add(route: Route) -> Route {
-    let docs = || swagger_page(&spec::full_json());
+    let docs = || swagger_page(&openapi::full_json());
     route
         .at("/", get(make_sync(|_| to_docs())))
         .at("/docs", get(page("text/html; charset=utf-8", docs)))
-        .at("/openapi.json", get(page("application/json", spec::full_json)))
-        .at("/openapi.yaml", get(page("application/yaml", spec::full_yaml)))
-        .at("/openapi-client.json", get(page("application/json", spec::client_json)))
+        .at("/openapi.json", get(page("application/json", openapi::full_json)))
+        .at("/openapi.yaml", get(page("application/yaml", openapi::full_yaml)))
+        .at("/openapi-client.json", get(page("application/json", openapi::client_json)))
 }
 
 /// The paths that [`add`] adds.
@@ -63,7 +63,7 @@ impl Page {
             return Ok(());
         }
         let (made, make) = (Arc::clone(&self.made), self.make);
-        aside("page", "making a page", move || {
+        run_blocking("page", "making a page", move || {
             made.get_or_init(|| Made::new(make()));
         })
         .await

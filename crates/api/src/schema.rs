@@ -119,7 +119,9 @@ mod tests {
 
     #[test]
     fn every_reference_leads_to_a_schema() {
-        for document in [crate::spec::full_json(), crate::spec::client_json()] {
+        for document in
+            [crate::openapi::document::full_json(), crate::openapi::document::client_json()]
+        {
             let document: Value = serde_json::from_str(&document).unwrap();
             let mut found = BTreeSet::new();
             references(&document, &mut found);
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn null_is_taken_for_what_may_be_left_out_and_written_where_a_type_says_so() {
-        let document: Value = serde_json::from_str(&crate::spec::full_json()).unwrap();
+        let document: Value = serde_json::from_str(&crate::openapi::document::full_json()).unwrap();
         let nullable = |schema: &str, field: &str| {
             let property = &document["components"]["schemas"][schema]["properties"][field];
             assert!(property.is_object(), "{schema}.{field}");

@@ -24,11 +24,12 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::app::app;
-use super::auth::Keys;
-use super::connections::{Connections, Seat};
-use super::deadlines::Deadlines;
-use super::linger;
-use super::metered::{MeteredBody, MeteredStream};
+use super::connection::deadlines::Deadlines;
+use super::connection::graceful_close;
+use super::connection::metered::{MeteredBody, MeteredStream};
+use super::connection::table::{ConnectionSlot, Connections};
+use super::middleware::auth::Keys;
+use super::phase::Phase;
 use warpgauge_config::ServerConfig;
 use warpgauge_service::EvaluationService;
 
@@ -80,17 +81,6 @@ pub enum ServeError {
     },
 }
 
-/// How far the server is from its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// Not in sight.
-    Serving,
-    /// No new connections; requests that run may end.
-    Draining,
-    /// The grace is over: requests that still run are answered with 503.
-    Over,
-}
-
 /// Serves until `shutdown` resolves, then for at most `config.shutdown_grace_s` more.
 ///
 /// `on_bound` is told the address, whose port is a free one if `config.port` is 0.
@@ -122,13 +112,13 @@ pub async fn serve(
             Some(_) = connections.join_next() => {}
             () = &mut deadlines => {}
             (stream, peer) = accept(&listener, &table) => {
-                let seat = tokio::select! {
+                let slot = tokio::select! {
                     biased;
                     () = &mut shutdown => break,
                     () = &mut deadlines => continue,
-                    seat = table.seat() => seat,
+                    slot = table.slot() => slot,
                 };
-                let connection = Connection { stream, peer, phases: phases.clone(), seat };
+                let connection = Connection { stream, peer, phases: phases.clone(), slot };
                 connections.spawn(connection.serve(Arc::clone(&app)));
             }
         }
@@ -193,7 +183,7 @@ struct Connection {
     stream: TcpStream,
     peer: SocketAddr,
     phases: watch::Receiver<Phase>,
-    seat: Seat,
+    slot: ConnectionSlot,
 }
 
 impl Connection {
@@ -203,22 +193,22 @@ impl Connection {
             return;
         };
         let peer = self.peer;
-        let line = Arc::clone(&self.seat.line);
+        let state = Arc::clone(&self.slot.connection);
         let service = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            let (app, line) = (Arc::clone(&app), Arc::clone(&line));
+            let (app, state) = (Arc::clone(&app), Arc::clone(&state));
             let (local, remote) = (LocalAddr(local.into()), RemoteAddr(peer.into()));
             async move {
-                let _under_way = line.begin();
+                let _under_way = state.begin();
                 let mut request: poem::Request = (request, local, remote, Scheme::HTTP).into();
-                request.set_data(line);
-                let request = linger::unless_read(request);
+                request.set_data(state);
+                let request = graceful_close::unless_read(request);
                 let answer: hyper::Response<_> = app.get_response(request).await.into();
                 let answer = answer.map(|body| MeteredBody { body, _under_way });
                 Ok::<_, Infallible>(answer)
             }
         });
-        let line = Arc::clone(&self.seat.line);
-        let stream = MeteredStream { stream: self.stream, line: Arc::clone(&line) };
+        let state = Arc::clone(&self.slot.connection);
+        let stream = MeteredStream { stream: self.stream, connection: Arc::clone(&state) };
         // The head's deadline is kept by `connections`, with all others.
         let connection = http1::Builder::new()
             .header_read_timeout(None)
@@ -241,7 +231,7 @@ impl Connection {
         };
         let ended = tokio::select! {
             ended = served => ended,
-            () = line.told_to_end() => return,
+            () = state.told_to_end() => return,
         };
         if let Err(error) = ended {
             tracing::debug!(peer = %self.peer, %error, "connection broke off");

@@ -17,7 +17,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Semaphore, watch};
-use warpgauge_api::spec;
+use warpgauge_api::openapi;
 use warpgauge_contract::{
     AxisValue, CompareRequest, CompileRequest, EvaluateRequest, KernelCode, Limits, ReturnOutputs,
     SweepPlan, SweepRequest,
@@ -151,7 +151,7 @@ impl FakeService {
 
     /// The answer of the specification, with the request's candidates.
     fn comparison(&self, request: &CompareRequest) -> CompareResponse {
-        let document: serde_json::Value = serde_json::from_str(&spec::full_json()).unwrap();
+        let document: serde_json::Value = serde_json::from_str(&openapi::full_json()).unwrap();
         let answer = &document["paths"]["/compare"]["post"]["responses"]["200"];
         let example = &answer["content"]["application/json"]["example"];
         let mut response: CompareResponse = serde_json::from_value(example.clone()).unwrap();

@@ -1,5 +1,5 @@
 use serde_json::Value;
-use warpgauge_api::spec;
+use warpgauge_api::openapi;
 
 use super::fake::FakeService;
 use super::http::{CONTRACT, Server, config};
@@ -7,7 +7,7 @@ use super::http::{CONTRACT, Server, config};
 #[tokio::test]
 async fn every_operation_refuses_a_parameter_that_it_does_not_know() {
     let server = Server::start().await;
-    let document: Value = serde_json::from_str(&spec::full_json()).unwrap();
+    let document: Value = serde_json::from_str(&openapi::full_json()).unwrap();
     let mut asked = 0;
     for (template, operations) in document["paths"].as_object().unwrap() {
         let path = template.replace("{job_id}", "7").replace("{name}", "main");

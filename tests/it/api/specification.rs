@@ -1,5 +1,5 @@
 use serde_json::Value;
-use warpgauge_api::spec;
+use warpgauge_api::openapi;
 use warpgauge_contract::{
     CompareRequest, EvaluateRequest, Limits, SweepPlan, SweepRequest, validate, validate_compare,
 };
@@ -22,16 +22,16 @@ fn check_file(name: &str, generated: &str) {
 
 #[test]
 fn stored_documents_are_those_of_the_code() {
-    check_file("warpgauge.yaml", &spec::full_yaml());
-    check_file("warpgauge-client.json", &spec::client_json());
+    check_file("warpgauge.yaml", &openapi::full_yaml());
+    check_file("warpgauge-client.json", &openapi::client_json());
 }
 
 fn full() -> Value {
-    serde_json::from_str(&spec::full_json()).unwrap()
+    serde_json::from_str(&openapi::full_json()).unwrap()
 }
 
 fn client() -> Value {
-    serde_json::from_str(&spec::client_json()).unwrap()
+    serde_json::from_str(&openapi::client_json()).unwrap()
 }
 
 /// Every operation with a label such as `post /evaluate`.

@@ -15,7 +15,7 @@ use crate::shell;
 /// the packages whose tests a change there affects first.
 const LEAVES: [(&str, &str); 3] = [
     ("crates/gate/src/decide.rs", "warpgauge-gate"),
-    ("crates/api/src/routes.rs", "warpgauge-api"),
+    ("crates/api/src/routes/kernels/operations.rs", "warpgauge-api"),
     ("crates/compile/src/describe.rs", "warpgauge-compile"),
 ];
 

@@ -20,20 +20,17 @@ use serde::Deserialize;
 use tokio::sync::watch;
 
 use self::sessions::{Sessions, UnderWay};
-use super::body::{self, BodyLimits, Share};
-use super::connections::Line;
+use super::connection::table::ConnectionState;
 use super::error::ApiError;
-use super::events::Watchers;
-use super::payload;
-use super::server::Phase;
+use super::phase::Phase;
+use super::request::body::{self, BodyLimits, Share};
+use super::request::parsed_body;
+use super::response::events::Watchers;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use warpgauge_contract::BodyFormat;
 use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, MAX_MESSAGE_BYTES, ServiceDesk};
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{Caller, EvaluationService};
-
-/// Where it is.
-pub(super) const PATH: &str = "/mcp";
 
 /// The methods that it takes.
 pub(super) const METHODS: [&str; 3] = ["DELETE", "GET", "POST"];
@@ -93,8 +90,8 @@ impl Mcp {
 
     async fn answer(&self, mut request: Request) -> Result<Response, ApiError> {
         let caller = request.data::<Caller>().cloned();
-        let line = request.data::<Arc<Line>>().cloned();
-        let (Some(caller), Some(line)) = (caller, line) else {
+        let connection = request.data::<Arc<ConnectionState>>().cloned();
+        let (Some(caller), Some(connection)) = (caller, connection) else {
             return Err(ApiError::internal("mcp", "no caller or no connection is set"));
         };
         let session = session(request.headers())?;
@@ -104,7 +101,7 @@ impl Mcp {
             None => None,
         };
         match *request.method() {
-            Method::POST => self.post(request, body, caller, &line, under_way).await,
+            Method::POST => self.post(request, body, caller, &connection, under_way).await,
             Method::GET => {
                 let place = self.watchers.place(&caller)?;
                 let answer = self.protocol.handle(self.passed(&request, Vec::new(), &caller)).await;
@@ -127,12 +124,12 @@ impl Mcp {
         request: Request,
         body: Body,
         caller: Caller,
-        line: &Line,
+        connection: &ConnectionState,
         under_way: Option<UnderWay>,
     ) -> Result<Response, ApiError> {
-        let (bytes, share) = self.receive(&request, body, line, &caller).await?;
+        let (bytes, share) = self.receive(&request, body, connection, &caller).await?;
         let message: Message =
-            warpgauge_contract::parse(BodyFormat::Json, &bytes).map_err(payload::unparsable)?;
+            warpgauge_contract::parse(BodyFormat::Json, &bytes).map_err(parsed_body::unparsable)?;
         let passed = self.passed(&request, bytes, &caller);
         let begins = under_way.is_none() && message.method.as_deref() == Some("initialize");
         if !begins {
@@ -161,12 +158,12 @@ impl Mcp {
         &self,
         request: &Request,
         body: Body,
-        line: &Line,
+        connection: &ConnectionState,
         caller: &Caller,
     ) -> Result<(Vec<u8>, Share), ApiError> {
-        payload::check_json(request.headers())?;
+        parsed_body::check_json(request.headers())?;
         let limits = self.limits.of(caller);
-        body::read(body, payload::declared(request.headers()), &limits, line).await
+        body::read(body, parsed_body::declared(request.headers()), &limits, connection).await
     }
 
     /// A request for the protocol, with whose it is and without keys.

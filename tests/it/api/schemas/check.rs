@@ -6,10 +6,10 @@ use std::fmt::Debug;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use warpgauge_api::spec;
+use warpgauge_api::openapi;
 
 pub(super) fn document() -> Value {
-    let mut document = serde_json::from_str(&spec::full_json()).unwrap();
+    let mut document = serde_json::from_str(&openapi::full_json()).unwrap();
     null_in_types(&mut document);
     document
 }

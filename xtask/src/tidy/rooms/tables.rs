@@ -17,6 +17,44 @@ pub struct Table {
 /// By crate; a table for a module follows that of its crate.
 pub const TABLES: &[Table] = &[
     Table {
+        name: "api",
+        within: &[],
+        rows: &[
+            ("connection", &[]),
+            ("paths", &[]),
+            ("phase", &[]),
+            ("schema", &[]),
+            ("error", &["schema"]),
+            ("blocking", &["error"]),
+            ("request", &["blocking", "connection", "error", "schema"]),
+            ("response", &["blocking", "error", "phase", "schema"]),
+            ("mcp", &["connection", "error", "phase", "request", "response"]),
+            ("middleware", &["error", "paths", "phase", "response"]),
+            (
+                "routes",
+                &["blocking", "error", "middleware", "phase", "request", "response", "schema"],
+            ),
+            ("openapi", &["error", "middleware", "request", "response", "routes", "schema"]),
+            ("pages", &["blocking", "error", "openapi", "response"]),
+            (
+                "app",
+                &[
+                    "connection",
+                    "mcp",
+                    "middleware",
+                    "openapi",
+                    "pages",
+                    "paths",
+                    "phase",
+                    "request",
+                    "response",
+                    "routes",
+                ],
+            ),
+            ("server", &["app", "connection", "middleware", "phase"]),
+        ],
+    },
+    Table {
         name: "compile",
         within: &[],
         rows: &[

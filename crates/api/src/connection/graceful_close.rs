@@ -1,0 +1,143 @@
+//! Bodies whose end nobody waits for: refused, or of a request that needs none.
+//!
+//! A connection that is closed while something still comes is reset, and the client loses the answer. So what
+//! comes is read on for a while, and dropped.
+
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream::{BoxStream, Stream, StreamExt};
+use poem::http::{HeaderMap, header};
+use poem::{Body, Request};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+/// For how long and how far a body is read on: many clients only look for an answer when they have sent all. Of
+/// a file, which is refused when something in its form is wrong, as much as comes in that time.
+pub(crate) const LINGER: Duration = Duration::from_secs(5);
+pub(crate) const LINGER_BYTES: usize = 64 << 20;
+
+/// How long after a deadline was missed.
+pub(crate) const LINGER_LATE: Duration = Duration::from_millis(500);
+
+/// The same request, whose body is read on where it is dropped by somebody who has read nothing of it. Whoever
+/// has begun to read it says how far.
+pub(crate) fn unless_read(mut request: Request) -> Request {
+    if announces_body(request.headers()) {
+        let stream = Some(request.take_body().into_bytes_stream().boxed());
+        request.set_body(Body::from_bytes_stream(Unread { stream, is_read: false }));
+    }
+    request
+}
+
+/// Whether HTTP/1.1 has a body after this head (RFC 9112, 6.3).
+fn announces_body(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH);
+    headers.contains_key(header::TRANSFER_ENCODING) || length.is_some_and(|length| length != "0")
+}
+
+struct Unread {
+    stream: Option<BoxStream<'static, io::Result<Bytes>>>,
+    is_read: bool,
+}
+
+impl Stream for Unread {
+    type Item = io::Result<Bytes>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.is_read = true;
+        match &mut self.stream {
+            Some(stream) => stream.poll_next_unpin(context),
+            None => Poll::Ready(None),
+        }
+    }
+}
+
+impl Drop for Unread {
+    fn drop(&mut self) {
+        let stream = self.stream.take().filter(|_| !self.is_read);
+        if let (Some(stream), Ok(runtime)) = (stream, Handle::try_current()) {
+            runtime.spawn(drain(stream, LINGER, LINGER_BYTES));
+        }
+    }
+}
+
+/// Reads and drops what still comes, for so long and so far.
+pub(crate) async fn drain(
+    stream: impl Stream<Item = io::Result<impl AsRef<[u8]>>>,
+    patience: Duration,
+    most: usize,
+) {
+    let mut stream = pin!(stream);
+    let mut seen = 0;
+    let reading = async {
+        while let Some(Ok(piece)) = stream.next().await {
+            seen += piece.as_ref().len();
+            if seen > most {
+                break;
+            }
+        }
+    };
+    // Whether it ended or not, the connection is closed after this.
+    let _ = timeout(patience, reading).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::stream;
+    use tokio::sync::Notify;
+
+    use super::*;
+
+    /// A request with a body of three pieces: how many were read, and what is told when it is dropped.
+    fn request(head: (&str, &str)) -> (Request, Arc<AtomicUsize>, Arc<Notify>) {
+        struct Told(Arc<Notify>);
+        impl Drop for Told {
+            fn drop(&mut self) {
+                self.0.notify_one();
+            }
+        }
+        let (read, gone) = (Arc::<AtomicUsize>::default(), Arc::<Notify>::default());
+        let (counter, told) = (Arc::clone(&read), Told(Arc::clone(&gone)));
+        let pieces = stream::iter(0..3).map(move |_| {
+            let _ = &told;
+            counter.fetch_add(1, Ordering::Relaxed);
+            io::Result::Ok(Bytes::from_static(b"piece"))
+        });
+        let body = Body::from_bytes_stream(pieces);
+        (Request::builder().header(head.0, head.1).body(body), read, gone)
+    }
+
+    #[tokio::test]
+    async fn a_body_that_nobody_reads_is_read_to_its_end() {
+        for head in [("content-length", "15"), ("transfer-encoding", "chunked")] {
+            let (request, read, gone) = request(head);
+            drop(unless_read(request));
+            gone.notified().await;
+            assert_eq!(read.load(Ordering::Relaxed), 3, "{head:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn how_far_a_body_is_read_on_is_up_to_who_has_begun() {
+        let (request, read, gone) = request(("content-length", "15"));
+        let mut stream = unless_read(request).take_body().into_bytes_stream();
+        assert_eq!(stream.next().await.unwrap().unwrap(), "piece");
+        drop(stream);
+        gone.notified().await;
+        assert_eq!(read.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn heads_without_a_body_are_left_alone() {
+        for head in [("content-length", "0"), ("accept", "*/*")] {
+            assert!(!announces_body(request(head).0.headers()), "{head:?}");
+        }
+    }
+}

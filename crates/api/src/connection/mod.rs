@@ -1,0 +1,11 @@
+//! Connections of clients: how many there are, how long each may take, and how they end.
+//!
+//! - `deadlines`: how long clients may take
+//! - `graceful_close`: bodies whose end nobody waits for
+//! - `metered`: sockets and answers that tell what the client does
+//! - `table`: all connections, and which one makes room for another
+
+pub(crate) mod deadlines;
+pub(crate) mod graceful_close;
+pub(crate) mod metered;
+pub(crate) mod table;

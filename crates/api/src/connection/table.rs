@@ -1,0 +1,434 @@
+//! The connections there are: at most so many, each with deadlines, and room for one more.
+//!
+//! Whoever opens connections and lets them lie must not keep others away. So the bound gives way where
+//! it costs least: for one more connection, one is closed whose client has nothing under way. A
+//! connection whose request is being worked on is never closed for another.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use tokio::sync::Notify;
+
+use super::deadlines::Deadlines;
+
+/// When to look again for a connection that can be closed: a request may have ended meanwhile.
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
+
+/// Open files that are left for everything but connections: database, children, tensors.
+const OTHER_FILES: u64 = 512;
+
+/// What a body is given for having just begun, bytes and seconds: else the newest would be the slowest.
+const HEAD_START: (f64, f64) = (65_536.0, 1.0);
+
+/// Every connection.
+pub(crate) struct Connections {
+    most: usize,
+    deadlines: Deadlines,
+    table: Mutex<OpenConnections>,
+    freed: Notify,
+}
+
+#[derive(Default)]
+struct OpenConnections {
+    next: u64,
+    open: HashMap<u64, Arc<ConnectionState>>,
+    /// Told to end, and not gone yet.
+    ending: usize,
+}
+
+/// One connection: what its client is at.
+#[derive(Debug)]
+pub(crate) struct ConnectionState {
+    activity: Mutex<Activity>,
+    told_to_end: Notify,
+}
+
+#[derive(Debug)]
+struct Activity {
+    turn: Turn,
+    /// Since when the client does not take what is sent to it.
+    blocked_since: Option<Instant>,
+    /// How long it has not, in all, since the present request.
+    blocked: Duration,
+    /// Bytes sent since then.
+    sent: u64,
+    ending: bool,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Turn {
+    /// No request: since when, and since when the head of one arrives.
+    Listening { since: Instant, head: Option<Instant> },
+    /// A body arrives.
+    Receiving { since: Instant, bytes: u64 },
+    /// The server works on the request, or sends its answer.
+    Answering,
+}
+
+/// The class of connections without a request.
+const IDLE: u8 = 0;
+
+/// The class of connections whose clients do not take their answers…
+const BLOCKED: u8 = 2;
+
+/// …for at least so long, seconds, if many of them are to be closed at once.
+const BLOCKED_FOR_S: f64 = 0.25;
+
+/// What part of all connections may be closed at once to make room.
+const SHARE_AT_ONCE: usize = 16;
+
+/// How readily a connection is closed for another: the class, and within it the lesser number, first.
+type Rank = (u8, f64);
+
+impl Activity {
+    fn blocked_for(&self, now: Instant) -> Duration {
+        let present = self.blocked_since.map(|since| now.saturating_duration_since(since));
+        self.blocked + present.unwrap_or_default()
+    }
+
+    /// `None`: not at all.
+    fn rank(&self, now: Instant) -> Option<Rank> {
+        let seconds = |since: Instant| now.saturating_duration_since(since).as_secs_f64();
+        match self.turn {
+            Turn::Listening { since, .. } => Some((IDLE, -seconds(since))),
+            Turn::Receiving { since, bytes } => {
+                let (head_start, moment) = HEAD_START;
+                Some((1, (bytes as f64 + head_start) / (seconds(since) + moment)))
+            }
+            Turn::Answering => self.blocked_since.map(|since| (BLOCKED, -seconds(since))),
+        }
+    }
+
+    /// Which deadline the client has missed. Bodies have their own, whose end is an answer.
+    fn missed(&self, now: Instant, deadlines: &Deadlines) -> Option<&'static str> {
+        let over = |since: Instant, limit| now.saturating_duration_since(since) > limit;
+        if self.blocked_for(now) > deadlines.taking(self.sent) {
+            return Some("it takes what is sent too slowly");
+        }
+        match self.turn {
+            Turn::Listening { head: Some(since), .. } if over(since, deadlines.head) => {
+                Some("the head of a request did not end")
+            }
+            Turn::Listening { since, .. } if over(since, deadlines.idle) => Some("it was idle"),
+            _ => None,
+        }
+    }
+}
+
+impl ConnectionState {
+    fn new(now: Instant) -> Self {
+        let turn = Turn::Listening { since: now, head: None };
+        let activity =
+            Activity { turn, blocked_since: None, blocked: Duration::ZERO, sent: 0, ending: false };
+        Self { activity: Mutex::new(activity), told_to_end: Notify::new() }
+    }
+
+    fn activity(&self) -> MutexGuard<'_, Activity> {
+        self.activity.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Bytes came from the client.
+    pub(crate) fn read(&self) {
+        if let Turn::Listening { head: head @ None, .. } = &mut self.activity().turn {
+            *head = Some(Instant::now());
+        }
+    }
+
+    /// The client took so many bytes.
+    pub(crate) fn wrote(&self, bytes: usize) {
+        let mut activity = self.activity();
+        activity.sent = activity.sent.saturating_add(bytes as u64);
+        if let Some(since) = activity.blocked_since.take() {
+            activity.blocked += since.elapsed();
+        }
+    }
+
+    /// The client takes nothing at the moment.
+    pub(crate) fn blocked(&self) {
+        self.activity().blocked_since.get_or_insert_with(Instant::now);
+    }
+
+    /// A request has come; it is under way until what this gives is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> RequestInProgress {
+        let mut activity = self.activity();
+        activity.turn = Turn::Answering;
+        (activity.blocked, activity.sent) = (Duration::ZERO, 0);
+        drop(activity);
+        RequestInProgress(Arc::clone(self))
+    }
+
+    /// So much of a body has come since `since`.
+    pub(crate) fn receiving(&self, since: Instant, bytes: usize) {
+        self.activity().turn = Turn::Receiving { since, bytes: bytes as u64 };
+    }
+
+    /// The body has come.
+    pub(crate) fn received(&self) {
+        self.activity().turn = Turn::Answering;
+    }
+
+    /// Resolves when the connection is to end.
+    pub(crate) async fn told_to_end(&self) {
+        self.told_to_end.notified().await;
+    }
+}
+
+/// A request that is under way on a connection.
+pub(crate) struct RequestInProgress(Arc<ConnectionState>);
+
+impl Drop for RequestInProgress {
+    fn drop(&mut self) {
+        self.0.activity().turn = Turn::Listening { since: Instant::now(), head: None };
+    }
+}
+
+/// A place among the connections, given back when dropped.
+pub(crate) struct ConnectionSlot {
+    connections: Arc<Connections>,
+    id: u64,
+    pub(crate) connection: Arc<ConnectionState>,
+}
+
+impl Drop for ConnectionSlot {
+    fn drop(&mut self) {
+        let mut table = self.connections.lock();
+        table.open.remove(&self.id);
+        table.ending -= usize::from(self.connection.activity().ending);
+        drop(table);
+        self.connections.freed.notify_one();
+    }
+}
+
+impl Connections {
+    /// At most `most` at once, or as many as the limit on open files leaves room for.
+    pub(crate) fn new(most: usize, deadlines: Deadlines) -> Arc<Self> {
+        let most = most.min(open_files_for(most));
+        Arc::new(Self { most, deadlines, table: Mutex::default(), freed: Notify::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, OpenConnections> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place for one more, for which another is closed if need be. Waits while every connection has a
+    /// request that is being worked on.
+    pub(crate) async fn slot(self: &Arc<Self>) -> ConnectionSlot {
+        loop {
+            if let Some(slot) = self.try_slot() {
+                return slot;
+            }
+            self.make_room();
+            // What is freed is noted even if nobody waits for it yet.
+            let _ = tokio::time::timeout(LOOK_AGAIN, self.freed.notified()).await;
+        }
+    }
+
+    fn try_slot(self: &Arc<Self>) -> Option<ConnectionSlot> {
+        let mut table = self.lock();
+        if table.open.len() >= self.most {
+            return None;
+        }
+        let id = table.next;
+        table.next += 1;
+        let connection = Arc::new(ConnectionState::new(Instant::now()));
+        table.open.insert(id, Arc::clone(&connection));
+        Some(ConnectionSlot { connections: Arc::clone(self), id, connection })
+    }
+
+    /// Ends the connection that is the least loss, and with it some more that lie idle or whose clients take
+    /// nothing, so that a crowd is not let in one by one. Does nothing while others are ending.
+    pub(crate) fn make_room(&self) {
+        let mut table = self.lock();
+        if table.ending > 0 {
+            return;
+        }
+        let now = Instant::now();
+        let ranked = table
+            .open
+            .values()
+            .filter_map(|connection| Some((connection.activity().rank(now)?, connection)));
+        let mut ranked: Vec<(Rank, &Arc<ConnectionState>)> = ranked.collect();
+        ranked.sort_by(|(a, _), (b, _)| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        let class = ranked.first().map_or(IDLE, |(rank, _)| rank.0);
+        let alike = |rank: &Rank| match class {
+            IDLE => rank.0 == IDLE,
+            _ => rank.0 == BLOCKED && class == BLOCKED && -rank.1 >= BLOCKED_FOR_S,
+        };
+        let alike = ranked.iter().take_while(|(rank, _)| alike(rank)).count();
+        let count = alike.min(self.most / SHARE_AT_ONCE).max(1);
+        let least: Vec<Arc<ConnectionState>> =
+            ranked.into_iter().take(count).map(|(_, connection)| Arc::clone(connection)).collect();
+        for connection in &least {
+            end(connection, &mut table.ending);
+        }
+        tracing::debug!(closed = least.len(), "connections are closed to make room for others");
+    }
+
+    /// Ends every connection whose client misses a deadline, for as long as this is polled.
+    pub(crate) async fn keep_deadlines(&self) {
+        let mut ticks = tokio::time::interval(self.deadlines.tick());
+        ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            let now = Instant::now();
+            let mut table = self.lock();
+            let OpenConnections { open, ending, .. } = &mut *table;
+            for connection in open.values() {
+                let missed = connection.activity().missed(now, &self.deadlines);
+                if let Some(why) = missed
+                    && end(connection, ending)
+                {
+                    tracing::debug!(why, "a connection is closed");
+                }
+            }
+        }
+    }
+}
+
+/// Tells a connection to end; whether it was not told before.
+fn end(connection: &ConnectionState, ending: &mut usize) -> bool {
+    let mut activity = connection.activity();
+    let first = !std::mem::replace(&mut activity.ending, true);
+    if first {
+        *ending += 1;
+        connection.told_to_end.notify_one();
+    }
+    first
+}
+
+/// How many connections the limit on open files allows, once it was raised for so many as far as it can
+/// be: many systems begin at 1024, and allow far more to those who ask.
+fn open_files_for(connections: usize) -> usize {
+    let wanted = (connections as u64).saturating_add(OTHER_FILES);
+    let limit = getrlimit(Resource::Nofile);
+    let Some(current) = limit.current else { return usize::MAX };
+    let mut allowed = current;
+    if current < wanted {
+        let raised = limit.maximum.map_or(wanted, |maximum| wanted.min(maximum));
+        if setrlimit(Resource::Nofile, Rlimit { current: Some(raised), ..limit }).is_ok() {
+            allowed = raised;
+        }
+    }
+    let room = allowed.saturating_sub(OTHER_FILES).max(allowed / 2).max(8);
+    if allowed < wanted {
+        tracing::warn!(
+            allowed,
+            connections = room,
+            "the limit on open files is too low for server.max_connections; raise it (ulimit -n)"
+        );
+    }
+    usize::try_from(room).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn deadlines() -> Deadlines {
+        let second = Duration::from_secs(1);
+        Deadlines {
+            idle: 60 * second,
+            head: 10 * second,
+            body: 3_600 * second,
+            stall: 30 * second,
+            min_bytes_per_s: 10_000.0,
+        }
+    }
+
+    fn activity(turn: Turn) -> Activity {
+        Activity { turn, blocked_since: None, blocked: Duration::ZERO, sent: 0, ending: false }
+    }
+
+    #[tokio::test]
+    async fn the_one_that_lies_idle_for_longest_makes_room() {
+        let connections = Connections::new(3, deadlines());
+        let first = connections.slot().await;
+        let second = connections.slot().await;
+        let third = connections.slot().await;
+        let _busy = first.connection.begin();
+        let connection = Arc::clone(&second.connection);
+        let ends = tokio::spawn(async move {
+            connection.told_to_end().await;
+            drop(second);
+        });
+        let fourth = connections.slot().await;
+        ends.await.unwrap();
+        // The third is next, and the one that is worked on never is.
+        let connection = Arc::clone(&third.connection);
+        connections.make_room();
+        connection.told_to_end().await;
+        connections.make_room();
+        assert!(!fourth.connection.activity().ending, "one at a time");
+        drop(third);
+        connections.make_room();
+        assert!(fourth.connection.activity().ending);
+        assert!(!first.connection.activity().ending);
+        drop(fourth);
+        connections.make_room();
+        assert!(!first.connection.activity().ending);
+    }
+
+    #[tokio::test]
+    async fn a_crowd_that_takes_nothing_makes_room_together() {
+        let connections = Connections::new(64, deadlines());
+        let mut slots = Vec::new();
+        for _ in 0..64 {
+            slots.push(connections.slot().await);
+        }
+        let answered: Vec<_> = slots.iter().map(|slot| slot.connection.begin()).collect();
+        let since = Instant::now().checked_sub(Duration::from_secs(1)).unwrap();
+        for slot in &slots[..60] {
+            slot.connection.activity().blocked_since = Some(since);
+        }
+        connections.make_room();
+        let ending = |slots: &[ConnectionSlot]| {
+            slots.iter().filter(|it| it.connection.activity().ending).count()
+        };
+        assert_eq!(ending(&slots), 64 / SHARE_AT_ONCE);
+        assert_eq!(ending(&slots[60..]), 0, "those that are worked on stay");
+        drop(answered);
+    }
+
+    #[test]
+    fn idle_ones_go_before_slow_bodies_and_these_before_slow_readers() {
+        let start = Instant::now();
+        let now = start + Duration::from_secs(100);
+        let listening = |since| activity(Turn::Listening { since, head: None }).rank(now).unwrap();
+        let receiving =
+            |since, bytes| activity(Turn::Receiving { since, bytes }).rank(now).unwrap();
+        assert!(listening(start) < listening(now));
+        assert!(listening(now) < receiving(start, 100));
+        // Who drips is slower than who has just begun, and than who really sends.
+        assert!(receiving(start, 100) < receiving(now, 0));
+        assert!(receiving(start, 100) < receiving(start, 100 << 20));
+        let mut reader = activity(Turn::Answering);
+        assert_eq!(reader.rank(now), None);
+        reader.blocked_since = Some(start);
+        assert!(receiving(start, 1 << 30) < reader.rank(now).unwrap());
+    }
+
+    #[test]
+    fn every_wait_for_the_client_has_an_end() {
+        let start = Instant::now();
+        let missed = |activity: &Activity, seconds: u64| {
+            activity.missed(start + Duration::from_secs(seconds), &deadlines())
+        };
+        let idle = activity(Turn::Listening { since: start, head: None });
+        assert!(missed(&idle, 59).is_none() && missed(&idle, 61).is_some());
+        let head = activity(Turn::Listening { since: start, head: Some(start) });
+        assert!(missed(&head, 9).is_none() && missed(&head, 11).is_some());
+        // A stream of events without news keeps nobody waiting.
+        let mut reader = activity(Turn::Answering);
+        assert!(missed(&reader, 1_000_000).is_none());
+        reader.blocked_since = Some(start);
+        assert!(missed(&reader, 29).is_none() && missed(&reader, 31).is_some());
+        // One that has taken a megabyte may have waited for a hundred seconds more.
+        reader.sent = 1_000_000;
+        assert!(missed(&reader, 129).is_none() && missed(&reader, 131).is_some());
+        // Taking a byte now and then does not begin it anew.
+        reader.blocked = Duration::from_secs(120);
+        assert!(missed(&reader, 11).is_some());
+    }
+}

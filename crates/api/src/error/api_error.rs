@@ -1,0 +1,363 @@
+//! Errors as callers see them, and the one place that gives each its HTTP status.
+
+use poem::http::{HeaderValue, StatusCode, header};
+use poem::{IntoResponse, Response};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use warpgauge_contract::ContractError;
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::{Problem, ServiceError};
+use warpgauge_telemetry::{Reject, telemetry};
+
+/// Media type of every answer but pages and the YAML specification.
+pub(crate) const JSON: &str = "application/json";
+
+/// What every error answer holds. `success`, `error`, `status`, `validation_errors`, `job_id` and `details` are
+/// the reference fields.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ErrorBody {
+    /// Always false, as at the Remote GPU Execution Service.
+    #[serde(default)]
+    pub success: bool,
+    /// Who has to act: the caller (`client_error`), or whoever runs the server (`error`).
+    pub status: ErrorStatus,
+    /// Stable code, for programs.
+    pub code: ErrorCode,
+    /// What happened, where, and what to do, for people.
+    pub error: String,
+    /// JSON path of the field at fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// Line of the body, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<u64>,
+    /// Column of the body, from 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub column: Option<u64>,
+    /// Every problem found in the request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub validation_errors: Vec<ValidationError>,
+    /// The job, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// More, such as the id under which the log knows an internal error.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+}
+
+/// Who has to act.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ErrorStatus {
+    /// The caller.
+    ClientError,
+    /// Whoever runs the server.
+    Error,
+}
+
+/// One problem in a request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ValidationError {
+    /// JSON path of the field.
+    pub field: String,
+    /// What was expected, what came, what to do.
+    pub message: String,
+    /// Stable code.
+    #[serde(rename = "type")]
+    pub kind: FailureCode,
+}
+
+/// A request that failed: its HTTP status and its body.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{}", body.error)]
+pub(crate) struct ApiError {
+    status: StatusCode,
+    retry_after_s: Option<u64>,
+    body: Box<ErrorBody>,
+}
+
+impl ApiError {
+    pub(crate) fn new(status: StatusCode, code: ErrorCode, error: impl Into<String>) -> Self {
+        Self {
+            status,
+            retry_after_s: None,
+            body: Box::new(ErrorBody {
+                success: false,
+                status: if status.is_client_error() && status != StatusCode::NOT_FOUND {
+                    ErrorStatus::ClientError
+                } else {
+                    ErrorStatus::Error
+                },
+                code,
+                error: error.into(),
+                path: None,
+                line: None,
+                column: None,
+                validation_errors: Vec::new(),
+                job_id: None,
+                details: None,
+            }),
+        }
+    }
+
+    /// One field of the request is wrong.
+    pub(crate) fn field(path: &str, code: FailureCode, error: impl Into<String>) -> Self {
+        let mut this = Self::new(StatusCode::BAD_REQUEST, code.clone().into(), error);
+        this.body.path = Some(path.to_owned());
+        this.body.validation_errors = vec![ValidationError {
+            field: path.to_owned(),
+            message: this.body.error.clone(),
+            kind: code,
+        }];
+        this
+    }
+
+    /// Where in the body the problem is, counted from 1.
+    pub(crate) fn at(mut self, line: Option<u64>, column: Option<u64>) -> Self {
+        self.body.line = line;
+        self.body.column = column;
+        self
+    }
+
+    /// What the caller gets to read.
+    pub(crate) fn body(&self) -> &ErrorBody {
+        &self.body
+    }
+
+    /// When it is worth trying again.
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after_s = Some(seconds.max(1));
+        self
+    }
+
+    /// The job that it is about.
+    fn of_job(mut self, job_id: String) -> Self {
+        self.body.job_id = Some(job_id);
+        self
+    }
+
+    /// Something of ours broke: `id` finds the log line that says what.
+    pub(crate) fn internal(id: &str, error: impl Into<String>) -> Self {
+        let mut this = Self::new(StatusCode::INTERNAL_SERVER_ERROR, ErrorCode::Internal, error);
+        this.body.details = Some(format!("the server's log has more under id {id}"));
+        this
+    }
+
+    /// The server is going down.
+    pub(crate) fn shutting_down() -> Self {
+        ServiceError::ShuttingDown.into()
+    }
+
+    /// Several fields of the request are wrong.
+    pub(crate) fn problems(problems: Vec<ContractError>) -> Self {
+        Self::invalid(problems.into_iter().map(Problem::from).collect())
+    }
+
+    fn invalid(problems: Vec<Problem>) -> Self {
+        let message = ServiceError::Invalid(problems.clone()).to_string();
+        let (status, code) = match problems.first() {
+            Some(first) if first.code == FailureCode::TooMuchData => {
+                (StatusCode::PAYLOAD_TOO_LARGE, first.code.clone().into())
+            }
+            _ => (StatusCode::BAD_REQUEST, ErrorCode::InvalidContract),
+        };
+        let mut this = Self::new(status, code, message);
+        this.body.path = problems.first().map(|problem| problem.path.clone());
+        this.body.validation_errors = problems
+            .into_iter()
+            .map(|problem| ValidationError {
+                field: problem.path,
+                message: problem.message,
+                kind: problem.code,
+            })
+            .collect();
+        this
+    }
+}
+
+impl From<ServiceError> for ApiError {
+    fn from(error: ServiceError) -> Self {
+        let text = error.to_string();
+        match error {
+            ServiceError::Invalid(problems) => Self::invalid(problems),
+            ServiceError::QueueFull { retry_after, .. } => {
+                let seconds = retry_after.as_secs_f64().ceil() as u64;
+                Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, text)
+                    .retry_after(seconds)
+            }
+            ServiceError::QuotaExceeded { retry_after, .. } => {
+                let seconds = retry_after.as_secs_f64().ceil() as u64;
+                Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QuotaExceeded, text)
+                    .retry_after(seconds)
+            }
+            ServiceError::IdempotencyConflict { job_id } => {
+                Self::new(StatusCode::CONFLICT, ErrorCode::IdempotencyConflict, text).of_job(job_id)
+            }
+            ServiceError::Cancelled { job_id } => {
+                Self::new(StatusCode::CONFLICT, ErrorCode::Cancelled, text).of_job(job_id)
+            }
+            ServiceError::JobFailed { job_id, code, .. } => {
+                let status = status_of_failure(&code);
+                let mut this = Self::new(status, code, text).of_job(job_id);
+                if status == StatusCode::TOO_MANY_REQUESTS {
+                    this = this.retry_after(1);
+                }
+                this
+            }
+            ServiceError::Forbidden(_) => {
+                Self::new(StatusCode::FORBIDDEN, ErrorCode::Forbidden, text)
+            }
+            ServiceError::NoSuchBaseline(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchBaseline, text)
+            }
+            ServiceError::NoSuchMatrix(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchMatrix, text)
+            }
+            ServiceError::NoSuchTensor(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchTensor, text)
+            }
+            ServiceError::TensorGone { code, .. } => Self::new(StatusCode::GONE, code, text),
+            ServiceError::Named { path, error } => {
+                let mut this = Self::from(*error);
+                (this.body.path, this.body.error) = (Some(path), text);
+                this
+            }
+            ServiceError::NoSuchLease(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchLease, text)
+            }
+            ServiceError::Conflict { code, .. } => Self::new(StatusCode::CONFLICT, code, text),
+            ServiceError::NoSuchJob(_) => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchJob, text)
+            }
+            ServiceError::NoArtifact { .. } => {
+                Self::new(StatusCode::NOT_FOUND, ErrorCode::NoSuchArtifact, text)
+            }
+            ServiceError::ArtifactGone { .. } => {
+                Self::new(StatusCode::GONE, ErrorCode::ArtifactGone, text)
+            }
+            ServiceError::ShuttingDown => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::ShuttingDown, text)
+            }
+            ServiceError::Unmet(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UnmetRequirements, text)
+            }
+            ServiceError::Unavailable(_) => {
+                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
+            }
+            ServiceError::Internal { id, .. } => Self::internal(&id, text),
+        }
+    }
+}
+
+/// The status of a job that failed some time ago: that which its first caller got.
+fn status_of_failure(code: &ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::InvalidContract => StatusCode::BAD_REQUEST,
+        ErrorCode::NoSuchBaseline => StatusCode::NOT_FOUND,
+        ErrorCode::ConditionsDiffer => StatusCode::CONFLICT,
+        ErrorCode::QueueFull => StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::Unavailable | ErrorCode::UnmetRequirements => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// What an answer counts as among refusals; that something is not there is none.
+fn reject(status: StatusCode, code: &ErrorCode) -> Option<Reject> {
+    Some(match (status.as_u16(), code) {
+        (404 | 410, _) => return None,
+        (401, _) => Reject::Unauthorized,
+        (403, _) => Reject::Forbidden,
+        (413, _) => Reject::BodyTooLarge,
+        (429, ErrorCode::TooManyWrongKeys) => Reject::Unauthorized,
+        (429, ErrorCode::QuotaExceeded) => Reject::Quota,
+        (429, ErrorCode::TooManyLargeBodies) => Reject::LargeBodies,
+        (429, ErrorCode::TooManyWatchers | ErrorCode::TooManySessions) => Reject::Watchers,
+        (429, _) => Reject::QueueFull,
+        (503, ErrorCode::ShuttingDown) => Reject::ShuttingDown,
+        (503, _) => Reject::Unavailable,
+        (500.., _) => Reject::Internal,
+        _ => Reject::Invalid,
+    })
+}
+
+impl IntoResponse for ApiError {
+    fn into_response(self) -> Response {
+        if let Some(why) = reject(self.status, &self.body.code) {
+            telemetry().rejected(why);
+        }
+        let body = serde_json::to_vec(&*self.body).unwrap_or_default();
+        let mut response = Response::builder().status(self.status).content_type(JSON).body(body);
+        let headers = response.headers_mut();
+        if let Some(seconds) = self.retry_after_s {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.status == StatusCode::REQUEST_TIMEOUT {
+            // What still comes of the body is not waited for.
+            headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+        }
+        if self.status == StatusCode::UNAUTHORIZED {
+            let challenge = HeaderValue::from_static("Bearer realm=\"warpgauge\"");
+            headers.insert(header::WWW_AUTHENTICATE, challenge);
+        }
+        response
+    }
+}
+
+impl From<ApiError> for poem::Error {
+    fn from(error: ApiError) -> Self {
+        poem::Error::from_response(error.into_response())
+    }
+}
+
+/// What to say of an error that poem or poem-openapi found, which know texts only.
+pub(crate) fn framework_error(
+    status: StatusCode,
+    text: &str,
+    method: &str,
+    path: &str,
+) -> ApiError {
+    match status {
+        StatusCode::NOT_FOUND => ApiError::new(
+            status,
+            ErrorCode::NotFound,
+            format!("there is nothing at {path}; /docs lists what there is"),
+        ),
+        StatusCode::METHOD_NOT_ALLOWED => ApiError::new(
+            status,
+            ErrorCode::MethodNotAllowed,
+            format!("{path} does not take {method}; the Allow header lists what it takes"),
+        ),
+        StatusCode::BAD_REQUEST => {
+            let name = text.split('`').nth(1).unwrap_or("request");
+            ApiError::field(name, FailureCode::InvalidParameter, text)
+        }
+        status => {
+            let code = status.canonical_reason().unwrap_or("error").to_lowercase();
+            ApiError::new(status, code.replace([' ', '-'], "_").into(), text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Who comes later, or again, is told what the first caller was told.
+    #[test]
+    fn a_failure_keeps_its_status() {
+        let status = |code: ErrorCode| {
+            let (job_id, message) = ("j".to_owned(), "m".to_owned());
+            let error = ServiceError::JobFailed { job_id, code: code.clone(), message };
+            let error = ApiError::from(error);
+            assert_eq!((&error.body.code, error.body.job_id.as_deref()), (&code, Some("j")));
+            (error.status.as_u16(), error.retry_after_s.is_some())
+        };
+        assert_eq!(status(ErrorCode::Unavailable), (503, false));
+        assert_eq!(status(ErrorCode::UnmetRequirements), (503, false));
+        assert_eq!(status(ErrorCode::QueueFull), (429, true));
+        assert_eq!(status(ErrorCode::InvalidContract), (400, false));
+        assert_eq!(status(ErrorCode::Internal), (500, false));
+        assert_eq!(status(ErrorCode::AttemptsExhausted), (500, false));
+    }
+}

@@ -1,0 +1,327 @@
+//! API keys. Whatever is not listed as open needs one, if any is configured; and says whose it is.
+
+use std::net::IpAddr;
+use std::time::{Duration, Instant};
+
+use poem::http::{HeaderMap, Method, StatusCode, header};
+use poem::{Endpoint, Request, Response};
+use subtle::ConstantTimeEq;
+
+use super::key_attempts::{KeyAttempts, TooMany};
+use crate::error::ApiError;
+use warpgauge_config::ServerConfig;
+use warpgauge_model::ErrorCode;
+use warpgauge_service::Caller;
+
+/// How much of the server's own figures a request may show.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Sees {
+    /// Nothing but whether it works: the request has no key.
+    State,
+    /// The devices, too: it has a key.
+    Devices,
+    /// All of it: it has an administrator's key, or the server has no keys.
+    Everything,
+}
+
+impl Sees {
+    fn of(caller: &Caller) -> Self {
+        if caller.admin { Self::Everything } else { Self::Devices }
+    }
+}
+
+/// What is served without a key, to be read only.
+const OPEN: [&str; 7] =
+    ["/", "/health", "/live", "/docs", "/openapi.json", "/openapi.yaml", "/openapi-client.json"];
+
+/// Guards what is for administrators, and knows whether there is any.
+#[derive(Clone, Copy)]
+pub(crate) struct AdminKeys {
+    exist: bool,
+}
+
+impl AdminKeys {
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        Self { exist: config.admin_keys.iter().any(|key| !key.is_empty()) }
+    }
+
+    /// Refuses whoever may not use an administrator's operation.
+    pub(crate) fn admit(self, caller: &Caller) -> Result<(), ApiError> {
+        if caller.admin {
+            return Ok(());
+        }
+        let how = if self.exist {
+            "use one of server.admin_keys"
+        } else {
+            "server.admin_keys (WARPGAUGE_ADMIN_KEYS) names no key that may; add one"
+        };
+        Err(ApiError::new(
+            StatusCode::FORBIDDEN,
+            ErrorCode::Forbidden,
+            format!("this operation is for administrators: {how}"),
+        ))
+    }
+}
+
+/// Refuses whoever may not have a function run, or not one with pickled objects. It is a right of its own,
+/// which administrators have no more than others: a kernel is judged, a function does what it likes for as
+/// long as it may.
+pub(crate) fn admit_function(caller: &Caller, pickles: bool) -> Result<(), ApiError> {
+    let text = if !caller.functions && caller.owner.is_empty() {
+        "this server runs no functions (server.functions_without_keys is false)"
+    } else if !caller.functions {
+        "this key may not have functions run; who runs the server can add it to \
+         server.function_keys (WARPGAUGE_FUNCTION_KEYS)"
+    } else if pickles && !caller.pickles {
+        "functions of this key may not have pickled objects; who runs the server can add it to \
+         server.pickle_keys (WARPGAUGE_PICKLE_KEYS)"
+    } else {
+        return Ok(());
+    };
+    Err(ApiError::new(StatusCode::FORBIDDEN, ErrorCode::Forbidden, text))
+}
+
+/// What a list of keys gives those that are in it, beside being a key.
+#[derive(Clone, Copy, Default)]
+struct Rights {
+    admin: bool,
+    handles: bool,
+    functions: bool,
+    pickles: bool,
+}
+
+/// A key as the server knows it.
+#[derive(Clone)]
+struct Key {
+    hash: blake3::Hash,
+    rights: Rights,
+}
+
+/// The configured keys, hashed: equal lengths compare in constant time, and memory dumps and logs
+/// cannot give the keys away.
+#[derive(Clone)]
+pub(crate) struct Keys {
+    keys: Vec<Key>,
+    /// Who calls where there are no keys.
+    anybody: Caller,
+}
+
+/// Hexadecimal digits of a key's hash that name its owner: 64 bits tell 10,000 keys apart.
+const OWNER_DIGITS: usize = 16;
+
+fn owner(hash: &blake3::Hash) -> String {
+    hash.to_hex()[..OWNER_DIGITS].to_owned()
+}
+
+impl Keys {
+    /// A key that stands in several lists has the rights of all.
+    pub(crate) fn new(config: &ServerConfig) -> Self {
+        let none = Rights::default();
+        let lists = [
+            (&config.api_keys, none),
+            (&config.admin_keys, Rights { admin: true, handles: true, ..none }),
+            (&config.handle_keys, Rights { handles: true, ..none }),
+            (&config.function_keys, Rights { functions: true, ..none }),
+            (&config.pickle_keys, Rights { pickles: true, ..none }),
+        ];
+        let keys = lists
+            .into_iter()
+            .flat_map(|(keys, rights)| keys.iter().map(move |key| (key, rights)))
+            .filter(|(key, _)| !key.is_empty())
+            .map(|(key, rights)| Key { hash: blake3::hash(key.as_bytes()), rights })
+            .collect();
+        let functions = config.functions_without_keys;
+        Self { keys, anybody: Caller { functions, pickles: functions, ..Caller::local() } }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// Looks at every key whatever the outcome, so that time tells nothing.
+    fn caller(&self, candidate: &blake3::Hash) -> Option<Caller> {
+        let no = subtle::Choice::from(0);
+        let (mut found, mut admin, mut handles, mut functions, mut pickles) = (no, no, no, no, no);
+        for key in &self.keys {
+            let equal = key.hash.as_bytes().ct_eq(candidate.as_bytes());
+            let has = |right: bool| equal & subtle::Choice::from(u8::from(right));
+            found |= equal;
+            admin |= has(key.rights.admin);
+            handles |= has(key.rights.handles);
+            functions |= has(key.rights.functions);
+            pickles |= has(key.rights.pickles);
+        }
+        bool::from(found).then(|| Caller {
+            owner: owner(candidate),
+            admin: admin.into(),
+            handles: handles.into(),
+            functions: functions.into(),
+            pickles: pickles.into(),
+        })
+    }
+
+    /// The caller whose key the request has. Wrong keys count as guesses of the address.
+    fn admit(
+        &self,
+        headers: &HeaderMap,
+        from: Option<IpAddr>,
+        guesses: &KeyAttempts,
+    ) -> Result<Caller, ApiError> {
+        let given = given(headers);
+        if given.is_empty() {
+            return Err(unauthorized(
+                "this server needs an API key: send X-API-Key, or Authorization: Bearer",
+            ));
+        }
+        guesses.take(from, &given, Instant::now()).map_err(|TooMany(wait)| too_many(wait))?;
+        let mut found = None;
+        for candidate in given {
+            if let Some(caller) = self.caller(&candidate) {
+                guesses.right(from, candidate, Instant::now());
+                found = found.or(Some(caller));
+            }
+        }
+        found.ok_or_else(|| unauthorized("the API key is not one of this server's"))
+    }
+}
+
+/// Hashes of the keys that a request has.
+fn given(headers: &HeaderMap) -> Vec<blake3::Hash> {
+    let key = headers.get("x-api-key").map(|value| value.as_bytes());
+    let bearer =
+        headers.get(header::AUTHORIZATION).and_then(|value| bearer_token(value.as_bytes()));
+    [key, bearer].into_iter().flatten().map(blake3::hash).collect()
+}
+
+fn too_many(wait: Duration) -> ApiError {
+    let seconds = wait.as_secs_f64().ceil() as u64;
+    ApiError::new(
+        StatusCode::TOO_MANY_REQUESTS,
+        ErrorCode::TooManyWrongKeys,
+        format!(
+            "too many wrong API keys came from this address; try again in {} s with one of this \
+             server's keys",
+            seconds.max(1)
+        ),
+    )
+    .retry_after(seconds)
+}
+
+fn bearer_token(value: &[u8]) -> Option<&[u8]> {
+    let (scheme, token) = value.split_at_checked(7)?;
+    scheme.eq_ignore_ascii_case(b"bearer ").then(|| token.trim_ascii())
+}
+
+fn unauthorized(message: &str) -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, ErrorCode::Unauthorized, message)
+}
+
+/// Lets through what carries a key or is open.
+pub(crate) struct Guard<E> {
+    pub(crate) keys: Keys,
+    pub(crate) guesses: KeyAttempts,
+    pub(crate) inner: E,
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for Guard<E> {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let open = OPEN.contains(&request.uri().path())
+            && matches!(*request.method(), Method::GET | Method::HEAD);
+        let caller = if self.keys.is_empty() {
+            Ok(self.keys.anybody.clone())
+        } else {
+            let from = request.remote_addr().as_socket_addr().map(|address| address.ip());
+            self.keys.admit(request.headers(), from, &self.guesses)
+        };
+        match caller {
+            Ok(caller) => {
+                request.set_data(Sees::of(&caller));
+                request.set_data(caller);
+            }
+            // With a wrong key it is what it is without one.
+            Err(_) if open => {
+                request.set_data(Sees::State);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        self.inner.call(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_config::{Config, DEFAULT_TOML};
+
+    fn config(api: &[&str], admin: &[&str]) -> ServerConfig {
+        let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
+        config.server.api_keys = api.iter().map(|key| (*key).to_owned()).collect();
+        config.server.admin_keys = admin.iter().map(|key| (*key).to_owned()).collect();
+        config.server
+    }
+
+    #[test]
+    fn every_key_is_an_owner_of_its_own() {
+        let config = config(&["one", "two", "both"], &["root", "both"]);
+        let keys = Keys::new(&config);
+        let caller = |key: &str| keys.caller(&blake3::hash(key.as_bytes()));
+        let (one, two) = (caller("one").unwrap(), caller("two").unwrap());
+        assert_ne!(one.owner, two.owner);
+        assert_eq!(one.owner.len(), OWNER_DIGITS);
+        assert!(!one.admin && caller("root").unwrap().admin && caller("both").unwrap().admin);
+        assert_eq!(caller("three"), None);
+        let error = AdminKeys::new(&config).admit(&one).unwrap_err();
+        assert!(error.body().error.contains("use one of"), "{}", error.body().error);
+    }
+
+    /// Whether the key may have a function run, and whether one with pickled objects.
+    fn admitted(change: impl Fn(&mut ServerConfig), key: &str) -> (bool, bool) {
+        let mut config = config(&[], &[]);
+        change(&mut config);
+        let keys = Keys::new(&config);
+        let caller = match key {
+            "" => keys.anybody,
+            key => keys.caller(&blake3::hash(key.as_bytes())).unwrap(),
+        };
+        (admit_function(&caller, false).is_ok(), admit_function(&caller, true).is_ok())
+    }
+
+    #[test]
+    fn functions_are_a_right_of_their_own() {
+        let owned = |keys: &[&str]| keys.iter().map(|key| (*key).to_owned()).collect::<Vec<_>>();
+        assert_eq!(admitted(|_| {}, ""), (true, true));
+        assert_eq!(admitted(|config| config.functions_without_keys = false, ""), (false, false));
+        let granted = |config: &mut ServerConfig| {
+            config.api_keys = owned(&["none", "some"]);
+            config.function_keys = owned(&["some", "all"]);
+            config.pickle_keys = owned(&["all", "pickles"]);
+        };
+        assert_eq!(admitted(granted, "none"), (false, false));
+        assert_eq!(admitted(granted, "some"), (true, false));
+        // A key in any list is a key.
+        assert_eq!(admitted(granted, "all"), (true, true));
+        assert_eq!(admitted(granted, "pickles"), (false, false));
+        let admin = |config: &mut ServerConfig| config.admin_keys = owned(&["root"]);
+        assert_eq!(admitted(admin, "root"), (false, false));
+        let handles = |config: &mut ServerConfig| config.handle_keys = owned(&["opens"]);
+        assert_eq!(admitted(handles, "opens"), (false, false));
+        // Where functions have keys, and nothing else has, the server is none without keys.
+        let functions = |config: &mut ServerConfig| config.function_keys = owned(&["runs"]);
+        assert_eq!(admitted(functions, "runs"), (true, false));
+        let mut config = config(&[], &[]);
+        functions(&mut config);
+        assert!(!Keys::new(&config).is_empty());
+    }
+
+    #[test]
+    fn without_administrators_the_error_names_the_setting() {
+        let config = config(&["one"], &[]);
+        let caller = Keys::new(&config).caller(&blake3::hash(b"one")).unwrap();
+        let error = AdminKeys::new(&config).admit(&caller).unwrap_err();
+        assert_eq!(error.body().code, ErrorCode::Forbidden);
+        assert!(error.body().error.contains("WARPGAUGE_ADMIN_KEYS"), "{}", error.body().error);
+        assert!(AdminKeys::new(&config).admit(&Caller::local()).is_ok());
+    }
+}

@@ -1,0 +1,178 @@
+//! What every request gets, whatever answers it: an id, a log span, JSON errors, headers, compression,
+//! and an honest answer when a handler panics or the server goes down.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, OnceLock};
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use poem::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use poem::{Endpoint, IntoResponse, Request, Response};
+use tokio::sync::watch;
+use tracing::Instrument;
+
+use super::hidden_paths::HiddenPaths;
+use super::http_metrics::HttpMetrics;
+use super::route_table::RouteTable;
+use crate::error::{ApiError, JSON, framework_error};
+use crate::phase::Phase;
+use crate::response::compression::{accepts_gzip, compressed};
+use warpgauge_service::EvaluationService;
+
+/// Longest text of poem's own that an error quotes.
+const MAX_QUOTED_BYTES: usize = 2000;
+
+/// What a browser may do with an answer that is no page with a policy of its own: show it, with the styles
+/// and pictures that are in it.
+const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; \
+                      form-action 'none'; frame-ancestors 'none'";
+
+const REQUEST_ID: &str = "x-request-id";
+const GPU_TYPE: &str = "x-gpu-type";
+
+/// Wraps the whole application.
+pub(crate) struct Envelope<E> {
+    pub(crate) inner: E,
+    pub(crate) routes: Arc<RouteTable>,
+    pub(crate) http: Arc<HttpMetrics>,
+    pub(crate) phase: watch::Receiver<Phase>,
+    pub(crate) places: HiddenPaths,
+    pub(crate) gpu: GpuType,
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for Envelope<E> {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        let id = request_id(request.headers());
+        let span = tracing::info_span!(
+            "request",
+            id = %id,
+            method = %request.method(),
+            path = request.uri().path(),
+        );
+        Ok(self.answer(request, &id).instrument(span).await)
+    }
+}
+
+impl<E: Endpoint<Output = Response>> Envelope<E> {
+    async fn answer(&self, request: Request, id: &str) -> Response {
+        let started = Instant::now();
+        let method = request.method().clone();
+        let uri = request.uri().clone();
+        let gzip = accepts_gzip(request.headers());
+
+        let response = self.run(request, id).await;
+        let response = self.in_json(response, &method, &uri).await;
+        let response = self.without_places(response).await;
+        let mut response = compressed(response, gzip).await;
+        let status = response.status();
+        self.add_headers(response.headers_mut(), status, id);
+        let took = started.elapsed();
+        self.http.answered(method.as_str(), self.routes.template(uri.path()), status, took);
+        let ms = took.as_secs_f64() * 1e3;
+        if status.is_server_error() {
+            tracing::warn!(status = status.as_u16(), ms, "answered");
+        } else {
+            tracing::debug!(status = status.as_u16(), ms, "answered");
+        }
+        response
+    }
+
+    /// Runs the handler until it ends, panics, or the server's grace is over.
+    async fn run(&self, request: Request, id: &str) -> Response {
+        let mut phase = self.phase.clone();
+        let over = phase.wait_for(|phase| *phase == Phase::Over);
+        let handler = AssertUnwindSafe(self.inner.get_response(request)).catch_unwind();
+        tokio::select! {
+            biased;
+            ended = handler => ended.unwrap_or_else(|_| {
+                tracing::error!("a handler panicked");
+                ApiError::internal(id, "the request ran into a fault of the server").into_response()
+            }),
+            _ = over => ApiError::shutting_down().into_response(),
+        }
+    }
+
+    /// Gives errors that poem wrote as plain text the shape of all others.
+    async fn in_json(&self, mut response: Response, method: &Method, uri: &Uri) -> Response {
+        let status = response.status();
+        let described = response.content_type().is_some_and(|is| is == JSON);
+        if described || !(status.is_client_error() || status.is_server_error()) {
+            return response;
+        }
+        let text = response.take_body().into_bytes_limit(MAX_QUOTED_BYTES).await;
+        let text = String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned();
+        let mut error = if status.is_server_error() {
+            tracing::error!(status = status.as_u16(), %text, "the framework failed");
+            ApiError::internal("framework", "the request ran into a fault of the server")
+                .into_response()
+        } else {
+            framework_error(status, &text, method.as_str(), uri.path()).into_response()
+        };
+        if status == StatusCode::METHOD_NOT_ALLOWED
+            && let Some(allow) = self.routes.allow(uri.path())
+        {
+            error.headers_mut().insert(header::ALLOW, allow);
+        }
+        error
+    }
+
+    /// Errors say what is wrong, and not where on this machine.
+    async fn without_places(&self, mut response: Response) -> Response {
+        let status = response.status();
+        if !(status.is_client_error() || status.is_server_error()) {
+            return response;
+        }
+        // What cannot be read was made in memory: it is empty.
+        let body = response.take_body().into_bytes().await.unwrap_or_default();
+        response.set_body(self.places.hidden_in_text(body));
+        response
+    }
+
+    fn add_headers(&self, headers: &mut HeaderMap, status: StatusCode, id: &str) {
+        if let Ok(id) = HeaderValue::from_str(id) {
+            headers.insert(REQUEST_ID, id);
+        }
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
+        headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        headers
+            .entry(header::CONTENT_SECURITY_POLICY)
+            .or_insert_with(|| HeaderValue::from_static(POLICY));
+        // Who was refused need not know what is here.
+        if status != StatusCode::FORBIDDEN
+            && let Some(name) = self.gpu.name()
+        {
+            headers.insert(GPU_TYPE, name);
+        }
+    }
+}
+
+/// Product name of the first device, once there is one.
+pub(crate) struct GpuType {
+    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) known: OnceLock<HeaderValue>,
+}
+
+impl GpuType {
+    fn name(&self) -> Option<HeaderValue> {
+        if let Some(name) = self.known.get() {
+            return Some(name.clone());
+        }
+        let status = self.service.status();
+        let name = HeaderValue::from_str(&status.devices.first()?.device.name).ok()?;
+        Some(self.known.get_or_init(|| name).clone())
+    }
+}
+
+/// The caller's id, if it is one that can go into a log line, or a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let given = headers.get(REQUEST_ID).and_then(|id| id.to_str().ok());
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    match given {
+        Some(id) if (1..=64).contains(&id.len()) && id.bytes().all(plain) => id.to_owned(),
+        _ => uuid::Uuid::new_v4().to_string(),
+    }
+}

@@ -1,0 +1,68 @@
+//! Where the server keeps its data: the log and administrators see it, answers to callers do not show it.
+
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::ApiError;
+
+/// What answers show in place of the data directory.
+const SHOWN: &str = "DATA_DIR";
+
+/// The data directory, to be kept out of texts.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct HiddenPaths {
+    directory: Option<String>,
+}
+
+impl HiddenPaths {
+    pub(crate) fn new(data_dir: Option<PathBuf>) -> Self {
+        let named = |path: PathBuf| path.to_str().map(str::to_owned);
+        // The root directory stands before every path.
+        Self { directory: data_dir.and_then(named).filter(|path| path.len() > 1) }
+    }
+
+    /// A JSON text without it.
+    pub(crate) fn hidden_in_text(&self, text: Bytes) -> Bytes {
+        let Some(directory) = &self.directory else { return text };
+        let quoted = Value::from(directory.as_str()).to_string();
+        let quoted = quoted.trim_matches('"');
+        match std::str::from_utf8(&text) {
+            Ok(read) if read.contains(quoted) => read.replace(quoted, SHOWN).into(),
+            _ => text,
+        }
+    }
+
+    /// A value without it in any of its texts.
+    pub(crate) fn hidden_in<T: Serialize + DeserializeOwned>(
+        &self,
+        value: T,
+    ) -> Result<T, ApiError> {
+        let failed = |error: serde_json::Error| {
+            tracing::error!(%error, "an answer cannot be read again");
+            ApiError::internal("places", "the answer cannot be written")
+        };
+        let text = serde_json::to_vec(&value).map_err(failed)?;
+        serde_json::from_slice(&self.hidden_in_text(text.into())).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_directory_is_in_no_text() {
+        let places = HiddenPaths::new(Some("/var/\"a\"/data".into()));
+        let value = serde_json::json!({"error": "cannot write /var/\"a\"/data/run/x", "n": 1.5});
+        let hidden = places.hidden_in(value.clone()).unwrap();
+        assert_eq!(hidden["error"], "cannot write DATA_DIR/run/x");
+        assert_eq!(hidden["n"], 1.5);
+        for nowhere in [None, Some("/".into())] {
+            assert_eq!(HiddenPaths::new(nowhere).hidden_in(value.clone()).unwrap(), value);
+        }
+    }
+}

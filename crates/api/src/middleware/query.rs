@@ -1,0 +1,187 @@
+//! Query parameters that an operation does not know, or that come twice, are refused: who misspells
+//! one must not get the answer to another question.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use poem::http::Method;
+use poem::{Endpoint, Request, Response};
+use serde_yaml::{Mapping, Value};
+
+use super::route_table::RouteTable;
+use crate::error::ApiError;
+use warpgauge_model::{FailureCode, nearest};
+
+/// Longest name that an error quotes, characters.
+const MAX_QUOTED: usize = 64;
+
+/// What the operations of a document take beside their bodies.
+pub(crate) struct KnownParameters(BTreeMap<(String, String), Parameters>);
+
+/// The parameters of one operation.
+#[derive(Debug, Default)]
+struct Parameters {
+    /// Names in the query; whether each may come several times.
+    query: Vec<(String, bool)>,
+    headers: Vec<String>,
+}
+
+impl KnownParameters {
+    /// From the full document, by method and path template.
+    pub(crate) fn new(document: &Value) -> Self {
+        let paths = document.get("paths").and_then(Value::as_mapping);
+        let operations = paths.into_iter().flatten().flat_map(|(path, operations)| {
+            let operations = operations.as_mapping().into_iter().flatten();
+            operations.map(move |(method, operation)| (method, path, operation))
+        });
+        let known = operations.map(|(method, path, operation)| {
+            let parameters = operation.get("parameters").and_then(Value::as_sequence);
+            let mut of = Parameters::default();
+            parameters.into_iter().flatten().for_each(|parameter| of.add(parameter));
+            ((text(Some(method)).to_uppercase(), text(Some(path))), of)
+        });
+        Self(known.collect())
+    }
+
+    /// Refuses what the operation of this method and template would ignore. What is no operation is
+    /// told elsewhere, and pages take anything.
+    fn check(
+        &self,
+        method: &Method,
+        template: &str,
+        query: &[(String, String)],
+    ) -> Result<(), ApiError> {
+        let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
+        let Some(known) = self.0.get(&(method.to_owned(), template.to_owned())) else {
+            return Ok(());
+        };
+        for (at, (name, _)) in query.iter().enumerate() {
+            let Some((_, repeatable)) = known.query.iter().find(|(known, _)| known == name) else {
+                return Err(known.refuse(name, &format!("{method} {template}")));
+            };
+            if !repeatable && query[..at].iter().any(|(earlier, _)| earlier == name) {
+                let message = format!("{name}: may be given once, and is given several times");
+                return Err(ApiError::field(name, FailureCode::RepeatedParameter, message));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Parameters {
+    fn add(&mut self, parameter: &Value) {
+        let name = text(parameter.get("name"));
+        match parameter.get("in").and_then(Value::as_str) {
+            Some("query") => {
+                let schema = parameter.get("schema").and_then(Value::as_mapping);
+                let array = schema.and_then(|schema: &Mapping| schema.get("type"));
+                self.query.push((name, array.and_then(Value::as_str) == Some("array")));
+            }
+            Some("header") => self.headers.push(name),
+            _ => {}
+        }
+    }
+
+    fn refuse(&self, name: &str, operation: &str) -> ApiError {
+        let names = || self.query.iter().map(|(name, _)| name.as_str());
+        let shown: String = name.chars().take(MAX_QUOTED).collect();
+        let plain = |name: &str| name.to_lowercase().replace('-', "_");
+        let header = self.headers.iter().find(|header| plain(header) == plain(name));
+        let meant = match (header, nearest(&plain(name), names())) {
+            (Some(header), _) => format!(" (send it as the header `{header}`)"),
+            (None, Some(near)) => format!(" (did you mean `{near}`?)"),
+            (None, None) => String::new(),
+        };
+        let takes = if self.query.is_empty() {
+            "it takes none".to_owned()
+        } else {
+            format!("known: {}", names().collect::<Vec<_>>().join(", "))
+        };
+        let message = format!("{operation} knows no query parameter `{shown}`{meant}; {takes}");
+        ApiError::field(&shown, FailureCode::UnknownParameter, message)
+    }
+}
+
+fn text(value: Option<&Value>) -> String {
+    value.and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+/// Lets through what asks for nothing that would be ignored.
+pub(crate) struct QueryGuard<E> {
+    pub(crate) routes: Arc<RouteTable>,
+    pub(crate) known: KnownParameters,
+    pub(crate) inner: E,
+}
+
+impl<E> QueryGuard<E> {
+    fn check(&self, request: &Request) -> Result<(), ApiError> {
+        let (uri, method) = (request.uri(), request.method());
+        let Some(template) = uri.query().and_then(|_| self.routes.template(uri.path())) else {
+            return Ok(());
+        };
+        let query: Vec<(String, String)> = request.params().map_err(|error| {
+            ApiError::field("query", FailureCode::InvalidParameter, format!("the query: {error}"))
+        })?;
+        self.known.check(method, template, &query)
+    }
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for QueryGuard<E> {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        self.check(&request)?;
+        self.inner.call(request).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOCUMENT: &str = "
+        paths:
+          /jobs/{id}:
+            get:
+              parameters:
+                - {name: id, in: path, schema: {type: string}}
+            post:
+              parameters:
+                - {name: state, in: query, schema: {type: array}}
+                - {name: wait, in: query, schema: {type: boolean}}
+                - {name: Idempotency-Key, in: header, schema: {type: string}}";
+
+    fn refused(method: Method, query: &[&str]) -> Option<String> {
+        let known = KnownParameters::new(&serde_yaml::from_str(DOCUMENT).unwrap());
+        let query: Vec<_> = query.iter().map(|name| ((*name).to_owned(), String::new())).collect();
+        let error = known.check(&method, "/jobs/{id}", &query).err()?;
+        Some(error.body().error.clone())
+    }
+
+    #[test]
+    fn what_would_be_ignored_is_refused_with_what_is_known() {
+        for (method, query, part) in [
+            (Method::GET, "id", "GET /jobs/{id} knows no query parameter `id`; it takes none"),
+            (Method::HEAD, "x", "it takes none"),
+            (Method::POST, "wiat", "`wiat` (did you mean `wait`?); known: state, wait"),
+            (Method::POST, "Wait", "did you mean `wait`?"),
+            (Method::POST, "idempotency_key", "the header `Idempotency-Key`"),
+            (Method::POST, "colour", "`colour`; known"),
+            (Method::POST, "", "``; known"),
+        ] {
+            let error = refused(method, &[query]).unwrap();
+            assert!(error.contains(part), "{error}");
+        }
+        let long = refused(Method::POST, &["ä".repeat(5000).as_str()]).unwrap();
+        assert!(long.len() < 300, "{long}");
+    }
+
+    #[test]
+    fn only_lists_come_several_times() {
+        assert_eq!(refused(Method::POST, &["state", "wait", "state"]), None);
+        let error = refused(Method::POST, &["wait", "state", "wait"]).unwrap();
+        assert!(error.starts_with("wait: may be given once"), "{error}");
+        // No operation; that it is none is told elsewhere.
+        assert_eq!(refused(Method::PUT, &["wait", "wait"]), None);
+    }
+}

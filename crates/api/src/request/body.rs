@@ -1,0 +1,317 @@
+//! Reads request bodies into memory once, or piece by piece, within bounds.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
+use poem::http::StatusCode;
+use poem::{Body, Request};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::connection::deadlines::Deadlines;
+use crate::connection::graceful_close::{LINGER, LINGER_BYTES, LINGER_LATE, drain};
+use crate::connection::table::ConnectionState;
+use crate::error::ApiError;
+
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::Caller;
+use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+
+/// A buffer grows by at most this much at a time, whatever `Content-Length` says. Growing a large
+/// allocation moves its pages, not its bytes.
+const GROWTH_BYTES: usize = 16 << 20;
+
+/// Bodies up to this size do not count against the budget of all bodies together.
+const SMALL_BYTES: usize = 1 << 20;
+
+/// Bytes per unit of that budget.
+const UNIT_BYTES: usize = 64 << 10;
+
+/// All bodies held at once, in multiples of the largest single one; and all uploads on the disk.
+const BUDGET_BODIES: u64 = 4;
+const BUDGET_UPLOADS: u64 = 2;
+
+/// Bounds on the size of bodies, one and all together.
+#[derive(Debug, Clone)]
+pub(crate) struct BodyLimits {
+    pub(crate) limit_bytes: u64,
+    /// The setting that says so, and what to do about more.
+    setting: &'static str,
+    advice: &'static str,
+    budget: Pool,
+    /// How far one is read on that is refused.
+    linger_bytes: usize,
+    /// The same bounds of files that go to the disk as they come.
+    upload_bytes: u64,
+    upload_budget: Pool,
+    /// Whose the body is.
+    owner: Owner,
+    deadlines: Deadlines,
+}
+
+impl BodyLimits {
+    /// `shared`: whether there may be several callers, each known by its key. Then one has of all bodies, and
+    /// of all uploads, at most as much as it leaves for others, or as one takes.
+    pub(crate) fn new(
+        limit_bytes: u64,
+        upload_bytes: u64,
+        shared: bool,
+        deadlines: Deadlines,
+    ) -> Self {
+        Self {
+            limit_bytes,
+            setting: "server.body_limit_bytes",
+            advice: "compress tensor data (`compress: zstd`) or generate it (`init`)",
+            budget: budget(limit_bytes, BUDGET_BODIES, shared),
+            linger_bytes: LINGER_BYTES,
+            upload_bytes,
+            upload_budget: budget(upload_bytes, BUDGET_UPLOADS, shared),
+            owner: Owner::SERVER,
+            deadlines,
+        }
+    }
+
+    /// The bounds on files that go to the disk.
+    pub(crate) fn of_uploads(&self) -> Self {
+        Self {
+            limit_bytes: self.upload_bytes,
+            setting: "server.upload_limit_bytes",
+            advice: "the operator can raise that",
+            linger_bytes: usize::MAX,
+            budget: self.upload_budget.clone(),
+            ..self.clone()
+        }
+    }
+
+    /// The same bounds, for a caller's body.
+    pub(crate) fn of(&self, caller: &Caller) -> Self {
+        Self { owner: Owner::named(&caller.owner), ..self.clone() }
+    }
+
+    /// The same bounds, for bodies of at most so many bytes.
+    pub(crate) fn at_most(&self, limit_bytes: u64) -> Self {
+        Self { limit_bytes: self.limit_bytes.min(limit_bytes), ..self.clone() }
+    }
+}
+
+/// Room for so many of the largest bodies.
+fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
+    let one = limit_bytes.max(GROWTH_BYTES as u64).div_ceil(UNIT_BYTES as u64);
+    let units = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
+    let (places, least) = (units(one.saturating_mul(bodies)), units(one));
+    Pool::new(Bounds { places, extra: 0, waiting: 0, shared, least })
+}
+
+/// The bounds that a request's body has, which know whose it is, and the connection that it comes from.
+pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionState>), ApiError> {
+    let missing = || ApiError::internal("body-limits", "no body limits are set");
+    let (limits, connection) = request
+        .data::<BodyLimits>()
+        .zip(request.data::<Arc<ConnectionState>>())
+        .ok_or_else(missing)?;
+    let limits = request.data::<Caller>().map_or_else(|| limits.clone(), |by| limits.of(by));
+    Ok((limits, connection))
+}
+
+/// A share of the memory, or of the disk, that all bodies together may take, given back when dropped.
+#[derive(Debug, Default)]
+pub(crate) struct Share {
+    turns: Vec<Turn>,
+    bytes: usize,
+}
+
+impl Share {
+    /// Makes the share cover `needed` bytes.
+    pub(crate) fn cover(&mut self, needed: usize, limits: &BodyLimits) -> Result<(), ApiError> {
+        if needed <= self.bytes.max(SMALL_BYTES) {
+            return Ok(());
+        }
+        let units = (needed - self.bytes).div_ceil(UNIT_BYTES);
+        let turn = limits.budget.try_take(limits.owner, units).map_err(|full| {
+            let text = match full {
+                Full::All(_) => {
+                    "the server holds as many large bodies as it has room for; try again in 1 s"
+                }
+                Full::Share(_) => {
+                    "the server holds as many large bodies of this key as are its share of the room; try \
+                     again in 1 s"
+                }
+            };
+            let code = ErrorCode::TooManyLargeBodies;
+            ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, text).retry_after(1)
+        })?;
+        self.turns.push(turn);
+        self.bytes += units * UNIT_BYTES;
+        Ok(())
+    }
+}
+
+/// Reads a body of at most `limits.limit_bytes` within the deadlines. `declared` is its
+/// `Content-Length`, if it has one; `connection` the connection that it comes from.
+pub(crate) async fn read(
+    body: Body,
+    declared: Option<u64>,
+    limits: &BodyLimits,
+    connection: &ConnectionState,
+) -> Result<(Vec<u8>, Share), ApiError> {
+    let mut pieces = Pieces::new(body, declared, limits, connection)?;
+    let mut buffer = Vec::new();
+    let mut share = Share::default();
+    while let Some(piece) = pieces.next().await? {
+        let needed = buffer.len() + piece.len();
+        share.cover(needed, limits)?;
+        grow(&mut buffer, needed, pieces.declared)?;
+        buffer.extend_from_slice(&piece);
+    }
+    Ok((buffer, share))
+}
+
+/// The pieces of a body as they come, within the deadlines and the limit on its length.
+///
+/// Dropping it before its end drops what still comes.
+pub(crate) struct Pieces<'a> {
+    stream: Option<BoxStream<'static, std::io::Result<Bytes>>>,
+    declared: usize,
+    limits: &'a BodyLimits,
+    connection: &'a ConnectionState,
+    started: Instant,
+    read: usize,
+}
+
+impl Drop for Pieces<'_> {
+    fn drop(&mut self) {
+        self.refuse();
+    }
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn new(
+        body: Body,
+        declared: Option<u64>,
+        limits: &'a BodyLimits,
+        connection: &'a ConnectionState,
+    ) -> Result<Self, ApiError> {
+        if declared.is_some_and(|length| length > limits.limit_bytes) {
+            return Err(too_large(limits, declared));
+        }
+        Ok(Self {
+            stream: Some(body.into_bytes_stream().boxed()),
+            declared: declared.unwrap_or(0) as usize,
+            limits,
+            connection,
+            started: Instant::now(),
+            read: 0,
+        })
+    }
+
+    /// Bytes that have come.
+    pub(crate) fn read(&self) -> usize {
+        self.read
+    }
+
+    /// The next piece; `None`: that was all.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, ApiError> {
+        let Some(stream) = &mut self.stream else { return Ok(None) };
+        self.connection.receiving(self.started, self.read);
+        let deadlines = &self.limits.deadlines;
+        let patience = deadlines.next_piece(self.started, Instant::now(), self.read);
+        // `timeout` takes a piece that is there already, whatever the time says.
+        let next = match patience.is_zero() {
+            false => timeout(patience, stream.next()).await.ok(),
+            true => None,
+        };
+        match next {
+            Some(Some(Ok(piece))) => {
+                self.read += piece.len();
+                if self.read as u64 > self.limits.limit_bytes {
+                    return Err(too_large(self.limits, None));
+                }
+                Ok(Some(piece))
+            }
+            Some(None) => {
+                self.stream = None;
+                self.connection.received();
+                Ok(None)
+            }
+            Some(Some(Err(error))) => {
+                self.stream = None;
+                Err(truncated(self.read, self.declared, &error))
+            }
+            None => {
+                if let Some(stream) = self.stream.take() {
+                    tokio::spawn(drain(stream, LINGER_LATE, LINGER_BYTES));
+                }
+                Err(late(self.read, self.started.elapsed(), deadlines))
+            }
+        }
+    }
+
+    /// Drops what still comes.
+    fn refuse(&mut self) {
+        if let (Some(stream), Ok(runtime)) = (self.stream.take(), Handle::try_current()) {
+            self.connection.received();
+            runtime.spawn(drain(stream, LINGER, self.limits.linger_bytes));
+        }
+    }
+}
+
+/// Makes room for `needed` bytes and, within one step, for what `Content-Length` announces.
+fn grow(buffer: &mut Vec<u8>, needed: usize, declared: usize) -> Result<(), ApiError> {
+    if needed <= buffer.capacity() {
+        return Ok(());
+    }
+    let step = buffer.len() + GROWTH_BYTES;
+    let doubled = needed.max(2 * buffer.capacity());
+    let target = if declared >= needed { declared } else { doubled };
+    let target = target.min(step).max(needed);
+    buffer.try_reserve_exact(target - buffer.len()).map_err(|_| {
+        ApiError::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::OutOfMemory,
+            format!("the server has no memory for a body of {needed} bytes"),
+        )
+    })
+}
+
+fn too_large(limits: &BodyLimits, declared: Option<u64>) -> ApiError {
+    let limit = limits.limit_bytes;
+    let came = match declared {
+        Some(length) => format!("it has {length} bytes"),
+        None => "it has more".to_owned(),
+    };
+    ApiError::new(
+        StatusCode::PAYLOAD_TOO_LARGE,
+        ErrorCode::BodyTooLarge,
+        format!("a body may have {limit} bytes ({}) and {came}; {}", limits.setting, limits.advice),
+    )
+}
+
+fn truncated(read: usize, declared: usize, error: &std::io::Error) -> ApiError {
+    tracing::debug!(read, declared, %error, "body cut off");
+    let of = if declared > 0 { format!(" of {declared}") } else { String::new() };
+    ApiError::new(
+        StatusCode::BAD_REQUEST,
+        FailureCode::TruncatedBody.into(),
+        format!("the body was cut off after {read}{of} bytes; send it again"),
+    )
+}
+
+fn late(read: usize, spent: Duration, deadlines: &Deadlines) -> ApiError {
+    let Deadlines { body, stall, min_bytes_per_s, .. } = deadlines;
+    ApiError::new(
+        StatusCode::REQUEST_TIMEOUT,
+        ErrorCode::BodyTimeout,
+        format!(
+            "{read} bytes of the body came in {:.1} s: it may pause for {} s \
+             (server.stall_timeout_s), must then have come at {min_bytes_per_s} bytes/s on average \
+             (server.min_bytes_per_s), and within {} s (server.body_timeout_s); send it again, over a \
+             faster connection or compressed",
+            spent.as_secs_f64(),
+            stall.as_secs_f64(),
+            body.as_secs_f64(),
+        ),
+    )
+}

@@ -1,0 +1,137 @@
+//! Answers of operations that make a job: its report or, with `wait=false`, where it is.
+
+use std::sync::Arc;
+
+use poem::http::{HeaderValue, StatusCode, header};
+use poem::{IntoResponse, Response};
+use poem_openapi::ApiResponse;
+use poem_openapi::registry::{MetaHeader, MetaMediaType, MetaResponse, MetaResponses, Registry};
+use poem_openapi::types::Type;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reply::JsonReply;
+use crate::error::{ApiError, JSON};
+use crate::schema;
+use warpgauge_model::{FailureCode, JobState};
+use warpgauge_service::{EvaluationService, JobRequest, Submission, SubmittedJob};
+
+/// The default of `wait`.
+pub(crate) fn yes() -> bool {
+    true
+}
+
+/// Answer of operations with `wait=false`, and for each job of a batch.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Accepted {
+    /// Identifies the job.
+    pub job_id: String,
+    /// Where it stands: `submitted`, unless it was there already.
+    pub status: JobState,
+    /// Where the job can be watched and its report fetched.
+    pub status_url: String,
+    /// Whether it was there already, by its idempotency key.
+    pub existing: bool,
+}
+
+impl Accepted {
+    pub(crate) fn new(job: SubmittedJob) -> Self {
+        let SubmittedJob { job_id, state, existing } = job;
+        let status_url = format!("/jobs/{job_id}");
+        Self { job_id, status: state, status_url, existing }
+    }
+}
+
+/// Where a job is that nobody waits for: 202.
+pub(crate) struct AcceptedReply {
+    reply: JsonReply<Accepted>,
+    status_url: String,
+}
+
+impl AcceptedReply {
+    /// Hands a job over to the service.
+    pub(crate) async fn of(
+        service: &Arc<dyn EvaluationService>,
+        request: JobRequest,
+        submission: Submission,
+    ) -> Result<Self, ApiError> {
+        let accepted = Accepted::new(service.submit(request, submission).await?);
+        Ok(Self { reply: JsonReply::new(&accepted)?, status_url: accepted.status_url })
+    }
+
+    /// How the answer is described.
+    pub(crate) fn described() -> MetaResponse {
+        let location = MetaHeader {
+            name: "LOCATION".to_owned(),
+            description: Some("Where the job is.".to_owned()),
+            required: true,
+            deprecated: false,
+            schema: String::schema_ref(),
+        };
+        MetaResponse {
+            description: "The job was accepted (`wait=false`) and can be watched.",
+            status: Some(202),
+            status_range: None,
+            content: vec![MetaMediaType {
+                content_type: JSON,
+                schema: schema::reference::<Accepted>(),
+            }],
+            headers: vec![location],
+        }
+    }
+}
+
+impl IntoResponse for AcceptedReply {
+    fn into_response(self) -> Response {
+        let mut response = self.reply.into_response();
+        response.set_status(StatusCode::ACCEPTED);
+        if let Ok(location) = HeaderValue::from_str(&self.status_url) {
+            response.headers_mut().insert(header::LOCATION, location);
+        }
+        response
+    }
+}
+
+/// A form of the report that was asked for beside `wait=false`, with which there is no report to
+/// give a form.
+pub(crate) fn form_without_report(parameter: &str, asked: &str) -> ApiError {
+    let message = format!(
+        "{parameter}: {asked} is a form of the report, and with wait=false the answer holds none; \
+         leave out one of the two (the report of a job is at /jobs/{{job_id}}, its news at \
+         /jobs/{{job_id}}/events)"
+    );
+    ApiError::field(parameter, FailureCode::ContradictoryParameters, message)
+}
+
+/// Answers of an operation that makes a job and reports in JSON.
+pub(crate) enum ReportOrAccepted<T> {
+    Report(JsonReply<T>),
+    Accepted(AcceptedReply),
+}
+
+impl<T> IntoResponse for ReportOrAccepted<T> {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Report(reply) => reply.into_response(),
+            Self::Accepted(accepted) => accepted.into_response(),
+        }
+    }
+}
+
+impl<T: JsonSchema> ApiResponse for ReportOrAccepted<T> {
+    fn meta() -> MetaResponses {
+        let report = MetaResponse {
+            description: "The job ran to its end: the report says what came of it.",
+            status: Some(200),
+            status_range: None,
+            content: vec![MetaMediaType { content_type: JSON, schema: schema::reference::<T>() }],
+            headers: vec![],
+        };
+        MetaResponses { responses: vec![report, AcceptedReply::described()] }
+    }
+
+    fn register(registry: &mut Registry) {
+        schema::register::<T>(registry);
+        schema::register::<Accepted>(registry);
+    }
+}

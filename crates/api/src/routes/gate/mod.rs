@@ -1,0 +1,7 @@
+//! Runs of the gate, baselines and the history.
+//!
+//! - `operations`: the handlers
+//! - `reply`: reports and histories in the form that is wanted
+
+pub(crate) mod operations;
+pub(crate) mod reply;

@@ -1,0 +1,202 @@
+//! The operations of the gate: runs, baselines and the history.
+
+use std::sync::Arc;
+
+use poem::http::HeaderMap;
+use poem::web::Data;
+use poem_openapi::OpenApi;
+use poem_openapi::param::{Path, Query};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::reply::{GateFormat, GateReply, HistoryFormat, HistoryReply};
+use crate::blocking::run_blocking;
+use crate::error::operation::{
+    BaselineErrors, ContractErrors, KeyErrors, NamedBodyErrors, OperationError,
+};
+use crate::request::parsed_body::ParsedBody;
+use crate::request::submission::SubmissionParams;
+use crate::response::accepted::{AcceptedReply, form_without_report, yes};
+use crate::response::reply::JsonReply;
+use crate::routes::tags::Tag;
+use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline, Promotion};
+use warpgauge_service::{Caller, EvaluationService, HistoryQuery, JobRequest};
+
+/// The operations of the gate over a service.
+pub(crate) struct Gate {
+    pub(crate) service: Arc<dyn EvaluationService>,
+}
+
+/// Answer of `GET /baselines`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct Baselines {
+    /// The caller's baselines, by name.
+    pub baselines: Vec<BaselineSummary>,
+}
+
+/// Answer of `DELETE /baselines/{name}`.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+pub struct BaselineRemoved {
+    /// The baseline that is gone.
+    pub name: String,
+}
+
+/// Points of a history where the caller does not say.
+fn points() -> u32 {
+    1_000
+}
+
+#[OpenApi]
+impl Gate {
+    /// Run the gate
+    ///
+    /// Compares every case of a suite with its baseline, interleaved on one device, and says which
+    /// got slower, beyond noise and beyond the number of cases; what seems slower is compared again
+    /// in fresh processes. The verdict is in the report: a regression is an answer (200), not an HTTP
+    /// error. On the emulated device exact counts decide. With `wait=false` the answer comes at once
+    /// and the report is fetched from `/jobs/{job_id}`.
+    #[oai(path = "/gate", method = "post", operation_id = "run_gate", tag = "Tag::Gate")]
+    async fn gate(
+        &self,
+        params: SubmissionParams,
+        headers: &HeaderMap,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// Form of the report; where it is not given, `Accept` decides.
+        format: Query<Option<GateFormat>>,
+        /// The suite with its kernels, and what to compare them with.
+        request: ParsedBody<GateRequest>,
+    ) -> Result<GateReply, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        if !wait.0 {
+            if format.0.is_some_and(|format| format != GateFormat::Json) {
+                Err(form_without_report("format", "it"))?;
+            }
+            let request = JobRequest::Gate(Box::new(value));
+            let accepted = AcceptedReply::of(&self.service, request, params.0).await?;
+            return Ok(GateReply::Accepted(accepted));
+        }
+        let report = self.service.gate(value, params.0).await?;
+        drop(share);
+        Ok(GateReply::of(report, GateFormat::wanted(format.0, headers)).await?)
+    }
+
+    /// Store a baseline
+    ///
+    /// Keeps the code of a suite's cases under a name, in place of the one of that name. Each case is
+    /// compiled and run once before. Stored numbers decide nothing: a gate run builds this code again
+    /// and measures it beside the candidate. A baseline is pinned to the device, driver and method it
+    /// was run with here; elsewhere it is refused, with the difference named.
+    #[oai(path = "/baselines", method = "post", operation_id = "put_baseline", tag = "Tag::Gate")]
+    async fn put_baseline(
+        &self,
+        caller: Data<&Caller>,
+        /// The baseline's name and its cases.
+        request: ParsedBody<NewBaseline>,
+    ) -> Result<JsonReply<BaselineSummary>, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        let stored = self.service.put_baseline(value, &caller).await?;
+        drop(share);
+        Ok(JsonReply::new(&stored)?)
+    }
+
+    /// List baselines
+    ///
+    /// The caller's own, by name, without their code.
+    #[oai(path = "/baselines", method = "get", operation_id = "list_baselines", tag = "Tag::Gate")]
+    async fn baselines(
+        &self,
+        caller: Data<&Caller>,
+    ) -> Result<JsonReply<Baselines>, OperationError<KeyErrors>> {
+        let baselines = self.service.baselines(&caller).await?;
+        Ok(JsonReply::new(&Baselines { baselines })?)
+    }
+
+    /// Get a baseline
+    ///
+    /// With the code of its cases.
+    #[oai(
+        path = "/baselines/:name",
+        method = "get",
+        operation_id = "get_baseline",
+        tag = "Tag::Gate"
+    )]
+    async fn baseline(
+        &self,
+        caller: Data<&Caller>,
+        /// The baseline's name.
+        name: Path<String>,
+    ) -> Result<JsonReply<Baseline>, OperationError<BaselineErrors>> {
+        let baseline = self.service.baseline(&name, &caller).await?;
+        // Its code may be long.
+        Ok(JsonReply::with_content(baseline, usize::MAX).await?)
+    }
+
+    /// Promote a candidate
+    ///
+    /// Makes the candidate of a gate's job the baseline of this name, if the job's verdict is
+    /// `PASS`. It is pinned to what the job ran with.
+    #[oai(
+        path = "/baselines/:name/promote",
+        method = "post",
+        operation_id = "promote_baseline",
+        tag = "Tag::Gate"
+    )]
+    async fn promote(
+        &self,
+        caller: Data<&Caller>,
+        /// The baseline's name.
+        name: Path<String>,
+        /// Which job's candidate.
+        request: ParsedBody<Promotion>,
+    ) -> Result<JsonReply<BaselineSummary>, OperationError<NamedBodyErrors>> {
+        let job_id = request.value.job_id;
+        Ok(JsonReply::new(&self.service.promote(&name, &job_id, &caller).await?)?)
+    }
+
+    /// Remove a baseline
+    ///
+    /// Its code is gone; reports of runs against it stay.
+    #[oai(
+        path = "/baselines/:name",
+        method = "delete",
+        operation_id = "remove_baseline",
+        tag = "Tag::Gate"
+    )]
+    async fn remove_baseline(
+        &self,
+        caller: Data<&Caller>,
+        /// The baseline's name.
+        name: Path<String>,
+    ) -> Result<JsonReply<BaselineRemoved>, OperationError<BaselineErrors>> {
+        self.service.remove_baseline(&name, &caller).await?;
+        Ok(JsonReply::new(&BaselineRemoved { name: name.0 })?)
+    }
+
+    /// Get the history
+    ///
+    /// What evaluations and runs of the gate showed of a case over time, in one series for each
+    /// device, driver, method and metric, with the places where its level changed: E-divisive means
+    /// (Matteson and James 2014) for times, every difference for counts. Series inform; no verdict
+    /// rests on them.
+    #[oai(path = "/history", method = "get", operation_id = "history", tag = "Tag::Gate")]
+    async fn history(
+        &self,
+        caller: Data<&Caller>,
+        headers: &HeaderMap,
+        /// The case; default: all of them.
+        case: Query<Option<String>>,
+        /// Points that are looked at, the newest, 1–20000.
+        #[oai(default = "points", validator(minimum(value = "1"), maximum(value = "20000")))]
+        limit: Query<u32>,
+        /// `json`, or a drawing as `svg`; where it is not given, `Accept` decides.
+        format: Query<Option<HistoryFormat>>,
+    ) -> Result<HistoryReply, OperationError<KeyErrors>> {
+        let query = HistoryQuery { case: case.0, limit: limit.0 };
+        let answer = self.service.history(query, &caller).await?;
+        let format = HistoryFormat::wanted(format.0, headers);
+        let written = move || HistoryReply::of(&answer, format);
+        Ok(run_blocking("history", "writing the answer", written).await??)
+    }
+}

@@ -1,0 +1,7 @@
+//! Kernels.
+//!
+//! - `operations`: the handlers
+//! - `sweep`: the answer of a sweep: whole, as a table, or a stream of events
+
+pub(crate) mod operations;
+pub(crate) mod sweep;

@@ -1,0 +1,217 @@
+//! The operations on kernels.
+
+use std::sync::Arc;
+
+use poem::http::HeaderMap;
+use poem::web::Data;
+use poem_openapi::OpenApi;
+use poem_openapi::param::Query;
+
+use super::sweep::{self, Form, SweepFormat, SweepReply};
+use crate::error::ApiError;
+use crate::error::operation::{BodyErrors, ContractErrors, OperationError};
+use crate::request::parsed_body::ParsedBody;
+use crate::request::submission::SubmissionParams;
+use crate::response::accepted::{AcceptedReply, ReportOrAccepted, yes};
+use crate::response::reply::JsonReply;
+use crate::routes::tags::Tag;
+use warpgauge_contract::{
+    CompareRequest, CompileRequest, EvaluateRequest, LegacyCompareRequest, SweepRequest,
+};
+use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
+use warpgauge_service::{Caller, EvaluationService, JobRequest};
+
+/// The operations on kernels over a service.
+pub(crate) struct Kernels {
+    pub(crate) service: Arc<dyn EvaluationService>,
+}
+
+#[OpenApi]
+impl Kernels {
+    /// Evaluate a kernel
+    ///
+    /// Compiles the kernel, runs it on seeded or given inputs, checks its outputs and times it. A
+    /// kernel that does not compile or is wrong is a result (200), not an HTTP error. With
+    /// `wait=false` the answer comes at once and the report is fetched from `/jobs/{job_id}`.
+    /// Closing the connection cancels an evaluation that is waited for.
+    #[oai(path = "/evaluate", method = "post", operation_id = "evaluate", tag = "Tag::Kernels")]
+    async fn evaluate(
+        &self,
+        params: SubmissionParams,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// The kernel and its IO contract.
+        request: ParsedBody<EvaluateRequest>,
+    ) -> Result<ReportOrAccepted<EvaluateResponse>, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Evaluate(Box::new(value)), params).await?);
+        }
+        let report = self.service.evaluate(value, params.0).await?;
+        drop(share);
+        Ok(ReportOrAccepted::Report(report_reply(report).await?))
+    }
+
+    /// Compare kernels
+    ///
+    /// Evaluates a reference and one or more candidates, each on its own, and then times them side by
+    /// side in interleaved blocks: `faster`, `slower`, `same` or `inconclusive`, with the speedup's
+    /// confidence interval and the smallest effect that would have been seen. Candidates must leave
+    /// what the reference leaves, within `atol` and `rtol`. With `wait=false` the answer comes at once
+    /// and the report is fetched from `/jobs/{job_id}`.
+    #[oai(path = "/compare", method = "post", operation_id = "compare", tag = "Tag::Kernels")]
+    async fn compare(
+        &self,
+        params: SubmissionParams,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// The kernels and their IO contract.
+        request: ParsedBody<CompareRequest>,
+    ) -> Result<ReportOrAccepted<CompareResponse>, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Compare(Box::new(value)), params).await?);
+        }
+        let report = self.service.compare(value, params.0).await?;
+        drop(share);
+        Ok(ReportOrAccepted::Report(JsonReply::new(&report)?))
+    }
+
+    /// Compare two sources
+    ///
+    /// The oldest form of a comparison, as the CUDA Evaluation Server takes it: PyTorch source and what is to
+    /// be compared with it. It is `POST /compare` of a `torch` and a `torch_cuda` kernel without a contract,
+    /// and has its answer.
+    #[oai(path = "/", method = "post", operation_id = "compare_sources", tag = "Tag::Kernels")]
+    async fn compare_sources(
+        &self,
+        params: SubmissionParams,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// Both sources.
+        request: ParsedBody<LegacyCompareRequest>,
+    ) -> Result<ReportOrAccepted<CompareResponse>, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Compare(Box::new(value.into())), params).await?);
+        }
+        let report = self.service.compare(value.into(), params.0).await?;
+        drop(share);
+        Ok(ReportOrAccepted::Report(JsonReply::new(&report)?))
+    }
+
+    /// Sweep over axes
+    ///
+    /// Evaluates one contract at every combination of its `axes` and answers with one table. A point
+    /// that is not valid, does not compile or is wrong is a row like the others. With `stream=true`
+    /// or `Accept: text/event-stream` the points come as server-sent events, each when it is done.
+    /// Closing the connection cancels the sweep. With `wait=false` the answer comes at once, and is
+    /// fetched from `/jobs/{job_id}`.
+    #[oai(path = "/sweep", method = "post", operation_id = "sweep", tag = "Tag::Kernels")]
+    async fn sweep(
+        &self,
+        params: SubmissionParams,
+        headers: &HeaderMap,
+        /// Whether to wait for the answer; a stream is waited for.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// Whether points are sent as server-sent events, each when it is done.
+        stream: Query<Option<bool>>,
+        /// Form of the answer where it is not a stream: `json`, or its table as `csv`.
+        format: Query<Option<SweepFormat>>,
+        /// The contract of an evaluation, and axes.
+        request: ParsedBody<SweepRequest>,
+    ) -> Result<SweepReply, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        let form = Form::wanted(stream.0, format.0, headers);
+        if !wait.0 {
+            form.without_report(stream.0, format.0)?;
+            let request = JobRequest::Sweep(Box::new(value));
+            let accepted = AcceptedReply::of(&self.service, request, params.0).await?;
+            return Ok(SweepReply::Accepted(accepted));
+        }
+        Ok(sweep::reply(&self.service, value, params.0, share, form).await?)
+    }
+
+    /// Compile a kernel
+    ///
+    /// Compiles for a device of this machine or for `arch`, and reports diagnostics and resource
+    /// usage. Needs no device. A kernel that does not compile is a result (200).
+    #[oai(path = "/compile", method = "post", operation_id = "compile", tag = "Tag::Kernels")]
+    async fn compile(
+        &self,
+        caller: Data<&Caller>,
+        /// The kernel.
+        request: ParsedBody<CompileRequest>,
+    ) -> Result<JsonReply<CompileResponse>, OperationError<BodyErrors>> {
+        let ParsedBody { value, share } = request;
+        let report = self.service.compile(value, &caller).await?;
+        drop(share);
+        let content_bytes = report.image_b64.as_ref().map_or(0, String::len);
+        Ok(JsonReply::with_content(report, content_bytes).await?)
+    }
+
+    /// Run a kernel once
+    ///
+    /// Compiles the kernel, runs it once, untimed, and returns its outputs. With `wait=false` the
+    /// answer comes at once and the outputs are fetched from `/jobs/{job_id}`.
+    #[oai(path = "/execute", method = "post", operation_id = "execute", tag = "Tag::Kernels")]
+    async fn execute(
+        &self,
+        params: SubmissionParams,
+        /// Whether to wait for the report.
+        #[oai(default = "yes")]
+        wait: Query<bool>,
+        /// The kernel and its IO contract.
+        request: ParsedBody<EvaluateRequest>,
+    ) -> Result<ReportOrAccepted<EvaluateResponse>, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        if !wait.0 {
+            return Ok(self.submit(JobRequest::Execute(Box::new(value)), params).await?);
+        }
+        let report = self.service.execute(value, params.0).await?;
+        drop(share);
+        Ok(ReportOrAccepted::Report(report_reply(report).await?))
+    }
+
+    /// Plan a profile
+    ///
+    /// What the metrics that the contract's `profile` asks for would take on this machine: the
+    /// source, the passes, and about how long. Nothing is compiled or run.
+    #[oai(
+        path = "/profile/plan",
+        method = "post",
+        operation_id = "plan_profile",
+        tag = "Tag::Kernels"
+    )]
+    async fn profile_plan(
+        &self,
+        caller: Data<&Caller>,
+        /// A contract, with the `profile` in question.
+        request: ParsedBody<EvaluateRequest>,
+    ) -> Result<JsonReply<ProfilePlan>, OperationError<ContractErrors>> {
+        let ParsedBody { value, share } = request;
+        let plan = self.service.profile_plan(value, &caller).await?;
+        drop(share);
+        Ok(JsonReply::new(&plan)?)
+    }
+}
+
+impl Kernels {
+    /// Leaves a job to the service, which nobody waits for.
+    async fn submit<T>(
+        &self,
+        request: JobRequest,
+        params: SubmissionParams,
+    ) -> Result<ReportOrAccepted<T>, ApiError> {
+        AcceptedReply::of(&self.service, request, params.0).await.map(ReportOrAccepted::Accepted)
+    }
+}
+
+async fn report_reply(report: EvaluateResponse) -> Result<JsonReply<EvaluateResponse>, ApiError> {
+    let content_bytes = report.content_bytes();
+    JsonReply::with_content(report, content_bytes).await
+}

@@ -1,0 +1,19 @@
+//! The operations, by group. In each folder, `operations.rs` has the handlers.
+//!
+//! - `functions`: functions that callers send
+//! - `gate`: runs of the gate, baselines, the history
+//! - `jobs`: jobs, and what they left
+//! - `kernels`: evaluate, compare, sweep, compile, execute
+//! - `machine`: state, figures and administration of the machine
+//! - `spmv`: sparse matrix times vector
+//! - `tags`: names of the groups in the documents
+//! - `tensors`: shared tensors
+
+pub(crate) mod functions;
+pub(crate) mod gate;
+pub(crate) mod jobs;
+pub(crate) mod kernels;
+pub(crate) mod machine;
+pub(crate) mod spmv;
+pub(crate) mod tags;
+pub(crate) mod tensors;
