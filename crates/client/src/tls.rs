@@ -1,28 +1,19 @@
 //! Whose certificates a connection to a server trusts, and what went wrong where it trusts none.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rustls::pki_types::CertificateDer;
 use rustls::{CertificateError, RootCertStore};
-use ureq::tls::{Certificate, PemItem, RootCerts, TlsConfig, parse_pem};
+use rustls_native_certs::{ErrorKind, load_certs_from_paths};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
 /// Largest file of certificates, bytes. Systems' own have a quarter of a megabyte.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// Most files of a directory of certificates.
-const MAX_FILES: usize = 4_096;
-
-/// Where systems keep the authorities that they trust, in one file.
-const BUNDLES: [&str; 6] = [
-    "/etc/ssl/certs/ca-certificates.crt",
-    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-    "/etc/pki/tls/certs/ca-bundle.crt",
-    "/etc/ssl/ca-bundle.pem",
-    "/etc/ssl/cert.pem",
-    "/var/lib/ca-certificates/ca-bundle.pem",
-];
+/// OpenSSL's variables: a file, and directories.
+const CERT_FILE: &str = "SSL_CERT_FILE";
+const CERT_DIR: &str = "SSL_CERT_DIR";
 
 /// A file of certificates that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -70,60 +61,60 @@ fn roots(
         return read(path, "--ca-cert or WARPGAUGE_CA_CERT").map(RootCerts::from);
     }
     let given = |name| env(name).filter(|path| !path.as_os_str().is_empty());
-    let (file, directory) = (given("SSL_CERT_FILE"), given("SSL_CERT_DIR"));
+    let (file, directories) = (given(CERT_FILE), given(CERT_DIR));
     let mut found = Vec::new();
     if let Some(path) = &file {
-        found.extend(read(path, "SSL_CERT_FILE")?);
+        found.extend(read(path, CERT_FILE)?);
     }
-    if let Some(path) = &directory {
-        found.extend(read_directory(path)?);
+    for path in directories.iter().flat_map(std::env::split_paths) {
+        found.extend(read(&path, CERT_DIR)?);
     }
-    if file.is_none() && directory.is_none() {
-        let system = BUNDLES.iter().find_map(|path| read(Path::new(path), "the system's").ok());
-        let Some(system) = system else { return Ok(RootCerts::WebPki) };
-        found = system;
+    if file.is_none() && directories.is_none() {
+        // Not `load_native_certs`, for which a variable that is set to nothing names a file.
+        let system = openssl_probe::probe();
+        let directory = system.cert_dir.first().map(PathBuf::as_path);
+        found = usable(load_certs_from_paths(system.cert_file.as_deref(), directory).certs);
     }
-    Ok(found.into())
+    Ok(if found.is_empty() { RootCerts::WebPki } else { found.into() })
 }
 
-/// The certificates of a file; at least one.
+/// The certificates of a file, or of all files of a directory; at least one.
 fn read(
     path: &Path,
     origin: &'static str,
 ) -> Result<Vec<Certificate<'static>>, CertificateFileError> {
     let wrong = |problem: String| CertificateFileError { path: path.to_owned(), origin, problem };
-    let unreadable = |error: std::io::Error| wrong(format!("cannot be read: {error}"));
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let mut bytes = Vec::new();
-    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MAX_FILE_BYTES {
+    let unreadable = |error: &std::io::Error| wrong(format!("cannot be read: {error}"));
+    let size = path.metadata().map_err(|error| unreadable(&error))?.len();
+    if size > MAX_FILE_BYTES {
         return Err(wrong(format!(
             "has more than {MAX_FILE_BYTES} bytes; give the authority alone"
         )));
     }
-    let usable = |certificate: &Certificate| {
-        RootCertStore::empty().add(CertificateDer::from(certificate.der())).is_ok()
+    let read = match origin {
+        CERT_DIR => load_certs_from_paths(None, Some(path)),
+        _ => load_certs_from_paths(Some(path), None),
     };
-    let found = parse_pem(&bytes).filter_map(|item| match item {
-        Ok(PemItem::Certificate(certificate)) => Some(certificate),
+    let found = usable(read.certs);
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let failed = read.errors.iter().find_map(|error| match &error.kind {
+        ErrorKind::Io { inner, .. } => Some(unreadable(inner)),
         _ => None,
     });
-    let found: Vec<Certificate<'static>> = found.filter(usable).collect();
-    if found.is_empty() {
-        let expected = "holds no certificate; expected PEM, `-----BEGIN CERTIFICATE-----`";
-        return Err(wrong(expected.to_owned()));
-    }
-    Ok(found)
+    let expected = "holds no certificate; expected PEM, `-----BEGIN CERTIFICATE-----`";
+    Err(failed.unwrap_or_else(|| wrong(expected.to_owned())))
 }
 
-/// The certificates of all files of a directory that hold some.
-fn read_directory(path: &Path) -> Result<Vec<Certificate<'static>>, CertificateFileError> {
-    let origin = "SSL_CERT_DIR";
-    let wrong = |problem: String| CertificateFileError { path: path.to_owned(), origin, problem };
-    let entries = path.read_dir().map_err(|error| wrong(format!("cannot be read: {error}")))?;
-    let files = entries.flatten().take(MAX_FILES).map(|entry| entry.path());
-    let found: Vec<_> = files.filter_map(|file| read(&file, origin).ok()).flatten().collect();
-    if found.is_empty() { Err(wrong("holds no certificates".to_owned())) } else { Ok(found) }
+/// Those that TLS can make use of.
+fn usable(found: Vec<CertificateDer<'static>>) -> Vec<Certificate<'static>> {
+    let usable = |der: &CertificateDer<'static>| RootCertStore::empty().add(der.clone()).is_ok();
+    found
+        .iter()
+        .filter(|der| usable(der))
+        .map(|der| Certificate::from_der(der).to_owned())
+        .collect()
 }
 
 /// What is wrong with the server's side of a TLS connection, and what to do about it; `None` if the

@@ -156,7 +156,7 @@ const CRATES: [(&str, &[&str]); 42] = [
 const UNSAFE: [&str; 3] = ["device", "emulator", "threads"];
 
 /// Libraries that only these crates may use: what they are for shall be known in one place.
-const ONLY_IN: [(&str, &[&str]); 11] = [
+const ONLY_IN: [(&str, &[&str]); 12] = [
     ("poem", &["api"]),
     ("poem-openapi", &["api"]),
     ("hyper", &["api"]),
@@ -168,6 +168,7 @@ const ONLY_IN: [(&str, &[&str]); 11] = [
     ("seccompiler", &["process"]),
     ("ureq", &["client", "webhook"]),
     ("notify", &["watch"]),
+    ("rustls-native-certs", &["client"]),
 ];
 
 /// Checks the manifests and roots of all crates against the table.
