@@ -8,6 +8,7 @@ use std::path::Path;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use warpgauge_contract::{BodyFormat, parse};
 
 /// How an exploit ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -50,7 +51,7 @@ where
     Weakness: DeserializeOwned,
 {
     let text = fs::read_to_string(root.join("tests/exploits/expected.yaml")).unwrap();
-    serde_yaml::from_str(&text).unwrap()
+    parse(BodyFormat::Yaml, text.as_bytes()).unwrap()
 }
 
 /// The texts of a corpus's contracts by name.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use warpgauge_contract::{BodyFormat, parse};
 
 use crate::server;
 
@@ -101,7 +102,7 @@ pub fn sweep_example(name: &str) -> Value {
 fn with_sources(name: &str, file: &str) -> Value {
     let directory = server::root().join("kernels").join(name);
     let text = fs::read_to_string(directory.join(file)).unwrap();
-    let mut contract: Value = serde_yaml::from_str(&text).unwrap();
+    let mut contract: Value = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
     inline_sources(&mut contract, &directory);
     contract
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::{Value, json};
+use warpgauge_contract::{BodyFormat, parse};
 
 use crate::contracts::{base64, endless, increment};
 use crate::server::{
@@ -99,7 +100,7 @@ fn as_root(program: &str) -> Command {
 /// A small job that takes some 30 kB in the database, and needs no compiler.
 fn noisy() -> Value {
     let noise: String = (0..1_000).map(|_| uuid::Uuid::new_v4().simple().to_string()).collect();
-    let mut contract: Value = serde_yaml::from_str(crate::gate::CONTRACT).unwrap();
+    let mut contract: Value = parse(BodyFormat::Yaml, crate::gate::CONTRACT.as_bytes()).unwrap();
     let kernel = contract["kernel"].as_object_mut().unwrap();
     kernel.remove("source_file");
     kernel.insert("source_code".to_owned(), format!("{}\n// {noise}\n", crate::gate::LOOP).into());

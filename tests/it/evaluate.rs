@@ -188,7 +188,7 @@ fn outputs_come_back_in_every_encoding() {
 fn every_media_type_gives_the_same_answer() {
     let server = Server::start();
     let contract = increment();
-    let yaml = serde_yaml::to_string(&contract).unwrap().into_bytes();
+    let yaml = serde_saphyr::to_string(&contract).unwrap().into_bytes();
     let msgpack = rmp_serde::to_vec_named(&contract).unwrap();
     for (media_type, body) in [
         ("application/json", serde_json::to_vec(&contract).unwrap()),

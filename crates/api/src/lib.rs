@@ -31,6 +31,7 @@ mod response;
 mod routes;
 mod schema;
 mod server;
+mod tree;
 
 pub use error::{ErrorBody, ErrorStatus, ValidationError};
 pub use response::accepted::Accepted;

@@ -8,8 +8,8 @@ use poem_openapi::types::{ParseError, ParseFromParameter, ParseResult, ToJSON, T
 use schemars::{JsonSchema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_yaml::{Mapping, Value};
 
+use crate::tree::{Mapping, Value};
 use warpgauge_contract::schema::{of_answers, of_requests};
 
 /// Where a document has the schema of `T`.
@@ -51,10 +51,9 @@ pub(super) fn unpack(document: &mut Value) {
     for (name, mut schema) in answers.into_iter().chain(requests) {
         let inner = schema.get_mut("example").and_then(Value::as_mapping_mut).map(std::mem::take);
         let schemas = inner.unwrap_or_else(|| Mapping::from_iter([(name, schema)]));
-        let text = |name: &Value| name.as_str().unwrap_or_default().to_owned();
-        by_name.extend(schemas.into_iter().map(|(name, schema)| (text(&name), schema)));
+        by_name.extend(schemas);
     }
-    schemas.extend(by_name.into_iter().map(|(name, schema)| (name.into(), schema)));
+    schemas.extend(by_name);
 }
 
 /// A parameter that is one of the words of a wire type.

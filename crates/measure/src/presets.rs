@@ -102,7 +102,7 @@ pub enum PresetError {
     Parse {
         /// What is wrong, with line and column.
         #[from]
-        source: serde_yaml::Error,
+        source: serde_saphyr::Error,
     },
     /// A value is out of its range.
     #[error("preset: {field} must be {expected}")]
@@ -137,7 +137,7 @@ impl Preset {
     ///
     /// On what is not YAML, an unknown or missing field, and a value out of range.
     pub fn parse(yaml: &str) -> Result<Self, PresetError> {
-        let preset: Self = serde_yaml::from_str(yaml)?;
+        let preset: Self = serde_saphyr::from_str(yaml)?;
         preset.check()?;
         Ok(preset)
     }

@@ -5,7 +5,7 @@ use super::fake::{FakeService, HANG};
 use super::http::{CONTRACT, Server, config, contract_named};
 
 fn as_yaml() -> String {
-    serde_yaml::to_string(&serde_json::from_str::<serde_yaml::Value>(CONTRACT).unwrap()).unwrap()
+    serde_saphyr::to_string(&serde_json::from_str::<Value>(CONTRACT).unwrap()).unwrap()
 }
 
 fn as_msgpack() -> Vec<u8> {

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use warpgauge_contract::{BodyFormat, parse};
+
 use super::*;
 use crate::server::root;
 
@@ -66,7 +68,7 @@ impl Ci {
 /// Both steps of action.yml, with what GitHub would set.
 fn action(ci: &Ci, directory: &Path, base_branch: &str) -> (i32, String, String) {
     let text = std::fs::read_to_string(root().join("action.yml")).unwrap();
-    let action: Value = serde_yaml::from_str(&text).unwrap();
+    let action: Value = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
     assert_eq!(action["runs"]["using"], "composite");
     let output = directory.join("github-output");
     let summary = directory.join("github-summary");
@@ -135,7 +137,7 @@ fn the_gitlab_job_passes_good_commits_and_stops_worse_ones() {
     let snippet = &docs[start..start + docs[start..].find("```").expect("its end")];
     let snippet: String =
         snippet.lines().map(|line| format!("{}\n", line.get(3..).unwrap_or(""))).collect();
-    let job: Value = serde_yaml::from_str(&snippet).unwrap();
+    let job: Value = parse(BodyFormat::Yaml, snippet.as_bytes()).unwrap();
     let script = job["gate"]["script"].as_array().unwrap().iter();
     let script = script.map(|line| line.as_str().unwrap()).collect::<Vec<_>>().join("\n");
     assert_eq!(job["gate"]["variables"]["SUITE"], "suite.yaml");

@@ -1,6 +1,7 @@
 //! Cases that there is nothing to compare with: they are compiled, run and checked on their own.
 
 use serde_json::json;
+use warpgauge_contract::{BodyFormat, parse};
 
 use super::*;
 use crate::server::Server;
@@ -219,7 +220,7 @@ fn new_cases_over_http_are_checked() {
     needs!("the emulated device", emulated());
     let server = Server::start();
     let case = |name: &str, kernel: &str| {
-        let mut contract: Value = serde_yaml::from_str(CONTRACT).unwrap();
+        let mut contract: Value = parse(BodyFormat::Yaml, CONTRACT.as_bytes()).unwrap();
         let fields = contract["kernel"].as_object_mut().unwrap();
         fields.remove("source_file");
         fields.insert("source_code".to_owned(), kernel.into());

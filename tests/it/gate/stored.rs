@@ -1,6 +1,7 @@
 //! The gate over HTTP: suites that travel, baselines that are kept, and the history.
 
 use serde_json::json;
+use warpgauge_contract::{BodyFormat, parse};
 
 use super::*;
 use crate::server::Server;
@@ -10,7 +11,7 @@ on_both!(baselines_are_code_that_is_kept_and_promoted);
 
 /// The contract with a kernel in it.
 fn contract(kernel: &str) -> Value {
-    let mut contract: Value = serde_yaml::from_str(CONTRACT).unwrap();
+    let mut contract: Value = parse(BodyFormat::Yaml, CONTRACT.as_bytes()).unwrap();
     let fields = contract["kernel"].as_object_mut().unwrap();
     fields.remove("source_file");
     fields.insert("source_code".to_owned(), kernel.into());

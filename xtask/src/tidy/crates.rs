@@ -156,7 +156,7 @@ const CRATES: [(&str, &[&str]); 42] = [
 const UNSAFE: [&str; 3] = ["device", "emulator", "threads"];
 
 /// Libraries that only these crates may use: what they are for shall be known in one place.
-const ONLY_IN: [(&str, &[&str]); 12] = [
+const ONLY_IN: [(&str, &[&str]); 13] = [
     ("poem", &["api"]),
     ("poem-openapi", &["api"]),
     ("hyper", &["api"]),
@@ -169,6 +169,7 @@ const ONLY_IN: [(&str, &[&str]); 12] = [
     ("ureq", &["client", "webhook"]),
     ("notify", &["watch"]),
     ("rustls-native-certs", &["client"]),
+    ("serde-saphyr", &["api", "contract", "measure"]),
 ];
 
 /// Checks the manifests and roots of all crates against the table.

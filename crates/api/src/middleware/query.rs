@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use poem::http::Method;
 use poem::{Endpoint, Request, Response};
-use serde_yaml::{Mapping, Value};
 
 use super::route_table::RouteTable;
 use crate::error::ApiError;
+use crate::tree::{Mapping, Value};
 use warpgauge_model::{FailureCode, nearest};
 
 /// Longest name that an error quotes, characters.
@@ -38,7 +38,7 @@ impl KnownParameters {
             let parameters = operation.get("parameters").and_then(Value::as_sequence);
             let mut of = Parameters::default();
             parameters.into_iter().flatten().for_each(|parameter| of.add(parameter));
-            ((text(Some(method)).to_uppercase(), text(Some(path))), of)
+            ((method.to_uppercase(), path.clone()), of)
         });
         Self(known.collect())
     }
@@ -152,7 +152,7 @@ mod tests {
                 - {name: Idempotency-Key, in: header, schema: {type: string}}";
 
     fn refused(method: Method, query: &[&str]) -> Option<String> {
-        let known = KnownParameters::new(&serde_yaml::from_str(DOCUMENT).unwrap());
+        let known = KnownParameters::new(&crate::tree::parsed(DOCUMENT));
         let query: Vec<_> = query.iter().map(|name| ((*name).to_owned(), String::new())).collect();
         let error = known.check(&method, "/jobs/{id}", &query).err()?;
         Some(error.body().error.clone())

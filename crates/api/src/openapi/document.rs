@@ -4,9 +4,9 @@
 //! or generators reject is put right here.
 
 use poem_openapi::OpenApiService;
-use serde_yaml::{Mapping, Value};
 
 use super::described::Described;
+use super::rewrite::{descend, operation};
 use super::{generators, rewrite};
 use crate::middleware::auth::Sees;
 use crate::request::submission;
@@ -20,6 +20,7 @@ use crate::routes::machine::views::{CudaInfo, Devices, Health};
 use crate::routes::spmv::operations::Spmv;
 use crate::routes::tensors::operations::Tensors;
 use crate::schema;
+use crate::tree::{Mapping, Value, parsed};
 use warpgauge_jobs::CleanupReport;
 use warpgauge_jobs::Unready;
 use warpgauge_model::JobState;
@@ -50,7 +51,7 @@ const SUBMISSIONS: [&str; 8] = [
 ];
 
 /// The document of everything that is served.
-pub fn full() -> Value {
+pub(crate) fn full() -> Value {
     let service =
         OpenApiService::new(Described::<Operations>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
             .description(DESCRIPTION)
@@ -75,12 +76,12 @@ pub fn full() -> Value {
     document
 }
 
-/// [`full`] as YAML.
+/// The document of everything that is served, as YAML.
 pub fn full_yaml() -> String {
-    serde_yaml::to_string(&full()).expect("a YAML value can be written as YAML")
+    yaml(&full())
 }
 
-/// [`full`] as JSON.
+/// The document of everything that is served, as JSON.
 pub fn full_json() -> String {
     json(&full())
 }
@@ -89,9 +90,18 @@ pub fn full_json() -> String {
 /// operation, integers of 32 or 64 bits, and no defaults, which generators turn into values that are
 /// sent.
 pub fn client_json() -> String {
+    json(&client())
+}
+
+/// As [`client_json`], as YAML.
+pub fn client_yaml() -> String {
+    yaml(&client())
+}
+
+fn client() -> Value {
     let mut document = full();
     generators::for_generators(&mut document);
-    json(&document)
+    document
 }
 
 /// Path templates of the document with their methods in capitals.
@@ -99,12 +109,11 @@ pub(crate) fn operations(document: &Value) -> Vec<(String, Vec<String>)> {
     let Some(paths) = document.get("paths").and_then(Value::as_mapping) else {
         return Vec::new();
     };
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     paths
         .iter()
         .map(|(path, operations)| {
             let methods = operations.as_mapping().into_iter().flat_map(Mapping::keys);
-            (text(path), methods.map(|method| text(method).to_uppercase()).collect())
+            (path.clone(), methods.map(|method| method.to_uppercase()).collect())
         })
         .collect()
 }
@@ -114,6 +123,10 @@ fn json(document: &Value) -> String {
         serde_json::to_string_pretty(document).expect("the document has nothing but string keys");
     text.push('\n');
     text
+}
+
+fn yaml(document: &Value) -> String {
+    serde_saphyr::to_string(document).expect("the document has nothing but values of JSON")
 }
 
 /// Keys are needed where the server has any, which the document cannot know: hence the empty
@@ -174,8 +187,7 @@ fn add_examples(document: &mut Value) {
         let content = operation(document, path, "post")
             .and_then(|it| descend(it, &["requestBody", "content"]));
         for (media_type, body) in content.into_iter().flatten() {
-            let text = media_type.as_str().unwrap_or_default();
-            if let (false, Some(body)) = (text.ends_with("msgpack"), body.as_mapping_mut()) {
+            if let (false, Some(body)) = (media_type.ends_with("msgpack"), body.as_mapping_mut()) {
                 body.insert("example".into(), example.clone());
             }
         }
@@ -307,8 +319,8 @@ fn tensor_id() -> Value {
 fn tensor_list() -> Value {
     mapping([
         ("tensors", list(parsed(TENSOR))),
-        ("count", 1.into()),
-        ("held_bytes", 2_097_152.into()),
+        ("count", 1_u64.into()),
+        ("held_bytes", 2_097_152_u64.into()),
     ])
 }
 
@@ -316,7 +328,7 @@ fn tensor_deleted() -> Value {
     mapping([
         ("tensor_id", tensor_id()),
         ("message", "Tensor deleted".into()),
-        ("leases", 0.into()),
+        ("leases", 0_u64.into()),
     ])
 }
 
@@ -468,7 +480,7 @@ fn job_example(report: &Value, job_id: &Value) -> (Value, Value) {
         job.insert("result".into(), report.clone());
     }
     let view: warpgauge_jobs::JobView =
-        serde_yaml::from_value(job.clone()).expect("the example is a JobView");
+        serde_json::from_str(&json(&job)).expect("the example is a JobView");
     (job, value(&crate::routes::jobs::legacy::LegacyJob::new(view)))
 }
 
@@ -506,27 +518,7 @@ fn compare_example(report: &Value) -> Value {
     Value::Mapping(answer)
 }
 
-/// Constants of this file and its examples; the tests read each.
-fn parsed(text: &str) -> Value {
-    serde_yaml::from_str(text).expect("the examples are valid")
-}
-
 fn value(example: &impl serde::Serialize) -> Value {
-    serde_yaml::to_value(example).expect("the examples can be written")
-}
-
-pub(crate) fn operation<'a>(
-    document: &'a mut Value,
-    path: &str,
-    method: &str,
-) -> Option<&'a mut Mapping> {
-    document.get_mut("paths")?.get_mut(path)?.get_mut(method)?.as_mapping_mut()
-}
-
-pub(crate) fn descend<'a>(from: &'a mut Mapping, keys: &[&str]) -> Option<&'a mut Mapping> {
-    let mut at = from;
-    for key in keys {
-        at = at.get_mut(*key)?.as_mapping_mut()?;
-    }
-    Some(at)
+    let text = serde_json::to_string(example).expect("the examples can be written");
+    serde_json::from_str(&text).expect("what was written can be read")
 }

@@ -1,9 +1,8 @@
 //! The document for client generators: what they can digest of the full one.
 
-use serde_yaml::{Mapping, Value};
-
 use super::rewrite::walk;
 use crate::error::JSON;
+use crate::tree::{Mapping, Value};
 
 /// Parameters that choose the form of an answer.
 const FORM_PARAMETERS: [&str; 2] = ["stream", "format"];
@@ -110,8 +109,7 @@ fn one_failure(operation: &mut Mapping) {
     let body = |answer: &Value| answer.get("content")?.get(JSON)?.get("schema").cloned();
     let Some(usual) = answers.get("500").and_then(body) else { return };
     answers.retain(|status, answer| {
-        let good = status.as_str().is_some_and(|status| status.starts_with('2'));
-        good || body(answer).is_none_or(|body| body == usual)
+        status.starts_with('2') || body(answer).is_none_or(|body| body == usual)
     });
 }
 
@@ -159,9 +157,7 @@ fn untyped_outputs(document: &mut Value) {
 /// several types.
 fn gives_files(operations: &Value) -> bool {
     let foreign = ["image/", "application/openmetrics-text", "text/event-stream"];
-    let is_foreign = |media_type: &Value| {
-        media_type.as_str().is_some_and(|it| foreign.iter().any(|kind| it.starts_with(kind)))
-    };
+    let is_foreign = |media_type: &String| foreign.iter().any(|kind| media_type.starts_with(kind));
     let answers = |operation: &Value| {
         let answers = operation.get("responses").and_then(Value::as_mapping).cloned();
         answers.unwrap_or_default()

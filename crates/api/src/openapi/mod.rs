@@ -10,4 +10,20 @@ pub(crate) mod document;
 mod generators;
 mod rewrite;
 
-pub use document::{client_json, full, full_json, full_yaml};
+pub(crate) use document::full;
+pub use document::{client_json, client_yaml, full_json, full_yaml};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tree::Value;
+    use warpgauge_contract::{BodyFormat, parse};
+
+    #[test]
+    fn the_documents_are_the_same_in_json_and_yaml() {
+        for (json, yaml) in [(full_json(), full_yaml()), (client_json(), client_yaml())] {
+            let of_yaml: Value = parse(BodyFormat::Yaml, yaml.as_bytes()).unwrap();
+            assert_eq!(serde_json::to_string_pretty(&of_yaml).unwrap(), json.trim_end());
+        }
+    }
+}

@@ -1,8 +1,7 @@
 //! What is added to the document that poem-openapi writes: the order of groups, examples of errors.
 
-use serde_yaml::{Mapping, Value};
-
 use crate::error::JSON;
+use crate::tree::{Mapping, Value, parsed};
 
 /// Groups in the order in which their operations come: poem-openapi sorts them by name.
 pub(crate) fn order_tags(document: &mut Value) {
@@ -36,14 +35,11 @@ pub(crate) fn drop_empty_defaults(document: &mut Value) {
 pub(crate) fn error_examples(document: &mut Value) {
     walk(document, &mut |mapping| {
         for (status, answer) in mapping.iter_mut() {
-            let Some(code) = status.as_str().filter(|status| status.len() == 3) else {
-                continue;
-            };
             let media = answer
                 .get_mut("content")
                 .and_then(|content| content.get_mut(JSON))
                 .and_then(Value::as_mapping_mut);
-            if let (Some(example), Some(media)) = (error_example(code), media) {
+            if let (Some(example), Some(media)) = (error_example(status), media) {
                 media.insert("example".into(), example);
             }
         }
@@ -105,7 +101,7 @@ fn error_example(status: &str) -> Option<Value> {
         }
         _ => return None,
     };
-    serde_yaml::from_str(text).ok()
+    Some(parsed(text))
 }
 
 /// Visits every mapping but those in examples.
@@ -123,4 +119,22 @@ pub(crate) fn walk(value: &mut Value, visit: &mut impl FnMut(&mut Mapping)) {
         Value::Sequence(items) => items.iter_mut().for_each(|item| walk(item, visit)),
         _ => {}
     }
+}
+
+/// An operation of the document, by its path and its method.
+pub(crate) fn operation<'a>(
+    document: &'a mut Value,
+    path: &str,
+    method: &str,
+) -> Option<&'a mut Mapping> {
+    document.get_mut("paths")?.get_mut(path)?.get_mut(method)?.as_mapping_mut()
+}
+
+/// The mapping at `keys`, one below the other.
+pub(crate) fn descend<'a>(from: &'a mut Mapping, keys: &[&str]) -> Option<&'a mut Mapping> {
+    let mut at = from;
+    for key in keys {
+        at = at.get_mut(*key)?.as_mapping_mut()?;
+    }
+    Some(at)
 }

@@ -2,9 +2,9 @@
 
 use poem::http::HeaderMap;
 use poem::{FromRequest, Request, RequestBody};
-use serde_yaml::{Mapping, Value};
 
 use crate::error::ApiError;
+use crate::tree::{Mapping, Value, parsed};
 use warpgauge_model::FailureCode;
 use warpgauge_service::{Caller, Submission};
 use warpgauge_webhook::Policy;
@@ -35,9 +35,8 @@ const PARAMETERS: &str = "
 
 /// Adds the parameters to an operation of the document.
 pub(crate) fn describe(operation: &mut Mapping) {
-    let added: Value = serde_yaml::from_str(PARAMETERS).expect("the parameters are YAML");
     let list = operation.entry("parameters".into()).or_insert(Value::Sequence(vec![]));
-    if let (Value::Sequence(list), Value::Sequence(added)) = (list, added) {
+    if let (Value::Sequence(list), Value::Sequence(added)) = (list, parsed(PARAMETERS)) {
         list.extend(added);
     }
 }

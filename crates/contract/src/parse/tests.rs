@@ -68,13 +68,10 @@ fn the_three_formats_carry_the_same_request() {
 }
 
 #[test]
-fn agrees_with_serde_yaml_on_ordinary_documents() {
-    for text in [YAML, "kernel: {kernel_type: ptx, source_code: \"a\\tb\"}\ntimeout: 1e1\n"] {
-        let reference: EvaluateRequest = serde_yaml::from_str(text).unwrap();
-        let ours: EvaluateRequest = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
-        let json = |request| serde_json::to_value::<&EvaluateRequest>(request).unwrap();
-        assert_eq!(json(&ours), json(&reference));
-    }
+fn escapes_and_exponents_of_yaml_are_read() {
+    let text = "kernel: {kernel_type: ptx, source_code: \"a\\tb\"}\ntimeout: 1e1\n";
+    let request: EvaluateRequest = parse(BodyFormat::Yaml, text.as_bytes()).unwrap();
+    assert_eq!((request.kernel.source_code.as_deref(), request.timeout), (Some("a\tb"), 10.0));
 }
 
 #[test]
@@ -134,7 +131,7 @@ fn mistakes_are_named_in_every_format() {
         let value: serde_json::Value = serde_json::from_str(&json).unwrap();
         let bodies = [
             (BodyFormat::Json, json.clone().into_bytes()),
-            (BodyFormat::Yaml, serde_yaml::to_string(&value).unwrap().into_bytes()),
+            (BodyFormat::Yaml, serde_saphyr::to_string(&value).unwrap().into_bytes()),
             (BodyFormat::MsgPack, rmp_serde::to_vec_named(&value).unwrap()),
         ];
         for (format, body) in bodies {
