@@ -43,8 +43,9 @@ pub(super) fn app(
     // Not in the documents: its operations are the protocol's.
     let agents = (paths::MCP.to_owned(), mcp::METHODS.map(str::to_owned).to_vec());
     let pages = pages.into_iter().chain([agents]);
-    let routes =
-        Arc::new(RouteTable::new(openapi::document::operations(&document).into_iter().chain(pages)));
+    let routes = Arc::new(RouteTable::new(
+        openapi::document::operations(&document).into_iter().chain(pages),
+    ));
     let http = Arc::new(HttpMetrics::new(&routes));
     let places = HiddenPaths::new(service.data_dir());
     let shared = config.has_several_keys();

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes, quoted};
 use super::{
-    ArgKind, CompareRequest, EvaluateRequest, KernelCode, KernelType, Role, Sanitize, TensorSpec,
+    ArgKind, CompareRequest, EvaluateRequest, KernelCode, KernelFamily, Role, Sanitize, TensorSpec,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
@@ -89,10 +89,7 @@ impl EvaluateRequest {
     /// input of kernels alone, which a device runs, and nothing is computed from it before. A sanitizer counts:
     /// it takes what another process wrote for what nobody wrote.
     pub fn is_input_alone(&self, name: &str, places: u64) -> bool {
-        let runs = |kind| {
-            use KernelType as Kind;
-            matches!(kind, Kind::Cuda | Kind::Ptx | Kind::Cubin | Kind::Fatbin | Kind::Triton)
-        };
+        let runs = |kernel: &KernelCode| kernel.family() == KernelFamily::Device;
         let args = self.kernel.io.iter().flat_map(|io| &io.args);
         let inputs = args.filter(|arg| {
             let data = arg.tensor_spec.as_ref().and_then(|spec| spec.data.as_ref());
@@ -102,11 +99,10 @@ impl EvaluateRequest {
                 && !arg.is_meta
         });
         let expected_of_device = self.expected.values().all(|expected| {
-            expected.matrix.is_none()
-                && expected.kernel.as_ref().is_none_or(|kernel| runs(kernel.kernel_type))
+            expected.matrix.is_none() && expected.kernel.as_ref().is_none_or(|kernel| runs(kernel))
         });
         self.sanitize == Sanitize::Off
-            && runs(self.kernel.kernel_type)
+            && runs(&self.kernel)
             && expected_of_device
             && inputs.count() as u64 == places
     }

@@ -110,6 +110,16 @@ impl KernelCode {
     pub fn family(&self) -> KernelFamily {
         self.kernel_type.family()
     }
+
+    /// Whether gradients are to be computed, too.
+    pub fn wants_backward(&self) -> bool {
+        self.metadata.as_ref().is_some_and(|metadata| metadata.backward)
+    }
+
+    /// Words of a program's command line.
+    pub fn arguments(&self) -> &[String] {
+        self.metadata.as_ref().map_or(&[], |metadata| &metadata.arguments)
+    }
 }
 
 /// Arguments in the order of the kernel's parameters, and how to launch.

@@ -4,8 +4,8 @@
 use super::code;
 use crate::error::{ContractError, Mistakes, quoted};
 use crate::{
-    Backend, EvaluateRequest, Expected, Isolation, KernelCode, KernelMetadata, KernelRuntime,
-    KernelType, Limits, ReturnOutputs, Sanitize,
+    Backend, EvaluateRequest, Expected, Isolation, KernelMetadata, KernelRuntime, KernelType,
+    Limits, ReturnOutputs, Sanitize,
 };
 use warpgauge_model::FailureCode;
 
@@ -180,13 +180,6 @@ pub fn check_comparable(request: &EvaluateRequest) -> Result<(), Vec<ContractErr
     let mut mistakes = Mistakes::new(1);
     is_misplaced(request.kernel.kernel_type, "kernel.kernel_type", &mut mistakes);
     mistakes.into_result()
-}
-
-impl KernelCode {
-    /// Words of a program's command line.
-    pub fn arguments(&self) -> &[String] {
-        self.metadata.as_ref().map_or(&[], |metadata| &metadata.arguments)
-    }
 }
 
 impl EvaluateRequest {

@@ -116,13 +116,6 @@ fn backward(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     });
 }
 
-impl KernelCode {
-    /// Whether gradients are to be computed, too.
-    pub fn wants_backward(&self) -> bool {
-        self.metadata.as_ref().is_some_and(|metadata| metadata.backward)
-    }
-}
-
 impl KernelMetadata {
     /// The function that a kernel in Python names, by either field.
     pub fn python_function(&self) -> Option<&str> {

@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::KernelType;
 use crate::{Limits, validate};
 
 /// Four floats as they are copied.
