@@ -2,7 +2,7 @@
 
     python eval_java.py SPEC SERVER
 
-SPEC is openapi/warpgauge-client.json, SERVER a URL. Needs openapi-generator-cli and a JDK on the PATH.
+SPEC is what `warpgauge openapi --client` prints, SERVER a URL. Needs openapi-generator-cli and a JDK on the PATH.
 What the client needs besides, Jackson, is in the generator's own archive; only the annotation with
 which it marks generated code, which no JDK has any more, comes from elsewhere.
 """

@@ -2,7 +2,7 @@
 
     python eval_openapi_generator.py SPEC SERVER [API_KEY]
 
-SPEC is openapi/warpgauge-client.json, SERVER a URL. Needs java and openapi-generator-cli on the PATH,
+SPEC is what `warpgauge openapi --client` prints, SERVER a URL. Needs java and openapi-generator-cli on the PATH,
 and the packages that generated clients use: pydantic, python-dateutil, urllib3, typing-extensions.
 """
 

@@ -2,7 +2,7 @@
 
     python eval_openapi_python_client.py SPEC SERVER [API_KEY]
 
-SPEC is openapi/warpgauge-client.json, SERVER a URL. Needs openapi-python-client on the PATH.
+SPEC is what `warpgauge openapi --client` prints, SERVER a URL. Needs openapi-python-client on the PATH.
 """
 
 import json

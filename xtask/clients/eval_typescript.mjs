@@ -3,7 +3,7 @@
 //
 //     node eval_typescript.mjs SPEC SERVER [API_KEY]
 //
-// SPEC is openapi/warpgauge-client.json, SERVER a URL. Run it in a folder where
+// SPEC is what `warpgauge openapi --client` prints, SERVER a URL. Run it in a folder where
 // `npm install openapi-typescript@7 openapi-fetch@0.15 typescript@5` has been run.
 
 import { execFileSync } from "node:child_process";

@@ -2,7 +2,7 @@
 
     python mcp_client.py SPEC PROGRAM DATA SERVER
 
-SPEC is openapi/warpgauge-client.json, PROGRAM warpgauge itself, DATA a data directory for it, SERVER a URL. Over HTTP at SERVER/mcp, and over
+SPEC is what `warpgauge openapi --client` prints, PROGRAM warpgauge itself, DATA a data directory for it, SERVER a URL. Over HTTP at SERVER/mcp, and over
 standard input and output: `warpgauge mcp`, on this machine and at SERVER. Each in the protocol's newest version
 and in the older ones, which have sessions.
 """

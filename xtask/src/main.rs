@@ -41,7 +41,7 @@ enum Task {
     Skipped(test::SkippedOptions),
     /// Run the checks beyond the tests: format, lints, specifications, licences, real clients.
     Ci(ci::Options),
-    /// Check that `openapi/` is what the program generates.
+    /// Check that `openapi/warpgauge.yaml` is what the program generates.
     Spec(ci::SpecOptions),
     /// Use the HTTP API through generated clients, a fuzzer and a browser.
     Clients(clients::Options),

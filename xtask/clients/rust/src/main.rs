@@ -2,7 +2,7 @@
 //!
 //!     warpgauge-generated-client SPEC SERVER
 //!
-//! SPEC is openapi/warpgauge-client.json, SERVER a URL.
+//! SPEC is what `warpgauge openapi --client` prints, SERVER a URL.
 
 use std::error::Error;
 use std::time::{Duration, Instant};
