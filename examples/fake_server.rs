@@ -23,7 +23,7 @@ async fn main() -> anyhow::Result<()> {
         let _ = tokio::signal::ctrl_c().await;
     };
     let service = Arc::new(fake::FakeService::new());
-    api::serve(&config.server, service, shutdown, |address| {
+    api::serve(&config.server, service.services(), shutdown, |address| {
         println!("http://{address}");
     })
     .await?;

@@ -14,8 +14,8 @@ pub(super) fn run(
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
     let capabilities = local::with_service(config, |service| async move {
-        let tooling = service.tooling(false).await;
-        Ok(Capabilities::new(&service.status(), &tooling))
+        let tooling = service.machine.tooling(false).await;
+        Ok(Capabilities::new(&service.machine.status(), &tooling))
     })?;
     let text = if args.json {
         let json = serde_json::to_string(&capabilities)

@@ -12,7 +12,8 @@ pub(super) fn run(
     config: &Config,
     terminal: Terminal,
 ) -> Result<Exit, CliError> {
-    let status = local::with_service(config, |service| async move { Ok(service.status()) })?;
+    let status =
+        local::with_service(config, |service| async move { Ok(service.machine.status()) })?;
     let text = if args.json {
         format!("{}\n", json::text("devices", &status.devices)?)
     } else {

@@ -2,17 +2,16 @@
 
 use std::future::Future;
 use std::net::SocketAddr;
-use std::sync::Arc;
 
 use super::CliError;
 use warpgauge_config::ServerConfig;
-use warpgauge_service::EvaluationService;
+use warpgauge_service::Services;
 
 /// Serves until `shutdown` resolves; then finishes what runs, for as long as the configuration
 /// grants. `on_bound` gets the address once the socket listens.
 pub(super) async fn serve(
     config: &ServerConfig,
-    service: Arc<dyn EvaluationService>,
+    service: Services,
     shutdown: impl Future<Output = ()> + Send + 'static,
     on_bound: impl FnOnce(SocketAddr) + Send,
 ) -> Result<(), CliError> {

@@ -10,7 +10,7 @@ use warpgauge_config::Config;
 use warpgauge_exec::LocalExecutor;
 use warpgauge_holder::Holders;
 use warpgauge_service::{
-    EvaluationService, LocalService, PrepareHolders, Role, ServiceError, Storage, limits,
+    LocalService, PrepareHolders, Role, ServiceError, Services, Storage, limits,
 };
 
 /// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
@@ -24,17 +24,14 @@ const BLOCKING_THREADS: usize = 16;
 ///
 /// # Errors
 /// [`ServiceError::Unavailable`] where this machine lacks what it takes.
-pub(super) async fn start(
-    config: &Config,
-    role: Role,
-) -> Result<Arc<dyn EvaluationService>, ServiceError> {
+pub(super) async fn start(config: &Config, role: Role) -> Result<LocalService, ServiceError> {
     let storage = Storage::open(config).await?;
     let executor = LocalExecutor::start(config, limits(config), storage.run_dir()).await?;
     if role == Role::Server {
         executor.keep_warm();
     }
     let prepare_holders: PrepareHolders = |settings| Ok(Arc::new(Holders::new(settings)?));
-    Ok(LocalService::start(config, role, storage, executor, prepare_holders).await?)
+    LocalService::start(config, role, storage, executor, prepare_holders).await
 }
 
 /// The runtime of `serve` and of local evaluations.
@@ -51,7 +48,7 @@ pub(super) fn runtime() -> Result<tokio::runtime::Runtime, CliError> {
 /// The pipeline in this process, for several requests one after the other.
 pub(super) struct Session {
     runtime: tokio::runtime::Runtime,
-    service: Arc<dyn EvaluationService>,
+    service: LocalService,
     /// One for all requests: a signal between two of them is not lost.
     interrupted: Pin<Box<dyn Future<Output = ()> + Send>>,
 }
@@ -73,7 +70,7 @@ impl Session {
     /// Does one piece of work; SIGINT drops it, which cancels it.
     pub(super) fn call<T, F, W>(&mut self, work: F) -> Result<T, CliError>
     where
-        F: FnOnce(Arc<dyn EvaluationService>) -> W,
+        F: FnOnce(Services) -> W,
         W: Future<Output = Result<T, CliError>>,
     {
         let Self { runtime, service, interrupted } = self;
@@ -81,7 +78,7 @@ impl Session {
             tokio::select! {
                 biased;
                 () = interrupted => Err(CliError::Interrupted),
-                outcome = work(Arc::clone(service)) => outcome,
+                outcome = work(service.services().clone()) => outcome,
             }
         })
     }
@@ -96,13 +93,13 @@ impl Drop for Session {
 /// Starts the pipeline and runs `work` on it; SIGINT drops the work, which cancels it.
 pub(super) fn with_service<T, F, W>(config: &Config, work: F) -> Result<T, CliError>
 where
-    F: FnOnce(Arc<dyn EvaluationService>) -> W,
+    F: FnOnce(Services) -> W,
     W: Future<Output = Result<T, CliError>>,
 {
     runtime()?.block_on(async {
         let service = start(config, Role::Command).await?;
         let outcome = tokio::select! {
-            outcome = work(Arc::clone(&service)) => outcome,
+            outcome = work(service.services().clone()) => outcome,
             _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),
         };
         service.shutdown(Duration::ZERO).await;

@@ -20,15 +20,15 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
     runtime.block_on(async {
         // Before the pipeline starts: a signal during a slow start must not be lost.
         let signals = EndSignals::listen()?;
-        let service = local::start(&config, Role::Server).await?;
-        let status = service.status();
+        let service = Arc::new(local::start(&config, Role::Server).await?);
+        let status = service.services().machine.status();
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {
                 // Standard output is a convenience here; the server does not depend on a reader.
                 let _ = terminal.print(&announcement(address, &status));
             }
         };
-        let serving = Arc::clone(&service);
+        let serving = service.services().clone();
         let (ending, grace) = (Arc::clone(&service), config.server.shutdown_grace_s);
         let (asked, told) = tokio::sync::oneshot::channel();
         let end = async move {

@@ -13,7 +13,7 @@ use warpgauge_contract::MeasureSpec;
 use warpgauge_jobs::JobEvent;
 use warpgauge_measure::Preset;
 use warpgauge_model::JobStage;
-use warpgauge_service::{Answer, Caller, EvaluationService, JobEvents, Submission};
+use warpgauge_service::{Answer, Caller, JobEvents, JobService, Submission};
 
 /// What is known of the work before it begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -52,19 +52,19 @@ fn alone_s(measure: &MeasureSpec) -> f64 {
 
 /// Does a job in this process, showing meanwhile how far it is.
 pub(super) async fn with_progress<'a, T>(
-    service: &'a dyn EvaluationService,
+    jobs: &dyn JobService,
     expected: Expected,
     progress: &Progress,
     work: impl FnOnce(Submission) -> Answer<'a, T>,
 ) -> Result<T, CliError> {
     let mut view = View::new(expected);
-    with_news(service, &mut |event| view.show(event, progress), work).await
+    with_news(jobs, &mut |event| view.show(event, progress), work).await
 }
 
 /// Does a job in this process, and tells meanwhile of its news: not of the first ones maybe, and not
 /// of all.
 pub(super) async fn with_news<'a, T>(
-    service: &'a dyn EvaluationService,
+    jobs: &dyn JobService,
     on_event: &mut (dyn FnMut(&JobEvent) + Send),
     work: impl FnOnce(Submission) -> Answer<'a, T>,
 ) -> Result<T, CliError> {
@@ -83,7 +83,7 @@ pub(super) async fn with_news<'a, T>(
                 None => news = Some(futures_util::stream::pending().boxed()),
             },
             // It can be followed once it was accepted.
-            _ = ticks.tick(), if news.is_none() => news = service.watch(&id, &caller).await.ok(),
+            _ = ticks.tick(), if news.is_none() => news = jobs.watch(&id, &caller).await.ok(),
         }
     }
 }

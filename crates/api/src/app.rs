@@ -29,13 +29,13 @@ use super::routes::spmv::operations::Spmv;
 use super::routes::tensors::operations::Tensors;
 use super::{openapi, pages, paths};
 use warpgauge_config::ServerConfig;
-use warpgauge_service::EvaluationService;
+use warpgauge_service::Services;
 use warpgauge_webhook::Policy;
 
 /// The application, ready to answer requests.
 pub(super) fn app(
     config: &ServerConfig,
-    service: Arc<dyn EvaluationService>,
+    service: Services,
     phase: watch::Receiver<Phase>,
 ) -> impl Endpoint<Output = Response> + use<> {
     let pages = pages::PATHS.map(|path| (path.to_owned(), vec!["GET".to_owned()]));
@@ -47,21 +47,21 @@ pub(super) fn app(
         openapi::document::operations(&document).into_iter().chain(pages),
     ));
     let http = Arc::new(HttpMetrics::new(&routes));
-    let places = HiddenPaths::new(service.data_dir());
+    let places = HiddenPaths::new(service.machine.data_dir());
     let shared = config.has_several_keys();
     let watchers = Watchers::new(phase.clone(), config.max_connections, shared);
     let (body, upload) = (config.body_limit_bytes, config.upload_limit_bytes);
     let limits = BodyLimits::new(body, upload, shared, Deadlines::new(config));
     let mcp = Mcp::new(&service, &limits, watchers.clone(), phase.clone());
     let operations = (
-        Kernels { service: Arc::clone(&service) },
-        Spmv { service: Arc::clone(&service) },
-        Tensors { service: Arc::clone(&service) },
-        Functions { service: Arc::clone(&service) },
-        Gate { service: Arc::clone(&service) },
-        Jobs { service: Arc::clone(&service), watchers: watchers.clone() },
+        Kernels { service: service.clone() },
+        Spmv { service: service.clone() },
+        Tensors { service: Arc::clone(&service.tensors) },
+        Functions { service: Arc::clone(&service.functions) },
+        Gate { service: service.clone() },
+        Jobs { service: service.clone(), watchers: watchers.clone() },
         Machine {
-            service: Arc::clone(&service),
+            service: service.clone(),
             body_limit_bytes: config.body_limit_bytes,
             http: Arc::clone(&http),
             watchers,
@@ -91,7 +91,7 @@ pub(super) fn app(
         http,
         phase,
         places,
-        gpu: GpuType { service, known: OnceLock::new() },
+        gpu: GpuType { machine: service.machine, known: OnceLock::new() },
     }
 }
 

@@ -1,4 +1,4 @@
-//! The HTTP API: OpenAPI-described operations over an [`EvaluationService`].
+//! The HTTP API: OpenAPI-described operations over the [`Services`].
 //!
 //! A request passes `server` → `middleware` (`envelope`: id, errors, headers; `origin`: what web pages may
 //! send; `auth`; `query`) → `routes`. Nothing here knows devices, and nothing below knows HTTP.
@@ -12,7 +12,7 @@
 //! - `mcp/`: the Model Context Protocol over HTTP; `pages.rs`: pages for people
 //! - `app.rs` puts all together, and `server.rs` serves it
 //!
-//! [`EvaluationService`]: warpgauge_service::EvaluationService
+//! [`Services`]: warpgauge_service::Services
 
 #![forbid(unsafe_code)]
 

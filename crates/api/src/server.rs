@@ -31,7 +31,7 @@ use super::connection::table::{ConnectionSlot, Connections};
 use super::middleware::auth::Keys;
 use super::phase::Phase;
 use warpgauge_config::ServerConfig;
-use warpgauge_service::EvaluationService;
+use warpgauge_service::Services;
 
 /// Largest request head, bytes; also the largest piece in which bodies are read.
 const MAX_HEAD_BYTES: usize = 256 << 10;
@@ -90,7 +90,7 @@ pub enum ServeError {
 /// If the address cannot be had, or may not be without an API key.
 pub async fn serve(
     config: &ServerConfig,
-    service: Arc<dyn EvaluationService>,
+    service: Services,
     shutdown: impl Future<Output = ()>,
     on_bound: impl FnOnce(SocketAddr),
 ) -> Result<(), ServeError> {

@@ -1,6 +1,5 @@
 //! A service in this process as the desk.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
@@ -8,8 +7,7 @@ use futures_util::stream::BoxStream;
 use super::desk::{Ask, Content, Desk, Order, Refusal};
 use warpgauge_jobs::{JobEvent, JobView};
 use warpgauge_service::{
-    ArtifactKind, Caller, DeviceView, EvaluationService, JobQuery, JobRequest, ServiceError,
-    Submission,
+    ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, ServiceError, Services, Submission,
 };
 
 /// How often to look whether a job that is on its way into the store has arrived.
@@ -27,7 +25,7 @@ pub enum Keeping {
 
 /// A service, and who asks.
 pub struct ServiceDesk {
-    service: Arc<dyn EvaluationService>,
+    service: Services,
     caller: Caller,
     keeping: Keeping,
     cancels: Box<dyn Fn() -> bool + Send + Sync>,
@@ -35,7 +33,7 @@ pub struct ServiceDesk {
 
 impl ServiceDesk {
     /// The desk of one caller.
-    pub fn new(service: Arc<dyn EvaluationService>, caller: Caller, keeping: Keeping) -> Self {
+    pub fn new(service: Services, caller: Caller, keeping: Keeping) -> Self {
         Self { service, caller, keeping, cancels: Box::new(|| true) }
     }
 
@@ -58,16 +56,20 @@ impl ServiceDesk {
         let (watched, id) = Submission::local_watched();
         let submission = Submission { job_id: watched.job_id, ..self.submission(&order) };
         let key = submission.idempotency_key.clone();
-        let service = Arc::clone(&self.service);
+        let service = self.service.clone();
         let mut work = tokio::spawn(async move {
             match order.request {
-                JobRequest::Evaluate(request) => {
-                    service.evaluate(*request, submission).await.map(|report| report.job_id)
-                }
-                JobRequest::Compare(request) => {
-                    service.compare(*request, submission).await.map(|report| report.job_id)
-                }
-                other => service.submit(other, submission).await.map(|job| job.job_id),
+                JobRequest::Evaluate(request) => service
+                    .evaluations
+                    .evaluate(*request, submission)
+                    .await
+                    .map(|report| report.job_id),
+                JobRequest::Compare(request) => service
+                    .evaluations
+                    .compare(*request, submission)
+                    .await
+                    .map(|report| report.job_id),
+                other => service.evaluations.submit(other, submission).await.map(|job| job.job_id),
             }
         });
         let mut looks = tokio::time::interval(LOOK);
@@ -95,12 +97,13 @@ impl ServiceDesk {
     /// which goes on already. One of that key that has ended may not stand for the request any more; what
     /// becomes of it the work itself will say.
     async fn arrived(&self, id: &str, key: Option<&str>) -> Option<String> {
-        if self.service.job(id, &self.caller).await.is_ok() {
+        if self.service.jobs.job(id, &self.caller).await.is_ok() {
             return Some(id.to_owned());
         }
         let query =
             JobQuery { idempotency_key: Some(key?.to_owned()), limit: 1, ..JobQuery::default() };
-        let found = self.service.jobs(query, &self.caller).await.ok()?.jobs.into_iter().next()?;
+        let found =
+            self.service.jobs.jobs(query, &self.caller).await.ok()?.jobs.into_iter().next()?;
         (!found.state.is_end()).then_some(found.job_id)
     }
 }
@@ -116,29 +119,29 @@ impl Desk for ServiceDesk {
                 return self.begin(order).await;
             }
             let submission = self.submission(&order);
-            Ok(self.service.submit(order.request, submission).await?.job_id)
+            Ok(self.service.evaluations.submit(order.request, submission).await?.job_id)
         })
     }
 
     fn watch<'a>(&'a self, job_id: &'a str) -> Ask<'a, BoxStream<'static, JobEvent>> {
-        Box::pin(async move { Ok(self.service.watch(job_id, &self.caller).await?) })
+        Box::pin(async move { Ok(self.service.jobs.watch(job_id, &self.caller).await?) })
     }
 
     fn job<'a>(&'a self, job_id: &'a str) -> Ask<'a, JobView> {
-        Box::pin(async move { Ok(self.service.job(job_id, &self.caller).await?) })
+        Box::pin(async move { Ok(self.service.jobs.job(job_id, &self.caller).await?) })
     }
 
     fn cancel<'a>(&'a self, job_id: &'a str) -> Ask<'a, ()> {
         Box::pin(async move {
             if (self.cancels)() {
-                self.service.cancel(job_id, &self.caller).await?;
+                self.service.jobs.cancel(job_id, &self.caller).await?;
             }
             Ok(())
         })
     }
 
     fn devices(&self) -> Ask<'_, Vec<DeviceView>> {
-        Box::pin(async move { Ok(self.service.status().devices) })
+        Box::pin(async move { Ok(self.service.machine.status().devices) })
     }
 
     fn artifact<'a>(
@@ -148,7 +151,8 @@ impl Desk for ServiceDesk {
         kernel: Option<&'a str>,
     ) -> Ask<'a, Content> {
         Box::pin(async move {
-            let content = self.service.artifact(job_id, kind, kernel, &self.caller).await?;
+            let content =
+                self.service.artifacts.artifact(job_id, kind, kernel, &self.caller).await?;
             Ok(Content { bytes: content.content.to_vec() })
         })
     }

@@ -6,7 +6,11 @@ use std::time::Duration;
 use warpgauge_contract::ContractError;
 use warpgauge_executor::ExecError;
 pub use warpgauge_executor::{Problem, chain};
-use warpgauge_model::ErrorCode;
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_store::StoreError;
+
+/// When it is worth trying again after a quota.
+const QUOTA_RETRY: Duration = Duration::from_secs(5);
 
 /// Why there is no report. Failures of the submitted kernel are reports, not errors.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -160,6 +164,48 @@ pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
 pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
     let (id, message) = warpgauge_executor::logged(operation, error);
     ServiceError::Internal { id, message }
+}
+
+/// The error of an operation that the store refused.
+pub(super) fn refused(error: StoreError) -> ServiceError {
+    match error {
+        StoreError::Conflict { existing, .. } => {
+            ServiceError::IdempotencyConflict { job_id: existing }
+        }
+        StoreError::Quota { .. } | StoreError::Full(_) => {
+            ServiceError::QuotaExceeded { message: error.to_string(), retry_after: QUOTA_RETRY }
+        }
+        StoreError::Invalid { field, .. } => ServiceError::Invalid(vec![Problem {
+            path: field.to_owned(),
+            code: FailureCode::OutOfRange,
+            message: error.to_string(),
+        }]),
+        StoreError::Closed => ServiceError::ShuttingDown,
+        StoreError::DataDir { .. }
+        | StoreError::Unreachable { .. }
+        | StoreError::BadUrl { .. }
+        | StoreError::Newer { .. }
+        | StoreError::Older { .. }
+        | StoreError::Foreign { .. }
+        | StoreError::Gone { .. }
+        | StoreError::Private(_)
+        | StoreError::Migration { .. }
+        | StoreError::Corrupt { .. }
+        | StoreError::DiskFull { .. }
+        | StoreError::ReadOnly { .. }
+        | StoreError::Busy { .. } => {
+            let text = chain(&error);
+            tracing::error!(error = text, "the store failed");
+            ServiceError::Unavailable(error.for_callers())
+        }
+        // It is away, and may come back.
+        error if error.may_pass() => {
+            let text = chain(&error);
+            tracing::error!(error = text, "the store failed");
+            ServiceError::Unavailable(error.for_callers())
+        }
+        other => internal("using the store", &other),
+    }
 }
 
 /// The conditions are not those that something holds for.

@@ -1,9 +1,12 @@
 //! Functions that callers send to be run: no jobs, and nothing is kept of them.
 
+use std::sync::Arc;
+
 use futures_util::FutureExt;
 
-use super::start::LocalService;
+use super::admission::Admission;
 use super::submission::Answer;
+use warpgauge_executor::Executor;
 use warpgauge_functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 
 /// Runs functions of callers. Who may have some run is decided above.
@@ -15,15 +18,28 @@ pub trait FunctionService: Send + Sync {
     fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome>;
 }
 
-impl FunctionService for LocalService {
+/// Has an executor run functions.
+pub(super) struct Functions {
+    executor: Arc<dyn Executor>,
+    admission: Arc<Admission>,
+}
+
+impl Functions {
+    /// Functions on this executor. Calls are admitted as evaluations are.
+    pub(super) fn new(executor: Arc<dyn Executor>, admission: Arc<Admission>) -> Self {
+        Self { executor, admission }
+    }
+}
+
+impl FunctionService for Functions {
     fn function_places(&self) -> FunctionPlaces {
-        self.shared.executor.function_places()
+        self.executor.function_places()
     }
 
     fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
         async move {
-            let _admitted = self.shared.admit(&call.owner)?;
-            Ok(self.shared.executor.call_function(call).await?)
+            let _admitted = self.admission.admit(&call.owner)?;
+            Ok(self.executor.call_function(call).await?)
         }
         .boxed()
     }

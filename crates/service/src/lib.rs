@@ -3,43 +3,45 @@
 
 #![forbid(unsafe_code)]
 
+mod admission;
 mod artifacts;
-mod baselines;
+mod compile;
 mod error;
-#[cfg(test)]
-mod executors_tests;
 mod functions;
-mod gate_jobs;
-mod gate_service;
-mod history;
+mod gate;
+mod inputs;
 mod jobs;
+mod machine;
 mod matrices;
-mod matrix_files;
-mod matrix_products;
-mod matrix_uploads;
-mod named_matrices;
 mod readiness;
+mod records;
 mod run_dir;
 mod service;
-mod shared;
+mod settings;
 mod start;
 mod statistics;
 mod submission;
+mod suites;
 mod sweep;
 mod tensors;
+mod turns;
 
-pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
-pub use baselines::Baselines;
+pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView};
 pub use error::{Problem, ServiceError, chain as error_chain};
 pub use functions::FunctionService;
-pub use gate_service::{GateService, HistoryQuery, MAX_HISTORY};
-pub use history::stored_history;
-pub use matrices::{Extents, MatrixService, Upload, WantedProduct};
-pub use matrix_files::{MatrixFile, MatrixFileFormat};
-pub use service::{CompileRequest, DeviceView, EvaluationService, ServiceStatus};
-pub use start::{LocalService, PrepareHolders, Role, Storage, limits};
+pub use gate::GateService;
+pub use matrices::{Extents, MatrixFile, MatrixFileFormat, MatrixService, Upload, WantedProduct};
+pub use service::{
+    CompileRequest, CompileService, DeviceView, EvaluationService, JobService, MachineService,
+    ServiceStatus, Services,
+};
+pub use settings::{Role, limits};
+pub use start::{LocalService, Storage};
 pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
+pub use suites::{Baselines, HistoryQuery, MAX_HISTORY, stored_history};
 pub use sweep::{SweepEvent, SweepEvents};
-pub use tensors::{TensorContent, TensorOptions, TensorService, TensorSource, TensorUpload};
+pub use tensors::{
+    PrepareHolders, TensorContent, TensorOptions, TensorService, TensorSource, TensorUpload,
+};

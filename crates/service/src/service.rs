@@ -1,19 +1,20 @@
-//! What the layers above ask of the pipeline.
+//! What the layers above ask of the service.
 
-use std::time::Duration;
+use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::artifacts::ArtifactService;
 use super::functions::FunctionService;
-use super::gate_service::GateService;
+use super::gate::GateService;
 use super::matrices::MatrixService;
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
 };
+use super::sweep::SweepEvents;
 use super::tensors::TensorService;
-use super::{ArtifactContent, ArtifactKind, ArtifactList, SweepEvents};
 pub use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
 use warpgauge_jobs::{CancelReport, CleanupReport, JobList, JobView, ServiceStatistics, Unready};
 use warpgauge_report::{
@@ -21,14 +22,11 @@ use warpgauge_report::{
     Tooling,
 };
 
-/// The service behind the HTTP API and the local command line.
+/// Takes evaluations, and waits for their reports or not.
 ///
 /// What evaluates, compares, executes or sweeps is a *job*: it is in the store before it begins, and
-/// once accepted it comes to an end, whatever becomes of this process. A caller sees its own jobs; to
-/// everybody else they are [`ServiceError::NoSuchJob`].
-pub trait EvaluationService:
-    FunctionService + GateService + MatrixService + TensorService + Send + Sync + 'static
-{
+/// once accepted it comes to an end, whatever becomes of this process.
+pub trait EvaluationService: Send + Sync {
     /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
     /// submission has an idempotency key: then it goes on, and asking again gives its report.
     fn evaluate(
@@ -65,21 +63,11 @@ pub trait EvaluationService:
 
     /// Accepts all of these jobs, or none.
     fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>>;
+}
 
-    /// What the profile that a request asks for would take; nothing is run.
-    fn profile_plan<'a>(
-        &'a self,
-        request: EvaluateRequest,
-        caller: &'a Caller,
-    ) -> Answer<'a, ProfilePlan>;
-
-    /// Compiles only. Leaves no job.
-    fn compile<'a>(
-        &'a self,
-        request: CompileRequest,
-        caller: &'a Caller,
-    ) -> Answer<'a, CompileResponse>;
-
+/// Jobs that were accepted. A caller sees its own jobs; to everybody else they are
+/// [`ServiceError::NoSuchJob`](crate::ServiceError::NoSuchJob).
+pub trait JobService: Send + Sync {
     /// A job, with its report once it ended.
     fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView>;
 
@@ -93,30 +81,38 @@ pub trait EvaluationService:
     /// newest state, not every one.
     fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents>;
 
-    /// What the service has done so far; jobs are counted as far as the caller may see them.
-    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics>;
-
     /// Removes ended jobs, with their reports and artifacts. For administrators.
     fn cleanup<'a>(
         &'a self,
         policy: CleanupPolicy,
         caller: &'a Caller,
     ) -> Answer<'a, CleanupReport>;
+}
 
-    /// What a job left beside its report.
-    fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList>;
-
-    /// One of them: of the job's kernel or, in a comparison, of the one that is named.
-    fn artifact<'a>(
+/// Looks at kernels without running them. Leaves no job.
+pub trait CompileService: Send + Sync {
+    /// What the profile that a request asks for would take; nothing is run.
+    fn profile_plan<'a>(
         &'a self,
-        job_id: &'a str,
-        kind: ArtifactKind,
-        kernel: Option<&'a str>,
+        request: EvaluateRequest,
         caller: &'a Caller,
-    ) -> Answer<'a, ArtifactContent>;
+    ) -> Answer<'a, ProfilePlan>;
 
+    /// Compiles only.
+    fn compile<'a>(
+        &'a self,
+        request: CompileRequest,
+        caller: &'a Caller,
+    ) -> Answer<'a, CompileResponse>;
+}
+
+/// The machine and the process of the service.
+pub trait MachineService: Send + Sync {
     /// The state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
+
+    /// What the service has done so far; jobs are counted as far as the caller may see them.
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics>;
 
     /// Where the server keeps its data: answers to callers do not show it. `None`: it keeps none.
     fn data_dir(&self) -> Option<std::path::PathBuf> {
@@ -129,13 +125,29 @@ pub trait EvaluationService:
 
     /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
+}
 
-    /// Begins no more of the jobs that wait in the store: the end is near.
-    fn drain(&self) {}
-
-    /// Takes no more work, gives what runs `grace` to end, then stops it. Jobs that nobody waits for
-    /// stay in the store for the next start.
-    fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;
+/// The service behind the HTTP API and the local command line, by its parts. Copies share the parts.
+#[derive(Clone)]
+pub struct Services {
+    /// Takes evaluations.
+    pub evaluations: Arc<dyn EvaluationService>,
+    /// Jobs that were accepted.
+    pub jobs: Arc<dyn JobService>,
+    /// What jobs leave beside their reports.
+    pub artifacts: Arc<dyn ArtifactService>,
+    /// Compilations and profile plans.
+    pub compiler: Arc<dyn CompileService>,
+    /// Suites, baselines and the history.
+    pub gate: Arc<dyn GateService>,
+    /// Sparse matrices.
+    pub matrices: Arc<dyn MatrixService>,
+    /// Shared tensors.
+    pub tensors: Arc<dyn TensorService>,
+    /// Functions of callers.
+    pub functions: Arc<dyn FunctionService>,
+    /// The machine and this process.
+    pub machine: Arc<dyn MachineService>,
 }
 
 /// The state of the machine and of the queue.

@@ -15,7 +15,7 @@ use super::{CliError, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, ServiceDesk, serve};
-use warpgauge_service::{Caller, EvaluationService, Role};
+use warpgauge_service::{Caller, LocalService, Role};
 
 /// How long calls that were cancelled at the end may take to cancel their jobs.
 const LAST_CALLS: Duration = Duration::from_secs(10);
@@ -33,13 +33,13 @@ pub(super) fn run(args: &McpArgs, config: &Config, terminal: Terminal) -> Result
     let runtime = local::runtime()?;
     let outcome = runtime.block_on(async {
         let mut signals = EndSignals::listen()?;
-        let (desk, service): (Arc<dyn Desk>, Option<Arc<dyn EvaluationService>>) = match client {
+        let (desk, service): (Arc<dyn Desk>, Option<LocalService>) = match client {
             Some(client) => {
                 (Arc::new(ServerDesk::new(client, args.patience.seconds, terminal)), None)
             }
             None => {
                 let service = local::start(config, Role::Command).await?;
-                let here = Arc::clone(&service);
+                let here = service.services().clone();
                 (
                     Arc::new(ServiceDesk::new(here, Caller::local(), Keeping::WhileHere)),
                     Some(service),

@@ -78,8 +78,8 @@ impl Place for Here<'_> {
         let expected = Expected::of_body(&contract.fields);
         let request: EvaluateRequest = contract.typed()?;
         reply(self.session()?.call(|service| async move {
-            let work = |submission| service.evaluate(request, submission);
-            with_progress(&*service, expected, progress, work).await
+            let work = |submission| service.evaluations.evaluate(request, submission);
+            with_progress(&*service.jobs, expected, progress, work).await
         })?)
     }
 
@@ -91,14 +91,15 @@ impl Place for Here<'_> {
         let expected = Expected::of_body(&contract.fields);
         let request: CompareRequest = contract.typed()?;
         reply(self.session()?.call(|service| async move {
-            let work = |submission| service.compare(request, submission);
-            with_progress(&*service, expected, progress, work).await
+            let work = |submission| service.evaluations.compare(request, submission);
+            with_progress(&*service.jobs, expected, progress, work).await
         })?)
     }
 
     fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError> {
-        self.session()?
-            .call(|service| async move { Ok(service.compare(request, Submission::local()).await?) })
+        self.session()?.call(|service| async move {
+            Ok(service.evaluations.compare(request, Submission::local()).await?)
+        })
     }
 
     fn sweep(
@@ -107,16 +108,15 @@ impl Place for Here<'_> {
         told: &mut dyn FnMut(Told) -> Result<(), CliError>,
     ) -> Result<Reply<SweepResponse>, CliError> {
         let request: SweepRequest = contract.typed()?;
-        reply(
-            self.session()?
-                .call(|service| async move { stream_sweep(&*service, request, told).await })?,
-        )
+        reply(self.session()?.call(|service| async move {
+            stream_sweep(&*service.evaluations, request, told).await
+        })?)
     }
 
     fn compile(&mut self, request: CompileRequest) -> Result<Reply<CompileResponse>, CliError> {
-        let work = self
-            .session()?
-            .call(|service| async move { Ok(service.compile(request, &Caller::local()).await?) });
+        let work = self.session()?.call(|service| async move {
+            Ok(service.compiler.compile(request, &Caller::local()).await?)
+        });
         reply(work?)
     }
 
@@ -126,8 +126,8 @@ impl Place for Here<'_> {
         on_event: &mut (dyn FnMut(&JobEvent) + Send),
     ) -> Result<GateReport, CliError> {
         self.session()?.call(|service| async move {
-            let work = |submission| service.gate(request, submission);
-            with_news(service.as_ref(), on_event, work).await
+            let work = |submission| service.gate.gate(request, submission);
+            with_news(&*service.jobs, on_event, work).await
         })
     }
 
@@ -140,15 +140,16 @@ impl Place for Here<'_> {
     }
 
     fn store_baseline(&mut self, new: NewBaseline) -> Result<BaselineSummary, CliError> {
-        self.session()?
-            .call(|service| async move { Ok(service.put_baseline(new, &Caller::local()).await?) })
+        self.session()?.call(|service| async move {
+            Ok(service.gate.put_baseline(new, &Caller::local()).await?)
+        })
     }
 
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError> {
         match &mut self.session {
             // The run was just made: its store is open.
             Some(session) => session.call(|service| async move {
-                Ok(service.promote(name, job_id, &Caller::local()).await?)
+                Ok(service.gate.promote(name, job_id, &Caller::local()).await?)
             }),
             None => self.stored(async |all| all.promote(name, job_id, &Caller::local()).await),
         }

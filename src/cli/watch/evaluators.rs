@@ -14,7 +14,7 @@ use warpgauge_config::Config;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_model::FailureCode;
 use warpgauge_report::{CompileResponse, EvaluateResponse};
-use warpgauge_service::{Caller, EvaluationService, Role, ServiceError, Submission};
+use warpgauge_service::{Caller, LocalService, Role, ServiceError, Submission};
 use warpgauge_watch::{Evaluator, Refusal, Stop, Trouble, UNMET};
 
 /// What evaluates, wherever that is.
@@ -54,7 +54,7 @@ fn end_at_signal() {
 /// The pipeline in this process. It is a service: jobs that an earlier watcher began are its own.
 struct Local {
     runtime: tokio::runtime::Runtime,
-    service: Arc<dyn EvaluationService>,
+    service: LocalService,
     stopped: watch::Receiver<bool>,
 }
 
@@ -103,11 +103,11 @@ impl Evaluator for Local {
     fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble> {
         let idempotency_key = Some(key.to_owned());
         let submission = Submission { idempotency_key, ..Submission::local() };
-        self.wait(self.service.evaluate(request.clone(), submission))
+        self.wait(self.service.services().evaluations.evaluate(request.clone(), submission))
     }
 
     fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble> {
-        self.wait(self.service.compile(request.clone(), &Caller::local()))
+        self.wait(self.service.services().compiler.compile(request.clone(), &Caller::local()))
     }
 }
 

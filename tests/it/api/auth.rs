@@ -89,7 +89,9 @@ async fn without_a_key_only_loopback_is_served() {
             config.api_keys = keys;
             let service = std::sync::Arc::new(FakeService::new());
             let bound = |address| panic!("listens on {address}");
-            let error = serve(&config, service, std::future::pending(), bound).await.unwrap_err();
+            let error = serve(&config, service.services(), std::future::pending(), bound)
+                .await
+                .unwrap_err();
             assert!(matches!(error, ServeError::OpenToOthers { .. }), "{error}");
             assert!(error.to_string().contains("server.api_keys"), "{error}");
         }

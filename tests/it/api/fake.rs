@@ -10,8 +10,8 @@ mod matrices;
 mod tensors;
 
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
@@ -35,9 +35,10 @@ use warpgauge_report::{
     Tooling,
 };
 use warpgauge_service::{
-    Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactView, Caller, CleanupPolicy,
-    EvaluationService, JobEvents, JobQuery, JobRequest, Problem, ServiceError, ServiceStatus,
-    Submission, SubmittedJob, SweepEvent, SweepEvents,
+    Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView, Caller,
+    CleanupPolicy, CompileService, EvaluationService, JobEvents, JobQuery, JobRequest, JobService,
+    MachineService, Problem, ServiceError, ServiceStatus, Services, Submission, SubmittedJob,
+    SweepEvent, SweepEvents,
 };
 
 const REPORT: &str = include_str!("../../../openapi/examples/report.json");
@@ -83,6 +84,21 @@ impl FakeService {
     pub fn without_devices(mut self) -> Self {
         self.status.devices.clear();
         self
+    }
+
+    /// The service by its parts. Jobs, the gate and the machine share the state of this one.
+    pub fn services(self: &Arc<Self>) -> Services {
+        Services {
+            evaluations: self.clone(),
+            jobs: self.clone(),
+            artifacts: self.clone(),
+            compiler: self.clone(),
+            gate: self.clone(),
+            matrices: Arc::new(matrices::FakeMatrices),
+            tensors: Arc::new(tensors::FakeTensors),
+            functions: Arc::new(functions::FakeFunctions),
+            machine: self.clone(),
+        }
     }
 
     fn new_id(&self) -> String {
@@ -243,14 +259,6 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn execute(
-        &self,
-        request: EvaluateRequest,
-        submission: Submission,
-    ) -> Answer<'_, EvaluateResponse> {
-        self.evaluate(request, submission)
-    }
-
     fn compare(&self, request: CompareRequest, _: Submission) -> Answer<'_, CompareResponse> {
         async move {
             let candidates = request.named_candidates();
@@ -270,99 +278,12 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    /// Evaluations are done at once.
-    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
-        async move {
-            let kind = request.kind();
-            let JobRequest::Evaluate(request) = request else {
-                return Err(ServiceError::Unavailable("evaluations only".into()));
-            };
-            self.check_ranges(&request)?;
-            let id = self.new_id();
-            let job = JobView {
-                job_id: id.clone(),
-                kind,
-                state: JobState::Completed,
-                status: Some(ResponseStatus::Success),
-                created_at: 1_767_225_600.0,
-                finished_at: Some(1_767_225_600.5),
-                trials_done: request.num_trials.unwrap_or(100),
-                attempt: 1,
-                label: submission.label,
-                error: None,
-                code: None,
-                result: Some(self.report(&request, id.clone())),
-                comparison: None,
-                sweep: None,
-                gate: None,
-            };
-            self.jobs.lock().unwrap().insert(id.clone(), job);
-            Ok(SubmittedJob { job_id: id, state: JobState::Submitted, existing: false })
-        }
-        .boxed()
-    }
-
-    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
-        async move {
-            let mut accepted = Vec::new();
-            for (request, submission) in jobs {
-                accepted.push(self.submit(request, submission).await?);
-            }
-            Ok(accepted)
-        }
-        .boxed()
-    }
-
-    fn jobs<'a>(&'a self, query: JobQuery, _: &'a Caller) -> Answer<'a, JobList> {
-        let jobs = self.jobs.lock().unwrap();
-        let jobs = jobs.values().rev().map(summary);
-        let jobs = jobs.take(query.limit as usize).collect();
-        async move { Ok(JobList { jobs, next_cursor: None }) }.boxed()
-    }
-
-    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
-        async move {
-            let job = self.job(job_id, caller).await?;
-            let outcome = CancelOutcome::Ended;
-            Ok(CancelReport { job_id: job.job_id, outcome, state: job.state })
-        }
-        .boxed()
-    }
-
-    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
-        async move {
-            let job = self.job(job_id, caller).await?;
-            let event = JobEvent {
-                job_id: job.job_id,
-                state: job.state,
-                stage: JobStage::Ended,
-                attempt: job.attempt,
-                trials_done: job.trials_done,
-                elapsed_s: 0.5,
-                statistics: None,
-                points_done: None,
-                points: None,
-                error: None,
-            };
-            Ok(futures_util::stream::iter([event]).boxed())
-        }
-        .boxed()
-    }
-
-    fn statistics<'a>(&'a self, _: &'a Caller) -> Answer<'a, ServiceStatistics> {
-        async { Ok(ServiceStatistics::default()) }.boxed()
-    }
-
-    fn cleanup<'a>(&'a self, _: CleanupPolicy, caller: &'a Caller) -> Answer<'a, CleanupReport> {
-        async move {
-            if !caller.admin {
-                return Err(ServiceError::Forbidden("for administrators".into()));
-            }
-            let mut jobs = self.jobs.lock().unwrap();
-            let removed = std::mem::take(&mut *jobs).len() as u64;
-            Ok(CleanupReport { jobs: removed, bytes: 0 })
-        }
-        .boxed()
+    fn execute(
+        &self,
+        request: EvaluateRequest,
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        self.evaluate(request, submission)
     }
 
     /// Every point is correct at once; that of a kernel named `hang` waits for a permit.
@@ -410,35 +331,106 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn compile<'a>(
-        &'a self,
-        request: CompileRequest,
-        _: &'a Caller,
-    ) -> Answer<'a, CompileResponse> {
+    /// Evaluations are done at once.
+    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
         async move {
-            self.check(&request.kernel)?;
-            let report: EvaluateResponse = serde_json::from_str(REPORT).unwrap();
-            Ok(CompileResponse {
-                job_id: self.new_id(),
-                status: ResponseStatus::Success,
-                compiled: true,
-                compilation_error: None,
-                diagnostics: Vec::new(),
-                compile: report.compile,
-                image_b64: request.return_image.then(|| "f0VMRg==".to_owned()),
-                image_format: request.return_image.then(|| "cubin".to_owned()),
-                signatures: Vec::new(),
-                total_ms: 1.5,
-            })
+            let kind = request.kind();
+            let JobRequest::Evaluate(request) = request else {
+                return Err(ServiceError::Unavailable("evaluations only".into()));
+            };
+            self.check_ranges(&request)?;
+            let id = self.new_id();
+            let job = JobView {
+                job_id: id.clone(),
+                kind,
+                state: JobState::Completed,
+                status: Some(ResponseStatus::Success),
+                created_at: 1_767_225_600.0,
+                finished_at: Some(1_767_225_600.5),
+                trials_done: request.num_trials.unwrap_or(100),
+                attempt: 1,
+                label: submission.label,
+                error: None,
+                code: None,
+                result: Some(self.report(&request, id.clone())),
+                comparison: None,
+                sweep: None,
+                gate: None,
+            };
+            self.jobs.lock().unwrap().insert(id.clone(), job);
+            Ok(SubmittedJob { job_id: id, state: JobState::Submitted, existing: false })
         }
         .boxed()
     }
 
+    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+        async move {
+            let mut accepted = Vec::new();
+            for (request, submission) in jobs {
+                accepted.push(self.submit(request, submission).await?);
+            }
+            Ok(accepted)
+        }
+        .boxed()
+    }
+}
+
+impl JobService for FakeService {
     fn job<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, JobView> {
         let found = self.jobs.lock().unwrap().get(job_id).cloned();
         async move { found.ok_or_else(|| ServiceError::NoSuchJob(job_id.to_owned())) }.boxed()
     }
 
+    fn jobs<'a>(&'a self, query: JobQuery, _: &'a Caller) -> Answer<'a, JobList> {
+        let jobs = self.jobs.lock().unwrap();
+        let jobs = jobs.values().rev().map(summary);
+        let jobs = jobs.take(query.limit as usize).collect();
+        async move { Ok(JobList { jobs, next_cursor: None }) }.boxed()
+    }
+
+    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
+        async move {
+            let job = self.job(job_id, caller).await?;
+            let outcome = CancelOutcome::Ended;
+            Ok(CancelReport { job_id: job.job_id, outcome, state: job.state })
+        }
+        .boxed()
+    }
+
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
+        async move {
+            let job = self.job(job_id, caller).await?;
+            let event = JobEvent {
+                job_id: job.job_id,
+                state: job.state,
+                stage: JobStage::Ended,
+                attempt: job.attempt,
+                trials_done: job.trials_done,
+                elapsed_s: 0.5,
+                statistics: None,
+                points_done: None,
+                points: None,
+                error: None,
+            };
+            Ok(futures_util::stream::iter([event]).boxed())
+        }
+        .boxed()
+    }
+
+    fn cleanup<'a>(&'a self, _: CleanupPolicy, caller: &'a Caller) -> Answer<'a, CleanupReport> {
+        async move {
+            if !caller.admin {
+                return Err(ServiceError::Forbidden("for administrators".into()));
+            }
+            let mut jobs = self.jobs.lock().unwrap();
+            let removed = std::mem::take(&mut *jobs).len() as u64;
+            Ok(CleanupReport { jobs: removed, bytes: 0 })
+        }
+        .boxed()
+    }
+}
+
+impl ArtifactService for FakeService {
     /// A job that is there left its PTX, and had a log.
     fn artifacts<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, ArtifactList> {
         let view = |kind: ArtifactKind| ArtifactView {
@@ -476,7 +468,9 @@ impl EvaluationService for FakeService {
         }
         .boxed()
     }
+}
 
+impl CompileService for FakeService {
     fn profile_plan<'a>(
         &'a self,
         request: EvaluateRequest,
@@ -489,17 +483,38 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn tooling(&self, _refresh: bool) -> BoxFuture<'_, Tooling> {
-        let tooling = serde_json::from_str(TOOLING).unwrap();
-        async move { tooling }.boxed()
+    fn compile<'a>(
+        &'a self,
+        request: CompileRequest,
+        _: &'a Caller,
+    ) -> Answer<'a, CompileResponse> {
+        async move {
+            self.check(&request.kernel)?;
+            let report: EvaluateResponse = serde_json::from_str(REPORT).unwrap();
+            Ok(CompileResponse {
+                job_id: self.new_id(),
+                status: ResponseStatus::Success,
+                compiled: true,
+                compilation_error: None,
+                diagnostics: Vec::new(),
+                compile: report.compile,
+                image_b64: request.return_image.then(|| "f0VMRg==".to_owned()),
+                image_format: request.return_image.then(|| "cubin".to_owned()),
+                signatures: Vec::new(),
+                total_ms: 1.5,
+            })
+        }
+        .boxed()
     }
+}
 
-    fn shutdown(&self, _grace: std::time::Duration) -> BoxFuture<'_, ()> {
-        async {}.boxed()
-    }
-
+impl MachineService for FakeService {
     fn status(&self) -> ServiceStatus {
         self.status.clone()
+    }
+
+    fn statistics<'a>(&'a self, _: &'a Caller) -> Answer<'a, ServiceStatistics> {
+        async { Ok(ServiceStatistics::default()) }.boxed()
     }
 
     fn readiness(&self) -> BoxFuture<'_, Vec<Unready>> {
@@ -507,5 +522,10 @@ impl EvaluationService for FakeService {
         let unready =
             || Unready { code: "no_device".to_owned(), message: "no device works".to_owned() };
         async move { none.then(unready).into_iter().collect() }.boxed()
+    }
+
+    fn tooling(&self, _refresh: bool) -> BoxFuture<'_, Tooling> {
+        let tooling = serde_json::from_str(TOOLING).unwrap();
+        async move { tooling }.boxed()
     }
 }

@@ -6,11 +6,12 @@ use warpgauge_functions::{
 };
 use warpgauge_service::{Answer, FunctionService};
 
-use super::FakeService;
-
 const PLACES: &str = include_str!("../../../openapi/examples/function_places.json");
 
-impl FunctionService for FakeService {
+/// See the module.
+pub struct FakeFunctions;
+
+impl FunctionService for FakeFunctions {
     fn function_places(&self) -> FunctionPlaces {
         serde_json::from_str(PLACES).expect("examples/function_places.json is a FunctionPlaces")
     }

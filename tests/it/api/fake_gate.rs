@@ -96,7 +96,7 @@ impl GateService for FakeService {
         job_id: &'a str,
         caller: &'a Caller,
     ) -> Answer<'a, BaselineSummary> {
-        use warpgauge_service::EvaluationService;
+        use warpgauge_service::JobService;
         async move {
             check_baseline_name(name).map_err(invalid)?;
             let job = self.job(job_id, caller).await?;

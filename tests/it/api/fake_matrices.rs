@@ -10,8 +10,6 @@ use warpgauge_service::{
 };
 use warpgauge_spmv::{MatrixShape, MatrixSummary, UploadProgress, UploadState};
 
-use super::FakeService;
-
 const NAME: &str = "laplacian.mtx";
 
 fn summary() -> MatrixSummary {
@@ -31,7 +29,10 @@ fn found(name: &str) -> Result<(), ServiceError> {
     }
 }
 
-impl MatrixService for FakeService {
+/// See the module.
+pub struct FakeMatrices;
+
+impl MatrixService for FakeMatrices {
     fn put_matrix<'a>(&'a self, upload: Upload, _: &'a Caller) -> Answer<'a, MatrixSummary> {
         async move { Ok(MatrixSummary { filename: upload.name, ..summary() }) }.boxed()
     }

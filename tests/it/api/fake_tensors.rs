@@ -6,8 +6,6 @@ use warpgauge_tensors::{
     DataFormat, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
 };
 
-use super::FakeService;
-
 /// The id of the tensor, and of its lease.
 const ID: &str = "0197f000-0000-7000-8000-000000000001";
 
@@ -33,7 +31,10 @@ fn lease(id: &str, lease_s: f64) -> Result<LeaseReply, ServiceError> {
     }
 }
 
-impl TensorService for FakeService {
+/// See the module.
+pub struct FakeTensors;
+
+impl TensorService for FakeTensors {
     fn put_tensor<'a>(&'a self, _: TensorUpload, _: &'a Caller) -> Answer<'a, SharedTensor> {
         async { Ok(tensor()) }.boxed()
     }

@@ -51,7 +51,8 @@ impl Server {
                 let shutdown = async {
                     let _ = stopped.await;
                 };
-                serve(&config, service, shutdown, |address| bound.send(address).unwrap()).await
+                serve(&config, service.services(), shutdown, |address| bound.send(address).unwrap())
+                    .await
             }
         });
         Self { address: address.await.unwrap(), service, stop, serving }

@@ -30,7 +30,7 @@ use rmcp::transport::streamable_http_server::session::local::LocalSessionManager
 use warpgauge_contract::BodyFormat;
 use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, MAX_MESSAGE_BYTES, ServiceDesk};
 use warpgauge_model::{ErrorCode, FailureCode};
-use warpgauge_service::{Caller, EvaluationService};
+use warpgauge_service::{Caller, Services};
 
 /// The methods that it takes.
 pub(super) const METHODS: [&str; 3] = ["DELETE", "GET", "POST"];
@@ -59,15 +59,15 @@ struct Message {
 
 impl Mcp {
     pub(super) fn new(
-        service: &Arc<dyn EvaluationService>,
+        service: &Services,
         limits: &BodyLimits,
         watchers: Watchers,
         phase: watch::Receiver<Phase>,
     ) -> Self {
-        let (service, phases) = (Arc::clone(service), phase.clone());
+        let (service, phases) = (service.clone(), phase.clone());
         let find = move |given: &Extensions| -> Option<Arc<dyn Desk>> {
             let caller = given.get::<Parts>()?.extensions.get::<Caller>()?.clone();
-            let desk = ServiceDesk::new(Arc::clone(&service), caller, Keeping::Durable);
+            let desk = ServiceDesk::new(service.clone(), caller, Keeping::Durable);
             let phases = phases.clone();
             Some(Arc::new(desk.cancelling_while(move || *phases.borrow() != Phase::Over)))
         };

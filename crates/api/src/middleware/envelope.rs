@@ -17,7 +17,7 @@ use super::route_table::RouteTable;
 use crate::error::{ApiError, JSON, framework_error};
 use crate::phase::Phase;
 use crate::response::compression::{accepts_gzip, compressed};
-use warpgauge_service::EvaluationService;
+use warpgauge_service::MachineService;
 
 /// Longest text of poem's own that an error quotes.
 const MAX_QUOTED_BYTES: usize = 2000;
@@ -152,7 +152,7 @@ impl<E: Endpoint<Output = Response>> Envelope<E> {
 
 /// Product name of the first device, once there is one.
 pub(crate) struct GpuType {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) machine: Arc<dyn MachineService>,
     pub(crate) known: OnceLock<HeaderValue>,
 }
 
@@ -161,7 +161,7 @@ impl GpuType {
         if let Some(name) = self.known.get() {
             return Some(name.clone());
         }
-        let status = self.service.status();
+        let status = self.machine.status();
         let name = HeaderValue::from_str(&status.devices.first()?.device.name).ok()?;
         Some(self.known.get_or_init(|| name).clone())
     }

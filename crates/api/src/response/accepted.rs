@@ -1,7 +1,5 @@
 //! Answers of operations that make a job: its report or, with `wait=false`, where it is.
 
-use std::sync::Arc;
-
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
 use poem_openapi::ApiResponse;
@@ -14,7 +12,7 @@ use super::reply::JsonReply;
 use crate::error::{ApiError, JSON};
 use crate::schema;
 use warpgauge_model::{FailureCode, JobState};
-use warpgauge_service::{EvaluationService, JobRequest, Submission, SubmittedJob};
+use warpgauge_service::{JobRequest, Services, Submission, SubmittedJob};
 
 /// The default of `wait`.
 pub(crate) fn yes() -> bool {
@@ -51,11 +49,11 @@ pub(crate) struct AcceptedReply {
 impl AcceptedReply {
     /// Hands a job over to the service.
     pub(crate) async fn of(
-        service: &Arc<dyn EvaluationService>,
+        service: &Services,
         request: JobRequest,
         submission: Submission,
     ) -> Result<Self, ApiError> {
-        let accepted = Accepted::new(service.submit(request, submission).await?);
+        let accepted = Accepted::new(service.evaluations.submit(request, submission).await?);
         Ok(Self { reply: JsonReply::new(&accepted)?, status_url: accepted.status_url })
     }
 

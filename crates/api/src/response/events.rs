@@ -16,7 +16,7 @@ use crate::error::ApiError;
 use crate::phase::Phase;
 use warpgauge_jobs::JobEvent;
 use warpgauge_model::ErrorCode;
-use warpgauge_service::{Caller, EvaluationService, JobEvents};
+use warpgauge_service::{Caller, JobEvents, JobService};
 use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
 
 /// Streams that may be open at once, and the share of all connections that they may take.
@@ -67,13 +67,13 @@ impl Watchers {
     /// Opens a stream of a job's news, but for what `last` (an event's id) already told.
     pub(crate) async fn watch(
         &self,
-        service: &dyn EvaluationService,
+        jobs: &dyn JobService,
         job_id: &str,
         caller: &Caller,
         last: Option<&str>,
     ) -> Result<EventsReply, ApiError> {
         let place = self.place(caller)?;
-        let news = service.watch(job_id, caller).await?;
+        let news = jobs.watch(job_id, caller).await?;
         let known = last.map(str::to_owned);
         Ok(EventsReply(stream_of(news, known, place, self.phase.clone())))
     }

@@ -23,14 +23,14 @@ use warpgauge_functions::{
     CallHead, FunctionCall, FunctionOutcome, FunctionPlaces, packed, unpacked,
 };
 use warpgauge_model::{ErrorCode, FailureCode};
-use warpgauge_service::{Caller, EvaluationService};
+use warpgauge_service::{Caller, FunctionService};
 
 /// Media type of calls and of their answers.
 const CONTAINER: &str = "application/octet-stream";
 
 /// The operations on functions over a service.
 pub(crate) struct Functions {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) service: Arc<dyn FunctionService>,
 }
 
 #[OpenApi]

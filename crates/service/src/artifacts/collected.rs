@@ -40,9 +40,9 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<Arc<KeptKernel>>, String> {
 
 /// A profiler's file; dropping it deletes the file.
 #[derive(Debug)]
-pub(super) struct KeptFile {
-    pub(super) path: tempfile::TempPath,
-    pub(super) bytes: u64,
+struct KeptFile {
+    path: tempfile::TempPath,
+    bytes: u64,
 }
 
 /// What a job has left so far.
@@ -50,10 +50,17 @@ pub(super) struct KeptFile {
 pub(crate) struct CollectedArtifacts {
     /// Where files stand, which are not to go with the job's own directory.
     directory: PathBuf,
-    pub(super) kernels: Vec<Arc<KeptKernel>>,
-    pub(super) files: BTreeMap<ArtifactKind, KeptFile>,
+    kernels: Vec<Arc<KeptKernel>>,
+    files: BTreeMap<ArtifactKind, KeptFile>,
     /// Outputs that are to become shared tensors, or why they cannot.
-    pub(crate) outputs: BTreeMap<String, Result<tempfile::TempPath, String>>,
+    outputs: BTreeMap<String, Result<tempfile::TempPath, String>>,
+}
+
+/// The artifacts of a job at one moment.
+pub(crate) struct Snapshot {
+    pub(super) kernels: Vec<Arc<KeptKernel>>,
+    /// Path and size of each file of a profiler. A file goes with its job.
+    pub(super) files: BTreeMap<ArtifactKind, (PathBuf, u64)>,
 }
 
 impl CollectedArtifacts {
@@ -88,6 +95,19 @@ impl CollectedArtifacts {
         let taken = self.take_over("output-", file);
         let taken = taken.map_err(|error| format!("its content cannot be kept in a file: {error}"));
         self.outputs.insert(name, taken);
+    }
+
+    /// Takes the file of an output, or why there is none; `None` for an output that did not come.
+    pub(crate) fn take_output(&mut self, name: &str) -> Option<Result<tempfile::TempPath, String>> {
+        self.outputs.remove(name)
+    }
+
+    /// The artifacts so far.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let file = |(kind, file): (&ArtifactKind, &KeptFile)| {
+            (*kind, (file.path.to_path_buf(), file.bytes))
+        };
+        Snapshot { kernels: self.kernels.clone(), files: self.files.iter().map(file).collect() }
     }
 
     fn take_over(&self, prefix: &str, file: &Path) -> io::Result<tempfile::TempPath> {

@@ -5,16 +5,18 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::kept::Lookup;
-use super::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
+use super::stored::{Lookup, Source};
+use super::{
+    ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView, RunningJobs,
+};
 use crate::error::ServiceError;
-use crate::shared::Shared;
-use crate::submission::Caller;
+use crate::readiness::Readiness;
+use crate::records;
+use crate::submission::{Answer, Caller};
 use warpgauge_contract::{KernelRuntime, KernelType};
-use warpgauge_executor::{BuiltCode, BuiltImage, CodeOrder, KeptKernel};
-use warpgauge_model::JobKind;
-use warpgauge_model::{ImageFormat, Target};
-use warpgauge_store::JobRow;
+use warpgauge_executor::{BuiltCode, BuiltImage, CodeOrder, Executor, KeptKernel};
+use warpgauge_model::{ImageFormat, JobKind, Target};
+use warpgauge_store::{JobRow, Store};
 use warpgauge_turns::Owner;
 
 const LIBRARY_IS_CALLED: &str = "a function of a library was called: its code is not kept";
@@ -43,16 +45,47 @@ enum Way<'a> {
     List(Option<&'a BuiltImage>, Target),
 }
 
-impl Shared {
+/// Hands artifacts out.
+pub(crate) struct Artifacts {
+    store: Store,
+    source: Source,
+    executor: Arc<dyn Executor>,
+    readiness: Arc<Readiness>,
+}
+
+impl ArtifactService for Artifacts {
+    fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList> {
+        self.readiness.with_database(self.list(job_id, caller))
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+        caller: &'a Caller,
+    ) -> Answer<'a, ArtifactContent> {
+        self.readiness.with_database(self.content(job_id, kind, kernel, caller))
+    }
+}
+
+impl Artifacts {
+    /// Artifacts of running jobs and of those in the store; the executor makes what neither has.
+    pub(crate) fn new(
+        store: Store,
+        running: Arc<dyn RunningJobs>,
+        executor: Arc<dyn Executor>,
+        readiness: Arc<Readiness>,
+    ) -> Self {
+        let source = Source::new(running, store.clone());
+        Self { store, source, executor, readiness }
+    }
+
     /// What a job left.
-    pub(crate) async fn artifacts(
-        &self,
-        job_id: &str,
-        caller: &Caller,
-    ) -> Result<ArtifactList, ServiceError> {
-        let job = self.row(job_id, caller).await?;
+    async fn list(&self, job_id: &str, caller: &Caller) -> Result<ArtifactList, ServiceError> {
+        let job = records::row(&self.store, job_id, caller).await?;
         let kernels = self.kernels_of(&job, "artifacts").await?;
-        let files = self.left_files(job_id).await?;
+        let files = self.source.files(job_id).await?;
         let mut artifacts = Vec::new();
         for (index, kernel) in kernels.iter().enumerate() {
             for kind in ArtifactKind::ALL {
@@ -66,14 +99,14 @@ impl Shared {
     }
 
     /// The content of one artifact: of the job's kernel, or of the one that is named.
-    pub(crate) async fn artifact(
+    async fn content(
         &self,
         job_id: &str,
         kind: ArtifactKind,
         kernel: Option<&str>,
         caller: &Caller,
     ) -> Result<ArtifactContent, ServiceError> {
-        let job = self.row(job_id, caller).await?;
+        let job = records::row(&self.store, job_id, caller).await?;
         let kernels = self.kernels_of(&job, kind.name()).await?;
         if is_file(kind) {
             return self.file(&job, kind).await;
@@ -125,7 +158,7 @@ impl Shared {
         what: &str,
     ) -> Result<Vec<Arc<KeptKernel>>, ServiceError> {
         let id = &job.id;
-        match self.left_kernels(job).await? {
+        match self.source.kernels(job).await? {
             Lookup::Here(kernels) => Ok(kernels),
             Lookup::Gone(why) => Err(ServiceError::ArtifactGone {
                 what: format!("{what} of job {id}"),
@@ -183,7 +216,7 @@ impl Shared {
         kind: ArtifactKind,
     ) -> Result<ArtifactContent, ServiceError> {
         let id = &job.id;
-        let content = match self.left_file(job, kind).await? {
+        let content = match self.source.file(job, kind).await? {
             Lookup::Here(content) => content,
             Lookup::Nothing => return Err(absent(kind, id, no_file(kind))),
             Lookup::Gone(why) => {

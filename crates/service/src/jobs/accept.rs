@@ -1,32 +1,35 @@
 //! Taking jobs in: those that somebody waits for, and those that nobody does.
 
 use std::sync::Arc;
-use std::time::Duration;
 
+use futures_util::{FutureExt, StreamExt};
 use tokio::sync::oneshot;
 
-use super::super::SweepEvents;
-use super::super::error::{self, Problem, ServiceError};
-use super::super::readiness;
-use super::super::shared::{Admitted, Shared};
-use super::super::start::Role;
-use super::super::submission::{Caller, JobRequest, Submission, SubmittedJob};
-use super::accepted::Accepted;
-use super::carry_out::{Keep, Task};
-use super::codec;
-use super::kinds::{TypedKind, response_of};
+use super::Needs;
+use super::accepted::{Acceptance, Accepted};
+use super::carry_out::{Keep, Runner, Task};
 use super::live::{LiveJob, Stop};
-use super::requirements::Takers;
-use warpgauge_executor::Outcome;
-use warpgauge_model::{FailureCode, JobKind};
-use warpgauge_store::{Idempotency, NewJob, StoreError, Visibility};
+use super::requirements::{Placement, Placements};
+use super::views::JobRecords;
+use crate::admission::{Admission, Admitted};
+use crate::error::{self, Problem, ServiceError, refused};
+use crate::inputs::NamedInputs;
+use crate::readiness::Readiness;
+use crate::records::{self, TypedKind, response_of};
+use crate::service::EvaluationService;
+use crate::settings::{self, Role};
+use crate::submission::{Answer, Caller, JobRequest, Submission, SubmittedJob};
+use crate::sweep::SweepEvents;
+use warpgauge_config::Config;
+use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use warpgauge_executor::{Executor, Outcome};
+use warpgauge_model::JobKind;
+use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
+use warpgauge_store::{Idempotency, NewJob, Store};
 use warpgauge_telemetry::telemetry;
 
 /// How often a job may be begun before it is given up.
 const MAX_ATTEMPTS: u8 = 3;
-
-/// When it is worth trying again after a quota.
-const QUOTA_RETRY: Duration = Duration::from_secs(5);
 
 /// Stops a job when its caller goes away.
 struct WhileWaiting {
@@ -44,10 +47,96 @@ impl Drop for WhileWaiting {
     }
 }
 
-impl Shared {
+/// Takes requests in as jobs.
+pub(crate) struct Intake {
+    store: Store,
+    executor: Arc<dyn Executor>,
+    runner: Arc<Runner>,
+    records: Arc<JobRecords>,
+    acceptance: Acceptance,
+    inputs: Arc<NamedInputs>,
+    admission: Arc<Admission>,
+    readiness: Arc<Readiness>,
+    role: Role,
+    /// Whether one key has a bound of jobs that run at once.
+    has_running_bound: bool,
+}
+
+impl EvaluationService for Intake {
+    fn evaluate(
+        &self,
+        request: EvaluateRequest,
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        self.respond::<records::Evaluate>(request, submission, None).boxed()
+    }
+
+    fn compare(
+        &self,
+        request: CompareRequest,
+        submission: Submission,
+    ) -> Answer<'_, CompareResponse> {
+        self.respond::<records::Compare>(request, submission, None).boxed()
+    }
+
+    fn execute(
+        &self,
+        request: EvaluateRequest,
+        submission: Submission,
+    ) -> Answer<'_, EvaluateResponse> {
+        self.respond::<records::Execute>(request, submission, None).boxed()
+    }
+
+    fn sweep(
+        &self,
+        request: SweepRequest,
+        submission: Submission,
+        events: SweepEvents,
+    ) -> Answer<'_, SweepResponse> {
+        self.respond::<records::Sweep>(request, submission, Some(events)).boxed()
+    }
+
+    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
+        async move {
+            let accepted = self.submit_jobs(vec![(request, submission)], false).await?;
+            accepted.into_iter().next().ok_or(ServiceError::ShuttingDown)
+        }
+        .boxed()
+    }
+
+    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+        self.submit_jobs(jobs, true).boxed()
+    }
+}
+
+impl Intake {
+    /// Takes jobs in for this runner.
+    pub(super) fn new(
+        needs: &Needs,
+        config: &Config,
+        runner: Arc<Runner>,
+        records: Arc<JobRecords>,
+        placements: Arc<Placements>,
+    ) -> Arc<Self> {
+        let acceptance = Acceptance::new(needs, settings::limits(config), placements);
+        let Needs { store, executor, admission, readiness, inputs, role, .. } = needs.clone();
+        Arc::new(Self {
+            store,
+            executor,
+            runner,
+            records,
+            acceptance,
+            inputs,
+            admission,
+            readiness,
+            role,
+            has_running_bound: config.limits.max_running_per_key > 0,
+        })
+    }
+
     /// Accepts a request as a job, and waits for its response.
     pub(crate) async fn respond<K: TypedKind>(
-        self: &Arc<Self>,
+        &self,
         request: K::Request,
         submission: Submission,
         events: Option<SweepEvents>,
@@ -57,27 +146,28 @@ impl Shared {
 
     /// Takes a job in, runs it, and waits for what comes of it.
     async fn waited(
-        self: &Arc<Self>,
+        &self,
         request: JobRequest,
         submission: Submission,
         events: Option<SweepEvents>,
     ) -> Result<Outcome, ServiceError> {
-        readiness::database_works(self).await?;
-        let mut left = self.limits.max_decoded_bytes;
+        self.readiness.database_works().await?;
+        let mut left = self.inputs.max_bytes();
         let short = self.has_short_copies(&request, &submission);
-        let (request, takers) = self.accept(request, &submission, &mut left, short).await?;
+        let (request, placement) =
+            self.acceptance.accept(request, &submission, &mut left, short).await?;
         let job = self.new_job(&request, &submission).await?;
-        if let Takers::Elsewhere = takers {
+        if let Placement::Elsewhere = placement {
             // The answer comes through the store, from the process that carries it out.
             let submitted = self.store.submit(job).await.map_err(refused)?;
             telemetry().submitted();
             return self.follow(&submitted.id, &submission.caller).await;
         }
-        let admitted = self.admit(&submission.caller.owner)?;
+        let admitted = self.admission.admit(&submission.caller.owner)?;
         // Whose answer may be another job's, or a refusal, has to be known before anything runs.
         let careful = job.idempotency.is_some()
             || request.request().kind() == JobKind::Sweep
-            || self.config.limits.max_running_per_key > 0;
+            || self.has_running_bound;
         if careful {
             let (submitted, lease) = self.store.submit_leased(job).await.map_err(refused)?;
             let Some(lease) = lease else {
@@ -99,18 +189,18 @@ impl Shared {
         let (JobRequest::Evaluate(named) | JobRequest::Execute(named)) = request else {
             return false;
         };
-        let may_wait = self.config.limits.max_running_per_key > 0;
+        let may_wait = self.has_running_bound;
         let lasts = submission.idempotency_key.is_some() || may_wait || self.role == Role::Command;
         !lasts && !named.tensor_names().is_empty()
     }
 
     fn live_job(&self, id: String, request: &Accepted, submission: &Submission) -> Arc<LiveJob> {
         let owner = &submission.caller.owner;
-        LiveJob::new(id, request.request().kind(), owner, 1, self.run_dir.path())
+        self.runner.live_job(id, request.request().kind(), owner, 1)
     }
 
     async fn run_waited(
-        self: &Arc<Self>,
+        &self,
         job: Arc<LiveJob>,
         request: Accepted,
         submission: &Submission,
@@ -136,7 +226,7 @@ impl Shared {
         };
         telemetry().submitted();
         let _waiting = WhileWaiting { job, goes_on: keyed };
-        self.begin(task);
+        self.runner.begin(task);
         answered.await.unwrap_or_else(|_| {
             let lost = std::io::Error::other("its task ended without an answer");
             Err(error::internal("running a job", &lost))
@@ -145,25 +235,25 @@ impl Shared {
 
     /// Takes in jobs that wait in the store for their turn: all, or none. Of a `batch` problems say
     /// in which of its jobs they are.
-    pub(crate) async fn submit_jobs(
-        self: &Arc<Self>,
+    async fn submit_jobs(
+        &self,
         jobs: Vec<(JobRequest, Submission)>,
         batch: bool,
     ) -> Result<Vec<SubmittedJob>, ServiceError> {
-        if self.is_closing() {
+        if self.admission.is_closing() {
             return Err(ServiceError::ShuttingDown);
         }
-        readiness::database_works(self).await?;
+        self.readiness.database_works().await?;
         if self.executor.offer().devices.is_empty() {
-            self.default_device()?;
+            self.executor.offer().default_device()?;
         }
         let mut rows = Vec::with_capacity(jobs.len());
         // Of all of them together: a batch comes as one body.
-        let mut left = self.limits.max_decoded_bytes;
+        let mut left = self.inputs.max_bytes();
         for (at, (request, submission)) in jobs.into_iter().enumerate() {
             let placed = |error| if batch { in_batch(at, error) } else { error };
             // They wait in the store, and outlive this process.
-            let accepted = self.accept(request, &submission, &mut left, false).await;
+            let accepted = self.acceptance.accept(request, &submission, &mut left, false).await;
             let (request, _) = accepted.map_err(placed)?;
             rows.push(self.new_job(&request, &submission).await?);
         }
@@ -177,34 +267,13 @@ impl Shared {
             .collect())
     }
 
-    /// Whether a request can be a job.
-    pub(super) async fn check_request(
-        &self,
-        request: &JobRequest,
-        owner: &str,
-    ) -> Result<(), ServiceError> {
-        match request {
-            JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
-                self.check(request)?;
-                self.check_kept(request)
-            }
-            JobRequest::Compare(request) => {
-                warpgauge_contract::validate_compare(request, &self.limits).map_err(error::invalid)
-            }
-            JobRequest::Sweep(request) => {
-                Ok(warpgauge_executor::check_sweep(&self.limits, (**request).clone()).await?)
-            }
-            JobRequest::Gate(request) => self.check_gate(request, owner).await,
-        }
-    }
-
     async fn new_job(
         &self,
         accepted: &Accepted,
         submission: &Submission,
     ) -> Result<NewJob, ServiceError> {
         let request = accepted.request();
-        let content = codec::encode(request)
+        let content = records::encode(request)
             .map_err(|error| error::internal("writing a request for the store", &error))?;
         let kind = request.kind();
         let mut job = NewJob::new(&submission.caller.owner, kind, Vec::new());
@@ -238,57 +307,9 @@ impl Shared {
 
     /// Waits for the end of a job that is there already, and answers as it did.
     async fn follow(&self, id: &str, caller: &Caller) -> Result<Outcome, ServiceError> {
-        use futures_util::StreamExt;
-        let mut news = self.watch_job(id, caller).await?;
+        let mut news = self.records.watch_job(id, caller).await?;
         while news.next().await.is_some() {}
-        self.outcome_of(id, caller).await
-    }
-}
-
-/// Whose jobs a caller sees.
-pub(crate) fn visibility(caller: &Caller) -> Visibility<'_> {
-    if caller.admin { Visibility::All } else { Visibility::Owner(&caller.owner) }
-}
-
-/// Why the store did not take something.
-pub(crate) fn refused(error: StoreError) -> ServiceError {
-    match error {
-        StoreError::Conflict { existing, .. } => {
-            ServiceError::IdempotencyConflict { job_id: existing }
-        }
-        StoreError::Quota { .. } | StoreError::Full(_) => {
-            ServiceError::QuotaExceeded { message: error.to_string(), retry_after: QUOTA_RETRY }
-        }
-        StoreError::Invalid { field, .. } => ServiceError::Invalid(vec![Problem {
-            path: field.to_owned(),
-            code: FailureCode::OutOfRange,
-            message: error.to_string(),
-        }]),
-        StoreError::Closed => ServiceError::ShuttingDown,
-        StoreError::DataDir { .. }
-        | StoreError::Unreachable { .. }
-        | StoreError::BadUrl { .. }
-        | StoreError::Newer { .. }
-        | StoreError::Older { .. }
-        | StoreError::Foreign { .. }
-        | StoreError::Gone { .. }
-        | StoreError::Private(_)
-        | StoreError::Migration { .. }
-        | StoreError::Corrupt { .. }
-        | StoreError::DiskFull { .. }
-        | StoreError::ReadOnly { .. }
-        | StoreError::Busy { .. } => {
-            let text = error::chain(&error);
-            tracing::error!(error = text, "the store failed");
-            ServiceError::Unavailable(error.for_callers())
-        }
-        // It is away, and may come back.
-        error if error.may_pass() => {
-            let text = error::chain(&error);
-            tracing::error!(error = text, "the store failed");
-            ServiceError::Unavailable(error.for_callers())
-        }
-        other => error::internal("using the store", &other),
+        self.records.outcome_of(id, caller).await
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
-use super::super::error::ServiceError;
-use super::super::shared::Shared;
-use super::super::submission::{JobRequest, Submission};
-use super::super::tensors::Copies;
-use super::requirements::{Takers, refusal};
+use super::Needs;
+use super::requirements::{Placement, Placements, refusal};
+use crate::error::{self, ServiceError};
+use crate::inputs::NamedInputs;
+use crate::submission::{JobRequest, Submission};
+use crate::suites::Suites;
+use crate::tensors::{Copies, SharedTensors};
+use warpgauge_contract::Limits;
 use warpgauge_model::Requirements;
 
 /// A request that was checked, with the content of the matrices and tensors that it names in place, and what
@@ -39,7 +42,22 @@ impl Accepted {
     }
 }
 
-impl Shared {
+/// Makes requests jobs: puts their inputs in, checks them, and finds processes for them.
+pub(super) struct Acceptance {
+    placements: Arc<Placements>,
+    inputs: Arc<NamedInputs>,
+    suites: Arc<Suites>,
+    tensors: Arc<SharedTensors>,
+    limits: Limits,
+}
+
+impl Acceptance {
+    /// Accepts requests within these limits that a process of these placements meets.
+    pub(super) fn new(needs: &Needs, limits: Limits, placements: Arc<Placements>) -> Self {
+        let Needs { inputs, suites, tensors, .. } = needs.clone();
+        Self { placements, inputs, suites, tensors, limits }
+    }
+
     /// Checks a request, and finds who can carry it out. `left`: bytes of arrays that matrices and tensors in
     /// it may still take. `short`: whether the copies that its job gets of shared tensors need to last no longer
     /// than the call.
@@ -47,23 +65,40 @@ impl Shared {
     /// # Errors
     /// Every problem found, or that no process meets the requirements.
     pub(super) async fn accept(
-        self: &Arc<Self>,
+        &self,
         request: JobRequest,
         submission: &Submission,
         left: &mut u64,
         short: bool,
-    ) -> Result<(Accepted, Takers), ServiceError> {
+    ) -> Result<(Accepted, Placement), ServiceError> {
         let owner = &submission.caller.owner;
         let requirements = request.requirements();
-        let takers = match &requirements {
-            Ok(order) => self.takers(order).await.map_err(refusal),
+        let placement = match &requirements {
+            Ok(order) => self.placements.find(order).await.map_err(refusal),
             Err(error) => Err(error.clone()),
         };
-        let here = matches!(takers, Ok(Takers::Here));
+        let here = matches!(placement, Ok(Placement::Here));
         let copies = if short && here { Copies::MayStay } else { Copies::ThroughHost };
-        let request = self.with_named(request, owner, left, copies).await?;
+        let request = self.inputs.with_named(request, owner, left, copies).await?;
         // What is wrong with the request is reported before who could carry it out.
         self.check_request(&request, owner).await?;
-        Ok((Accepted { request, requirements: requirements? }, takers?))
+        Ok((Accepted { request, requirements: requirements? }, placement?))
+    }
+
+    /// Whether a request can be a job.
+    async fn check_request(&self, request: &JobRequest, owner: &str) -> Result<(), ServiceError> {
+        match request {
+            JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
+                warpgauge_contract::validate(request, &self.limits).map_err(error::invalid)?;
+                self.tensors.check_kept(request)
+            }
+            JobRequest::Compare(request) => {
+                warpgauge_contract::validate_compare(request, &self.limits).map_err(error::invalid)
+            }
+            JobRequest::Sweep(request) => {
+                Ok(warpgauge_executor::check_sweep(&self.limits, (**request).clone()).await?)
+            }
+            JobRequest::Gate(request) => self.suites.check_gate(request, owner).await,
+        }
     }
 }

@@ -1,27 +1,29 @@
 //! Taking one job to its end.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::super::SweepEvents;
-use super::super::error::{self, ServiceError};
-use super::super::history::{self, unix_s};
-use super::super::named_matrices::matrices_of;
-use super::super::shared::{Admitted, Shared};
-use super::super::submission::JobRequest;
-use super::super::tensors::{self, KeptTensor};
-use super::accept::refused;
+use super::Needs;
 use super::accepted::Accepted;
-use super::codec::CodecError;
 use super::dispatch::ClaimedPlace;
-use super::live::{LiveJob, Stop};
+use super::live::{LiveJob, LiveJobs, Stop};
 use super::outcome;
-use warpgauge_executor::{Outcome, Work, WorkOrder};
+use super::requirements::Placements;
+use crate::admission::{Admission, Admitted};
+use crate::artifacts::store_artifacts;
+use crate::error::{self, ServiceError, refused};
+use crate::inputs::{matrices_of, tensors_of};
+use crate::records::CodecError;
+use crate::run_dir::RunDir;
+use crate::submission::JobRequest;
+use crate::suites::{self, Suites, unix_s};
+use crate::sweep::SweepEvents;
+use crate::tensors::{KeptTensor, SharedTensors, wanted};
+use warpgauge_executor::{Executor, Outcome, Work, WorkOrder};
 use warpgauge_model::{JobKind, JobState, Requirements};
-use warpgauge_store::{Ending, NewJob, Point, StoreError};
+use warpgauge_store::{Ending, NewJob, Point, Store, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
 use warpgauge_turns::Owner;
 
@@ -76,12 +78,46 @@ enum End {
     Stopped(Stop),
 }
 
-impl Shared {
+/// Takes jobs to their end.
+pub(super) struct Runner {
+    store: Store,
+    live: Arc<LiveJobs>,
+    admission: Arc<Admission>,
+    placements: Arc<Placements>,
+    suites: Arc<Suites>,
+    tensors: Arc<SharedTensors>,
+    executor: Arc<dyn Executor>,
+    /// Files of jobs are in it. It goes after the executor, which uses it.
+    run_dir: Arc<RunDir>,
+}
+
+impl Runner {
+    /// A runner whose jobs are in this table.
+    pub(super) fn new(
+        needs: &Needs,
+        live: Arc<LiveJobs>,
+        placements: Arc<Placements>,
+    ) -> Arc<Self> {
+        let Needs { store, executor, admission, suites, tensors, run_dir, .. } = needs.clone();
+        Arc::new(Self { store, live, admission, placements, suites, tensors, executor, run_dir })
+    }
+
+    /// A job that this process is to carry out.
+    pub(super) fn live_job(
+        &self,
+        id: String,
+        kind: JobKind,
+        owner: &str,
+        attempt: u32,
+    ) -> Arc<LiveJob> {
+        LiveJob::new(id, kind, owner, attempt, self.run_dir.path())
+    }
+
     /// Takes a job to its end in a task of its own.
     pub(super) fn begin(self: &Arc<Self>, task: Task) {
-        let shared = Arc::clone(self);
+        let runner = Arc::clone(self);
         // Entered before anybody can ask for it.
-        let entered = self.jobs.enter(&task.job);
+        let entered = self.live.enter(&task.job);
         tokio::spawn(async move {
             let Task { job, request, events, to_accept, keep, returns, again, answer, .. } = task;
             let places = (task.admitted, task.place, entered);
@@ -94,12 +130,12 @@ impl Shared {
                 job.tell_points_to(events);
             }
             let requires = order.key();
-            let work = shared.work(&job, request, order);
-            let ended = shared.accepted_and_done(&job, to_accept, work).await;
+            let work = runner.work(&job, request, order);
+            let ended = runner.accepted_and_done(&job, to_accept, work).await;
             let answered = match ended {
                 Ok(end) => {
                     let manner = Manner { keep, returns, again, case, requires };
-                    shared.settle(&job, end, &manner, answer).await
+                    runner.settle(&job, end, &manner, answer).await
                 }
                 Err(error) => {
                     job.ended(JobState::Failed, Some(error.to_string()));
@@ -112,7 +148,8 @@ impl Shared {
             }
             // Those that no report names are no use to anybody.
             drop(job.kept_tensors());
-            shared.keep_leavings(&job).await;
+            let artifacts = job.collected().snapshot();
+            store_artifacts(&runner.store, job.id(), artifacts).await;
             // Until here a job counts as one in flight, so that what waits to be written is bounded.
             drop(places);
             // Where the end is not written, the lease is still there. Dropped, it gives the job back, which
@@ -151,12 +188,7 @@ impl Shared {
 
     /// Does the work, until it is done or is to stop. What runs is dropped then, and with it its
     /// worker.
-    async fn work(
-        self: &Arc<Self>,
-        job: &LiveJob,
-        request: JobRequest,
-        requires: Requirements,
-    ) -> End {
+    async fn work(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> End {
         tokio::select! {
             biased;
             why = job.stopped() => End::Stopped(why),
@@ -164,14 +196,9 @@ impl Shared {
         }
     }
 
-    async fn perform(
-        self: &Arc<Self>,
-        job: &LiveJob,
-        request: JobRequest,
-        requires: Requirements,
-    ) -> Answer {
+    async fn perform(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> Answer {
         let matrices = matrices_of(&request);
-        let (used, keep) = (tensors::tensors_of(&request), tensors::wanted(&request));
+        let (used, keep) = (tensors_of(&request), wanted(&request));
         // Places that a sweep has beside its own, for as long as it goes on.
         let mut places = Vec::new();
         let work = match request {
@@ -179,11 +206,12 @@ impl Shared {
             JobRequest::Execute(request) => Work::Execute(request),
             JobRequest::Compare(request) => Work::Compare(request),
             JobRequest::Sweep(request) => {
-                places = self.more_lanes(job.owner());
+                let devices = self.executor.offer().devices.len();
+                places = self.admission.more_lanes(job.owner(), devices);
                 Work::Sweep(request)
             }
             JobRequest::Gate(request) => {
-                Work::Gate(Box::new(self.gate_plan(*request, job.owner()).await?))
+                Work::Gate(Box::new(self.suites.gate_plan(*request, job.owner()).await?))
             }
         };
         let (id, lanes) = (job.id().to_owned(), 1 + places.len());
@@ -192,7 +220,7 @@ impl Shared {
         let outcome = self.executor.run(order, job).await;
         drop(places);
         let mut outcome = outcome?.with_matrices(matrices).with_tensors(used);
-        self.keep_outputs(job, keep, &mut outcome).await;
+        self.tensors.keep_outputs(job, keep, &mut outcome).await;
         Ok(outcome)
     }
 
@@ -234,7 +262,7 @@ impl Shared {
             }
             End::Done(Err(ServiceError::Unmet(why))) if manner.again => {
                 let key = manner.requires.clone().unwrap_or_default();
-                match self.broken_promise(key, &why).await {
+                match self.placements.reject(key, &why).await {
                     Ok(()) => {
                         self.return_to_queue(job, why.clone()).await;
                         (None, Err(ServiceError::Unmet(why)))
@@ -284,13 +312,9 @@ impl Shared {
             Ok(outcome) => outcome.was_stopped(),
             Err(ServiceError::ShuttingDown) => true,
             // What fails while everything is taken down says nothing of the job.
-            Err(ServiceError::Unavailable(_)) => self.is_closing(),
+            Err(ServiceError::Unavailable(_)) => self.admission.is_closing(),
             Err(_) => false,
         }
-    }
-
-    pub(crate) fn is_closing(&self) -> bool {
-        self.closing.load(Ordering::Acquire)
     }
 
     /// Where there is no room for it, or no database, it is tried again for a while; `again` makes the
@@ -309,7 +333,7 @@ impl Shared {
         let mut outcome = self.store.try_finish(&mut lease, ending).await;
         for pause in PAUSES_S {
             let Err(error) = &outcome else { break };
-            if !error.may_pass() || self.is_closing() {
+            if !error.may_pass() || self.admission.is_closing() {
                 break;
             }
             let cause = error::chain(error);
@@ -368,7 +392,7 @@ fn points_of(job: &LiveJob, case: &str, told: &Answer) -> Vec<Point> {
         Ok(Outcome::Gated(report)) => warpgauge_history::of_gate(report),
         _ => Vec::new(),
     };
-    history::rows(job.owner(), points)
+    suites::rows(job.owner(), points)
 }
 
 fn tell(answer: Option<oneshot::Sender<Answer>>, told: Answer) {

@@ -2,21 +2,22 @@
 //! be compiled meanwhile. While all these places are taken, as many again are there for owners that have none:
 //! what a job waits for within a place, a compiler say, others may not need.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::super::error::{self, ServiceError, chain};
-use super::super::shared::{Admitted, Shared};
+use super::Needs;
 use super::accepted::Accepted;
-use super::carry_out::{Keep, Task};
-use super::codec::{self, CodecError};
-use super::live::{LiveJob, Stop};
+use super::carry_out::{Keep, Runner, Task};
+use super::live::Stop;
 use super::outcome;
-use warpgauge_store::Claimed;
-use warpgauge_turns::Owner;
+use crate::admission::{Admission, Admitted};
+use crate::error::{ServiceError, chain};
+use crate::records::{self, CodecError};
+use warpgauge_executor::Executor;
+use warpgauge_store::{Claimed, Store};
 
 /// Pause after the store failed, or there was no place for files or no device: what helps, room on the
 /// disk say, tells nobody.
@@ -29,15 +30,23 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts claiming.
-    pub(crate) fn start(shared: &Arc<Shared>) -> Self {
+    /// Starts claiming jobs for this runner. Where several keys share the devices (`shared`), there are extra
+    /// places for owners that have none.
+    pub(super) fn start(needs: &Needs, runner: &Arc<Runner>, shared: bool) -> Self {
         let stop = watch::Sender::new(false);
-        let devices = shared.executor.offer().devices.len();
+        let devices = needs.executor.offer().devices.len();
         let task = (devices > 0).then(|| {
             let count = 2 * devices;
-            let extra = if shared.config.server.has_several_keys() { count } else { 0 };
-            let places = Arc::new(Places::new(count, extra));
-            tokio::spawn(claim_all(Arc::downgrade(shared), places, stop.subscribe()))
+            let extra = if shared { count } else { 0 };
+            let claimer = Claimer {
+                store: needs.store.clone(),
+                executor: Arc::clone(&needs.executor),
+                admission: Arc::clone(&needs.admission),
+                runner: Arc::clone(runner),
+                places: Arc::new(Places::new(count, extra)),
+                told: false,
+            };
+            tokio::spawn(claim_all(claimer, stop.subscribe()))
         });
         Self { stop, task: std::sync::Mutex::new(task) }
     }
@@ -148,14 +157,23 @@ enum Turn {
     Trouble,
 }
 
-async fn claim_all(shared: Weak<Shared>, places: Arc<Places>, mut stop: watch::Receiver<bool>) {
-    let mut told = false;
+/// Claims jobs and has them run.
+struct Claimer {
+    store: Store,
+    executor: Arc<dyn Executor>,
+    admission: Arc<Admission>,
+    runner: Arc<Runner>,
+    places: Arc<Places>,
+    /// Whether the log says that no device works.
+    told: bool,
+}
+
+async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
     loop {
-        let Some(shared) = shared.upgrade() else { return };
         let next = async {
             // No semaphore is ever closed, and nobody else waits for what is admitted.
-            let place = places.place().await?;
-            let admitted = shared.admission.take(Owner::SERVER).await.ok()?;
+            let place = claimer.places.place().await?;
+            let admitted = claimer.admission.admit_server().await?;
             Some((place, admitted))
         };
         let next = tokio::select! {
@@ -166,13 +184,13 @@ async fn claim_all(shared: Weak<Shared>, places: Arc<Places>, mut stop: watch::R
         let Some((place, admitted)) = next else { return };
         let is_extra = place.is_extra;
         // Not to be dropped half way: a claimed job must be begun.
-        match shared.take_turn(place, admitted, &mut told).await {
+        match claimer.take_turn(place, admitted).await {
             Turn::Begun => {}
             Turn::NothingWaits => tokio::select! {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
-                () = places.plain_is_free(), if is_extra => {}
-                () = shared.store.wait_for_work() => {}
+                () = claimer.places.plain_is_free(), if is_extra => {}
+                () = claimer.store.wait_for_work() => {}
             },
             Turn::Trouble => {
                 if paused(&mut stop).await {
@@ -192,21 +210,16 @@ async fn paused(stop: &mut watch::Receiver<bool>) -> bool {
     }
 }
 
-impl Shared {
-    /// Claims the next job and begins it. `told`: whether it was told that no device works.
-    async fn take_turn(
-        self: &Arc<Self>,
-        place: ClaimedPlace,
-        admitted: Admitted,
-        told: &mut bool,
-    ) -> Turn {
-        if let Err(error) = self.default_device() {
-            if !std::mem::replace(told, true) {
+impl Claimer {
+    /// Claims the next job and begins it.
+    async fn take_turn(&mut self, place: ClaimedPlace, admitted: Admitted) -> Turn {
+        if let Err(error) = self.executor.offer().default_device() {
+            if !std::mem::replace(&mut self.told, true) {
                 tracing::error!(error = chain(&error), "jobs wait");
             }
             return Turn::Trouble;
         }
-        *told = false;
+        self.told = false;
         match self.store.claim_of_others(place.not_of()).await {
             Ok(Some(claimed)) => {
                 match self.executor.has_place().await.map_err(ServiceError::from) {
@@ -237,16 +250,11 @@ impl Shared {
         }
     }
 
-    async fn begin_claimed(
-        self: &Arc<Self>,
-        claimed: Claimed,
-        admitted: Admitted,
-        place: ClaimedPlace,
-    ) {
+    async fn begin_claimed(&self, claimed: Claimed, admitted: Admitted, place: ClaimedPlace) {
         let Claimed { job: row, request, lease } = claimed;
         let (attempt, again) = (u32::from(row.attempts), row.attempts < row.max_attempts);
         let kind = row.kind;
-        let request = match codec::decoded(kind, request).await {
+        let request = match records::decoded(kind, request).await {
             Ok(request) => request,
             Err(CodecError::Failed(error)) if again => {
                 // Dropped, the lease gives the job back, which is an attempt.
@@ -256,17 +264,17 @@ impl Shared {
             Err(error) => {
                 tracing::error!(job = row.id, %error, "a stored request cannot be used");
                 if let Err(error) = self.store.finish(lease, outcome::unreadable(&error)).await {
-                    tracing::error!(job = row.id, error = error::chain(&error), "nor be ended");
+                    tracing::error!(job = row.id, error = chain(&error), "nor be ended");
                 }
                 return;
             }
         };
-        let job = LiveJob::new(row.id, kind, &row.owner, attempt, self.run_dir.path());
+        let job = self.runner.live_job(row.id, kind, &row.owner, attempt);
         if row.cancel_requested {
             job.stop(Stop::Cancelled);
         }
         *job.lease() = Some(lease);
-        self.begin(Task {
+        self.runner.begin(Task {
             job,
             request: Accepted::stored(request),
             events: None,

@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::super::artifacts::{ArtifactKind, CollectedArtifacts};
-use super::super::tensors::KeptTensor;
-use super::super::{SweepEvent, SweepEvents};
+use crate::artifacts::{ArtifactKind, CollectedArtifacts, RunningJobs, Snapshot};
+use crate::sweep::{SweepEvent, SweepEvents};
+use crate::tensors::{KeepsOutputs, KeptTensor};
 use warpgauge_executor::{KeptKernel, Progress, ProgressEvent};
 use warpgauge_jobs::{JobEvent, PartialStatistics};
 use warpgauge_model::{JobKind, JobStage, JobState};
@@ -144,18 +144,8 @@ impl LiveJob {
     }
 
     /// What it leaves beside its report.
-    pub(crate) fn collected(&self) -> MutexGuard<'_, CollectedArtifacts> {
+    pub(super) fn collected(&self) -> MutexGuard<'_, CollectedArtifacts> {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The file of an output that is to be kept, or why there is none; `None`: it was never heard of.
-    pub(crate) fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>> {
-        self.collected().outputs.remove(name)
-    }
-
-    /// Has a tensor until it is known whether its caller gets to know of it.
-    pub(crate) fn keep_tensor(&self, tensor: KeptTensor) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(tensor);
     }
 
     /// The tensors that it has so far.
@@ -218,6 +208,20 @@ impl LiveJob {
             // The sender is part of us.
             None => std::future::pending().await,
         }
+    }
+}
+
+impl KeepsOutputs for LiveJob {
+    fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>> {
+        self.collected().take_output(name)
+    }
+
+    fn keep_tensor(&self, tensor: KeptTensor) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(tensor);
     }
 }
 
@@ -308,6 +312,12 @@ impl LiveJobs {
     /// The lock is held for look-ups and moves only; a panic inside leaves the table consistent.
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveJob>>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningJobs for LiveJobs {
+    fn artifacts(&self, job_id: &str) -> Option<Snapshot> {
+        self.get(job_id).map(|job| job.collected().snapshot())
     }
 }
 

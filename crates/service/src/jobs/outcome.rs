@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::super::error::ServiceError;
-use super::codec::{self, CodecError};
 use super::live::Stop;
+use crate::error::ServiceError;
+use crate::records::{self, CodecError};
 use warpgauge_executor::Outcome;
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
-use warpgauge_store::{Ending, JobError, NewReport, StoredReport};
+use warpgauge_store::{Ending, JobError, NewReport};
 
 /// How a job with this outcome ended.
 fn state(outcome: &Outcome) -> JobState {
@@ -28,10 +28,10 @@ fn state(outcome: &Outcome) -> JobState {
 /// sweep's points; who waited has them already.
 fn report(outcome: &mut Outcome, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
     match outcome {
-        Outcome::Evaluated(report) if whole => codec::report(kind, report),
-        Outcome::Swept(report) if whole => codec::report(kind, report),
-        Outcome::Compared(report) => codec::report(kind, report),
-        Outcome::Gated(report) => codec::report(kind, report),
+        Outcome::Evaluated(report) if whole => records::report(kind, report),
+        Outcome::Swept(report) if whole => records::report(kind, report),
+        Outcome::Compared(report) => records::report(kind, report),
+        Outcome::Gated(report) => records::report(kind, report),
         Outcome::Evaluated(report) => without(kind, &mut **report, |report| {
             report.outputs.values_mut().map(|output| &mut output.data_b64).collect()
         }),
@@ -39,16 +39,6 @@ fn report(outcome: &mut Outcome, kind: JobKind, whole: bool) -> Result<NewReport
             report.points.iter_mut().map(|point| &mut point.report).collect()
         }),
     }
-}
-
-/// An answer that was kept.
-pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<Outcome, CodecError> {
-    Ok(match kind {
-        JobKind::Evaluate | JobKind::Execute => Outcome::Evaluated(codec::read(stored)?),
-        JobKind::Compare => Outcome::Compared(codec::read(stored)?),
-        JobKind::Sweep => Outcome::Swept(codec::read(stored)?),
-        JobKind::Gate => Outcome::Gated(codec::read(stored)?),
-    })
 }
 
 /// A report without some of its parts. They are taken out meanwhile rather than left out of a copy: they
@@ -59,7 +49,7 @@ fn without<R: Serialize, T>(
     parts: impl Fn(&mut R) -> Vec<&mut Option<T>>,
 ) -> Result<NewReport, CodecError> {
     let taken: Vec<_> = parts(report).into_iter().map(Option::take).collect();
-    let kept = codec::report(kind, report);
+    let kept = records::report(kind, report);
     for (part, taken) in parts(report).into_iter().zip(taken) {
         *part = taken;
     }
@@ -142,10 +132,11 @@ fn code_of(error: &ServiceError) -> ErrorCode {
 
 #[cfg(test)]
 mod tests {
-    use super::super::kinds::{Evaluate, response_of};
     use super::*;
+    use crate::records::{Evaluate, response_of, restore};
     use warpgauge_model::FailureStage;
     use warpgauge_report::EvaluateResponse;
+    use warpgauge_store::StoredReport;
 
     fn report() -> EvaluateResponse {
         let text = include_str!("../../../../openapi/examples/report.json");

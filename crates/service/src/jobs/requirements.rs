@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::super::error::{Problem, ServiceError, chain};
-use super::super::shared::Shared;
-use super::super::submission::JobRequest;
-use super::accept::refused;
+use crate::error::{Problem, ServiceError, chain, refused};
+use crate::submission::JobRequest;
 use warpgauge_contract::EvaluateRequest;
+use warpgauge_executor::Executor;
 use warpgauge_model::{Capabilities, FailureCode, Requirements};
+use warpgauge_store::Store;
 
 /// What this process takes from the store.
 #[derive(Default)]
-pub(crate) struct Taking {
+struct Taking {
     now: Mutex<Taken>,
 }
 
@@ -82,18 +82,30 @@ impl JobRequest {
     }
 }
 
-/// Whether anybody can ever carry an order out.
-pub(crate) enum Takers {
+/// Which process can carry an order out.
+pub(super) enum Placement {
     /// This process.
     Here,
     /// Another one that uses the same store.
     Elsewhere,
 }
 
-impl Shared {
+/// Finds processes that can carry orders out: this one by its executor, the others by what they told the store.
+pub(super) struct Placements {
+    store: Store,
+    executor: Arc<dyn Executor>,
+    taking: Arc<Taking>,
+}
+
+impl Placements {
+    /// Placements of this executor and of the processes that use this store.
+    pub(super) fn new(store: Store, executor: Arc<dyn Executor>) -> Arc<Self> {
+        Arc::new(Self { store, executor, taking: Arc::default() })
+    }
+
     /// Tells the store, and through it the other processes, what there is here. Done again when that
     /// may have changed.
-    pub(crate) async fn offer_capabilities(&self) {
+    pub(super) async fn offer_capabilities(&self) {
         let capabilities = self.executor.capabilities().await;
         if !self.taking.update(&capabilities) {
             return;
@@ -113,16 +125,16 @@ impl Shared {
         }
     }
 
-    /// Who can carry out what has these requirements.
+    /// Finds a process that meets these requirements.
     ///
     /// # Errors
-    /// Nobody can, with the reason of each process.
-    pub(crate) async fn takers(&self, order: &Requirements) -> Result<Takers, ServiceError> {
+    /// No process does, with the reason of each.
+    pub(super) async fn find(&self, order: &Requirements) -> Result<Placement, ServiceError> {
         if order.is_empty() {
-            return Ok(Takers::Here);
+            return Ok(Placement::Here);
         }
         let here = match self.executor.capabilities().await.meet(order) {
-            Ok(()) => return Ok(Takers::Here),
+            Ok(()) => return Ok(Placement::Here),
             Err(reason) => reason,
         };
         let mut reasons = BTreeSet::from([here]);
@@ -130,16 +142,19 @@ impl Shared {
             // One of another version is nobody that could be counted on.
             let Ok(offer) = serde_json::from_str::<Capabilities>(&offer) else { continue };
             match offer.meet(order) {
-                Ok(()) => return Ok(Takers::Elsewhere),
+                Ok(()) => return Ok(Placement::Elsewhere),
                 Err(reason) => drop(reasons.insert(reason)),
             }
         }
         Err(unmet(reasons))
     }
 
-    /// What becomes of an order that the executor could not carry out although it had said so: whether
-    /// another process may take it.
-    pub(crate) async fn broken_promise(&self, key: String, why: &str) -> Result<(), ServiceError> {
+    /// The executor could not carry an order out although it had said so: takes no order with these requirements
+    /// again, and says whether another process may.
+    ///
+    /// # Errors
+    /// No other process meets the requirements.
+    pub(super) async fn reject(&self, key: String, why: &str) -> Result<(), ServiceError> {
         self.taking.broke(key.clone());
         let order = Requirements::of_key(&key).unwrap_or_default();
         tracing::error!(requires = key, why, "an order cannot be carried out here after all");

@@ -1,13 +1,16 @@
 //! What the store is told from time to time: that this process lives, and where its jobs stand.
 
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use super::super::error::chain;
-use super::super::shared::Shared;
-use super::super::start::Role;
-use super::live::{LiveJob, Stop};
-use warpgauge_store::{Retention, Visibility, may_follow};
+use super::Needs;
+use super::live::{LiveJob, LiveJobs, Stop};
+use super::requirements::Placements;
+use crate::error::chain;
+use crate::readiness::Readiness;
+use crate::settings::Role;
+use warpgauge_config::{Config, StorageConfig};
+use warpgauge_store::{Retention, Store, Visibility, may_follow};
 use warpgauge_telemetry::{EndState, telemetry};
 
 /// How often stages are written. One that lasts less than this is mostly not seen by other processes.
@@ -22,40 +25,62 @@ const RECOVERY: Duration = Duration::from_secs(5);
 /// How often jobs are removed that need not be kept.
 const RETENTION: Duration = Duration::from_secs(60);
 
+/// Keeps the store up to date.
+pub(super) struct Upkeep {
+    store: Store,
+    live: Arc<LiveJobs>,
+    placements: Arc<Placements>,
+    readiness: Arc<Readiness>,
+    role: Role,
+    storage: StorageConfig,
+}
+
 /// Keeps the store up to date until the service is gone.
-pub(crate) async fn keep(shared: Weak<Shared>) {
+pub(super) async fn keep(upkeep: Weak<Upkeep>) {
     let now = Instant::now();
     let (mut beat, mut recovered, mut tidied) = (now, now, now);
-    if let Some(shared) = shared.upgrade().filter(|shared| shared.role == Role::Server) {
-        shared.offer_capabilities().await;
+    if let Some(upkeep) = upkeep.upgrade().filter(|upkeep| upkeep.role == Role::Server) {
+        upkeep.placements.offer_capabilities().await;
     }
     let mut ticks = tokio::time::interval(WRITE);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
         ticks.tick().await;
-        let Some(shared) = shared.upgrade() else { return };
-        for job in shared.jobs.all() {
-            shared.write_stage(&job);
+        let Some(upkeep) = upkeep.upgrade() else { return };
+        for job in upkeep.live.all() {
+            upkeep.write_stage(&job);
         }
         if beat.elapsed() >= HEARTBEAT {
             beat = Instant::now();
-            shared.renew_leases().await;
+            upkeep.renew_leases().await;
         }
-        if shared.role == Role::Server && recovered.elapsed() >= RECOVERY {
+        if upkeep.role == Role::Server && recovered.elapsed() >= RECOVERY {
             recovered = Instant::now();
-            shared.offer_capabilities().await;
-            shared.recover().await;
+            upkeep.placements.offer_capabilities().await;
+            upkeep.recover().await;
         }
-        if shared.role == Role::Server && tidied.elapsed() >= RETENTION {
+        if upkeep.role == Role::Server && tidied.elapsed() >= RETENTION {
             tidied = Instant::now();
-            shared.tidy().await;
+            upkeep.tidy().await;
         }
     }
 }
 
-impl Shared {
+impl Upkeep {
+    /// The upkeep of the store, with the jobs of this table.
+    pub(super) fn new(
+        needs: &Needs,
+        config: &Config,
+        live: Arc<LiveJobs>,
+        placements: Arc<Placements>,
+    ) -> Arc<Self> {
+        let Needs { store, readiness, role, .. } = needs.clone();
+        let storage = config.storage.clone();
+        Arc::new(Self { store, live, placements, readiness, role, storage })
+    }
+
     /// Has jobs wait for their turn again whose process is gone.
-    pub(crate) async fn recover(&self) {
+    pub(super) async fn recover(&self) {
         match self.store.requeue_expired().await {
             Ok(found) => {
                 for job in &found.queued {
@@ -87,7 +112,7 @@ impl Shared {
 
     /// Removes ended jobs that need not be kept.
     async fn tidy(&self) {
-        let storage = &self.config.storage;
+        let storage = &self.storage;
         let age = Duration::try_from_secs_f64(storage.keep_days * 86_400.0).ok();
         let policy = Retention {
             max_age: age.filter(|age| !age.is_zero()),
@@ -111,7 +136,7 @@ impl Shared {
         match outcome {
             Ok(told) => {
                 let stop = |ids: Vec<String>, why| {
-                    for job in ids.iter().filter_map(|id| self.jobs.get(id)) {
+                    for job in ids.iter().filter_map(|id| self.live.get(id)) {
                         job.stop(why);
                     }
                 };

@@ -1,39 +1,91 @@
 //! Answers about jobs.
 
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::super::error::{self, ServiceError};
-use super::super::shared::Shared;
-use super::super::statistics;
-use super::super::submission::{Caller, CleanupPolicy, JobQuery, JobRequest};
-use super::accept::{refused, visibility};
-use super::codec;
-use super::kinds::{Gate, response_of};
-use super::outcome;
+use futures_util::FutureExt;
+
+use super::live::{LiveJobs, Stop};
+use super::watcher;
+use crate::error::{self, ServiceError, refused};
+use crate::readiness::Readiness;
+use crate::records::{self, visibility};
+use crate::service::JobService;
+use crate::submission::{Answer, Caller, CleanupPolicy, JobEvents, JobQuery};
 use warpgauge_executor::Outcome;
-use warpgauge_gate::GateRequest;
-use warpgauge_gate::report::GateReport;
-use warpgauge_jobs::{
-    CancelOutcome, CancelReport, CleanupReport, JobCounts, JobList, JobSummary, JobView,
-    ServiceStatistics,
-};
-use warpgauge_model::{ErrorCode, JobKind, JobStage, JobState};
+use warpgauge_jobs::{CancelOutcome, CancelReport, CleanupReport, JobList, JobSummary, JobView};
+use warpgauge_model::{JobKind, JobStage, JobState};
 use warpgauge_report::{ResponseStatus, SweepView};
-use warpgauge_store::{Cancel, JobFilter, JobRow, Page, Retention, STATES, Store};
+use warpgauge_store::{Cancel, JobFilter, JobRow, Page, Retention, Store};
 use warpgauge_telemetry::{EndState, telemetry};
 
 /// How long the answer to a cancellation waits for the job to have stopped.
 const STOPPING: Duration = Duration::from_secs(2);
 
-impl Shared {
-    /// A job that the caller may see.
-    pub(crate) async fn row(&self, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
-        row_in(&self.store, id, caller).await
+/// Jobs of the store, and of this process where it knows more than the store.
+pub(crate) struct JobRecords {
+    store: Store,
+    live: Arc<LiveJobs>,
+    readiness: Arc<Readiness>,
+}
+
+impl JobService for JobRecords {
+    fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView> {
+        self.readiness.with_database(self.view(job_id, caller))
     }
 
-    pub(crate) async fn view(&self, id: &str, caller: &Caller) -> Result<JobView, ServiceError> {
+    fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> Answer<'a, JobList> {
+        self.readiness.with_database(self.list(query, caller))
+    }
+
+    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
+        async move {
+            self.readiness.database_works().await?;
+            self.cancel_job(job_id, caller).await
+        }
+        .boxed()
+    }
+
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
+        self.readiness.with_database(self.watch_job(job_id, caller))
+    }
+
+    fn cleanup<'a>(
+        &'a self,
+        policy: CleanupPolicy,
+        caller: &'a Caller,
+    ) -> Answer<'a, CleanupReport> {
+        self.clean_up(policy, caller).boxed()
+    }
+}
+
+impl JobRecords {
+    /// The jobs of this store and of this table.
+    pub(super) fn new(store: Store, live: Arc<LiveJobs>, readiness: Arc<Readiness>) -> Arc<Self> {
+        Arc::new(Self { store, live, readiness })
+    }
+
+    /// The events of a job, to its end.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchJob`] where there is none.
+    pub(super) async fn watch_job(
+        &self,
+        id: &str,
+        caller: &Caller,
+    ) -> Result<JobEvents, ServiceError> {
+        let row = self.row(id, caller).await?;
+        Ok(watcher::events(self.store.clone(), Arc::clone(&self.live), id, caller, row))
+    }
+
+    /// A job that the caller may see.
+    async fn row(&self, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
+        records::row(&self.store, id, caller).await
+    }
+
+    async fn view(&self, id: &str, caller: &Caller) -> Result<JobView, ServiceError> {
         // First the live one: it leaves the table after its end is in the store.
-        let live = self.jobs.get(id);
+        let live = self.live.get(id);
         let row = self.row(id, caller).await?;
         let mut view = from_row(&row);
         if row.state.is_end() {
@@ -59,7 +111,7 @@ impl Shared {
         let Some(stored) = self.store.report(&row.id).await.map_err(refused)? else {
             return Ok(());
         };
-        let outcome = outcome::restore(view.kind, &stored)
+        let outcome = records::restore(view.kind, &stored)
             .map_err(|error| error::internal("reading a stored report", &error))?;
         view.result = outcome.evaluation();
         let trials = view.result.as_ref().and_then(|result| {
@@ -74,7 +126,7 @@ impl Shared {
             }
             Outcome::Swept(report) => {
                 view.status = Some(report.status);
-                view.sweep = Some(codec::sweep_view(*report));
+                view.sweep = Some(records::sweep_view(*report));
             }
             Outcome::Gated(report) => {
                 view.status = Some(ResponseStatus::Success);
@@ -90,14 +142,10 @@ impl Shared {
         id: &str,
         caller: &Caller,
     ) -> Result<Outcome, ServiceError> {
-        outcome_in(&self.store, self.row(id, caller).await?).await
+        records::outcome(&self.store, self.row(id, caller).await?).await
     }
 
-    pub(crate) async fn list(
-        &self,
-        query: JobQuery,
-        caller: &Caller,
-    ) -> Result<JobList, ServiceError> {
+    async fn list(&self, query: JobQuery, caller: &Caller) -> Result<JobList, ServiceError> {
         let filter = JobFilter {
             // Keys are told apart by owner.
             owner: (!caller.admin || query.idempotency_key.is_some())
@@ -123,7 +171,7 @@ impl Shared {
             }
         }
         let summary = |row: JobRow| {
-            let live = self.jobs.get(&row.id).map(|live| live.now().state);
+            let live = self.live.get(&row.id).map(|live| live.now().state);
             let live = live.filter(|state| !state.is_end() && !row.state.is_end());
             JobSummary { state: live.unwrap_or(row.state), ..summary(row) }
         };
@@ -131,11 +179,7 @@ impl Shared {
         Ok(JobList { jobs, next_cursor: found.next })
     }
 
-    pub(crate) async fn cancel_job(
-        &self,
-        id: &str,
-        caller: &Caller,
-    ) -> Result<CancelReport, ServiceError> {
+    async fn cancel_job(&self, id: &str, caller: &Caller) -> Result<CancelReport, ServiceError> {
         let (outcome, state) =
             match self.store.cancel(id, visibility(caller)).await.map_err(refused)? {
                 Cancel::Cancelled => {
@@ -153,9 +197,9 @@ impl Shared {
 
     /// Stops a job if this process runs it; another one hears of it with its next heartbeat.
     async fn stop_here(&self, id: &str, caller: &Caller) -> Result<JobState, ServiceError> {
-        if let Some(job) = self.jobs.get(id) {
+        if let Some(job) = self.live.get(id) {
             let mut news = job.subscribe();
-            job.stop(super::live::Stop::Cancelled);
+            job.stop(Stop::Cancelled);
             let ended = news.wait_for(|news| news.stage == JobStage::Ended);
             // Mostly it takes milliseconds; what takes longer is told by the state.
             let _ = tokio::time::timeout(STOPPING, ended).await;
@@ -163,19 +207,7 @@ impl Shared {
         Ok(self.row(id, caller).await?.state)
     }
 
-    pub(crate) async fn statistics_for(
-        &self,
-        caller: &Caller,
-    ) -> Result<ServiceStatistics, ServiceError> {
-        let counts = self.store.counts(visibility(caller)).await.map_err(refused)?;
-        let by_state = STATES.into_iter().zip(counts.by_state).filter(|(_, count)| *count > 0);
-        let by_state = by_state.map(|(state, count)| (state.name().to_owned(), count)).collect();
-        let jobs = JobCounts { total: counts.total(), by_state };
-        let devices = self.executor.offer().devices.into_iter().map(|device| device.info.ordinal);
-        Ok(statistics::so_far(jobs, devices, self.started.elapsed().as_secs_f64()))
-    }
-
-    pub(crate) async fn clean_up(
+    async fn clean_up(
         &self,
         policy: CleanupPolicy,
         caller: &Caller,
@@ -194,63 +226,6 @@ impl Shared {
         };
         let cleaned = self.store.cleanup(&policy).await.map_err(refused)?;
         Ok(CleanupReport { jobs: cleaned.jobs, bytes: cleaned.bytes })
-    }
-}
-
-async fn row_in(store: &Store, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
-    let row = store.job(id, visibility(caller)).await.map_err(refused)?;
-    row.ok_or_else(|| ServiceError::NoSuchJob(id.to_owned()))
-}
-
-/// A run of the gate that ended: what was asked, and what came of it.
-pub(crate) async fn gate_job(
-    store: &Store,
-    id: &str,
-    caller: &Caller,
-) -> Result<(GateRequest, GateReport), ServiceError> {
-    let row = row_in(store, id, caller).await?;
-    let no = |why: &str| ServiceError::Conflict {
-        code: ErrorCode::NotPromotable,
-        message: format!("job {id} {why}"),
-    };
-    if row.kind != JobKind::Gate {
-        return Err(no("is no run of the gate"));
-    }
-    if !row.state.is_end() {
-        return Err(no("has not ended"));
-    }
-    let report = response_of::<Gate>(outcome_in(store, row).await?)?;
-    let request = store.request(id).await.map_err(refused)?;
-    let request = request.ok_or_else(|| no("is not kept any more"))?;
-    let request = codec::decoded(JobKind::Gate, request)
-        .await
-        .map_err(|error| error::internal("reading a stored request", &error))?;
-    match request {
-        JobRequest::Gate(request) => Ok((*request, report)),
-        _ => Err(no("is no run of the gate")),
-    }
-}
-
-async fn outcome_in(store: &Store, row: JobRow) -> Result<Outcome, ServiceError> {
-    if let Some(stored) = store.report(&row.id).await.map_err(refused)? {
-        return outcome::restore(row.kind, &stored)
-            .map_err(|error| error::internal("reading a stored report", &error));
-    }
-    let job_id = row.id;
-    match row.state {
-        JobState::Cancelled if row.error_code == Some(ErrorCode::ShuttingDown) => {
-            Err(ServiceError::ShuttingDown)
-        }
-        JobState::Cancelled => Err(ServiceError::Cancelled { job_id }),
-        JobState::Failed | JobState::Completed | JobState::TimedOut => {
-            Err(ServiceError::JobFailed {
-                job_id,
-                code: row.error_code.unwrap_or(ErrorCode::Failed),
-                message: row.error.unwrap_or_else(|| "no reason was kept".to_owned()),
-            })
-        }
-        // News end early only when the service does.
-        _ => Err(ServiceError::ShuttingDown),
     }
 }
 

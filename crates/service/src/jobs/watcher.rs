@@ -6,11 +6,9 @@ use std::time::{Duration, SystemTime};
 use futures_util::StreamExt;
 use futures_util::stream;
 
-use super::super::error::ServiceError;
-use super::super::shared::Shared;
-use super::super::submission::{Caller, JobEvents};
-use super::accept::visibility;
 use super::live::LiveJobs;
+use crate::records::visibility;
+use crate::submission::{Caller, JobEvents};
 use warpgauge_jobs::JobEvent;
 use warpgauge_model::{JobStage, JobState};
 use warpgauge_store::{JobRow, Store};
@@ -18,29 +16,29 @@ use warpgauge_store::{JobRow, Store};
 /// How often the store is asked about a job that another process has, or none.
 const POLL: Duration = Duration::from_millis(500);
 
-impl Shared {
-    pub(crate) async fn watch_job(
-        &self,
-        id: &str,
-        caller: &Caller,
-    ) -> Result<JobEvents, ServiceError> {
-        let row = self.row(id, caller).await?;
-        let watcher = Watcher {
-            store: self.store.clone(),
-            jobs: Arc::clone(&self.jobs),
-            caller: caller.clone(),
-            id: id.to_owned(),
-            last: None,
-            first: Some(row),
-        };
-        let events = stream::unfold(Some(watcher), |watcher| async move {
-            let mut watcher = watcher?;
-            let event = watcher.next().await?;
-            let over = event.state.is_end();
-            Some((event, (!over).then_some(watcher)))
-        });
-        Ok(events.boxed())
-    }
+/// The events of a job that the caller may see, to its end. The store has just had it as `row`.
+pub(super) fn events(
+    store: Store,
+    jobs: Arc<LiveJobs>,
+    id: &str,
+    caller: &Caller,
+    row: JobRow,
+) -> JobEvents {
+    let watcher = Watcher {
+        store,
+        jobs,
+        caller: caller.clone(),
+        id: id.to_owned(),
+        last: None,
+        first: Some(row),
+    };
+    let events = stream::unfold(Some(watcher), |watcher| async move {
+        let mut watcher = watcher?;
+        let event = watcher.next().await?;
+        let over = event.state.is_end();
+        Some((event, (!over).then_some(watcher)))
+    });
+    events.boxed()
 }
 
 /// Who follows a job from process to process.

@@ -9,10 +9,8 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 
 use super::{of_held, parsed, unknown};
 use crate::error::ServiceError;
-use crate::shared::Shared;
 use crate::submission::Caller;
-use warpgauge_tensors::DataFormat;
-use warpgauge_tensors::Held;
+use warpgauge_tensors::{DataFormat, Held, TensorHolders};
 
 /// A tensor as a file.
 pub struct TensorContent {
@@ -27,36 +25,36 @@ pub struct TensorContent {
 }
 
 pub(super) async fn content(
-    shared: &Arc<Shared>,
+    holders: &Arc<dyn TensorHolders>,
     id: &str,
     format: DataFormat,
     caller: &Caller,
 ) -> Result<TensorContent, ServiceError> {
-    let used = shared.tensors.registry().used(parsed(id)?, &caller.owner, Instant::now());
+    let used = holders.registry().used(parsed(id)?, &caller.owner, Instant::now());
     let held = used.map_err(|why| unknown(id, why))?;
     let tensor = &held.tensor;
     let head = format.head(tensor.dtype, &tensor.shape, tensor.bytes);
     let bytes = head.len() as u64 + tensor.bytes;
     // Before the answer begins, so that a tensor that cannot be read is an error and not a short answer.
-    let first = shared.tensors.read(&held, 0).await.map_err(|error| of_held(id, error))?;
+    let first = holders.read(&held, 0).await.map_err(|error| of_held(id, error))?;
     let offset = first.len() as u64;
     let beginning = stream::iter([Ok(Bytes::from(head)), Ok(Bytes::from(first))]);
-    let stream = beginning.chain(rest(Arc::clone(shared), held, offset)).boxed();
+    let stream = beginning.chain(rest(Arc::clone(holders), held, offset)).boxed();
     Ok(TensorContent { id: id.to_owned(), format, bytes, stream })
 }
 
 /// What follows from `offset` on.
 fn rest(
-    shared: Arc<Shared>,
+    holders: Arc<dyn TensorHolders>,
     held: Held,
     offset: u64,
 ) -> impl futures_util::Stream<Item = io::Result<Bytes>> + Send {
-    stream::try_unfold((shared, held, offset), |(shared, held, offset)| async move {
+    stream::try_unfold((holders, held, offset), |(holders, held, offset)| async move {
         if offset >= held.tensor.bytes {
             return Ok(None);
         }
-        let piece = shared.tensors.read(&held, offset).await.map_err(io::Error::other)?;
+        let piece = holders.read(&held, offset).await.map_err(io::Error::other)?;
         let next = offset + piece.len() as u64;
-        Ok(Some((Bytes::from(piece), (shared, held, next))))
+        Ok(Some((Bytes::from(piece), (holders, held, next))))
     })
 }

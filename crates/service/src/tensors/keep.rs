@@ -8,26 +8,24 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
+use super::SharedTensors;
 use super::put::{self, TensorOptions};
 use crate::error::{Problem, ServiceError};
-use crate::jobs::LiveJob;
-use crate::shared::Shared;
-use crate::start::Role;
+use crate::settings::Role;
 use crate::submission::JobRequest;
 use warpgauge_contract::{EvaluateRequest, KeepOutput};
 use warpgauge_executor::Outcome;
 use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport, ResponseStatus};
 use warpgauge_tensor::shape;
-use warpgauge_tensors::Elements;
-use warpgauge_tensors::{Held, New};
+use warpgauge_tensors::{Elements, Held, New, TensorHolders};
 
 /// How outputs are to be kept, by name.
 pub(crate) type Wanted = BTreeMap<String, KeepOutput>;
 
 /// A tensor that came of an output, and that goes with this unless its job ends with a report that names it.
 pub(crate) struct KeptTensor {
-    shared: Arc<Shared>,
+    holders: Arc<dyn TensorHolders>,
     owner: String,
     id: Uuid,
     told: bool,
@@ -45,11 +43,20 @@ impl Drop for KeptTensor {
         if self.told {
             return;
         }
-        let tensors = &self.shared.tensors;
-        if let Ok((_, freed)) = tensors.registry().delete(self.id, &self.owner) {
-            tensors.free_later(freed.into_iter().collect());
+        if let Ok((_, freed)) = self.holders.registry().delete(self.id, &self.owner) {
+            self.holders.free_later(freed.into_iter().collect());
         }
     }
+}
+
+/// A job whose outputs become tensors.
+pub(crate) trait KeepsOutputs: Sync {
+    /// The owner of the job, and of the tensors.
+    fn owner(&self) -> &str;
+    /// The file of an output, or why there is none; `None`: the executor did not send one.
+    fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>>;
+    /// Keeps a tensor until it is known whether its caller gets to know of it.
+    fn keep_tensor(&self, tensor: KeptTensor);
 }
 
 /// The outputs that a job is to keep.
@@ -62,7 +69,7 @@ pub(crate) fn wanted(request: &JobRequest) -> Wanted {
     }
 }
 
-impl Shared {
+impl SharedTensors {
     /// Whether outputs can be kept as a request says.
     pub(crate) fn check_kept(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
         if !request.keep_outputs.is_empty() && matches!(self.role, Role::Command) {
@@ -72,7 +79,7 @@ impl Shared {
         }
         for (name, how) in &request.keep_outputs {
             let placed = |error| within(&format!("keep_outputs.{name}"), error);
-            put::place(self, how.cuda_device).map_err(placed)?;
+            put::place(self.holders.as_ref(), how.cuda_device).map_err(placed)?;
             how.ttl_s.map(put::time_to_live).transpose().map_err(placed)?;
         }
         Ok(())
@@ -81,8 +88,8 @@ impl Shared {
     /// Keeps the outputs of a job whose kernel was not found wrong, and says in its report what became of
     /// each. Whatever goes wrong here says nothing of the kernel.
     pub(crate) async fn keep_outputs(
-        self: &Arc<Self>,
-        job: &LiveJob,
+        &self,
+        job: &dyn KeepsOutputs,
         wanted: Wanted,
         outcome: &mut Outcome,
     ) {
@@ -103,8 +110,8 @@ impl Shared {
     }
 
     async fn kept(
-        self: &Arc<Self>,
-        job: &LiveJob,
+        &self,
+        job: &dyn KeepsOutputs,
         name: &str,
         how: &KeepOutput,
         report: &EvaluateResponse,
@@ -124,13 +131,16 @@ impl Shared {
             .map_err(|error| format!("its content cannot be read: {error}"))?;
         let new = self.new_tensor(job, how, &elements).map_err(|error| error.to_string())?;
         let (tell, told) = oneshot::channel();
-        let (shared, owner) = (Arc::clone(self), job.owner().to_owned());
+        let (holders, owner) = (Arc::clone(&self.holders), job.owner().to_owned());
         // To its end, whether or not the job is stopped meanwhile: a tensor is held with its books, or not at
         // all. What nobody hears of goes again.
         tokio::spawn(async move {
-            let held = put::hold(&shared, new, elements).await;
+            let held = put::hold(holders.as_ref(), new, elements).await;
             let held = held.map(|held| {
-                (KeptTensor { shared: Arc::clone(&shared), owner, id: held.id, told: false }, held)
+                (
+                    KeptTensor { holders: Arc::clone(&holders), owner, id: held.id, told: false },
+                    held,
+                )
             });
             let _ = tell.send(held);
         });
@@ -142,7 +152,7 @@ impl Shared {
 
     fn new_tensor(
         &self,
-        job: &LiveJob,
+        job: &dyn KeepsOutputs,
         how: &KeepOutput,
         elements: &Elements,
     ) -> Result<New, ServiceError> {
@@ -153,7 +163,7 @@ impl Shared {
             ttl_s: how.ttl_s,
             evict: how.evict,
         };
-        put::new(self, job.owner(), &options, elements)
+        put::new(self.holders.as_ref(), job.owner(), &options, elements)
     }
 }
 

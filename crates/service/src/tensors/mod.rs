@@ -10,28 +10,31 @@ mod put;
 mod views;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures_util::FutureExt;
 use uuid::Uuid;
 
 pub use content::TensorContent;
-pub(crate) use keep::{KeptTensor, wanted};
-pub(crate) use named::{AT_ONCE, tensors_of};
-pub(crate) use on_device::{Copies, CopyRoom, copy_room};
+pub(crate) use keep::{KeepsOutputs, KeptTensor, wanted};
+pub(crate) use on_device::Copies;
+use on_device::DeviceCopies;
 pub use put::{TensorOptions, TensorSource, TensorUpload};
 
-use super::error::{Problem, ServiceError};
-use super::run_dir::RunDir;
-use super::start::{LocalService, Role};
-use super::submission::{Answer, Caller};
+use crate::error::{Problem, ServiceError};
+use crate::run_dir::RunDir;
+use crate::settings::{self, Role};
+use crate::submission::{Answer, Caller};
+use crate::turns;
 use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_model::{DeviceKind, ErrorCode, FailureCode};
 use warpgauge_tensors::{
     DataFormat, Gone, HolderError, HolderSettings, LeaseReply, Limits, SharedTensor, TensorDeleted,
-    TensorHandle, TensorList, Unknown,
+    TensorHandle, TensorHolders, TensorList, Unknown,
 };
+use warpgauge_turns::Pool;
 
 /// A file system in memory, on most machines.
 const IN_MEMORY: &str = "/dev/shm";
@@ -90,19 +93,77 @@ pub trait TensorService: Send + Sync {
     fn release_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply>;
 }
 
-impl TensorService for LocalService {
+/// Prepares the processes that hold shared tensors, or says what the machine lacks.
+pub type PrepareHolders = fn(HolderSettings) -> Result<Arc<dyn TensorHolders>, String>;
+
+/// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
+/// disk.
+const AT_ONCE: usize = 2;
+
+/// Shared tensors, and copies of them for requests.
+pub(super) struct SharedTensors {
+    holders: Arc<dyn TensorHolders>,
+    executor: Arc<dyn Executor>,
+    role: Role,
+    contract_limits: warpgauge_contract::Limits,
+    /// The largest tensor of an upload, bytes.
+    max_upload_bytes: u64,
+    /// Permits of those that copy tensors for requests.
+    turns: Pool,
+    copies: Arc<DeviceCopies>,
+    /// The directory in which tensors are memory of the host. It goes after the holders.
+    _shared_dir: Option<RunDir>,
+}
+
+impl SharedTensors {
+    /// Prepares holders for the devices of this executor. Their sockets are in `run_dir`.
+    ///
+    /// # Errors
+    /// What the machine lacks.
+    pub(super) fn new(
+        config: &Config,
+        role: Role,
+        executor: Arc<dyn Executor>,
+        run_dir: &RunDir,
+        prepare_holders: PrepareHolders,
+    ) -> Result<Self, ServiceError> {
+        let (settings, shared_dir) = holder_settings(config, role, executor.as_ref(), run_dir)?;
+        let holders = prepare_holders(settings).map_err(ServiceError::Unavailable)?;
+        let copies = DeviceCopies::new(Arc::clone(&holders), Arc::clone(&executor));
+        let limits = &config.limits;
+        Ok(Self {
+            holders,
+            executor,
+            role,
+            contract_limits: settings::limits(config),
+            max_upload_bytes: match config.tensors.max_bytes_per_key {
+                0 => limits.max_tensor_bytes,
+                of_key => limits.max_tensor_bytes.min(of_key),
+            },
+            turns: turns::pool(AT_ONCE, config),
+            copies: Arc::new(copies),
+            _shared_dir: shared_dir,
+        })
+    }
+
+    /// Ends the processes that hold tensors.
+    pub(super) async fn end(&self) {
+        self.holders.end().await;
+    }
+}
+
+impl TensorService for SharedTensors {
     fn put_tensor<'a>(
         &'a self,
         upload: TensorUpload,
         caller: &'a Caller,
     ) -> Answer<'a, SharedTensor> {
-        put::put(&self.shared, upload, caller).boxed()
+        put::put(self, upload, caller).boxed()
     }
 
     fn tensors<'a>(&'a self, caller: &'a Caller) -> Answer<'a, TensorList> {
         async move {
-            let (all, held_bytes) =
-                self.shared.tensors.registry().list(&caller.owner, Instant::now());
+            let (all, held_bytes) = self.holders.registry().list(&caller.owner, Instant::now());
             let tensors: Vec<SharedTensor> =
                 all.iter().map(|held| views::tensor(held, "Tensor is available")).collect();
             Ok(TensorList { count: tensors.len(), tensors, held_bytes })
@@ -112,7 +173,7 @@ impl TensorService for LocalService {
 
     fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, SharedTensor> {
         async move {
-            let registry = self.shared.tensors.registry();
+            let registry = self.holders.registry();
             let found = registry.find(parsed(id)?, &caller.owner, Instant::now());
             Ok(views::tensor(&found.map_err(|why| unknown(id, why))?, "Tensor is available"))
         }
@@ -125,7 +186,7 @@ impl TensorService for LocalService {
         format: DataFormat,
         caller: &'a Caller,
     ) -> Answer<'a, TensorContent> {
-        content::content(&self.shared, id, format, caller).boxed()
+        content::content(&self.holders, id, format, caller).boxed()
     }
 
     fn open_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorHandle> {
@@ -138,29 +199,30 @@ impl TensorService for LocalService {
                         .to_owned(),
                 ));
             }
-            let tensors = &self.shared.tensors;
-            let leased = tensors.registry().lease(parsed(id)?, &caller.owner, Instant::now());
+            let holders = &self.holders;
+            let leased = holders.registry().lease(parsed(id)?, &caller.owner, Instant::now());
             let (lease, held) = leased.map_err(|why| unknown(id, why))?;
-            let exported = match tensors.export(&held, true).await {
+            let exported = match holders.export(&held, true).await {
                 Ok(exported) => exported,
                 Err(error) => {
-                    if let Some((_, freed)) = tensors.registry().release(lease, &caller.owner) {
-                        tensors.free(freed.into_iter().collect()).await;
+                    if let Some((_, freed)) = holders.registry().release(lease, &caller.owner) {
+                        holders.free(freed.into_iter().collect()).await;
                     }
                     return Err(of_held(id, error));
                 }
             };
-            Ok(views::handle(&self.shared, &held, lease, exported))
+            let device_uuid = views::device_uuid(self.executor.as_ref(), held.tensor.place);
+            Ok(views::handle(self.holders.as_ref(), &held, lease, exported, device_uuid))
         }
         .boxed()
     }
 
     fn delete_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorDeleted> {
         async move {
-            let tensors = &self.shared.tensors;
-            let deleted = tensors.registry().delete(parsed(id)?, &caller.owner);
+            let holders = &self.holders;
+            let deleted = holders.registry().delete(parsed(id)?, &caller.owner);
             let (leases, freed) = deleted.map_err(|why| unknown(id, why))?;
-            tensors.free(freed.into_iter().collect()).await;
+            holders.free(freed.into_iter().collect()).await;
             let message = match leases {
                 0 => "Tensor deleted".to_owned(),
                 open => format!("Tensor deleted; its memory stays until {open} leases have ended"),
@@ -172,7 +234,7 @@ impl TensorService for LocalService {
 
     fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply> {
         async move {
-            let registry = self.shared.tensors.registry();
+            let registry = self.holders.registry();
             let renewed = parsed_lease(id)
                 .and_then(|lease| registry.renew(lease, &caller.owner, Instant::now()));
             let tensor = renewed.ok_or_else(|| ServiceError::NoSuchLease(short(id)))?;
@@ -184,11 +246,11 @@ impl TensorService for LocalService {
 
     fn release_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply> {
         async move {
-            let tensors = &self.shared.tensors;
+            let holders = &self.holders;
             let released =
-                parsed_lease(id).and_then(|lease| tensors.registry().release(lease, &caller.owner));
+                parsed_lease(id).and_then(|lease| holders.registry().release(lease, &caller.owner));
             let (tensor, freed) = released.ok_or_else(|| ServiceError::NoSuchLease(short(id)))?;
-            tensors.free(freed.into_iter().collect()).await;
+            holders.free(freed.into_iter().collect()).await;
             let (lease_id, tensor_id) = (id.to_owned(), tensor.to_string());
             Ok(LeaseReply { lease_id, tensor_id, lease_s: 0.0 })
         }
@@ -198,7 +260,7 @@ impl TensorService for LocalService {
 
 /// What the processes that hold tensors are started with, and the directory in which tensors are memory of the
 /// host, if that is one of their own.
-pub(super) fn holder_settings(
+fn holder_settings(
     config: &Config,
     role: Role,
     executor: &dyn Executor,

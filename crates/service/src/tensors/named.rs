@@ -4,30 +4,24 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::sync::mpsc;
 
 use super::on_device::Copies;
 use super::pin::Pin;
-use super::{of_held, parsed, unknown};
+use super::{SharedTensors, of_held, parsed, unknown};
 use crate::error::{self, ServiceError};
-use crate::shared::{Shared, in_turn};
-use crate::start::Role;
-use crate::submission::JobRequest;
+use crate::settings::Role;
+use crate::turns::in_turn;
 use warpgauge_contract::{
     CompareRequest, ContractError, CopiedTensor, EvaluateRequest, MAX_TENSORS, NamedTensor,
     SweepRequest, TensorNames, TensorOrigin, TensorUsed,
 };
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_tensor::Blob;
-use warpgauge_tensors::Held;
+use warpgauge_tensors::{Held, TensorHolders};
 use warpgauge_turns::Turn;
-
-/// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
-/// disk.
-pub(crate) const AT_ONCE: usize = 2;
 
 /// Pieces of a tensor that are on their way from its holder to the disk.
 const PIECES: usize = 1;
@@ -82,17 +76,17 @@ impl NamesTensors for CompareRequest {
     }
 }
 
-/// A place among those whose tensors are copied. None where there are none.
+/// A permit to copy tensors; `None` for a request that names none.
 pub(crate) type CopyTurn = Option<Turn>;
 
-impl Shared {
+impl SharedTensors {
     /// The request with tensors in the places of their names, and the turn that it took. `left` is how many
     /// bytes may be copied yet, as for matrices.
     ///
     /// # Errors
     /// A tensor that is not there, or does not fit where it is named.
     pub(crate) async fn with_tensors<R: NamesTensors + Send>(
-        self: &Arc<Self>,
+        &self,
         mut request: R,
         owner: &str,
         left: &mut u64,
@@ -119,7 +113,7 @@ impl Shared {
 
     /// A sweep with the tensors that its points name.
     pub(crate) async fn sweep_with_tensors(
-        self: &Arc<Self>,
+        &self,
         mut request: SweepRequest,
         owner: &str,
         left: &mut u64,
@@ -128,7 +122,7 @@ impl Shared {
             let message = "is what the service knows of shared tensors: leave it out";
             return Err(super::invalid("tensors", FailureCode::InvalidValue, message));
         }
-        let limits = self.limits.clone();
+        let limits = self.contract_limits.clone();
         let looking = tokio::task::spawn_blocking(move || {
             let names = warpgauge_executor::tensors_of_sweep(&limits, &request)?;
             Ok::<_, ServiceError>((names, request))
@@ -160,13 +154,13 @@ impl Shared {
                 format!("{} shared tensors are named; at most {MAX_TENSORS} are", names.len());
             return Err(super::invalid(path, FailureCode::TooLarge, message));
         }
-        in_turn(&self.tensor_turns, owner).await.map(Some)
+        in_turn(&self.turns, owner).await.map(Some)
     }
 
     /// A copy of one, for so many places. `stays`: it may stay on its device, if that is what is required, and
     /// where others stayed.
     async fn copied(
-        self: &Arc<Self>,
+        &self,
         id: &str,
         path: &str,
         places: u64,
@@ -174,27 +168,27 @@ impl Shared {
         left: &mut u64,
         stays: Option<(&Requirements, &mut Option<u32>)>,
     ) -> Result<CopiedTensor, ServiceError> {
-        let pinned = self.tensors.registry().pin(parsed(id)?, owner, Instant::now());
+        let pinned = self.holders.registry().pin(parsed(id)?, owner, Instant::now());
         let (lease, held) = pinned.map_err(|why| unknown(id, why))?;
-        let _pin = Pin::of(self, owner, lease);
+        let _pin = Pin::of(&self.holders, owner, lease);
         let tensor = &held.tensor;
         let bytes = tensor.bytes.saturating_mul(places);
         if bytes > *left {
             let message = format!(
                 "the shared tensor has {} bytes and is named {places} times; the tensors and arrays that a \
                  request names may have {} bytes together (limits.max_decoded_bytes), and {left} are left",
-                tensor.bytes, self.limits.max_decoded_bytes
+                tensor.bytes, self.contract_limits.max_decoded_bytes
             );
             return Err(super::invalid(path, FailureCode::TooMuchData, message));
         }
         let stayed = match stays {
-            Some((order, staying)) => self.copied_on_device(&held, order, staying).await,
+            Some((order, staying)) => self.copies.copied(&held, order, staying).await,
             None => None,
         };
         let (content, blake3, device) = match stayed {
             Some(content) => (content, None, Some(tensor.place.to_string())),
             None => {
-                let (content, blake3) = copy(self, &held).await?;
+                let (content, blake3) = copy(self.holders.as_ref(), &held).await?;
                 (content, Some(blake3), None)
             }
         };
@@ -212,7 +206,7 @@ impl Shared {
 }
 
 /// The elements as they are now, and their hash. Memory is that of some pieces.
-async fn copy(shared: &Shared, held: &Held) -> Result<(Blob, String), ServiceError> {
+async fn copy(holders: &dyn TensorHolders, held: &Held) -> Result<(Blob, String), ServiceError> {
     let bytes = held.tensor.bytes;
     let (to, mut from) = mpsc::channel::<Vec<u8>>(PIECES);
     let writing = tokio::task::spawn_blocking(move || {
@@ -228,7 +222,7 @@ async fn copy(shared: &Shared, held: &Held) -> Result<(Blob, String), ServiceErr
     });
     let mut offset = 0;
     while offset < bytes {
-        let read = shared.tensors.read(held, offset).await;
+        let read = holders.read(held, offset).await;
         let piece = read.map_err(|error| of_held(&held.id.to_string(), error))?;
         offset += piece.len() as u64;
         if to.send(piece).await.is_err() {
@@ -243,26 +237,6 @@ async fn copy(shared: &Shared, held: &Held) -> Result<(Blob, String), ServiceErr
             "cannot keep the copy of a shared tensor in a temporary file: {error}"
         ))
     })
-}
-
-/// The tensors that stand in a request, for its report. Those of a sweep are told by its points.
-pub(crate) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
-    match request {
-        JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.tensors.clone(),
-        JobRequest::Compare(request) => request.tensors.clone(),
-        JobRequest::Sweep(_) => Vec::new(),
-        JobRequest::Gate(request) => {
-            let mut all = Vec::new();
-            let baselines = request.cases.iter().filter_map(|case| case.baseline.as_ref());
-            let sides = request.cases.iter().map(|case| &case.contract).chain(baselines);
-            for used in sides.flat_map(|side| &side.tensors) {
-                if !all.contains(used) {
-                    all.push(used.clone());
-                }
-            }
-            all
-        }
-    }
 }
 
 /// What a request tells of tensors when it comes is its caller's word.

@@ -12,12 +12,10 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::pin::Pin;
 use super::put::Reserved;
-use crate::shared::Shared;
-use warpgauge_executor::OfferedDevice;
-use warpgauge_model::DeviceState;
-use warpgauge_model::Requirements;
+use warpgauge_executor::{Executor, OfferedDevice};
+use warpgauge_model::{DeviceState, Requirements};
 use warpgauge_tensor::{Blob, OnDevice};
-use warpgauge_tensors::{Held, New, Place};
+use warpgauge_tensors::{Held, New, Place, TensorHolders};
 
 /// Of a device's memory, copies have one part in so many.
 const SHARE: u64 = 8;
@@ -38,10 +36,17 @@ pub(crate) enum Copies {
 }
 
 /// Room for copies on each device, by ordinal.
-pub(crate) type CopyRoom = BTreeMap<u32, Arc<Semaphore>>;
+type CopyRoom = BTreeMap<u32, Arc<Semaphore>>;
+
+/// Makes copies that stay on their device.
+pub(super) struct DeviceCopies {
+    holders: Arc<dyn TensorHolders>,
+    executor: Arc<dyn Executor>,
+    room: CopyRoom,
+}
 
 /// All the room that these have for copies.
-pub(crate) fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
+fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
     let room = |device: &OfferedDevice| {
         let units = device.info.memory_bytes / SHARE / UNIT;
         // More than can be counted is as good as that.
@@ -52,10 +57,16 @@ pub(crate) fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
     devices.iter().map(room).collect()
 }
 
-impl Shared {
+impl DeviceCopies {
+    /// Copies on the devices of this executor, each of which has room for some.
+    pub(super) fn new(holders: Arc<dyn TensorHolders>, executor: Arc<dyn Executor>) -> Self {
+        let room = copy_room(&executor.offer().devices);
+        Self { holders, executor, room }
+    }
+
     /// A copy of a tensor beside it, for a request with these requirements. `staying`: the one device that the
     /// request has copies on, by ordinal, if it has some. `None`: it has to go through the host.
-    pub(super) async fn copied_on_device(
+    pub(super) async fn copied(
         self: &Arc<Self>,
         held: &Held,
         order: &Requirements,
@@ -70,11 +81,11 @@ impl Shared {
             None => self.takes(ordinal, order),
         };
         let units = held.tensor.place.occupied(held.tensor.bytes).div_ceil(UNIT);
-        let room = self.device_copies.get(&ordinal).filter(|_| taken)?;
+        let room = self.room.get(&ordinal).filter(|_| taken)?;
         let room = Arc::clone(room).try_acquire_many_owned(u32::try_from(units).ok()?).ok()?;
         // To its end, whether or not the caller waits for it: memory is held with its books, or not at all.
-        let (shared, held) = (Arc::clone(self), held.clone());
-        let copying = tokio::spawn(async move { shared.copy_beside(&held, ordinal, room).await });
+        let (copies, held) = (Arc::clone(self), held.clone());
+        let copying = tokio::spawn(async move { copies.copy_beside(&held, ordinal, room).await });
         let copy = copying.await.ok().flatten()?;
         *staying = Some(ordinal);
         Some(Blob::of_device(copy))
@@ -90,23 +101,24 @@ impl Shared {
     }
 
     async fn copy_beside(
-        self: &Arc<Self>,
+        &self,
         held: &Held,
         device: u32,
         room: OwnedSemaphorePermit,
     ) -> Option<OnDevice> {
-        let (tensors, bytes) = (&self.tensors, held.tensor.bytes);
+        let (holders, bytes) = (&self.holders, held.tensor.bytes);
         let refused = |why: &dyn std::fmt::Display| {
             tracing::debug!(tensor = %held.id, %why, "a copy of a tensor goes through the host");
         };
         let new = New { name: None, ttl: None, evict: false, ..held.tensor.clone() };
-        let reserved = Reserved::new(self, new).await.map_err(|quota| refused(&quota.0)).ok()?;
+        let reserved = Reserved::new(holders.as_ref(), new).await;
+        let reserved = reserved.map_err(|quota| refused(&quota.0)).ok()?;
         let id = reserved.id;
-        tensors.copy(held, id).await.map_err(|error| refused(&error)).ok()?;
+        holders.copy(held, id).await.map_err(|error| refused(&error)).ok()?;
         let (lease, copy) =
-            tensors.registry().commit_unseen(id, held.generation, Instant::now())?;
-        let pin = Pin::of(self, &held.tensor.owner, lease);
-        let exported = tensors.export(&copy, false).await.map_err(|error| refused(&error)).ok()?;
+            holders.registry().commit_unseen(id, held.generation, Instant::now())?;
+        let pin = Pin::of(holders, &held.tensor.owner, lease);
+        let exported = holders.export(&copy, false).await.map_err(|error| refused(&error)).ok()?;
         Some(OnDevice {
             id: id.to_string(),
             device,

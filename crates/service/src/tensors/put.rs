@@ -7,15 +7,16 @@ use std::time::{Duration, Instant};
 
 use uuid::Uuid;
 
-use super::{invalid, views};
+use super::{SharedTensors, invalid, views};
 use crate::error::{self, ServiceError};
-use crate::shared::Shared;
 use crate::submission::Caller;
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::TensorData;
 use warpgauge_tensor::{Blob, Dtype, encoding, shape};
-use warpgauge_tensors::{CPU, Elements, FileError, SharedTensor};
-use warpgauge_tensors::{Freed, Held, HolderError, New, Place, Quota};
+use warpgauge_tensors::{
+    CPU, Elements, FileError, Freed, Held, HolderError, New, Place, Quota, SharedTensor,
+    TensorHolders,
+};
 
 /// Longest name of a tensor, characters.
 const MAX_NAME: usize = 255;
@@ -70,25 +71,21 @@ pub struct TensorUpload {
 }
 
 pub(super) async fn put(
-    shared: &Arc<Shared>,
+    tensors: &SharedTensors,
     upload: TensorUpload,
     caller: &Caller,
 ) -> Result<SharedTensor, ServiceError> {
     let TensorUpload { source, options } = upload;
     // What can be said before the file is read.
-    let place = place(shared, options.cuda_device)?;
+    let place = place(tensors.holders.as_ref(), options.cuda_device)?;
     options.ttl_s.map(time_to_live).transpose()?;
-    let limits = &shared.config.limits;
-    let max_bytes = match shared.config.tensors.max_bytes_per_key {
-        0 => limits.max_tensor_bytes,
-        of_key => limits.max_tensor_bytes.min(of_key),
-    };
+    let max_bytes = tensors.max_upload_bytes;
     let reading = tokio::task::spawn_blocking(move || elements(source, max_bytes));
     let elements = reading.await.map_err(|error| error::internal("reading a tensor", &error))??;
-    let new = new(shared, &caller.owner, &options, &elements)?;
+    let holders = Arc::clone(&tensors.holders);
+    let new = new(holders.as_ref(), &caller.owner, &options, &elements)?;
     // To the end, whether or not the caller waits for it: a tensor is held with its books, or not at all.
-    let shared = Arc::clone(shared);
-    let holding = tokio::spawn(async move { hold(&shared, new, elements).await });
+    let holding = tokio::spawn(async move { hold(holders.as_ref(), new, elements).await });
     let held = holding.await.map_err(|error| error::internal("holding a tensor", &error))??;
     let fallback = match (place, options.cuda_device) {
         (Place::Host, 0..) => "; this machine has no CUDA device",
@@ -99,14 +96,14 @@ pub(super) async fn put(
 
 /// What is to be held of these elements.
 pub(super) fn new(
-    shared: &Shared,
+    holders: &dyn TensorHolders,
     owner: &str,
     options: &TensorOptions,
     elements: &Elements,
 ) -> Result<New, ServiceError> {
     Ok(New {
         owner: owner.to_owned(),
-        place: place(shared, options.cuda_device)?,
+        place: place(holders, options.cuda_device)?,
         dtype: elements.dtype,
         shape: elements.shape.clone(),
         bytes: elements.bytes,
@@ -118,11 +115,11 @@ pub(super) fn new(
 }
 
 /// Where a tensor goes by `cuda_device`.
-pub(super) fn place(shared: &Shared, cuda_device: i32) -> Result<Place, ServiceError> {
+pub(super) fn place(holders: &dyn TensorHolders, cuda_device: i32) -> Result<Place, ServiceError> {
     if cuda_device == CPU {
         return Ok(Place::Host);
     }
-    let devices = shared.tensors.devices();
+    let devices = holders.devices();
     let wanted = u32::try_from(cuda_device).ok();
     match wanted {
         // There is none at all, so that nothing else can be meant.
@@ -211,48 +208,47 @@ fn no_file(error: io::Error) -> ServiceError {
 
 /// Room that is kept, until it is used or this is dropped.
 pub(super) struct Reserved<'a> {
-    shared: &'a Shared,
+    holders: &'a dyn TensorHolders,
     pub(super) id: Uuid,
 }
 
 impl<'a> Reserved<'a> {
     /// Keeps room for a tensor. Others go for it if it says so.
-    pub(super) async fn new(shared: &'a Shared, new: New) -> Result<Self, Quota> {
-        let tensors = &shared.tensors;
-        let (room, evicted) = tensors.registry().reserve(new, Instant::now());
-        tensors.free(evicted).await;
-        Ok(Self { shared, id: room? })
+    pub(super) async fn new(holders: &'a dyn TensorHolders, new: New) -> Result<Self, Quota> {
+        let (room, evicted) = holders.registry().reserve(new, Instant::now());
+        holders.free(evicted).await;
+        Ok(Self { holders, id: room? })
     }
 }
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
         // Has no effect on a tensor that is held.
-        self.shared.tensors.registry().cancel(self.id);
+        self.holders.registry().cancel(self.id);
     }
 }
 
 /// Keeps room, has the elements held, and enters the tensor.
 pub(super) async fn hold(
-    shared: &Shared,
+    holders: &dyn TensorHolders,
     new: New,
     elements: Elements,
 ) -> Result<Held, ServiceError> {
-    let (tensors, place) = (&shared.tensors, new.place);
-    let room = Reserved::new(shared, new).await;
+    let place = new.place;
+    let room = Reserved::new(holders, new).await;
     let reserved = room.map_err(|Quota(used)| ServiceError::QuotaExceeded {
         message: format!("{used}; delete one, or ask with `evict`"),
         retry_after: ROOM_RETRY,
     })?;
     let id = reserved.id;
-    let generation = tensors.create(place, id, elements.bytes).await.map_err(not_held)?;
+    let generation = holders.create(place, id, elements.bytes).await.map_err(not_held)?;
     let at = Freed { place, generation, id };
     let Elements { file, offset, bytes, .. } = &elements;
-    if let Err(error) = tensors.fill(at, file, *offset, *bytes).await {
-        tensors.free(vec![at]).await;
+    if let Err(error) = holders.fill(at, file, *offset, *bytes).await {
+        holders.free(vec![at]).await;
         return Err(not_held(error));
     }
-    let held = tensors.registry().commit(id, generation, Instant::now());
+    let held = holders.registry().commit(id, generation, Instant::now());
     drop(reserved);
     held.ok_or_else(|| {
         let reason = "it ended with the last byte".to_owned();

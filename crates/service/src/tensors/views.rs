@@ -4,10 +4,11 @@ use std::time::UNIX_EPOCH;
 
 use uuid::Uuid;
 
-use crate::shared::Shared;
+use warpgauge_executor::Executor;
 use warpgauge_tensor::Dtype;
-use warpgauge_tensors::{Exported, Held, Place};
-use warpgauge_tensors::{HandleKind, SharedTensor, TensorHandle, strides};
+use warpgauge_tensors::{
+    Exported, HandleKind, Held, Place, SharedTensor, TensorHandle, TensorHolders, strides,
+};
 
 pub(super) fn tensor(held: &Held, message: &str) -> SharedTensor {
     let Held { id, tensor, created_at, expires_in, leases, .. } = held;
@@ -33,16 +34,17 @@ pub(super) fn tensor(held: &Held, message: &str) -> SharedTensor {
 }
 
 pub(super) fn handle(
-    shared: &Shared,
+    holders: &dyn TensorHolders,
     held: &Held,
     lease: Uuid,
     exported: Exported,
+    device_uuid: Option<String>,
 ) -> TensorHandle {
     let tensor = &held.tensor;
     let Exported { handle, event, path, allocation_bytes, address } = exported;
     let on_device = matches!(tensor.place, Place::Device(_));
     let text = |path: &std::path::Path| path.display().to_string();
-    let emulator = shared.tensors.emulator().filter(|_| on_device);
+    let emulator = holders.emulator().filter(|_| on_device);
     TensorHandle {
         tensor_id: held.id.to_string(),
         kind: kind(tensor.place),
@@ -58,15 +60,15 @@ pub(super) fn handle(
         dtype: torch_name(tensor.dtype),
         element_type: tensor.dtype,
         device: tensor.place.to_string(),
-        device_uuid: device_uuid(shared, tensor.place),
+        device_uuid,
         data_ptr: address,
         element_size: tensor.dtype.size() as u32,
         numel: tensor.bytes / tensor.dtype.size() as u64,
         sample_rate: tensor.sample_rate,
         emulator_library: emulator.map(text),
-        emulator_ipc_dir: emulator.map(|_| text(shared.tensors.run_dir())),
+        emulator_ipc_dir: emulator.map(|_| text(holders.run_dir())),
         lease_id: lease.to_string(),
-        lease_s: shared.tensors.registry().limits().lease.as_secs_f64(),
+        lease_s: holders.registry().limits().lease.as_secs_f64(),
     }
 }
 
@@ -77,9 +79,10 @@ fn kind(place: Place) -> HandleKind {
     }
 }
 
-fn device_uuid(shared: &Shared, place: Place) -> Option<String> {
+/// The UUID of the device that a tensor is on.
+pub(super) fn device_uuid(executor: &dyn Executor, place: Place) -> Option<String> {
     let Place::Device(ordinal) = place else { return None };
-    let devices = shared.executor.offer().devices;
+    let devices = executor.offer().devices;
     devices.into_iter().find(|one| one.info.ordinal == ordinal).map(|one| one.info.uuid)
 }
 

@@ -1,7 +1,5 @@
 //! The operations of the gate: runs, baselines and the history.
 
-use std::sync::Arc;
-
 use poem::http::HeaderMap;
 use poem::web::Data;
 use poem_openapi::OpenApi;
@@ -20,11 +18,11 @@ use crate::response::accepted::{AcceptedReply, form_without_report, yes};
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
 use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline, Promotion};
-use warpgauge_service::{Caller, EvaluationService, HistoryQuery, JobRequest};
+use warpgauge_service::{Caller, HistoryQuery, JobRequest, Services};
 
 /// The operations of the gate over a service.
 pub(crate) struct Gate {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) service: Services,
 }
 
 /// Answer of `GET /baselines`.
@@ -77,7 +75,7 @@ impl Gate {
             let accepted = AcceptedReply::of(&self.service, request, params.0).await?;
             return Ok(GateReply::Accepted(accepted));
         }
-        let report = self.service.gate(value, params.0).await?;
+        let report = self.service.gate.gate(value, params.0).await?;
         drop(share);
         Ok(GateReply::of(report, GateFormat::wanted(format.0, headers)).await?)
     }
@@ -96,7 +94,7 @@ impl Gate {
         request: ParsedBody<NewBaseline>,
     ) -> Result<JsonReply<BaselineSummary>, OperationError<ContractErrors>> {
         let ParsedBody { value, share } = request;
-        let stored = self.service.put_baseline(value, &caller).await?;
+        let stored = self.service.gate.put_baseline(value, &caller).await?;
         drop(share);
         Ok(JsonReply::new(&stored)?)
     }
@@ -109,7 +107,7 @@ impl Gate {
         &self,
         caller: Data<&Caller>,
     ) -> Result<JsonReply<Baselines>, OperationError<KeyErrors>> {
-        let baselines = self.service.baselines(&caller).await?;
+        let baselines = self.service.gate.baselines(&caller).await?;
         Ok(JsonReply::new(&Baselines { baselines })?)
     }
 
@@ -128,7 +126,7 @@ impl Gate {
         /// The baseline's name.
         name: Path<String>,
     ) -> Result<JsonReply<Baseline>, OperationError<BaselineErrors>> {
-        let baseline = self.service.baseline(&name, &caller).await?;
+        let baseline = self.service.gate.baseline(&name, &caller).await?;
         // Its code may be long.
         Ok(JsonReply::with_content(baseline, usize::MAX).await?)
     }
@@ -152,7 +150,7 @@ impl Gate {
         request: ParsedBody<Promotion>,
     ) -> Result<JsonReply<BaselineSummary>, OperationError<NamedBodyErrors>> {
         let job_id = request.value.job_id;
-        Ok(JsonReply::new(&self.service.promote(&name, &job_id, &caller).await?)?)
+        Ok(JsonReply::new(&self.service.gate.promote(&name, &job_id, &caller).await?)?)
     }
 
     /// Remove a baseline
@@ -170,7 +168,7 @@ impl Gate {
         /// The baseline's name.
         name: Path<String>,
     ) -> Result<JsonReply<BaselineRemoved>, OperationError<BaselineErrors>> {
-        self.service.remove_baseline(&name, &caller).await?;
+        self.service.gate.remove_baseline(&name, &caller).await?;
         Ok(JsonReply::new(&BaselineRemoved { name: name.0 })?)
     }
 
@@ -194,7 +192,7 @@ impl Gate {
         format: Query<Option<HistoryFormat>>,
     ) -> Result<HistoryReply, OperationError<KeyErrors>> {
         let query = HistoryQuery { case: case.0, limit: limit.0 };
-        let answer = self.service.history(query, &caller).await?;
+        let answer = self.service.gate.history(query, &caller).await?;
         let format = HistoryFormat::wanted(format.0, headers);
         let written = move || HistoryReply::of(&answer, format);
         Ok(run_blocking("history", "writing the answer", written).await??)

@@ -1,7 +1,5 @@
 //! The operations on jobs.
 
-use std::sync::Arc;
-
 use poem::http::HeaderMap;
 use poem::web::Data;
 use poem_openapi::param::{Path, Query};
@@ -21,12 +19,12 @@ use crate::routes::tags::Tag;
 use crate::schema::Word;
 use warpgauge_jobs::{CancelReport, JobList, JobView};
 use warpgauge_model::{JobKind, JobState};
-use warpgauge_service::{ArtifactList, Caller, EvaluationService, JobQuery, ServiceError};
+use warpgauge_service::{ArtifactList, Caller, JobQuery, ServiceError, Services};
 use warpgauge_webhook::Policy;
 
 /// The operations on jobs over a service.
 pub(crate) struct Jobs {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) service: Services,
     pub(crate) watchers: Watchers,
 }
 
@@ -84,7 +82,7 @@ impl Jobs {
             limit: limit.0,
             cursor: cursor.0,
         };
-        Ok(JsonReply::new(&self.service.jobs(query, &caller).await?)?)
+        Ok(JsonReply::new(&self.service.jobs.jobs(query, &caller).await?)?)
     }
 
     /// Submit jobs
@@ -101,7 +99,7 @@ impl Jobs {
     ) -> Result<BatchTaken, OperationError<ContractErrors>> {
         let ParsedBody { value, share } = request;
         let jobs = batch::requests(value, &caller, &policy)?;
-        let submitted = self.service.submit_all(jobs).await?;
+        let submitted = self.service.evaluations.submit_all(jobs).await?;
         drop(share);
         let jobs = submitted.into_iter().map(Accepted::new).collect();
         Ok(BatchTaken::Accepted(JsonReply::new(&BatchAccepted { jobs })?))
@@ -153,7 +151,7 @@ impl Jobs {
         job_id: Path<String>,
     ) -> Result<JsonReply<ArtifactList>, OperationError<ArtifactErrors>> {
         let job = self.find(&job_id, &caller).await?;
-        Ok(JsonReply::new(&self.service.artifacts(&job.job_id, &caller).await?)?)
+        Ok(JsonReply::new(&self.service.artifacts.artifacts(&job.job_id, &caller).await?)?)
     }
 
     /// Get an artifact of a job
@@ -181,7 +179,7 @@ impl Jobs {
         let job = self.find(&job_id, &caller).await?;
         let kind = artifacts::kind(&name, &job.job_id)?;
         let kernel = kernel.0.as_deref();
-        let content = self.service.artifact(&job.job_id, kind, kernel, &caller).await?;
+        let content = self.service.artifacts.artifact(&job.job_id, kind, kernel, &caller).await?;
         Ok(ArtifactReply(content))
     }
 
@@ -221,7 +219,7 @@ impl Jobs {
         job_id: Path<String>,
     ) -> Result<JsonReply<CancelReport>, OperationError<JobErrors>> {
         let job_id = checked(&job_id)?;
-        Ok(JsonReply::new(&self.service.cancel(job_id, &caller).await?)?)
+        Ok(JsonReply::new(&self.service.jobs.cancel(job_id, &caller).await?)?)
     }
 
     /// Watch a job
@@ -244,13 +242,13 @@ impl Jobs {
     ) -> Result<EventsReply, OperationError<WatchedJobErrors>> {
         let job_id = checked(&job_id)?;
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-        Ok(self.watchers.watch(&*self.service, job_id, &caller, last).await?)
+        Ok(self.watchers.watch(&*self.service.jobs, job_id, &caller, last).await?)
     }
 }
 
 impl Jobs {
     async fn find(&self, job_id: &str, caller: &Caller) -> Result<JobView, ServiceError> {
-        self.service.job(checked(job_id)?, caller).await
+        self.service.jobs.job(checked(job_id)?, caller).await
     }
 }
 

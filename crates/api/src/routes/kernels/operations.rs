@@ -1,7 +1,5 @@
 //! The operations on kernels.
 
-use std::sync::Arc;
-
 use poem::http::HeaderMap;
 use poem::web::Data;
 use poem_openapi::OpenApi;
@@ -19,11 +17,11 @@ use warpgauge_contract::{
     CompareRequest, CompileRequest, EvaluateRequest, LegacyCompareRequest, SweepRequest,
 };
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan};
-use warpgauge_service::{Caller, EvaluationService, JobRequest};
+use warpgauge_service::{Caller, JobRequest, Services};
 
 /// The operations on kernels over a service.
 pub(crate) struct Kernels {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) service: Services,
 }
 
 #[OpenApi]
@@ -48,7 +46,7 @@ impl Kernels {
         if !wait.0 {
             return Ok(self.submit(JobRequest::Evaluate(Box::new(value)), params).await?);
         }
-        let report = self.service.evaluate(value, params.0).await?;
+        let report = self.service.evaluations.evaluate(value, params.0).await?;
         drop(share);
         Ok(ReportOrAccepted::Report(report_reply(report).await?))
     }
@@ -74,7 +72,7 @@ impl Kernels {
         if !wait.0 {
             return Ok(self.submit(JobRequest::Compare(Box::new(value)), params).await?);
         }
-        let report = self.service.compare(value, params.0).await?;
+        let report = self.service.evaluations.compare(value, params.0).await?;
         drop(share);
         Ok(ReportOrAccepted::Report(JsonReply::new(&report)?))
     }
@@ -98,7 +96,7 @@ impl Kernels {
         if !wait.0 {
             return Ok(self.submit(JobRequest::Compare(Box::new(value.into())), params).await?);
         }
-        let report = self.service.compare(value.into(), params.0).await?;
+        let report = self.service.evaluations.compare(value.into(), params.0).await?;
         drop(share);
         Ok(ReportOrAccepted::Report(JsonReply::new(&report)?))
     }
@@ -148,7 +146,7 @@ impl Kernels {
         request: ParsedBody<CompileRequest>,
     ) -> Result<JsonReply<CompileResponse>, OperationError<BodyErrors>> {
         let ParsedBody { value, share } = request;
-        let report = self.service.compile(value, &caller).await?;
+        let report = self.service.compiler.compile(value, &caller).await?;
         drop(share);
         let content_bytes = report.image_b64.as_ref().map_or(0, String::len);
         Ok(JsonReply::with_content(report, content_bytes).await?)
@@ -172,7 +170,7 @@ impl Kernels {
         if !wait.0 {
             return Ok(self.submit(JobRequest::Execute(Box::new(value)), params).await?);
         }
-        let report = self.service.execute(value, params.0).await?;
+        let report = self.service.evaluations.execute(value, params.0).await?;
         drop(share);
         Ok(ReportOrAccepted::Report(report_reply(report).await?))
     }
@@ -194,7 +192,7 @@ impl Kernels {
         request: ParsedBody<EvaluateRequest>,
     ) -> Result<JsonReply<ProfilePlan>, OperationError<ContractErrors>> {
         let ParsedBody { value, share } = request;
-        let plan = self.service.profile_plan(value, &caller).await?;
+        let plan = self.service.compiler.profile_plan(value, &caller).await?;
         drop(share);
         Ok(JsonReply::new(&plan)?)
     }

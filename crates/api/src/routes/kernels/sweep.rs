@@ -1,6 +1,5 @@
 //! Sweeps over HTTP: one answer, its table, or a stream of events.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream;
@@ -24,7 +23,7 @@ use crate::response::reply::JsonReply;
 use crate::schema;
 use warpgauge_contract::SweepRequest;
 use warpgauge_report::SweepResponse;
-use warpgauge_service::{EvaluationService, ServiceError, Submission, SweepEvent};
+use warpgauge_service::{ServiceError, Services, Submission, SweepEvent};
 
 const CSV: &str = "text/csv";
 const EVENTS: &str = "text/event-stream";
@@ -104,18 +103,16 @@ pub(crate) enum SweepReply {
 
 /// Carries out a sweep and answers in the form that is wanted.
 pub(crate) async fn reply(
-    service: &Arc<dyn EvaluationService>,
+    service: &Services,
     request: SweepRequest,
     submission: Submission,
     share: Share,
     form: Form,
 ) -> Result<SweepReply, ApiError> {
     if form == Form::Events {
-        return started(Arc::clone(service), request, submission, share)
-            .await
-            .map(SweepReply::Events);
+        return started(service.clone(), request, submission, share).await.map(SweepReply::Events);
     }
-    let answer = service.sweep(request, submission, Box::new(|_| {})).await?;
+    let answer = service.evaluations.sweep(request, submission, Box::new(|_| {})).await?;
     drop(share);
     if form == Form::Csv {
         let table = answer.table.to_csv().map_err(|error| {
@@ -137,7 +134,7 @@ struct Running {
 
 /// Starts a sweep; what keeps it from starting is an error, not an event.
 async fn started(
-    service: Arc<dyn EvaluationService>,
+    service: Services,
     request: SweepRequest,
     submission: Submission,
     share: Share,
@@ -148,7 +145,7 @@ async fn started(
     task.spawn(async move {
         // The receiver goes only when the client has gone, and then this task goes too.
         let tell = Box::new(move |event| drop(sender.send(event)));
-        let outcome = service.sweep(request, submission, tell).await;
+        let outcome = service.evaluations.sweep(request, submission, tell).await;
         drop(share);
         outcome
     });

@@ -25,11 +25,11 @@ use crate::response::events::Watchers;
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
 use warpgauge_jobs::Unready;
-use warpgauge_service::{Caller, EvaluationService};
+use warpgauge_service::{Caller, Services};
 
 /// The operations on the machine over a service.
 pub(crate) struct Machine {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) service: Services,
     pub(crate) body_limit_bytes: u64,
     /// Requests by operation.
     pub(crate) http: Arc<HttpMetrics>,
@@ -61,7 +61,7 @@ impl Machine {
         if *self.phase.borrow() != Phase::Serving {
             return vec![Unready::shutting_down()];
         }
-        self.service.readiness().await
+        self.service.machine.readiness().await
     }
 }
 
@@ -73,7 +73,7 @@ impl Machine {
     /// devices need a key, counts of jobs an administrator's.
     #[oai(path = "/health", method = "get", operation_id = "health", tag = "Tag::Machine")]
     async fn health(&self, sees: Data<&Sees>) -> Result<HealthReply, OperationError<OpenErrors>> {
-        let health = Health::new(&self.service.status(), self.unready().await, *sees.0);
+        let health = Health::new(&self.service.machine.status(), self.unready().await, *sees.0);
         let ready = health.status != HealthStatus::Unhealthy;
         let reply = JsonReply::new(&health)?;
         Ok(if ready { HealthReply::Ready(reply) } else { HealthReply::NotReady(reply) })
@@ -92,7 +92,7 @@ impl Machine {
     /// Version, devices, queue, compilers and limits.
     #[oai(path = "/info", method = "get", operation_id = "info", tag = "Tag::Machine")]
     async fn info(&self, sees: Data<&Sees>) -> Result<JsonReply<Info>, OperationError<KeyErrors>> {
-        let info = Info::new(self.service.status(), self.body_limit_bytes);
+        let info = Info::new(self.service.machine.status(), self.body_limit_bytes);
         Ok(JsonReply::new(&self.shown(info, *sees.0)?)?)
     }
 
@@ -104,7 +104,7 @@ impl Machine {
         &self,
         sees: Data<&Sees>,
     ) -> Result<JsonReply<Devices>, OperationError<KeyErrors>> {
-        let devices = self.service.status().devices;
+        let devices = self.service.machine.status().devices;
         Ok(JsonReply::new(&self.shown(Devices { devices }, *sees.0)?)?)
     }
 
@@ -113,7 +113,7 @@ impl Machine {
     /// The shape of the GPU Tensor Server, and more.
     #[oai(path = "/cuda/info", method = "get", operation_id = "cuda_info", tag = "Tag::Machine")]
     async fn cuda_info(&self) -> Result<JsonReply<CudaInfo>, OperationError<KeyErrors>> {
-        Ok(JsonReply::new(&CudaInfo::new(&self.service.status()))?)
+        Ok(JsonReply::new(&CudaInfo::new(&self.service.machine.status()))?)
     }
 
     /// Get statistics
@@ -126,8 +126,8 @@ impl Machine {
         caller: Data<&Caller>,
     ) -> Result<JsonReply<Stats>, OperationError<AdminErrors>> {
         self.admin_keys.admit(&caller)?;
-        let statistics = self.service.statistics(&caller).await?;
-        Ok(JsonReply::new(&Stats::new(&self.service.status(), &statistics))?)
+        let statistics = self.service.machine.statistics(&caller).await?;
+        Ok(JsonReply::new(&Stats::new(&self.service.machine.status(), &statistics))?)
     }
 
     /// Get metrics
@@ -140,9 +140,9 @@ impl Machine {
         caller: Data<&Caller>,
     ) -> Result<MetricsReply, OperationError<AdminErrors>> {
         self.admin_keys.admit(&caller)?;
-        let jobs = self.service.statistics(&Caller::local()).await?.jobs;
+        let jobs = self.service.machine.statistics(&Caller::local()).await?.jobs;
         let ready = self.unready().await.is_empty();
-        let status = self.service.status();
+        let status = self.service.machine.status();
         let text = exposition(&status, ready, &jobs, &self.http, self.watchers.open()).map_err(
             |error| {
                 tracing::error!(%error, "the metrics cannot be written");
@@ -169,8 +169,8 @@ impl Machine {
         #[oai(default)]
         refresh: Query<bool>,
     ) -> Result<JsonReply<Capabilities>, OperationError<KeyErrors>> {
-        let tooling = self.service.tooling(refresh.0).await;
-        let capabilities = Capabilities::new(&self.service.status(), &tooling);
+        let tooling = self.service.machine.tooling(refresh.0).await;
+        let capabilities = Capabilities::new(&self.service.machine.status(), &tooling);
         Ok(JsonReply::new(&self.shown(capabilities, *sees.0)?)?)
     }
 
@@ -199,7 +199,7 @@ impl Machine {
     ) -> Result<JsonReply<Cleaned>, OperationError<AdminErrors>> {
         self.admin_keys.admit(&caller)?;
         let policy = policy(older_than_s.0, keep.0, max_bytes.0)?;
-        let report = self.service.cleanup(policy, &caller).await?;
+        let report = self.service.jobs.cleanup(policy, &caller).await?;
         Ok(JsonReply::new(&Cleaned::new(report))?)
     }
 }

@@ -1,7 +1,5 @@
 //! Sparse matrix times vector: the operations of the Remote GPU Execution Service.
 
-use std::sync::Arc;
-
 use poem::web::Data;
 use poem_openapi::OpenApi;
 use poem_openapi::param::{Path, Query};
@@ -18,7 +16,7 @@ use crate::request::submission::{MAX_NAME_BYTES, SubmissionParams};
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
 use warpgauge_model::FailureCode;
-use warpgauge_service::{Caller, EvaluationService, Extents, Submission, WantedProduct};
+use warpgauge_service::{Caller, Extents, Services, Submission, WantedProduct};
 use warpgauge_spmv::{
     MatrixList, MatrixReply, Method, SpmvProblem, SpmvRequest, SpmvResponse, StoredSpmvRequest,
     check_matrix_name,
@@ -26,7 +24,7 @@ use warpgauge_spmv::{
 
 /// The operations on sparse matrices over a service.
 pub(crate) struct Spmv {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) service: Services,
 }
 
 /// What takes long, as errors name it.
@@ -58,8 +56,8 @@ impl Spmv {
         let ParsedBody { value, share } = request;
         let wanted = WantedProduct::Given(Box::new(value));
         let (contract, extents) =
-            self.service.contract_of_product(wanted, &params.0.caller).await?;
-        let report = self.service.evaluate(contract, params.0).await?;
+            self.service.matrices.contract_of_product(wanted, &params.0.caller).await?;
+        let report = self.service.evaluations.evaluate(contract, params.0).await?;
         drop(share);
         Ok(reply(move || SpmvResponse::new(&report, extents), extents).await?)
     }
@@ -93,8 +91,8 @@ impl Spmv {
                 false => of_method(&params.0, method)?,
             };
             let (contract, extents) =
-                self.service.contract_of_product(wanted, &submission.caller).await?;
-            answers.push((self.service.evaluate(contract, submission).await?, extents));
+                self.service.matrices.contract_of_product(wanted, &submission.caller).await?;
+            answers.push((self.service.evaluations.evaluate(contract, submission).await?, extents));
         }
         drop(share);
         let rows: u32 = answers.iter().map(|(_, (rows, ..))| rows).sum();
@@ -123,7 +121,7 @@ impl Spmv {
         request: MatrixUpload,
     ) -> Result<JsonReply<MatrixReply>, OperationError<JobBodyErrors>> {
         let MatrixUpload { upload, share } = request;
-        let summary = self.service.put_matrix(upload, &caller).await?;
+        let summary = self.service.matrices.put_matrix(upload, &caller).await?;
         drop(share);
         Ok(JsonReply::new(&MatrixReply::new(&summary.filename.clone(), Some(summary)))?)
     }
@@ -140,9 +138,9 @@ impl Spmv {
         name: Path<String>,
     ) -> Result<JsonReply<MatrixReply>, OperationError<KeyErrors>> {
         check_matrix_name(&name).map_err(named)?;
-        let all = self.service.matrices(&caller).await?;
+        let all = self.service.matrices.matrices(&caller).await?;
         let found = all.into_iter().find(|one| one.filename == name.0);
-        let mut uploads = self.service.matrix_uploads(&caller);
+        let mut uploads = self.service.matrices.matrix_uploads(&caller);
         uploads.retain(|one| one.filename == name.0);
         Ok(JsonReply::new(&MatrixReply { uploads, ..MatrixReply::new(&name, found) })?)
     }
@@ -166,7 +164,7 @@ impl Spmv {
         #[oai(default)]
         format: Query<MatrixFormat>,
     ) -> Result<MatrixFileReply, OperationError<BaselineErrors>> {
-        let file = self.service.matrix_file(&name, format.0.into(), &caller).await?;
+        let file = self.service.matrices.matrix_file(&name, format.0.into(), &caller).await?;
         Ok(MatrixFileReply(file))
     }
 
@@ -186,7 +184,7 @@ impl Spmv {
         name: Path<String>,
     ) -> Result<JsonReply<MatrixReply>, OperationError<BaselineErrors>> {
         check_matrix_name(&name).map_err(named)?;
-        self.service.remove_matrix(&name, &caller).await?;
+        self.service.matrices.remove_matrix(&name, &caller).await?;
         Ok(JsonReply::new(&MatrixReply::new(&name, None))?)
     }
 
@@ -198,9 +196,9 @@ impl Spmv {
         &self,
         caller: Data<&Caller>,
     ) -> Result<JsonReply<MatrixList>, OperationError<KeyErrors>> {
-        let matrices = self.service.matrices(&caller).await?;
+        let matrices = self.service.matrices.matrices(&caller).await?;
         let files = matrices.iter().map(|one| one.filename.clone()).collect();
-        let uploads = self.service.matrix_uploads(&caller);
+        let uploads = self.service.matrices.matrix_uploads(&caller);
         Ok(JsonReply::new(&MatrixList { success: true, files, matrices, uploads })?)
     }
 }

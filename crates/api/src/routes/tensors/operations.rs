@@ -12,14 +12,14 @@ use crate::error::operation::{BodyErrors, KeyErrors, OperationError, TensorError
 use crate::request::parsed_body::ParsedBody;
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
-use warpgauge_service::{Caller, EvaluationService, TensorOptions, TensorSource, TensorUpload};
+use warpgauge_service::{Caller, TensorOptions, TensorService, TensorSource, TensorUpload};
 use warpgauge_tensors::{
     ArrayRequest, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
 };
 
 /// The operations on shared tensors over a service.
 pub(crate) struct Tensors {
-    pub(crate) service: Arc<dyn EvaluationService>,
+    pub(crate) service: Arc<dyn TensorService>,
 }
 
 #[OpenApi]

@@ -8,10 +8,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
+use super::{LocalService, Storage};
+use crate::error::ServiceError;
 use crate::run_dir::RunDir;
-use crate::start::{LocalService, Role, Storage, store_config};
+use crate::settings::{Role, store_config};
 use crate::submission::{Caller, JobRequest, Submission};
-use crate::{EvaluationService, ServiceError};
 use warpgauge_config::{CliOverrides, Config};
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_executor::{
@@ -89,7 +90,7 @@ impl Executor for Scripted {
         let behaved = (self.behave)(self.given.fetch_add(1, Ordering::SeqCst));
         async move {
             behaved?;
-            let text = include_str!("../../../openapi/examples/report.json");
+            let text = include_str!("../../../../openapi/examples/report.json");
             let report: EvaluateResponse = serde_json::from_str(text).unwrap();
             Ok(Outcome::Evaluated(Box::new(report)))
         }
@@ -227,7 +228,7 @@ impl TensorHolders for NoHolders {
 }
 
 /// A service over an executor, with its jobs where the others of the test have them.
-async fn service(home: &tempfile::TempDir, executor: Arc<Scripted>) -> Arc<LocalService> {
+async fn service(home: &tempfile::TempDir, executor: Arc<Scripted>) -> LocalService {
     let directory = home.path().display().to_string();
     let env = |name: &str| (name == "WARPGAUGE_DATA_DIR").then(|| directory.clone());
     let config = Config::load(None, &env, &CliOverrides::default()).unwrap();
@@ -248,15 +249,15 @@ fn request(requires: &str) -> JobRequest {
 
 async fn submit(service: &LocalService, requires: &str) -> Result<String, ServiceError> {
     let submission = Submission::of(Caller::local());
-    service.submit(request(requires), submission).await.map(|job| job.job_id)
+    service.services.evaluations.submit(request(requires), submission).await.map(|job| job.job_id)
 }
 
 /// Waits for the end of a job.
 async fn ended(service: &LocalService, id: &str) -> warpgauge_jobs::JobView {
     use futures_util::StreamExt;
-    let mut news = service.watch(id, &Caller::local()).await.unwrap();
+    let mut news = service.services.jobs.watch(id, &Caller::local()).await.unwrap();
     while news.next().await.is_some() {}
-    service.job(id, &Caller::local()).await.unwrap()
+    service.services.jobs.job(id, &Caller::local()).await.unwrap()
 }
 
 const H200: &str = r#"{"gpu_model": "H200"}"#;
@@ -302,20 +303,20 @@ async fn an_order_goes_to_who_has_what_it_requires() {
     assert_eq!(ended(&here, &id).await.state, JobState::Completed);
     // Somebody who waits gets the answer through the store.
     let JobRequest::Evaluate(waited) = request(H200) else { unreachable!() };
-    here.evaluate(*waited, Submission::of(Caller::local())).await.unwrap();
+    here.services.evaluations.evaluate(*waited, Submission::of(Caller::local())).await.unwrap();
     assert_eq!((small.given(), large.given()), (0, 2));
 }
 
 /// Waits until the service has told the store what it has.
 async fn offered(service: &LocalService) {
-    while service.shared.store.own_offer().is_none() {
+    while service.store.own_offer().is_none() {
         tokio::task::yield_now().await;
     }
 }
 
 /// Waits until the store tells a service what so many others have.
 async fn knows_of(service: &LocalService, others: usize) {
-    while service.shared.store.offers_of_others().await.unwrap().len() < others {
+    while service.store.offers_of_others().await.unwrap().len() < others {
         tokio::task::yield_now().await;
     }
 }

@@ -1,12 +1,12 @@
 //! Baselines that are kept: found by name, promoted from runs that passed, removed. No device is
 //! needed for any of it.
 
-use super::error::{self, ServiceError};
-use super::gate_jobs::invalid;
 use super::history::unix_s;
-use super::jobs::{gate_job, refused};
-use super::start;
-use super::submission::Caller;
+use super::invalid;
+use crate::error::{self, ServiceError, refused};
+use crate::records::gate_job;
+use crate::settings;
+use crate::submission::Caller;
 use warpgauge_config::Config;
 use warpgauge_gate::{Baseline, BaselineSummary, Pin, SuiteVerdict, check_baseline_name};
 use warpgauge_model::ErrorCode;
@@ -29,7 +29,7 @@ pub struct Baselines {
 }
 
 impl Baselines {
-    pub(super) fn new(store: Store, device: Option<String>) -> Self {
+    pub(crate) fn new(store: Store, device: Option<String>) -> Self {
         Self { store, device }
     }
 
@@ -38,7 +38,7 @@ impl Baselines {
     /// # Errors
     /// Where the store cannot be opened.
     pub async fn open(config: &Config) -> Result<Self, ServiceError> {
-        let store = Store::open(&start::store_config(config)).await.map_err(refused)?;
+        let store = Store::open(&settings::store_config(config)).await.map_err(refused)?;
         Ok(Self::new(store, None))
     }
 
@@ -86,7 +86,7 @@ impl Baselines {
     }
 
     /// Stores one, in place of the one of that name and for those conditions.
-    pub(super) async fn keep(
+    pub(crate) async fn keep(
         &self,
         baseline: &Baseline,
         caller: &Caller,

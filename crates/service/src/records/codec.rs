@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::super::submission::JobRequest;
+use crate::submission::JobRequest;
 use warpgauge_model::JobKind;
 use warpgauge_report::SweepView;
 use warpgauge_store::{Bulk, NewReport, RequestReader, StoredReport};
@@ -29,7 +29,7 @@ const REPORT_VERSION: u32 = 1;
 
 /// Why stored bytes mean nothing here.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum CodecError {
+pub(crate) enum CodecError {
     /// A newer program wrote them.
     #[error("it was written in format {found}, this program knows formats up to {known}")]
     Newer {
@@ -47,15 +47,15 @@ pub(super) enum CodecError {
 }
 
 /// A request for the store.
-pub(super) struct Packed {
+pub(crate) struct Packed {
     /// Format and MessagePack.
-    pub(super) head: Vec<u8>,
+    pub(crate) head: Vec<u8>,
     /// Large payloads, by number.
-    pub(super) payloads: Vec<Arc<dyn Bulk>>,
+    pub(crate) payloads: Vec<Arc<dyn Bulk>>,
 }
 
 /// A request for the store.
-pub(super) fn encode(request: &JobRequest) -> Result<Packed, CodecError> {
+pub(crate) fn encode(request: &JobRequest) -> Result<Packed, CodecError> {
     let (text, payloads) = set_apart(|| match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => packed(request),
         JobRequest::Compare(request) => packed(request),
@@ -86,7 +86,7 @@ fn packed(request: &impl Serialize) -> Result<Vec<u8>, CodecError> {
 impl Packed {
     /// Tells this request from others, of other kinds too. Reads the payloads: not on a thread that
     /// must not block.
-    pub(super) fn hash(&self, kind: JobKind) -> io::Result<[u8; 32]> {
+    pub(crate) fn hash(&self, kind: JobKind) -> io::Result<[u8; 32]> {
         let mut hash = blake3::Hasher::new();
         hash.update(kind.name().as_bytes());
         hash.update(&[0]);
@@ -124,7 +124,7 @@ impl Bulk for Part {
 }
 
 /// A request from the store, read on a thread that may block.
-pub(super) async fn decoded(kind: JobKind, from: RequestReader) -> Result<JobRequest, CodecError> {
+pub(crate) async fn decoded(kind: JobKind, from: RequestReader) -> Result<JobRequest, CodecError> {
     let decoding = tokio::task::spawn_blocking(move || decode(kind, from));
     decoding.await.map_err(|error| CodecError::Failed(io::Error::other(error)))?
 }
@@ -193,14 +193,14 @@ fn unpacked<T: DeserializeOwned>(content: &[u8]) -> Result<T, CodecError> {
 }
 
 /// A report for the store.
-pub(super) fn report(kind: JobKind, content: &impl Serialize) -> Result<NewReport, CodecError> {
+pub(crate) fn report(kind: JobKind, content: &impl Serialize) -> Result<NewReport, CodecError> {
     let body =
         serde_json::to_vec(content).map_err(|error| CodecError::Unreadable(error.to_string()))?;
     Ok(NewReport { version: REPORT_VERSION, kind: kind.name().to_owned(), body })
 }
 
 /// A report from the store.
-pub(super) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, CodecError> {
+pub(crate) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, CodecError> {
     if stored.version > REPORT_VERSION {
         return Err(CodecError::Newer { found: stored.version, known: REPORT_VERSION });
     }
@@ -208,7 +208,7 @@ pub(super) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, Code
 }
 
 /// A sweep as a job shows it.
-pub(super) fn sweep_view(report: warpgauge_report::SweepResponse) -> SweepView {
+pub(crate) fn sweep_view(report: warpgauge_report::SweepResponse) -> SweepView {
     let points = report.points.len();
     SweepView { points, points_done: points, result: Some(report) }
 }

@@ -1,7 +1,7 @@
 //! The kinds of jobs, each with the types of its request and of its response.
 
-use super::super::error::{self, ServiceError};
-use super::super::submission::JobRequest;
+use crate::error::{self, ServiceError};
+use crate::submission::JobRequest;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use warpgauge_executor::Outcome;
 use warpgauge_gate::GateRequest;

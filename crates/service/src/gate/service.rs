@@ -1,23 +1,12 @@
 //! What the layers above ask of the gate.
 
 #[cfg(doc)]
-use super::ServiceError;
-use super::submission::{Answer, Caller, Submission};
+use crate::error::ServiceError;
+use crate::submission::{Answer, Caller, Submission};
+use crate::suites::HistoryQuery;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
 use warpgauge_history::HistoryAnswer;
-
-/// Points of a history that are looked at, at most.
-pub const MAX_HISTORY: u32 = 20_000;
-
-/// Which part of the history.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct HistoryQuery {
-    /// Of this case; `None`: of all.
-    pub case: Option<String>,
-    /// The newest so many points, 1 to [`MAX_HISTORY`].
-    pub limit: u32,
-}
 
 /// The gate, its baselines and the history. Baselines and points are their owner's.
 pub trait GateService: Send + Sync {

@@ -5,8 +5,8 @@ use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::error::ServiceError;
-use super::matrices::{READ_BYTES, Upload, invalid};
+use super::{READ_BYTES, Upload, invalid};
+use crate::error::ServiceError;
 use warpgauge_sparse::{Csr, ReadLimits, file, packed};
 use warpgauge_spmv::{MatrixShape, UploadProgress, UploadState};
 use warpgauge_store::Bulk;

@@ -3,9 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 
-use super::error::ServiceError;
-use super::matrices::{READ_BYTES, invalid};
-use super::shared::Shared;
+use super::{Matrices, READ_BYTES, invalid};
+use crate::error::ServiceError;
 use warpgauge_sparse::Csr;
 use warpgauge_sparse::market;
 use warpgauge_sparse::spasm::Spasm;
@@ -46,25 +45,27 @@ pub struct MatrixFile {
     pub bytes: u64,
 }
 
-impl Shared {
-    pub(super) async fn file_of_matrix(
-        &self,
-        name: &str,
-        format: MatrixFileFormat,
-        owner: &str,
-    ) -> Result<MatrixFile, ServiceError> {
-        let turn = self.turn(owner).await?;
-        let from = self.source(name, NAME, owner).await?;
-        let (name, max_bytes) = (name.to_owned(), self.limits.max_matrix_bytes);
-        turn.aside(move || {
-            let (csr, _) = from.read(&name, NAME, max_bytes)?;
-            // Whoever waits for the file takes as long as it likes: it is no memory then.
-            let file = written(&csr, format, max_bytes)?;
-            let file_name = file_name(&name, format);
-            Ok(MatrixFile { file_name, content: file.0, bytes: file.1 })
-        })
-        .await
-    }
+/// The matrix of this name as a file.
+///
+/// # Errors
+/// [`ServiceError::NoSuchMatrix`] where there is none.
+pub(super) async fn file_of(
+    matrices: &Matrices,
+    name: &str,
+    format: MatrixFileFormat,
+    owner: &str,
+) -> Result<MatrixFile, ServiceError> {
+    let turn = matrices.turn(owner).await?;
+    let from = matrices.source(name, NAME, owner).await?;
+    let (name, max_bytes) = (name.to_owned(), matrices.limits.max_matrix_bytes);
+    turn.aside(move || {
+        let (csr, _) = from.read(&name, NAME, max_bytes)?;
+        // Whoever waits for the file takes as long as it likes: it is no memory then.
+        let file = written(&csr, format, max_bytes)?;
+        let file_name = file_name(&name, format);
+        Ok(MatrixFile { file_name, content: file.0, bytes: file.1 })
+    })
+    .await
 }
 
 /// A file's name: that of the matrix without its own ending, and none of what a generated one's has beside

@@ -1,27 +1,38 @@
 //! Sparse matrices that callers keep here: uploaded, parsed once, and found by name.
 
+mod files;
+mod products;
+mod sources;
+mod uploads;
+
 use std::io::Read;
 use std::sync::Arc;
 use std::time::UNIX_EPOCH;
 
 use futures_util::FutureExt;
 
-use super::error::{self, Problem, ServiceError};
-use super::jobs::refused;
-use super::matrix_files::{MatrixFile, MatrixFileFormat};
-use super::matrix_uploads::parsed;
-use super::start::LocalService;
-use super::submission::{Answer, Caller};
-use warpgauge_contract::EvaluateRequest;
+pub use files::{MatrixFile, MatrixFileFormat};
+use uploads::{Uploads, parsed};
+
+use crate::error::{self, Problem, ServiceError, refused};
+use crate::settings;
+use crate::submission::{Answer, Caller};
+use crate::turns;
+use warpgauge_config::Config;
+use warpgauge_contract::{EvaluateRequest, Limits};
 use warpgauge_model::FailureCode;
 use warpgauge_sparse::ReadLimits;
 use warpgauge_spmv::{
     MatrixShape, MatrixSummary, SpmvRequest, StoredSpmvRequest, UploadProgress, check_matrix_name,
 };
-use warpgauge_store::{MatrixRow, NewMatrix};
+use warpgauge_store::{MatrixRow, NewMatrix, Store};
+use warpgauge_turns::Pool;
 
 /// Bytes that are read at once of what was uploaded.
-pub(super) const READ_BYTES: usize = 1 << 20;
+const READ_BYTES: usize = 1 << 20;
+
+/// Matrices that are worked on at once, of all callers: each may take what a key may have.
+const AT_ONCE: usize = 2;
 
 /// A Matrix Market or SPASM file that came.
 pub struct Upload {
@@ -84,18 +95,42 @@ pub trait MatrixService: Send + Sync {
     fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()>;
 }
 
-impl MatrixService for LocalService {
+/// The matrices of a store.
+pub(super) struct Matrices {
+    store: Store,
+    /// Permits of those that work on matrices.
+    turns: Pool,
+    /// Uploads that are being worked on.
+    uploads: Uploads,
+    limits: Limits,
+    max_bytes_per_key: u64,
+}
+
+impl Matrices {
+    /// The matrices of this store, within the limits of the configuration.
+    pub(super) fn new(store: Store, config: &Config) -> Self {
+        Self {
+            store,
+            turns: turns::pool(AT_ONCE, config),
+            uploads: Uploads::default(),
+            limits: settings::limits(config),
+            max_bytes_per_key: config.limits.max_matrix_bytes_per_key,
+        }
+    }
+}
+
+impl MatrixService for Matrices {
     fn put_matrix<'a>(&'a self, upload: Upload, caller: &'a Caller) -> Answer<'a, MatrixSummary> {
         async move {
             let (name, owner) = (upload.name.clone(), caller.owner.clone());
             check_matrix_name(&name).map_err(|message| invalid("filename", message))?;
-            let max_bytes = self.shared.config.limits.max_matrix_bytes_per_key;
+            let max_bytes = self.max_bytes_per_key;
             let limits = match max_bytes {
                 0 => ReadLimits::default(),
                 max_bytes => ReadLimits { max_bytes },
             };
-            let ticket = self.shared.uploads.begin(&owner, &name, upload.bytes);
-            let turn = self.shared.turn(&owner).await?;
+            let ticket = self.uploads.begin(&owner, &name, upload.bytes);
+            let turn = self.turn(&owner).await?;
             let read = turn.aside(move || Ok((parsed(upload, &limits, &ticket)?, ticket)));
             // It is told of until it is kept.
             let (parsed, _ticket) = read.await?;
@@ -103,7 +138,7 @@ impl MatrixService for LocalService {
                 .map_err(|error| error::internal("describing a matrix", &error))?;
             let hash = parsed.hash;
             let new = NewMatrix { owner, name: name.clone(), hash, detail, max_bytes };
-            self.shared.store.put_matrix(new, Arc::new(parsed.file)).await.map_err(refused)?;
+            self.store.put_matrix(new, Arc::new(parsed.file)).await.map_err(refused)?;
             let all = self.matrices(caller).await?;
             // Another upload may have removed it meanwhile.
             all.into_iter().find(|one| one.filename == name).ok_or(ServiceError::NoSuchMatrix(name))
@@ -113,14 +148,14 @@ impl MatrixService for LocalService {
 
     fn matrices<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<MatrixSummary>> {
         async move {
-            let rows = self.shared.store.matrices(&caller.owner).await.map_err(refused)?;
+            let rows = self.store.matrices(&caller.owner).await.map_err(refused)?;
             rows.into_iter().map(summary).collect()
         }
         .boxed()
     }
 
     fn matrix_uploads(&self, caller: &Caller) -> Vec<UploadProgress> {
-        self.shared.uploads.of(&caller.owner)
+        self.uploads.of(&caller.owner)
     }
 
     fn contract_of_product<'a>(
@@ -128,7 +163,7 @@ impl MatrixService for LocalService {
         wanted: WantedProduct,
         caller: &'a Caller,
     ) -> Answer<'a, (EvaluateRequest, Extents)> {
-        self.shared.contract_of_product(wanted, &caller.owner).boxed()
+        products::contract_of(self, wanted, &caller.owner).boxed()
     }
 
     fn matrix_file<'a>(
@@ -137,13 +172,13 @@ impl MatrixService for LocalService {
         format: MatrixFileFormat,
         caller: &'a Caller,
     ) -> Answer<'a, MatrixFile> {
-        self.shared.file_of_matrix(name, format, &caller.owner).boxed()
+        files::file_of(self, name, format, &caller.owner).boxed()
     }
 
     fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()> {
         async move {
             check_matrix_name(name).map_err(|message| invalid("name", message))?;
-            match self.shared.store.delete_matrix(&caller.owner, name).await.map_err(refused)? {
+            match self.store.delete_matrix(&caller.owner, name).await.map_err(refused)? {
                 true => Ok(()),
                 false => Err(ServiceError::NoSuchMatrix(name.to_owned())),
             }
@@ -152,13 +187,13 @@ impl MatrixService for LocalService {
     }
 }
 
-pub(super) fn invalid(path: &str, message: String) -> ServiceError {
+fn invalid(path: &str, message: String) -> ServiceError {
     let path = path.to_owned();
     ServiceError::Invalid(vec![Problem { path, code: FailureCode::InvalidData, message }])
 }
 
 /// Does what takes long off the async threads.
-pub(super) async fn aside<T: Send + 'static>(
+async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
 ) -> Result<T, ServiceError> {
     let done = tokio::task::spawn_blocking(work).await;

@@ -3,15 +3,25 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use super::error::{self, ServiceError};
-use super::gate_service::{HistoryQuery, MAX_HISTORY};
-use super::jobs::{refused, visibility};
-use super::shared::Shared;
-use super::start;
-use super::submission::Caller;
+use crate::error::{self, ServiceError, refused};
+use crate::records::visibility;
+use crate::settings;
+use crate::submission::Caller;
 use warpgauge_config::Config;
 use warpgauge_history::{HistoryAnswer, HistoryPoint};
 use warpgauge_store::{Page, Point, SeriesFilter, StoreView};
+
+/// Points of a history that are looked at, at most.
+pub const MAX_HISTORY: u32 = 20_000;
+
+/// Which part of the history.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HistoryQuery {
+    /// Of this case; `None`: of all.
+    pub case: Option<String>,
+    /// The newest so many points, 1 to [`MAX_HISTORY`].
+    pub limit: u32,
+}
 
 /// Series whose cases are looked at where none is named.
 const MAX_SERIES: usize = 10_000;
@@ -19,19 +29,8 @@ const MAX_SERIES: usize = 10_000;
 /// Longest name of a commit that the store takes, bytes.
 const MAX_REVISION: usize = 255;
 
-impl Shared {
-    /// How cases fared over time.
-    pub(super) async fn history_of(
-        &self,
-        query: &HistoryQuery,
-        caller: &Caller,
-    ) -> Result<HistoryAnswer, ServiceError> {
-        history_in(&self.store.view(), query, caller).await
-    }
-}
-
 /// Points as the store has them: a row for each metric.
-pub(super) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
+pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
     let row = |(metric, value, point): (String, f64, HistoryPoint)| {
         let key = &point.key;
         let driver = key.driver.as_deref().unwrap_or("none");
@@ -68,7 +67,7 @@ pub async fn stored_history(
     query: &HistoryQuery,
     caller: &Caller,
 ) -> Result<HistoryAnswer, ServiceError> {
-    let store = StoreView::open(&start::store_config(config)).await.map_err(refused)?;
+    let store = StoreView::open(&settings::store_config(config)).await.map_err(refused)?;
     let Some(store) = store else {
         return Ok(HistoryAnswer { series: Vec::new(), truncated: false });
     };
@@ -77,7 +76,11 @@ pub async fn stored_history(
     answer
 }
 
-async fn history_in(
+/// How cases fared over time, by this store.
+///
+/// # Errors
+/// Where the store cannot be read.
+pub(crate) async fn history_in(
     store: &StoreView,
     query: &HistoryQuery,
     caller: &Caller,
@@ -128,7 +131,7 @@ async fn history_in(
 }
 
 /// Seconds since the Unix epoch.
-pub(super) fn unix_s() -> f64 {
+pub(crate) fn unix_s() -> f64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     since.map_or(0.0, |since| since.as_secs_f64())
 }

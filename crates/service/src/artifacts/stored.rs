@@ -1,17 +1,14 @@
-//! What jobs left, between this process and the store.
+//! Artifacts of jobs, between this process and the store.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::ArtifactKind;
-use super::collected::{pack, unpack};
-use crate::error::{self, ServiceError};
-use crate::jobs::{LiveJob, refused};
-use crate::shared::Shared;
+use super::collected::{Snapshot, pack, unpack};
+use super::{ArtifactKind, RunningJobs};
+use crate::error::{self, ServiceError, refused};
 use warpgauge_executor::KeptKernel;
-use warpgauge_model::JobKind;
-use warpgauge_model::JobState;
-use warpgauge_store::JobRow;
+use warpgauge_model::{JobKind, JobState};
+use warpgauge_store::{JobRow, Store};
 
 /// Name under which the store has a job's kernels.
 const KERNELS: &str = "kernels";
@@ -30,45 +27,50 @@ pub(super) enum Lookup<T> {
     Nothing,
 }
 
-impl Shared {
-    /// Gives what an ended job left to the store. What cannot be kept costs the job nothing.
-    pub(crate) async fn keep_leavings(&self, job: &LiveJob) {
-        let (kernels, files) = {
-            let collected = job.collected();
-            let files = collected.files.iter().map(|(kind, file)| (*kind, file.path.to_path_buf()));
-            (collected.kernels.clone(), files.collect::<Vec<_>>())
-        };
-        let mut things = Vec::new();
-        if !kernels.is_empty() {
-            match pack(&kernels) {
-                Ok(bytes) => things.push((KERNELS, bytes)),
-                Err(error) => tracing::warn!(job = job.id(), error, "kernels cannot be written"),
-            }
+/// Gives the artifacts of an ended job to the store. What cannot be kept costs the job nothing.
+pub(crate) async fn store_artifacts(store: &Store, job_id: &str, artifacts: Snapshot) {
+    let Snapshot { kernels, files } = artifacts;
+    let mut things = Vec::new();
+    if !kernels.is_empty() {
+        match pack(&kernels) {
+            Ok(bytes) => things.push((KERNELS, bytes)),
+            Err(error) => tracing::warn!(job = job_id, error, "kernels cannot be written"),
         }
-        for (kind, path) in files {
-            match tokio::fs::read(&path).await {
-                Ok(bytes) => things.push((kind.name(), bytes)),
-                Err(error) => tracing::warn!(job = job.id(), %error, "a tool's file is lost"),
-            }
+    }
+    for (kind, (path, _)) in files {
+        match tokio::fs::read(&path).await {
+            Ok(bytes) => things.push((kind.name(), bytes)),
+            Err(error) => tracing::warn!(job = job_id, %error, "a tool's file is lost"),
         }
-        for (name, bytes) in things {
-            if let Err(error) = self.store.put_artifact(job.id(), name, name, bytes).await {
-                let error = error::chain(&error);
-                tracing::warn!(job = job.id(), name, error, "an artifact cannot be kept");
-            }
+    }
+    for (name, bytes) in things {
+        if let Err(error) = store.put_artifact(job_id, name, name, bytes).await {
+            let error = error::chain(&error);
+            tracing::warn!(job = job_id, name, error, "an artifact cannot be kept");
         }
+    }
+}
+
+/// The artifacts of running jobs, and those that the store has.
+pub(super) struct Source {
+    running: Arc<dyn RunningJobs>,
+    store: Store,
+}
+
+impl Source {
+    pub(super) fn new(running: Arc<dyn RunningJobs>, store: Store) -> Self {
+        Self { running, store }
     }
 
     /// The job's kernels.
-    pub(super) async fn left_kernels(
+    pub(super) async fn kernels(
         &self,
         job: &JobRow,
     ) -> Result<Lookup<Vec<Arc<KeptKernel>>>, ServiceError> {
-        if let Some(live) = self.jobs.get(&job.id) {
-            let kernels = live.collected().kernels.clone();
-            if !kernels.is_empty() {
-                return Ok(Lookup::Here(kernels));
-            }
+        if let Some(Snapshot { kernels, .. }) = self.running.artifacts(&job.id)
+            && !kernels.is_empty()
+        {
+            return Ok(Lookup::Here(kernels));
         }
         let stored = self.store.artifact(&job.id, KERNELS).await.map_err(refused)?;
         match stored.map(|stored| stored.bytes) {
@@ -82,13 +84,13 @@ impl Shared {
     }
 
     /// Sizes of the profilers' files that the job left.
-    pub(super) async fn left_files(
+    pub(super) async fn files(
         &self,
         id: &str,
     ) -> Result<BTreeMap<ArtifactKind, u64>, ServiceError> {
         let mut files = BTreeMap::new();
-        if let Some(live) = self.jobs.get(id) {
-            files.extend(live.collected().files.iter().map(|(kind, file)| (*kind, file.bytes)));
+        if let Some(running) = self.running.artifacts(id) {
+            files.extend(running.files.into_iter().map(|(kind, (_, bytes))| (kind, bytes)));
         }
         for artifact in self.store.artifacts(id).await.map_err(refused)? {
             let kind = ArtifactKind::named(&artifact.name).filter(|_| !artifact.gone);
@@ -98,17 +100,15 @@ impl Shared {
     }
 
     /// A profiler's file.
-    pub(super) async fn left_file(
+    pub(super) async fn file(
         &self,
         job: &JobRow,
         kind: ArtifactKind,
     ) -> Result<Lookup<Vec<u8>>, ServiceError> {
-        let path = self
-            .jobs
-            .get(&job.id)
-            .and_then(|live| live.collected().files.get(&kind).map(|file| file.path.to_path_buf()));
+        let running = self.running.artifacts(&job.id);
+        let path = running.and_then(|mut running| running.files.remove(&kind));
         // It may be on its way to the store: then it is there a moment later.
-        if let Some(path) = path
+        if let Some((path, _)) = path
             && let Ok(content) = tokio::fs::read(&path).await
         {
             return Ok(Lookup::Here(content));

@@ -1,0 +1,85 @@
+//! How many evaluations are in flight at once, and whether the service still takes any.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::error::ServiceError;
+use super::turns::queue_full;
+use warpgauge_turns::{Bounds, Owner, Pool, Turn};
+
+/// A permit of one evaluation in flight. Dropping it returns the permit.
+pub(super) type Admitted = Turn;
+
+/// Admits evaluations: as many as may wait, and one per device.
+pub(super) struct Admission {
+    pool: Pool,
+    closing: AtomicBool,
+}
+
+impl Admission {
+    /// An admission with this many permits. Where keys share them (`shared`), one key takes at most as many as it
+    /// leaves for the others. One more caller may wait: the dispatcher.
+    pub(super) fn new(permits: usize, shared: bool) -> Self {
+        let bounds = Bounds { places: permits, extra: 0, waiting: 1, shared, least: 1 };
+        Self { pool: Pool::new(bounds), closing: AtomicBool::new(false) }
+    }
+
+    /// Admits an evaluation of this owner at once.
+    ///
+    /// # Errors
+    /// [`ServiceError::QueueFull`] where no permit is left, and [`ServiceError::ShuttingDown`] after
+    /// [`Self::close`].
+    pub(super) fn admit(&self, owner: &str) -> Result<Admitted, ServiceError> {
+        if self.is_closing() {
+            return Err(ServiceError::ShuttingDown);
+        }
+        self.pool.try_take(Owner::named(owner), 1).map_err(queue_full)
+    }
+
+    /// Waits for a permit in the server's own turn. `None` where another caller waits already.
+    pub(super) async fn admit_server(&self) -> Option<Admitted> {
+        self.pool.take(Owner::SERVER).await.ok()
+    }
+
+    /// Permits for points of a sweep beside the one that it has: while the queue is at most half full,
+    /// two points per device: one on it, and the next one compiling or waiting for it. So a sweep never
+    /// holds more than one place in the queue per device.
+    pub(super) fn more_lanes(&self, owner: &str, devices: usize) -> Vec<Admitted> {
+        let most = 2 * devices;
+        let mut lanes = Vec::new();
+        while lanes.len() + 1 < most && self.pool.free() > self.pool.bounds().places / 2 {
+            // Full or closing: the sweep goes on with the permits that it has.
+            let Ok(lane) = self.admit(owner) else { break };
+            lanes.push(lane);
+        }
+        lanes
+    }
+
+    /// Admits nothing from now on.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    /// Whether the service shuts down.
+    pub(super) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sweep_takes_more_lanes_while_the_queue_is_at_most_half_full() {
+        let admission = Admission::new(8, false);
+        let own = admission.admit("a").unwrap();
+        let lanes = admission.more_lanes("a", 2);
+        assert_eq!(lanes.len(), 3, "two for each device, with its own");
+        let more = admission.more_lanes("b", 2);
+        assert!(more.is_empty(), "half of the queue is taken");
+        drop((own, lanes));
+        admission.close();
+        assert!(matches!(admission.admit("a"), Err(ServiceError::ShuttingDown)));
+        assert!(admission.is_closing() && admission.more_lanes("a", 2).is_empty());
+    }
+}

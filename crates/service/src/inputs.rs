@@ -1,0 +1,205 @@
+//! Matrices and shared tensors that requests name in place of data: what the caller has under a name when its
+//! request comes is put into the request. So a job that waits is not disturbed by what is uploaded meanwhile.
+
+use std::sync::Arc;
+
+use super::error::{Problem, ServiceError};
+use super::matrices::Matrices;
+use super::submission::JobRequest;
+use super::tensors::{Copies, SharedTensors};
+use warpgauge_contract::{
+    CompareRequest, CompileRequest, EvaluateRequest, MatrixUsed, SweepRequest, TensorUsed,
+};
+use warpgauge_gate::GateRequest;
+use warpgauge_gate::report::BaselineKind;
+use warpgauge_model::FailureCode;
+
+/// Puts named matrices and tensors into requests.
+pub(super) struct NamedInputs {
+    matrices: Arc<Matrices>,
+    tensors: Arc<SharedTensors>,
+    max_bytes: u64,
+}
+
+impl NamedInputs {
+    /// Inputs from these matrices and tensors, at most `max_bytes` in one request.
+    pub(super) fn new(
+        matrices: Arc<Matrices>,
+        tensors: Arc<SharedTensors>,
+        max_bytes: u64,
+    ) -> Arc<Self> {
+        Arc::new(Self { matrices, tensors, max_bytes })
+    }
+
+    /// Bytes of arrays that the inputs of one body may take: the first value of `left` below. What comes small,
+    /// a name as well as compressed data, does not fill a disk.
+    pub(super) fn max_bytes(&self) -> u64 {
+        self.max_bytes
+    }
+
+    /// The request with matrices and shared tensors in the places of their names. `left` is how many bytes of arrays may be
+    /// made yet, as for compressed data: what comes small does not fill a disk.
+    ///
+    /// # Errors
+    /// A matrix or a tensor that is not there, or does not fit where it is named.
+    pub(super) async fn with_named(
+        &self,
+        request: JobRequest,
+        owner: &str,
+        left: &mut u64,
+        copies: Copies,
+    ) -> Result<JobRequest, ServiceError> {
+        Ok(match request {
+            JobRequest::Evaluate(request) => {
+                let named = self.evaluation_with(*request, owner, left, copies);
+                JobRequest::Evaluate(Box::new(named.await?))
+            }
+            JobRequest::Execute(request) => {
+                let named = self.evaluation_with(*request, owner, left, copies);
+                JobRequest::Execute(Box::new(named.await?))
+            }
+            JobRequest::Compare(request) => {
+                JobRequest::Compare(Box::new(self.comparison_with(*request, owner, left).await?))
+            }
+            JobRequest::Sweep(request) => {
+                JobRequest::Sweep(Box::new(self.sweep_with(*request, owner, left).await?))
+            }
+            JobRequest::Gate(request) => {
+                JobRequest::Gate(Box::new(self.gate_with(*request, owner, left).await?))
+            }
+        })
+    }
+
+    /// The evaluation with its inputs; as [`Self::with_named`].
+    pub(super) async fn evaluation_with(
+        &self,
+        request: EvaluateRequest,
+        owner: &str,
+        left: &mut u64,
+        copies: Copies,
+    ) -> Result<EvaluateRequest, ServiceError> {
+        // The vector of a product may be a tensor. Its turn ends when the request is whole.
+        let (request, _turn) = self.tensors.with_tensors(request, owner, left, copies).await?;
+        self.matrices.filled(request, owner, left).await
+    }
+
+    async fn comparison_with(
+        &self,
+        request: CompareRequest,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<CompareRequest, ServiceError> {
+        let named = self.tensors.with_tensors(request, owner, left, Copies::ThroughHost);
+        let (request, _turn) = named.await?;
+        self.matrices.filled(request, owner, left).await
+    }
+
+    /// The compilation with its matrices; it names no tensors.
+    pub(super) async fn compilation_with(
+        &self,
+        request: CompileRequest,
+        owner: &str,
+    ) -> Result<CompileRequest, ServiceError> {
+        let mut left = self.max_bytes;
+        let (request, _) = self.matrices.filled((request, Vec::new()), owner, &mut left).await?;
+        Ok(request)
+    }
+
+    async fn gate_with(
+        &self,
+        mut request: GateRequest,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<GateRequest, ServiceError> {
+        // What lies in an older tree is not the request's to mend: the case is judged without.
+        let older = request.baseline_origin.as_ref().is_some_and(|origin| {
+            matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
+        });
+        for (index, case) in request.cases.iter_mut().enumerate() {
+            let lasts = Copies::ThroughHost;
+            let put = self.evaluation_with(case.contract.clone(), owner, left, lasts).await;
+            case.contract =
+                put.map_err(|error| within(&format!("cases[{index}].contract"), error))?;
+            let Some(baseline) = &mut case.baseline else { continue };
+            match self.evaluation_with(baseline.clone(), owner, left, lasts).await {
+                Ok(put) => *baseline = put,
+                Err(ServiceError::Invalid(_) | ServiceError::Named { .. }) if older => (),
+                Err(error) => return Err(within(&format!("cases[{index}].baseline"), error)),
+            }
+        }
+        Ok(request)
+    }
+
+    async fn sweep_with(
+        &self,
+        request: SweepRequest,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<SweepRequest, ServiceError> {
+        if !request.matrices.is_empty() {
+            return Err(ServiceError::Invalid(vec![Problem {
+                path: "matrices".to_owned(),
+                code: FailureCode::InvalidValue,
+                message: "is what the service knows of matrices: leave it out".to_owned(),
+            }]));
+        }
+        let (request, _turn) = self.tensors.sweep_with_tensors(request, owner, left).await?;
+        self.matrices.sweep_with(request, owner, left).await
+    }
+}
+
+/// The matrices that stand in a request, for its report. Those of a sweep are told by its points.
+pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
+    match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.matrices.clone(),
+        JobRequest::Compare(request) => request.matrices.clone(),
+        JobRequest::Sweep(_) => Vec::new(),
+        JobRequest::Gate(request) => {
+            let mut all = Vec::new();
+            let baselines = request.cases.iter().filter_map(|case| case.baseline.as_ref());
+            let sides = request.cases.iter().map(|case| &case.contract).chain(baselines);
+            for used in sides.flat_map(|side| &side.matrices) {
+                if !all.contains(used) {
+                    all.push(used.clone());
+                }
+            }
+            all
+        }
+    }
+}
+
+/// The tensors that stand in a request, for its report. Those of a sweep are told by its points.
+pub(super) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
+    match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.tensors.clone(),
+        JobRequest::Compare(request) => request.tensors.clone(),
+        JobRequest::Sweep(_) => Vec::new(),
+        JobRequest::Gate(request) => {
+            let mut all = Vec::new();
+            let baselines = request.cases.iter().filter_map(|case| case.baseline.as_ref());
+            let sides = request.cases.iter().map(|case| &case.contract).chain(baselines);
+            for used in sides.flat_map(|side| &side.tensors) {
+                if !all.contains(used) {
+                    all.push(used.clone());
+                }
+            }
+            all
+        }
+    }
+}
+
+/// A problem of a contract within a larger request.
+fn within(at: &str, error: ServiceError) -> ServiceError {
+    match error {
+        ServiceError::Invalid(problems) => ServiceError::Invalid(
+            problems
+                .into_iter()
+                .map(|problem| Problem { path: format!("{at}.{}", problem.path), ..problem })
+                .collect(),
+        ),
+        ServiceError::Named { path, error } => {
+            ServiceError::Named { path: format!("{at}.{path}"), error }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,97 @@
+//! Jobs as the store keeps them: their rows, requests and reports.
+//!
+//! `codec` reads and writes requests and reports, `kinds` gives each kind of job the types of both.
+
+mod codec;
+mod kinds;
+
+pub(super) use codec::{CodecError, decoded, encode, report, sweep_view};
+pub(super) use kinds::{Compare, Evaluate, Execute, Gate, Sweep, TypedKind, response_of};
+
+use super::error::{self, ServiceError, refused};
+use super::submission::{Caller, JobRequest};
+use warpgauge_executor::Outcome;
+use warpgauge_gate::GateRequest;
+use warpgauge_gate::report::GateReport;
+use warpgauge_model::{ErrorCode, JobKind, JobState};
+use warpgauge_store::{JobRow, Store, StoredReport, Visibility};
+
+/// Whose jobs a caller sees.
+pub(super) fn visibility(caller: &Caller) -> Visibility<'_> {
+    if caller.admin { Visibility::All } else { Visibility::Owner(&caller.owner) }
+}
+
+/// The row of a job that the caller may see.
+///
+/// # Errors
+/// [`ServiceError::NoSuchJob`] where there is none.
+pub(super) async fn row(store: &Store, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
+    let row = store.job(id, visibility(caller)).await.map_err(refused)?;
+    row.ok_or_else(|| ServiceError::NoSuchJob(id.to_owned()))
+}
+
+/// The outcome in a stored report.
+pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<Outcome, CodecError> {
+    Ok(match kind {
+        JobKind::Evaluate | JobKind::Execute => Outcome::Evaluated(codec::read(stored)?),
+        JobKind::Compare => Outcome::Compared(codec::read(stored)?),
+        JobKind::Sweep => Outcome::Swept(codec::read(stored)?),
+        JobKind::Gate => Outcome::Gated(codec::read(stored)?),
+    })
+}
+
+/// The outcome of a job that ended.
+///
+/// # Errors
+/// Why the job has no report.
+pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<Outcome, ServiceError> {
+    if let Some(stored) = store.report(&row.id).await.map_err(refused)? {
+        return restore(row.kind, &stored)
+            .map_err(|error| error::internal("reading a stored report", &error));
+    }
+    let job_id = row.id;
+    match row.state {
+        JobState::Cancelled if row.error_code == Some(ErrorCode::ShuttingDown) => {
+            Err(ServiceError::ShuttingDown)
+        }
+        JobState::Cancelled => Err(ServiceError::Cancelled { job_id }),
+        JobState::Failed | JobState::Completed | JobState::TimedOut => {
+            Err(ServiceError::JobFailed {
+                job_id,
+                code: row.error_code.unwrap_or(ErrorCode::Failed),
+                message: row.error.unwrap_or_else(|| "no reason was kept".to_owned()),
+            })
+        }
+        // News end early only when the service does.
+        _ => Err(ServiceError::ShuttingDown),
+    }
+}
+
+/// A run of the gate that ended: what was asked, and what came of it.
+pub(super) async fn gate_job(
+    store: &Store,
+    id: &str,
+    caller: &Caller,
+) -> Result<(GateRequest, GateReport), ServiceError> {
+    let row = row(store, id, caller).await?;
+    let no = |why: &str| ServiceError::Conflict {
+        code: ErrorCode::NotPromotable,
+        message: format!("job {id} {why}"),
+    };
+    if row.kind != JobKind::Gate {
+        return Err(no("is no run of the gate"));
+    }
+    if !row.state.is_end() {
+        return Err(no("has not ended"));
+    }
+    let report = response_of::<Gate>(outcome(store, row).await?)?;
+    let request = store.request(id).await.map_err(refused)?;
+    let request = request.ok_or_else(|| no("is not kept any more"))?;
+    let request = codec::decoded(JobKind::Gate, request)
+        .await
+        .map_err(|error| error::internal("reading a stored request", &error))?;
+    match request {
+        JobRequest::Gate(request) => Ok((*request, report)),
+        _ => Err(no("is no run of the gate")),
+    }
+}

@@ -1,0 +1,34 @@
+//! Pools of permits that owners take in fair turns.
+
+use std::time::Duration;
+
+use super::error::ServiceError;
+use warpgauge_config::Config;
+use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+
+/// The most requests that wait for a permit of one pool. It exceeds the number of connections.
+const MAX_WAITING: usize = 100_000;
+
+/// A pool of permits for requests that read or write files and tensors. Each request in it has its own share of
+/// memory.
+pub(super) fn pool(permits: usize, config: &Config) -> Pool {
+    let (waiting, shared) = (MAX_WAITING, config.server.has_several_keys());
+    Pool::new(Bounds { places: permits, extra: 0, waiting, shared, least: 1 })
+}
+
+/// Waits for a permit in the owner's turn.
+///
+/// # Errors
+/// [`ServiceError::QueueFull`] where too many requests wait.
+pub(super) async fn in_turn(pool: &Pool, owner: &str) -> Result<Turn, ServiceError> {
+    pool.take(Owner::named(owner)).await.map_err(queue_full)
+}
+
+/// The error of a pool that takes no more requests.
+pub(super) fn queue_full(full: Full) -> ServiceError {
+    let (waiting, own) = match full {
+        Full::All(waiting) => (waiting, false),
+        Full::Share(waiting) => (waiting, true),
+    };
+    ServiceError::QueueFull { waiting, own, retry_after: Duration::from_secs(1) }
+}
