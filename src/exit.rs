@@ -12,7 +12,7 @@ use warpgauge_report::{
     CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, SweepResponse, SweepStatus,
     ValidationStatus,
 };
-use warpgauge_service::ServiceError;
+use warpgauge_service::{ExecError, ServiceError};
 
 /// How the program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,8 +107,8 @@ impl Exit {
     /// The code where there is no report.
     pub fn of_service_error(error: &ServiceError) -> Exit {
         match error {
-            ServiceError::Invalid(_)
-            | ServiceError::NoSuchJob(_)
+            ServiceError::Exec(error) => Self::of_exec_error(error),
+            ServiceError::NoSuchJob(_)
             | ServiceError::NoSuchBaseline(_)
             | ServiceError::NoSuchMatrix(_)
             | ServiceError::NoSuchTensor(_)
@@ -122,10 +122,19 @@ impl Exit {
             | ServiceError::ArtifactGone { .. } => Exit::Usage,
             ServiceError::QueueFull { .. }
             | ServiceError::QuotaExceeded { .. }
-            | ServiceError::Cancelled { .. }
-            | ServiceError::ShuttingDown => Exit::Busy,
-            ServiceError::Unavailable(_) | ServiceError::Unmet(_) => Exit::Environment,
-            ServiceError::JobFailed { .. } | ServiceError::Internal { .. } => Exit::Internal,
+            | ServiceError::Cancelled { .. } => Exit::Busy,
+            ServiceError::JobFailed { .. } => Exit::Internal,
+        }
+    }
+
+    fn of_exec_error(error: &ExecError) -> Exit {
+        match error {
+            ExecError::Invalid(_) | ExecError::ConditionsDiffer(_) => Exit::Usage,
+            ExecError::QueueFull { .. } | ExecError::ShuttingDown => Exit::Busy,
+            ExecError::Unavailable(_) | ExecError::RunnersLost(_) | ExecError::NotOffered(_) => {
+                Exit::Environment
+            }
+            ExecError::Internal { .. } => Exit::Internal,
         }
     }
 
@@ -334,8 +343,8 @@ mod tests {
     fn errors_map_to_codes() {
         let full = ServiceError::QueueFull { waiting: 1, own: false, retry_after: Duration::ZERO };
         assert_eq!(Exit::of_service_error(&full), Exit::Busy);
-        assert_eq!(Exit::of_service_error(&ServiceError::Invalid(vec![])), Exit::Usage);
-        let none = ServiceError::Unavailable(String::new());
+        assert_eq!(Exit::of_service_error(&ServiceError::invalid(vec![])), Exit::Usage);
+        let none = ServiceError::unavailable("");
         assert_eq!(Exit::of_service_error(&none), Exit::Environment);
         let statuses = [(400, 2), (401, 2), (413, 2), (429, 5), (500, 70), (502, 1), (503, 5)];
         for (status, code) in statuses {

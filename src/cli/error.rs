@@ -9,7 +9,7 @@ use crate::exit::Exit;
 use warpgauge_api::ServeError;
 use warpgauge_client::ClientError;
 use warpgauge_config::ConfigError;
-use warpgauge_service::ServiceError;
+use warpgauge_service::{ExecError, ServiceError};
 use warpgauge_watch::FolderError;
 use warpgauge_watch::mailbox::{GitError, MailboxError};
 
@@ -139,7 +139,7 @@ impl CliError {
     pub(super) fn render(&self) -> String {
         use std::error::Error;
         let mut text = match self {
-            CliError::Service(ServiceError::Invalid(problems)) => {
+            CliError::Service(ServiceError::Exec(ExecError::Invalid(problems))) => {
                 let mut text = "the contract is not valid".to_owned();
                 for problem in problems {
                     text.push_str(&format!("\n  {}: {}", problem.path, problem.message));
@@ -177,7 +177,7 @@ mod tests {
             code: FailureCode::ArgumentType,
             message: "wrong".to_owned(),
         };
-        let invalid = ServiceError::Invalid(vec![problem("a"), problem("b")]);
+        let invalid = ServiceError::invalid(vec![problem("a"), problem("b")]);
         assert_eq!(
             CliError::from(invalid).render(),
             "the contract is not valid\n  a: wrong\n  b: wrong"

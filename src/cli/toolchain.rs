@@ -57,7 +57,7 @@ fn install(
     };
     let mut progress = |line: &str| terminal.note(line);
     toolchain::install(&request, &mut progress)
-        .map_err(|error| CliError::Service(ServiceError::Unavailable(error_chain(&error))))
+        .map_err(|error| CliError::Service(ServiceError::unavailable(error_chain(&error))))
 }
 
 /// What was found, a line each, best first.

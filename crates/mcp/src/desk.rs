@@ -7,7 +7,7 @@ use futures_util::stream::BoxStream;
 
 use warpgauge_contract::ParseError;
 use warpgauge_jobs::{JobEvent, JobView};
-use warpgauge_service::{ArtifactKind, DeviceView, JobRequest, ServiceError};
+use warpgauge_service::{ArtifactKind, DeviceView, ExecError, JobRequest, ServiceError};
 
 /// What an asked desk answers.
 pub type Ask<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
@@ -94,7 +94,9 @@ impl From<ServiceError> for Refusal {
     fn from(error: ServiceError) -> Self {
         let message = error.to_string();
         let path = match &error {
-            ServiceError::Invalid(problems) => problems.first().map(|first| first.path.clone()),
+            ServiceError::Exec(ExecError::Invalid(problems)) => {
+                problems.first().map(|first| first.path.clone())
+            }
             ServiceError::Named { path, .. } => Some(path.clone()),
             _ => None,
         };
@@ -106,8 +108,10 @@ impl From<ServiceError> for Refusal {
 fn code_of(error: &ServiceError) -> String {
     use warpgauge_model::ErrorCode as Code;
     let code = match error {
-        ServiceError::Invalid(_) => Code::InvalidContract,
-        ServiceError::QueueFull { .. } => Code::QueueFull,
+        ServiceError::Exec(ExecError::Invalid(_)) => Code::InvalidContract,
+        ServiceError::QueueFull { .. } | ServiceError::Exec(ExecError::QueueFull { .. }) => {
+            Code::QueueFull
+        }
         ServiceError::QuotaExceeded { .. } => Code::QuotaExceeded,
         ServiceError::NoSuchJob(_) => Code::NoSuchJob,
         ServiceError::IdempotencyConflict { .. } => Code::IdempotencyConflict,
@@ -122,10 +126,13 @@ fn code_of(error: &ServiceError) -> String {
         ServiceError::Forbidden(_) => Code::Forbidden,
         ServiceError::NoArtifact { .. } => Code::NoSuchArtifact,
         ServiceError::ArtifactGone { .. } => Code::ArtifactGone,
-        ServiceError::Unmet(_) => Code::UnmetRequirements,
-        ServiceError::ShuttingDown => Code::ShuttingDown,
-        ServiceError::Unavailable(_) => Code::Unavailable,
-        ServiceError::Internal { .. } => Code::Internal,
+        ServiceError::Exec(ExecError::ConditionsDiffer(_)) => Code::ConditionsDiffer,
+        ServiceError::Exec(ExecError::NotOffered(_)) => Code::UnmetRequirements,
+        ServiceError::Exec(ExecError::ShuttingDown) => Code::ShuttingDown,
+        ServiceError::Exec(ExecError::Unavailable(_) | ExecError::RunnersLost(_)) => {
+            Code::Unavailable
+        }
+        ServiceError::Exec(ExecError::Internal { .. }) => Code::Internal,
     };
     code.to_string()
 }

@@ -26,11 +26,11 @@ impl Admission {
     /// Admits an evaluation of this owner at once.
     ///
     /// # Errors
-    /// [`ServiceError::QueueFull`] where no permit is left, and [`ServiceError::ShuttingDown`] after
+    /// [`ServiceError::QueueFull`] where no permit is left, and [`ExecError::ShuttingDown`](warpgauge_executor::ExecError::ShuttingDown) after
     /// [`Self::close`].
     pub(super) fn admit(&self, owner: &str) -> Result<Admitted, ServiceError> {
         if self.is_closing() {
-            return Err(ServiceError::ShuttingDown);
+            return Err(ServiceError::shutting_down());
         }
         self.pool.try_take(Owner::named(owner), 1).map_err(queue_full)
     }
@@ -68,6 +68,7 @@ impl Admission {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use warpgauge_executor::ExecError;
 
     #[test]
     fn a_sweep_takes_more_lanes_while_the_queue_is_at_most_half_full() {
@@ -79,7 +80,7 @@ mod tests {
         assert!(more.is_empty(), "half of the queue is taken");
         drop((own, lanes));
         admission.close();
-        assert!(matches!(admission.admit("a"), Err(ServiceError::ShuttingDown)));
+        assert!(matches!(admission.admit("a"), Err(ServiceError::Exec(ExecError::ShuttingDown))));
         assert!(admission.is_closing() && admission.more_lanes("a", 2).is_empty());
     }
 }

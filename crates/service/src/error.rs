@@ -4,8 +4,7 @@ use std::error::Error;
 use std::time::Duration;
 
 use warpgauge_contract::ContractError;
-use warpgauge_executor::ExecError;
-pub use warpgauge_executor::{Problem, chain};
+pub use warpgauge_executor::{ExecError, Problem, chain};
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_store::StoreError;
 
@@ -15,9 +14,9 @@ const QUOTA_RETRY: Duration = Duration::from_secs(5);
 /// Why there is no report. Failures of the submitted kernel are reports, not errors.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServiceError {
-    /// The contract is not valid: every problem found, each with its path.
-    #[error("the contract is not valid: {}", .0.iter().map(|p| format!("{}: {}", p.path, p.message)).collect::<Vec<_>>().join("; "))]
-    Invalid(Vec<Problem>),
+    /// An error of the executor, or one of the service itself with the same cause.
+    #[error(transparent)]
+    Exec(#[from] ExecError),
     /// No device is free and the queue is full.
     #[error("{}; try again in {} s", waiting_already(*.waiting, *.own), .retry_after.as_secs().max(1))]
     QueueFull {
@@ -126,23 +125,6 @@ pub enum ServiceError {
         /// Why it went, and what would help.
         reason: String,
     },
-    /// What the order requires is nowhere, or not where it was said to be.
-    #[error("{0}")]
-    Unmet(String),
-    /// The server is going down.
-    #[error("the server is shutting down; send the request again to another or later")]
-    ShuttingDown,
-    /// This machine lacks something: says what, and what to do.
-    #[error("{0}")]
-    Unavailable(String),
-    /// Our bug or a broken machine. The detail goes to the log, `id` to the caller.
-    #[error("internal error {id}: {message}")]
-    Internal {
-        /// Finds the log line.
-        id: String,
-        /// What failed, without internals.
-        message: String,
-    },
 }
 
 fn waiting_already(waiting: usize, own: bool) -> String {
@@ -155,15 +137,50 @@ fn waiting_already(waiting: usize, own: bool) -> String {
     }
 }
 
-/// The request does not fit: every problem found.
+impl ServiceError {
+    /// The error of a request with these problems.
+    pub fn invalid(problems: Vec<Problem>) -> Self {
+        Self::Exec(ExecError::Invalid(problems))
+    }
+
+    /// The error of a machine that lacks something: what, and what to do.
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::Exec(ExecError::Unavailable(message.into()))
+    }
+
+    /// The error of a server that is going down.
+    pub fn shutting_down() -> Self {
+        Self::Exec(ExecError::ShuttingDown)
+    }
+
+    /// Whether this machine lacked something, so that another one, or a later time, may do.
+    pub fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Exec(ExecError::Unavailable(_) | ExecError::RunnersLost(_)))
+    }
+
+    /// The error with the paths of its problems below `at`: those of a part of a request, in the whole.
+    pub(super) fn within(self, at: &str) -> Self {
+        match self {
+            Self::Exec(ExecError::Invalid(problems)) => {
+                let moved = problems
+                    .into_iter()
+                    .map(|problem| Problem { path: format!("{at}.{}", problem.path), ..problem });
+                Self::invalid(moved.collect())
+            }
+            Self::Named { path, error } => Self::Named { path: format!("{at}.{path}"), error },
+            other => other,
+        }
+    }
+}
+
+/// The error of a request with these problems of its contract.
 pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
-    ServiceError::Invalid(errors.into_iter().map(Problem::from).collect())
+    warpgauge_executor::invalid(errors).into()
 }
 
 /// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
 pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
-    let (id, message) = warpgauge_executor::logged(operation, error);
-    ServiceError::Internal { id, message }
+    warpgauge_executor::internal(operation, error).into()
 }
 
 /// The error of an operation that the store refused.
@@ -175,12 +192,12 @@ pub(super) fn refused(error: StoreError) -> ServiceError {
         StoreError::Quota { .. } | StoreError::Full(_) => {
             ServiceError::QuotaExceeded { message: error.to_string(), retry_after: QUOTA_RETRY }
         }
-        StoreError::Invalid { field, .. } => ServiceError::Invalid(vec![Problem {
+        StoreError::Invalid { field, .. } => ServiceError::invalid(vec![Problem {
             path: field.to_owned(),
             code: FailureCode::OutOfRange,
             message: error.to_string(),
         }]),
-        StoreError::Closed => ServiceError::ShuttingDown,
+        StoreError::Closed => ServiceError::shutting_down(),
         StoreError::DataDir { .. }
         | StoreError::Unreachable { .. }
         | StoreError::BadUrl { .. }
@@ -196,36 +213,14 @@ pub(super) fn refused(error: StoreError) -> ServiceError {
         | StoreError::Busy { .. } => {
             let text = chain(&error);
             tracing::error!(error = text, "the store failed");
-            ServiceError::Unavailable(error.for_callers())
+            ServiceError::unavailable(error.for_callers())
         }
         // It is away, and may come back.
         error if error.may_pass() => {
             let text = chain(&error);
             tracing::error!(error = text, "the store failed");
-            ServiceError::Unavailable(error.for_callers())
+            ServiceError::unavailable(error.for_callers())
         }
         other => internal("using the store", &other),
-    }
-}
-
-/// The conditions are not those that something holds for.
-pub(super) fn differs(message: String) -> ServiceError {
-    ServiceError::Conflict { code: ErrorCode::ConditionsDiffer, message }
-}
-
-impl From<ExecError> for ServiceError {
-    fn from(error: ExecError) -> Self {
-        match error {
-            ExecError::Invalid(problems) => Self::Invalid(problems),
-            ExecError::QueueFull { waiting, retry_after } => {
-                Self::QueueFull { waiting, own: false, retry_after }
-            }
-            ExecError::ConditionsDiffer(message) => differs(message),
-            ExecError::NotOffered(message) => Self::Unmet(message),
-            ExecError::ShuttingDown => Self::ShuttingDown,
-            ExecError::Unavailable(message) => Self::Unavailable(message),
-            lost @ ExecError::RunnersLost(_) => Self::Unavailable(lost.to_string()),
-            ExecError::Internal { id, message } => Self::Internal { id, message },
-        }
     }
 }

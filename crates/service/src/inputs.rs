@@ -10,6 +10,7 @@ use super::tensors::{Copies, SharedTensors};
 use warpgauge_contract::{
     CompareRequest, CompileRequest, EvaluateRequest, MatrixUsed, SweepRequest, TensorUsed,
 };
+use warpgauge_executor::ExecError;
 use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::BaselineKind;
 use warpgauge_model::FailureCode;
@@ -119,12 +120,13 @@ impl NamedInputs {
             let lasts = Copies::ThroughHost;
             let put = self.evaluation_with(case.contract.clone(), owner, left, lasts).await;
             case.contract =
-                put.map_err(|error| within(&format!("cases[{index}].contract"), error))?;
+                put.map_err(|error| error.within(&format!("cases[{index}].contract")))?;
             let Some(baseline) = &mut case.baseline else { continue };
             match self.evaluation_with(baseline.clone(), owner, left, lasts).await {
                 Ok(put) => *baseline = put,
-                Err(ServiceError::Invalid(_) | ServiceError::Named { .. }) if older => (),
-                Err(error) => return Err(within(&format!("cases[{index}].baseline"), error)),
+                Err(ServiceError::Exec(ExecError::Invalid(_)) | ServiceError::Named { .. })
+                    if older => {}
+                Err(error) => return Err(error.within(&format!("cases[{index}].baseline"))),
             }
         }
         Ok(request)
@@ -137,7 +139,7 @@ impl NamedInputs {
         left: &mut u64,
     ) -> Result<SweepRequest, ServiceError> {
         if !request.matrices.is_empty() {
-            return Err(ServiceError::Invalid(vec![Problem {
+            return Err(ServiceError::invalid(vec![Problem {
                 path: "matrices".to_owned(),
                 code: FailureCode::InvalidValue,
                 message: "is what the service knows of matrices: leave it out".to_owned(),
@@ -185,21 +187,5 @@ pub(super) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
             }
             all
         }
-    }
-}
-
-/// A problem of a contract within a larger request.
-fn within(at: &str, error: ServiceError) -> ServiceError {
-    match error {
-        ServiceError::Invalid(problems) => ServiceError::Invalid(
-            problems
-                .into_iter()
-                .map(|problem| Problem { path: format!("{at}.{}", problem.path), ..problem })
-                .collect(),
-        ),
-        ServiceError::Named { path, error } => {
-            ServiceError::Named { path: format!("{at}.{path}"), error }
-        }
-        other => other,
     }
 }

@@ -27,7 +27,7 @@ mod tensors;
 mod turns;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView};
-pub use error::{Problem, ServiceError, chain as error_chain};
+pub use error::{ExecError, Problem, ServiceError, chain as error_chain};
 pub use functions::FunctionService;
 pub use gate::GateService;
 pub use matrices::{Extents, MatrixFile, MatrixFileFormat, MatrixService, Upload, WantedProduct};

@@ -14,7 +14,7 @@ use warpgauge_config::Config;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_model::FailureCode;
 use warpgauge_report::{CompileResponse, EvaluateResponse};
-use warpgauge_service::{Caller, LocalService, Role, ServiceError, Submission};
+use warpgauge_service::{Caller, ExecError, LocalService, Role, ServiceError, Submission};
 use warpgauge_watch::{Evaluator, Refusal, Stop, Trouble, UNMET};
 
 /// What evaluates, wherever that is.
@@ -115,19 +115,23 @@ fn of_service(error: ServiceError) -> Trouble {
     let code = match &error {
         ServiceError::QueueFull { .. }
         | ServiceError::QuotaExceeded { .. }
-        | ServiceError::Unavailable(_)
         | ServiceError::Cancelled { .. }
-        | ServiceError::ShuttingDown => {
+        | ServiceError::Exec(
+            ExecError::QueueFull { .. }
+            | ExecError::Unavailable(_)
+            | ExecError::RunnersLost(_)
+            | ExecError::ShuttingDown,
+        ) => {
             return Trouble::Again(warpgauge_service::error_chain(&error));
         }
-        ServiceError::Invalid(problems)
+        ServiceError::Exec(ExecError::Invalid(problems))
             if problems.iter().any(|one| one.code == FailureCode::UnmetRequirements) =>
         {
             UNMET
         }
-        ServiceError::Invalid(_) => "invalid_contract",
+        ServiceError::Exec(ExecError::Invalid(_)) => "invalid_contract",
         ServiceError::IdempotencyConflict { .. } => "idempotency_conflict",
-        ServiceError::Unmet(_) => UNMET,
+        ServiceError::Exec(ExecError::NotOffered(_)) => UNMET,
         _ => "job_failed",
     };
     Refusal::new(code, CliError::from(error).render()).into()

@@ -36,9 +36,9 @@ use warpgauge_report::{
 };
 use warpgauge_service::{
     Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView, Caller,
-    CleanupPolicy, CompileService, EvaluationService, JobEvents, JobQuery, JobRequest, JobService,
-    MachineService, Problem, ServiceError, ServiceStatus, Services, Submission, SubmittedJob,
-    SweepEvent, SweepEvents,
+    CleanupPolicy, CompileService, EvaluationService, ExecError, JobEvents, JobQuery, JobRequest,
+    JobService, MachineService, Problem, ServiceError, ServiceStatus, Services, Submission,
+    SubmittedJob, SweepEvent, SweepEvents,
 };
 
 const REPORT: &str = include_str!("../../../openapi/examples/report.json");
@@ -107,7 +107,7 @@ impl FakeService {
 
     fn check(&self, kernel: &KernelCode) -> Result<(), ServiceError> {
         match name_of(kernel) {
-            "invalid" => Err(ServiceError::Invalid(vec![
+            "invalid" => Err(ServiceError::invalid(vec![
                 problem("kernel.io.args[0].tensor_spec.shape[0]", "bad_shape", "must be > 0"),
                 problem("num_trials", "out_of_range", "must be 1–10000, is 0"),
             ])),
@@ -116,14 +116,15 @@ impl FakeService {
                 own: false,
                 retry_after: Duration::from_millis(2500),
             }),
-            "unavailable" => Err(ServiceError::Unavailable("no nvcc here; install it".into())),
-            "internal" => Err(ServiceError::Internal {
+            "unavailable" => Err(ServiceError::unavailable("no nvcc here; install it")),
+            "internal" => Err(ExecError::Internal {
                 id: "abc123".into(),
                 message: "the worker was lost".into(),
-            }),
+            }
+            .into()),
             PANIC => panic!("asked for"),
             _ if kernel.source_code.is_none() && kernel.binary_b64.is_none() => {
-                Err(ServiceError::Invalid(vec![problem(
+                Err(ServiceError::invalid(vec![problem(
                     "kernel",
                     "missing_kernel",
                     "give source_code or binary_b64",
@@ -136,14 +137,14 @@ impl FakeService {
     fn check_ranges(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
         self.check(&request.kernel)?;
         if request.num_trials.is_some_and(|trials| !(1..=10_000).contains(&trials)) {
-            return Err(ServiceError::Invalid(vec![problem(
+            return Err(ServiceError::invalid(vec![problem(
                 "num_trials",
                 "out_of_range",
                 "1–10000",
             )]));
         }
         if !(0.1..=600.0).contains(&request.timeout) {
-            return Err(ServiceError::Invalid(vec![problem("timeout", "out_of_range", "0.1–600")]));
+            return Err(ServiceError::invalid(vec![problem("timeout", "out_of_range", "0.1–600")]));
         }
         Ok(())
     }
@@ -267,7 +268,7 @@ impl EvaluationService for FakeService {
                 self.check_ranges(&request.evaluation_of(kernel))?;
             }
             if candidates.is_empty() {
-                return Err(ServiceError::Invalid(vec![problem(
+                return Err(ServiceError::invalid(vec![problem(
                     "custom_kernel",
                     "candidates",
                     "give one",
@@ -295,7 +296,7 @@ impl EvaluationService for FakeService {
     ) -> Answer<'_, SweepResponse> {
         async move {
             let plan = SweepPlan::new(request, &Limits::default()).map_err(|errors| {
-                ServiceError::Invalid(errors.into_iter().map(Into::into).collect())
+                ServiceError::invalid(errors.into_iter().map(Into::into).collect())
             })?;
             let (job_id, axes) = (self.new_id(), plan.axes().to_vec());
             let started = SweepStarted { job_id, points: plan.points(), axes };
@@ -336,7 +337,7 @@ impl EvaluationService for FakeService {
         async move {
             let kind = request.kind();
             let JobRequest::Evaluate(request) = request else {
-                return Err(ServiceError::Unavailable("evaluations only".into()));
+                return Err(ServiceError::unavailable("evaluations only"));
             };
             self.check_ranges(&request)?;
             let id = self.new_id();

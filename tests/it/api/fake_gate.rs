@@ -18,7 +18,7 @@ const HISTORY: &str = include_str!("../../../openapi/examples/history.json");
 
 fn invalid(error: SuiteError) -> ServiceError {
     let SuiteError::Value { at: path, message } = error else { panic!("{error}") };
-    ServiceError::Invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
+    ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
 }
 
 fn pin() -> Pin {

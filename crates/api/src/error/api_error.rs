@@ -1,5 +1,7 @@
 //! Errors as callers see them, and the one place that gives each its HTTP status.
 
+use std::time::Duration;
+
 use poem::http::{HeaderValue, StatusCode, header};
 use poem::{IntoResponse, Response};
 use schemars::JsonSchema;
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_contract::ContractError;
 use warpgauge_model::{ErrorCode, FailureCode};
-use warpgauge_service::{Problem, ServiceError};
+use warpgauge_service::{ExecError, Problem, ServiceError};
 use warpgauge_telemetry::{Reject, telemetry};
 
 /// Media type of every answer but pages and the YAML specification.
@@ -146,7 +148,7 @@ impl ApiError {
 
     /// The server is going down.
     pub(crate) fn shutting_down() -> Self {
-        ServiceError::ShuttingDown.into()
+        ServiceError::shutting_down().into()
     }
 
     /// Several fields of the request are wrong.
@@ -155,7 +157,7 @@ impl ApiError {
     }
 
     fn invalid(problems: Vec<Problem>) -> Self {
-        let message = ServiceError::Invalid(problems.clone()).to_string();
+        let message = ServiceError::invalid(problems.clone()).to_string();
         let (status, code) = match problems.first() {
             Some(first) if first.code == FailureCode::TooMuchData => {
                 (StatusCode::PAYLOAD_TOO_LARGE, first.code.clone().into())
@@ -174,18 +176,36 @@ impl ApiError {
             .collect();
         this
     }
+
+    fn of_executor(error: ExecError, text: String) -> Self {
+        let unavailable = StatusCode::SERVICE_UNAVAILABLE;
+        match error {
+            ExecError::Invalid(problems) => Self::invalid(problems),
+            ExecError::QueueFull { retry_after, .. } => Self::queue_full(retry_after, text),
+            ExecError::ConditionsDiffer(_) => {
+                Self::new(StatusCode::CONFLICT, ErrorCode::ConditionsDiffer, text)
+            }
+            ExecError::ShuttingDown => Self::new(unavailable, ErrorCode::ShuttingDown, text),
+            ExecError::NotOffered(_) => Self::new(unavailable, ErrorCode::UnmetRequirements, text),
+            ExecError::Unavailable(_) | ExecError::RunnersLost(_) => {
+                Self::new(unavailable, ErrorCode::Unavailable, text)
+            }
+            ExecError::Internal { id, .. } => Self::internal(&id, text),
+        }
+    }
+
+    fn queue_full(retry_after: Duration, text: String) -> Self {
+        let seconds = retry_after.as_secs_f64().ceil() as u64;
+        Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, text).retry_after(seconds)
+    }
 }
 
 impl From<ServiceError> for ApiError {
     fn from(error: ServiceError) -> Self {
         let text = error.to_string();
         match error {
-            ServiceError::Invalid(problems) => Self::invalid(problems),
-            ServiceError::QueueFull { retry_after, .. } => {
-                let seconds = retry_after.as_secs_f64().ceil() as u64;
-                Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QueueFull, text)
-                    .retry_after(seconds)
-            }
+            ServiceError::Exec(error) => Self::of_executor(error, text),
+            ServiceError::QueueFull { retry_after, .. } => Self::queue_full(retry_after, text),
             ServiceError::QuotaExceeded { retry_after, .. } => {
                 let seconds = retry_after.as_secs_f64().ceil() as u64;
                 Self::new(StatusCode::TOO_MANY_REQUESTS, ErrorCode::QuotaExceeded, text)
@@ -236,16 +256,6 @@ impl From<ServiceError> for ApiError {
             ServiceError::ArtifactGone { .. } => {
                 Self::new(StatusCode::GONE, ErrorCode::ArtifactGone, text)
             }
-            ServiceError::ShuttingDown => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::ShuttingDown, text)
-            }
-            ServiceError::Unmet(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::UnmetRequirements, text)
-            }
-            ServiceError::Unavailable(_) => {
-                Self::new(StatusCode::SERVICE_UNAVAILABLE, ErrorCode::Unavailable, text)
-            }
-            ServiceError::Internal { id, .. } => Self::internal(&id, text),
         }
     }
 }
@@ -342,6 +352,28 @@ pub(crate) fn framework_error(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_of_the_executor_has_a_status_and_a_code_of_its_cause() {
+        let text = || "m".to_owned();
+        let problem = Problem { path: "p".into(), code: "bad_shape".into(), message: text() };
+        let full = ExecError::QueueFull { waiting: 1, retry_after: Duration::from_millis(1500) };
+        for (error, status, code, retry_after_s) in [
+            (ExecError::Invalid(vec![problem]), 400, ErrorCode::InvalidContract, None),
+            (full, 429, ErrorCode::QueueFull, Some(2)),
+            (ExecError::ConditionsDiffer(text()), 409, ErrorCode::ConditionsDiffer, None),
+            (ExecError::NotOffered(text()), 503, ErrorCode::UnmetRequirements, None),
+            (ExecError::ShuttingDown, 503, ErrorCode::ShuttingDown, None),
+            (ExecError::Unavailable(text()), 503, ErrorCode::Unavailable, None),
+            (ExecError::RunnersLost(text()), 503, ErrorCode::Unavailable, None),
+            (ExecError::Internal { id: text(), message: text() }, 500, ErrorCode::Internal, None),
+        ] {
+            let message = error.to_string();
+            let error = ApiError::from(ServiceError::from(error));
+            assert_eq!((error.status.as_u16(), &error.body.code), (status, &code), "{message}");
+            assert_eq!((error.retry_after_s, &error.body.error), (retry_after_s, &message));
+        }
+    }
 
     /// Who comes later, or again, is told what the first caller was told.
     #[test]

@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 
 pub use service::GateService;
 
-use super::error::{Problem, ServiceError, differs};
+use super::error::{ExecError, Problem, ServiceError};
 use super::inputs::NamedInputs;
 use super::jobs::Intake;
 use super::records;
@@ -80,7 +80,9 @@ impl Gate {
             };
             let now = Pin::from(&Conditions::of(&seen, PresetName::Ci));
             match &pin {
-                Some(pin) => pin.check(&now).map_err(|error| differs(error.to_string()))?,
+                Some(pin) => pin
+                    .check(&now)
+                    .map_err(|error| ExecError::ConditionsDiffer(error.to_string()))?,
                 None => pin = Some(now),
             }
         }
@@ -130,7 +132,7 @@ impl Gate {
             }
             _ => None,
         };
-        Err(ServiceError::Invalid(vec![Problem {
+        Err(ServiceError::invalid(vec![Problem {
             path: String::new(),
             code: FailureCode::NotRight,
             message: why.unwrap_or_else(|| "it could not be run here".to_owned()),

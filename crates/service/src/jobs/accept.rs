@@ -12,7 +12,7 @@ use super::live::{LiveJob, Stop};
 use super::requirements::{Placement, Placements};
 use super::views::JobRecords;
 use crate::admission::{Admission, Admitted};
-use crate::error::{self, Problem, ServiceError, refused};
+use crate::error::{self, ServiceError, refused};
 use crate::inputs::NamedInputs;
 use crate::readiness::Readiness;
 use crate::records::{self, TypedKind, response_of};
@@ -99,7 +99,7 @@ impl EvaluationService for Intake {
     fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
         async move {
             let accepted = self.submit_jobs(vec![(request, submission)], false).await?;
-            accepted.into_iter().next().ok_or(ServiceError::ShuttingDown)
+            accepted.into_iter().next().ok_or(ServiceError::shutting_down())
         }
         .boxed()
     }
@@ -241,7 +241,7 @@ impl Intake {
         batch: bool,
     ) -> Result<Vec<SubmittedJob>, ServiceError> {
         if self.admission.is_closing() {
-            return Err(ServiceError::ShuttingDown);
+            return Err(ServiceError::shutting_down());
         }
         self.readiness.database_works().await?;
         if self.executor.offer().devices.is_empty() {
@@ -251,7 +251,10 @@ impl Intake {
         // Of all of them together: a batch comes as one body.
         let mut left = self.inputs.max_bytes();
         for (at, (request, submission)) in jobs.into_iter().enumerate() {
-            let placed = |error| if batch { in_batch(at, error) } else { error };
+            let placed = |error: ServiceError| match batch {
+                true => error.within(&format!("jobs[{at}].request")),
+                false => error,
+            };
             // They wait in the store, and outlive this process.
             let accepted = self.acceptance.accept(request, &submission, &mut left, false).await;
             let (request, _) = accepted.map_err(placed)?;
@@ -310,24 +313,5 @@ impl Intake {
         let mut news = self.records.watch_job(id, caller).await?;
         while news.next().await.is_some() {}
         self.records.outcome_of(id, caller).await
-    }
-}
-
-/// A problem of one job among several.
-fn in_batch(at: usize, error: ServiceError) -> ServiceError {
-    match error {
-        ServiceError::Invalid(problems) => ServiceError::Invalid(
-            problems
-                .into_iter()
-                .map(|problem| Problem {
-                    path: format!("jobs[{at}].request.{}", problem.path),
-                    ..problem
-                })
-                .collect(),
-        ),
-        ServiceError::Named { path, error } => {
-            ServiceError::Named { path: format!("jobs[{at}].request.{path}"), error }
-        }
-        other => other,
     }
 }

@@ -21,7 +21,7 @@ use crate::submission::JobRequest;
 use crate::suites::{self, Suites, unix_s};
 use crate::sweep::SweepEvents;
 use crate::tensors::{KeptTensor, SharedTensors, wanted};
-use warpgauge_executor::{Executor, Outcome, Work, WorkOrder};
+use warpgauge_executor::{ExecError, Executor, Outcome, Work, WorkOrder};
 use warpgauge_model::{JobKind, JobState, Requirements};
 use warpgauge_store::{Ending, NewJob, Point, Store, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
@@ -252,20 +252,20 @@ impl Runner {
             }
             End::Done(told) if manner.returns && self.is_interrupted(&told) => {
                 self.give_back(job).await;
-                (None, Err(ServiceError::ShuttingDown))
+                (None, Err(ServiceError::shutting_down()))
             }
-            End::Done(Err(error @ ServiceError::Unavailable(_))) if manner.again => {
+            End::Done(Err(error)) if manner.again && error.is_unavailable() => {
                 let cause = error::chain(&error);
                 tracing::warn!(job = job.id(), error = cause, "the job is begun again");
                 self.return_to_queue(job, cause).await;
                 (None, Err(error))
             }
-            End::Done(Err(ServiceError::Unmet(why))) if manner.again => {
+            End::Done(Err(ServiceError::Exec(ExecError::NotOffered(why)))) if manner.again => {
                 let key = manner.requires.clone().unwrap_or_default();
                 match self.placements.reject(key, &why).await {
                     Ok(()) => {
                         self.return_to_queue(job, why.clone()).await;
-                        (None, Err(ServiceError::Unmet(why)))
+                        (None, Err(ExecError::NotOffered(why).into()))
                     }
                     Err(error) => {
                         let mut told = Err(error);
@@ -310,10 +310,9 @@ impl Runner {
     fn is_interrupted(&self, told: &Answer) -> bool {
         match told {
             Ok(outcome) => outcome.was_stopped(),
-            Err(ServiceError::ShuttingDown) => true,
+            Err(ServiceError::Exec(ExecError::ShuttingDown)) => true,
             // What fails while everything is taken down says nothing of the job.
-            Err(ServiceError::Unavailable(_)) => self.admission.is_closing(),
-            Err(_) => false,
+            Err(error) => error.is_unavailable() && self.admission.is_closing(),
         }
     }
 
@@ -403,7 +402,7 @@ fn tell(answer: Option<oneshot::Sender<Answer>>, told: Answer) {
 }
 
 fn taken_over(job: &LiveJob) -> ServiceError {
-    ServiceError::Unavailable(format!(
+    ServiceError::unavailable(format!(
         "job {id} was taken over by another process of the service; GET /jobs/{id} has its report \
          when it ended",
         id = job.id()
@@ -416,7 +415,7 @@ fn not_kept(job: &LiveJob, cause: &StoreError) -> ServiceError {
     }
     let cause = error::chain(cause);
     tracing::error!(job = job.id(), error = cause, "the end of a job cannot be kept");
-    ServiceError::Unavailable(format!(
+    ServiceError::unavailable(format!(
         "job {id} ended, and its report cannot be kept: {cause}; it is run again as soon as it can",
         id = job.id()
     ))

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::live::Stop;
 use crate::error::ServiceError;
 use crate::records::{self, CodecError};
-use warpgauge_executor::Outcome;
+use warpgauge_executor::{ExecError, Outcome};
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
 use warpgauge_store::{Ending, JobError, NewReport};
 
@@ -69,7 +69,7 @@ pub(super) fn ending(
             error: None,
             points: Vec::new(),
         },
-        Err(ServiceError::ShuttingDown) => {
+        Err(ServiceError::Exec(ExecError::ShuttingDown)) => {
             let message = "the server shut down before the job ended";
             without_report(JobState::Cancelled, ErrorCode::ShuttingDown, message)
         }
@@ -105,17 +105,14 @@ fn without_report(state: JobState, code: ErrorCode, message: &str) -> Ending {
 /// Stable code of why a job failed.
 fn code_of(error: &ServiceError) -> ErrorCode {
     match error {
-        ServiceError::Invalid(_) => ErrorCode::InvalidContract,
+        ServiceError::Exec(error) => code_of_executor(error),
         ServiceError::QueueFull { .. } => ErrorCode::QueueFull,
-        ServiceError::Unavailable(_) => ErrorCode::Unavailable,
-        ServiceError::Unmet(_) => ErrorCode::UnmetRequirements,
         ServiceError::Conflict { code, .. } => code.clone(),
         ServiceError::NoSuchBaseline(_) => ErrorCode::NoSuchBaseline,
         ServiceError::NoSuchMatrix(_) => ErrorCode::NoSuchMatrix,
         ServiceError::NoSuchTensor(_) => ErrorCode::NoSuchTensor,
         ServiceError::TensorGone { code, .. } => code.clone(),
         ServiceError::Named { error, .. } => code_of(error),
-        ServiceError::Internal { .. } => ErrorCode::Internal,
         // These are answers to requests: where a job ends by one, something of ours is broken.
         ServiceError::NoSuchJob(_)
         | ServiceError::QuotaExceeded { .. }
@@ -125,8 +122,19 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         | ServiceError::Forbidden(_)
         | ServiceError::NoSuchLease(_)
         | ServiceError::NoArtifact { .. }
-        | ServiceError::ArtifactGone { .. }
-        | ServiceError::ShuttingDown => ErrorCode::Internal,
+        | ServiceError::ArtifactGone { .. } => ErrorCode::Internal,
+    }
+}
+
+fn code_of_executor(error: &ExecError) -> ErrorCode {
+    match error {
+        ExecError::Invalid(_) => ErrorCode::InvalidContract,
+        ExecError::QueueFull { .. } => ErrorCode::QueueFull,
+        ExecError::ConditionsDiffer(_) => ErrorCode::ConditionsDiffer,
+        ExecError::NotOffered(_) => ErrorCode::UnmetRequirements,
+        ExecError::Unavailable(_) | ExecError::RunnersLost(_) => ErrorCode::Unavailable,
+        // A job that the shutdown ends is cancelled, and has its code from there.
+        ExecError::ShuttingDown | ExecError::Internal { .. } => ErrorCode::Internal,
     }
 }
 
@@ -187,9 +195,9 @@ mod tests {
         assert!(Outcome::Evaluated(Box::new(late.clone())).was_stopped());
         late.failure = failure(FailureCode::Timeout);
         assert_eq!(of(Ok(Outcome::Evaluated(Box::new(late)))).0, JobState::TimedOut);
-        let (state, code) = of(Err(ServiceError::ShuttingDown));
+        let (state, code) = of(Err(ServiceError::shutting_down()));
         assert_eq!((state, code), (JobState::Cancelled, Some(ErrorCode::ShuttingDown)));
-        let (state, code) = of(Err(ServiceError::Unavailable("x".to_owned())));
+        let (state, code) = of(Err(ServiceError::unavailable("x".to_owned())));
         assert_eq!((state, code), (JobState::Failed, Some(ErrorCode::Unavailable)));
         let gone =
             stopped(Stop::CallerGone).map(|ending| (ending.state, ending.error.unwrap().code));

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::error::{Problem, ServiceError, chain, refused};
 use crate::submission::JobRequest;
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_executor::Executor;
+use warpgauge_executor::{ExecError, Executor};
 use warpgauge_model::{Capabilities, FailureCode, Requirements};
 use warpgauge_store::Store;
 
@@ -64,7 +64,7 @@ impl JobRequest {
                 let mut all = all.into_iter();
                 let first = all.next().cloned().unwrap_or_default();
                 if all.next().is_some() {
-                    return Err(ServiceError::Invalid(vec![Problem {
+                    return Err(ServiceError::invalid(vec![Problem {
                         path: "cases".to_owned(),
                         code: FailureCode::DifferentRequirements,
                         message: "the cases of a suite run on one device: give all contracts the \
@@ -170,17 +170,19 @@ impl Placements {
 
 fn unmet(reasons: BTreeSet<String>) -> ServiceError {
     let reasons = reasons.into_iter().collect::<Vec<_>>().join("; ");
-    ServiceError::Unmet(format!("nobody here can carry this out: {reasons}"))
+    ExecError::NotOffered(format!("nobody here can carry this out: {reasons}")).into()
 }
 
 /// That an order cannot be carried out, as a fault of the request.
 pub(crate) fn refusal(error: ServiceError) -> ServiceError {
     match error {
-        ServiceError::Unmet(message) => ServiceError::Invalid(vec![Problem {
-            path: "requires".to_owned(),
-            code: FailureCode::UnmetRequirements,
-            message,
-        }]),
+        ServiceError::Exec(ExecError::NotOffered(message)) => {
+            ServiceError::invalid(vec![Problem {
+                path: "requires".to_owned(),
+                code: FailureCode::UnmetRequirements,
+                message,
+            }])
+        }
         other => other,
     }
 }

@@ -107,7 +107,7 @@ fn written(
         Ok((file, bytes))
     };
     write().map_err(|error| {
-        ServiceError::Unavailable(format!("cannot write a matrix to a temporary file: {error}"))
+        ServiceError::unavailable(format!("cannot write a matrix to a temporary file: {error}"))
     })
 }
 

@@ -189,7 +189,7 @@ impl MatrixService for Matrices {
 
 fn invalid(path: &str, message: String) -> ServiceError {
     let path = path.to_owned();
-    ServiceError::Invalid(vec![Problem { path, code: FailureCode::InvalidData, message }])
+    ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidData, message }])
 }
 
 /// Does what takes long off the async threads.

@@ -257,7 +257,7 @@ fn said_by_caller(matrices: &mut [MatrixUsed]) {
 }
 
 fn problem(path: &str, code: FailureCode, message: String) -> ServiceError {
-    ServiceError::Invalid(vec![Problem { path: path.to_owned(), code, message }])
+    ServiceError::invalid(vec![Problem { path: path.to_owned(), code, message }])
 }
 
 pub(super) fn invalid(found: SpmvProblem) -> ServiceError {
@@ -267,6 +267,6 @@ pub(super) fn invalid(found: SpmvProblem) -> ServiceError {
 pub(super) fn unfit(error: SpmvError) -> ServiceError {
     match error {
         SpmvError::Invalid(found) => invalid(found),
-        error @ SpmvError::Io(_) => ServiceError::Unavailable(error.to_string()),
+        error @ SpmvError::Io(_) => ServiceError::unavailable(error.to_string()),
     }
 }

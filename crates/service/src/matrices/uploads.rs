@@ -89,14 +89,14 @@ pub(super) fn parsed(
     let (csr, kind) =
         file::read(&mut hashed, bytes, limits, progress).map_err(|error| match error.io() {
             Some(error) => {
-                ServiceError::Unavailable(format!("cannot read what was uploaded: {error}"))
+                ServiceError::unavailable(format!("cannot read what was uploaded: {error}"))
             }
             None => invalid("content", error.to_string()),
         })?;
     ticket.tell(UploadState::Keeping, bytes);
     let shape = MatrixShape::new(&csr, &kind);
     let file = PackedFile::of(&csr).map_err(|error| {
-        ServiceError::Unavailable(format!("cannot keep a matrix in a temporary file: {error}"))
+        ServiceError::unavailable(format!("cannot keep a matrix in a temporary file: {error}"))
     })?;
     Ok(Parsed { shape, hash: hashed.hasher.finalize().to_hex().to_string(), file })
 }

@@ -263,7 +263,7 @@ impl Readiness {
             }
         }
         match self.findings.against_database() {
-            Some(unready) => Err(ServiceError::Unavailable(unready.message)),
+            Some(unready) => Err(ServiceError::unavailable(unready.message)),
             None => Ok(()),
         }
     }
@@ -273,7 +273,7 @@ impl Readiness {
         let mut found = self.findings.found.subscribe();
         loop {
             if let Some(unready) = self.findings.against_database() {
-                return ServiceError::Unavailable(unready.message);
+                return ServiceError::unavailable(unready.message);
             }
             if found.changed().await.is_err() {
                 // There will be no other look.

@@ -52,7 +52,7 @@ pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<Outcome, Servi
     let job_id = row.id;
     match row.state {
         JobState::Cancelled if row.error_code == Some(ErrorCode::ShuttingDown) => {
-            Err(ServiceError::ShuttingDown)
+            Err(ServiceError::shutting_down())
         }
         JobState::Cancelled => Err(ServiceError::Cancelled { job_id }),
         JobState::Failed | JobState::Completed | JobState::TimedOut => {
@@ -63,7 +63,7 @@ pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<Outcome, Servi
             })
         }
         // News end early only when the service does.
-        _ => Err(ServiceError::ShuttingDown),
+        _ => Err(ServiceError::shutting_down()),
     }
 }
 

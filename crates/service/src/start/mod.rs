@@ -166,7 +166,7 @@ impl LocalService {
 /// A directory that only this process uses and that goes with it.
 fn private_run_dir(data_dir: &Path) -> Result<RunDir, ServiceError> {
     RunDir::enter(&data_dir.join("run")).map_err(|error| {
-        ServiceError::Unavailable(format!(
+        ServiceError::unavailable(format!(
             "cannot create a run directory in {}: {error}; set storage.data_dir \
              (WARPGAUGE_DATA_DIR) to a directory that can be written",
             data_dir.join("run").display()

@@ -272,12 +272,13 @@ async fn what_nobody_has_is_refused_with_the_reason() {
     let nothing = Scripted::new(&[], |_| Ok(()));
     let service = service(&home, nothing).await;
     let refused = submit(&service, "{}").await.unwrap_err();
-    assert!(matches!(refused, ServiceError::Unavailable(_)), "{refused:?}");
+    assert!(refused.is_unavailable(), "{refused:?}");
     // With a device, but not that one.
     let home = tempfile::tempdir().unwrap();
     let other = Scripted::new(&["NVIDIA L4"], |_| Ok(()));
     let service = self::service(&home, Arc::clone(&other)).await;
-    let ServiceError::Invalid(problems) = submit(&service, H200).await.unwrap_err() else {
+    let refused = submit(&service, H200).await.unwrap_err();
+    let ServiceError::Exec(ExecError::Invalid(problems)) = refused else {
         panic!("it is a fault of the request")
     };
     assert_eq!(

@@ -12,7 +12,7 @@ pub(super) use history::{history_in, rows, unix_s};
 
 use super::error::{self, Problem, ServiceError};
 use warpgauge_contract::{EvaluateRequest, Limits};
-use warpgauge_executor::Executor;
+use warpgauge_executor::{ExecError, Executor};
 use warpgauge_gate::report::BaselineKind;
 use warpgauge_gate::{Baseline, GatePlan, GateRequest, SuiteError};
 use warpgauge_model::FailureCode;
@@ -102,13 +102,13 @@ pub(super) fn invalid(error: &SuiteError) -> ServiceError {
         SuiteError::Value { at, message } => (at.clone(), message.clone()),
         SuiteError::Parse(error) => (error.path.clone(), error.to_string()),
     };
-    ServiceError::Invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
+    ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
 }
 
 /// A contract's problems as those of the request that it stands in.
 pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     let problems = match error {
-        ServiceError::Invalid(problems) => problems,
+        ServiceError::Exec(ExecError::Invalid(problems)) => problems,
         ServiceError::Named { path, error } => {
             return ServiceError::Named { path: format!("{at}.{path}"), error };
         }
@@ -123,15 +123,15 @@ pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
         },
         ..problem
     });
-    ServiceError::Invalid(moved.collect())
+    ServiceError::invalid(moved.collect())
 }
 
 /// Problems of a case, with its name: whoever wrote the suite knows it by that.
 fn of_case(name: &str, error: ServiceError) -> ServiceError {
-    let ServiceError::Invalid(problems) = error else { return error };
+    let ServiceError::Exec(ExecError::Invalid(problems)) = error else { return error };
     let named = problems.into_iter().map(|problem| Problem {
         message: format!("{} (case `{name}`)", problem.message),
         ..problem
     });
-    ServiceError::Invalid(named.collect())
+    ServiceError::invalid(named.collect())
 }

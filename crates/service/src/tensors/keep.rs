@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::SharedTensors;
 use super::put::{self, TensorOptions};
-use crate::error::{Problem, ServiceError};
+use crate::error::ServiceError;
 use crate::settings::Role;
 use crate::submission::JobRequest;
 use warpgauge_contract::{EvaluateRequest, KeepOutput};
@@ -78,7 +78,7 @@ impl SharedTensors {
             return Err(super::invalid("keep_outputs", FailureCode::InvalidValue, message));
         }
         for (name, how) in &request.keep_outputs {
-            let placed = |error| within(&format!("keep_outputs.{name}"), error);
+            let placed = |error: ServiceError| error.within(&format!("keep_outputs.{name}"));
             put::place(self.holders.as_ref(), how.cuda_device).map_err(placed)?;
             how.ttl_s.map(put::time_to_live).transpose().map_err(placed)?;
         }
@@ -192,17 +192,4 @@ fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Re
         shape: output.shape.clone(),
         sample_rate: how.sample_rate,
     })
-}
-
-/// A problem of how one output is to be kept.
-fn within(at: &str, error: ServiceError) -> ServiceError {
-    match error {
-        ServiceError::Invalid(problems) => ServiceError::Invalid(
-            problems
-                .into_iter()
-                .map(|problem| Problem { path: format!("{at}.{}", problem.path), ..problem })
-                .collect(),
-        ),
-        other => other,
-    }
 }

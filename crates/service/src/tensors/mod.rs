@@ -128,7 +128,7 @@ impl SharedTensors {
         prepare_holders: PrepareHolders,
     ) -> Result<Self, ServiceError> {
         let (settings, shared_dir) = holder_settings(config, role, executor.as_ref(), run_dir)?;
-        let holders = prepare_holders(settings).map_err(ServiceError::Unavailable)?;
+        let holders = prepare_holders(settings).map_err(ServiceError::unavailable)?;
         let copies = DeviceCopies::new(Arc::clone(&holders), Arc::clone(&executor));
         let limits = &config.limits;
         Ok(Self {
@@ -315,7 +315,7 @@ fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
             );
             Ok(None)
         }
-        Err(error) => Err(ServiceError::Unavailable(format!(
+        Err(error) => Err(ServiceError::unavailable(format!(
             "cannot use tensors.shared_dir = {given:?}: {error}; name a directory that only this user can \
              write to"
         ))),
@@ -377,11 +377,11 @@ fn of_held(id: &str, error: HolderError) -> ServiceError {
         HolderError::Refused { code: FailureCode::NotFound, .. } => {
             ServiceError::NoSuchTensor(short(id))
         }
-        other => ServiceError::Unavailable(other.to_string()),
+        other => ServiceError::unavailable(other.to_string()),
     }
 }
 
 fn invalid(path: &str, code: FailureCode, message: impl Into<String>) -> ServiceError {
     let (path, message) = (path.to_owned(), message.into());
-    ServiceError::Invalid(vec![Problem { path, code, message }])
+    ServiceError::invalid(vec![Problem { path, code, message }])
 }

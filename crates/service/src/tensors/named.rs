@@ -233,7 +233,7 @@ async fn copy(holders: &dyn TensorHolders, held: &Held) -> Result<(Blob, String)
     drop(to);
     let written = writing.await.map_err(|error| error::internal("copying a tensor", &error))?;
     written.map_err(|error| {
-        ServiceError::Unavailable(format!(
+        ServiceError::unavailable(format!(
             "cannot keep the copy of a shared tensor in a temporary file: {error}"
         ))
     })

@@ -158,7 +158,7 @@ fn elements(source: TensorSource, max_bytes: u64) -> Result<Elements, ServiceErr
             let read = warpgauge_tensors::read(file, tensor.as_deref(), max_bytes);
             read.map_err(|error| match error {
                 FileError::Invalid { code, message } => invalid("wav_file", code, message),
-                error @ FileError::Io(_) => ServiceError::Unavailable(error.to_string()),
+                error @ FileError::Io(_) => ServiceError::unavailable(error.to_string()),
             })
         }
         TensorSource::Array { data_b64, dtype, shape } => {
@@ -194,7 +194,7 @@ fn of_array(
     let data = TensorData::raw(data_b64);
     encoding::decode_to_file(&data, dtype, &extents, &file).map_err(|error| {
         match error.is_environment() {
-            true => ServiceError::Unavailable(error.to_string()),
+            true => ServiceError::unavailable(error.to_string()),
             false => invalid("data_b64", FailureCode::SizeMismatch, error.to_string()),
         }
     })?;
@@ -203,7 +203,7 @@ fn of_array(
 }
 
 fn no_file(error: io::Error) -> ServiceError {
-    ServiceError::Unavailable(format!("cannot keep a tensor in a temporary file: {error}"))
+    ServiceError::unavailable(format!("cannot keep a tensor in a temporary file: {error}"))
 }
 
 /// Room that is kept, until it is used or this is dropped.
@@ -258,5 +258,5 @@ pub(super) async fn hold(
 
 /// Nothing is kept of what cannot be held.
 fn not_held(error: HolderError) -> ServiceError {
-    ServiceError::Unavailable(format!("{error}; nothing was kept, send it again"))
+    ServiceError::unavailable(format!("{error}; nothing was kept, send it again"))
 }
