@@ -1,6 +1,7 @@
 //! A device for tests: memory, a module and launches.
 #![allow(dead_code, missing_docs)]
 
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,7 @@ use warpgauge_emulator::{
     AllocKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport, Memory, Module, launch,
 };
 
-/// The architectures for which there is PTX of every kernel.
+/// The architectures for which there is PTX of most kernels, oldest first.
 pub const ARCHS: [&str; 3] = ["75", "80", "90"];
 
 pub struct Device {
@@ -52,9 +53,34 @@ impl Params {
     }
 }
 
+/// Where the compiled kernels are.
+pub fn ptx_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ptx")
+}
+
+/// PTX of a source for an architecture, by both of their names: `vadd.80`.
+///
+/// A text that differs from that for the architecture before in its `.target` alone has no file: it
+/// is made here from the file of the newest architecture that is not newer.
 pub fn ptx(name: &str) -> String {
-    let path = format!("{}/tests/ptx/{name}.ptx", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path}: {e}"))
+    let (source, arch) = name.split_once('.').unwrap_or_else(|| panic!("{name}: which PTX?"));
+    let asked: u32 = arch.parse().unwrap_or_else(|e| panic!("{name}: {e}"));
+    let mut path = ARCHS
+        .iter()
+        .rev()
+        .filter(|arch| arch.parse::<u32>().is_ok_and(|arch| arch <= asked))
+        .map(|arch| ptx_folder().join(format!("{source}.{arch}.ptx")));
+    let path = path.find(|path| path.exists());
+    let path = path.unwrap_or_else(|| panic!("{name}: no PTX for it or an older architecture"));
+    let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{path:?}: {e}"));
+    with_target(&text, &format!(".target sm_{arch}"))
+}
+
+/// A text with another `.target` line.
+pub fn with_target(text: &str, target: &str) -> String {
+    let place = text.find("\n.target ").expect("PTX names its target") + 1;
+    let end = text[place..].find('\n').map_or(text.len(), |length| place + length);
+    [&text[..place], target, &text[end..]].concat()
 }
 
 impl Device {

@@ -6,8 +6,9 @@
 
 Without names all kernels are compiled. The folders are those of the CUDA headers (`cuda_fp16.h`,
 `mma.h`, `cub/`, …). Paths in the line information are cut to file names. A source whose first line
-is `// Architectures: 80 90` is compiled for those alone. The second form compiles
-one file from anywhere, for one architecture.
+is `// Architectures: 80 90` is compiled for those alone. PTX that differs from that for the
+architecture before in nothing but its target is not kept: `tests/common` makes it from that one.
+The second form compiles one file from anywhere, for one architecture.
 """
 import ctypes
 import os
@@ -46,6 +47,24 @@ def archs_of(source):
     return found.group(1).split() if found else ARCHS
 
 
+def essence(ptx):
+    """What makes a text another one than that for another architecture."""
+    return re.sub(r"^(\.target .*|)\n", "", re.sub(r"[ \t]*//.*", "", ptx), flags=re.M)
+
+
+def compile_for_all(lib, name, options):
+    before = None
+    for arch in archs_of(os.path.join(HERE, name)):
+        ptx = compile_ptx(lib, os.path.join(HERE, name), arch, options)
+        path = os.path.join(HERE, "..", "ptx", f"{name[:-3]}.{arch}.ptx")
+        if essence(ptx) != before:
+            with open(path, "w") as f:
+                f.write(ptx)
+        elif os.path.exists(path):
+            os.remove(path)
+        before = essence(ptx)
+
+
 def main():
     args = sys.argv[1:]
     lib = ctypes.CDLL(args.pop(0))
@@ -67,10 +86,7 @@ def main():
         return
     names = names or sorted(n for n in os.listdir(HERE) if n.endswith(".cu"))
     for name in names:
-        for arch in archs_of(os.path.join(HERE, name)):
-            ptx = compile_ptx(lib, os.path.join(HERE, name), arch, options)
-            with open(os.path.join(HERE, "..", "ptx", f"{name[:-3]}.{arch}.ptx"), "w") as f:
-                f.write(ptx)
+        compile_for_all(lib, name, options)
 
 
 main()
