@@ -6,7 +6,7 @@
 //! races and divergent barriers.
 #![allow(missing_docs)]
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/emulator/common.rs"]
 mod common;
 
 use std::hint::black_box;

@@ -1,10 +1,6 @@
 //! The launches: kernels of `kernels.cu`, their sizes and their data, always the same.
 
-#[path = "../../tests/common/mod.rs"]
-#[allow(unused)]
-mod common;
-
-use common::{Plain, Random};
+use crate::common::{Plain, Random};
 
 /// An argument of a kernel.
 pub enum Arg {

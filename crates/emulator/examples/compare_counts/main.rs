@@ -12,10 +12,13 @@
 //! table of docs/emulator.md (`cargo xtask bench counts --ncu ncu.csv` builds both first). It fails
 //! if a difference is not among those of `reasons`. Without `--ncu` it prints checksums of the
 //! results and the emulator's counts. `compare_counts --extract ncu.csv` prints what the
-//! comparison needs of the CSV: `tests/golden` has it, with the checksums, for `tests/counts.rs`.
+//! comparison needs of the CSV: `tests/golden` has it, with the checksums, for `tests/emulator/counts.rs`.
 
 mod cases;
 mod columns;
+#[path = "../../tests/emulator/common.rs"]
+#[allow(missing_docs)]
+mod common;
 mod device;
 mod join;
 mod profiled;

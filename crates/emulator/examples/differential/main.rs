@@ -8,7 +8,7 @@
 //! - `golden GPU FILE` makes the golden file for the tests.
 //! - `ptx DIRECTORY` writes the modules.
 
-#[path = "../../tests/differential/suite/mod.rs"]
+#[path = "../../tests/emulator/differential/suite/mod.rs"]
 mod suite;
 
 mod driver;

@@ -7,7 +7,7 @@
 Without names all kernels are compiled. The folders are those of the CUDA headers (`cuda_fp16.h`,
 `mma.h`, `cub/`, …). Paths in the line information are cut to file names. A source whose first line
 is `// Architectures: 80 90` is compiled for those alone. PTX that differs from that for the
-architecture before in nothing but its target is not kept: `tests/common` makes it from that one.
+architecture before in nothing but its target is not kept: `tests/emulator/common.rs` makes it from that one.
 The second form compiles one file from anywhere, for one architecture.
 """
 import ctypes

@@ -1,0 +1,6 @@
+//! The emulator against a GPU, instruction by instruction.
+
+mod coverage;
+mod golden;
+mod refusals;
+mod suite;

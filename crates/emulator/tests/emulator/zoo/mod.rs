@@ -1,0 +1,91 @@
+//! Kernels of many kinds, each against a reference on the CPU that works in another way, and each
+//! under the sanitiser too, which must find nothing in them.
+
+mod crypto;
+mod cub;
+mod fft;
+mod gemm;
+mod graph;
+mod groups;
+mod image;
+mod language;
+mod learning;
+mod math;
+mod scan;
+mod science;
+mod sort;
+mod toolkit;
+
+use crate::common::{ARCHS, Device, Params};
+
+/// Parameters of a kernel, in order.
+macro_rules! args {
+    ($($v:expr),* $(,)?) => { crate::common::Params::default()$(.arg($v))* };
+}
+pub(crate) use args;
+
+/// Runs `f` for PTX of each architecture, without and with the sanitiser.
+fn on(name: &str, archs: &[&str], f: impl Fn(&mut Device)) {
+    for arch in archs {
+        for sanitize in [false, true] {
+            let mut d = Device::new(&format!("{name}.{arch}"));
+            d.sanitize = sanitize;
+            d.memory.track_initialisation(sanitize);
+            f(&mut d);
+        }
+    }
+}
+
+/// The same for every architecture.
+fn everywhere(name: &str, f: impl Fn(&mut Device)) {
+    on(name, &ARCHS, f);
+}
+
+/// Extents of a grid or block.
+trait Shape {
+    fn shape(self) -> [u32; 3];
+}
+
+impl Shape for usize {
+    fn shape(self) -> [u32; 3] {
+        [self as u32, 1, 1]
+    }
+}
+
+impl Shape for (usize, usize) {
+    fn shape(self) -> [u32; 3] {
+        [self.0 as u32, self.1 as u32, 1]
+    }
+}
+
+impl Shape for (usize, usize, usize) {
+    fn shape(self) -> [u32; 3] {
+        [self.0 as u32, self.1 as u32, self.2 as u32]
+    }
+}
+
+/// Launches a kernel with `shared` bytes of dynamic shared memory. It must end, and the sanitiser
+/// must find nothing.
+fn go(d: &Device, kernel: &str, grid: impl Shape, block: impl Shape, shared: usize, p: &Params) {
+    let report = d
+        .try_run(kernel, grid.shape(), block.shape(), shared as u32, p)
+        .unwrap_or_else(|f| panic!("{kernel}: {f}"));
+    assert!(report.findings.is_empty(), "{kernel}: {:#?}", report.findings);
+}
+
+/// Every element within `tolerance`, relative to the reference, or absolute where that is below 1.
+fn close(got: &[f32], want: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), want.len());
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        let error = (f64::from(*g) - w).abs();
+        assert!(error <= tolerance * w.abs().max(1.0), "element {i}: {g}, not {w}");
+    }
+}
+
+/// The same in double precision.
+fn close64(got: &[f64], want: &[f64], tolerance: f64) {
+    assert_eq!(got.len(), want.len());
+    for (i, (g, w)) in got.iter().zip(want).enumerate() {
+        assert!((g - w).abs() <= tolerance * w.abs().max(1.0), "element {i}: {g}, not {w}");
+    }
+}
