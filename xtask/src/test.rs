@@ -57,6 +57,10 @@ pub fn run(options: &Options) -> Result<()> {
     if let Some(place) = other_triton {
         runner.env("WARPGAUGE_OTHER_TRITON", place);
     }
+    // Kernels that are quick to try for one architecture are tried for all before a change is taken.
+    if std::env::var_os("CI").is_some() {
+        runner.env("WARPGAUGE_TEST_ARCHITECTURES", "all");
+    }
     let tested = shell::run(runner.env(skipped::VARIABLE, record.path()));
     let told = record.tell();
     tested?;

@@ -24,9 +24,21 @@ macro_rules! args {
 }
 pub(crate) use args;
 
-/// Runs `f` for PTX of each architecture, without and with the sanitiser.
+/// Whether the kernels run for every architecture, and not for the newest alone.
+///
+/// The texts for different architectures differ little, so that the newest is what a change is tried
+/// with. All of them run with `WARPGAUGE_TEST_ARCHITECTURES=all`, which `cargo xtask test` sets where
+/// `CI` is set, and so in `.ci/run`; and in nextest's profile `ci`.
+fn every_architecture() -> bool {
+    let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|it| it == value);
+    is("WARPGAUGE_TEST_ARCHITECTURES", "all") || is("NEXTEST_PROFILE", "ci")
+}
+
+/// Runs `f` for PTX of the last of these architectures, or of each ([`every_architecture`]), without
+/// and with the sanitiser.
 fn on(name: &str, archs: &[&str], f: impl Fn(&mut Device)) {
-    for arch in archs {
+    let first = if every_architecture() { 0 } else { archs.len() - 1 };
+    for arch in &archs[first..] {
         for sanitize in [false, true] {
             let mut d = Device::new(&format!("{name}.{arch}"));
             d.sanitize = sanitize;
@@ -36,7 +48,7 @@ fn on(name: &str, archs: &[&str], f: impl Fn(&mut Device)) {
     }
 }
 
-/// The same for every architecture.
+/// The same for a source that is compiled for all architectures.
 fn everywhere(name: &str, f: impl Fn(&mut Device)) {
     on(name, &ARCHS, f);
 }
