@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed, SweepRequest, TensorUsed};
 use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
-use warpgauge_model::{FailureCode, Requirements};
+use warpgauge_model::{FailureCode, JobKind, Requirements};
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 use warpgauge_turns::Owner;
 
@@ -27,10 +27,11 @@ pub struct WorkOrder {
     pub owner: Owner,
 }
 
-/// What is to be done.
-#[derive(Debug, Serialize, Deserialize)]
+/// What is to be done, of any kind of job. `G` is the part of the gate: for an executor its plan, which has the
+/// baseline in it; for a service the request, which may name a stored one.
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work {
+pub enum Work<G = GatePlan> {
     /// A kernel's verdict and times.
     Evaluate(Box<EvaluateRequest>),
     /// One untimed run, for its outputs.
@@ -40,7 +41,34 @@ pub enum Work {
     /// One contract at every point of its axes.
     Sweep(Box<SweepRequest>),
     /// A suite against its baseline.
-    Gate(Box<GatePlan>),
+    Gate(Box<G>),
+}
+
+impl<G> Work<G> {
+    /// The kind of its job.
+    pub fn kind(&self) -> JobKind {
+        match self {
+            Self::Evaluate(_) => JobKind::Evaluate,
+            Self::Execute(_) => JobKind::Execute,
+            Self::Compare(_) => JobKind::Compare,
+            Self::Sweep(_) => JobKind::Sweep,
+            Self::Gate(_) => JobKind::Gate,
+        }
+    }
+
+    /// The work for an executor.
+    ///
+    /// # Errors
+    /// The part of the gate, which has to be planned first.
+    pub fn planned(self) -> Result<Work, Box<G>> {
+        Ok(match self {
+            Self::Evaluate(request) => Work::Evaluate(request),
+            Self::Execute(request) => Work::Execute(request),
+            Self::Compare(request) => Work::Compare(request),
+            Self::Sweep(request) => Work::Sweep(request),
+            Self::Gate(gate) => return Err(gate),
+        })
+    }
 }
 
 /// What came of it; it can travel like its order.

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use super::ServiceError;
-use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use warpgauge_executor::Work;
 use warpgauge_gate::GateRequest;
 use warpgauge_jobs::JobEvent;
 use warpgauge_model::{JobKind, JobState};
@@ -75,33 +75,8 @@ impl Submission {
     }
 }
 
-/// What a job is to do.
-#[derive(Debug, Clone)]
-pub enum JobRequest {
-    /// An evaluation.
-    Evaluate(Box<EvaluateRequest>),
-    /// One untimed run.
-    Execute(Box<EvaluateRequest>),
-    /// A comparison.
-    Compare(Box<CompareRequest>),
-    /// A sweep.
-    Sweep(Box<SweepRequest>),
-    /// A run of the gate.
-    Gate(Box<GateRequest>),
-}
-
-impl JobRequest {
-    /// Its kind.
-    pub fn kind(&self) -> JobKind {
-        match self {
-            Self::Evaluate(_) => JobKind::Evaluate,
-            Self::Execute(_) => JobKind::Execute,
-            Self::Compare(_) => JobKind::Compare,
-            Self::Sweep(_) => JobKind::Sweep,
-            Self::Gate(_) => JobKind::Gate,
-        }
-    }
-}
+/// What a job is to do, as its caller sent it.
+pub type JobRequest = Work<GateRequest>;
 
 /// A job that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]

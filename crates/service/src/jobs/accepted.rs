@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Needs;
-use super::requirements::{Placement, Placements, refusal};
+use super::requirements::{Placement, Placements, refusal, requirements_of};
 use crate::error::{self, ServiceError};
 use crate::inputs::NamedInputs;
 use crate::submission::{JobRequest, Submission};
@@ -22,7 +22,7 @@ pub(super) struct Accepted {
 impl Accepted {
     /// A request from the store, which was checked when its job was accepted.
     pub(super) fn stored(request: JobRequest) -> Self {
-        let requirements = request.requirements().unwrap_or_default();
+        let requirements = requirements_of(&request).unwrap_or_default();
         Self { request, requirements }
     }
 
@@ -72,7 +72,7 @@ impl Acceptance {
         short: bool,
     ) -> Result<(Accepted, Placement), ServiceError> {
         let owner = &submission.caller.owner;
-        let requirements = request.requirements();
+        let requirements = requirements_of(&request);
         let placement = match &requirements {
             Ok(order) => self.placements.find(order).await.map_err(refusal),
             Err(error) => Err(error.clone()),

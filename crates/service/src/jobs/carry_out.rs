@@ -201,18 +201,13 @@ impl Runner {
         let (used, keep) = (tensors_of(&request), wanted(&request));
         // Places that a sweep has beside its own, for as long as it goes on.
         let mut places = Vec::new();
-        let work = match request {
-            JobRequest::Evaluate(request) => Work::Evaluate(request),
-            JobRequest::Execute(request) => Work::Execute(request),
-            JobRequest::Compare(request) => Work::Compare(request),
-            JobRequest::Sweep(request) => {
-                let devices = self.executor.offer().devices.len();
-                places = self.admission.more_lanes(job.owner(), devices);
-                Work::Sweep(request)
-            }
-            JobRequest::Gate(request) => {
-                Work::Gate(Box::new(self.suites.gate_plan(*request, job.owner()).await?))
-            }
+        if let JobRequest::Sweep(_) = &request {
+            let devices = self.executor.offer().devices.len();
+            places = self.admission.more_lanes(job.owner(), devices);
+        }
+        let work = match request.planned() {
+            Ok(work) => work,
+            Err(gate) => Work::Gate(Box::new(self.suites.gate_plan(*gate, job.owner()).await?)),
         };
         let (id, lanes) = (job.id().to_owned(), 1 + places.len());
         let owner = Owner::named(job.owner());

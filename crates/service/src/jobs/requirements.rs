@@ -46,40 +46,38 @@ impl Taking {
     }
 }
 
-impl JobRequest {
-    /// What carrying it out requires.
-    ///
-    /// # Errors
-    /// Its parts require different things of the one device that they share.
-    pub(crate) fn requirements(&self) -> Result<Requirements, ServiceError> {
-        let (mut requires, languages) = match self {
-            Self::Evaluate(request) | Self::Execute(request) => {
-                (request.requires.clone(), request.languages())
+/// What carrying a request out requires.
+///
+/// # Errors
+/// Its parts require different things of the one device that they share.
+pub(super) fn requirements_of(request: &JobRequest) -> Result<Requirements, ServiceError> {
+    let (mut requires, languages) = match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
+            (request.requires.clone(), request.languages())
+        }
+        JobRequest::Compare(request) => (request.requires.clone(), request.languages()),
+        JobRequest::Sweep(request) => (request.requires.clone(), request.languages()),
+        JobRequest::Gate(request) => {
+            let all = request.cases.iter().map(|case| &case.contract.requires);
+            let all: BTreeSet<&Requirements> = all.collect();
+            let mut all = all.into_iter();
+            let first = all.next().cloned().unwrap_or_default();
+            if all.next().is_some() {
+                return Err(ServiceError::invalid(vec![Problem {
+                    path: "cases".to_owned(),
+                    code: FailureCode::DifferentRequirements,
+                    message: "the cases of a suite run on one device: give all contracts the \
+                              same `requires`, or none"
+                        .to_owned(),
+                }]));
             }
-            Self::Compare(request) => (request.requires.clone(), request.languages()),
-            Self::Sweep(request) => (request.requires.clone(), request.languages()),
-            Self::Gate(request) => {
-                let all = request.cases.iter().map(|case| &case.contract.requires);
-                let all: BTreeSet<&Requirements> = all.collect();
-                let mut all = all.into_iter();
-                let first = all.next().cloned().unwrap_or_default();
-                if all.next().is_some() {
-                    return Err(ServiceError::invalid(vec![Problem {
-                        path: "cases".to_owned(),
-                        code: FailureCode::DifferentRequirements,
-                        message: "the cases of a suite run on one device: give all contracts the \
-                                  same `requires`, or none"
-                            .to_owned(),
-                    }]));
-                }
-                let baselines = request.cases.iter().filter_map(|case| case.baseline.as_ref());
-                let sides = request.cases.iter().map(|case| &case.contract).chain(baselines);
-                (first, sides.flat_map(EvaluateRequest::languages).collect())
-            }
-        };
-        requires.languages.extend(languages);
-        Ok(requires)
-    }
+            let baselines = request.cases.iter().filter_map(|case| case.baseline.as_ref());
+            let sides = request.cases.iter().map(|case| &case.contract).chain(baselines);
+            (first, sides.flat_map(EvaluateRequest::languages).collect())
+        }
+    };
+    requires.languages.extend(languages);
+    Ok(requires)
 }
 
 /// Which process can carry an order out.
