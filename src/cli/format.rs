@@ -1,6 +1,6 @@
 //! Numbers and devices as people read them.
 
-use warpgauge_jobs::PartialStatistics;
+use warpgauge_model::PartialStatistics;
 pub(super) use warpgauge_report::readable::{bytes, device, duration_ms, percent};
 
 /// The median of the launches timed so far, with its confidence interval.

@@ -9,8 +9,9 @@ use super::sweep_table::SweepTableView;
 use super::terminal::Terminal;
 use super::{CliError, place};
 use crate::exit::Exit;
-use warpgauge_client::{Reply, SweepEvent, Told};
+use warpgauge_client::{Reply, Told};
 use warpgauge_config::Config;
+use warpgauge_jobs::SweepEvent;
 use warpgauge_report::{SweepResponse, SweepStarted};
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {

@@ -130,7 +130,7 @@ async fn events_arrive_in_order() {
     let record = |event| seen.lock().unwrap().push(event);
     lease(&fleet).await.run(job("ok"), LIMIT, false, &record).await;
     let expected =
-        [RunEvent::Started, RunEvent::Progress { trials: 1, times: None }, RunEvent::Executed];
+        [RunEvent::Started, RunEvent::Progress { trials: 1, statistics: None }, RunEvent::Executed];
     assert_eq!(*seen.lock().unwrap(), expected);
 }
 

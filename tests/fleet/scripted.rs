@@ -70,7 +70,7 @@ fn play(stream: &mut UnixStream, job: &Job) {
         std::process::abort();
     }
     send(stream, &FromWorker::Started);
-    send(stream, &FromWorker::Progress { trials: 1, times: None });
+    send(stream, &FromWorker::Progress { trials: 1, statistics: None });
     match job.id.as_str() {
         "hang" => hang(),
         "kill itself" => {

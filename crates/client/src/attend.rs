@@ -4,11 +4,10 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
 use std::time::Duration;
 
-use warpgauge_jobs::JobEvent;
+use warpgauge_jobs::{JobEvent, SweepEvent};
 
 use crate::call::Call;
 use crate::error::ClientError;
-use crate::sweep::SweepEvent;
 
 /// How often to look whether the thread that waits for the answer is still there.
 const LOOK: Duration = Duration::from_secs(1);

@@ -34,6 +34,5 @@ pub use connection::{Client, Reply};
 pub use error::{ClientError, EndedJob, Transport};
 pub use patience::Patience;
 pub use routes::JobFilter;
-pub use sweep::SweepEvent;
 pub use tls::CertificateFileError;
 pub use unwaited::Taken;

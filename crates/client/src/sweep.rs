@@ -2,23 +2,15 @@
 
 use serde_json::Value;
 
+use warpgauge_jobs::SweepEvent;
 use warpgauge_model::ErrorCode;
-use warpgauge_report::{SweepPoint, SweepResponse, SweepStarted};
+use warpgauge_report::SweepResponse;
 
 use crate::call::Call;
 use crate::connection::{Reply, understood};
 use crate::error::ClientError;
 use crate::events::{EventStream, Message};
 use crate::refusal::{explain, problems};
-
-/// News of a sweep on its way.
-#[derive(Debug, Clone)]
-pub enum SweepEvent {
-    /// The sweep is valid and admitted.
-    Started(SweepStarted),
-    /// A point is done. Points come in order.
-    Point(Box<SweepPoint>),
-}
 
 /// Sends a sweep, telling of each event; gives the answer.
 pub(crate) fn sweep(

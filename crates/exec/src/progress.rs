@@ -1,7 +1,7 @@
 //! An order on its way, as the stages have it.
 
 use crate::kept::KeptKernel;
-pub(crate) use warpgauge_executor::{Progress, ProgressEvent, RunTimes};
+pub(crate) use warpgauge_executor::{Progress, ProgressEvent};
 use warpgauge_model::JobStage;
 use warpgauge_tools::Artifact;
 use warpgauge_turns::Owner;
@@ -42,11 +42,9 @@ impl<'a> ActiveOrder<'a> {
     pub(crate) fn on_run(&self, event: RunEvent) {
         self.emit(match event {
             RunEvent::Started => ProgressEvent::RunStarted,
-            RunEvent::Progress { trials, times } => ProgressEvent::Trials {
-                done: trials,
-                times: times
-                    .map(|times| RunTimes { median_ms: times.median_ms, ci_ms: times.ci_ms }),
-            },
+            RunEvent::Progress { trials, statistics } => {
+                ProgressEvent::Trials { done: trials, statistics }
+            }
             RunEvent::Executed => ProgressEvent::Stage(JobStage::Verifying),
         });
     }

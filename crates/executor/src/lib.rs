@@ -17,5 +17,5 @@ pub use error::{ExecError, Problem, chain, internal, invalid, logged};
 pub use executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice};
 pub use kept::{BuiltImage, KeptKernel};
 pub use order::{Outcome, Work, WorkOrder};
-pub use progress::{Progress, ProgressEvent, RunTimes};
+pub use progress::{Progress, ProgressEvent};
 pub use sweep::{check_sweep, matrices_of_sweep, plan_sweep, tensors_of_sweep};

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use warpgauge_model::JobStage;
-use warpgauge_report::{SweepPoint, SweepStarted};
+use warpgauge_jobs::SweepEvent;
+use warpgauge_model::{JobStage, PartialStatistics};
 
 use super::kept::KeptKernel;
 
@@ -24,8 +24,8 @@ pub enum ProgressEvent {
     Trials {
         /// How many.
         done: u32,
-        /// What they say so far, where times are taken.
-        times: Option<RunTimes>,
+        /// Statistics of their times, where times are taken.
+        statistics: Option<PartialStatistics>,
     },
     /// Points of a sweep or comparisons of a gate that are done.
     Points {
@@ -34,10 +34,8 @@ pub enum ProgressEvent {
         /// Of so many.
         all: usize,
     },
-    /// A sweep is valid, and begins.
-    SweepStarted(SweepStarted),
-    /// A point of a sweep is done. Points come in order.
-    SweepPoint(Box<SweepPoint>),
+    /// An event of a sweep.
+    Sweep(SweepEvent),
     /// A kernel of the order, with what was compiled of it.
     Kernel(Box<KeptKernel>),
     /// A file that a tool left. It is there until [`Progress::emit`] returns.
@@ -49,13 +47,4 @@ pub enum ProgressEvent {
         /// Its elements, little-endian, packed in C order.
         file: PathBuf,
     },
-}
-
-/// Times of the trials so far, milliseconds.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct RunTimes {
-    /// Median.
-    pub median_ms: f64,
-    /// Its 95 % confidence interval.
-    pub ci_ms: (f64, f64),
 }

@@ -4,8 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use warpgauge_gate::report::GateReport;
-use warpgauge_model::{ErrorCode, JobKind, JobStage, JobState};
-use warpgauge_report::{CompareResponse, EvaluateResponse, ResponseStatus, SweepView};
+use warpgauge_model::{ErrorCode, JobKind, JobStage, JobState, PartialStatistics};
+use warpgauge_report::{
+    CompareResponse, EvaluateResponse, ResponseStatus, SweepPoint, SweepStarted, SweepView,
+};
 
 /// Answer of `GET /jobs/{id}`.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -129,17 +131,13 @@ pub struct JobEvent {
     pub error: Option<String>,
 }
 
-/// Statistics of the launches that were timed so far.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PartialStatistics {
-    /// Launches that they are of.
-    pub trials: u32,
-    /// Median time, milliseconds.
-    pub median_ms: f64,
-    /// Lower end of the median's 95 % confidence interval, milliseconds.
-    pub ci_lower_ms: f64,
-    /// Upper end of it, milliseconds.
-    pub ci_upper_ms: f64,
+/// An event of a sweep on its way.
+#[derive(Debug, Clone)]
+pub enum SweepEvent {
+    /// The sweep is valid and admitted.
+    Started(SweepStarted),
+    /// A point is done. Points come in order.
+    Point(Box<SweepPoint>),
 }
 
 /// Answer to cancelling a job.

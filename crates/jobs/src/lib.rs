@@ -6,9 +6,7 @@ mod jobs;
 mod statistics;
 mod unready;
 
-pub use jobs::{
-    CancelOutcome, CancelReport, JobEvent, JobList, JobSummary, JobView, PartialStatistics,
-};
+pub use jobs::{CancelOutcome, CancelReport, JobEvent, JobList, JobSummary, JobView, SweepEvent};
 pub use statistics::{
     CleanupReport, CompilationStatistics, DeviceStatistics, DeviceUse, Durations, JobCounts,
     ProfilingStatistics, ServiceStatistics, ThroughputStatistics,

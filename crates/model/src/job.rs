@@ -62,6 +62,17 @@ impl JobState {
     pub fn is_end(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::TimedOut)
     }
+
+    /// The stage of a job of which no more than this state is known.
+    pub fn stage(self) -> JobStage {
+        match self {
+            Self::Submitted | Self::Queued => JobStage::Waiting,
+            Self::Compiling => JobStage::Compiling,
+            Self::Profiling => JobStage::Running,
+            Self::Validating => JobStage::Verifying,
+            Self::Completed | Self::Failed | Self::Cancelled | Self::TimedOut => JobStage::Ended,
+        }
+    }
 }
 
 /// What a job does.
@@ -140,6 +151,18 @@ pub enum JobStage {
 }
 
 impl JobStage {
+    /// The state of a job in this stage; `None` for one that ended, which ended in one of several states.
+    pub fn state(self) -> Option<JobState> {
+        match self {
+            Self::Waiting => Some(JobState::Submitted),
+            Self::Compiling => Some(JobState::Compiling),
+            Self::Preparing | Self::WaitingForDevice => Some(JobState::Queued),
+            Self::Running | Self::Profiling => Some(JobState::Profiling),
+            Self::Verifying => Some(JobState::Validating),
+            Self::Ended => None,
+        }
+    }
+
     /// As people are told of it.
     pub fn in_words(self) -> &'static str {
         match self {
@@ -151,6 +174,37 @@ impl JobStage {
             Self::Verifying => "verifying",
             Self::Profiling => "profiling",
             Self::Ended => "done",
+        }
+    }
+}
+
+/// Statistics of the launches that were timed so far.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PartialStatistics {
+    /// Launches that they are of.
+    pub trials: u32,
+    /// Median time, milliseconds.
+    pub median_ms: f64,
+    /// Lower end of the median's 95 % confidence interval, milliseconds.
+    pub ci_lower_ms: f64,
+    /// Upper end of it, milliseconds.
+    pub ci_upper_ms: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_names_a_stage_of_that_state() {
+        for state in JobState::ALL {
+            let stage = state.stage();
+            match state {
+                // Nothing is known of what such a job waits for.
+                JobState::Queued => assert_eq!(stage, JobStage::Waiting),
+                state if state.is_end() => assert_eq!(stage.state(), None),
+                state => assert_eq!(stage.state(), Some(state)),
+            }
         }
     }
 }

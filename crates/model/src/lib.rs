@@ -37,7 +37,7 @@ pub use failure::{FailureCode, FailureStage};
 pub use hidden::is_hidden;
 pub use host::HostPattern;
 pub use image::{Image, ImageFormat};
-pub use job::{JobKind, JobStage, JobState};
+pub use job::{JobKind, JobStage, JobState, PartialStatistics};
 pub use library::Library;
 pub use observed::{LaunchCounts, MonitorFacts, MonitorWindow};
 pub use requirements::{COMMON_LANGUAGES, Capabilities, DeviceOffer, Requirements};

@@ -22,7 +22,6 @@ mod start;
 mod statistics;
 mod submission;
 mod suites;
-mod sweep;
 mod tensors;
 mod turns;
 
@@ -39,9 +38,9 @@ pub use settings::{Role, limits};
 pub use start::{LocalService, Storage};
 pub use submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+    SweepEvents,
 };
 pub use suites::{Baselines, HistoryQuery, MAX_HISTORY, stored_history};
-pub use sweep::{SweepEvent, SweepEvents};
 pub use tensors::{
     PrepareHolders, TensorContent, TensorOptions, TensorService, TensorSource, TensorUpload,
 };

@@ -12,8 +12,8 @@ use super::gate::GateService;
 use super::matrices::MatrixService;
 use super::submission::{
     Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+    SweepEvents,
 };
-use super::sweep::SweepEvents;
 use super::tensors::TensorService;
 pub use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
 use warpgauge_jobs::{CancelReport, CleanupReport, JobList, JobView, ServiceStatistics, Unready};

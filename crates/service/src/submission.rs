@@ -8,7 +8,7 @@ use futures_util::stream::BoxStream;
 use super::ServiceError;
 use warpgauge_executor::Work;
 use warpgauge_gate::GateRequest;
-use warpgauge_jobs::JobEvent;
+use warpgauge_jobs::{JobEvent, SweepEvent};
 use warpgauge_model::{JobKind, JobState};
 
 /// What an operation answers with.
@@ -16,6 +16,9 @@ pub type Answer<'a, T> = BoxFuture<'a, Result<T, ServiceError>>;
 
 /// News of a job; ends after that of its end.
 pub type JobEvents = BoxStream<'static, JobEvent>;
+
+/// Takes the events of a sweep. It does not block.
+pub type SweepEvents = Box<dyn Fn(SweepEvent) + Send + Sync>;
 
 /// Who asks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -207,7 +207,7 @@ mod tests {
     #[tokio::test]
     async fn the_asynchronous_form_reads_what_the_other_writes() {
         let mut bytes = Vec::new();
-        write(&mut bytes, &FromWorker::Progress { trials: 3, times: None }).unwrap();
+        write(&mut bytes, &FromWorker::Progress { trials: 3, statistics: None }).unwrap();
         send(&mut bytes, &FromWorker::Started).await.unwrap();
         let mut stream = bytes.as_slice();
         assert!(matches!(

@@ -9,7 +9,7 @@ use crate::cli::local::{self, Session};
 use crate::cli::progress::Progress;
 use crate::cli::with_progress::{Expected, with_news, with_progress};
 use crate::cli::{CliError, json};
-use warpgauge_client::{Reply, SweepEvent as SweepNews, Told};
+use warpgauge_client::{Reply, Told};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
 use warpgauge_gate::report::GateReport;
@@ -18,8 +18,7 @@ use warpgauge_history::HistoryAnswer;
 use warpgauge_jobs::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::{
-    Baselines, Caller, EvaluationService, HistoryQuery, ServiceError, Submission, SweepEvent,
-    stored_history,
+    Baselines, Caller, EvaluationService, HistoryQuery, ServiceError, Submission, stored_history,
 };
 
 /// Work in this process. The pipeline is started by the first work that takes it.
@@ -173,12 +172,7 @@ async fn stream_sweep(
     request: SweepRequest,
     told: &mut dyn FnMut(Told) -> Result<(), CliError>,
 ) -> Result<SweepResponse, CliError> {
-    let mut take = |event| {
-        told(Told::Sweep(match event {
-            SweepEvent::Started(started) => SweepNews::Started(started),
-            SweepEvent::Point(point) => SweepNews::Point(point),
-        }))
-    };
+    let mut take = |event| told(Told::Sweep(event));
     let (sender, mut events) = mpsc::unbounded_channel();
     // The receiver outlives the sweep.
     let sweep = service.sweep(

@@ -26,7 +26,7 @@ use warpgauge_gate::Baseline;
 use warpgauge_jobs::Unready;
 use warpgauge_jobs::{
     CancelOutcome, CancelReport, CleanupReport, JobEvent, JobList, JobSummary, JobView,
-    ServiceStatistics,
+    ServiceStatistics, SweepEvent,
 };
 use warpgauge_model::{JobStage, JobState};
 use warpgauge_report::{
@@ -38,7 +38,7 @@ use warpgauge_service::{
     Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView, Caller,
     CleanupPolicy, CompileService, EvaluationService, ExecError, JobEvents, JobQuery, JobRequest,
     JobService, MachineService, Problem, ServiceError, ServiceStatus, Services, Submission,
-    SubmittedJob, SweepEvent, SweepEvents,
+    SubmittedJob, SweepEvents,
 };
 
 const REPORT: &str = include_str!("../../../openapi/examples/report.json");

@@ -12,6 +12,7 @@ use crate::error::{self, ExecError};
 use crate::progress::{ActiveOrder, ProgressEvent};
 use warpgauge_contract::{EvaluateRequest, Limits, SweepPlan, SweepRequest};
 use warpgauge_executor::plan_sweep;
+use warpgauge_jobs::SweepEvent;
 use warpgauge_report::{
     DeviceReport, EvaluateResponse, ResponseStatus, SweepPoint, SweepResponse, SweepStarted,
     SweepStatus, SweepTable,
@@ -33,11 +34,11 @@ pub(crate) async fn run(
     let arrived = Instant::now();
     let plan = Arc::new(plan_sweep(engine.host.limits.clone(), request).await?);
     job.points(0, plan.points());
-    job.emit(ProgressEvent::SweepStarted(SweepStarted {
+    job.emit(ProgressEvent::Sweep(SweepEvent::Started(SweepStarted {
         job_id: job.id().to_owned(),
         points: plan.points(),
         axes: plan.axes().to_vec(),
-    }));
+    })));
     let done = all_points(engine, job, &plan, lanes.max(1)).await?;
     Ok(answer(job.id(), &plan, done, arrived))
 }
@@ -70,7 +71,7 @@ async fn all_points(
     while let Some(evaluated) = evaluations.next().await {
         let (mut point, report) = evaluated?;
         job.points(done.points.len() + 1, plan.points());
-        job.emit(ProgressEvent::SweepPoint(Box::new(point.clone())));
+        job.emit(ProgressEvent::Sweep(SweepEvent::Point(Box::new(point.clone()))));
         if let Some(report) = report {
             let device = report.device.as_ref();
             done.devices.extend(device.filter(|it| !done.devices.contains(it)).cloned());

@@ -18,8 +18,7 @@ use crate::readiness::Readiness;
 use crate::records::{self, TypedKind, response_of};
 use crate::service::EvaluationService;
 use crate::settings::{self, Role};
-use crate::submission::{Answer, Caller, JobRequest, Submission, SubmittedJob};
-use crate::sweep::SweepEvents;
+use crate::submission::{Answer, Caller, JobRequest, Submission, SubmittedJob, SweepEvents};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use warpgauge_executor::{Executor, Outcome};
@@ -174,12 +173,12 @@ impl Intake {
                 drop(admitted);
                 return self.follow(&submitted.id, &submission.caller).await;
             };
-            let live = self.live_job(submitted.id, &request, &submission);
+            let live = self.live_job(submitted.id, &request, &submission, events);
             *live.lease() = Some(lease);
-            return self.run_waited(live, request, &submission, events, admitted, None).await;
+            return self.run_waited(live, request, &submission, admitted, None).await;
         }
-        let live = self.live_job(job.id.clone(), &request, &submission);
-        self.run_waited(live, request, &submission, events, admitted, Some(job)).await
+        let live = self.live_job(job.id.clone(), &request, &submission, events);
+        self.run_waited(live, request, &submission, admitted, Some(job)).await
     }
 
     /// Whether copies of shared tensors are needed only as long as a caller waits for a request. One with a key,
@@ -194,9 +193,15 @@ impl Intake {
         !lasts && !named.tensor_names().is_empty()
     }
 
-    fn live_job(&self, id: String, request: &Accepted, submission: &Submission) -> Arc<LiveJob> {
+    fn live_job(
+        &self,
+        id: String,
+        request: &Accepted,
+        submission: &Submission,
+        events: Option<SweepEvents>,
+    ) -> Arc<LiveJob> {
         let owner = &submission.caller.owner;
-        self.runner.live_job(id, request.request().kind(), owner, 1)
+        self.runner.live_job(id, request.request().kind(), owner, 1, events)
     }
 
     async fn run_waited(
@@ -204,7 +209,6 @@ impl Intake {
         job: Arc<LiveJob>,
         request: Accepted,
         submission: &Submission,
-        events: Option<SweepEvents>,
         admitted: Admitted,
         to_accept: Option<NewJob>,
     ) -> Result<Outcome, ServiceError> {
@@ -214,7 +218,6 @@ impl Intake {
         let task = Task {
             job: Arc::clone(&job),
             request,
-            events,
             admitted,
             place: None,
             to_accept,

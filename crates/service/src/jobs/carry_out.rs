@@ -17,9 +17,8 @@ use crate::error::{self, ServiceError, refused};
 use crate::inputs::{matrices_of, tensors_of};
 use crate::records::CodecError;
 use crate::run_dir::RunDir;
-use crate::submission::JobRequest;
+use crate::submission::{JobRequest, SweepEvents};
 use crate::suites::{self, Suites, unix_s};
-use crate::sweep::SweepEvents;
 use crate::tensors::{KeptTensor, SharedTensors, wanted};
 use warpgauge_executor::{ExecError, Executor, Outcome, Work, WorkOrder};
 use warpgauge_model::{JobKind, JobState, Requirements};
@@ -44,8 +43,6 @@ const PAUSES_S: [u64; 7] = [1, 2, 4, 8, 15, 15, 15];
 pub(super) struct Task {
     pub job: Arc<LiveJob>,
     pub request: Accepted,
-    /// Who is told of a sweep's points.
-    pub events: Option<SweepEvents>,
     pub admitted: Admitted,
     /// Its place among those that were claimed.
     pub place: Option<ClaimedPlace>,
@@ -102,15 +99,16 @@ impl Runner {
         Arc::new(Self { store, live, admission, placements, suites, tensors, executor, run_dir })
     }
 
-    /// A job that this process is to carry out.
+    /// A job that this process is to carry out. `sweep` takes the events of a sweep.
     pub(super) fn live_job(
         &self,
         id: String,
         kind: JobKind,
         owner: &str,
         attempt: u32,
+        sweep: Option<SweepEvents>,
     ) -> Arc<LiveJob> {
-        LiveJob::new(id, kind, owner, attempt, self.run_dir.path())
+        LiveJob::new(id, kind, owner, attempt, self.run_dir.path(), sweep)
     }
 
     /// Takes a job to its end in a task of its own.
@@ -119,16 +117,13 @@ impl Runner {
         // Entered before anybody can ask for it.
         let entered = self.live.enter(&task.job);
         tokio::spawn(async move {
-            let Task { job, request, events, to_accept, keep, returns, again, answer, .. } = task;
+            let Task { job, request, to_accept, keep, returns, again, answer, .. } = task;
             let places = (task.admitted, task.place, entered);
             let (request, order) = request.into_parts();
             let case = match &request {
                 JobRequest::Evaluate(request) => warpgauge_history::case_of(request),
                 _ => String::new(),
             };
-            if let Some(events) = events {
-                job.tell_points_to(events);
-            }
             let requires = order.key();
             let work = runner.work(&job, request, order);
             let ended = runner.accepted_and_done(&job, to_accept, work).await;

@@ -269,7 +269,7 @@ impl Claimer {
                 return;
             }
         };
-        let job = self.runner.live_job(row.id, kind, &row.owner, attempt);
+        let job = self.runner.live_job(row.id, kind, &row.owner, attempt, None);
         if row.cancel_requested {
             job.stop(Stop::Cancelled);
         }
@@ -277,7 +277,6 @@ impl Claimer {
         self.runner.begin(Task {
             job,
             request: Accepted::stored(request),
-            events: None,
             admitted,
             place: Some(place.given_to(&row.owner)),
             to_accept: None,

@@ -2,16 +2,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
 use crate::artifacts::{ArtifactKind, CollectedArtifacts, RunningJobs, Snapshot};
-use crate::sweep::{SweepEvent, SweepEvents};
+use crate::submission::SweepEvents;
 use crate::tensors::{KeepsOutputs, KeptTensor};
 use warpgauge_executor::{KeptKernel, Progress, ProgressEvent};
-use warpgauge_jobs::{JobEvent, PartialStatistics};
+use warpgauge_jobs::JobEvent;
 use warpgauge_model::{JobKind, JobStage, JobState};
 use warpgauge_store::JobLease;
 
@@ -39,8 +39,8 @@ pub(crate) struct LiveJob {
     collected: Mutex<CollectedArtifacts>,
     /// Tensors that came of its outputs, until a report that names them is written.
     kept: Mutex<Vec<KeptTensor>>,
-    /// Who waits for the points of a sweep.
-    sweep: OnceLock<SweepEvents>,
+    /// Takes the events of a sweep.
+    sweep: Option<SweepEvents>,
 }
 
 impl LiveJob {
@@ -51,6 +51,7 @@ impl LiveJob {
         owner: &str,
         attempt: u32,
         files: &Path,
+        sweep: Option<SweepEvents>,
     ) -> Arc<Self> {
         let first = JobEvent {
             job_id: id.clone(),
@@ -74,7 +75,7 @@ impl LiveJob {
             lease: Mutex::default(),
             collected: Mutex::new(CollectedArtifacts::new(files)),
             kept: Mutex::default(),
-            sweep: OnceLock::new(),
+            sweep,
         })
     }
 
@@ -90,15 +91,8 @@ impl LiveJob {
     /// Where the job stands. A sweep, whose points overtake each other, stays on the device once
     /// one of them is.
     fn stage(&self, stage: JobStage) {
-        let state = match stage {
-            JobStage::Waiting => JobState::Submitted,
-            JobStage::Compiling => JobState::Compiling,
-            JobStage::Preparing | JobStage::WaitingForDevice => JobState::Queued,
-            JobStage::Running | JobStage::Profiling => JobState::Profiling,
-            JobStage::Verifying => JobState::Validating,
-            // The end has news of its own.
-            JobStage::Ended => return,
-        };
+        // The end has news of its own.
+        let Some(state) = stage.state() else { return };
         self.change(|news| {
             let settled = news.points.is_some() && news.state == JobState::Profiling;
             if !settled {
@@ -124,17 +118,6 @@ impl LiveJob {
         let Some(kind) = extension.and_then(ArtifactKind::named) else { return };
         if let Err(error) = self.collected().keep_file(kind, path) {
             tracing::warn!(file = %path.display(), %error, "a tool's file cannot be kept");
-        }
-    }
-
-    /// Who is to be told of the points of a sweep. The first stays.
-    pub(super) fn tell_points_to(&self, events: SweepEvents) {
-        let _ = self.sweep.set(events);
-    }
-
-    fn tell_sweep(&self, event: SweepEvent) {
-        if let Some(events) = self.sweep.get() {
-            events(event);
         }
     }
 
@@ -165,7 +148,7 @@ impl LiveJob {
         self.born.elapsed()
     }
 
-    /// ProgressEvent from now on. A slow reader sees the newest only.
+    /// Events from now on. A slow reader sees the newest only.
     pub(super) fn subscribe(&self) -> watch::Receiver<JobEvent> {
         self.news.subscribe()
     }
@@ -232,20 +215,17 @@ impl Progress for LiveJob {
             ProgressEvent::RunStarted => self.change(|event| {
                 (event.trials_done, event.statistics) = (0, None);
             }),
-            ProgressEvent::Trials { done, times } => self.change(|event| {
-                event.trials_done = done;
-                event.statistics = times.map(|times| PartialStatistics {
-                    trials: done,
-                    median_ms: times.median_ms,
-                    ci_lower_ms: times.ci_ms.0,
-                    ci_upper_ms: times.ci_ms.1,
-                });
+            ProgressEvent::Trials { done, statistics } => self.change(|event| {
+                (event.trials_done, event.statistics) = (done, statistics);
             }),
             ProgressEvent::Points { done, all } => {
                 self.change(|event| (event.points_done, event.points) = (Some(done), Some(all)));
             }
-            ProgressEvent::SweepStarted(started) => self.tell_sweep(SweepEvent::Started(started)),
-            ProgressEvent::SweepPoint(point) => self.tell_sweep(SweepEvent::Point(point)),
+            ProgressEvent::Sweep(event) => {
+                if let Some(events) = &self.sweep {
+                    events(event);
+                }
+            }
             ProgressEvent::Kernel(kernel) => self.keep(*kernel),
             ProgressEvent::File(path) => self.keep_file(&path),
             ProgressEvent::Output { name, file } => self.collected().keep_output(name, &file),
@@ -344,7 +324,7 @@ mod tests {
     use super::*;
 
     fn job(id: &str, kind: JobKind) -> Arc<LiveJob> {
-        LiveJob::new(id.to_owned(), kind, "", 1, Path::new("/"))
+        LiveJob::new(id.to_owned(), kind, "", 1, Path::new("/"), None)
     }
 
     #[test]
@@ -380,7 +360,7 @@ mod tests {
         job.stage(JobStage::Compiling);
         job.stage(JobStage::Running);
         for trials in 1..=5 {
-            job.emit(ProgressEvent::Trials { done: trials, times: None });
+            job.emit(ProgressEvent::Trials { done: trials, statistics: None });
         }
         news.changed().await.unwrap();
         assert_eq!(news.borrow_and_update().trials_done, 5);

@@ -10,7 +10,7 @@ use super::live::LiveJobs;
 use crate::records::visibility;
 use crate::submission::{Caller, JobEvents};
 use warpgauge_jobs::JobEvent;
-use warpgauge_model::{JobStage, JobState};
+use warpgauge_model::JobStage;
 use warpgauge_store::{JobRow, Store};
 
 /// How often the store is asked about a job that another process has, or none.
@@ -104,13 +104,7 @@ fn of_row(row: &JobRow) -> JobEvent {
     JobEvent {
         job_id: row.id.clone(),
         state: row.state,
-        stage: match row.state {
-            JobState::Submitted | JobState::Queued => JobStage::Waiting,
-            JobState::Compiling => JobStage::Compiling,
-            JobState::Profiling => JobStage::Running,
-            JobState::Validating => JobStage::Verifying,
-            _ => JobStage::Ended,
-        },
+        stage: row.state.stage(),
         attempt: row.attempts.into(),
         trials_done: 0,
         elapsed_s: until.duration_since(row.created_at).map_or(0.0, |time| time.as_secs_f64()),

@@ -11,10 +11,10 @@ use rustix::process::{Signal, getpid, kill_process};
 
 use super::job::{Failed, JobResult};
 use crate::frame::{self, FrameError};
-use crate::protocol::{Blame, FromWorker, TimesSoFar, ToWorker};
+use crate::protocol::{Blame, FromWorker, ToWorker};
 use crate::{handed, rendezvous};
 use warpgauge_measure::Sorted;
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, PartialStatistics};
 
 /// Messages that may wait. The server sends one job at a time.
 const INBOX: usize = 4;
@@ -110,17 +110,19 @@ impl Link {
         let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
         if due {
             self.last_progress = Some(Instant::now());
-            let times = times_so_far(samples_ms);
-            let _ = self.send(&FromWorker::Progress { trials: trials as u32, times });
+            let trials = trials as u32;
+            let statistics = statistics_of(trials, samples_ms);
+            let _ = self.send(&FromWorker::Progress { trials, statistics });
         }
     }
 }
 
 /// `None` where there are too few for an interval.
-fn times_so_far(samples_ms: &[f32]) -> Option<TimesSoFar> {
+fn statistics_of(trials: u32, samples_ms: &[f32]) -> Option<PartialStatistics> {
     let samples = samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
     let sorted = Sorted::new(&samples)?;
-    Some(TimesSoFar { median_ms: sorted.median(), ci_ms: sorted.median_ci95()? })
+    let (ci_lower_ms, ci_upper_ms) = sorted.median_ci95()?;
+    Some(PartialStatistics { trials, median_ms: sorted.median(), ci_lower_ms, ci_upper_ms })
 }
 
 /// Ends the process without running exit handlers, which could wait for the device.

@@ -196,8 +196,8 @@ impl Worker {
                     (phase, limit) = (Phase::Executing, time_limit);
                     deadline = Instant::now() + left;
                 }
-                Ok(Ok(FromWorker::Progress { trials, times })) => {
-                    on_event(RunEvent::Progress { trials, times });
+                Ok(Ok(FromWorker::Progress { trials, statistics })) => {
+                    on_event(RunEvent::Progress { trials, statistics });
                 }
                 Ok(Ok(FromWorker::Executed)) => {
                     (phase, limit) = (Phase::Verifying, time_limit.max(self.start_timeout));

@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::protocol::TimesSoFar;
 use crate::queue::Need;
-use warpgauge_model::{DeviceInfo, DeviceState, Image, Target};
+use warpgauge_model::{DeviceInfo, DeviceState, Image, PartialStatistics, Target};
 use warpgauge_process::device_worker::Confinement;
 
 /// Yields the worker's own kernels ([`warpgauge_device::support`]), compiled for a device.
@@ -142,8 +141,8 @@ pub enum RunEvent {
     Progress {
         /// How many.
         trials: u32,
-        /// What they say so far.
-        times: Option<TimesSoFar>,
+        /// Statistics of their times, where times are taken.
+        statistics: Option<PartialStatistics>,
     },
     /// The candidate's launches have ended, and all that is verified is.
     Executed,

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use super::job::Job;
 use super::outcome::RunOutcome;
-use warpgauge_model::{DeviceInfo, Image};
+use warpgauge_model::{DeviceInfo, Image, PartialStatistics};
 use warpgauge_process::device_worker::Confinement;
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 13;
+pub const PROTOCOL_VERSION: u32 = 14;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
@@ -53,8 +53,8 @@ pub enum FromWorker {
     Progress {
         /// Timed trials finished.
         trials: u32,
-        /// What they say so far, where times are taken.
-        times: Option<TimesSoFar>,
+        /// Statistics of their times, where times are taken.
+        statistics: Option<PartialStatistics>,
     },
     /// A launch of the candidate has ended and is verified before the next; the job's time limit stands
     /// still.
@@ -79,13 +79,4 @@ pub enum FromWorker {
         /// Why, and what to do.
         reason: String,
     },
-}
-
-/// Times of the trials so far.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct TimesSoFar {
-    /// Median, milliseconds.
-    pub median_ms: f64,
-    /// Its 95 % confidence interval, milliseconds.
-    pub ci_ms: (f64, f64),
 }

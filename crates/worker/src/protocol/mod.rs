@@ -10,7 +10,7 @@ mod outcome;
 mod served;
 mod task;
 
-pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, TimesSoFar, ToWorker};
+pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, ToWorker};
 pub use job::{Argument, BufferSpec, Content, Job, KernelLaunch, Launches, Program};
 pub use outcome::{
     AuditFacts, BatchFacts, Blame, Counted, CounterFacts, CounterTimings, Evaluated, LoadFacts,

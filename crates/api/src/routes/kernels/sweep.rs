@@ -22,8 +22,9 @@ use crate::response::accepted::{AcceptedReply, form_without_report};
 use crate::response::reply::JsonReply;
 use crate::schema;
 use warpgauge_contract::SweepRequest;
+use warpgauge_jobs::SweepEvent;
 use warpgauge_report::SweepResponse;
-use warpgauge_service::{ServiceError, Services, Submission, SweepEvent};
+use warpgauge_service::{ServiceError, Services, Submission};
 
 const CSV: &str = "text/csv";
 const EVENTS: &str = "text/event-stream";
