@@ -6,13 +6,29 @@ use futures_util::FutureExt;
 
 use super::admission::Admission;
 use super::inputs::NamedInputs;
-use super::service::CompileService;
 use super::submission::{Answer, Caller};
 use super::tensors::Copies;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_executor::Executor;
 use warpgauge_report::{CompileResponse, ProfilePlan};
 use warpgauge_turns::Owner;
+
+/// Looks at kernels without running them. Leaves no job.
+pub trait CompileService: Send + Sync {
+    /// What the profile that a request asks for would take; nothing is run.
+    fn profile_plan<'a>(
+        &'a self,
+        request: EvaluateRequest,
+        caller: &'a Caller,
+    ) -> Answer<'a, ProfilePlan>;
+
+    /// Compiles only.
+    fn compile<'a>(
+        &'a self,
+        request: CompileRequest,
+        caller: &'a Caller,
+    ) -> Answer<'a, CompileResponse>;
+}
 
 /// Compiles, and plans profiles.
 pub(super) struct Compiler {

@@ -16,7 +16,7 @@ mod matrices;
 mod readiness;
 mod records;
 mod run_dir;
-mod service;
+mod services;
 mod settings;
 mod start;
 mod statistics;
@@ -26,14 +26,14 @@ mod tensors;
 mod turns;
 
 pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView};
+pub use compile::CompileService;
 pub use error::{ExecError, Problem, ServiceError, chain as error_chain};
 pub use functions::FunctionService;
 pub use gate::GateService;
+pub use jobs::{EvaluationService, JobService};
+pub use machine::{DeviceView, MachineService, ServiceStatus};
 pub use matrices::{Extents, MatrixFile, MatrixFileFormat, MatrixService, Upload, WantedProduct};
-pub use service::{
-    CompileRequest, CompileService, DeviceView, EvaluationService, JobService, MachineService,
-    ServiceStatus, Services,
-};
+pub use services::Services;
 pub use settings::{Role, limits};
 pub use start::{LocalService, Storage};
 pub use submission::{

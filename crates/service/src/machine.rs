@@ -6,23 +6,84 @@ use std::time::Instant;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use super::error::{ServiceError, refused};
 use super::jobs::LiveJobs;
 use super::readiness::Readiness;
 use super::records::visibility;
-use super::service::{DeviceView, MachineService, ServiceStatus};
 use super::statistics;
 use super::submission::{Answer, Caller};
 use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_jobs::{JobCounts, ServiceStatistics, Unready};
 use warpgauge_model::DeviceState;
-use warpgauge_report::Tooling;
+use warpgauge_report::{DeviceReport, Tooling};
 use warpgauge_store::{STATES, Store};
 use warpgauge_telemetry::telemetry;
 
 /// The machine and the process of the service.
+pub trait MachineService: Send + Sync {
+    /// The state of the machine and of the queue.
+    fn status(&self) -> ServiceStatus;
+
+    /// What the service has done so far; jobs are counted as far as the caller may see them.
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics>;
+
+    /// Where the server keeps its data: answers to callers do not show it. `None`: it keeps none.
+    fn data_dir(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Why nothing can be evaluated now; empty if something can. Answers within some seconds, whatever
+    /// hangs.
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>>;
+
+    /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
+}
+
+/// The state of the machine and of the queue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServiceStatus {
+    /// Version of this program.
+    pub version: String,
+    /// Seconds since the service started.
+    pub uptime_s: f64,
+    /// Devices that evaluations can run on.
+    pub devices: Vec<DeviceView>,
+    /// Evaluations waiting for a device.
+    pub queue_depth: usize,
+    /// Evaluations that may wait.
+    pub queue_capacity: usize,
+    /// Jobs of this process since it started, by state.
+    pub jobs_by_state: std::collections::BTreeMap<String, u64>,
+    /// Mean age of those of them that have not ended, seconds.
+    pub average_job_age_s: f64,
+    /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
+    pub compilers: Vec<String>,
+    /// How compile children are confined: `landlock enforced`, or why not.
+    pub compile_sandbox: String,
+}
+
+/// A device and its worker.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceView {
+    /// The device.
+    pub device: DeviceReport,
+    /// `ready`, `busy`, `starting`, or `failed: reason`.
+    pub state: String,
+    /// Evaluations run since start.
+    pub jobs_done: u64,
+    /// Workers replaced since start, after crashes and timeouts.
+    pub restarts: u64,
+    /// How its workers are confined, by landlock and seccomp, or why not; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_sandbox: Option<String>,
+}
+
+/// The machine of an executor, and this process.
 pub(super) struct Machine {
     store: Store,
     executor: Arc<dyn Executor>,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
-use super::ServiceError;
+use super::error::ServiceError;
 use warpgauge_executor::Work;
 use warpgauge_gate::GateRequest;
 use warpgauge_jobs::{JobEvent, SweepEvent};

@@ -18,6 +18,7 @@ mod dispatch;
 mod live;
 mod outcome;
 mod requirements;
+mod service;
 mod upkeep;
 mod views;
 mod watcher;
@@ -32,6 +33,7 @@ use carry_out::Runner;
 use dispatch::Dispatcher;
 pub(super) use live::LiveJobs;
 use requirements::Placements;
+pub use service::{EvaluationService, JobService};
 use upkeep::Upkeep;
 pub(super) use views::JobRecords;
 

@@ -6,11 +6,11 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 
 use super::live::{LiveJobs, Stop};
+use super::service::JobService;
 use super::watcher;
 use crate::error::{self, ServiceError, refused};
 use crate::readiness::Readiness;
 use crate::records::{self, visibility};
-use crate::service::JobService;
 use crate::submission::{Answer, Caller, CleanupPolicy, JobEvents, JobQuery};
 use warpgauge_executor::Outcome;
 use warpgauge_jobs::{CancelOutcome, CancelReport, CleanupReport, JobList, JobSummary, JobView};

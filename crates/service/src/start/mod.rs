@@ -19,7 +19,7 @@ use super::machine::Machine;
 use super::matrices::Matrices;
 use super::readiness::Readiness;
 use super::run_dir::RunDir;
-use super::service::Services;
+use super::services::Services;
 use super::settings::{Role, limits, store_config};
 use super::suites::Suites;
 use super::tensors::{PrepareHolders, SharedTensors};
