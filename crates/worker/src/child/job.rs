@@ -1,61 +1,21 @@
 //! One job: its task, and how it ended.
 
 use std::any::Any;
-use std::time::Instant;
 
-use super::buffers::JobBuffer;
-use super::executor::Executor;
-use super::link::Link;
-use super::runner::Runners;
-use super::scrub::Residue;
-use super::{counters, emulated, evaluate, monitored, paired, sealed, served, traced};
+use super::device::executor::Executor;
+use super::device::runners::Runners;
+use super::emulator_limits;
+use super::failure::{Failed, JobResult};
+use super::io::link::Link;
+use super::memory::residue::Residue;
+use super::profile::{counters, monitoring, trace};
+use super::run::Run;
+use super::tasks::{evaluation, paired, sealed_share, serving};
 use crate::protocol::{
     Blame, Counted, Evaluated, Job, JudgePlan, Judged, Monitored, Paired, RunFailure, RunOutcome,
     Task, TaskOutcome, Traced,
 };
-use warpgauge_device::DeviceError;
 use warpgauge_model::FailureCode;
-use warpgauge_validate::Reason;
-
-/// A job's failure.
-#[derive(Debug)]
-pub(super) struct Failed {
-    pub failure: RunFailure,
-    /// Whether the context is known to be lost.
-    pub sticky: bool,
-}
-
-/// Result of a phase.
-pub(super) type JobResult<T> = Result<T, Failed>;
-
-impl Failed {
-    pub(super) fn new(code: FailureCode, message: String, blame: Blame) -> Self {
-        let failure = RunFailure { code, message, blame };
-        Self { failure, sticky: false }
-    }
-
-    /// What speaks against the candidate.
-    pub(super) fn reason(reason: Reason) -> Self {
-        Self::new(reason.code.failure(), reason.message, Blame::Candidate)
-    }
-
-    pub(super) fn device(error: DeviceError, blame: Blame) -> Self {
-        let sticky = error.is_sticky();
-        let message = error.to_string();
-        let failure = RunFailure { code: error.code, message, blame };
-        Self { failure, sticky }
-    }
-}
-
-/// Errors of work that the candidate asked for, or that its faults surface in.
-pub(super) fn candidate(error: DeviceError) -> Failed {
-    Failed::device(error, Blame::Candidate)
-}
-
-/// Errors of our own work.
-pub(super) fn environment(error: DeviceError) -> Failed {
-    Failed::device(error, Blame::Environment)
-}
 
 /// How a job ended, and what it left on the device.
 pub(super) struct JobEnd {
@@ -63,17 +23,6 @@ pub(super) struct JobEnd {
     /// Whether the context is unusable.
     pub lost: bool,
     pub residue: Residue,
-}
-
-/// What every task works with.
-pub(super) struct Run<'a, 'job> {
-    pub executor: &'a mut Executor,
-    pub job: &'job Job,
-    pub link: &'a mut Link,
-    /// What is told whatever the task.
-    pub outcome: &'a mut RunOutcome<()>,
-    pub residue: &'a mut Residue,
-    pub buffers: &'a mut Vec<JobBuffer<'job>>,
 }
 
 /// Runs a job.
@@ -95,7 +44,7 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
         }
         Task::Evaluate(plan) => {
             let mut told = Evaluated::default();
-            let result = evaluate::run(&mut run, plan, &mut told);
+            let result = evaluation::run(&mut run, plan, &mut told);
             (result, TaskOutcome::Evaluated(Box::new(told)))
         }
         Task::Pair(plan) => {
@@ -108,21 +57,21 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
         }
         Task::Trace(plan) => {
             let mut told = Traced::default();
-            (traced::run(&mut run, plan, &mut told), TaskOutcome::Traced(told))
+            (trace::run(&mut run, plan, &mut told), TaskOutcome::Traced(told))
         }
         Task::Monitor(plan) => {
             let mut told = Monitored::default();
-            (monitored::run(&mut run, plan, &mut told), TaskOutcome::Monitored(told))
+            (monitoring::run(&mut run, plan, &mut told), TaskOutcome::Monitored(told))
         }
         Task::Judge(plan) => judged(&mut run, plan),
-        Task::Serve => (served::run(&mut run), TaskOutcome::Served),
+        Task::Serve => (serving::run(&mut run), TaskOutcome::Served),
     };
     executor.ready.get_mut().clear();
     let mut lost = executor.context.synchronize().is_err();
     if let Err(failed) = result {
         lost |= failed.sticky;
         outcome.failure = Some(match executor.emulator {
-            Some(emulator) => emulated::restated(failed.failure, emulator, &told),
+            Some(emulator) => emulator_limits::restated(failed.failure, emulator, &told),
             None => failed.failure,
         });
     }
@@ -140,12 +89,12 @@ fn judged(run: &mut Run<'_, '_>, plan: &JudgePlan) -> (JobResult<()>, TaskOutcom
     let judged = match &plan.task {
         Judged::Evaluate(plan) => {
             let mut told = Evaluated::default();
-            let result = connected.and_then(|()| evaluate::run(run, plan, &mut told));
+            let result = connected.and_then(|()| evaluation::run(run, plan, &mut told));
             (result, TaskOutcome::Evaluated(Box::new(told)))
         }
         Judged::Share(plan) => {
             let mut told = Evaluated::default();
-            let result = connected.and_then(|()| sealed::run(run, plan, &mut told));
+            let result = connected.and_then(|()| sealed_share::run(run, plan, &mut told));
             (result, TaskOutcome::Evaluated(Box::new(told)))
         }
         Judged::Pair(plan) => {
@@ -174,12 +123,4 @@ pub(super) fn panicked(job: &Job, panic: &(dyn Any + Send)) -> JobEnd {
 fn not_mine() -> Failed {
     let text = "the server gave a task to a worker of another kind".to_owned();
     Failed::new(FailureCode::InternalError, text, Blame::Environment)
-}
-
-/// Adds the wall time that `work` takes to `total_ms`.
-pub(super) fn timed<T>(total_ms: &mut f64, work: impl FnOnce() -> T) -> T {
-    let start = Instant::now();
-    let result = work();
-    *total_ms += start.elapsed().as_secs_f64() * 1e3;
-    result
 }

@@ -1,126 +1,50 @@
 //! A device worker: the process that owns a CUDA context and runs jobs in it.
 //!
 //! `warpgauge __worker` is started by the server with a socket as its standard input
-//! ([`session`]), or with `--socket` by a tool that watches it ([`traced`]); with `--probe` it lists devices and ends, with `--self-test` it checks itself on
-//! the device at hand.
+//! ([`session`]), or with `--socket` by a tool that watches it ([`profile`]); with `--probe` it lists devices
+//! and ends, with `--self-test` it checks itself on the device at hand.
+//!
+//! - `session`: the worker's life: greeting, own kernels, jobs, end; `args`: its arguments
+//! - `job`: one job: its task, and how it ended; `run`: what every task works with
+//! - `tasks/`: the tasks: evaluation, paired timing, sealed launches
+//! - `profile/`: runs that are not timed, but looked at: counters, monitoring, traces
+//! - `verify/`: what a launch left, and whether that is right: comparison, guard bands, references
+//! - `timing/`: timed launches: warm-up, batches, inputs, load
+//! - `launch/`: a program, loaded and bound to buffers
+//! - `device/`: the device, and all that outlives a job; removing what a job left
+//! - `memory/`: buffers, their content, variables of modules
+//! - `io/`: the socket to the server, and what kernels print
+//! - `failure`: why a job failed; `secret`: random choices; `emulator_limits`: what the emulated device lacks
 
-mod assigned;
-mod audit;
-mod buffers;
-mod called;
-mod captured;
-mod changes;
-mod compared;
-mod counted;
-mod counters;
-mod emulated;
-mod evaluate;
-mod executor;
-mod expected;
-mod explained;
-mod globals;
-mod intact;
+mod args;
+mod device;
+mod emulator_limits;
+mod failure;
+mod io;
 mod job;
-mod link;
-mod linted;
-mod loaded;
-mod maps;
-mod monitored;
-mod paired;
-mod planning;
-mod printed;
-mod runner;
-mod scrub;
-mod sealed;
+mod launch;
+mod memory;
+mod profile;
+mod run;
 mod secret;
-mod served;
 mod session;
-mod source;
-mod traced;
-mod trials;
-mod turns;
+mod tasks;
+mod timing;
 mod verify;
-mod writes;
 
 use std::ffi::OsString;
 use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use serde::{Deserialize, Serialize};
 
-pub use planning::PlanReport;
+pub use args::WorkerArgs;
 
 use super::selftest;
-use warpgauge_device::{DriverChoice, GpuMonitor, loader};
+use crate::protocol::ProbeReport;
+use warpgauge_device::{GpuMonitor, loader};
 use warpgauge_model::DeviceInfo;
-
-/// Arguments of the hidden subcommand.
-#[derive(Debug, Clone, Parser)]
-#[command(no_binary_name = true)]
-pub struct WorkerArgs {
-    /// CUDA ordinal of the device to hold.
-    #[arg(long, default_value_t = 0)]
-    pub device: u32,
-    /// Use the emulator in this file in place of NVIDIA's driver.
-    #[arg(long)]
-    pub emulator: Option<PathBuf>,
-    /// Directory for files that live as long as the server.
-    #[arg(long)]
-    pub run_dir: Option<PathBuf>,
-    /// Connect to the server at this socket in place of standard input, take one job, and end. For
-    /// tools that start this process and have plans of their own for its standard input.
-    #[arg(long)]
-    pub socket: Option<PathBuf>,
-    /// Read hardware counters, and time nothing.
-    #[arg(long)]
-    pub counters: bool,
-    /// Judge launches that other processes make, and run no stranger's code.
-    #[arg(long, conflicts_with = "counters")]
-    pub judge: bool,
-    /// A library of CUPTI to try; the first that works is taken.
-    #[arg(long, requires = "counters")]
-    pub cupti: Vec<PathBuf>,
-    /// A library of ready functions that kernels can be compared with, or one that it needs.
-    #[arg(long)]
-    pub library: Vec<PathBuf>,
-    /// Plan the collection of the metrics on standard input on this chip, print the plan and end.
-    #[arg(long, requires = "counters")]
-    pub plan: Option<String>,
-    /// Print the devices as JSON and end.
-    #[arg(long)]
-    pub probe: bool,
-    /// Check the worker on the device at hand, print a table and end.
-    #[arg(long, requires = "images")]
-    pub self_test: bool,
-    /// Folder with the images that the self-test needs.
-    #[arg(long)]
-    pub images: Option<PathBuf>,
-}
-
-impl WorkerArgs {
-    fn choice(&self) -> DriverChoice {
-        match &self.emulator {
-            Some(path) => DriverChoice::Emulator(path.clone()),
-            None => DriverChoice::Cuda,
-        }
-    }
-
-    fn run_dir(&self) -> PathBuf {
-        self.run_dir.clone().unwrap_or_else(std::env::temp_dir)
-    }
-}
-
-/// What `--probe` prints.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct ProbeReport {
-    /// Devices found.
-    pub devices: Vec<DeviceInfo>,
-    /// Why there are none.
-    pub error: Option<String>,
-}
 
 /// Runs the hidden subcommand with the arguments after `__worker`.
 pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
@@ -139,7 +63,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         _ if args.probe => probe(&args),
         _ => match &args.plan {
-            Some(chip) => planning::main(&args.cupti, chip),
+            Some(chip) => profile::plan::main(&args.cupti, chip),
             None => session::run(&args),
         },
     };
@@ -167,7 +91,7 @@ fn list_devices(args: &WorkerArgs) -> Result<Vec<DeviceInfo>, String> {
     }
     let info = |ordinal| {
         let mut info = loaded.driver.device_info(ordinal).map_err(|error| error.to_string())?;
-        info.unmonitored = monitored::refusal(&GpuMonitor::of(&info));
+        info.unmonitored = device::executor::monitoring_refusal(&GpuMonitor::of(&info));
         Ok(info)
     };
     (0..count).map(info).collect()

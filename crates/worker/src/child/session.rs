@@ -6,11 +6,12 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 
-use super::counters::Counters;
-use super::executor::Executor;
-use super::link::Link;
-use super::printed::Printed;
-use super::{WorkerArgs, job};
+use super::args::WorkerArgs;
+use super::device::counters::Counters;
+use super::device::executor::Executor;
+use super::io::link::Link;
+use super::io::stdout::Printed;
+use super::job;
 use crate::frame::FrameError;
 use crate::protocol::{FromWorker, Job, PROTOCOL_VERSION, ToWorker};
 use warpgauge_device::libraries::Libraries;

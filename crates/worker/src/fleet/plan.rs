@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::Fleet;
 use super::asked::{Silence, ask};
 use super::costs::usual_ms;
-use crate::child::PlanReport;
+use crate::protocol::PlanReport;
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_process::contained::Launch;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::asked::{Silence, ask};
 use super::kind::WorkerProgram;
 use super::{DeviceChoice, FleetConfig, FleetError};
-use crate::child::ProbeReport;
+use crate::protocol::ProbeReport;
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::DeviceInfo;
 use warpgauge_process::contained::Launch;

@@ -7,6 +7,7 @@
 mod handshake;
 mod job;
 mod outcome;
+mod reports;
 mod served;
 mod task;
 
@@ -17,6 +18,7 @@ pub use outcome::{
     Monitored, OutputCheck, OutputSummary, Paired, RunFailure, RunOutcome, SealedFacts,
     TaskOutcome, Traced,
 };
+pub use reports::{PlanReport, ProbeReport};
 pub use served::{FromRunner, JudgePlan, Judged, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
 pub use task::{
     Checks, CountPlan, EvaluatePlan, MonitorPlan, PairPlan, Plan, ReferenceRun, Task, Tolerances,

@@ -1,0 +1,250 @@
+//! The device of a worker, and all that outlives a job.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::counters::Counters;
+use super::ready::Ready;
+use super::runners::Runners;
+use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::io::stdout::Printed;
+use crate::child::memory::residue::Residue;
+use crate::child::memory::tools::Tools;
+use crate::child::secret::Secret;
+use crate::protocol::Blame;
+use warpgauge_device::libraries::Libraries;
+use warpgauge_device::loader::Loaded;
+use warpgauge_device::support::{InitParams, Near, Support};
+use warpgauge_device::{
+    BlockingKernel, Content, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool,
+    GpuMonitor, GpuSettings, PinnedPool, SharedWipe, Staging, Stamps, Stream,
+};
+use warpgauge_model::{Cause, DeviceInfo, DeviceKind, FailureCode, Image, Unavailable};
+use warpgauge_tensor::{Dtype, InitKind, TensorInit};
+
+/// Page-locked memory kept for copies, bytes.
+const PINNED_BYTES: usize = 256 << 20;
+
+/// Guard bands hold a byte from 1 to this.
+const GUARD_BYTES: usize = 126;
+
+/// Size of the copies, hashes and fills that a new worker practises.
+const WARM_BYTES: usize = 4 << 20;
+
+/// Most launches of one batch: there are so many pairs of events.
+pub(crate) const BATCH: usize = 256;
+
+/// A device, and all that outlives a job.
+pub(crate) struct Executor {
+    pub(crate) context: Context,
+    pub(crate) stream: Stream,
+    pub(crate) device: DeviceInfo,
+    pub(crate) support: Option<Support>,
+    pub(crate) pinned: Rc<PinnedPool>,
+    pub(crate) events: EventPool,
+    /// Memory written between launches to push everything else out of L2.
+    pub(crate) flush: Option<DeviceBuffer>,
+    pub(crate) emulator: Option<EmulatorControl>,
+    pub(crate) printed: Printed,
+    /// What only a GPU's timing needs; `None` on the emulated device.
+    pub(crate) timing: Option<TimingAids>,
+    /// What reading hardware counters needs, in a worker that is for that.
+    pub(crate) counters: Option<Counters>,
+    /// Libraries of ready functions, opened when a job calls one.
+    pub(crate) libraries: Libraries,
+    /// Modules of the job at hand that were loaded ahead.
+    pub(crate) ready: RefCell<Vec<Ready>>,
+    /// Who makes launches in place of this process, while it judges them.
+    pub(crate) runners: Option<Runners>,
+    /// Whether this process judges, and runs no stranger's code.
+    pub(crate) is_judge: bool,
+    guard: u8,
+    /// The management library's view of the GPU; why not, where there is none.
+    pub(crate) monitor: Result<Arc<GpuMonitor>, String>,
+    /// What the GPU is set to.
+    pub(crate) settings: Option<GpuSettings>,
+    /// Median time of a kernel that does nothing, milliseconds, once it was measured.
+    pub(crate) empty_launch_ms: Option<f64>,
+}
+
+/// What keeps the host and earlier launches out of a GPU's timing, and tells its clock.
+pub(crate) struct TimingAids {
+    pub blocking_kernel: BlockingKernel,
+    pub stamps: Stamps,
+    pub wipe: SharedWipe,
+}
+
+impl Executor {
+    /// Creates the context.
+    pub(crate) fn open(
+        loaded: &Loaded,
+        ordinal: u32,
+        printed: Printed,
+    ) -> Result<Self, DeviceError> {
+        let mut device = loaded.driver.device_info(ordinal)?;
+        let context = loaded.driver.open(ordinal)?;
+        if let Some(emulator) = loaded.emulator {
+            // On at its start, and switched on again for the one launch that is counted.
+            emulator.set_counting(false)?;
+        }
+        let monitor = GpuMonitor::of(&device);
+        device.unmonitored = monitoring_refusal(&monitor);
+        let monitor = monitor.map(Arc::new);
+        Ok(Self {
+            stream: Stream::new(&context)?,
+            support: None,
+            pinned: PinnedPool::new(&context, PINNED_BYTES),
+            events: EventPool::new(&context, 2 * BATCH + 2)?,
+            flush: None,
+            emulator: loaded.emulator,
+            printed,
+            timing: None,
+            counters: None,
+            libraries: Libraries::new(Vec::new()),
+            ready: RefCell::default(),
+            runners: None,
+            is_judge: false,
+            settings: monitor.as_ref().ok().map(|monitor| monitor.settings()),
+            monitor,
+            empty_launch_ms: None,
+            guard: 1 + Secret::new().below(GUARD_BYTES) as u8,
+            context,
+            device,
+        })
+    }
+
+    /// The device it holds.
+    pub(crate) fn device(&self) -> &DeviceInfo {
+        &self.device
+    }
+
+    /// Loads the worker's own kernels and, if they are to be quick at once, practises them.
+    pub(crate) fn load_support(
+        &mut self,
+        image: &Image,
+        practise: bool,
+    ) -> Result<(), DeviceError> {
+        self.support = Some(Support::load(&self.context, image, &self.device)?);
+        let practise = practise && self.device.kind == DeviceKind::Cuda;
+        if practise { self.warm_up() } else { Ok(()) }
+    }
+
+    /// Does once what is slow the first time, so that the first job of a spare that takes over is
+    /// as fast as any: page-locked memory, memory to flush L2, the driver's late loading of
+    /// kernels, local memory for scrubbing, and the threads that hash.
+    fn warm_up(&mut self) -> Result<(), DeviceError> {
+        let Some(support) = &self.support else { return Ok(()) };
+        let mut timing = TimingAids {
+            blocking_kernel: BlockingKernel::new(&self.context)?,
+            stamps: Stamps::new(&self.context, self.device.multiprocessors)?,
+            wipe: SharedWipe::new(&self.context, support)?,
+        };
+        let bytes = 2 * self.device.l2_bytes;
+        if bytes > 0 {
+            self.flush = Some(DeviceBuffer::new(&self.context, bytes, "flushing L2")?);
+        }
+        let staging = [WARM_BYTES, WARM_BYTES].map(|bytes| self.pinned.take(bytes));
+        let memory = DeviceBuffer::new(&self.context, WARM_BYTES as u64, "warming up")?;
+        let init = TensorInit::of_kind(InitKind::Randn);
+        if let Ok(params) = InitParams::secret(&init, Dtype::Float32, "warm_up") {
+            let address = memory.address();
+            let content = [Content::tensor(params, 0, (address, WARM_BYTES))];
+            support.write(&content, &self.stream)?;
+            let mut inspection = support.inspect(&self.stream)?;
+            inspection.first_others(&content)?;
+            let near = Near { atol: 0.0, rtol: 0.0, allow_non_finite: false };
+            inspection.first_not_near((address, address), 1, Dtype::Float32, near)?;
+            inspection.read()?;
+        }
+        support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
+        timing.wipe.queue(&self.stream)?;
+        // After a blocking kernel nothing may be loaded: the driver would wait for the device for it.
+        timing.blocking_kernel.launch(support, &self.stream)?;
+        timing.blocking_kernel.release();
+        let target = self.pinned.take(timing.stamps.bytes());
+        timing.stamps.take(support, target, &self.stream)?.finish()?;
+        self.timing = Some(timing);
+        for staging in staging {
+            blake3::Hasher::new().update_rayon(staging.bytes());
+        }
+        let mut residue = Residue::default();
+        residue.take_memory(memory);
+        self.scrub(residue);
+        Ok(())
+    }
+
+    /// What filling and comparing buffers need.
+    pub(crate) fn tools(&self) -> JobResult<Tools<'_>> {
+        let Some(support) = &self.support else {
+            let text = "the server sent a job before the worker's own kernels".to_owned();
+            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
+        };
+        Ok(Tools {
+            context: &self.context,
+            stream: &self.stream,
+            support,
+            pinned: &self.pinned,
+            kind: self.device.kind,
+        })
+    }
+
+    /// A byte for guard bands, other than those that outputs are poisoned with. It differs from
+    /// worker to worker.
+    pub(crate) fn guard_byte(&self) -> u8 {
+        self.guard
+    }
+
+    /// Ends what a launch before may have asked of L2.
+    pub(crate) fn reset_persisting_l2(&self) -> JobResult<()> {
+        self.context.reset_persisting_l2().map_err(environment)
+    }
+
+    /// Host memory for a reading of the clocks, where they can be read.
+    pub(crate) fn stamp_staging(&self) -> Option<Staging> {
+        self.timing.as_ref().map(|aids| self.pinned.take(aids.stamps.bytes()))
+    }
+
+    /// Why clocks are low now: NVML's bits, where the driver tells.
+    pub(crate) fn throttle_reasons(&self) -> Option<u64> {
+        self.monitor.as_ref().ok()?.throttle_reasons().ok()
+    }
+
+    /// Leaves accesses unchecked for a while, if they are checked; what was found stays.
+    pub(crate) fn suspend_checks(&self, armed: bool) -> Result<(), DeviceError> {
+        self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(false))
+    }
+
+    /// Checks accesses again.
+    pub(crate) fn resume_checks(&self, armed: bool) -> Result<(), DeviceError> {
+        self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(true))
+    }
+
+    /// Sets the emulator's checks and forgets what it has seen so far.
+    pub(crate) fn arm_checks(&self, on: bool) -> JobResult<()> {
+        if let Some(emulator) = self.emulator {
+            emulator.set_sanitize(on).map_err(environment)?;
+            let _ = emulator.take_report();
+        }
+        Ok(())
+    }
+}
+
+/// Why a GPU's monitoring tells nothing.
+pub(crate) fn monitoring_refusal(monitor: &Result<GpuMonitor, String>) -> Option<Unavailable> {
+    match monitor {
+        Ok(monitor) => monitor.gpm_support().err().map(|error| error.unavailable()),
+        Err(reason) => Some(Cause::NoMonitoring.because(reason.clone())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_device_without_the_library_is_refused_with_the_reason() {
+        let refused = monitoring_refusal(&Err("no such file".to_owned())).unwrap();
+        assert_eq!((&*refused.code, &*refused.reason), ("no_monitoring", "no such file"));
+    }
+}

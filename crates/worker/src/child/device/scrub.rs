@@ -1,0 +1,72 @@
+//! After a job: nothing it left may reach the next one.
+//!
+//! Zeroed are: its buffers, its modules' variables, the memory used to flush L2, page-locked
+//! staging memory, and the shared and local memory of the whole device. What cannot be shown to be
+//! gone makes the worker retire: a new process gets new memory, which the driver clears.
+
+use std::time::Instant;
+
+use super::executor::Executor;
+use crate::child::memory::residue::Residue;
+use warpgauge_device::{DeviceBuffer, DeviceError};
+use warpgauge_model::DeviceKind;
+
+/// How scrubbing went.
+pub(crate) struct Scrubbed {
+    /// Wall time, milliseconds.
+    pub scrub_ms: f64,
+    /// Why the worker must not take another job.
+    pub retire: Option<String>,
+}
+
+impl Executor {
+    /// Removes what a job left.
+    pub(crate) fn scrub(&mut self, residue: Residue) -> Scrubbed {
+        let start = Instant::now();
+        let retire = self.try_scrub(residue).unwrap_or_else(|error| Some(error.to_string()));
+        Scrubbed { scrub_ms: start.elapsed().as_secs_f64() * 1e3, retire }
+    }
+
+    fn try_scrub(&mut self, mut residue: Residue) -> Result<Option<String>, DeviceError> {
+        let stream = &self.stream;
+        self.unload(&mut residue)?;
+        for buffer in residue.memory.iter().chain(&self.flush) {
+            buffer.fill(0, stream)?;
+        }
+        // The emulator gives every block memory of its own, and every thread.
+        if let (Some(support), DeviceKind::Cuda) = (&self.support, self.device.kind) {
+            support.scrub_shared(stream)?;
+            // What a kernel uses beyond its declared frame (recursion) is bounded by the limit.
+            let bytes = residue.local_bytes + self.context.stack_limit_bytes()?;
+            if !support.scrub_local(bytes, stream)? {
+                residue.retire =
+                    Some(format!("a kernel had {bytes} bytes of local memory per thread"));
+            }
+        }
+        // While the device is busy with its own.
+        self.pinned.scrub();
+        stream.synchronize()?;
+        // Zeroed above, and nothing runs any more.
+        residue.memory.into_iter().for_each(DeviceBuffer::retire_clean);
+        self.context.synchronize()?;
+        Ok(residue.retire)
+    }
+
+    /// Zeroes the variables of all modules and unloads them.
+    pub(crate) fn unload(&self, residue: &mut Residue) -> Result<(), DeviceError> {
+        for (module, variables) in &residue.modules {
+            if let Some(reason) = &variables.unprovable {
+                residue.retire = Some(reason.clone());
+            }
+            for name in variables.all() {
+                if !module.zero_global(name, &self.stream)? {
+                    let text = format!("the driver does not tell where variable {name} is");
+                    residue.retire = Some(text);
+                }
+            }
+        }
+        self.stream.synchronize()?;
+        residue.modules.clear();
+        Ok(())
+    }
+}

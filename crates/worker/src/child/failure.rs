@@ -1,0 +1,46 @@
+//! Why a job failed, and who is to blame.
+
+use crate::protocol::{Blame, RunFailure};
+use warpgauge_device::DeviceError;
+use warpgauge_model::FailureCode;
+use warpgauge_validate::Reason;
+
+/// A job's failure.
+#[derive(Debug)]
+pub(super) struct Failed {
+    pub failure: RunFailure,
+    /// Whether the context is known to be lost.
+    pub sticky: bool,
+}
+
+/// Result of a phase.
+pub(super) type JobResult<T> = Result<T, Failed>;
+
+impl Failed {
+    pub(super) fn new(code: FailureCode, message: String, blame: Blame) -> Self {
+        let failure = RunFailure { code, message, blame };
+        Self { failure, sticky: false }
+    }
+
+    /// What speaks against the candidate.
+    pub(super) fn reason(reason: Reason) -> Self {
+        Self::new(reason.code.failure(), reason.message, Blame::Candidate)
+    }
+
+    pub(super) fn device(error: DeviceError, blame: Blame) -> Self {
+        let sticky = error.is_sticky();
+        let message = error.to_string();
+        let failure = RunFailure { code: error.code, message, blame };
+        Self { failure, sticky }
+    }
+}
+
+/// Errors of work that the candidate asked for, or that its faults surface in.
+pub(super) fn candidate(error: DeviceError) -> Failed {
+    Failed::device(error, Blame::Candidate)
+}
+
+/// Errors of our own work.
+pub(super) fn environment(error: DeviceError) -> Failed {
+    Failed::device(error, Blame::Environment)
+}

@@ -1,0 +1,100 @@
+//! Functions of NVIDIA's libraries in place of kernels: what they are launched with, and what they keep.
+
+use crate::child::device::executor::Executor;
+use crate::child::failure::{Failed, JobResult};
+use crate::child::memory::residue::Residue;
+use crate::protocol::{Argument, Blame, KernelLaunch};
+use warpgauge_device::libraries::{LibraryCall, LibraryFunction};
+use warpgauge_device::{DeviceBuffer, DeviceError};
+use warpgauge_model::{DeviceKind, FailureCode};
+
+/// Address of a buffer.
+pub(crate) type AddressOf<'a> = &'a dyn Fn(usize) -> Option<u64>;
+
+/// A call that is bound to buffers.
+pub(crate) struct BoundCall {
+    call: LibraryCall,
+    symbol: String,
+    /// The buffers that it takes, in its order.
+    buffers: Vec<usize>,
+}
+
+impl BoundCall {
+    /// Opens the library, if this is its first call here, and binds the function that a launch names.
+    pub(crate) fn new(
+        executor: &Executor,
+        launch: &KernelLaunch,
+        address: AddressOf<'_>,
+        residue: &mut Residue,
+        blame: Blame,
+    ) -> JobResult<Self> {
+        let function = LibraryFunction::of_image(&launch.image);
+        let function = function.ok_or_else(|| environment(unknown(&launch.symbol)))?;
+        let library = function.library();
+        if executor.device.kind == DeviceKind::Emulator {
+            let text = format!("the emulated device has no {}", library.title());
+            let operation = format!("call {}", function.symbol());
+            return Err(environment(DeviceError::local(operation, FailureCode::NoLibrary, text)));
+        }
+        let (mut extents, mut buffers) = (Vec::new(), Vec::new());
+        for argument in &launch.arguments {
+            match argument {
+                Argument::Scalar(bytes) => extents.push(extent(bytes, &launch.symbol)?),
+                Argument::Buffer(buffer) => buffers.push(*buffer),
+                Argument::Scratch(_) | Argument::Map(..) => {
+                    return Err(environment(unknown(&launch.symbol)));
+                }
+            }
+        }
+        let addresses = addresses(&buffers, address, &launch.symbol);
+        let addresses = addresses.map_err(environment)?;
+        residue.note_library(library.title());
+        let bound = executor.libraries.bind(function, &extents, &addresses, &executor.stream);
+        let call = bound.map_err(|error| match error.code {
+            // Nobody's kernel is to blame for what the machine lacks.
+            FailureCode::NoLibrary => environment(error),
+            _ => Failed::device(error, blame),
+        })?;
+        Ok(Self { call, symbol: launch.symbol.clone(), buffers })
+    }
+
+    /// Queues the call to the executor's stream, on what the buffers show now.
+    pub(crate) fn queue(&mut self, address: AddressOf<'_>) -> Result<(), DeviceError> {
+        self.call.set_addresses(&addresses(&self.buffers, address, &self.symbol)?)?;
+        self.call.queue()
+    }
+
+    /// The memory that it used beside the buffers, to be scrubbed.
+    pub(crate) fn into_memory(self) -> DeviceBuffer {
+        self.call.into_memory()
+    }
+}
+
+fn environment(error: DeviceError) -> Failed {
+    Failed::device(error, Blame::Environment)
+}
+
+fn addresses(
+    buffers: &[usize],
+    address: AddressOf<'_>,
+    symbol: &str,
+) -> Result<Vec<u64>, DeviceError> {
+    let there = |buffer: &usize| {
+        address(*buffer).ok_or_else(|| {
+            let text = format!("buffer {buffer} does not exist");
+            DeviceError::local(format!("call {symbol}"), FailureCode::InternalError, text)
+        })
+    };
+    buffers.iter().map(there).collect()
+}
+
+/// An extent, as the server writes it.
+fn extent(bytes: &[u8], symbol: &str) -> JobResult<i64> {
+    let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| environment(unknown(symbol)))?;
+    Ok(i64::from_le_bytes(bytes))
+}
+
+fn unknown(symbol: &str) -> DeviceError {
+    let text = "server and worker do not agree on what it takes; this is a defect of warpgauge";
+    DeviceError::local(format!("call {symbol}"), FailureCode::InternalError, text)
+}

@@ -1,0 +1,11 @@
+//! Runs that are not timed, but looked at.
+//!
+//! - `counters`: hardware counters
+//! - `monitoring`: back-to-back launches while the driver monitors the GPU
+//! - `plan`: how many passes metrics take
+//! - `trace`: a run under a profiler or a checker
+
+pub(crate) mod counters;
+pub(crate) mod monitoring;
+pub(crate) mod plan;
+pub(crate) mod trace;

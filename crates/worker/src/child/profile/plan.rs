@@ -1,0 +1,46 @@
+//! How many passes metrics take on a chip: CUPTI knows without a GPU.
+
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::protocol::PlanReport;
+use warpgauge_device::cupti::{Cupti, CuptiError, Plan};
+
+/// Longest list of metrics that is read, bytes of JSON.
+const MAX_INPUT_BYTES: u64 = 1 << 20;
+
+/// Reads NVIDIA's names from standard input, as a JSON list, and prints a plan for the chip.
+pub(crate) fn main(libraries: &[PathBuf], chip: &str) -> ExitCode {
+    let mut text = String::new();
+    let read = std::io::stdin().take(MAX_INPUT_BYTES).read_to_string(&mut text);
+    let metrics = read.map_err(|error| error.to_string()).and_then(|_| {
+        serde_json::from_str::<Vec<String>>(&text).map_err(|error| error.to_string())
+    });
+    let metrics = match metrics {
+        Ok(metrics) => metrics,
+        Err(error) => {
+            eprintln!("read the list of metrics: {error}");
+            return ExitCode::from(2);
+        }
+    };
+    let report = plan(libraries, chip, &metrics).unwrap_or_else(|error| PlanReport {
+        unavailable: Some(error.cause.because(error.to_string())),
+        ..PlanReport::default()
+    });
+    let written = serde_json::to_string(&report)
+        .map_err(std::io::Error::from)
+        .and_then(|line| writeln!(std::io::stdout(), "{line}"));
+    if written.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn plan(libraries: &[PathBuf], chip: &str, metrics: &[String]) -> Result<PlanReport, CuptiError> {
+    let cupti = Cupti::open_for_planning(libraries)?;
+    let plan = Plan::new(cupti, chip, None, metrics)?;
+    Ok(PlanReport {
+        tool: cupti.name(),
+        passes: u32::try_from(plan.passes).unwrap_or(u32::MAX),
+        refused: plan.refused.clone(),
+        unavailable: None,
+    })
+}

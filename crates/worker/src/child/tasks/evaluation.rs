@@ -1,0 +1,274 @@
+//! A program launched, timed and verified, phase by phase.
+
+use std::cell::RefCell;
+use std::path::Path;
+
+use crate::child::failure::JobResult;
+use crate::child::launch::program::LoadedProgram;
+use crate::child::memory::buffers::{Use, allocate_all};
+use crate::child::run::{Run, timed};
+use crate::child::timing::batch::Rig;
+use crate::child::timing::inputs::{Inputs, Shown, all_move};
+use crate::child::timing::sealed_turns::Turns;
+use crate::child::timing::trials;
+use crate::child::verify::counted_launch;
+use crate::child::verify::explanation;
+use crate::child::verify::oracle::Oracle;
+use crate::child::verify::outputs;
+use crate::child::verify::surroundings::{guards_intact, nothing_else_touched};
+use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker};
+use warpgauge_model::{CacheState, WorkerTimings};
+use warpgauge_validate::Filling;
+
+/// Launches the candidate, and verifies each launch that is looked at before the next begins: then
+/// nothing of what is expected of it lies where it could reach it.
+pub(crate) fn run(
+    run: &mut Run<'_, '_>,
+    plan: &EvaluatePlan,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    run.executor.arm_checks(plan.sanitize)?;
+    let turns = allocate(run, plan)?;
+    let Run { executor, job, link, outcome, residue, buffers } = run;
+    let launches = &job.program.launches;
+    let inputs = Inputs::new(buffers, may_move(plan));
+    let how = (Blame::Candidate, inputs.restored(buffers));
+    let mut program = timed(&mut outcome.timings.load_ms, || {
+        LoadedProgram::load(executor, launches, buffers, residue, how)
+    })?;
+    outcome.function = program.facts;
+    let mut rig = Rig {
+        inputs,
+        cache: plan.trials.as_ref().map_or(CacheState::Hot, |trials| trials.cache),
+        executor,
+        buffers,
+        turns,
+        load: None,
+        looked_at: false,
+    };
+    // A server that is gone is noticed by the watchdog.
+    let _ = link.send(&FromWorker::Started);
+    let moving = (rig.inputs.are_all_moving(rig.buffers), rig.inputs.are_moving());
+    let link = RefCell::new(&mut **link);
+    let mut oracle = Oracle::new(plan, residue, &link, moving);
+    let timings = &mut outcome.timings;
+    let directory = &job.directory;
+    let judged = judge(&mut rig, plan, &mut program, (&mut oracle, directory), timings, told);
+    told.audits = oracle.audits.clone();
+    let turns = rig.turns.take();
+    oracle.retire();
+    program.retire(residue);
+    told.emulator_report = match &executor.runners {
+        Some(runners) => runners.report(),
+        None => executor.emulator.and_then(|emulator| emulator.take_report()),
+    };
+    executor.arm_checks(false)?;
+    let _ = link.borrow_mut().send(&FromWorker::Executed);
+    if let Some(turns) = turns {
+        // The buffers are the judge's again once its connection is closed. What went wrong was told.
+        let _ = executor.stream.synchronize();
+        told.sealed.turns = turns.made;
+        told.sealed.launches = turns.into_taken();
+    }
+    judged
+}
+
+/// The first launch, the second, and those that are timed.
+fn judge(
+    rig: &mut Rig<'_, '_>,
+    plan: &EvaluatePlan,
+    program: &mut LoadedProgram,
+    (oracle, directory): (&mut Oracle<'_, '_>, &Path),
+    timings: &mut WorkerTimings,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    let proven = is_proven(plan);
+    // Where nobody judges the outputs, they are what a caller gets who looks at them.
+    let mut filling = || match proven {
+        true => Filling::not_a_number(rig.inputs.secret.bits()),
+        false => Filling::FIXED,
+    };
+    let (of_counted, filling) = (filling(), filling());
+    if plan.count {
+        let how = (proven, plan.sanitize);
+        told.counts = counted_launch::launch(rig, program, oracle, of_counted, how)?;
+    }
+    timed(&mut timings.execute_ms, || rig.launch_once(program, filling))?;
+    let right = first(rig, plan, filling, (oracle, directory), timings, told)
+        .map_err(|failed| explanation::later(rig, program, oracle, failed))?;
+    if proven {
+        rig.inputs.leave_contract();
+        let filling = Filling::number(rig.inputs.secret.bits());
+        let shown = timed(&mut timings.execute_ms, || rig.launch_once(program, filling))?;
+        let Rig { executor, buffers, .. } = rig;
+        let second = timed(&mut timings.verify_ms, || {
+            oracle.aside(executor, |oracle| {
+                // A kernel that is wrong for the contract's inputs needs no further witness.
+                if right {
+                    return oracle.second(executor, buffers, shown, filling);
+                }
+                let outputs = outputs::copy_outputs(executor, buffers)?;
+                let left = (&outputs, filling);
+                oracle.settle(executor, buffers, shown, left, &mut told.checks)
+            })
+        });
+        tell_guarantees(rig, program, told);
+        if !right {
+            second?;
+            return explanation::first(rig, program, oracle, &told.checks);
+        }
+        let measured = second.and_then(|()| measure(rig, plan, program, oracle, timings, told));
+        measured.map_err(|failed| explanation::later(rig, program, oracle, failed))?;
+        return match plan.lint {
+            true => timed(&mut timings.verify_ms, || lint(rig, oracle, shown, told)),
+            false => Ok(()),
+        };
+    }
+    tell_guarantees(rig, program, told);
+    rig.inputs.leave_contract();
+    measure(rig, plan, program, oracle, timings, told)
+}
+
+/// What keeps a launch from finding what an earlier one left.
+fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut Evaluated) {
+    told.inputs_moved = rig.inputs.are_moving();
+    let all_move = rig.inputs.are_all_moving(rig.buffers);
+    told.variables_put_back = (!all_move).then(|| program.is_forgetful());
+}
+
+/// What the first launch left: for the caller, and for the verdict. Returns whether it is right.
+fn first(
+    rig: &mut Rig<'_, '_>,
+    plan: &EvaluatePlan,
+    filling: Filling,
+    (oracle, directory): (&mut Oracle<'_, '_>, &Path),
+    timings: &mut WorkerTimings,
+    told: &mut Evaluated,
+) -> JobResult<bool> {
+    let Rig { executor, buffers, .. } = rig;
+    oracle.aside(executor, |oracle| {
+        let (content, mut outputs) =
+            timed(&mut timings.d2h_ms, || outputs::capture(executor, buffers, plan))?;
+        let bytes = content.iter().map(|(index, content)| (*index, content.bytes()));
+        let bytes = bytes.collect::<Vec<_>>();
+        let (hashed, right) = std::thread::scope(|scope| {
+            // What the caller gets of them is made meanwhile.
+            let hash = || outputs::summarise_all(directory, plan, &bytes);
+            let hashed =
+                std::thread::Builder::new().name("hash".to_owned()).spawn_scoped(scope, hash);
+            let right = timed(&mut timings.verify_ms, || {
+                oracle.first(executor, buffers, (&content, filling), &mut told.checks)
+            });
+            let hashed = hashed.ok().and_then(|hashed| hashed.join().ok());
+            (hashed.unwrap_or_else(|| outputs::summarise_all(directory, plan, &bytes)), right)
+        });
+        outputs.extend(hashed?);
+        outputs.sort_by_key(|output| output.buffer);
+        told.outputs = outputs;
+        right
+    })
+}
+
+/// Warms up and times.
+fn measure(
+    rig: &mut Rig<'_, '_>,
+    plan: &EvaluatePlan,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    timings: &mut WorkerTimings,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    let Some(trials) = &plan.trials else { return Ok(()) };
+    let link = oracle.link();
+    let mut progress = |samples: &[f32]| link.borrow_mut().progress(samples.len(), samples);
+    let measured = timed(&mut timings.execute_ms, || {
+        trials::measure(rig, program, trials, oracle, &mut progress)
+    })?;
+    let verify_ms = measured.verifying.as_secs_f64() * 1e3;
+    timings.device_busy_ms = measured.busy_ms;
+    timings.verify_ms += verify_ms;
+    timings.execute_ms -= verify_ms;
+    told.samples_ms = measured.samples_ms;
+    told.batches = measured.batches;
+    told.warmup_launches = measured.warmup_launches;
+    told.warmup_stable = measured.warmup_stable;
+    told.stopped = measured.stopped;
+    told.settings = rig.executor.settings.clone();
+    told.empty_launch_ms = measured.empty_launch_ms;
+    told.load = measured.load;
+    // Of the launches that were not verified one may have reached beyond its outputs.
+    let Rig { executor, buffers, looked_at, .. } = rig;
+    let look = if *looked_at { guards_intact } else { nothing_else_touched };
+    let looked =
+        timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)));
+    told.health = timed(&mut timings.monitor_ms, || measured.health.told());
+    looked
+}
+
+/// What would pass without doing the work. The candidate runs no more.
+fn lint(
+    rig: &mut Rig<'_, '_>,
+    oracle: &mut Oracle<'_, '_>,
+    shown: Shown,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    let Rig { executor, buffers, .. } = rig;
+    oracle.aside(executor, |oracle| {
+        let canonical = oracle.expect(executor, buffers, Shown::CANONICAL)?;
+        let other = match shown == Shown::CANONICAL {
+            true => None,
+            false => Some((shown, oracle.expect(executor, buffers, shown)?)),
+        };
+        told.weaknesses = oracle.lint(executor, buffers, &canonical, other.as_ref())?;
+        Ok(())
+    })
+}
+
+/// Whether outputs are checked, so that it is proven that all of them are written.
+fn is_proven(plan: &EvaluatePlan) -> bool {
+    !plan.checks.tolerances.is_empty()
+}
+
+/// Whether other random inputs would serve as well: what is expected must then be computed.
+pub(crate) fn may_move(plan: &EvaluatePlan) -> bool {
+    let fresh = plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs);
+    fresh && plan.checks.files.is_empty() && !plan.sanitize
+}
+
+/// Buffers of its own, or those of the process that judges some of the launches.
+fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turns>> {
+    let shared = plan.trials.as_ref().is_some_and(|trials| trials.sealed > 0);
+    // A judge seals every launch.
+    if !shared || run.executor.runners.is_some() {
+        return allocate_and_fill(run, plan).map(|()| None);
+    }
+    let Run { executor, job, link, outcome, residue, buffers } = run;
+    // While the judge gets its buffers ready.
+    timed(&mut outcome.timings.load_ms, || {
+        executor.load_ahead(&job.program.launches, residue, Blame::Candidate);
+        for reference in &plan.checks.references {
+            executor.load_ahead(&reference.launches, residue, Blame::Reference);
+        }
+    });
+    let tools = executor.tools()?;
+    timed(&mut outcome.timings.h2d_ms, || {
+        Turns::open(link, &job.program.buffers, tools, buffers).map(Some)
+    })
+}
+
+pub(crate) fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<()> {
+    let Run { executor, job, outcome, buffers, .. } = run;
+    let tools = executor.tools()?;
+    let usage = Use {
+        copied: false,
+        // Where every access is checked, a band would hide one that misses its buffer by little.
+        guard: (!plan.sanitize).then(|| executor.guard_byte()),
+        shift: 0,
+        // A process that opens a buffer gets its pages whole.
+        whole_pages: executor.runners.is_some() || !all_move(&job.program.buffers, may_move(plan)),
+        poisoned: true,
+    };
+    timed(&mut outcome.timings.h2d_ms, || {
+        allocate_all(&job.program.buffers, || usage, tools, buffers)
+    })
+}

@@ -1,0 +1,95 @@
+//! A share of a kernel's timed launches, judged by a process that the kernel has never run in.
+//!
+//! The other process makes all launches, on this one's buffers, and says when the next is to be sealed.
+//! Then inputs and fillings come from here, and the verdict too.
+
+use std::cell::RefCell;
+
+use super::evaluation::{allocate_and_fill, may_move};
+use crate::child::device::runners::RemoteProgram;
+use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::launch::program::LoadedProgram;
+use crate::child::run::Run;
+use crate::child::timing::batch::Rig;
+use crate::child::timing::inputs::Inputs;
+use crate::child::timing::judge::{Audit, Judge};
+use crate::child::timing::judge::{Phase, Referee};
+use crate::child::verify::oracle::Oracle;
+use crate::child::verify::surroundings::nothing_else_touched;
+use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker, SealedFacts};
+use warpgauge_model::{CacheState, FailureCode};
+
+/// Judges the launches that the candidate's process hands over, until it has no more.
+pub(crate) fn run(
+    run: &mut Run<'_, '_>,
+    plan: &EvaluatePlan,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    run.executor.arm_checks(false)?;
+    allocate_and_fill(run, plan)?;
+    let Run { executor, link, residue, buffers, .. } = run;
+    let guard = executor.guard_byte();
+    let candidate_runner = match &executor.runners {
+        Some(runners) => std::rc::Rc::clone(runners.of(Blame::Candidate)?),
+        None => {
+            let text = "there is nobody to judge".to_owned();
+            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
+        }
+    };
+    let lent = candidate_runner.borrow_mut().lend(buffers, guard);
+    if let Err(failed) = lent {
+        // The candidate's process goes on without.
+        told.sealed = SealedFacts::unavailable(failed.failure.message);
+        return Ok(());
+    }
+    let mut inputs = Inputs::new(buffers, may_move(plan));
+    inputs.leave_contract();
+    let mut rig = Rig {
+        inputs,
+        cache: plan.trials.as_ref().map_or(CacheState::Hot, |trials| trials.cache),
+        executor,
+        buffers,
+        turns: None,
+        load: None,
+        looked_at: false,
+    };
+    let _ = link.send(&FromWorker::Started);
+    let moving = (rig.inputs.are_all_moving(rig.buffers), rig.inputs.are_moving());
+    let link = RefCell::new(&mut **link);
+    let mut oracle = Oracle::new(plan, residue, &link, moving);
+    // While the other process loads the kernel.
+    let loaded = oracle.load_references(rig.executor, rig.buffers);
+    let mut program = LoadedProgram::elsewhere(RemoteProgram::of_another(&candidate_runner));
+    let judged =
+        loaded.and_then(|()| judge(&mut rig, &mut program, &mut oracle, &candidate_runner, told));
+    // The other process has the buffers open, and uses them until it is told, or has ended.
+    candidate_runner.borrow_mut().part();
+    told.audits = oracle.audits.clone();
+    oracle.retire();
+    judged
+}
+
+fn judge(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    runner: &RefCell<crate::child::device::runners::Runner>,
+    told: &mut Evaluated,
+) -> JobResult<()> {
+    loop {
+        let Some(later) = runner.borrow_mut().next_turn()? else { return Ok(()) };
+        let trial = told.samples_ms.len();
+        // Only how the time for verifying is spread hangs on what it says.
+        oracle.begin(Phase::Timed, trial, vec![0], later as usize);
+        let (shown, filling, ms) = rig.time_elsewhere(program)?;
+        told.samples_ms.push(ms);
+        let audit = Audit { trial: 0, shown, filling, under_load: false };
+        let verified = oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?;
+        if !verified {
+            // Nobody else can tell whether it changed inputs.
+            nothing_else_touched(rig.executor, rig.buffers)?;
+        }
+        rig.executor.stream.synchronize().map_err(environment)?;
+        runner.borrow_mut().yield_turn()?;
+    }
+}

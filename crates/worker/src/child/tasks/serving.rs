@@ -1,0 +1,242 @@
+//! Launches made for a judge: this process has the kernel in its context, and of the judge's memory the
+//! buffers alone.
+
+use std::fmt::Display;
+use std::os::unix::net::UnixStream;
+
+use crate::child::device::executor::Executor;
+use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::launch::program::LoadedProgram;
+use crate::child::memory::residue::Residue;
+use crate::child::memory::variables::Restored;
+use crate::child::run::Run;
+use crate::child::timing::stage::Stage;
+use crate::frame::{self, FrameError};
+use crate::protocol::{
+    Blame, FromRunner, FromWorker, LaunchHow, Launches, LentBuffer, TimedLaunch, ToRunner,
+};
+use warpgauge_device::{DeviceBuffer, DeviceError};
+use warpgauge_model::{FailureCode, LaunchCounts};
+
+/// Serves the judge whose socket was handed over, until it closes the connection or the context is lost.
+pub(crate) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
+    let Run { executor, link, residue, .. } = run;
+    let mut judge = link.socket()?;
+    // What follows is the doing of what is launched here. A server that is gone is noticed by the
+    // watchdog.
+    let _ = link.send(&FromWorker::Started);
+    let mut served = Served {
+        executor,
+        residue,
+        memory: Vec::new(),
+        addresses: Vec::new(),
+        programs: Vec::new(),
+        checked: false,
+    };
+    let ended = served.answer_all(&mut judge);
+    let closed = served.close();
+    ended.and(closed.map_err(environment))
+}
+
+fn broken(what: &str, error: &dyn Display) -> Failed {
+    let text = format!("{what} the process that judges the kernel: {error}");
+    Failed::new(FailureCode::WorkerUnavailable, text, Blame::Environment)
+}
+
+/// Why a message was not done.
+enum Refused {
+    /// The device says so.
+    Device(DeviceError),
+    /// Something else is in the way.
+    Other(Failed),
+}
+
+impl From<DeviceError> for Refused {
+    fn from(error: DeviceError) -> Self {
+        Refused::Device(error)
+    }
+}
+
+impl From<Failed> for Refused {
+    fn from(failed: Failed) -> Self {
+        Refused::Other(failed)
+    }
+}
+
+/// What a judge has opened and loaded here.
+struct Served<'a> {
+    executor: &'a mut Executor,
+    residue: &'a mut Residue,
+    memory: Vec<DeviceBuffer>,
+    /// Of the buffers.
+    addresses: Vec<u64>,
+    programs: Vec<LoadedProgram>,
+    /// Whether the emulator checks the launches.
+    checked: bool,
+}
+
+impl Served<'_> {
+    fn answer_all(&mut self, judge: &mut UnixStream) -> JobResult<()> {
+        loop {
+            let message = match frame::read_soon::<ToRunner>(judge) {
+                Ok(message) => message,
+                Err(FrameError::Closed) => return Ok(()),
+                Err(error) => return Err(broken("hear from", &error)),
+            };
+            let (answer, lost) = match self.answer(message) {
+                Ok(answer) => (answer, None),
+                Err(Refused::Device(error)) => {
+                    let lost = error.is_sticky().then(|| environment(error.clone()));
+                    (FromRunner::Failed(Box::new(error)), lost)
+                }
+                Err(Refused::Other(failed)) => {
+                    let Failed { failure, sticky } = failed;
+                    let lost = sticky.then(|| Failed { failure: failure.clone(), sticky });
+                    (FromRunner::Unable(Box::new(failure)), lost)
+                }
+            };
+            frame::write(judge, &answer).map_err(|error| broken("answer", &error))?;
+            if let Some(failed) = lost {
+                return Err(failed);
+            }
+        }
+    }
+
+    fn answer(&mut self, message: ToRunner) -> Result<FromRunner, Refused> {
+        match message {
+            ToRunner::Open { buffers, checked, .. } => {
+                self.close()?;
+                self.open(&buffers)?;
+                self.executor.arm_checks(checked)?;
+                self.checked = checked;
+                Ok(FromRunner::Done)
+            }
+            ToRunner::Load { launches, constants_too, blame } => {
+                self.load(&launches, constants_too, blame)
+            }
+            ToRunner::Launch { program, forget, how } => {
+                let (ms, counts) = self.launch(program, forget, how)?;
+                Ok(FromRunner::Launched { ms, counts })
+            }
+            ToRunner::Report => {
+                Ok(FromRunner::Report(self.executor.emulator.and_then(|e| e.take_report())))
+            }
+            ToRunner::Close => {
+                self.close()?;
+                Ok(FromRunner::Done)
+            }
+            ToRunner::Yield => {
+                let text =
+                    "a judge yields to a process that makes no launches of its own".to_owned();
+                Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into())
+            }
+        }
+    }
+
+    fn open(&mut self, buffers: &[LentBuffer]) -> Result<(), DeviceError> {
+        for buffer in buffers {
+            let (handle, bytes) = (&buffer.handle, buffer.bytes);
+            let memory = DeviceBuffer::import(&self.executor.context, handle, bytes)?;
+            self.addresses.push(memory.address() + buffer.offset);
+            self.memory.push(memory);
+        }
+        Ok(())
+    }
+
+    fn load(
+        &mut self,
+        launches: &Launches,
+        constants_too: bool,
+        blame: Blame,
+    ) -> Result<FromRunner, Refused> {
+        let restored = if constants_too { Restored::ConstantsToo } else { Restored::Variables };
+        let (executor, residue) = (&*self.executor, &mut *self.residue);
+        executor.reset_persisting_l2()?;
+        let program = LoadedProgram::load_at(
+            executor,
+            launches,
+            &self.addresses,
+            residue,
+            (blame, restored),
+        )?;
+        let (facts, forgetful) = (program.facts, program.is_forgetful());
+        self.programs.push(program);
+        Ok(FromRunner::Loaded { facts, forgetful })
+    }
+
+    /// Launches, and waits for the end.
+    fn launch(
+        &mut self,
+        program: usize,
+        forget: bool,
+        how: LaunchHow,
+    ) -> Result<(f32, Option<LaunchCounts>), Refused> {
+        let Some(arm) = self.programs.get_mut(program) else {
+            let text = format!("a judge wants program {program}, which it did not load");
+            return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment).into());
+        };
+        let stream = &self.executor.stream;
+        match how {
+            LaunchHow::Timed(how) => {
+                let ms = time(self.executor, arm, &self.addresses, forget, how)?;
+                return Ok((ms, None));
+            }
+            LaunchHow::Counted => {
+                let Some(emulator) = self.executor.emulator else { return Ok((0.0, None)) };
+                self.executor.suspend_checks(self.checked)?;
+                let counts = emulator.count(|| {
+                    arm.launch_at(&self.addresses, stream)?;
+                    stream.synchronize()
+                });
+                self.executor.resume_checks(self.checked)?;
+                // As if it had not been.
+                arm.forget(stream)?;
+                return Ok((0.0, counts?));
+            }
+            LaunchHow::Plain => {}
+        }
+        if forget {
+            arm.forget(stream)?;
+        }
+        arm.launch_at(&self.addresses, stream)?;
+        stream.synchronize()?;
+        Ok((0.0, None))
+    }
+
+    /// Gives up programs and buffers.
+    fn close(&mut self) -> Result<(), DeviceError> {
+        self.programs.drain(..).for_each(|program| program.retire(self.residue));
+        let unloaded = self.executor.unload(self.residue);
+        self.addresses.clear();
+        self.memory.clear();
+        unloaded
+    }
+}
+
+/// What a launch takes between two events, milliseconds.
+fn time(
+    executor: &mut Executor,
+    arm: &mut LoadedProgram,
+    addresses: &[u64],
+    forget: bool,
+    how: TimedLaunch,
+) -> Result<f32, Refused> {
+    let mut aids = executor.timing.take();
+    let timed = (|| {
+        let tools = executor.tools()?;
+        let [start, end, ..] = executor.events.events() else { return Ok(0.0) };
+        let (stream, support) = (tools.stream, tools.support);
+        let flush = executor.flush.as_ref();
+        let mut stage = Stage { stream, support, flush, aids: aids.as_mut() };
+        stage.queue(arm, forget, how, [start, end], |arm, stream| {
+            arm.launch_at(addresses, stream)
+        })?;
+        end.synchronize()?;
+        Ok(end.elapsed_ms_since(start)?)
+    })();
+    if let Some(aids) = &aids {
+        aids.blocking_kernel.release();
+    }
+    executor.timing = aids;
+    timed
+}

@@ -1,0 +1,116 @@
+//! One output beside what is expected of it, and whether all of it was written: by the kernel, and by the
+//! reference.
+
+use super::expectations::Expected;
+use super::oracle::{Oracle, unknown};
+use super::outputs::Outputs;
+use crate::child::failure::{Failed, JobResult};
+use crate::child::memory::buffers::{JobBuffer, bytes_of};
+use crate::protocol::{Blame, BufferSpec};
+use warpgauge_device::MappedFile;
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::{Dtype, shape};
+use warpgauge_validate::{
+    Comparison, Expectation, Filling, Left, Reason, ReasonCode, ResolvedTolerance, Trace,
+};
+
+/// Far below the finite fillings of floating-point outputs, of which one is proof.
+const FAR: f64 = 1e30;
+
+impl Oracle<'_, '_> {
+    pub(crate) fn compare(
+        &self,
+        buffers: &[JobBuffer<'_>],
+        buffer: usize,
+        (actual, filling): (&Outputs, Filling),
+        expected: &Expected,
+    ) -> JobResult<(Comparison, Trace)> {
+        let actual = actual.iter().find(|(index, _)| *index == buffer);
+        let (Some(tolerance), Some((_, actual)), Some(compared)) =
+            (self.checks.tolerances.of(buffer), actual, buffers.get(buffer))
+        else {
+            return Err(unknown(buffer));
+        };
+        let bounds = self.bounds(compared, buffer)?;
+        let bounds = bounds.as_ref().map(MappedFile::bytes);
+        let left = (actual.bytes(), filling);
+        let (comparison, trace) = compare(compared, tolerance, left, (expected.bytes(), bounds));
+        let dtype = compared.spec.dtype;
+        // Looked for only where it can be, since that takes as long as to compare.
+        let may_lack = comparison.matched < comparison.elements || !would_show(dtype, tolerance);
+        if let Expected::Computed(content, filling) = expected
+            && may_lack
+            && compared.is_poisoned()
+            && let Some(left) = filling.left_in(dtype, content.bytes())
+        {
+            return Err(reference_leaves(compared.spec, left));
+        }
+        Ok((comparison, trace))
+    }
+
+    /// How far each element of an output may be off beside the tolerance, if that was given.
+    fn bounds(&self, compared: &JobBuffer<'_>, buffer: usize) -> JobResult<Option<MappedFile>> {
+        let found = self.checks.bounds.iter().find(|(index, _)| *index == buffer);
+        let Some((_, path)) = found else { return Ok(None) };
+        let spec = compared.spec;
+        // Room for the output was made, so this product is one of two sizes that exist.
+        let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
+        let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
+            let text = format!("read the error bounds of {}: {error}", spec.name);
+            Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
+        })?;
+        Ok(Some(file))
+    }
+}
+
+/// An output beside what is expected of it, and what is left of its filling.
+pub(crate) fn compare(
+    output: &JobBuffer<'_>,
+    tolerance: &ResolvedTolerance,
+    (actual, filling): (&[u8], Filling),
+    (expected, bounds): (&[u8], Option<&[u8]>),
+) -> (Comparison, Trace) {
+    let filling = output.is_poisoned().then_some(filling);
+    let (dtype, shape) = (output.spec.dtype, &output.spec.shape);
+    let expected = Expectation { elements: expected, bounds };
+    warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
+}
+
+/// Whether an element that a reference never wrote would show in a comparison: nothing is near its filling.
+fn would_show(dtype: Dtype, tolerance: &ResolvedTolerance) -> bool {
+    let near = if dtype.is_float() {
+        tolerance.allow_non_finite || tolerance.rtol >= 1.0 || tolerance.atol > FAR
+    } else {
+        tolerance.atol > 0.0 || tolerance.rtol > 0.0
+    };
+    !near
+}
+
+/// A reference that does not write all that is expected of the candidate.
+fn reference_leaves(output: &BufferSpec, left: Left) -> Failed {
+    let elements = output.shape.iter().product::<u64>();
+    let index = shape::shown(&shape::unravel(left.first, &output.shape));
+    let text = format!(
+        "the reference kernel never writes {} of {elements} elements of `{}`, the first at {index}: \
+         nothing can be expected there; look at its bounds and its launch, or make the output `inout` \
+         if it adds to what is there",
+        left.count, output.name
+    );
+    Failed::new(FailureCode::OutputUnwritten, text, Blame::Reference)
+}
+
+/// That elements of an output were never written in a launch.
+pub(crate) fn unwritten(
+    output: &str,
+    trace: &Trace,
+    comparison: &Comparison,
+    launch: &str,
+) -> Failed {
+    let text = format!(
+        "output `{output}`: {} of {} elements were never written ({launch}); a kernel must write \
+         every element in every launch, whatever share of mismatches is allowed, and what it is to \
+         keep needs role `inout`",
+        trace.held, comparison.elements
+    );
+    Failed::reason(Reason::new(ReasonCode::OutputUnwritten, text))
+}

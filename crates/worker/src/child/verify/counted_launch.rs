@@ -1,0 +1,72 @@
+//! The launch that the emulator counts, and what it left.
+//!
+//! Its counts stand for the kernel wherever there are no times, and a kernel can tell it from others: blocks
+//! begin by their indices in it. So it is judged like any other: what it leaves out would otherwise be
+//! work that the kernel does not need.
+
+use super::expectations::{Evidence, Expectations};
+use super::oracle::Oracle;
+use super::outputs::{Outputs, copy_outputs};
+use super::surroundings::nothing_else_touched;
+use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::launch::program::LoadedProgram;
+use crate::child::memory::buffers::JobBuffer;
+use crate::child::timing::batch::Rig;
+use crate::child::timing::inputs::Shown;
+use warpgauge_model::LaunchCounts;
+use warpgauge_validate::{Filling, Reason, ReasonCode};
+
+/// What a launch on the contract's inputs left, and what its outputs held before.
+pub(crate) struct CountedOutputs {
+    outputs: Outputs,
+    filling: Filling,
+}
+
+/// One launch for the emulator's counts, before any other; afterwards the kernel is as if it had not
+/// been. `proven`: what it left is judged with the first.
+pub(crate) fn launch(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    filling: Filling,
+    (proven, sanitize): (bool, bool),
+) -> JobResult<Option<LaunchCounts>> {
+    let Some(emulator) = rig.executor.emulator else { return Ok(None) };
+    rig.executor.arm_checks(false)?;
+    let counts = rig.count_launch(program, emulator, filling)?;
+    if proven {
+        let Rig { executor, buffers, .. } = rig;
+        let outputs = oracle.aside(executor, |_| {
+            nothing_else_touched(executor, buffers)?;
+            copy_outputs(executor, buffers)
+        })?;
+        oracle.counted = Some(CountedOutputs { outputs, filling });
+    }
+    program.forget(&rig.executor.stream).map_err(environment)?;
+    rig.executor.arm_checks(sanitize)?;
+    Ok(counts)
+}
+
+impl Oracle<'_, '_> {
+    /// The launch that was counted is right, as the first was found to be; `all` is expected of both.
+    pub(crate) fn counted(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        CountedOutputs { outputs, filling }: &CountedOutputs,
+        all: &Expectations,
+    ) -> JobResult<()> {
+        for (buffer, expected) in all {
+            let (comparison, trace) =
+                self.compare(buffers, *buffer, (outputs, *filling), expected)?;
+            let name = &buffers[*buffer].spec.name;
+            self.note(name, *buffer, (&trace, &comparison), "the launch that was counted")?;
+            if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
+                self.against = Evidence::new(Shown::CANONICAL, all);
+                let text = format!("right when not counted, but in the launch that was: {text}");
+                let code = ReasonCode::OutputVariesBetweenTrials;
+                return Err(Failed::reason(Reason::new(code, text)));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! Why a kernel is not right: what one more look tells of results that were found wrong.
+//!
+//! A race shows as a launch that is wrong after others were right, like a result that hangs on launches
+//! before it. What tells them apart is the same launch again, with nothing of those before.
+
+use std::time::{Duration, Instant};
+
+use super::expectations::{Expectations, Expected};
+use super::lint;
+use super::oracle::Oracle;
+use super::outputs::{Outputs, copy_outputs};
+use crate::child::failure::{Failed, JobResult, candidate, environment};
+use crate::child::launch::program::LoadedProgram;
+use crate::child::memory::buffers::{JobBuffer, restore_all};
+use crate::child::timing::batch::Rig;
+use crate::child::timing::inputs::{Shown, present};
+use crate::protocol::{Blame, BufferSpec, OutputCheck};
+use warpgauge_device::Staging;
+use warpgauge_model::FailureCode;
+use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
+
+/// Launches that are compared with the first of them.
+const REPEATS: usize = 6;
+
+/// Time after which there is no further one.
+const REPEAT_TIME: Duration = Duration::from_millis(300);
+
+/// Runs of a reference that take longer than that, since one may lose the same race twice; and the time
+/// after which there are not even these.
+const LEAST_RUNS: (usize, Duration) = (3, Duration::from_secs(2));
+
+/// What is to be told of a kernel that was right at first: `failed`, or that it is not deterministic.
+pub(crate) fn later(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    failed: Failed,
+) -> Failed {
+    let told_apart = [
+        ReasonCode::DependsOnHistory,
+        ReasonCode::WrongForOtherSeeds,
+        ReasonCode::OutputVariesBetweenTrials,
+    ];
+    if failed.sticky || !told_apart.iter().any(|code| code.failure() == failed.failure.code) {
+        return failed;
+    }
+    let varying = match varying_output(rig, program, oracle, oracle.against.shown) {
+        Ok(None) => varying_reference(rig, oracle),
+        other => other,
+    };
+    match varying {
+        Ok(Some(told)) => told,
+        // What was found stands, whatever becomes of another look; but not a lost context.
+        Err(lost) if lost.sticky => Failed { sticky: true, ..failed },
+        _ => failed,
+    }
+}
+
+/// The same of one that is wrong at its first launch; `Ok`: there is no more to tell than that.
+pub(crate) fn first(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    checks: &[OutputCheck],
+) -> JobResult<()> {
+    let differs = |check: &OutputCheck| {
+        let found = &check.comparison;
+        !found.passed && found.unwritten == 0 && found.non_finite == 0
+    };
+    if !checks.iter().any(differs) {
+        return Ok(());
+    }
+    match why(rig, program, oracle, checks) {
+        Ok(Some(told)) => Err(told),
+        Err(lost) if lost.sticky => Err(lost),
+        // What was found stands, whatever becomes of another look.
+        _ => Ok(()),
+    }
+}
+
+/// Why the first launch is wrong, if that can be told.
+fn why(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &mut Oracle<'_, '_>,
+    checks: &[OutputCheck],
+) -> JobResult<Option<Failed>> {
+    if let Some(told) = varying_output(rig, program, oracle, Shown::CANONICAL)? {
+        return Ok(Some(told));
+    }
+    // Of the last launch; the references write to the same buffers.
+    let actual = copy_outputs(rig.executor, rig.buffers)?;
+    if let Some(told) = varying_reference(rig, oracle)? {
+        return Ok(Some(told));
+    }
+    let wrong = checks.iter().filter(|check| !check.comparison.passed);
+    let wrong = wrong.map(|check| check.buffer).collect::<Vec<_>>();
+    let Rig { executor, buffers, .. } = rig;
+    let expected =
+        oracle.aside(executor, |oracle| oracle.expect(executor, buffers, Shown::CANONICAL))?;
+    let keys = lint::given(executor, buffers, &[Shown::CANONICAL])?;
+    let reasons = wrong.iter().map(|&index| tie(buffers, index, (&actual, &expected), &keys));
+    let reasons = reasons.collect::<Option<Vec<_>>>().unwrap_or_default();
+    Ok(reasons.into_iter().next().map(Failed::reason))
+}
+
+/// That a reference leaves different results on the same inputs.
+fn varying_reference(
+    rig: &mut Rig<'_, '_>,
+    oracle: &mut Oracle<'_, '_>,
+) -> JobResult<Option<Failed>> {
+    let Rig { executor, buffers, .. } = rig;
+    let specs = buffers.iter().map(|buffer| buffer.spec).collect::<Vec<_>>();
+    let shown = oracle.against.shown;
+    let output = oracle.aside(executor, |oracle| {
+        varying_expectation(|oracle| oracle.expect(executor, buffers, shown), oracle, &specs)
+    })?;
+    Ok(output.map(|output| {
+        let name = &specs[output].name;
+        let text = format!(
+            "the reference kernel leaves different results in `{name}` on the same inputs: nothing \
+             can be expected of it; look for races in it, and for elements that it never writes"
+        );
+        Failed::new(FailureCode::Nondeterministic, text, Blame::Reference)
+    }))
+}
+
+/// The first output for which the references, run again and again, expect something else than what spoke
+/// against the candidate.
+fn varying_expectation<'a, 'l>(
+    mut expect: impl FnMut(&mut Oracle<'a, 'l>) -> JobResult<Expectations>,
+    oracle: &mut Oracle<'a, 'l>,
+    specs: &[&BufferSpec],
+) -> JobResult<Option<usize>> {
+    if oracle.against.computed.is_empty() {
+        return Ok(None);
+    }
+    let began = Instant::now();
+    for run in 1..=REPEATS + 1 {
+        let again = expect(oracle)?;
+        let differs = |(index, before): &&(usize, Vec<u8>)| {
+            let now = again.iter().find(|(other, _)| other == index);
+            let (Some((_, now)), Some(tolerance)) = (now, oracle.checks.tolerances.of(*index))
+            else {
+                return false;
+            };
+            differ(specs[*index], tolerance, (before, now.bytes()))
+        };
+        if let Some((index, _)) = oracle.against.computed.iter().find(differs) {
+            return Ok(Some(*index));
+        }
+        let enough = if run < LEAST_RUNS.0 { LEAST_RUNS.1 } else { REPEAT_TIME };
+        if began.elapsed() > enough {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+fn nondeterministic(output: &str) -> Failed {
+    let text = format!(
+        "launches on the same inputs, with all that the kernel keeps put back, leave different \
+         results in `{output}`: look for races between threads and blocks, and for memory that is \
+         read before it is written (`sanitize: true` finds both)"
+    );
+    Failed::reason(Reason::new(ReasonCode::Nondeterministic, text))
+}
+
+/// That equal launches differ in an output. `None`: in none, or what the kernel keeps cannot be put
+/// back.
+fn varying_output(
+    rig: &mut Rig<'_, '_>,
+    program: &mut LoadedProgram,
+    oracle: &Oracle<'_, '_>,
+    shown: Shown,
+) -> JobResult<Option<Failed>> {
+    let filling = Filling::number(rig.inputs.secret.bits());
+    let Rig { executor, buffers, .. } = rig;
+    let began = Instant::now();
+    present(shown, buffers, executor.tools()?)?;
+    let mut first: Option<Outputs> = None;
+    for _ in 0..=REPEATS {
+        let tools = executor.tools()?;
+        if !program.forget(tools.stream).map_err(environment)? {
+            return Ok(None);
+        }
+        restore_all(buffers, filling, tools).map_err(environment)?;
+        program.launch(buffers, tools.stream).map_err(candidate)?;
+        tools.stream.synchronize().map_err(candidate)?;
+        let left = copy_outputs(executor, buffers)?;
+        let Some(first) = &first else {
+            first = Some(left);
+            continue;
+        };
+        for ((index, one), (_, other)) in first.iter().zip(&left) {
+            let Some(tolerance) = oracle.checks.tolerances.of(*index) else { continue };
+            if differ(buffers[*index].spec, tolerance, (one.bytes(), other.bytes())) {
+                return Ok(Some(nondeterministic(&buffers[*index].spec.name)));
+            }
+        }
+        if began.elapsed() > REPEAT_TIME {
+            break;
+        }
+    }
+    Ok(None)
+}
+
+/// Whether two results are farther apart than the tolerance.
+fn differ(spec: &BufferSpec, tolerance: &ResolvedTolerance, (a, b): (&[u8], &[u8])) -> bool {
+    let (dtype, shape) = (spec.dtype, &spec.shape);
+    // What is no number is the same in both, or not.
+    let tolerance = ResolvedTolerance { allow_non_finite: true, ..*tolerance };
+    a != b && !warpgauge_validate::compare(dtype, shape, a, b, None, &tolerance).passed
+}
+
+/// That an output differs between equal keys alone.
+fn tie(
+    buffers: &[JobBuffer<'_>],
+    index: usize,
+    (actual, expected): (&Outputs, &[(usize, Expected)]),
+    given: &[(usize, Vec<Staging>)],
+) -> Option<Reason> {
+    let (_, actual) = actual.iter().find(|(other, _)| *other == index)?;
+    let (_, expected) = expected.iter().find(|(other, _)| *other == index)?;
+    let seeds = given.iter().map(|(_, shown)| shown.iter().map(Staging::bytes).collect());
+    let seeds = seeds.collect::<Vec<Vec<_>>>();
+    let inputs = given.iter().zip(&seeds);
+    let inputs = inputs.map(|((input, _), seeds)| lint::contents(buffers, *input, seeds));
+    let inputs = inputs.collect::<Vec<_>>();
+    let output = lint::contents(buffers, index, &[]);
+    let tie = warpgauge_validate::tie(&output, (actual.bytes(), expected.bytes()), &inputs)?;
+    let text = format!(
+        "`{}`: {} elements differ from the expectation, each between equal keys in `{}`: the \
+         contract says more than it means. Give keys that differ, or check what the indices point to \
+         rather than the indices",
+        output.name, tie.elements, tie.keys
+    );
+    Some(Reason::new(ReasonCode::AmbiguousExpectation, text))
+}

@@ -1,0 +1,21 @@
+//! What a launch left, and whether that is right.
+//!
+//! - `comparison`: an output beside what is expected of it
+//! - `counted_launch`: the launch that the emulator counts
+//! - `expectations`: what is expected
+//! - `explanation`: what is wrong, for people
+//! - `lint`: what would pass without doing the work
+//! - `on_device`: comparing on the device, where that suffices
+//! - `oracle`: the verdicts
+//! - `outputs`: outputs, copied and hashed
+//! - `surroundings`: guard bands and inputs that a launch must not touch
+
+pub(crate) mod comparison;
+pub(crate) mod counted_launch;
+pub(crate) mod expectations;
+pub(crate) mod explanation;
+pub(crate) mod lint;
+pub(crate) mod on_device;
+pub(crate) mod oracle;
+pub(crate) mod outputs;
+pub(crate) mod surroundings;

@@ -1,0 +1,100 @@
+//! What a launch left in its outputs: copied to the host, hashed, and kept for the caller.
+
+use std::path::{Path, PathBuf};
+
+use crate::child::device::executor::Executor;
+use crate::child::failure::{Failed, JobResult, candidate};
+use crate::child::memory::buffers::{JobBuffer, outputs};
+use crate::protocol::{Blame, EvaluatePlan, OutputSummary};
+use warpgauge_device::Staging;
+use warpgauge_model::FailureCode;
+
+/// Outputs of this size and up are hashed on all cores.
+const PARALLEL_HASH_BYTES: usize = 256 << 10;
+
+/// Outputs that are only hashed are copied in pieces of this size.
+const HASHED_PIECE_BYTES: usize = 16 << 20;
+
+/// Outputs: buffer and content.
+pub(crate) type Outputs = Vec<(usize, Staging)>;
+
+/// Copies the outputs that are checked or kept to the host, and hashes the others on the way.
+pub(crate) fn capture(
+    executor: &Executor,
+    buffers: &[JobBuffer<'_>],
+    plan: &EvaluatePlan,
+) -> JobResult<(Outputs, Vec<OutputSummary>)> {
+    let (mut content, mut hashed) = (Vec::new(), Vec::new());
+    for (index, buffer) in outputs(buffers) {
+        if plan.checks.tolerances.of(index).is_some() || plan.keep_outputs.contains(&index) {
+            content.push((index, copy_output(executor, buffer)?));
+        } else {
+            let blake3 = hash_output(executor, buffer)?;
+            hashed.push(OutputSummary { buffer: index, blake3, file: None });
+        }
+    }
+    Ok((content, hashed))
+}
+
+/// Copies all outputs to the host.
+pub(crate) fn copy_outputs(executor: &Executor, buffers: &[JobBuffer<'_>]) -> JobResult<Outputs> {
+    outputs(buffers).map(|(index, buffer)| Ok((index, copy_output(executor, buffer)?))).collect()
+}
+
+fn copy_output(executor: &Executor, buffer: &JobBuffer<'_>) -> JobResult<Staging> {
+    let mut content = executor.pinned.take(buffer.len());
+    buffer.copy_to_host(content.bytes_mut(), &executor.stream).map_err(candidate)?;
+    Ok(content)
+}
+
+/// blake3 of an output, hex. One piece is hashed while the next is copied.
+fn hash_output(executor: &Executor, buffer: &JobBuffer<'_>) -> JobResult<String> {
+    let copy = |at: usize| {
+        let bytes = HASHED_PIECE_BYTES.min(buffer.len() - at);
+        buffer.start_copy_part_to_host(at, executor.pinned.take(bytes), &executor.stream)
+    };
+    let mut hasher = blake3::Hasher::new();
+    let mut copying = (buffer.len() > 0).then(|| copy(0)).transpose().map_err(candidate)?;
+    for next in (HASHED_PIECE_BYTES..).step_by(HASHED_PIECE_BYTES) {
+        let Some(copy_before) = copying.take() else { break };
+        let piece = copy_before.finish().map_err(candidate)?;
+        if next < buffer.len() {
+            copying = Some(copy(next).map_err(candidate)?);
+        }
+        update(&mut hasher, piece.bytes());
+    }
+    Ok(hasher.finalize().to_hex().to_string())
+}
+
+fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
+    if bytes.len() >= PARALLEL_HASH_BYTES {
+        hasher.update_rayon(bytes);
+    } else {
+        hasher.update(bytes);
+    }
+}
+
+/// What a caller gets of outputs, each with its buffer.
+pub(crate) fn summarise_all(
+    directory: &Path,
+    plan: &EvaluatePlan,
+    outputs: &[(usize, &[u8])],
+) -> JobResult<Vec<OutputSummary>> {
+    let summarise = |&(buffer, bytes): &(usize, &[u8])| {
+        let mut hasher = blake3::Hasher::new();
+        update(&mut hasher, bytes);
+        let kept = plan.keep_outputs.contains(&buffer);
+        let file = kept.then(|| keep(directory, buffer, bytes)).transpose()?;
+        Ok(OutputSummary { buffer, blake3: hasher.finalize().to_hex().to_string(), file })
+    };
+    outputs.iter().map(summarise).collect()
+}
+
+fn keep(directory: &Path, buffer: usize, bytes: &[u8]) -> JobResult<PathBuf> {
+    let path = directory.join(format!("output_{buffer}.bin"));
+    std::fs::write(&path, bytes).map_err(|error| {
+        let text = format!("write output {buffer} to {}: {error}", path.display());
+        Failed::new(FailureCode::OutputUnwritable, text, Blame::Environment)
+    })?;
+    Ok(path)
+}
