@@ -24,12 +24,14 @@ pub fn run(options: &Options) -> Result<()> {
         "--release",
         "-p",
         "warpgauge-emulator",
+        "-p",
+        "warpgauge-emulator-research",
         "--lib",
-        "--example",
+        "--bin",
         "compare_counts",
     ]))?;
     let built = product::profile_dir(Profile::Release)?;
-    let mut compare = Command::new(built.join("examples").join("compare_counts"));
+    let mut compare = Command::new(built.join("compare_counts"));
     compare.arg("--emulator").arg(built.join("libwarpgauge_emulator.so"));
     if let Some(file) = &options.ncu {
         compare.arg("--ncu").arg(file);

@@ -1,12 +1,12 @@
 //! The parser against one that shares nothing with it.
 //!
-//! `tests/ptx/outlines.txt` is what `oracle/` says of every fixture, by the crate `ptx-syntax`:
+//! `tests/ptx/outlines.txt` is what `research/oracle` says of every fixture, by the crate `ptx-syntax`:
 //! functions, parameters, and the number and a checksum of the instructions. The same text must
 //! come out of this parser. To make it anew, after a change of the fixtures:
 //!
 //! ```sh
 //! cd crates/emulator
-//! cargo run --manifest-path oracle/Cargo.toml -- tests/ptx/*.ptx > tests/ptx/outlines.txt
+//! cargo run --manifest-path research/oracle/Cargo.toml -- tests/ptx/*.ptx > tests/ptx/outlines.txt
 //! ```
 
 use std::collections::HashMap;

@@ -1,22 +1,22 @@
 //! The emulator's counts are those that hardware counters of an H200 had for the same launches,
-//! or differ for a reason that is written down (`examples/compare_counts`).
+//! or differ for a reason that is written down (`research/compare_counts`).
 
-#[path = "../../examples/compare_counts/cases.rs"]
+#[path = "../../research/compare_counts/cases.rs"]
 #[allow(dead_code)]
 mod cases;
-#[path = "../../examples/compare_counts/columns.rs"]
+#[path = "../../research/compare_counts/columns.rs"]
 #[allow(dead_code)]
 mod columns;
-#[path = "../../examples/compare_counts/device.rs"]
+#[path = "../../research/compare_counts/device.rs"]
 #[allow(dead_code)]
 mod device;
-#[path = "../../examples/compare_counts/join.rs"]
+#[path = "../../research/compare_counts/join.rs"]
 #[allow(dead_code)]
 mod join;
-#[path = "../../examples/compare_counts/profiled.rs"]
+#[path = "../../research/compare_counts/profiled.rs"]
 #[allow(dead_code)]
 mod profiled;
-#[path = "../../examples/compare_counts/reasons.rs"]
+#[path = "../../research/compare_counts/reasons.rs"]
 mod reasons;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Texts made to exhaust time or memory: each is refused or ends soon, and the seeds of the fuzzer
 //! hold what must hold for any text.
 
-#[path = "../../fuzz/src/harness.rs"]
+#[path = "../../research/fuzz/src/harness.rs"]
 mod harness;
 
 use std::fmt::Write;
@@ -208,7 +208,7 @@ fn the_stacks_of_all_threads_are_bounded() {
 
 /// The texts that are kept of what the fuzzer has found.
 fn seeds(target: &'static str) -> Vec<(PathBuf, String)> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/seeds").join(target);
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("research/fuzz/seeds").join(target);
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();

@@ -13,7 +13,7 @@ pub const SLICES: usize = 4;
 
 /// How to make the file anew.
 pub const RECORD: &str = "record it again on a machine with a GPU: cargo run --release -p \
-    warpgauge-emulator --example differential -- dump --driver libcuda.so.1 --out gpu.dump, then \
+    warpgauge-emulator-research --bin differential -- dump --driver libcuda.so.1 --out gpu.dump, then \
     … -- golden gpu.dump crates/emulator/tests/golden/differential.bin";
 
 /// A form's entry.
