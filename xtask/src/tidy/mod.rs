@@ -11,6 +11,8 @@ use crate::shell;
 
 mod crates;
 mod links;
+mod modules;
+mod names;
 mod rooms;
 mod rules;
 
@@ -51,6 +53,8 @@ fn check(root: &Path) -> Result<Vec<Violation>> {
     let mut violations = Vec::new();
     crates::check(root, &mut violations)?;
     rooms::check(&files, &mut violations);
+    modules::check(&files, &mut violations);
+    names::check(&files, &mut violations);
     for source in &files {
         if source.path.ends_with(".rs") {
             rules::check(source, &mut violations);

@@ -2,7 +2,7 @@
 //! crates and nothing forbids them between modules: these tables do, where a crate is large enough
 //! that one wants to read a part of it alone.
 
-mod paths;
+pub mod paths;
 mod tables;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,11 +18,11 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     }
 }
 
-/// A file of a crate that a table is about.
-struct File<'a> {
-    source: &'a Source,
+/// A file of a crate.
+pub struct File<'a> {
+    pub source: &'a Source,
     /// Its module, from the root of the crate.
-    module: Vec<&'a str>,
+    pub module: Vec<&'a str>,
 }
 
 fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>) {
@@ -101,7 +101,7 @@ fn check_rows(
 }
 
 /// The files of a crate's library with their modules, but those that are for tests only.
-fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
+pub fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
     let home = format!("crates/{name}/src/");
     let mut files: Vec<File<'a>> = Vec::new();
     let mut tests: Vec<Vec<String>> = Vec::new();

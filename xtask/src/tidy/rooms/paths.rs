@@ -66,6 +66,11 @@ pub fn test_modules(text: &str) -> Vec<String> {
     starts.filter_map(module).collect()
 }
 
+/// Words and signs of a text, without what is for tests only.
+pub fn words(text: &str) -> Vec<&str> {
+    without_tests(tokens(text)).into_iter().map(|token| token.text).collect()
+}
+
 struct Reader<'t, 'a> {
     tokens: &'t [Token<'a>],
     at: usize,
