@@ -8,8 +8,8 @@ use std::sync::mpsc::channel;
 
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, SmLimits, Target};
 use warpgauge_process::device_worker::Confinement;
-use warpgauge_worker::protocol::ProbeReport;
 use warpgauge_worker::frame;
+use warpgauge_worker::protocol::ProbeReport;
 use warpgauge_worker::protocol::{
     Blame, Evaluated, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome, Task, TaskOutcome,
     ToWorker, Traced,

@@ -6,12 +6,11 @@ use std::collections::BTreeSet;
 use super::{Source, Violation};
 
 /// Where the other convention stands until somebody moves it. The list only shrinks.
-const NOT_YET: [&str; 15] = [
+const NOT_YET: [&str; 14] = [
     "crates/config",
     "crates/contract",
     "crates/device",
     "crates/emulator",
-    "crates/exec",
     "crates/gate",
     "crates/history",
     "crates/mcp",
