@@ -12,8 +12,7 @@ use crate::exit::GateExit;
 use warpgauge_config::Config;
 use warpgauge_gate::SuiteVerdict;
 use warpgauge_gate::report::{FORMATS, GateReport, json, text};
-use warpgauge_model::ErrorCode;
-use warpgauge_service::ServiceError;
+use warpgauge_service::{ExecError, ServiceError};
 
 pub(super) fn run(
     args: &RunArgs,
@@ -82,10 +81,7 @@ fn promote(
 /// Why there is no report, with the files that it is about.
 fn told(error: CliError, args: &RunArgs) -> CliError {
     match error {
-        CliError::Service(ServiceError::Conflict {
-            code: ErrorCode::ConditionsDiffer,
-            message,
-        }) => {
+        CliError::Service(ServiceError::Exec(ExecError::ConditionsDiffer(message))) => {
             let (suite, baseline) = (args.suite.clone(), args.baseline.clone());
             GateError::Conditions { suite, baseline, message }.into()
         }

@@ -8,7 +8,7 @@ use warpgauge_gate::{
 use warpgauge_history::HistoryAnswer;
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{
-    Answer, Caller, GateService, HistoryQuery, Problem, ServiceError, Submission,
+    Answer, Caller, ExecError, GateService, HistoryQuery, Problem, ServiceError, Submission,
 };
 
 use super::FakeService;
@@ -50,10 +50,7 @@ impl GateService for FakeService {
                 let baselines = self.baselines.lock().unwrap();
                 let now = Pin { device: "NVIDIA H100".to_owned(), ..pin() };
                 let checked = found(&baselines, name)?.pin.check(&now);
-                checked.map_err(|error| ServiceError::Conflict {
-                    code: ErrorCode::ConditionsDiffer,
-                    message: error.to_string(),
-                })?;
+                checked.map_err(|error| ExecError::ConditionsDiffer(error.to_string()))?;
             }
             Ok(serde_json::from_str(REPORT).unwrap())
         }
