@@ -1,7 +1,7 @@
 //! Listens, serves connections within bounds, and goes down gracefully.
 //!
 //! poem's own server sets neither TCP_NODELAY nor a header timeout, bounds no connections, and spins
-//! when the process is out of file descriptors; so connections are driven here. `connections` bounds
+//! when the process is out of file descriptors; so connections are driven here. `connection` bounds
 //! them, and ends those whose clients miss a deadline. HTTP/1.1 only: HTTP/2 needs TLS in practice,
 //! which belongs to a proxy in front.
 
@@ -209,7 +209,7 @@ impl Connection {
         });
         let state = Arc::clone(&self.slot.connection);
         let stream = MeteredStream { stream: self.stream, connection: Arc::clone(&state) };
-        // The head's deadline is kept by `connections`, with all others.
+        // The head's deadline is kept by `connection::table`, with all others.
         let connection = http1::Builder::new()
             .header_read_timeout(None)
             .max_buf_size(MAX_HEAD_BYTES)

@@ -108,7 +108,7 @@ struct FamilyTraits {
 }
 
 impl KernelType {
-    /// Every type, in the order of the wire documents.
+    /// Every type that users have, in the order of the wire documents: `example` is for tests alone.
     pub const ALL: &'static [KernelType] = &[
         KernelType::Cuda,
         KernelType::Ptx,
@@ -120,8 +120,6 @@ impl KernelType {
         KernelType::MultiKernel,
         KernelType::Library,
         KernelType::Program,
-        #[cfg(feature = "example-kernel")]
-        KernelType::Example,
     ];
 
     fn traits(self) -> TypeTraits {
