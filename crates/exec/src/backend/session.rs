@@ -2,8 +2,8 @@
 
 use futures_util::future::BoxFuture;
 
-use crate::error::ExecError;
-use warpgauge_contract::{Candidate, CompareRequest};
+use crate::error::{self, ExecError};
+use warpgauge_contract::{Candidate, CompareRequest, check_comparable};
 use warpgauge_listing::CodeDiff;
 use warpgauge_measure::paired::{PairedComparison, Ranking};
 use warpgauge_measure::{CountedComparison, CountedRank};
@@ -22,6 +22,16 @@ impl Contest {
     pub(crate) fn candidates(&self) -> Vec<(usize, Candidate)> {
         let all = self.request.named_candidates().into_iter().enumerate();
         all.filter(|(index, _)| self.own.contains(index)).collect()
+    }
+}
+
+impl Contest {
+    /// Why a backend whose kernels nothing times opens no session.
+    pub(crate) fn refused(&self) -> ExecError {
+        let reference = self.request.evaluation_of(&self.request.ref_kernel);
+        check_comparable(&reference).map_or_else(error::invalid, |()| {
+            error::internal("comparing", &std::io::Error::other("nothing times such a kernel"))
+        })
     }
 }
 

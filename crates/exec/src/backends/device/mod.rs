@@ -128,7 +128,7 @@ impl DeviceBackend {
         let mut compiling = Instant::now();
         let tuning = self.tuned(job, &mut request, &device).await?;
         if tuning.is_some() {
-            // What the choice took is told with it.
+            // The tuning's own report has the time that the choice took.
             compiling = Instant::now();
         }
 

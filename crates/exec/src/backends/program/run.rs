@@ -20,7 +20,7 @@ use crate::progress::ActiveOrder;
 use crate::reporting::{Additions, assemble, finished};
 use crate::start;
 use warpgauge_compile::{Built, CompileError, CompileFailure, ProgramOrder};
-use warpgauge_contract::{EvaluateRequest, KernelType, check_comparable};
+use warpgauge_contract::{EvaluateRequest, KernelType};
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
 use warpgauge_process::contained::Captured;
@@ -108,13 +108,7 @@ impl KernelBackend for ProgramBackend {
     }
 
     fn compare<'a>(&'a self, _job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
-        let request = &contest.request;
-        let refused = check_comparable(&request.evaluation_of(&request.ref_kernel));
-        let error = match refused {
-            Err(errors) => error::invalid(errors),
-            Ok(()) => internal("comparing", &std::io::Error::other("nothing times a program")),
-        };
-        futures_util::future::ready(Err(error)).boxed()
+        futures_util::future::ready(Err(contest.refused())).boxed()
     }
 }
 
