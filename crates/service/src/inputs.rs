@@ -150,7 +150,7 @@ impl NamedInputs {
     }
 }
 
-/// The matrices that stand in a request, for its report. Those of a sweep are told by its points.
+/// The matrices that stand in a request, for its report. The points of a sweep name theirs.
 pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.matrices.clone(),
@@ -170,7 +170,7 @@ pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
     }
 }
 
-/// The tensors that stand in a request, for its report. Those of a sweep are told by its points.
+/// The tensors that stand in a request, for its report. The points of a sweep name theirs.
 pub(super) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.tensors.clone(),

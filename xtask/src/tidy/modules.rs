@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use super::{Source, Violation};
 
-/// Where the other convention stands until somebody moves it. The list only shrinks.
+/// Crates that still have the other form. The list only shrinks.
 const NOT_YET: [&str; 14] = [
     "crates/config",
     "crates/contract",

@@ -88,7 +88,7 @@ pub(super) enum Placement {
     Elsewhere,
 }
 
-/// Finds processes that can carry orders out: this one by its executor, the others by what they told the store.
+/// Finds processes that can carry orders out: this one by its executor, the others by what they reported to the store.
 pub(super) struct Placements {
     store: Store,
     executor: Arc<dyn Executor>,

@@ -2,7 +2,7 @@
 //!
 //! Everything is looked up, not remembered: compilers and files where they should be, the database over
 //! a connection of its own. One look serves all who ask within a second, and there is never more than
-//! one: a disk that hangs holds up one thread, and whoever asks is told so.
+//! one: a disk that hangs holds up one thread, and the answer to the caller says so.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -33,7 +33,7 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How long a look may take before it counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long whoever asks waits for a new look while an older one is…
+/// How long a caller waits for a new look while an older one is…
 const BRIEFLY: Duration = Duration::from_millis(800);
 
 /// …no older than this.

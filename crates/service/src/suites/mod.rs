@@ -126,7 +126,7 @@ pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     ServiceError::invalid(moved.collect())
 }
 
-/// Problems of a case, with its name: whoever wrote the suite knows it by that.
+/// Problems of a case, with its name: the suite's author knows it by that.
 fn of_case(name: &str, error: ServiceError) -> ServiceError {
     let ServiceError::Exec(ExecError::Invalid(problems)) = error else { return error };
     let named = problems.into_iter().map(|problem| Problem {

@@ -1,4 +1,4 @@
-//! Names of types that several crates have, until somebody renames all but one. The list only shrinks.
+//! Names of types that several crates have, until all but one are renamed. The list only shrinks.
 
 /// A name, and the crates that have it.
 pub type Row = (&'static str, &'static [&'static str]);
