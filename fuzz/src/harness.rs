@@ -1,8 +1,8 @@
 //! One text through each parser: what must hold for any text.
 
+use warpgauge_metrics::import::{Imported, decode, import};
+use warpgauge_metrics::{DeviceMetrics, Metric, ncu, nsys, sanitizer, select};
 use warpgauge_model::Unavailable;
-use warpgauge_profile::import::{Imported, decode, import};
-use warpgauge_profile::{DeviceMetrics, Metric, ncu, nsys, sanitizer, select};
 
 /// Longest message of an error, in bytes: messages quote the text.
 const MAX_MESSAGE: usize = 70_000;

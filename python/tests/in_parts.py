@@ -18,7 +18,7 @@ from warpgauge.remote import Options, Plan, _joined, _program, plan_of
 from warpgauge.spread import RunWhole
 from warpgauge.values import ValueReader, ValueWriter
 
-SERVER = ROOT / "crates/torch/src/python"
+SERVER = ROOT / "crates/run/torch/src/python"
 FILES = ("program.py", "fingerprint.py", "split.py")
 
 

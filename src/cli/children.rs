@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use warpgauge_process::own_root;
-use warpgauge_process::privileges::{self, Keep};
-use warpgauge_process::sandbox;
+use warpgauge_sandbox::enforcement;
+use warpgauge_sandbox::own_root;
+use warpgauge_sandbox::privileges::{self, Keep};
 
 /// First argument of a device worker.
 const WORKER: &str = "__worker";
@@ -18,18 +18,22 @@ const COMPILE: &str = "__compile";
 pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     let child = args.get(1)?.to_str()?;
     let score = match child {
-        WORKER | warpgauge_torch::JUDGE | warpgauge_holder::child::COMMAND => sandbox::WORKERS,
-        warpgauge_program::counted::COMMAND => sandbox::WORKERS,
-        COMPILE | own_root::COMMAND => sandbox::COMPILERS,
-        warpgauge_program::child::COMMAND | warpgauge_torch::child::COMMAND => sandbox::STRANGERS,
+        WORKER | warpgauge_torch::JUDGE | warpgauge_worker::holder::child::COMMAND => {
+            enforcement::WORKERS
+        }
+        warpgauge_engine::whole_program::counted::COMMAND => enforcement::WORKERS,
+        COMPILE | own_root::COMMAND => enforcement::COMPILERS,
+        warpgauge_engine::whole_program::child::COMMAND | warpgauge_torch::child::COMMAND => {
+            enforcement::STRANGERS
+        }
         _ => return None,
     };
     if child == COMPILE {
         // Compilers of one key shall not slow the kernels of another that run on the processor.
-        sandbox::yield_to_others();
+        enforcement::yield_to_others();
     }
     // In this order: a root server's child can go back to no lower score once it has no capabilities.
-    sandbox::end_before_others(score);
+    enforcement::end_before_others(score);
     let begun = may_hide(child).then(own_root::begin);
     let keep = if matches!(begun, Some(Ok(()))) { Keep::OwnRoot } else { kept(child, args) };
     if let Err(error) = privileges::drop_all(keep) {
@@ -41,11 +45,15 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
         WORKER => warpgauge_worker::child::main(arguments),
         COMPILE => warpgauge_compile::child::main(),
         own_root::COMMAND => own_root::child(begun.unwrap_or(Ok(()))),
-        warpgauge_program::child::COMMAND => warpgauge_program::child::main(arguments),
-        warpgauge_program::counted::COMMAND => warpgauge_program::counted::main(arguments),
+        warpgauge_engine::whole_program::child::COMMAND => {
+            warpgauge_engine::whole_program::child::main(arguments)
+        }
+        warpgauge_engine::whole_program::counted::COMMAND => {
+            warpgauge_engine::whole_program::counted::main(arguments)
+        }
         warpgauge_torch::child::COMMAND => warpgauge_torch::child::main(arguments),
-        warpgauge_torch::JUDGE => warpgauge_exec::torch_judge(arguments),
-        _ => warpgauge_holder::child::main(arguments),
+        warpgauge_torch::JUDGE => warpgauge_engine::torch_judge(arguments),
+        _ => warpgauge_worker::holder::child::main(arguments),
     })
 }
 
@@ -53,7 +61,7 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
 fn may_hide(child: &str) -> bool {
     let hidden = [
         COMPILE,
-        warpgauge_program::child::COMMAND,
+        warpgauge_engine::whole_program::child::COMMAND,
         warpgauge_torch::child::COMMAND,
         own_root::COMMAND,
     ];

@@ -9,7 +9,7 @@ use super::terminal::{Terminal, plain};
 use super::{CliError, json, place};
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_history::{HistoryAnswer, Series, svg};
+use warpgauge_gate::history::{HistoryAnswer, Series, svg};
 use warpgauge_service::{HistoryQuery, MAX_HISTORY};
 
 /// Latest values of a series that are listed.

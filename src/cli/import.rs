@@ -9,10 +9,10 @@ use super::terminal::Terminal;
 use super::{CliError, import_table, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
+use warpgauge_metrics::import::{self, ImportError};
+use warpgauge_metrics::{select, unknown_name};
 use warpgauge_model::Unavailable;
-use warpgauge_profile::import::{self, ImportError};
-use warpgauge_profile::{select, unknown_name};
-use warpgauge_tools::{ToolSearch, Tools};
+use warpgauge_nsight::{ToolSearch, Tools};
 
 /// Longest file, bytes.
 const MAX_BYTES: u64 = 256 << 20;
@@ -76,7 +76,7 @@ fn exported(report: &[u8], config: &Config) -> Result<String, CliError> {
     std::fs::write(&file, report).map_err(system("write a temporary file"))?;
     let search = ToolSearch::new(&config.tools.path, directory.path().to_owned());
     let tools = Tools::new(search);
-    let read = warpgauge_tools::ncu::read_report(&tools, &file, directory.path());
+    let read = warpgauge_nsight::ncu::read_report(&tools, &file, directory.path());
     local::runtime()?
         .block_on(read)
         .map_err(|Unavailable { reason, remedy, .. }| unreadable(&format!("{reason} ({remedy})")))

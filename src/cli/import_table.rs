@@ -3,11 +3,11 @@
 use super::format::{self, duration_ms};
 use super::terminal::plain;
 use warpgauge_compile::readable;
-use warpgauge_profile::catalogue::CATALOGUE;
-use warpgauge_profile::import::{DeviceTimeline, Imported, KernelRule};
-use warpgauge_profile::nsys::{NsysLaunch, NsysReport, NsysRow};
-use warpgauge_profile::sanitizer::{SanitizerFinding, SanitizerLog};
-use warpgauge_profile::{DeviceMetrics, KernelMetrics, Metric};
+use warpgauge_metrics::catalogue::CATALOGUE;
+use warpgauge_metrics::import::{DeviceTimeline, Imported, KernelRule};
+use warpgauge_metrics::nsys::{NsysLaunch, NsysReport, NsysRow};
+use warpgauge_metrics::sanitizer::{SanitizerFinding, SanitizerLog};
+use warpgauge_metrics::{DeviceMetrics, KernelMetrics, Metric};
 
 /// Rows shown of a table; `--json` has all.
 const MAX_ROWS: usize = 30;

@@ -11,8 +11,8 @@ use super::progress::Progress;
 use super::terminal::{Terminal, plain, write_error_stream};
 use super::{CliError, place};
 use crate::exit::Exit;
+use warpgauge_code::infer;
 use warpgauge_config::Config;
-use warpgauge_infer as infer;
 use warpgauge_watch::{Trouble, infer_file, kernel_type};
 
 /// Largest kernel file, bytes.

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use super::CliError;
 use warpgauge_config::Config;
-use warpgauge_exec::LocalExecutor;
-use warpgauge_holder::Holders;
+use warpgauge_engine::LocalExecutor;
 use warpgauge_service::{
     LocalService, PrepareHolders, Role, ServiceError, Services, Storage, limits,
 };
+use warpgauge_worker::holder::Holders;
 
 /// Threads that run asynchronous work: it is all supervision and waiting, so two are enough, and
 /// each costs memory.

@@ -10,7 +10,9 @@ use super::CliError;
 use super::contract_file::ContractFile;
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed};
-use warpgauge_spmv::{Csr, Named, SpmvError, named_in, named_in_comparison, read_matrix_file};
+use warpgauge_sparse::spmv::{
+    Csr, Named, SpmvError, named_in, named_in_comparison, read_matrix_file,
+};
 
 /// Bytes that a matrix may have here: what a key may have of them at a server.
 pub(super) fn max_bytes(config: &Config) -> u64 {

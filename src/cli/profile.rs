@@ -12,7 +12,7 @@ use super::{CliError, matrix_files, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_config::Config;
-use warpgauge_profile::{Caption, roofline_svg};
+use warpgauge_metrics::{Caption, roofline_svg};
 use warpgauge_report::EvaluateResponse;
 
 pub(super) fn run(

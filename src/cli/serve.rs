@@ -9,8 +9,8 @@ use super::terminal::Terminal;
 use super::{CliError, format, http, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_process::{own_root, privileges};
 use warpgauge_report::Warning;
+use warpgauge_sandbox::{own_root, privileges};
 use warpgauge_service::{Role, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {

@@ -11,7 +11,7 @@ use super::{CliError, place};
 use crate::exit::Exit;
 use warpgauge_client::{Reply, Told};
 use warpgauge_config::Config;
-use warpgauge_jobs::SweepEvent;
+use warpgauge_job_views::SweepEvent;
 use warpgauge_report::{SweepResponse, SweepStarted};
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {

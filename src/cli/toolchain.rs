@@ -6,7 +6,7 @@ use super::{CliError, json};
 use crate::exit::Exit;
 use warpgauge_compile::toolchain::{self, InstallRequest, Toolchain};
 use warpgauge_config::Config;
-use warpgauge_exec::{program, toolchain_search};
+use warpgauge_engine::{program, toolchain_search};
 use warpgauge_service::{ServiceError, error_chain};
 
 /// NVRTC that `install` brings when no version is named: one for drivers of either major version.

@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use warpgauge_contract::MeasureSpec;
-use warpgauge_jobs::JobEvent;
-use warpgauge_measure::Preset;
+use warpgauge_job_views::JobEvent;
 use warpgauge_model::JobStage;
 use warpgauge_service::{Answer, Caller, JobEvents, JobService, Submission};
+use warpgauge_statistics::Preset;
 
 /// What is known of the work before it begins.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]

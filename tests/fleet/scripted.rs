@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::mpsc::channel;
 
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, SmLimits, Target};
-use warpgauge_process::device_worker::Confinement;
+use warpgauge_sandbox::device_worker::Confinement;
 use warpgauge_worker::frame;
 use warpgauge_worker::protocol::ProbeReport;
 use warpgauge_worker::protocol::{

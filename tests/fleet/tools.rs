@@ -6,9 +6,9 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use warpgauge_metrics::ClockControl;
 use warpgauge_model::{CacheState, FailureCode, Unavailable};
-use warpgauge_profile::ClockControl;
-use warpgauge_tools::{ToolName, ToolSearch, Tools, ncu, sanitizer};
+use warpgauge_nsight::{ToolName, ToolSearch, Tools, ncu, sanitizer};
 use warpgauge_worker::protocol::{Job, TracePlan, TraceView, Traced};
 use warpgauge_worker::{OneShot, OneShotEnd};
 

@@ -82,7 +82,7 @@ fn a_worker_knows_and_holds_what_it_was_given_and_no_more() {
     assert!(own.iter().any(|file| file.ends_with("left-open")), "{own:?}");
 
     let allowed: BTreeSet<&str> =
-        warpgauge_process::environment::INHERITED.iter().copied().collect();
+        warpgauge_sandbox::environment::INHERITED.iter().copied().collect();
     let seen = until("workers", || {
         let workers = workers_of(server.pid());
         let known: Option<Vec<_>> = workers

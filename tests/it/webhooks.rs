@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use warpgauge_webhook::signature;
+use warpgauge_service::webhook::signature;
 
 use crate::contracts::increment;
 use crate::server::{Server, data_directory, until};

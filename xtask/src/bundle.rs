@@ -100,8 +100,8 @@ fn build_tests() -> Result<PathBuf> {
 fn copy_self_test(to: &Path) -> Result<()> {
     fs::create_dir_all(to)?;
     for (source, name) in [
-        ("crates/device/src/support.cu", "support.cu"),
-        ("crates/worker/src/selftest/kernels.cu", "selftest.cu"),
+        ("crates/run/device/src/support.cu", "support.cu"),
+        ("crates/run/worker/src/selftest/kernels.cu", "selftest.cu"),
     ] {
         let source = shell::root().join(source);
         fs::copy(&source, to.join(name))

@@ -16,8 +16,8 @@ use warpgauge_gate::{
     Calibrated, Calibration, CaseSpec, Conditions, Evidence, Manner, Metric, PlannedTest, Seen,
     Sides, Suite, calibrated, idle_multiprocessors,
 };
-use warpgauge_measure::Preset;
 use warpgauge_report::{CompareResponse, VerdictBy};
+use warpgauge_statistics::Preset;
 
 pub(super) fn run(
     args: &CalibrateArgs,

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::GateError;
-use warpgauge_process::program::{Environment, Program};
+use warpgauge_sandbox::program::{Environment, Program};
 
 /// Longest message of git that is passed on, characters.
 const MAX_MESSAGE: usize = 500;
@@ -90,7 +90,7 @@ mod tests {
     fn git_gets_no_keys() {
         let command = git(Path::new(".")).to_blocking();
         let removed: Vec<_> = command.get_envs().filter(|(_, value)| value.is_none()).collect();
-        for name in warpgauge_process::environment::SECRET.iter().chain(&BENT) {
+        for name in warpgauge_sandbox::environment::SECRET.iter().chain(&BENT) {
             assert!(removed.iter().any(|(removed, _)| removed == name), "{name}");
         }
     }

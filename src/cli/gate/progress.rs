@@ -4,7 +4,7 @@ use indicatif::ProgressBar;
 
 use crate::cli::progress::{BAR, TICK, style};
 use crate::cli::terminal::{Terminal, plain, write_error_stream};
-use warpgauge_jobs::JobEvent;
+use warpgauge_job_views::JobEvent;
 
 /// Shows steps; nothing with `--quiet`.
 pub(super) struct Steps {

@@ -1,7 +1,7 @@
 //! What the end of a job means for a script.
 
 use crate::exit::{Exit, GateExit};
-use warpgauge_jobs::JobView;
+use warpgauge_job_views::JobView;
 use warpgauge_model::JobState;
 
 /// The exit code of a job that has ended: its report's, if it has one. A run of the gate has the

@@ -1,7 +1,7 @@
 //! A job's news in a line.
 
 use crate::cli::format;
-use warpgauge_jobs::JobEvent;
+use warpgauge_job_views::JobEvent;
 
 /// An event in a line.
 pub(super) fn of(event: &JobEvent) -> String {

@@ -9,7 +9,7 @@ use crate::cli::terminal::{Terminal, plain};
 use crate::cli::{CliError, json};
 use crate::exit::Exit;
 use warpgauge_client::JobFilter;
-use warpgauge_jobs::{JobList, JobSummary};
+use warpgauge_job_views::{JobList, JobSummary};
 
 /// Largest page that a server gives.
 const PAGE: u32 = 200;

@@ -16,7 +16,7 @@ use super::{CliError, place, report};
 use crate::exit::Exit;
 use warpgauge_client::Reply;
 use warpgauge_gate::report::text as gate_text;
-use warpgauge_jobs::{JobEvent, JobView};
+use warpgauge_job_views::{JobEvent, JobView};
 
 /// How long a server may be away while a job of it is followed, seconds.
 const PATIENCE_S: f64 = 15.0;

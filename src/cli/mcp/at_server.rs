@@ -7,7 +7,7 @@ use tokio::sync::mpsc;
 use crate::cli::place::patience;
 use crate::cli::terminal::Terminal;
 use warpgauge_client::{Client, ClientError, Taken};
-use warpgauge_jobs::{JobEvent, JobView};
+use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_mcp::{Ask, Content, Desk, Order, Refusal};
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{ArtifactKind, DeviceView, JobRequest};

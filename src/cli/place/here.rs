@@ -12,10 +12,10 @@ use crate::cli::{CliError, json};
 use warpgauge_client::{Reply, Told};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
+use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
-use warpgauge_history::HistoryAnswer;
-use warpgauge_jobs::JobEvent;
+use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::{
     Baselines, Caller, EvaluationService, HistoryQuery, ServiceError, Submission, stored_history,

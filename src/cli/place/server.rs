@@ -11,10 +11,10 @@ use crate::cli::terminal::Terminal;
 use crate::cli::with_progress::{Expected, View};
 use warpgauge_client::{Attendant, Client, Patience, Reply, Told};
 use warpgauge_contract::{CompareRequest, CompileRequest};
+use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
-use warpgauge_history::HistoryAnswer;
-use warpgauge_jobs::JobEvent;
+use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::HistoryQuery;
 

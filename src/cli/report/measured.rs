@@ -2,10 +2,10 @@
 
 use super::super::format::{duration_ms, percent};
 use super::page::Page;
-use warpgauge_measure::{BytesFrom, FloorLimit, HealthFlag, StopReason};
+use warpgauge_metrics::si;
 use warpgauge_model::{CacheState, Regime};
-use warpgauge_profile::si;
 use warpgauge_report::{EvaluateResponse, InputsShown, MeasurementReport};
+use warpgauge_statistics::{BytesFrom, FloorLimit, HealthFlag, StopReason};
 
 /// Everything that speaks against the kernel.
 pub(super) fn reasons(page: &mut Page, response: &EvaluateResponse) {
@@ -90,7 +90,7 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
 }
 
 /// How well the median is known.
-fn precision(page: &mut Page, summary: &warpgauge_measure::Summary) {
+fn precision(page: &mut Page, summary: &warpgauge_statistics::Summary) {
     if let (Some(low), Some(high)) = (summary.median_ci_low, summary.median_ci_high)
         && summary.median > 0.0
     {

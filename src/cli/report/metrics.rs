@@ -2,7 +2,7 @@
 
 use super::page::Page;
 use warpgauge_compile::readable;
-use warpgauge_profile::DeviceMetrics;
+use warpgauge_metrics::DeviceMetrics;
 
 /// A row of metrics: what to call it, and ids with what to call each.
 const ROWS: [(&str, &[(&str, &str)]); 5] = [

@@ -6,8 +6,8 @@ use super::super::format::{device, duration_ms, percent};
 use super::page::{Page, Tone};
 use super::{failed_checks, measured, metrics, opening, timings};
 use warpgauge_compile::readable;
-use warpgauge_profile::catalogue::CATALOGUE;
-use warpgauge_profile::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
+use warpgauge_metrics::catalogue::CATALOGUE;
+use warpgauge_metrics::{DeviceMetrics, Metric, Roofline, RooflinePoint, si};
 use warpgauge_report::EvaluateResponse;
 
 /// Reasons for missing metrics that are shown.

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use warpgauge_profile::catalogue::CATALOGUE;
+use warpgauge_metrics::catalogue::CATALOGUE;
 
 /// A passed evaluation; `changes` replaces top-level fields.
 fn response(changes: Value) -> EvaluateResponse {

@@ -16,7 +16,7 @@ pub(in crate::cli) struct SpmvArgs {
     #[arg(long, value_name = "FILE")]
     pub kernel: PathBuf,
     /// Its entry point
-    #[arg(long, value_name = "NAME", default_value = warpgauge_spmv::DEFAULT_KERNEL)]
+    #[arg(long, value_name = "NAME", default_value = warpgauge_sparse::spmv::DEFAULT_KERNEL)]
     pub kernel_name: String,
     /// Format of the matrix, which says what the kernel's parameters are
     #[arg(long, value_enum, default_value_t = Format::Csr, conflicts_with = "args")]

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::cli::CliError;
-use warpgauge_spmv::is_generated;
+use warpgauge_sparse::spmv::is_generated;
 
 /// Most matrices of one command.
 const MAX_MATRICES: usize = 10_000;

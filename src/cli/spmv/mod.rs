@@ -20,7 +20,7 @@ use super::{CliError, json, matrix_files};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_spmv::Named;
+use warpgauge_sparse::spmv::Named;
 
 pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let matrices = matrices::named(&args.matrices, args.target.server.is_some())?;
@@ -87,7 +87,7 @@ fn product(
             |error: &dyn std::fmt::Display| CliError::Usage(format!("{}: {error}", path.display()));
         let name = matrix.name();
         let tell = |read, bytes| progress.detail(&reading(what, read, bytes));
-        let (csr, used) = warpgauge_spmv::read_matrix_file(path, name, max_bytes, tell)
+        let (csr, used) = warpgauge_sparse::spmv::read_matrix_file(path, name, max_bytes, tell)
             .map_err(|error| wrong(&error))?;
         let named = Named { name, csr: &csr, max_bytes };
         for contract in &mut contracts {
@@ -134,7 +134,8 @@ mod tests {
         std::fs::write(&path, head + &"1 2  \n3 4\n".repeat(lines / 2)).unwrap();
         let mut told = Vec::new();
         let tell = |read, bytes| told.push(reading("a.mtx (1 of 1)", read, bytes));
-        let (csr, _) = warpgauge_spmv::read_matrix_file(&path, "a.mtx", 1 << 30, tell).unwrap();
+        let (csr, _) =
+            warpgauge_sparse::spmv::read_matrix_file(&path, "a.mtx", 1 << 30, tell).unwrap();
         assert_eq!(csr.nnz(), 2);
         // More than is read at once, and all of it.
         assert!(told[0].starts_with("a.mtx (1 of 1): ") && !told[0].contains("100 %"), "{told:?}");

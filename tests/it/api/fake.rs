@@ -23,8 +23,8 @@ use warpgauge_contract::{
     SweepPlan, SweepRequest,
 };
 use warpgauge_gate::Baseline;
-use warpgauge_jobs::Unready;
-use warpgauge_jobs::{
+use warpgauge_job_views::Unready;
+use warpgauge_job_views::{
     CancelOutcome, CancelReport, CleanupReport, JobEvent, JobList, JobSummary, JobView,
     ServiceStatistics, SweepEvent,
 };

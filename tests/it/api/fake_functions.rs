@@ -1,7 +1,7 @@
 //! Functions of the service without devices: a call returns its program as one record.
 
 use futures_util::FutureExt;
-use warpgauge_functions::{
+use warpgauge_contract::functions::{
     CallStatus, FunctionCall, FunctionOutcome, FunctionPlaces, OutcomeHead, PlaceKind,
 };
 use warpgauge_service::{Answer, FunctionService};

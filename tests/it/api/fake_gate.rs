@@ -1,11 +1,11 @@
 //! The gate of the service without devices: every suite passes, and baselines are kept in memory.
 
 use futures_util::FutureExt;
+use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{
     Baseline, BaselineSummary, GateRequest, NewBaseline, Pin, SuiteError, check_baseline_name,
 };
-use warpgauge_history::HistoryAnswer;
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{
     Answer, Caller, ExecError, GateService, HistoryQuery, Problem, ServiceError, Submission,

@@ -8,7 +8,7 @@ use warpgauge_service::{
     Answer, Caller, Extents, MatrixFile, MatrixFileFormat, MatrixService, ServiceError, Upload,
     WantedProduct,
 };
-use warpgauge_spmv::{MatrixShape, MatrixSummary, UploadProgress, UploadState};
+use warpgauge_sparse::spmv::{MatrixShape, MatrixSummary, UploadProgress, UploadState};
 
 const NAME: &str = "laplacian.mtx";
 

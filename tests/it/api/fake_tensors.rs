@@ -2,7 +2,7 @@
 
 use futures_util::{FutureExt, StreamExt};
 use warpgauge_service::{Answer, Caller, ServiceError, TensorContent, TensorService, TensorUpload};
-use warpgauge_tensors::{
+use warpgauge_shared_tensors::{
     DataFormat, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
 };
 

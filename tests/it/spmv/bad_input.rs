@@ -58,8 +58,8 @@ fn what_is_no_number_is_refused() {
     let json = [("Content-Type", "application/json")];
     let answer = server.post("/execute_spmv", &json, text.as_bytes());
     assert_eq!((answer.status, &answer.json["code"]), (400, &json!("malformed_json")));
-    let mut spmv: warpgauge_spmv::SpmvRequest = serde_json::from_value(request).unwrap();
-    spmv.matrix_data.x = warpgauge_spmv::Numbers::Floats(vec![f64::NAN; 1000]);
+    let mut spmv: warpgauge_sparse::spmv::SpmvRequest = serde_json::from_value(request).unwrap();
+    spmv.matrix_data.x = warpgauge_sparse::spmv::Numbers::Floats(vec![f64::NAN; 1000]);
     let body = rmp_serde::to_vec_named(&spmv).unwrap();
     let msgpack = [("Content-Type", "application/msgpack")];
     let answer = server.post("/execute_spmv", &msgpack, &body);

@@ -64,12 +64,13 @@ fn messagepack_and_bytes_say_the_same() {
         };
         list.iter().flat_map(element).collect::<Vec<u8>>()
     };
-    let mut spmv: warpgauge_spmv::SpmvRequest = serde_json::from_value(request.clone()).unwrap();
+    let mut spmv: warpgauge_sparse::spmv::SpmvRequest =
+        serde_json::from_value(request.clone()).unwrap();
     let data = &mut spmv.matrix_data;
-    data.values = warpgauge_spmv::Numbers::Bytes(bytes("values", true));
-    data.col_indices = warpgauge_spmv::Numbers::Bytes(bytes("col_indices", false));
-    data.row_ptr = warpgauge_spmv::Numbers::Bytes(bytes("row_ptr", false));
-    data.x = warpgauge_spmv::Numbers::Bytes(bytes("x", true));
+    data.values = warpgauge_sparse::spmv::Numbers::Bytes(bytes("values", true));
+    data.col_indices = warpgauge_sparse::spmv::Numbers::Bytes(bytes("col_indices", false));
+    data.row_ptr = warpgauge_sparse::spmv::Numbers::Bytes(bytes("row_ptr", false));
+    data.x = warpgauge_sparse::spmv::Numbers::Bytes(bytes("x", true));
     let bodies = [
         ("application/msgpack", rmp_serde::to_vec_named(&request).unwrap()),
         ("application/msgpack", rmp_serde::to_vec_named(&spmv).unwrap()),

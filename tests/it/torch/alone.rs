@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use warpgauge_process::contained::{Contained, End, Launch};
+use warpgauge_sandbox::contained::{Contained, End, Launch};
 use warpgauge_torch::{
     Entry, Fault, Memory, Runners, RunnersConfig, Scalar, Session, Submission, TreeOf, What,
 };

@@ -14,9 +14,9 @@ use crate::shell;
 /// Files of crates that nothing of the workspace but the program and crates of the rim depends on, with
 /// the packages whose tests a change there affects first.
 const LEAVES: [(&str, &str); 3] = [
-    ("crates/gate/src/decide.rs", "warpgauge-gate"),
-    ("crates/api/src/routes/kernels/operations.rs", "warpgauge-api"),
-    ("crates/compile/src/describe.rs", "warpgauge-compile"),
+    ("crates/core/gate/src/decide.rs", "warpgauge-gate"),
+    ("crates/server/api/src/routes/kernels/operations.rs", "warpgauge-api"),
+    ("crates/run/compile/src/describe.rs", "warpgauge-compile"),
 ];
 
 /// Options of `bench build`.

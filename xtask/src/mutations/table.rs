@@ -31,7 +31,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "guard_bands",
         what: "guard bands are looked at",
-        file: "crates/worker/src/child/verify/surroundings.rs",
+        file: "crates/run/worker/src/child/verify/surroundings.rs",
         text: "judge_bands(&self.bands, buffers, findings)?;",
         replacement: "",
         noticed: By(&[
@@ -44,7 +44,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "input_comparison",
         what: "inputs are compared with what they held",
-        file: "crates/worker/src/child/verify/surroundings.rs",
+        file: "crates/run/worker/src/child/verify/surroundings.rs",
         text: "judge_inputs(self.inputs, buffers, findings)",
         replacement: "Ok(())",
         noticed: By(&["input_stash_alternating"]),
@@ -52,7 +52,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "poison",
         what: "outputs are poisoned before each launch",
-        file: "crates/worker/src/child/memory/buffers.rs",
+        file: "crates/run/worker/src/child/memory/buffers.rs",
         text: "writes.fill(&self.memory, (at, self.bytes), filling.word(self.spec.dtype))",
         replacement: "Ok(())",
         noticed: By(&["assumes_positive", "knows_the_filling", "partial_unwipeable"]),
@@ -60,7 +60,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "fillings",
         what: "each launch finds another filling, drawn at random",
-        file: "crates/validate/src/filling.rs",
+        file: "crates/core/validate/src/filling.rs",
         text: "self.kind == Kind::Fixed",
         replacement: "self.kind == Kind::Fixed || self.bits > 0",
         noticed: By(&["filling_as_result", "knows_the_filling", "reads_uninitialised"]),
@@ -68,7 +68,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "written_proof",
         what: "unwritten elements count whatever share of mismatches is allowed",
-        file: "crates/worker/src/child/verify/oracle.rs",
+        file: "crates/run/worker/src/child/verify/oracle.rs",
         text: "trace.held > 0 && all.is_proof()",
         replacement: "trace.held > 0 && all.is_proof() && false",
         noticed: By(&["partial_within_ratio", "partial_bytes_within_ratio", "unwritten_nan"]),
@@ -76,7 +76,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "written_later",
         what: "they count in all verified launches, not in the first two alone",
-        file: "crates/worker/src/child/verify/oracle.rs",
+        file: "crates/run/worker/src/child/verify/oracle.rs",
         text: "self.note(name, *buffer, (&trace, &comparison), &launch)?;",
         replacement: "let _ = (&trace, &launch);",
         noticed: By(&["partial_after_two_launches", "partial_unwipeable"]),
@@ -84,7 +84,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "moving_inputs",
         what: "launches find random inputs of seeds that nobody knows",
-        file: "crates/worker/src/child/tasks/evaluation.rs",
+        file: "crates/run/worker/src/child/tasks/evaluation.rs",
         text: "fresh && plan.checks.files.is_empty() && !plan.sanitize",
         replacement: "fresh && false",
         noticed: By(&["cache_replay", "hard_coded_seed"]),
@@ -92,7 +92,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "state_wipe",
         what: "variables are put back before each timed launch",
-        file: "crates/worker/src/child/timing/stage.rs",
+        file: "crates/run/worker/src/child/timing/stage.rs",
         text: "arm.forget(stream)?;",
         replacement: "",
         noticed: By(&["counter_after_warm_up", "counter_without_spaces"]),
@@ -100,7 +100,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "constants",
         what: "constants are put back too, where inputs stay",
-        file: "crates/worker/src/child/timing/inputs.rs",
+        file: "crates/run/worker/src/child/timing/inputs.rs",
         text: "if self.are_all_moving(buffers) { Restored::Variables } else { Restored::ConstantsToo }",
         replacement: "let _ = buffers; Restored::Variables",
         noticed: By(&["counter_in_a_constant"]),
@@ -108,7 +108,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "last_look",
         what: "guard bands and inputs are looked at after the last launch",
-        file: "crates/worker/src/child/tasks/evaluation.rs",
+        file: "crates/run/worker/src/child/tasks/evaluation.rs",
         text: "oracle.aside(executor, |_| look(executor, buffers))",
         replacement: "{ let _ = look; oracle.aside(executor, |_| Ok(())) }",
         noticed: By(&["writes_past_end_later"]),
@@ -116,7 +116,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "history",
         what: "launches that keep their variables are verified",
-        file: "crates/worker/src/child/timing/trials.rs",
+        file: "crates/run/worker/src/child/timing/trials.rs",
         text: "HISTORY_LAUNCHES.saturating_sub(before).min(count_now)",
         replacement: "0",
         noticed: By(&["counter_first_calls", "counter_warm_up_only"]),
@@ -124,7 +124,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "timed_audits",
         what: "results of timed launches are verified",
-        file: "crates/worker/src/child/timing/trials.rs",
+        file: "crates/run/worker/src/child/timing/trials.rs",
         text: "secret.choose(share(of_all, count, all), count)",
         replacement: "secret.choose(0 * share(of_all, count, all), count)",
         noticed: By(&["counter_unwipeable", "partial_unwipeable"]),
@@ -132,7 +132,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "non_finite",
         what: "NaN matches nothing unless the contract allows it",
-        file: "crates/validate/src/compare.rs",
+        file: "crates/core/validate/src/compare.rs",
         text: "tolerance.allow_non_finite && same",
         replacement: "!y.is_nan() || same",
         noticed: By(&["nan_output", "infinite_output", "nan_where_allowed"]),
@@ -140,7 +140,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "sanitizer",
         what: "a fault that memory checks find speaks against the kernel",
-        file: "crates/exec/src/reporting/assemble.rs",
+        file: "crates/run/engine/src/reporting/assemble.rs",
         text: "validation.reasons.extend(fault.into_iter().chain(faster));",
         replacement: "validation.reasons.extend(faster); let _ = fault;",
         noticed: By(&["restores_what_it_overwrote"]),
@@ -148,7 +148,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "lint",
         what: "contracts that a useless kernel passes are reported as weak",
-        file: "crates/worker/src/child/tasks/evaluation.rs",
+        file: "crates/run/worker/src/child/tasks/evaluation.rs",
         text: "told.weaknesses = oracle.lint(executor, buffers, &canonical, other.as_ref())?;",
         replacement: "let _ = (&canonical, &other);",
         noticed: By(&["assumes_ones", "copies_input", "hard_coded_answer"]),
@@ -156,7 +156,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "no_expectation",
         what: "outputs without an expectation are reported as weak",
-        file: "crates/exec/src/reporting/assemble.rs",
+        file: "crates/run/engine/src/reporting/assemble.rs",
         text: "weaknesses.extend(unchecked.iter().map(|name| no_expectation(name)));",
         replacement: "",
         noticed: By(&["unchecked_output"]),
@@ -164,7 +164,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "comparison",
         what: "results for the contract's own inputs are compared",
-        file: "crates/worker/src/child/verify/oracle.rs",
+        file: "crates/run/worker/src/child/verify/oracle.rs",
         text: "told.push(OutputCheck { buffer, comparison: judged });",
         replacement: "told.push(OutputCheck { buffer, comparison: Comparison { passed: true, \
                       ..judged } });",
@@ -173,7 +173,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "sealed_verdict",
         what: "what a sealed launch leaves is verified by the judge",
-        file: "crates/worker/src/child/tasks/sealed_share.rs",
+        file: "crates/run/worker/src/child/tasks/sealed_share.rs",
         text: "oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?",
         replacement: "let _ = audit; false",
         noticed: By(&["counter_where_all_are_sealed"]),
@@ -181,7 +181,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "sealed_answer",
         what: "the judge's verdict is that of the evaluation",
-        file: "crates/worker/src/fleet/sealed.rs",
+        file: "crates/run/worker/src/fleet/sealed.rs",
         text: "outcome.failure = Some(own.unwrap_or(failure));",
         replacement: "let _ = (own, failure);",
         noticed: By(&["counter_where_all_are_sealed"]),
@@ -189,7 +189,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "sealed_share",
         what: "some timed launches of every evaluation are sealed",
-        file: "crates/worker/src/child/timing/trials.rs",
+        file: "crates/run/worker/src/child/timing/trials.rs",
         text: "turns.begin(done, places(plan.sealed), later(plan.sealed));",
         replacement: "turns.begin(done, places(0), later(0));",
         noticed: ByTest(&["sealed::some_timed_launches_of_every_evaluation_are_sealed"]),
@@ -197,7 +197,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "sealed_all",
         what: "`isolation: sealed` has every launch judged apart",
-        file: "crates/exec/src/backends/device/mod.rs",
+        file: "crates/run/engine/src/backends/device/mod.rs",
         text: "lease.run_sealed(run, timeout, &on_event).await",
         replacement: "lease.run(run, timeout, false, &on_event).await",
         noticed: ByTest(&["sealed::every_launch_of_a_sealed_evaluation_is_judged_apart"]),
@@ -205,7 +205,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "load_audits",
         what: "launches of the load are verified (`sustained`)",
-        file: "crates/worker/src/child/timing/load.rs",
+        file: "crates/run/worker/src/child/timing/load.rs",
         text: "self.verified.pop_if(|place| *place == index).is_some()",
         replacement: "false",
         noticed: ByTest(&["regime::a_kernel_that_does_nothing_under_load_is_found"]),
@@ -213,7 +213,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "counted",
         what: "the launch that is counted is verified",
-        file: "crates/worker/src/child/verify/oracle.rs",
+        file: "crates/run/worker/src/child/verify/oracle.rs",
         text: "self.counted.take().filter(|_| right)",
         replacement: "self.counted.take().filter(|_| false)",
         noticed: By(&["rests_while_counted"]),
@@ -221,7 +221,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "reference_repeated",
         what: "a reference that leaves something else each time speaks against no kernel",
-        file: "crates/worker/src/child/verify/explanation.rs",
+        file: "crates/run/worker/src/child/verify/explanation.rs",
         text: "varying_expectation(|oracle| oracle.expect(executor, buffers, shown), oracle, &specs)",
         replacement: "let _ = (&oracle, shown); Ok(None)",
         noticed: By(&["reference_races"]),
@@ -229,7 +229,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "reference_filled",
         what: "what a reference never wrote speaks against no kernel",
-        file: "crates/worker/src/child/verify/comparison.rs",
+        file: "crates/run/worker/src/child/verify/comparison.rs",
         text: "comparison.matched < comparison.elements || !would_show(dtype, tolerance)",
         replacement: "false",
         noticed: By(&["reference_leaves_elements"]),
@@ -237,7 +237,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "reference_fillings",
         what: "nobody knows what the outputs of a reference are filled with",
-        file: "crates/worker/src/child/verify/oracle.rs",
+        file: "crates/run/worker/src/child/verify/oracle.rs",
         text: "Filling::drawn(self.fillings.bits())",
         replacement: "Filling::FIXED",
         noticed: By(&["guesses_what_a_reference_left"]),
@@ -245,7 +245,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "observed_stops",
         what: "a torch kernel counts as stopped when its threads are observed to be",
-        file: "crates/torch/src/session.rs",
+        file: "crates/run/torch/src/session.rs",
         text: "!self.observed",
         replacement: "true",
         noticed: ByTest(&["torch::stopped::no_torch_kernel_computes_while_its_time_is_not_taken"]),
@@ -280,7 +280,7 @@ pub const GPU_ONLY: &[(&str, &str)] = &[
     ),
     (
         "times of sealed launches and of the others must agree, or the sealed ones count",
-        "times of emulation say nothing; `warpgauge-measure` tests the rule",
+        "times of emulation say nothing; `warpgauge-statistics` tests the rule",
     ),
     ("the mean ranks where launches differ, and nothing where too few were verified", "the same"),
 ];

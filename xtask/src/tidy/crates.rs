@@ -8,152 +8,139 @@ use anyhow::{Context, Result};
 
 use super::Violation;
 
-/// A crate in `crates/`, and those of the workspace that it may use. Dependencies of tests are free.
-/// ARCHITECTURE.md says what each is for.
-const CRATES: [(&str, &[&str]); 42] = [
-    ("model", &[]),
-    ("source", &[]),
-    ("infer", &["source"]),
-    ("svg", &[]),
-    ("elf", &[]),
-    ("files", &[]),
-    ("functions", &[]),
-    ("process", &[]),
-    ("threads", &["process"]),
-    ("telemetry", &[]),
-    ("tensor", &[]),
-    ("turns", &[]),
-    ("tensors", &["model", "tensor"]),
-    ("listing", &[]),
-    ("sparse", &["tensor"]),
-    ("profile", &["model", "svg", "tensor"]),
-    ("contract", &["model", "profile", "tensor"]),
-    ("measure", &["model"]),
-    ("validate", &["contract", "model", "tensor"]),
-    ("report", &["contract", "listing", "measure", "model", "profile", "tensor", "validate"]),
-    ("spmv", &["contract", "model", "report", "sparse", "tensor"]),
-    ("gate", &["contract", "measure", "model", "report", "svg"]),
-    ("history", &["contract", "gate", "measure", "model", "report", "svg"]),
-    ("jobs", &["gate", "model", "report"]),
-    ("executor", &["contract", "functions", "gate", "jobs", "model", "report", "turns"]),
-    ("client", &["contract", "gate", "history", "jobs", "model", "report"]),
-    ("device", &["elf", "model", "tensor"]),
+/// The folders of `crates/`, lowest first: a crate uses crates of its own folder and of lower ones. The emulator is
+/// in none of them: a device loads it as a library, and no crate uses it.
+const FOLDERS: [&str; 5] = ["lib", "core", "run", "server", ""];
+
+/// The folder of a crate, its name, and the crates of the workspace that it may use. Dependencies of tests are
+/// free. ARCHITECTURE.md says what each crate is for.
+const CRATES: [(&str, &str, &[&str]); 32] = [
+    ("lib", "private-files", &[]),
+    ("lib", "sandbox", &[]),
+    ("lib", "svg", &[]),
+    ("lib", "telemetry", &[]),
+    ("lib", "turns", &[]),
+    ("core", "code", &[]),
+    ("core", "model", &[]),
+    ("core", "config", &["model"]),
+    ("core", "tensor", &[]),
+    ("core", "metrics", &["model", "svg", "tensor"]),
+    ("core", "contract", &["metrics", "model", "tensor"]),
+    ("core", "statistics", &["model"]),
+    ("core", "validate", &["contract", "model", "tensor"]),
     (
-        "compile",
-        &[
-            "contract",
-            "device",
-            "files",
-            "listing",
-            "model",
-            "process",
-            "source",
-            "telemetry",
-            "threads",
-            "turns",
-        ],
+        "core",
+        "report",
+        &["code", "contract", "metrics", "model", "statistics", "tensor", "validate"],
     ),
+    ("core", "gate", &["contract", "model", "report", "statistics", "svg"]),
+    ("core", "job-views", &["gate", "model", "report"]),
+    ("core", "shared-tensors", &["model", "tensor"]),
+    ("core", "sparse", &["contract", "model", "report", "tensor"]),
+    ("run", "device", &["model", "tensor"]),
     (
+        "run",
+        "compile",
+        &["code", "contract", "device", "model", "private-files", "sandbox", "telemetry", "turns"],
+    ),
+    ("run", "executor", &["contract", "gate", "job-views", "model", "report", "turns"]),
+    (
+        "run",
         "worker",
         &[
             "contract",
             "device",
-            "measure",
             "model",
-            "process",
+            "sandbox",
+            "shared-tensors",
+            "statistics",
             "telemetry",
             "tensor",
             "turns",
             "validate",
         ],
     ),
-    ("holder", &["device", "model", "process", "tensors", "worker"]),
-    ("tools", &["model", "process", "profile", "worker"]),
-    ("torch", &["process", "tensor", "threads", "turns"]),
-    ("program", &["process", "threads"]),
-    ("config", &["model"]),
+    ("run", "nsight", &["metrics", "model", "sandbox", "worker"]),
+    ("run", "torch", &["sandbox", "tensor", "turns"]),
     (
-        "exec",
+        "run",
+        "engine",
         &[
+            "code",
             "compile",
             "config",
             "contract",
             "device",
             "executor",
-            "functions",
             "gate",
-            "jobs",
-            "listing",
-            "measure",
+            "job-views",
+            "metrics",
             "model",
-            "process",
-            "profile",
-            "program",
+            "nsight",
             "report",
+            "sandbox",
             "sparse",
-            "spmv",
+            "statistics",
             "telemetry",
             "tensor",
-            "tools",
             "torch",
             "turns",
             "validate",
             "worker",
         ],
     ),
-    ("store", &["files", "model"]),
-    ("webhook", &["model", "report", "store", "telemetry"]),
+    ("server", "store", &["model", "private-files"]),
     (
+        "server",
         "service",
         &[
             "config",
             "contract",
             "executor",
-            "files",
-            "functions",
             "gate",
-            "history",
-            "jobs",
+            "job-views",
             "model",
+            "private-files",
             "report",
+            "shared-tensors",
             "sparse",
-            "spmv",
             "store",
             "telemetry",
             "tensor",
-            "tensors",
             "turns",
-            "webhook",
         ],
     ),
-    ("mcp", &["contract", "jobs", "measure", "model", "report", "service", "validate"]),
     (
+        "server",
+        "mcp",
+        &["contract", "job-views", "model", "report", "service", "statistics", "validate"],
+    ),
+    (
+        "server",
         "api",
         &[
             "config",
             "contract",
-            "functions",
             "gate",
-            "history",
-            "jobs",
+            "job-views",
             "mcp",
+            "metrics",
             "model",
-            "profile",
             "report",
             "service",
-            "spmv",
+            "shared-tensors",
+            "sparse",
             "telemetry",
-            "tensors",
             "turns",
-            "webhook",
         ],
     ),
-    ("watch", &["contract", "infer", "process", "report"]),
-    ("emulator", &[]),
+    ("server", "client", &["contract", "gate", "job-views", "model", "report"]),
+    ("server", "watch", &["code", "contract", "report", "sandbox"]),
+    ("", "emulator", &[]),
 ];
 
 /// Crates that may have `unsafe` code: all others forbid it.
-const UNSAFE: [&str; 3] = ["device", "emulator", "threads"];
+const UNSAFE: [&str; 3] = ["device", "emulator", "sandbox"];
 
 /// Libraries that only these crates may use: what they are for shall be known in one place.
 const ONLY_IN: [(&str, &[&str]); 13] = [
@@ -164,53 +151,67 @@ const ONLY_IN: [(&str, &[&str]); 13] = [
     ("sqlx", &["store"]),
     ("object_store", &["store"]),
     ("cudarc", &["device"]),
-    ("landlock", &["process"]),
-    ("seccompiler", &["process"]),
-    ("ureq", &["client", "webhook"]),
+    ("landlock", &["sandbox"]),
+    ("seccompiler", &["sandbox"]),
+    ("ureq", &["client", "service"]),
     ("notify", &["watch"]),
     ("rustls-native-certs", &["client"]),
-    ("serde-saphyr", &["api", "contract", "measure"]),
+    ("serde-saphyr", &["api", "contract", "statistics"]),
 ];
 
 /// Checks the manifests and roots of all crates against the table.
 pub fn check(root: &Path, violations: &mut Vec<Violation>) -> Result<()> {
-    let directory = root.join("crates");
-    let entries = fs::read_dir(&directory)
-        .with_context(|| format!("cannot read {}", directory.display()))?
-        .collect::<Result<Vec<_>, _>>()?;
-    for entry in entries {
-        let manifest = entry.path().join("Cargo.toml");
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if !manifest.is_file() {
-            continue;
-        }
-        let read = |path: &Path| {
-            fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
-        };
-        let text = read(&manifest)?;
-        let mut report = |message: String| {
-            let path = format!("crates/{name}/Cargo.toml");
-            violations.push(Violation { path, line: 0, message });
-        };
-        check_manifest(&name, &text, &mut report);
-        if !UNSAFE.contains(&name.as_str())
-            && !read(&entry.path().join("src/lib.rs"))?.contains("#![forbid(unsafe_code)]")
-        {
-            report("its lib.rs does not `#![forbid(unsafe_code)]`".to_owned());
+    for folder in FOLDERS {
+        let place = Path::new("crates").join(folder);
+        let directory = root.join(&place);
+        let entries = fs::read_dir(&directory)
+            .with_context(|| format!("cannot read {}", directory.display()))?
+            .collect::<Result<Vec<_>, _>>()?;
+        for entry in entries {
+            let manifest = entry.path().join("Cargo.toml");
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !manifest.is_file() {
+                continue;
+            }
+            let read = |path: &Path| {
+                fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))
+            };
+            let text = read(&manifest)?;
+            let mut report = |message: String| {
+                let path = place.join(&name).join("Cargo.toml").display().to_string();
+                violations.push(Violation { path, line: 0, message });
+            };
+            check_manifest(folder, &name, &text, &mut report);
+            if !UNSAFE.contains(&name.as_str())
+                && !read(&entry.path().join("src/lib.rs"))?.contains("#![forbid(unsafe_code)]")
+            {
+                report("its lib.rs does not `#![forbid(unsafe_code)]`".to_owned());
+            }
         }
     }
     Ok(())
 }
 
+/// The directory and the name of the crate that a source belongs to.
+pub fn home(path: &str) -> Option<(&str, &str)> {
+    let rest = path.strip_prefix("crates/")?;
+    let (first, inside) = rest.split_once('/')?;
+    if !FOLDERS.contains(&first) {
+        return Some((&path[.."crates/".len() + first.len()], first));
+    }
+    let (name, _) = inside.split_once('/')?;
+    Some((&path[.."crates/".len() + first.len() + 1 + name.len()], name))
+}
+
 /// Checks what a manifest's `[dependencies]` name.
-fn check_manifest(name: &str, text: &str, report: &mut impl FnMut(String)) {
+fn check_manifest(folder: &str, name: &str, text: &str, report: &mut impl FnMut(String)) {
     let used = dependencies(text);
     for (library, homes) in ONLY_IN {
         if used.contains(&library) && !homes.contains(&name) {
             report(format!("uses `{library}`, which belongs to {} only", homes.join(", ")));
         }
     }
-    let Some((_, allowed)) = CRATES.iter().find(|(known, _)| *known == name) else {
+    let Some((_, _, allowed)) = CRATES.iter().find(|row| (row.0, row.1) == (folder, name)) else {
         report("has no row in xtask/src/tidy/crates.rs".to_owned());
         return;
     };
@@ -246,18 +247,29 @@ mod tests {
 
     fn messages(name: &str, manifest: &str) -> Vec<String> {
         let mut messages = Vec::new();
-        check_manifest(name, manifest, &mut |message| messages.push(message));
+        check_manifest("core", name, manifest, &mut |message| messages.push(message));
         messages
     }
 
     #[test]
     fn the_table_is_ordered_so_that_there_is_no_circle() {
-        for (index, (name, uses)) in CRATES.iter().enumerate() {
+        for (index, (folder, name, uses)) in CRATES.iter().enumerate() {
             for used in *uses {
-                let below = CRATES[..index].iter().any(|(other, _)| other == used);
-                assert!(below, "{name} uses {used}, which does not stand above it in the table");
+                let above = CRATES[..index].iter().find(|(_, other, _)| other == used);
+                let Some((other, _, _)) = above else {
+                    panic!("{name} uses {used}, which does not stand above it in the table");
+                };
+                let level = |folder| FOLDERS.iter().position(|it| it == folder);
+                assert!(level(other) <= level(folder), "{name} uses {used} of a higher folder");
             }
         }
+    }
+
+    #[test]
+    fn a_source_belongs_to_a_crate_in_a_folder_or_to_one_in_none() {
+        assert_eq!(home("crates/run/device/src/lib.rs"), Some(("crates/run/device", "device")));
+        assert_eq!(home("crates/emulator/src/lib.rs"), Some(("crates/emulator", "emulator")));
+        assert_eq!(home("src/main.rs"), None);
     }
 
     #[test]
@@ -269,6 +281,6 @@ mod tests {
         assert!(messages("model", upwards)[0].contains("uses `api`"));
         assert!(messages("attic", manifest)[0].contains("no row"));
         assert!(messages("model", "[dependencies]\npoem = \"3\"\n")[0].contains("belongs to api"));
-        assert!(messages("history", manifest).iter().any(|it| it.contains("take it out")));
+        assert!(messages("validate", manifest).iter().any(|it| it.contains("take it out")));
     }
 }

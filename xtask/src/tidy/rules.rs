@@ -6,10 +6,11 @@ use super::{Source, Violation};
 const CODE_LINES: usize = 450;
 
 /// Where `unsafe` and the CUDA bindings may stand.
-const UNSAFE_HOMES: [&str; 3] = ["crates/device/", "crates/emulator/", "crates/threads/"];
+const UNSAFE_HOMES: [&str; 3] =
+    ["crates/run/device/", "crates/emulator/", "crates/lib/sandbox/src/threads/"];
 
 /// Where children are started. What a child gets of us is decided there, for all of them.
-const CHILD_HOME: &str = "crates/process/src/";
+const CHILD_HOME: &str = "crates/lib/sandbox/src/";
 
 /// Checks one file against every rule.
 pub fn check(source: &Source, violations: &mut Vec<Violation>) {
@@ -139,19 +140,19 @@ mod tests {
     #[test]
     fn unsafe_code_stays_at_home() {
         let text = "// unsafe in a comment\nunsafe { f() }\nlet s = \"unsafe\";\n";
-        assert_eq!(messages("crates/worker/src/child.rs", text).len(), 1);
-        assert!(messages("crates/worker/src/child.rs", text)[0].starts_with("2: `unsafe`"));
-        assert!(messages("crates/device/src/driver.rs", text).is_empty());
-        assert_eq!(messages("crates/compile/src/nvrtc.rs", "use cudarc::nvrtc;\n").len(), 1);
+        assert_eq!(messages("crates/run/worker/src/child.rs", text).len(), 1);
+        assert!(messages("crates/run/worker/src/child.rs", text)[0].starts_with("2: `unsafe`"));
+        assert!(messages("crates/run/device/src/driver.rs", text).is_empty());
+        assert_eq!(messages("crates/run/compile/src/nvrtc.rs", "use cudarc::nvrtc;\n").len(), 1);
     }
 
     #[test]
     fn no_fixed_waits_and_no_unfinished_work() {
         let wait = concat!("thread::sleep", "(Duration::from_secs(1));\n");
         assert_eq!(messages("tests/it/faults.rs", wait).len(), 1);
-        assert_eq!(messages("crates/worker/src/fleet.rs", wait).len(), 1);
+        assert_eq!(messages("crates/run/worker/src/fleet.rs", wait).len(), 1);
         assert_eq!(
-            messages("crates/worker/src/fleet.rs", "tokio::time::sleep(delay).await;\n").len(),
+            messages("crates/run/worker/src/fleet.rs", "tokio::time::sleep(delay).await;\n").len(),
             0
         );
         assert_eq!(messages("xtask/src/bench/load.rs", wait).len(), 0);
@@ -170,8 +171,9 @@ mod tests {
     fn children_are_started_in_one_place() {
         let start = concat!("fn f() { Command::", "new(\"ls\"); }\n");
         assert_eq!(messages("src/cli/a.rs", start).len(), 1);
-        assert_eq!(messages("crates/worker/src/a.rs", start).len(), 1);
-        let allowed = ["crates/process/src/a.rs", "crates/worker/src/a_tests.rs", "xtask/src/a.rs"];
+        assert_eq!(messages("crates/run/worker/src/a.rs", start).len(), 1);
+        let allowed =
+            ["crates/lib/sandbox/src/a.rs", "crates/run/worker/src/a_tests.rs", "xtask/src/a.rs"];
         for path in allowed {
             assert!(messages(path, start).is_empty(), "{path}");
         }

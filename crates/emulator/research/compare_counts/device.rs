@@ -120,7 +120,7 @@ impl Device {
 fn load_emulator(path: &Path) -> Result<Library, Failure> {
     let directory = tempfile::tempdir()?;
     let alias = directory.path().join("libcuda.so");
-    let renamed = warpgauge_elf::shorten_soname(&std::fs::read(path)?, "libcuda.so")?;
+    let renamed = warpgauge_device::elf::shorten_soname(&std::fs::read(path)?, "libcuda.so")?;
     std::fs::write(&alias, renamed)?;
     // SAFETY: loading the emulator runs no code of note; its file may go once it is mapped.
     Ok(unsafe { Library::new(alias)? })

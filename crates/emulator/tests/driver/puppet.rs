@@ -13,8 +13,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 
 use cudarc::driver::{CudaContext, CudaFunction, CudaStream, PushKernelArg, result, sys};
 use libloading::Symbol;
-use warpgauge_process::device_worker::confine;
-use warpgauge_process::sandbox::Enforcement;
+use warpgauge_sandbox::device_worker::confine;
+use warpgauge_sandbox::enforcement::Enforcement;
 
 use crate::kernels::config;
 use crate::setup::{emulator, function, own_context};

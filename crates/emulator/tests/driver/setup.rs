@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::{CudaContext, CudaFunction, CudaModule, result, sys};
 use cudarc::nvrtc::Ptx;
 use libloading::Library;
-use warpgauge_elf::shorten_soname;
+use warpgauge_device::elf::shorten_soname;
 
 /// Devices that the tests emulate, and the memory of each in MiB.
 pub const DEVICES: usize = 4;

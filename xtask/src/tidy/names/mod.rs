@@ -7,7 +7,7 @@ mod shared;
 
 use self::shared::{Row, SHARED};
 use super::rooms::{files_of, paths};
-use super::{Source, Violation};
+use super::{Source, Violation, crates};
 
 /// What a public type begins with.
 const KINDS: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
@@ -59,12 +59,15 @@ fn check_but(shared: &[Row], files: &[Source], violations: &mut Vec<Violation>) 
 
 /// Names of the directories in `crates/` that have sources.
 fn crates_of(files: &[Source]) -> BTreeSet<&str> {
-    let name = |source: &'_ Source| -> Option<std::ops::Range<usize>> {
-        let rest = source.path.strip_prefix("crates/")?;
-        let (name, inside) = rest.split_once('/')?;
-        inside.starts_with("src/").then(|| 7..7 + name.len())
+    let in_sources = |path: &'_ str| {
+        let (home, _) = crates::home(path)?;
+        path[home.len()..].starts_with("/src/").then_some(())
     };
-    files.iter().filter_map(|source| Some(&source.path[name(source)?])).collect()
+    files
+        .iter()
+        .filter(|source| in_sources(&source.path).is_some())
+        .filter_map(|source| crates::home(&source.path).map(|(_, name)| name))
+        .collect()
 }
 
 /// Names of the types that a text defines as `pub`, in a module and not in a function.

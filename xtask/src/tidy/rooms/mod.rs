@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use self::tables::{TABLES, Table};
 use super::rules::is_test;
-use super::{Source, Violation};
+use super::{Source, Violation, crates};
 
 /// Checks the sources of all crates that have a table.
 pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
@@ -71,20 +71,23 @@ fn check_table(table: &Table, files: &[Source], violations: &mut Vec<Violation>)
             edges.insert(target.to_owned());
         }
     }
-    check_rows(table, &used, violations);
+    let directory = files
+        .first()
+        .and_then(|file| crates::home(&file.source.path))
+        .map_or(table.name, |(directory, _)| directory);
+    check_rows(table, directory, &used, violations);
 }
 
 /// Checks that the table says no more than there is.
 fn check_rows(
     table: &Table,
+    directory: &str,
     used: &BTreeMap<&str, BTreeSet<String>>,
     violations: &mut Vec<Violation>,
 ) {
-    let path =
-        ["crates", table.name, "src"].iter().chain(table.within).copied().collect::<Vec<_>>();
-    let mut report = |message: String| {
-        violations.push(Violation { path: path.join("/"), line: 0, message });
-    };
+    let path = [&[directory, "src"], table.within].concat().join("/");
+    let mut report =
+        |message: String| violations.push(Violation { path: path.clone(), line: 0, message });
     for (room, allowed) in table.rows {
         let Some(edges) = used.get(room) else {
             report(format!(
@@ -102,11 +105,15 @@ fn check_rows(
 
 /// The files of a crate's library with their modules, but those that are for tests only.
 pub fn files_of<'a>(name: &str, sources: &'a [Source]) -> Vec<File<'a>> {
-    let home = format!("crates/{name}/src/");
     let mut files: Vec<File<'a>> = Vec::new();
     let mut tests: Vec<Vec<String>> = Vec::new();
     for source in sources {
-        let Some(path) = source.path.strip_prefix(&home).and_then(|it| it.strip_suffix(".rs"))
+        let Some((home, _)) = crates::home(&source.path).filter(|(_, own)| *own == name) else {
+            continue;
+        };
+        let Some(path) = source.path[home.len()..]
+            .strip_prefix("/src/")
+            .and_then(|path| path.strip_suffix(".rs"))
         else {
             continue;
         };

@@ -197,7 +197,7 @@ pub const TABLES: &[Table] = &[
         rows: &[("c", &[]), ("state", &["c"]), ("api", &["c", "state"])],
     },
     Table {
-        name: "exec",
+        name: "engine",
         within: &[],
         rows: &[
             ("clock", &[]),
@@ -208,6 +208,7 @@ pub const TABLES: &[Table] = &[
             ("room", &["error"]),
             ("scratch", &["error"]),
             ("support", &["error"]),
+            ("whole_program", &[]),
             ("start", &["error", "support"]),
             ("host", &["error", "found", "progress", "room", "scratch"]),
             ("prepare", &["error", "room"]),
@@ -229,6 +230,7 @@ pub const TABLES: &[Table] = &[
                     "reporting",
                     "start",
                     "support",
+                    "whole_program",
                 ],
             ),
             ("engine", &["backend", "backends", "error", "host", "progress"]),
@@ -259,7 +261,7 @@ pub const TABLES: &[Table] = &[
         ],
     },
     Table {
-        name: "exec",
+        name: "engine",
         within: &["backends"],
         rows: &[
             ("example", &[]),
@@ -278,6 +280,7 @@ pub const TABLES: &[Table] = &[
             ("settings", &[]),
             ("statistics", &[]),
             ("submission", &["error"]),
+            ("webhook", &[]),
             ("turns", &["error"]),
             ("admission", &["error", "turns"]),
             ("matrices", &["error", "settings", "submission", "turns"]),
@@ -339,6 +342,7 @@ pub const TABLES: &[Table] = &[
                     "settings",
                     "suites",
                     "tensors",
+                    "webhook",
                 ],
             ),
         ],
@@ -355,6 +359,7 @@ pub const TABLES: &[Table] = &[
             ("fleet", &["frame", "handed", "protocol", "queue", "rendezvous"]),
             ("selftest", &["fleet", "protocol", "queue"]),
             ("child", &["frame", "handed", "protocol", "rendezvous", "selftest"]),
+            ("holder", &["fleet", "frame"]),
         ],
     },
     Table {

@@ -1,0 +1,460 @@
+//! What a kernel's code does with its parameters: which it writes, and how far it reaches.
+//!
+//! Upper ends of integers are followed from guards, loops and definitions to the parameters and the
+//! launch, as intervals whose lower end is zero unless the value is exact. Control flow is not looked at:
+//! a guard anywhere is believed everywhere. That is a guess, and what comes of it is called one.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use crate::infer::lexer::{closing, is_name};
+use crate::infer::upper::Reader;
+
+/// Deepest chain of definitions that is followed.
+pub(crate) const MAX_DEPTH: usize = 12;
+
+/// Most steps of one walk: definitions may refer to each other in every way.
+pub(crate) const MAX_STEPS: usize = 20_000;
+
+/// A kernel's code, and where its names get their values.
+#[derive(Debug, Default)]
+pub(crate) struct Body<'a> {
+    pub tokens: &'a [&'a str],
+    /// What a local name is set to.
+    pub definitions: BTreeMap<&'a str, Vec<Range<usize>>>,
+    /// What a name is compared with, and whether it may be equal.
+    pub bounds: BTreeMap<&'a str, Vec<(Range<usize>, bool)>>,
+    /// Names that are elements of a pointer: the pointer, and the offset's expression.
+    aliases: BTreeMap<&'a str, (&'a str, Range<usize>)>,
+    /// What is added to pointers where they stand; nothing where that happens again and again.
+    advances: BTreeMap<&'a str, Vec<Option<Range<usize>>>>,
+    /// Names that loops count.
+    pub loops: BTreeSet<&'a str>,
+    /// Where loops are.
+    spans: Vec<Range<usize>>,
+}
+
+/// What is known of quantities: the launch, and the parameters.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Known<'a> {
+    /// Integers of known value: parameters and constants.
+    pub integers: BTreeMap<&'a str, u64>,
+    /// Largest element of arrays of integers.
+    pub contents: BTreeMap<&'a str, u64>,
+    pub grid: [u64; 3],
+    pub block: [u64; 3],
+}
+
+/// An upper end; `exact`: it is the value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Upper {
+    pub value: u64,
+    pub exact: bool,
+}
+
+/// How a kernel uses a pointer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Use {
+    pub read: bool,
+    pub written: bool,
+    pub atomic: bool,
+    /// Elements that it reaches, where that is known of all its uses.
+    pub elements: Option<u64>,
+}
+
+impl<'a> Body<'a> {
+    pub(crate) fn new(tokens: &'a [&'a str], pointers: &[&'a str]) -> Self {
+        let mut body = Self { tokens, ..Self::default() };
+        for (at, token) in tokens.iter().enumerate() {
+            match *token {
+                "=" => body.definition(at, pointers),
+                "+=" => body.advance(at, pointers),
+                "<" | "<=" => body.bound(at, *token == "<="),
+                ">" | ">=" => body.bound_from_right(at),
+                "for" | "while" => body.counted(at),
+                _ => {}
+            }
+        }
+        body
+    }
+
+    /// End of the expression that begins at `start`.
+    pub(crate) fn end(&self, start: usize) -> usize {
+        let mut at = start;
+        while at < self.tokens.len() {
+            match self.tokens[at] {
+                "(" | "[" => match closing(self.tokens, at) {
+                    Some(close) => at = close,
+                    None => return self.tokens.len(),
+                },
+                ";" | ")" | "]" | "{" | "}" | "," | "&&" | "||" | "<" | ">" | "<=" | ">="
+                | "==" | "!=" => {
+                    return at;
+                }
+                _ => {}
+            }
+            at += 1;
+        }
+        at
+    }
+
+    fn definition(&mut self, at: usize, pointers: &[&'a str]) {
+        let Some(name) = at.checked_sub(1).map(|before| self.tokens[before]) else { return };
+        if !is_name(name) {
+            return;
+        }
+        // The value of a condition stands for both of its branches.
+        let range = at + 1..self.end(at + 1);
+        let declared_pointer = at >= 2 && matches!(self.tokens[at - 2], "*" | "__restrict__")
+            || at >= 3 && matches!(self.tokens[at - 3..at - 1], ["*", "const"]);
+        let base = range.clone().find(|at| {
+            pointers.contains(&self.tokens[*at]) || self.aliases.contains_key(self.tokens[*at])
+        });
+        match base {
+            Some(base) if declared_pointer || pointers.contains(&name) => {
+                self.aliases.entry(name).or_insert((self.tokens[base], base + 1..range.end));
+            }
+            _ => self.definitions.entry(name).or_default().push(range),
+        }
+    }
+
+    /// `pointer += expression`.
+    fn advance(&mut self, at: usize, pointers: &[&'a str]) {
+        let Some(name) = at.checked_sub(1).map(|before| self.tokens[before]) else { return };
+        let whole =
+            !matches!(at.checked_sub(2).map(|before| self.tokens[before]), Some("." | "->" | "*"));
+        if whole && (pointers.contains(&name) || self.aliases.contains_key(name)) {
+            let range = at + 1..self.end(at + 1);
+            let once = !self.is_repeated(at);
+            self.advances.entry(name).or_default().push(once.then_some(range));
+        }
+    }
+
+    /// Whether what stands at `at` is within a loop.
+    fn is_repeated(&self, at: usize) -> bool {
+        self.spans.iter().any(|span| span.contains(&at))
+    }
+
+    /// `name < expression`, or `name + something < expression`.
+    fn bound(&mut self, at: usize, inclusive: bool) {
+        let mut start = at;
+        while start > 0
+            && !matches!(
+                self.tokens[start - 1],
+                "(" | ";" | "{" | "&&" | "||" | "," | "?" | "=" | "!" | "return"
+            )
+        {
+            start -= 1;
+        }
+        if let Some(name) = self.tokens[start..at].iter().find(|token| is_name(token)) {
+            let range = at + 1..self.end(at + 1);
+            self.bounds.entry(name).or_default().push((range, inclusive));
+        }
+    }
+
+    /// `if (name >= expression) return`, or `expression > name`.
+    fn bound_from_right(&mut self, at: usize) {
+        let after = self.tokens.get(at + 1).copied().unwrap_or_default();
+        if self.tokens[at] == ">=" {
+            self.bound(at, false);
+        } else if is_name(after) && self.end(at + 1) == at + 2 {
+            let mut start = at;
+            while start > 0
+                && !matches!(self.tokens[start - 1], "(" | ";" | "{" | "&&" | "||" | ",")
+            {
+                start -= 1;
+            }
+            self.bounds.entry(after).or_default().push((start..at, false));
+        }
+    }
+
+    fn counted(&mut self, at: usize) {
+        let Some(close) = closing(self.tokens, at + 1) else { return };
+        // Up to the end of its braces, or of its one statement.
+        let end = match self.tokens.get(close + 1) {
+            Some(&"{") => closing(self.tokens, close + 1).unwrap_or(self.tokens.len()),
+            _ => self.tokens[close..]
+                .iter()
+                .position(|token| *token == ";")
+                .map_or(self.tokens.len(), |length| close + length),
+        };
+        self.spans.push(at..end);
+        if self.tokens[at] != "for" {
+            return;
+        }
+        let head = &self.tokens[at + 1..close];
+        if let Some(set) = head.iter().position(|token| *token == "=")
+            && is_name(head[set - 1])
+        {
+            self.loops.insert(head[set - 1]);
+        }
+    }
+
+    /// Whether a name comes from the launch's geometry.
+    pub(crate) fn is_geometric(&self, name: &str, which: &str) -> bool {
+        let mut steps = 0;
+        self.mentions(name, which, 0, &mut steps)
+    }
+
+    fn mentions(&self, name: &str, which: &str, depth: usize, steps: &mut usize) -> bool {
+        *steps += 1;
+        if name.starts_with(which) {
+            return true;
+        }
+        if depth > MAX_DEPTH || *steps > MAX_STEPS {
+            return false;
+        }
+        let Some(ranges) = self.definitions.get(name) else { return false };
+        ranges.iter().any(|range| {
+            let names =
+                self.tokens[range.clone()].iter().filter(|token| is_name(token) && **token != name);
+            names.into_iter().any(|token| self.mentions(token, which, depth + 1, steps))
+        })
+    }
+
+    /// Names that are set from an expression with this token in it, and those expressions.
+    pub(crate) fn set_from(&self, token: &str) -> Vec<(&'a str, &'a [&'a str])> {
+        let mut found = Vec::new();
+        for (name, ranges) in &self.definitions {
+            for range in ranges {
+                let expression = &self.tokens[range.clone()];
+                if expression.contains(&token) {
+                    found.push((*name, expression));
+                }
+            }
+        }
+        found
+    }
+
+    /// How far a name moves from one block to the next along an axis, if it is made of the block's index.
+    pub(crate) fn per_block(&self, name: &str, axis: usize, known: &Known<'_>) -> Option<u64> {
+        let index = ["blockIdx.x", "blockIdx.y", "blockIdx.z"][axis];
+        let ranges = self.definitions.get(name)?;
+        let range =
+            ranges.iter().find(|range| self.tokens[(*range).clone()].contains(&index))?.clone();
+        let value = |blocks: u64| {
+            let mut known = Known { grid: [1; 3], ..known.clone() };
+            known.grid[axis] = blocks;
+            self.upper(range.clone(), &known).map(|upper| upper.value)
+        };
+        // Differences of upper ends are exact where the expression is linear, as indices are.
+        let (one, two, three) = (value(1)?, value(2)?, value(3)?);
+        let step = two.checked_sub(one)?;
+        (step > 0 && three.checked_sub(two) == Some(step)).then_some(step)
+    }
+
+    /// What becomes of a pointer to elements of so many bytes.
+    pub(crate) fn used(&self, pointer: &str, bytes: u64, known: &Known<'_>) -> Use {
+        let mut used = Use::default();
+        let mut furthest = Some(0_u64);
+        for at in 0..self.tokens.len() {
+            let token = self.tokens[at];
+            let through = self.aliases.get(token).filter(|alias| self.root(alias.0) == pointer);
+            if token != pointer && through.is_none() || self.defines_alias(at) {
+                continue;
+            }
+            if self.advances.contains_key(token) && self.tokens.get(at + 1) == Some(&"+=") {
+                continue;
+            }
+            let moved = self.advances.contains_key(token) || through.is_some();
+            let offset = moved.then(|| self.offset(token, known));
+            let reach = self.access(at, bytes, known, &mut used);
+            let whole = match (offset, reach) {
+                (None, reach) => reach,
+                (Some(offset), reach) => offset.zip(reach).map(|(offset, reach)| offset + reach),
+            };
+            furthest = furthest.zip(whole).map(|(furthest, whole)| furthest.max(whole + 1));
+        }
+        used.elements = furthest.filter(|elements| *elements > 0);
+        used
+    }
+
+    /// Whether the name at `at` only makes an alias.
+    fn defines_alias(&self, at: usize) -> bool {
+        let inside = self.aliases.values().any(|(_, range)| range.start == at + 1);
+        inside
+            || self.aliases.contains_key(self.tokens[at]) && self.tokens.get(at + 1) == Some(&"=")
+    }
+
+    pub(crate) fn root<'b>(&'b self, name: &'b str) -> &'b str {
+        let mut name = name;
+        for _ in 0..MAX_DEPTH {
+            match self.aliases.get(name) {
+                Some((base, _)) if *base != name => name = base,
+                _ => break,
+            }
+        }
+        name
+    }
+
+    fn offset(&self, alias: &str, known: &Known<'_>) -> Option<u64> {
+        let mut total = 0_u64;
+        let mut name = alias;
+        for _ in 0..MAX_DEPTH {
+            for advance in self.advances.get(name).into_iter().flatten() {
+                let advance = self.upper(advance.clone()?, known)?.value;
+                total = total.checked_add(advance)?;
+            }
+            let Some((base, range)) = self.aliases.get(name) else { return Some(total) };
+            if !range.is_empty() {
+                let skip = usize::from(matches!(self.tokens[range.start], "+" | "["));
+                total =
+                    total.checked_add(self.upper(range.start + skip..range.end, known)?.value)?;
+            }
+            if *base == name {
+                return Some(total);
+            }
+            name = base;
+        }
+        None
+    }
+
+    /// The access whose pointer stands at `at`: its largest index.
+    fn access(&self, at: usize, bytes: u64, known: &Known<'_>, used: &mut Use) -> Option<u64> {
+        let before = |back: usize| at.checked_sub(back).map_or("", |at| self.tokens[at]);
+        if self.is_tested(at) {
+            return Some(0);
+        }
+        let (index, end) = if self.tokens.get(at + 1) == Some(&"[") {
+            let close = closing(self.tokens, at + 1)?;
+            (self.upper(at + 2..close, known).map(|upper| upper.value), close)
+        } else if self.tokens.get(at + 1) == Some(&"+") {
+            let end = self.end(at + 2);
+            (self.upper(at + 2..end, known).map(|upper| upper.value), end)
+        } else if before(1) == "*"
+            || before(1).starts_with("atomic")
+            || before(2).starts_with("atomic")
+        {
+            (Some(0), at)
+        } else {
+            (None, at)
+        };
+        let lanes = (self.vector_around(at) / bytes.max(1)).max(1);
+        let index = index.map(|index| (index / lanes).saturating_mul(lanes) + lanes - 1);
+        let after = self.after(end + 1);
+        let atomic = (2..=5).any(|back| {
+            let between = (1..back).all(|back| matches!(before(back), "(" | "&" | ")"));
+            between && before(back).starts_with("atomic")
+        });
+        match self.tokens.get(after).copied().unwrap_or_default() {
+            _ if atomic => {
+                (used.read, used.written, used.atomic) = (true, true, true);
+            }
+            "=" => used.written = true,
+            "+=" | "-=" | "*=" | "/=" | "%=" | "&=" | "|=" | "^=" | "<<=" | ">>=" | "++" | "--" => {
+                (used.read, used.written) = (true, true);
+            }
+            _ if matches!(before(1), "++" | "--") => (used.read, used.written) = (true, true),
+            // Handed on: whoever gets it may do either, but for what is known.
+            _ if self.is_handed_on(at, end) => match self.callee(at) {
+                Some(callee) if reads_only(callee) => used.read = true,
+                Some(callee) if writes_only(callee) => used.written = true,
+                _ => (used.read, used.written) = (true, true),
+            },
+            _ => used.read = true,
+        }
+        index
+    }
+
+    /// Where an access ends: after members, and after the signs of a cast round it that is written to.
+    fn after(&self, from: usize) -> usize {
+        let mut after = from;
+        let mut best = from;
+        while let Some(token) = self.tokens.get(after) {
+            match *token {
+                "." => after += 2,
+                ")" => after += 1,
+                "[" => match closing(self.tokens, after) {
+                    Some(close) => after = close + 1,
+                    None => break,
+                },
+                _ => break,
+            }
+            let assigned = matches!(
+                self.tokens.get(after),
+                Some(&("=" | "+=" | "-=" | "*=" | "/=" | "|=" | "&=" | "^="))
+            );
+            // `if (x[i]) y = 1` ends with a parenthesis, too, and goes on with a name.
+            if assigned || self.tokens[after - 1] != ")" && self.tokens.get(after - 1) != Some(&"]")
+            {
+                best = after;
+            }
+        }
+        best
+    }
+
+    /// Whether the address itself, and not an element, stands at `at` as an argument.
+    fn is_handed_on(&self, at: usize, end: usize) -> bool {
+        let before = |back: usize| at.checked_sub(back).map_or("", |at| self.tokens[at]);
+        let closes = matches!(self.tokens.get(end + usize::from(end == at)), Some(&("," | ")")));
+        if self.tokens.get(at + 1) == Some(&"[") {
+            return before(1) == "&" && matches!(self.tokens.get(end + 1), Some(&("," | ")")));
+        }
+        let read = before(1) == "*" || before(1) == "(" && before(2) == "*";
+        closes && !read
+    }
+
+    /// The function, or the cast, whose argument stands at `at`.
+    fn callee(&self, at: usize) -> Option<&'a str> {
+        let mut depth = 0_i32;
+        for back in (0..at).rev().take(64) {
+            match self.tokens[back] {
+                ")" | "]" => depth += 1,
+                "(" | "[" if depth > 0 => depth -= 1,
+                "(" => {
+                    return back
+                        .checked_sub(1)
+                        .map(|name| self.tokens[name])
+                        .filter(|it| is_name(it));
+                }
+                ";" | "{" | "}" => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Bytes of an access through a pointer to vectors, to which the one at `at` is cast; 0: it is not.
+    fn vector_around(&self, at: usize) -> u64 {
+        let from = at.saturating_sub(8);
+        let before = &self.tokens[from..at];
+        let start = before.iter().rposition(|token| matches!(*token, ";" | "{" | "}" | "="));
+        let around = &before[start.map_or(0, |start| start + 1)..];
+        let casts = around.windows(2).filter(|pair| pair[1] == "*");
+        casts.map(|pair| vector_bytes(pair[0])).max().unwrap_or(0)
+    }
+
+    /// Whether a pointer is only compared, or asked for being one.
+    fn is_tested(&self, at: usize) -> bool {
+        let next = self.tokens.get(at + 1).copied().unwrap_or_default();
+        matches!(next, "==" | "!=")
+            || matches!(next, ")" | "&&" | "||" | "?")
+                && self.callee(at).is_none_or(|callee| matches!(callee, "if" | "while"))
+                && at.checked_sub(1).is_some_and(|before| self.tokens[before] != "*")
+    }
+
+    /// Upper end of an expression.
+    pub(crate) fn upper(&self, range: Range<usize>, known: &Known<'_>) -> Option<Upper> {
+        Reader::new(self, known, range).conditional()
+    }
+}
+
+/// Bytes of a vector type by its name; nothing of other types.
+fn vector_bytes(name: &str) -> u64 {
+    match name {
+        "float4" | "int4" | "uint4" | "double2" | "longlong2" | "ulonglong2" => 16,
+        "float2" | "int2" | "uint2" | "half4" => 8,
+        "half2" | "__half2" | "__nv_bfloat162" | "uchar4" | "char4" | "short2" | "ushort2" => 4,
+        _ => 0,
+    }
+}
+
+/// Functions that read through the pointer that they get.
+fn reads_only(name: &str) -> bool {
+    name.starts_with("__ld") || name.contains("load") && !name.contains("store")
+}
+
+/// Functions that write through it.
+fn writes_only(name: &str) -> bool {
+    name.starts_with("__st") || name.starts_with("store")
+}

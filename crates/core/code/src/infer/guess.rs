@@ -1,0 +1,492 @@
+//! From a kernel's parameters and code to a contract.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::infer::body::{Body, Known, Use};
+use crate::infer::entries::{Kernel, kernels};
+use crate::infer::launch::{self, Launch};
+use crate::infer::lexer::{Source, read};
+use crate::infer::names::{self, Meaning};
+
+/// Most elements of a tensor.
+const MAX_ELEMENTS: u64 = 1 << 20;
+
+/// Most passes through loops of all threads together: a first try has to end soon, on a CPU too.
+const MAX_PASSES: u64 = 1 << 21;
+
+/// Entries of each row of a sparse matrix.
+const PER_ROW: u64 = 4;
+
+/// A parameter of the kernel, as the compiler tells it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parameter {
+    /// Its name, where the source writes it plainly.
+    pub name: Option<String>,
+    /// Its type in C, e.g. `const float*`.
+    pub c_type: String,
+    /// Its size, bytes.
+    pub bytes: u32,
+}
+
+/// A contract that was guessed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Guess {
+    /// `args` and `launch`: what stands in a contract's `kernel.io`.
+    pub io: Map<String, Value>,
+    /// Why each argument is what it is, in their order.
+    pub reasons: Vec<String>,
+    /// Why the launch is what it is.
+    pub launch_reason: String,
+}
+
+impl Guess {
+    /// Everything that was assumed, a sentence each.
+    pub fn assumptions(&self) -> Vec<String> {
+        let names = self.io["args"].as_array().into_iter().flatten();
+        let names = names.map(|arg| arg["name"].as_str().unwrap_or_default());
+        let mut all: Vec<_> =
+            names.zip(&self.reasons).map(|(name, reason)| format!("{name}: {reason}")).collect();
+        all.push(format!("launch: {}", self.launch_reason));
+        all
+    }
+}
+
+/// What a parameter is.
+enum Kind {
+    Pointer { dtype: &'static str, lanes: u64, is_const: bool },
+    Integer,
+    Float,
+    Bool,
+}
+
+/// A contract for the kernel `name` with these parameters. `source`: its code, where there is one.
+///
+/// # Errors
+/// A parameter that no contract can give, and what to do.
+pub fn contract(
+    source: Option<&str>,
+    name: &str,
+    parameters: &[Parameter],
+) -> Result<Guess, String> {
+    let source = source.map(read).unwrap_or_default();
+    let all = kernels(&source);
+    let plain = name.split('<').next().unwrap_or(name).rsplit("::").next().unwrap_or(name);
+    let kernel = all
+        .iter()
+        .find(|kernel| kernel.name == plain && kernel.parameters.len() == parameters.len());
+    let named = parameters.iter().enumerate().map(|(index, parameter)| {
+        let own = kernel.map(|kernel| kernel.parameters[index].to_owned());
+        parameter.name.clone().or(own).unwrap_or_else(|| format!("arg{index}"))
+    });
+    let named = named.collect::<Vec<_>>();
+    if let Some(texture) = kernel.and_then(|kernel| kernel.texture) {
+        return Err(format!(
+            "parameter `{texture}` is a texture or a surface, which no contract can give: read from a pointer \
+             instead"
+        ));
+    }
+    let kinds = parameters.iter().zip(&named).map(|(parameter, name)| kind(parameter, name));
+    let kinds = kinds.collect::<Result<Vec<_>, _>>()?;
+    Ok(Work::new(&source, kernel, &named, &kinds).guess())
+}
+
+fn kind(parameter: &Parameter, name: &str) -> Result<Kind, String> {
+    let text = parameter.c_type.as_str();
+    if let Some(pointee) = text.strip_suffix('*') {
+        let is_const = pointee.starts_with("const ");
+        let pointee = pointee.trim_start_matches("const ");
+        let (dtype, lanes) = element(pointee).ok_or_else(|| {
+            format!(
+                "`{text} {name}` points to what no tensor of a contract holds ({pointee}): write the \
+                 contract by hand, with the elements as numbers"
+            )
+        })?;
+        return Ok(Kind::Pointer { dtype, lanes, is_const });
+    }
+    match text {
+        "float" | "double" | "__half" | "__nv_bfloat16" => Ok(Kind::Float),
+        "bool" => Ok(Kind::Bool),
+        _ if element(text).is_some() || text.ends_with("-bit integer") && parameter.bytes < 8 => {
+            Ok(Kind::Integer)
+        }
+        // Machine code tells sizes only.
+        _ if parameter.bytes == 8
+            && (text.contains("unknown") || text.ends_with("-bit integer")) =>
+        {
+            Ok(Kind::Pointer { dtype: "float32", lanes: 1, is_const: false })
+        }
+        _ if parameter.bytes == 4 && text.contains("unknown") => Ok(Kind::Integer),
+        _ => Err(format!(
+            "parameter `{text} {name}` is passed by value as a structure: write the contract by hand"
+        )),
+    }
+}
+
+/// Element type and number of elements of a pointee.
+fn element(name: &str) -> Option<(&'static str, u64)> {
+    let scalar = |name: &str| {
+        Some(match name {
+            "float" => "float32",
+            "double" => "float64",
+            "__half" => "float16",
+            "__nv_bfloat16" => "bfloat16",
+            "signed char" | "char" => "int8",
+            "short" => "int16",
+            "int" => "int32",
+            "long long" | "long" => "int64",
+            "unsigned char" | "uchar" => "uint8",
+            "unsigned short" | "ushort" => "uint16",
+            "unsigned int" | "uint" => "uint32",
+            "unsigned long long" | "unsigned long" => "uint64",
+            "bool" => "bool",
+            "void" => "float32",
+            _ => return None,
+        })
+    };
+    scalar(name).map(|dtype| (dtype, 1)).or_else(|| {
+        let lanes = name.chars().last()?.to_digit(10).filter(|lanes| (1..=4).contains(lanes))?;
+        scalar(&name[..name.len() - 1]).map(|dtype| (dtype, u64::from(lanes)))
+    })
+}
+
+/// Bytes of an element type, by its name.
+fn bytes(dtype: &str) -> u64 {
+    match dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>() {
+        Ok(bits) => bits / 8,
+        Err(_) => 1,
+    }
+}
+
+/// The guess in the making.
+struct Work<'w> {
+    kernel: Option<&'w Kernel<'w>>,
+    /// Of the whole source.
+    tokens: &'w [&'w str],
+    body: Body<'w>,
+    names: &'w [String],
+    kinds: &'w [Kind],
+    constants: BTreeMap<&'w str, u64>,
+    /// Values of the integers, and whether each may be made smaller.
+    integers: Vec<(&'w str, u64, bool)>,
+    /// The array in which rows of a sparse matrix begin.
+    row_pointer: Option<&'w str>,
+}
+
+impl<'w> Work<'w> {
+    fn new(
+        source: &'w Source<'w>,
+        kernel: Option<&'w Kernel<'w>>,
+        names: &'w [String],
+        kinds: &'w [Kind],
+    ) -> Self {
+        let each = || names.iter().map(String::as_str).zip(kinds);
+        let pointers = each().filter(|(_, kind)| matches!(kind, Kind::Pointer { .. }));
+        let pointers = pointers.map(|(name, _)| name).collect::<Vec<_>>();
+        let tokens = kernel.map_or(&[][..], |kernel| &source.tokens[kernel.body.clone()]);
+        let mut constants = source.constants.clone();
+        for (kind, name) in kernel.map_or(&[][..], |kernel| &kernel.template) {
+            if !matches!(*kind, "typename" | "class") {
+                constants
+                    .insert(name, kernel.map_or(1, |it| it.template_value(name, &source.tokens)));
+            }
+        }
+        let whole =
+            |(name, kind): &(&'w str, &Kind)| matches!(kind, Kind::Integer).then_some(*name);
+        let plain = each().filter_map(|it| whole(&it)).map(names::plain).collect::<Vec<_>>();
+        let integers =
+            each().filter_map(|it| whole(&it)).map(|name| match names::integer(name, &plain) {
+                Meaning::Extent(value) => (name, value, true),
+                Meaning::Fixed(value) => (name, value, false),
+            });
+        let is_index = |kind: &Kind| matches!(kind, Kind::Pointer { dtype, .. } if dtype.contains("int") && !dtype.ends_with('8'));
+        let row_pointer = each().find(|(name, kind)| is_index(kind) && names::is_row_pointer(name));
+        let mut work = Self {
+            kernel,
+            tokens: &source.tokens,
+            body: Body::new(tokens, &pointers),
+            names,
+            kinds,
+            constants,
+            integers: integers.collect(),
+            row_pointer: row_pointer.map(|(name, _)| name),
+        };
+        work.one_block();
+        work
+    }
+
+    /// A kernel that knows no blocks handles what one block has.
+    fn one_block(&mut self) {
+        let tokens = self.body.tokens;
+        if tokens.is_empty() || tokens.iter().any(|token| token.starts_with("blockIdx")) {
+            return;
+        }
+        let pairs =
+            tokens.windows(2).any(|pair| matches!(pair, ["2", "*"] | ["*", "2"] | ["<<", "1"]));
+        for (_, value, shrinks) in &mut self.integers {
+            if *shrinks {
+                *value = if pairs { 512 } else { 256 };
+            }
+        }
+    }
+
+    fn values(&self) -> Vec<(&'w str, u64)> {
+        self.integers.iter().map(|(name, value, _)| (*name, *value)).collect()
+    }
+
+    fn guess(mut self) -> Guess {
+        let (launch, known, uses) = loop {
+            let (launch, known) = self.laid_out();
+            let uses = self.uses(&known);
+            let fits = uses.iter().all(|(used, lanes)| {
+                used.elements.unwrap_or(0).saturating_mul(*lanes) <= MAX_ELEMENTS
+            });
+            if fits && self.passes(&known) <= MAX_PASSES || !self.smaller() {
+                break (launch, known, uses);
+            }
+        };
+        let most = uses.iter().filter_map(|(used, _)| used.elements).max();
+        let most = most.unwrap_or_else(|| self.most_elements()).clamp(1, MAX_ELEMENTS);
+        let mut args = Vec::new();
+        let mut reasons = Vec::new();
+        let mut used = uses.iter();
+        for (index, (name, kind)) in self.names.iter().zip(self.kinds).enumerate() {
+            let (arg, reason) = match kind {
+                Kind::Pointer { dtype, lanes, is_const } => {
+                    let used = used.next().map(|(used, _)| *used).unwrap_or_default();
+                    self.tensor(index, (*dtype, *lanes, *is_const), used, most, &known)
+                }
+                Kind::Integer => self.integer(name),
+                Kind::Float => {
+                    let value = names::float(name);
+                    (
+                        json!({"name": name, "type": "float", "value": value}),
+                        format!("{value}, by its name"),
+                    )
+                }
+                Kind::Bool => (
+                    json!({"name": name, "type": "bool", "value": true}),
+                    "true; nothing says which".to_owned(),
+                ),
+            };
+            args.push(arg);
+            reasons.push(reason);
+        }
+        let mut io = Map::new();
+        io.insert("args".to_owned(), Value::Array(args));
+        io.insert("launch".to_owned(), self.launch(&launch));
+        Guess { io, reasons, launch_reason: launch.notes.join("; ") }
+    }
+
+    /// The launch for the present values, and what is known then.
+    fn laid_out(&self) -> (Launch, Known<'w>) {
+        let values = self.values();
+        let mut known = Known { grid: [1; 3], block: [1; 3], ..Known::default() };
+        known.integers = self.constants.clone();
+        known.integers.extend(values.iter().copied());
+        let launch = match self.kernel {
+            Some(kernel) => {
+                launch::launch(kernel, self.tokens, &self.body, &values, &self.constants)
+            }
+            None => self.unseen(&values),
+        };
+        known.block = launch.block;
+        known.grid = launch::extents(&launch, &known);
+        for (name, kind) in self.names.iter().zip(self.kinds) {
+            if let Kind::Pointer { dtype, .. } = kind
+                && dtype.contains("int")
+            {
+                known.contents.insert(name, self.content(name, dtype, &known));
+            }
+        }
+        (launch, known)
+    }
+
+    /// The launch of a kernel whose code is not to be had.
+    fn unseen(&self, values: &[(&str, u64)]) -> Launch {
+        let grid = match values.first() {
+            Some((name, _)) => format!("ceil_div({name}, 256)"),
+            None => "16".to_owned(),
+        };
+        Launch {
+            grid: [Some(grid), None, None],
+            block: [256, 1, 1],
+            shared_bytes: 0,
+            notes: vec!["256 threads a block along x: the code does not tell".to_owned()],
+        }
+    }
+
+    /// Largest number in an array of integers: small enough to be an index, and a bin.
+    fn content(&self, name: &str, dtype: &str, known: &Known<'_>) -> u64 {
+        if self.row_pointer == Some(name) {
+            return self.rows(known) * PER_ROW;
+        }
+        let bins = self.integers.iter().find(|(name, value, shrinks)| {
+            !shrinks && *value == 256 && names::plain(name) != "max"
+        });
+        let extents =
+            self.integers.iter().filter(|(_, _, shrinks)| *shrinks).map(|(_, value, _)| *value);
+        let least = extents.min().unwrap_or(256).min(if bins.is_some() { 256 } else { u64::MAX });
+        let constant = self
+            .constants
+            .iter()
+            .find(|(name, value)| name.to_ascii_uppercase().contains("BIN") && **value <= 1 << 16);
+        let least = constant.map_or(least, |(_, bins)| least.min(*bins));
+        let own =
+            if dtype.ends_with('8') { if dtype == "int8" { 128 } else { 256 } } else { u64::MAX };
+        least.min(own).clamp(2, 1 << 16) - 1
+    }
+
+    /// Rows of the sparse matrix.
+    fn rows(&self, known: &Known<'_>) -> u64 {
+        let named = self.integers.iter().find(|(name, _, shrinks)| {
+            *shrinks && !matches!(names::plain(name).as_str(), "nnz" | "cols" | "ncols" | "columns")
+        });
+        named.map_or(known.grid[0] * known.block[0], |(_, rows, _)| *rows).min(4096)
+    }
+
+    fn uses(&self, known: &Known<'_>) -> Vec<(Use, u64)> {
+        let each = self.names.iter().zip(self.kinds);
+        let pointers = each.filter_map(|(name, kind)| match kind {
+            Kind::Pointer { dtype, lanes, .. } => Some((name, bytes(dtype) * lanes, *lanes)),
+            _ => None,
+        });
+        let used =
+            |(name, bytes, lanes): (&String, u64, u64)| (self.body.used(name, bytes, known), lanes);
+        pointers.map(used).collect()
+    }
+
+    /// How often loops that go over no threads are passed, all threads together.
+    fn passes(&self, known: &Known<'_>) -> u64 {
+        let threads = known.grid.iter().chain(&known.block).product::<u64>();
+        let counters = self.body.loops.iter().filter(|counter| {
+            !self.body.is_geometric(counter, "threadIdx")
+                && !self.body.is_geometric(counter, "blockIdx")
+        });
+        counters.fold(threads, |passes, counter| {
+            let bounds = self.body.bounds.get(counter).into_iter().flatten();
+            let uppers = bounds.filter_map(|(range, _)| self.body.upper(range.clone(), known));
+            passes.saturating_mul(uppers.map(|upper| upper.value).max().unwrap_or(1).max(1))
+        })
+    }
+
+    /// Halves the largest extent; whether there was one to halve.
+    fn smaller(&mut self) -> bool {
+        let largest = self.integers.iter().filter(|it| it.2).map(|it| it.1).max().unwrap_or(0);
+        if largest <= 32 {
+            return false;
+        }
+        for (_, value, _) in self.integers.iter_mut().filter(|it| it.2 && it.1 == largest) {
+            *value /= 2;
+        }
+        true
+    }
+
+    /// What an array has at most, where its use does not tell.
+    fn most_elements(&self) -> u64 {
+        let extents = self.integers.iter().filter(|(_, _, shrinks)| *shrinks);
+        let product = extents.fold(1_u64, |product, (_, value, _)| product.saturating_mul(*value));
+        if product <= 1 { 65_536 } else { product }
+    }
+
+    fn tensor(
+        &self,
+        index: usize,
+        (dtype, lanes, is_const): (&str, u64, bool),
+        used: Use,
+        most: u64,
+        known: &Known<'_>,
+    ) -> (Value, String) {
+        let name = &self.names[index];
+        let (mut elements, how) = match used.elements {
+            Some(elements) => (elements.min(MAX_ELEMENTS), "as far as its indices reach"),
+            None => (most, "as many as the largest: its indices do not tell"),
+        };
+        elements *= lanes;
+        let unseen = !used.read && !used.written;
+        let role = match (is_const, used.written, used.read) {
+            (true, ..) => "input",
+            (false, true, false) => "output",
+            (false, false, true) => "input",
+            (false, ..) => "inout",
+        };
+        let mut spec = Map::new();
+        let rows = self.row_pointer == Some(name);
+        if rows {
+            elements = self.rows(known) + 1;
+        }
+        spec.insert("shape".to_owned(), json!([elements]));
+        spec.insert("dtype".to_owned(), json!(dtype));
+        let seed = index + 1;
+        let (init, content) = if rows {
+            let each = format!("rows of {PER_ROW} entries each");
+            (json!({"kind": "arange", "start": 0, "step": PER_ROW}), each)
+        } else if used.atomic {
+            (json!({"kind": "zeros"}), "zeros, as it is added to".to_owned())
+        } else if let Some(high) = known.contents.get(name.as_str()) {
+            let init = json!({"kind": "randint", "low": 0, "high": high + 1, "seed": seed});
+            (init, format!("whole numbers below {}, which can be indices", high + 1))
+        } else if dtype == "bool" {
+            (json!({"kind": "randint", "low": 0, "high": 2, "seed": seed}), "random".to_owned())
+        } else {
+            (
+                json!({"kind": "uniform", "low": 0.0, "high": 1.0, "seed": seed}),
+                "random, 0 to 1".to_owned(),
+            )
+        };
+        let mut reason = format!("{role}, {elements} elements, {how}");
+        if role != "output" {
+            spec.insert("init".to_owned(), init);
+            reason.push_str(&format!("; {content}"));
+        }
+        if unseen && self.kernel.is_none() {
+            reason.push_str("; that it is an array of float32 is a guess too");
+        }
+        (json!({"name": name, "type": "tensor", "role": role, "tensor_spec": spec}), reason)
+    }
+
+    fn integer(&self, name: &str) -> (Value, String) {
+        let found = self.integers.iter().find(|(other, ..)| *other == name);
+        let (mut value, extent) = found.map_or((1, false), |(_, value, extent)| (*value, *extent));
+        let mut reason = if extent { "an extent, by its name and use" } else { "by its name" };
+        if names::plain(name) == "nnz" && self.row_pointer.is_some() {
+            value = self
+                .values()
+                .iter()
+                .find(|(other, _)| *other != name)
+                .map_or(value, |(_, rows)| rows * PER_ROW);
+            reason = "entries of the sparse matrix";
+        }
+        (json!({"name": name, "type": "int", "value": value}), format!("{value}, {reason}"))
+    }
+
+    fn launch(&self, launch: &Launch) -> Value {
+        let mut grid = Map::new();
+        let mut block = Map::new();
+        for (axis, name) in launch::axes().into_iter().enumerate() {
+            if let Some(extent) = &launch.grid[axis] {
+                let number = extent.parse::<u64>().map(Value::from);
+                grid.insert(
+                    name.to_owned(),
+                    number.unwrap_or_else(|_| Value::from(extent.clone())),
+                );
+            }
+            if launch.block[axis] > 1 || axis == 0 {
+                block.insert(name.to_owned(), json!(launch.block[axis]));
+            }
+        }
+        if grid.is_empty() {
+            grid.insert("x".to_owned(), json!(1));
+        }
+        let mut whole = json!({"grid": grid, "block": block});
+        if launch.shared_bytes > 0 {
+            whole["shared_memory_bytes"] = json!(launch.shared_bytes);
+        }
+        whole
+    }
+}
+
+#[cfg(test)]
+#[path = "guess_tests.rs"]
+mod tests;

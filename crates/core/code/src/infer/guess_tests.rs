@@ -1,0 +1,142 @@
+//! Contracts of kernels in the styles that one finds.
+
+use super::*;
+
+fn parameters(all: &[(&str, &str)]) -> Vec<Parameter> {
+    let parameter = |(c_type, name): &(&str, &str)| Parameter {
+        name: Some((*name).to_owned()),
+        c_type: (*c_type).to_owned(),
+        bytes: if c_type.ends_with('*') { 8 } else { 4 },
+    };
+    all.iter().map(parameter).collect()
+}
+
+#[test]
+fn guards_give_sizes_and_the_grid() {
+    let source = "__global__ void k(const float* a, float* c, int rows, int cols) {\n\
+        int r = blockIdx.y * blockDim.y + threadIdx.y; int q = blockIdx.x * blockDim.x + threadIdx.x;\n\
+        if (r < rows && q < cols) c[r * cols + q] += a[q]; }";
+    let all = [("const float*", "a"), ("float*", "c"), ("int", "rows"), ("int", "cols")];
+    let guess = contract(Some(source), "k", &parameters(&all)).unwrap();
+    let args = guess.io["args"].as_array().unwrap();
+    assert_eq!(args[0]["tensor_spec"]["shape"], json!([256]));
+    assert_eq!((&args[0]["role"], &args[1]["role"]), (&json!("input"), &json!("inout")));
+    assert_eq!(args[1]["tensor_spec"]["shape"], json!([65_536]));
+    assert_eq!(
+        guess.io["launch"]["grid"],
+        json!({"x": "ceil_div(cols, 16)", "y": "ceil_div(rows, 16)"})
+    );
+    assert_eq!(guess.assumptions().len(), 5);
+    let text = crate::infer::text(&guess, "cuda", "k.cu", "k", true);
+    assert!(text.contains("# input, 256 elements") && text.contains("#   \"c\":"), "{text}");
+}
+
+#[test]
+fn what_cannot_be_given_is_said() {
+    let refused = contract(None, "k", &parameters(&[("Body*", "p")])).unwrap_err();
+    assert!(refused.contains("Body* p"), "{refused}");
+    let unknown =
+        Parameter { name: None, c_type: "8-byte value of unknown type".to_owned(), bytes: 8 };
+    let guess = contract(None, "k", &[unknown]).unwrap();
+    assert!(guess.reasons[0].contains("a guess too"), "{:?}", guess.reasons);
+}
+
+/// Hostile code costs no more than its length is worth.
+#[test]
+fn definitions_in_circles_end() {
+    let mut code = String::from("__global__ void k(float* x, int n) { int a0 = a1 + a2;");
+    for at in 0..300 {
+        code.push_str(&format!(
+            "a{at} = a{} + a{} * a{};",
+            (at + 1) % 300,
+            (at + 7) % 300,
+            (at + 13) % 300
+        ));
+    }
+    code.push_str("x[a0] = a5[a1[a2]]; }");
+    contract(Some(&code), "k", &parameters(&[("float*", "x"), ("int", "n")])).unwrap();
+}
+
+/// The launch and the tensors' roles and sizes of a kernel, as text.
+fn guessed(source: &str, all: &[(&str, &str)]) -> String {
+    let name = crate::infer::entries(source)[0].name.clone();
+    let guess = contract(Some(source), &name, &parameters(all)).unwrap();
+    let launch = &guess.io["launch"];
+    let args = guess.io["args"].as_array().unwrap().iter();
+    let tensors = args
+        .filter(|arg| arg["type"] == "tensor")
+        .map(|arg| format!("{} {} {}", arg["name"], arg["role"], arg["tensor_spec"]["shape"][0]));
+    let text = format!(
+        "{} {} {}",
+        launch["grid"],
+        launch["block"],
+        tensors.collect::<Vec<_>>().join(", ")
+    );
+    text.replace('"', "")
+}
+
+#[test]
+fn macros_tell_of_loops_and_of_vectors() {
+    let all = [("const float*", "x"), ("float*", "y"), ("int", "n")];
+    let source = "#define LOOP(i, n) \\\n for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < (n); i += blockDim.x * gridDim.x)\n\
+        template <typename T> __global__ void k(const T* x, T* y, int n) { LOOP(i, n) { y[i] = x[i]; } }";
+    assert_eq!(guessed(source, &all), "{x:ceil_div(n, 256)} {x:256} x input 65536, y output 65536");
+    let source = "#define V(p) (reinterpret_cast<float4*>(&(p))[0])\n\
+        __global__ void k(float* x, float* y, int n) { int i = 4 * (blockIdx.x * blockDim.x + threadIdx.x); V(y[i]) = V(x[i]); if (i < n) {} }";
+    let all = [("float*", "x"), ("float*", "y"), ("int", "n")];
+    assert_eq!(
+        guessed(source, &all),
+        "{x:ceil_div(n, 1024)} {x:256} x input 65536, y output 65536"
+    );
+}
+
+#[test]
+fn pointers_that_move_and_stores_by_functions_are_followed() {
+    let all = [("float*", "x"), ("float*", "y"), ("float*", "z"), ("int", "n")];
+    let source = "__global__ void k(float* x, float* y, float* z, int n) { x += blockIdx.x * 10; y += n; \
+        if (z != nullptr && blockIdx.x < n) { __stcs(x + threadIdx.x % 10, __ldg(&y[3])); } }";
+    assert_eq!(
+        guessed(source, &all),
+        "{x:ceil_div(n, 256)} {x:256} x output 2560, y input 65540, z inout 1"
+    );
+    let source = "__global__ void k(float* x, float* y, float* z, int n) { int i = threadIdx.x; \
+        for (int t = 0; t < n; ++t) { x += 7; z[i] = *x; } other(&y[i]); const float* const at = z + i; at[9]; }";
+    let guess = guessed(source, &all);
+    assert!(guess.contains("y inout 256") && guess.contains("z inout 265"), "{guess}");
+}
+
+#[test]
+fn tiles_are_what_blocks_have() {
+    let all = [("float*", "c"), ("int", "m"), ("int", "n")];
+    let source = "#define MASK_WIDTH 5\n#define O_TILE 12\n#define BLOCK_ROWS 8\n__global__ void k(float* c, int m, int n) { \
+        int y = blockIdx.y * O_TILE + threadIdx.y - MASK_WIDTH / 2, x = blockIdx.x * O_TILE + threadIdx.x; \
+        __shared__ float s[3 * 256 + 3]; if (y < m && x < n) c[y * n + x] = 1; }";
+    assert_eq!(
+        guessed(source, &all),
+        "{x:ceil_div(n, 12),y:ceil_div(m, 12)} {x:12,y:12} c output 65536"
+    );
+    let source = "template <const int BM, const int BN, const int TM, const int TN> __global__ void __launch_bounds__((BM * BN) / (TM * TN), 1) \
+        k(float* c, int m, int n) { const unsigned row = blockIdx.y; c += row * BM * n + blockIdx.x * BN; c[threadIdx.x] = 1; }";
+    assert!(guessed(source, &all).starts_with("{x:ceil_div(n, 64),y:ceil_div(m, 64)} {x:64} "));
+    let source = "template <const unsigned SIDE> __global__ void k(float* c, int m, int n) { \
+        int row = blockIdx.x * SIDE + threadIdx.x / SIDE, col = blockIdx.y * SIDE + threadIdx.x % SIDE; if (row < m && col < n) c[row * n + col] = 1; }";
+    assert_eq!(
+        guessed(source, &all),
+        "{x:ceil_div(m, 32),y:ceil_div(n, 32)} {x:1024} c output 65536"
+    );
+    let source = "__global__ void k(float* c, int m, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; int all = m * n; if (i >= all) return; c[i] = 1; }";
+    assert!(
+        guessed(source, &all).starts_with("{x:ceil_div(m * n, 256)} "),
+        "{}",
+        guessed(source, &all)
+    );
+}
+
+#[test]
+fn textures_are_refused() {
+    let source =
+        "__global__ void k(float* y, cudaTextureObject_t tex) { y[0] = tex2D<float>(tex, 0, 0); }";
+    let all = [("float*", "y"), ("unsigned long long", "tex")];
+    let refused = contract(Some(source), "k", &parameters(&all)).unwrap_err();
+    assert!(refused.contains("`tex` is a texture"), "{refused}");
+}

@@ -1,0 +1,334 @@
+//! How a kernel is launched, from how it makes its indices.
+
+use std::collections::BTreeMap;
+
+use crate::infer::body::{Body, Known};
+use crate::infer::entries::Kernel;
+use crate::infer::lexer::{closing, integer, is_name};
+
+/// A grid and a block, and why.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Launch {
+    /// Extents of the grid, as expressions of a contract.
+    pub grid: [Option<String>; 3],
+    pub block: [u64; 3],
+    pub shared_bytes: u64,
+    /// Why, in words.
+    pub notes: Vec<String>,
+}
+
+const AXES: [&str; 3] = ["x", "y", "z"];
+
+/// Guesses the block, then the grid from it. `tokens`: of the whole source; `integers`: names and values of the integer parameters, in
+/// order.
+pub(crate) fn launch<'a>(
+    kernel: &Kernel<'a>,
+    tokens: &[&'a str],
+    body: &Body<'a>,
+    integers: &[(&'a str, u64)],
+    constants: &BTreeMap<&'a str, u64>,
+) -> Launch {
+    let block = block(kernel, tokens, body, constants);
+    let mut launch = Launch { block, ..Launch::default() };
+    let [x, y, z] = launch.block;
+    launch.notes.push(format!("a block of {x} x {y} x {z} threads"));
+    let mut taken = Vec::new();
+    for axis in [1, 2, 0] {
+        if !body.tokens.contains(&block_index(axis)) {
+            continue;
+        }
+        let extent = along(axis, body, integers, constants, &launch, &mut taken);
+        launch.grid[axis] = Some(extent);
+    }
+    launch.shared_bytes = shared(body, launch.block.iter().product());
+    launch
+}
+
+fn block_index(axis: usize) -> &'static str {
+    ["blockIdx.x", "blockIdx.y", "blockIdx.z"][axis]
+}
+
+fn thread_index(axis: usize) -> &'static str {
+    ["threadIdx.x", "threadIdx.y", "threadIdx.z"][axis]
+}
+
+/// Threads of a block: what the code names, else what is usual.
+fn block(
+    kernel: &Kernel<'_>,
+    tokens: &[&str],
+    body: &Body<'_>,
+    constants: &BTreeMap<&str, u64>,
+) -> [u64; 3] {
+    let uses = |axis: usize| body.tokens.contains(&thread_index(axis));
+    let used = |name: &&str| body.tokens.contains(name);
+    let named = |parts: &[&str], most: u64| {
+        parts.iter().find_map(|part| {
+            let fits = |(name, value): &(&&str, &u64)| {
+                let upper = name.to_ascii_uppercase();
+                // A filter's extents, and the rows that a thread takes, are no block's.
+                let other = ["MASK", "FILTER", "KERNEL", "ROWS", "RADIUS", "GRID"];
+                upper.contains(part)
+                    && (*part == "ROWS" || !other.iter().any(|other| upper.contains(other)))
+                    && (2..=most).contains(*value)
+                    && used(name)
+            };
+            constants.iter().find(fits).map(|(_, value)| *value)
+        })
+    };
+    if uses(2) {
+        return [8, 8, 4];
+    }
+    if uses(1) {
+        let rows = named(&["ROWS"], 32);
+        let side = named(
+            &["TILE", "BLOCK_DIM", "BLOCKDIM", "BLOCK_SIZE", "BLOCKSIZE", "BLOCK", "BS", "WIDTH"],
+            32,
+        )
+        .or_else(|| shared_extent(body, constants, 32))
+        .unwrap_or(16);
+        return [side, rows.unwrap_or(side), 1];
+    }
+    if !uses(0) {
+        return [1, 1, 1];
+    }
+    let bound = kernel.launch_bound.clone().and_then(|range| {
+        let known = Known { integers: constants.clone(), ..Known::default() };
+        let whole = Body::new(tokens, &[]);
+        whole.upper(range, &known).map(|upper| upper.value)
+    });
+    let bound = bound.filter(|threads| (1..=1024).contains(threads));
+    let threads = bound
+        .or_else(|| folded(body, constants))
+        .or_else(|| named(&["BLOCK", "THREADS", "TILE", "TPB", "BDIM"], 1024))
+        .or_else(|| shared_extent(body, constants, 1024))
+        .unwrap_or(256);
+    [threads, 1, 1]
+}
+
+/// Threads of a row that is folded into a square: `threadIdx.x / 32` and `threadIdx.x % 32`.
+fn folded(body: &Body<'_>, constants: &BTreeMap<&str, u64>) -> Option<u64> {
+    let by = |operator: &str| {
+        let windows = body.tokens.windows(3);
+        let found = windows.filter(|window| window[..2] == ["threadIdx.x", operator]);
+        found.map(|window| window[2]).collect::<Vec<_>>()
+    };
+    let side = by("/").into_iter().find(|side| by("%").contains(side))?;
+    // By the threads of a warp each kernel divides.
+    let value = constants.get(side).copied().filter(|_| is_name(side))?;
+    (2..=32).contains(&value).then_some(value * value)
+}
+
+/// The first extent of an array in shared memory.
+fn shared_extent(body: &Body<'_>, constants: &BTreeMap<&str, u64>, most: u64) -> Option<u64> {
+    let at = body.tokens.iter().position(|token| *token == "__shared__")?;
+    let open = at + body.tokens[at..].iter().take(8).position(|token| *token == "[")?;
+    let extent = body.tokens.get(open + 1)?;
+    if body.tokens.get(open + 2) != Some(&"]") {
+        return None;
+    }
+    let value = integer(extent).or_else(|| constants.get(extent).copied())?;
+    // Fewer than a warp are no row of threads.
+    let least = if most > 32 { 32 } else { 2 };
+    (least..=most).contains(&value).then_some(value)
+}
+
+/// The extent of the grid along an axis.
+fn along<'a>(
+    axis: usize,
+    body: &Body<'a>,
+    integers: &[(&'a str, u64)],
+    constants: &BTreeMap<&'a str, u64>,
+    launch: &Launch,
+    taken: &mut Vec<&'a str>,
+) -> String {
+    let threads = launch.block[axis];
+    let mut known = Known { integers: constants.clone(), ..Known::default() };
+    known.integers.extend(integers.iter().copied());
+    known.block = launch.block;
+    let made = body.set_from(block_index(axis));
+    for (name, expression) in &made {
+        let by_threads = expression.contains(&thread_index(axis));
+        let each = body.per_block(name, axis, &known).unwrap_or(threads);
+        for (guarded, scale) in derived(name, body) {
+            let Some((bound, _)) = body.bounds.get(guarded).and_then(|all| all.first()) else {
+                continue;
+            };
+            let bound = written_out(body, &body.tokens[bound.clone()], integers);
+            let Some(extent) = expression_of(&bound, integers, constants) else { continue };
+            let names = integers.iter().filter(|(name, _)| bound.contains(name));
+            taken.extend(names.map(|(name, _)| *name));
+            let extent = if scale > 1 { format!("({extent}) * {scale}") } else { extent };
+            return if scale > 1 {
+                format!("ceil_div({extent}, {threads})")
+            } else if by_threads || each > 1 {
+                format!("ceil_div({extent}, {each})")
+            } else {
+                extent
+            };
+        }
+    }
+    // No guard says how far: an extent that none of the other axes and no loop has.
+    let by_threads = made.iter().any(|(_, expression)| expression.contains(&thread_index(axis)))
+        || made.is_empty()
+            && body.tokens.windows(3).any(|w| w[0] == block_index(axis) && w[1] == "*");
+    let in_loops = |name: &str| {
+        let bounds = body.loops.iter().filter_map(|counter| body.bounds.get(counter));
+        bounds.flatten().any(|(range, _)| body.tokens[range.clone()].contains(&name))
+    };
+    let wanted: &[&str] = match axis {
+        0 => &["width", "w", "cols", "nx", "n"],
+        1 => &["height", "h", "rows", "ny", "m"],
+        _ => &["depth", "nz", "batch", "channels", "c"],
+    };
+    let free = integers.iter().filter(|(name, value)| *value > 1 && !taken.contains(name));
+    let free = free.collect::<Vec<_>>();
+    let by_name = || {
+        free.iter().find(|(name, _)| wanted.contains(&crate::infer::names::plain(name).as_str()))
+    };
+    let outside_loops = || free.iter().find(|(name, _)| !in_loops(name));
+    let chosen = if by_threads {
+        by_name().or_else(outside_loops)
+    } else {
+        outside_loops().or_else(by_name)
+    };
+    let tile = tile(axis, body, &made, constants);
+    match chosen.or_else(|| free.first()) {
+        Some((name, _)) => {
+            taken.push(name);
+            match tile {
+                _ if by_threads => format!("ceil_div({name}, {threads})"),
+                Some(tile) => format!("ceil_div({name}, {tile})"),
+                None => (*name).to_owned(),
+            }
+        }
+        None => "16".to_owned(),
+    }
+}
+
+/// How many elements each block has along an axis, where its number is multiplied with a constant.
+fn tile(
+    axis: usize,
+    body: &Body<'_>,
+    made: &[(&str, &[&str])],
+    constants: &BTreeMap<&str, u64>,
+) -> Option<u64> {
+    let plain = made.iter().filter(|(_, expression)| **expression == [block_index(axis)]);
+    let names = plain.map(|(name, _)| *name).chain([block_index(axis)]).collect::<Vec<_>>();
+    body.tokens.windows(3).find_map(|window| {
+        let by = match window {
+            [name, "*", by] if names.contains(name) => by,
+            [by, "*", name] if names.contains(name) => by,
+            _ => return None,
+        };
+        integer(by).or_else(|| constants.get(by).copied()).filter(|by| *by > 1)
+    })
+}
+
+/// A name and those made of it, with the number of threads that each of its values has.
+fn derived<'a>(name: &'a str, body: &Body<'a>) -> Vec<(&'a str, u64)> {
+    let mut found = vec![(name, 1)];
+    for (other, expression) in body.set_from(name) {
+        let scale = match expression {
+            [first, "/", by] if *first == name => integer(by).or((*by == "warpSize").then_some(32)),
+            [first, ">>", by] if *first == name => {
+                integer(by).filter(|by| *by < 32).map(|by| 1 << by)
+            }
+            _ => None,
+        };
+        if let Some(scale) = scale
+            && other != name
+        {
+            found.push((other, scale));
+        }
+    }
+    found
+}
+
+/// An expression with what its local names are set to, where that is one thing, in their place.
+fn written_out<'a>(
+    body: &Body<'a>,
+    tokens: &[&'a str],
+    integers: &[(&'a str, u64)],
+) -> Vec<&'a str> {
+    let mut now = tokens.to_vec();
+    for _ in 0..4 {
+        let mut next = Vec::new();
+        for token in &now {
+            let local = !integers.iter().any(|(name, _)| name == token);
+            match body.definitions.get(token).map(Vec::as_slice) {
+                Some([one]) if local && !body.loops.contains(token) => {
+                    next.push("(");
+                    next.extend_from_slice(&body.tokens[one.clone()]);
+                    next.push(")");
+                }
+                _ => next.push(token),
+            }
+        }
+        if next == now || next.len() > 64 {
+            break;
+        }
+        now = next;
+    }
+    while now.first() == Some(&"(") && closing(&now, 0) == Some(now.len() - 1) {
+        now = now[1..now.len() - 1].to_vec();
+    }
+    now
+}
+
+/// C tokens as an expression of a contract; nothing where they mean something else.
+fn expression_of(
+    tokens: &[&str],
+    integers: &[(&str, u64)],
+    constants: &BTreeMap<&str, u64>,
+) -> Option<String> {
+    let mut text = String::new();
+    let mut names = 0;
+    for token in tokens {
+        let piece = match *token {
+            "+" | "-" | "*" | "/" | "%" => format!(" {token} "),
+            "(" | ")" => (*token).to_owned(),
+            _ if integer(token).is_some() => integer(token)?.to_string(),
+            _ if integers.iter().any(|(name, _)| name == token) => {
+                names += 1;
+                (*token).to_owned()
+            }
+            _ if is_name(token) => constants.get(token)?.to_string(),
+            _ => return None,
+        };
+        text.push_str(&piece);
+    }
+    (names > 0 && text.len() < 200).then_some(text)
+}
+
+/// Dynamic shared memory, where the code declares an array without an extent.
+fn shared(body: &Body<'_>, threads: u64) -> u64 {
+    let declared = body.tokens.windows(2).any(|window| window == ["extern", "__shared__"]);
+    // Two elements of eight bytes for each thread are what scans and reductions use at most.
+    if declared { (threads * 16).max(2048) } else { 0 }
+}
+
+/// The numbers of a launch, for the values of the parameters.
+pub(crate) fn extents(launch: &Launch, known: &Known<'_>) -> [u64; 3] {
+    std::array::from_fn(|axis| {
+        let Some(text) = &launch.grid[axis] else { return 1 };
+        evaluate(text, launch.block[axis], known).clamp(1, 1 << 31)
+    })
+}
+
+/// Expressions here are `E`, `(E) * S` and `ceil_div(E, B)`, `E` being C too.
+fn evaluate(text: &str, block: u64, known: &Known<'_>) -> u64 {
+    let inner = text.strip_prefix("ceil_div(").and_then(|rest| rest.rsplit_once(", "));
+    let (expression, by) = match inner {
+        Some((expression, by)) => (expression, by.trim_end_matches(')').parse().unwrap_or(block)),
+        None => (text, 1),
+    };
+    let source = crate::infer::lexer::read(expression);
+    let body = Body::new(&source.tokens, &[]);
+    let value = body.upper(0..source.tokens.len(), known).map_or(1, |upper| upper.value);
+    value.div_ceil(by.max(1))
+}
+
+/// Names of the axes that a grid has.
+pub(crate) fn axes() -> [&'static str; 3] {
+    AXES
+}

@@ -1,0 +1,170 @@
+//! Checks a parsed request against the contract's rules, without executing or decoding anything.
+
+mod args;
+mod code;
+mod data;
+mod family;
+mod outputs;
+pub(crate) mod program;
+pub(crate) mod torch;
+
+use super::error::{ContractError, Mistakes, quoted};
+use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
+use super::{named, shared};
+use warpgauge_metrics::{select, unknown_name};
+use warpgauge_model::{FailureCode, Regime, Requirements};
+
+/// Timed launches that a request may ask for.
+const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
+/// Seconds that a request may ask for.
+const TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=600.0;
+/// Longest time of timed launches that a request may ask for, seconds.
+const MEASURE_TIME_S: std::ops::RangeInclusive<f64> = 0.001..=600.0;
+const WARMUP_S: std::ops::RangeInclusive<f64> = 0.0..=10.0;
+const MAX_PROFILE_ENTRIES: usize = 256;
+/// Tools that a request may require.
+const TOOLS: [&str; 3] = ["ncu", "nsys", "compute-sanitizer"];
+
+/// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
+/// up to `limits.max_errors`.
+pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    named::unresolved(&request.matrix_names(), &mut mistakes);
+    shared::unresolved(&request.tensor_names(), &mut mistakes);
+    mistakes.into_result()?;
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    settings(request, &mut mistakes);
+    required(&request.requires, &mut mistakes);
+    family::check_evaluation(request, limits, &mut mistakes);
+    mistakes.into_result()
+}
+
+/// Checks that what is required can be understood; whether anybody has it is not known here.
+fn required(requires: &Requirements, mistakes: &mut Mistakes) {
+    if let Some((field, message)) = requires.problem() {
+        mistakes.add(format!("requires.{field}"), FailureCode::InvalidRequirement, message);
+    }
+    for tool in requires.tools.iter().filter(|tool| !TOOLS.contains(&tool.as_str())) {
+        let message = format!("expected one of {}, got `{}`", TOOLS.join(", "), quoted(tool));
+        mistakes.add("requires.tools", FailureCode::InvalidRequirement, message);
+    }
+}
+
+/// Checks a kernel that is to be compiled and not run: its `io` may be missing, but for Triton, and its
+/// launch too.
+pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    let mut mistakes = Mistakes::new(limits.max_errors);
+    if let Some(message) = family::not_compiled_because(kernel) {
+        mistakes.add("kernel.kernel_type", FailureCode::UnsupportedKernelType, message);
+        return mistakes.into_result();
+    }
+    let mut tensors = shared::TensorNames::new();
+    shared::in_kernel(kernel, "kernel", &mut tensors);
+    shared::unresolved(&tensors, &mut mistakes);
+    code::check(kernel, limits, "kernel", &mut mistakes);
+    if kernel.kernel_type == KernelType::Triton {
+        match &kernel.io {
+            Some(io) => args::check(&io.args, kernel.kernel_type, limits, &mut mistakes),
+            None => mistakes.add(
+                "kernel.io",
+                FailureCode::MissingIo,
+                "a Triton kernel is compiled for the types of its arguments: give `io.args`",
+            ),
+        }
+    }
+    mistakes.into_result()
+}
+
+/// What is neither kernel nor tensor.
+fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
+    if let Some(trials) = request.num_trials {
+        mistakes.require(
+            NUM_TRIALS.contains(&trials),
+            "num_trials",
+            FailureCode::OutOfRange,
+            || format!("must be 1 to 10000, not {trials}"),
+        );
+    }
+    mistakes.require(
+        TIMEOUT_S.contains(&request.timeout),
+        "timeout",
+        FailureCode::OutOfRange,
+        || format!("must be 0.1 to 600 seconds, not {}", request.timeout),
+    );
+    if let Some(tolerance) = &request.tolerance {
+        check_tolerance(tolerance, mistakes);
+    }
+    if let Some(work) = &request.work {
+        for (field, value) in [("bytes", work.bytes), ("flops", work.flops)] {
+            non_negative(&format!("work.{field}"), value, mistakes);
+        }
+    }
+    let steady =
+        request.measure.regime != Regime::Sustained || request.isolation != Isolation::Sealed;
+    mistakes.require(steady, "measure.regime", FailureCode::OutOfRange, || {
+        "must be `isolated` with `isolation: sealed`: where another process has to begin every \
+         launch, no load is steady"
+            .to_owned()
+    });
+    if let Some(seconds) = request.measure.min_warmup_time {
+        mistakes.require(
+            WARMUP_S.contains(&seconds),
+            "measure.min_warmup_time",
+            FailureCode::OutOfRange,
+            || format!("must be 0 to 10 seconds, not {seconds}"),
+        );
+    }
+    if let Some(seconds) = request.measure.max_time {
+        mistakes.require(
+            MEASURE_TIME_S.contains(&seconds),
+            "measure.max_time",
+            FailureCode::OutOfRange,
+            || format!("must be 0.001 to 600 seconds, not {seconds}"),
+        );
+    }
+    if let Some(profile) = &request.profile {
+        for (field, names) in [("tools", &profile.tools), ("metrics", &profile.metrics)] {
+            let fits = names.len() <= MAX_PROFILE_ENTRIES
+                && names.iter().all(|name| !name.is_empty() && name.len() <= MAX_PROFILE_ENTRIES);
+            mistakes.require(fits, format!("profile.{field}"), FailureCode::TooLarge, || {
+                format!(
+                    "at most {MAX_PROFILE_ENTRIES} names of 1 to {MAX_PROFILE_ENTRIES} bytes each"
+                )
+            });
+        }
+        for (index, name) in profile.metrics.iter().enumerate().take(MAX_PROFILE_ENTRIES) {
+            let known = name.is_empty() || select(std::slice::from_ref(name)).unknown.is_empty();
+            mistakes.require(
+                known,
+                format!("profile.metrics[{index}]"),
+                FailureCode::UnknownMetric,
+                || unknown_name(name),
+            );
+        }
+    }
+}
+
+fn check_tolerance(tolerance: &Tolerance, mistakes: &mut Mistakes) {
+    for (field, value) in [("atol", tolerance.atol), ("rtol", tolerance.rtol)] {
+        non_negative(&format!("tolerance.{field}"), value, mistakes);
+    }
+    if let Some(ratio) = tolerance.required_matched_ratio {
+        mistakes.require(
+            (0.0..=1.0).contains(&ratio),
+            "tolerance.required_matched_ratio",
+            FailureCode::OutOfRange,
+            || format!("must be 0 to 1, not {ratio}"),
+        );
+    }
+}
+
+fn non_negative(path: &str, value: Option<f64>, mistakes: &mut Mistakes) {
+    if let Some(value) = value {
+        mistakes.require(value.is_finite() && value >= 0.0, path, FailureCode::OutOfRange, || {
+            format!("must be a finite number of at least 0, not {value}")
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,57 @@
+//! The contract: what a caller sends. Wire types and their validation; no I/O.
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod compare;
+mod compile;
+mod content;
+mod error;
+pub mod expr;
+pub mod functions;
+mod keep;
+mod kernel_type;
+mod languages;
+mod legacy;
+mod library;
+mod limits;
+mod named;
+mod parse;
+mod resolve;
+mod scalar;
+mod scalar_or_text;
+pub mod schema;
+mod settings;
+mod shared;
+mod sweep;
+mod triton;
+mod types;
+
+pub use check::program::check_comparable;
+pub use check::{validate, validate_kernel};
+pub use compare::{
+    CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
+    validate_compare,
+};
+pub use compile::CompileRequest;
+pub use content::TensorSpec;
+pub use error::ContractError;
+pub use keep::KeepOutput;
+pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, KernelType};
+pub use legacy::LegacyCompareRequest;
+pub use library::{LibraryFunction, ResolvedCall, resolve_call};
+pub use limits::Limits;
+pub use named::{KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed};
+pub use parse::from_value;
+pub use parse::{BodyFormat, MAX_ARRAY_VALUES, ParseError, parse, parse_within};
+pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
+pub use scalar::ScalarValue;
+pub use settings::{
+    InputChoice, Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance,
+};
+pub use shared::{CopiedTensor, MAX_TENSORS, NamedTensor, TensorNames, TensorOrigin, TensorUsed};
+pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
+pub use types::{
+    ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
+    KernelMetadata, Launch, Padding, Role, TensorDescriptor,
+};

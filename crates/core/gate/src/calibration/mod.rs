@@ -1,0 +1,239 @@
+//! What each case showed against itself: how finely it can be judged on one kind of device.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Seen;
+use warpgauge_contract::BodyFormat;
+use warpgauge_model::{CacheState, PresetName};
+use warpgauge_statistics::paired::{PairedComparison, t_quantile};
+
+/// Version of the file that this program reads and writes.
+const VERSION: u32 = 1;
+
+/// Fewest runs that a floor rests on.
+pub const MIN_RUNS: u32 = 3;
+
+/// Why a calibration cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum CalibrationError {
+    /// It does not parse.
+    #[error("the calibration cannot be read: {0}; make a new one with `warpgauge gate calibrate`")]
+    Parse(warpgauge_contract::ParseError),
+    /// Its numbers cannot be.
+    #[error("{at}: {message}; make a new calibration with `warpgauge gate calibrate`")]
+    Value {
+        /// Path of the field.
+        at: String,
+        /// What is wrong with it.
+        message: String,
+    },
+    /// It was made under other conditions than it is to be used under.
+    #[error(
+        "the calibration was made with another {what}: {calibrated} then, {now} now; calibrate \
+         again here, or use the machine it was made on"
+    )]
+    Mismatch {
+        /// What differs.
+        what: &'static str,
+        /// As it was.
+        calibrated: String,
+        /// As it is.
+        now: String,
+    },
+}
+
+/// A calibration, as it stands in its file.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "GateCalibration")]
+pub struct Calibration {
+    /// Version of the format.
+    pub version: u32,
+    /// What it was made under.
+    pub conditions: Conditions,
+    /// Blocks of each run.
+    pub blocks: u32,
+    /// Runs of each case, each in processes of its own.
+    pub runs: u32,
+    /// By name of the case.
+    pub cases: BTreeMap<String, Calibrated>,
+}
+
+/// What numbers of a calibration hold for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CalibrationConditions")]
+pub struct Conditions {
+    /// Product name of the device.
+    pub device: String,
+    /// Version of the driver, as far as it is told.
+    pub driver: Option<String>,
+    /// CUDA version of the driver.
+    pub cuda: String,
+    /// How times are taken.
+    pub method: String,
+    /// Version of the method.
+    pub method_version: u32,
+    /// Preset of the suite.
+    pub preset: PresetName,
+}
+
+impl Conditions {
+    /// What numbers measured there hold for.
+    pub fn of(seen: &Seen, preset: PresetName) -> Self {
+        let method = seen.method.as_ref();
+        Self {
+            device: seen.device.name.clone(),
+            driver: method.and_then(|method| method.driver.clone()),
+            cuda: seen.device.cuda_version.clone(),
+            method: method.map(|method| method.method.clone()).unwrap_or_default(),
+            method_version: method.map_or(0, |method| method.method_version),
+            preset,
+        }
+    }
+}
+
+/// One case against itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CalibratedCase")]
+pub struct Calibrated {
+    /// State of the L2 cache at each launch.
+    pub cache: CacheState,
+    /// Largest difference with itself in any run, relative.
+    pub floor: f64,
+    /// Standard deviation of a block, relative; the largest of the runs.
+    pub block_sd: f64,
+    /// Least slowdown, relative, that the gate of this suite finds in 95 of 100 cases.
+    pub minimum_detectable_effect: f64,
+    /// Why the case cannot carry the gate: it only informs. Empty if it can.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub advisory: Vec<String>,
+}
+
+/// The test that a case faces in its suite.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PlannedTest {
+    /// Margin τ, relative, before the floor.
+    pub margin: f64,
+    /// Slowdown Δ, relative, that must be found.
+    pub delta: f64,
+    /// Error probability at one look: α over the suite's cases and the preset's looks.
+    pub alpha: f64,
+    /// Blocks at the last look.
+    pub blocks: u32,
+}
+
+impl Calibration {
+    /// A calibration of this version.
+    pub fn new(
+        conditions: Conditions,
+        blocks: u32,
+        runs: u32,
+        cases: BTreeMap<String, Calibrated>,
+    ) -> Self {
+        Self { version: VERSION, conditions, blocks, runs, cases }
+    }
+
+    /// Reads a calibration file.
+    ///
+    /// # Errors
+    ///
+    /// On what is not one, on another version, and on numbers that cannot be.
+    pub fn parse(bytes: &[u8]) -> Result<Self, CalibrationError> {
+        let read: Self =
+            warpgauge_contract::parse(BodyFormat::Json, bytes).map_err(CalibrationError::Parse)?;
+        read.verify()?;
+        Ok(read)
+    }
+
+    /// Whether it is of this version, and its numbers can be.
+    ///
+    /// # Errors
+    /// What is wrong, with its path.
+    pub fn verify(&self) -> Result<(), CalibrationError> {
+        let refuse = |at: String, message: &str| {
+            Err(CalibrationError::Value { at, message: message.to_owned() })
+        };
+        if self.version != VERSION {
+            return refuse("version".to_owned(), "is another than this program reads");
+        }
+        for (name, case) in &self.cases {
+            let numbers = [
+                ("floor", case.floor),
+                ("block_sd", case.block_sd),
+                ("minimum_detectable_effect", case.minimum_detectable_effect),
+            ];
+            for (field, value) in numbers {
+                if !(value.is_finite() && value >= 0.0) {
+                    return refuse(format!("cases.{name}.{field}"), "is no relative difference");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether it holds under these conditions; the error names the first difference.
+    pub fn check(&self, now: &Conditions) -> Result<(), CalibrationError> {
+        let then = &self.conditions;
+        let driver = |driver: &Option<String>| driver.clone().unwrap_or("unknown".to_owned());
+        let method = |of: &Conditions| format!("{} version {}", of.method, of.method_version);
+        let preset = |of: &Conditions| format!("{:?}", of.preset).to_lowercase();
+        let differences = [
+            ("device", then.device.clone(), now.device.clone()),
+            ("driver", driver(&then.driver), driver(&now.driver)),
+            ("CUDA version", then.cuda.clone(), now.cuda.clone()),
+            ("method of timing", method(then), method(now)),
+            ("preset", preset(then), preset(now)),
+        ];
+        let differing = differences.into_iter().find(|(_, calibrated, now)| calibrated != now);
+        match differing {
+            Some((what, calibrated, now)) => {
+                Err(CalibrationError::Mismatch { what, calibrated, now })
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Judges a case by its runs against itself.
+///
+/// The least slowdown that is found is max(τ, floor) + (t₁₋α + t₀.₉₅)·s/√n with the largest s of the
+/// runs: the sample size formula of the one-sided t-test, with t for the normal quantiles. `extra`
+/// are reasons known from elsewhere why the case cannot carry the gate.
+pub fn calibrated(
+    cache: CacheState,
+    runs: &[PairedComparison],
+    planned: &PlannedTest,
+    extra: Vec<String>,
+) -> Calibrated {
+    let estimates = runs.iter().filter_map(|run| run.time).collect::<Vec<_>>();
+    let floor = estimates.iter().map(|time| (time.ratio - 1.0).abs()).fold(0.0, f64::max);
+    let block_sd = estimates.iter().map(|time| time.block_sd).fold(0.0, f64::max);
+    let margin = planned.margin.max(floor);
+    let freedom = f64::from(planned.blocks.max(2)) - 1.0;
+    let quantiles = t_quantile(1.0 - planned.alpha, freedom) + t_quantile(0.95, freedom);
+    let found = margin + quantiles * block_sd / f64::from(planned.blocks.max(2)).sqrt();
+    let mut advisory = extra;
+    if found > planned.delta {
+        advisory.push(format!(
+            "finds a slowdown of {:.2} % at the least, and {:.2} % must be found",
+            100.0 * found,
+            100.0 * planned.delta
+        ));
+    }
+    let unsound = runs.iter().filter(|run| run.p_value.is_none()).count();
+    if unsound > 0 {
+        advisory.push(format!("{unsound} of {} runs bore no interval", runs.len()));
+    }
+    if estimates.is_empty() {
+        advisory.push("no run gave a ratio".to_owned());
+    }
+    Calibrated { cache, floor, block_sd, minimum_detectable_effect: found, advisory }
+}
+
+#[cfg(test)]
+mod tests;

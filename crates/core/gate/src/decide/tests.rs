@@ -1,0 +1,226 @@
+use super::*;
+use warpgauge_statistics::paired::RatioEstimate;
+
+const POLICY: CasePolicy = CasePolicy {
+    margin: 0.005,
+    delta: 0.02,
+    alpha: 0.01,
+    count_margin: 0.0,
+    on_inconclusive: OnInconclusive::Fail,
+    advisory: false,
+};
+
+const ADVISORY: CasePolicy = CasePolicy { advisory: true, ..POLICY };
+
+/// A comparison with this ratio, interval and p-value.
+fn times(ratio: f64, half: f64, p_value: Option<f64>) -> Evidence {
+    let (ci_low, ci_high) = (ratio - half, ratio + half);
+    let verdict = if ci_low > 1.005 {
+        PairedVerdict::Slower
+    } else if ci_high < 1.0 / 1.005 {
+        PairedVerdict::Faster
+    } else {
+        PairedVerdict::Inconclusive
+    };
+    let time = RatioEstimate {
+        ratio,
+        ci_low,
+        ci_high,
+        hodges_lehmann: ratio,
+        block_sd: 0.01,
+        groups: 16,
+        blocks_per_group: 1,
+        lag1_autocorrelation: None,
+    };
+    Evidence::Times(Box::new(PairedComparison {
+        verdict,
+        reasons: Vec::new(),
+        speedup: None,
+        speedup_ci_low: None,
+        speedup_ci_high: None,
+        confidence: 0.99,
+        time: Some(time),
+        cycles: None,
+        clock_induced: false,
+        margin: 0.005,
+        equivalence: 0.02,
+        minimum_detectable_effect: Some(0.012),
+        p_value,
+        blocks_used: 16,
+        blocks_dropped: 0,
+        dropped: Vec::new(),
+        blocks: Vec::new(),
+    }))
+}
+
+fn counts(pairs: &[(u64, u64)]) -> Evidence {
+    let count = |&(reference, candidate): &(u64, u64)| CountComparison {
+        count: "c".to_owned(),
+        reference,
+        candidate,
+        ratio: None,
+    };
+    Evidence::Counts(pairs.iter().map(count).collect())
+}
+
+fn alone(why: NoBaseline) -> Evidence {
+    Evidence::Alone { why, note: "n".to_owned(), counts: Default::default() }
+}
+
+fn slower() -> Evidence {
+    times(1.03, 0.005, Some(1e-6))
+}
+
+fn one(policy: &CasePolicy, first: &Evidence, confirmation: Option<&Evidence>) -> Verdict {
+    decide(&[Judged { policy, first, confirmation }]).remove(0)
+}
+
+#[test]
+fn outcomes_of_one_case() {
+    use Outcome::*;
+    let error = Evidence::Error("server gone".to_owned());
+    let wrong = Evidence::Invalid("c[3] is 1, not 2".to_owned());
+    let missing = Evidence::Missing("no baseline".to_owned());
+    let within = times(1.001, 0.004, Some(0.9));
+    for (first, confirmation, outcome, reason) in [
+        (within.clone(), None, Pass, Reason::WithinDelta),
+        // Slower, if anything, by less than Δ: what is not excluded does not matter.
+        (times(1.01, 0.008, Some(0.4)), None, Pass, Reason::WithinDelta),
+        (times(1.0, 0.03, Some(0.9)), None, Inconclusive, Reason::Unresolved),
+        // The far end of the fast side is no matter.
+        (times(0.97, 0.04, Some(0.3)), None, Pass, Reason::WithinDelta),
+        (times(0.9, 0.01, Some(1e-9)), None, Improved, Reason::Faster),
+        (times(1.0, 0.001, None), None, Inconclusive, Reason::Unsound),
+        (slower(), None, Inconclusive, Reason::NotConfirmed),
+        (slower(), Some(slower()), Regression, Reason::Confirmed),
+        (slower(), Some(within.clone()), Inconclusive, Reason::NotConfirmed),
+        (slower(), Some(times(1.03, 0.005, None)), Inconclusive, Reason::NotConfirmed),
+        // As sure as the first, on the other side.
+        (slower(), Some(times(0.9, 0.01, Some(1e-9))), Inconclusive, Reason::NotConfirmed),
+        (slower(), Some(wrong.clone()), Invalid, Reason::CandidateWrong),
+        (slower(), Some(error.clone()), Error, Reason::NotMeasured),
+        (error, None, Error, Reason::NotMeasured),
+        (wrong, None, Invalid, Reason::CandidateWrong),
+        (missing, None, Missing, Reason::NotOnBothSides),
+        (alone(NoBaseline::New), None, New, Reason::NewCase),
+        (alone(NoBaseline::Broken), None, New, Reason::BaselineBroken),
+        (Evidence::Identical, None, Pass, Reason::IdenticalCode),
+        (slower(), Some(Evidence::Identical), Inconclusive, Reason::NotConfirmed),
+        (counts(&[(100, 100), (7, 7)]), None, Pass, Reason::CountsWithin),
+        (counts(&[(100, 101), (7, 7)]), None, Regression, Reason::MoreWork),
+        (counts(&[(100, 99), (7, 7)]), None, Improved, Reason::LessWork),
+        (counts(&[(100, 99), (7, 8)]), None, Inconclusive, Reason::TradedWork),
+        (counts(&[(0, 1)]), None, Regression, Reason::MoreWork),
+    ] {
+        let verdict = one(&POLICY, &first, confirmation.as_ref());
+        let found = (verdict.outcome, verdict.reason);
+        assert_eq!(found, (outcome, reason), "{first:?} {confirmation:?}");
+    }
+}
+
+#[test]
+fn counts_grow_within_their_margin() {
+    let policy = CasePolicy { count_margin: 0.05, ..POLICY };
+    for (pairs, outcome) in [
+        (&[(100, 105)][..], Outcome::Pass),
+        (&[(100, 106)], Outcome::Regression),
+        (&[(100, 105), (50, 40)], Outcome::Pass),
+        (&[(100, 106), (50, 40)], Outcome::Inconclusive),
+    ] {
+        assert_eq!(one(&policy, &counts(pairs), None).outcome, outcome, "{pairs:?}");
+    }
+}
+
+#[test]
+fn a_suite_needs_smaller_p_values_than_a_case() {
+    let borderline = times(1.02, 0.01, Some(0.004));
+    let fine = times(1.0, 0.005, Some(0.8));
+    let confirm = |first: &[(&CasePolicy, &Evidence)]| {
+        let judged =
+            first.iter().map(|&(policy, first)| Judged { policy, first, confirmation: None });
+        to_confirm(&judged.collect::<Vec<_>>())
+    };
+    assert_eq!(confirm(&[(&POLICY, &borderline)]), [0]);
+    // Holm: 0.004 × 3.
+    let [b, f] = [(&POLICY, &borderline), (&POLICY, &fine)];
+    assert!(confirm(&[b, f, f]).is_empty());
+    // Advisory cases are none of the family, and stand for themselves.
+    let (advised, advisory) = ((&ADVISORY, &fine), (&ADVISORY, &borderline));
+    assert_eq!(confirm(&[b, advised, advisory]), [0, 2]);
+    // One that is sure beyond doubt makes room for the next: 0.004 × 2.
+    let sure = slower();
+    assert_eq!(confirm(&[(&POLICY, &sure), b, f]), [0, 1]);
+    // What could not be measured still counts: an error must not make the others easier to call.
+    let error = Evidence::Error(String::new());
+    assert!(confirm(&[b, (&POLICY, &error), (&POLICY, &error)]).is_empty());
+    // Counts are exact and need no confirmation.
+    assert!(confirm(&[(&POLICY, &counts(&[(1, 2)]))]).is_empty());
+}
+
+#[test]
+fn p_values_are_reported_as_they_were_judged() {
+    let (a, b) = (times(1.02, 0.01, Some(0.004)), times(1.001, 0.01, Some(0.5)));
+    let judged = |policy, first| Judged { policy, first, confirmation: None };
+    let found = decide(&[judged(&POLICY, &a), judged(&ADVISORY, &a), judged(&POLICY, &b)]);
+    let p = found.iter().map(|verdict| verdict.adjusted_p.unwrap()).collect::<Vec<_>>();
+    assert_eq!(p, [0.008, 0.004, 0.5]);
+}
+
+#[test]
+fn the_suite_is_as_bad_as_its_worst_case() {
+    use Outcome::*;
+    let of = |outcomes: &[(Outcome, CasePolicy)], missing| {
+        suite_verdict(outcomes.iter().copied(), missing)
+    };
+    let lenient = CasePolicy { on_inconclusive: OnInconclusive::Warn, ..POLICY };
+    let silent = CasePolicy { on_inconclusive: OnInconclusive::Pass, ..POLICY };
+    let fail = OnMissing::Fail;
+    for (outcomes, verdict) in [
+        (&[(Pass, POLICY), (Improved, POLICY)][..], SuiteVerdict::Pass),
+        (&[(Pass, POLICY), (Inconclusive, POLICY)], SuiteVerdict::Inconclusive),
+        (&[(Inconclusive, lenient), (Inconclusive, silent)], SuiteVerdict::Pass),
+        (&[(Inconclusive, POLICY), (Error, POLICY)], SuiteVerdict::Error),
+        (&[(Missing, POLICY), (Pass, POLICY)], SuiteVerdict::Error),
+        (&[(New, POLICY)], SuiteVerdict::Pass),
+        (&[(New, POLICY), (Inconclusive, POLICY)], SuiteVerdict::Inconclusive),
+        (&[(Error, POLICY), (Regression, POLICY)], SuiteVerdict::Regression),
+        (&[(Regression, POLICY), (Invalid, POLICY)], SuiteVerdict::Invalid),
+        // An advisory case never fails the suite, whatever it shows.
+        (&[(Regression, ADVISORY), (Pass, POLICY)], SuiteVerdict::Pass),
+        (&[(Invalid, ADVISORY), (Error, ADVISORY)], SuiteVerdict::Pass),
+        (&[(Invalid, ADVISORY), (Inconclusive, POLICY)], SuiteVerdict::Inconclusive),
+        // Nothing was gated.
+        (&[], SuiteVerdict::Error),
+    ] {
+        assert_eq!(of(outcomes, fail), verdict, "{outcomes:?}");
+    }
+    assert_eq!(of(&[(Missing, POLICY)], OnMissing::Warn), SuiteVerdict::Pass);
+}
+
+#[test]
+fn advisory_cases_bear_a_share_of_wrong_calls() {
+    let p = |p| times(1.02, 0.01, Some(p));
+    let found = |values: &[f64]| {
+        let evidence = values.iter().map(|value| p(*value)).collect::<Vec<_>>();
+        let judged = evidence
+            .iter()
+            .map(|first| Judged { policy: &ADVISORY, first, confirmation: None })
+            .collect::<Vec<_>>();
+        to_confirm(&judged)
+    };
+    // Holm at 5 % would call none of them: 0.02 × 3.
+    assert_eq!(found(&[0.02, 0.03, 0.04]), [0, 1, 2]);
+    assert_eq!(found(&[0.012, 0.2, 0.3]), [0]);
+    assert!(found(&[0.02, 0.2, 0.3]).is_empty());
+    // A confirmation stands for itself.
+    let (first, again) = (p(0.03), p(0.03));
+    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, Reason::NotConfirmed);
+    let again = p(0.01);
+    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, Reason::Confirmed);
+}
+
+#[test]
+fn looks_share_the_error_among_their_kind() {
+    let alphas = crate::first_alphas(&[POLICY, ADVISORY, POLICY, ADVISORY, ADVISORY]);
+    assert_eq!(alphas, [0.005, 0.05 / 3.0, 0.005, 0.05 / 3.0, 0.05 / 3.0]);
+}

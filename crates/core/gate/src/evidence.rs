@@ -1,0 +1,199 @@
+//! What the comparison of one case showed, as the decision needs it.
+
+use std::collections::BTreeMap;
+
+use super::Metric;
+use warpgauge_model::DeviceKind;
+use warpgauge_report::{
+    CompareResponse, CountComparison, EvaluateResponse, ResponseStatus, ValidationStatus, VerdictBy,
+};
+use warpgauge_statistics::Counted;
+use warpgauge_statistics::paired::PairedComparison;
+
+/// What there is to judge a case by.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Evidence {
+    /// The candidate has removed the case.
+    Missing(String),
+    /// The case could not be measured, through no fault of the candidate.
+    Error(String),
+    /// The candidate does not do what the baseline does, or what its contract expects.
+    Invalid(String),
+    /// There is nothing to compare with. On its own the candidate was compiled, ran, and was found
+    /// right.
+    Alone {
+        /// Why there is nothing.
+        why: NoBaseline,
+        /// What of the baseline is missing or wrong, and how far the candidate was checked.
+        note: String,
+        /// What the candidate counted, where the device counts.
+        counts: BTreeMap<String, u64>,
+    },
+    /// Both are one image with one launch, and right: there was nothing to measure.
+    Identical,
+    /// Both are right, and nothing says which is faster: why not.
+    Right(String),
+    /// Times, side by side.
+    Times(Box<PairedComparison>),
+    /// Exact counts of one launch, those that the metric is about.
+    Counts(Vec<CountComparison>),
+}
+
+/// Why there is nothing to compare a candidate with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoBaseline {
+    /// The baseline lacks the case.
+    New,
+    /// It has the case, and its kernel does not compile, crashes or is wrong.
+    Broken,
+}
+
+impl Evidence {
+    /// From the evaluation of a candidate on its own; `what` is what there is to say of the baseline.
+    pub fn alone(report: &EvaluateResponse, metric: Metric, why: NoBaseline, what: &str) -> Self {
+        if let Some(against) = Self::against(report) {
+            return against;
+        }
+        let device = report.device.as_ref().map(|device| device.kind);
+        if let (true, Metric::Count(name)) = (report.torch.is_some(), metric) {
+            return Self::Error(not_counted(name));
+        }
+        if let (Some(DeviceKind::Cuda), Metric::Count(name)) = (device, metric) {
+            return Self::Error(counted_elsewhere(name));
+        }
+        let unchecked = &report.validation.unchecked;
+        let checked = if report.validation.status == ValidationStatus::NotChecked {
+            "; compiled and run, and its outputs are not checked, because its contract has no \
+             `expected`"
+                .to_owned()
+        } else if unchecked.is_empty() {
+            "; compiled, run and checked against its contract's `expected`".to_owned()
+        } else {
+            format!(
+                "; compiled, run and checked against its contract's `expected`, which says nothing \
+                 of `{}`",
+                unchecked.join("`, `")
+            )
+        };
+        let counted = report.counted.filter(|_| device == Some(DeviceKind::Emulator));
+        let counts = counted.map(|counted| counts_of(counted, metric)).unwrap_or_default();
+        Self::Alone { why, note: format!("{what}{checked}"), counts }
+    }
+
+    /// What speaks against a kernel, if anything does.
+    pub fn against(report: &EvaluateResponse) -> Option<Self> {
+        if report.status == ResponseStatus::Error {
+            return Some(Self::Error(what_failed(report)));
+        }
+        (!is_right(report)).then(|| Self::Invalid(what_failed(report)))
+    }
+
+    /// From the comparison of the baseline (the reference) with the candidate.
+    pub fn of(response: &CompareResponse, metric: Metric) -> Self {
+        let Some(candidate) = response.candidates.first() else {
+            return Self::Error("the answer has no candidate in it".to_owned());
+        };
+        let own = &candidate.evaluation;
+        if let Some(against) = Self::against(own) {
+            return against;
+        }
+        let unranked = || {
+            let why = candidate.not_compared.as_deref();
+            why.unwrap_or("the kernels ran on the CPU, whose times rank nothing").to_owned()
+        };
+        let device = match (&response.device, response.verdict_by, metric) {
+            (Some(device), VerdictBy::Times | VerdictBy::Counts, _) => device,
+            (_, _, Metric::Time) => return Self::Right(unranked()),
+            (_, _, Metric::Count(name)) => return Self::Error(not_counted(name)),
+        };
+        match (device.kind, metric) {
+            (DeviceKind::Cuda, Metric::Time) if candidate.same_image => Self::Identical,
+            (DeviceKind::Cuda, Metric::Time) => match &candidate.comparison {
+                Some(comparison) => Self::Times(Box::new(comparison.clone())),
+                None => Self::Error(candidate.not_compared.clone().unwrap_or_else(|| {
+                    "the times were not compared, and the answer does not say why".to_owned()
+                })),
+            },
+            (DeviceKind::Cuda, Metric::Count(name)) => Self::Error(counted_elsewhere(name)),
+            (DeviceKind::Emulator, Metric::Time) => {
+                match response.reference.counted.zip(own.counted) {
+                    Some((reference, own)) => Self::Counts(both(reference, own)),
+                    None => Self::Error("the emulated device counted nothing".to_owned()),
+                }
+            }
+            (DeviceKind::Emulator, Metric::Count(name)) => {
+                match candidate.counts.iter().find(|one| one.count == name) {
+                    Some(count) => Self::Counts(vec![count.clone()]),
+                    None => Self::Error(format!("the emulated device did not count `{name}`")),
+                }
+            }
+        }
+    }
+}
+
+fn not_counted(count: &str) -> String {
+    format!(
+        "`{count}` is counted in kernels for the emulated device, and not in Python that is run: gate this \
+         case on `time`, which of torch kernels is whether they are right"
+    )
+}
+
+fn counted_elsewhere(count: &str) -> String {
+    format!(
+        "`{count}` is counted on the emulated device only; run this suite with `--device emulator`, \
+         or gate this case on `time`"
+    )
+}
+
+/// Counts of one kernel, those that the metric is about as far as they are known.
+fn counts_of(counted: Counted, metric: Metric) -> BTreeMap<String, u64> {
+    let all = [
+        ("warp_instructions", counted.warp_instructions),
+        ("global_sectors", counted.global_sectors),
+    ];
+    let wanted = |name: &str| match metric {
+        Metric::Time => true,
+        Metric::Count(wanted) => wanted == name,
+    };
+    let some = all.into_iter().filter(|(name, _)| wanted(name));
+    some.map(|(name, count)| (name.to_owned(), count)).collect()
+}
+
+/// The two counts that stand for time where there is none.
+fn both(reference: Counted, candidate: Counted) -> Vec<CountComparison> {
+    let count = |name: &str, reference: u64, candidate: u64| CountComparison {
+        count: name.to_owned(),
+        reference,
+        candidate,
+        ratio: (reference > 0).then(|| candidate as f64 / reference as f64),
+    };
+    vec![
+        count("warp_instructions", reference.warp_instructions, candidate.warp_instructions),
+        count("global_sectors", reference.global_sectors, candidate.global_sectors),
+    ]
+}
+
+/// Whether nothing is known against a kernel.
+fn is_right(report: &EvaluateResponse) -> bool {
+    let result = &report.kernel_exec_result;
+    result.compiled
+        && result.correctness != Some(false)
+        && report.failure.is_none()
+        && matches!(
+            report.validation.status,
+            ValidationStatus::Passed | ValidationStatus::NotChecked
+        )
+}
+
+/// The first thing that is known against a kernel.
+fn what_failed(report: &EvaluateResponse) -> String {
+    let result = &report.kernel_exec_result;
+    let failure = report.failure.as_ref();
+    let run = failure.map(|failure| format!("{} ({})", failure.message, failure.code));
+    let compiler =
+        result.compilation_error.as_ref().map(|text| format!("it does not compile: {text}"));
+    compiler
+        .or_else(|| result.validation_error.clone())
+        .or(run)
+        .unwrap_or_else(|| "its outputs were not found right".to_owned())
+}

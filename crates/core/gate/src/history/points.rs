@@ -1,0 +1,208 @@
+//! What one run showed of a case.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::SeriesKey;
+use crate::Outcome;
+use crate::report::GateReport;
+use warpgauge_contract::EvaluateRequest;
+use warpgauge_model::{DeviceKind, Regime};
+use warpgauge_report::{EvaluateResponse, ResponseStatus};
+
+/// Longest name of a case that is made here, bytes.
+const MAX_CASE_BYTES: usize = 200;
+
+/// What one run showed of a case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HistoryPoint {
+    /// Case, device, driver and method.
+    pub key: SeriesKey,
+    /// When it was measured, seconds since 1970.
+    pub unix_s: f64,
+    /// What measured it.
+    pub source: PointSource,
+    /// The job, where one is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub job_id: Option<String>,
+    /// Commit of the code, where it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
+    /// Verdict of the gate, or `PASS` and `INVALID` of an evaluation.
+    pub verdict: Outcome,
+    /// Median time, milliseconds; on a GPU only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ms: Option<f64>,
+    /// Lower end of the median's 95 % confidence interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci_low_ms: Option<f64>,
+    /// Upper end of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci_high_ms: Option<f64>,
+    /// Exact counts of one launch; on the emulated device only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, u64>,
+}
+
+/// What measured a point.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum PointSource {
+    /// An evaluation.
+    Evaluation,
+    /// A run of the gate.
+    Gate,
+}
+
+/// The case that an evaluation is of: its kernel with a fingerprint of how it is called. Other code
+/// with the same arguments is the same case; content that came with the request does not count.
+pub fn case_of(request: &EvaluateRequest) -> String {
+    let metadata = request.kernel.metadata.as_ref();
+    let name = metadata.and_then(|metadata| metadata.kernel_name.as_deref()).unwrap_or("kernel");
+    let io = request.kernel.io.as_ref();
+    let mut hash = blake3::Hasher::new();
+    // What cannot be written as JSON is left out, which joins series rather than failing.
+    for arg in io.map_or(&[][..], |io| &io.args) {
+        let spec = arg.tensor_spec.as_ref();
+        hash.update(&json(&(&arg.name, arg.kind, arg.role, &arg.value)));
+        hash.update(&json(&spec.map(|spec| (&spec.shape, &spec.dtype, &spec.init))));
+    }
+    hash.update(&json(&io.and_then(|io| io.launch.as_ref())));
+    hash.update(&json(&request.measure.cache));
+    if request.measure.regime != Regime::default() {
+        // So that series that were begun before there were regimes go on.
+        hash.update(&json(&request.measure.regime));
+    }
+    let fingerprint = hash.finalize().to_hex();
+    let mut name = name.to_owned();
+    while name.len() > MAX_CASE_BYTES {
+        name.pop();
+    }
+    format!("{name}-{}", &fingerprint[..8])
+}
+
+fn json(part: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(part).unwrap_or_default()
+}
+
+/// The point of an evaluation of a case; `None` where nothing was measured.
+pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Option<HistoryPoint> {
+    let device = report.device.as_ref()?;
+    let measurement = report.measurement.as_ref()?;
+    if report.status == ResponseStatus::Error || report.kernel_exec_result.runtime.is_none() {
+        return None;
+    }
+    let key = SeriesKey {
+        case: case.to_owned(),
+        kind: device.kind,
+        device: device.name.clone(),
+        driver: measurement.gpu.as_ref().and_then(|gpu| gpu.driver.clone()),
+        cuda: device.cuda_version.clone(),
+        method: measurement.method.clone(),
+        method_version: measurement.method_version,
+    };
+    let timed = measurement.summary.as_ref().filter(|_| device.kind == DeviceKind::Cuda);
+    let ranked = timed.and(report.kernel_exec_result.runtime_stats);
+    // The interval is the median's.
+    let interval = timed.filter(|_| ranked.is_some_and(|stats| stats.ranked_by.is_median()));
+    let counts = report.counted.map(|counted| {
+        BTreeMap::from([
+            ("warp_instructions".to_owned(), counted.warp_instructions),
+            ("global_sectors".to_owned(), counted.global_sectors),
+        ])
+    });
+    let counts = counts.filter(|_| device.kind == DeviceKind::Emulator).unwrap_or_default();
+    let measured = timed.is_some() || !counts.is_empty();
+    measured.then(|| HistoryPoint {
+        key,
+        unix_s,
+        source: PointSource::Evaluation,
+        job_id: Some(report.job_id.clone()),
+        commit: None,
+        verdict: Outcome::Pass,
+        median_ms: ranked.map(|stats| stats.ranked_ms()),
+        ci_low_ms: interval.and_then(|summary| summary.median_ci_low),
+        ci_high_ms: interval.and_then(|summary| summary.median_ci_high),
+        counts,
+    })
+}
+
+/// The points of a run of the gate: the candidate of each case that was measured.
+pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
+    let (Some(device), Some(method)) = (&report.device, &report.method) else {
+        return Vec::new();
+    };
+    let point = |case: &crate::report::CaseReport| {
+        let counts = case.counts.iter().map(|one| (one.count.clone(), one.candidate));
+        let mut counts = counts.collect::<BTreeMap<_, _>>();
+        counts.extend(case.candidate_counts.clone());
+        if case.candidate_ms.is_none() && counts.is_empty() {
+            return None;
+        }
+        Some(HistoryPoint {
+            key: SeriesKey {
+                case: case.name.clone(),
+                kind: device.kind,
+                device: device.name.clone(),
+                driver: method.driver.clone(),
+                cuda: device.cuda_version.clone(),
+                method: method.method.clone(),
+                method_version: method.method_version,
+            },
+            unix_s: report.started_unix_s as f64,
+            source: PointSource::Gate,
+            job_id: report.job_id.clone(),
+            commit: report.commit.clone(),
+            verdict: case.outcome,
+            median_ms: case.candidate_ms,
+            ci_low_ms: case.candidate_ci_ms.first().copied(),
+            ci_high_ms: case.candidate_ci_ms.get(1).copied(),
+            counts,
+        })
+    };
+    report.cases.iter().filter_map(point).collect()
+}
+
+impl HistoryPoint {
+    /// A point for each metric that it has a value of, with the metric's name and the value.
+    pub fn by_metric(&self) -> Vec<(String, f64, HistoryPoint)> {
+        let time = self.median_ms.map(|ms| {
+            ("time".to_owned(), ms, HistoryPoint { counts: BTreeMap::new(), ..self.clone() })
+        });
+        let counts = self.counts.iter().map(|(name, count)| {
+            let counts = BTreeMap::from([(name.clone(), *count)]);
+            let alone = HistoryPoint {
+                median_ms: None,
+                ci_low_ms: None,
+                ci_high_ms: None,
+                counts,
+                ..self.clone()
+            };
+            (name.clone(), *count as f64, alone)
+        });
+        time.into_iter().chain(counts).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn times_of_different_conditions_are_different_cases() {
+        let case = |measure: Value| {
+            let kernel = json!({"kernel_type": "ptx", "source_code": "x"});
+            let request = json!({"kernel": kernel, "measure": measure});
+            case_of(&serde_json::from_value(request).unwrap())
+        };
+        let usual = case(json!({}));
+        assert_eq!(usual, case(json!({"regime": "isolated", "max_time": 1.0})));
+        let sustained = case(json!({"regime": "sustained"}));
+        assert!(usual != sustained && usual != case(json!({"cache": "hot"})));
+        assert_ne!(sustained, case(json!({"regime": "sustained", "cache": "hot"})));
+    }
+}

@@ -1,0 +1,199 @@
+//! The trend of series as a picture: values with their confidence intervals, levels between changes,
+//! and the changes themselves. No script, nothing fetched.
+
+use super::{ChangePoint, Series, TrendPoint};
+use crate::Outcome;
+use warpgauge_svg::{Axis, Drawing, Element, Linear, Plot, Point, Side, Tick, rounded};
+
+/// Most series in one picture, and most points of each: the latest.
+const MAX_SERIES: usize = 20;
+const MAX_POINTS: usize = 500;
+/// Sizes, pixels.
+const WIDTH: f64 = 820.0;
+const PANEL: f64 = 220.0;
+const LEFT: f64 = 90.0;
+const RIGHT: f64 = 20.0;
+const TOP: f64 = 44.0;
+const BOTTOM: f64 = 26.0;
+
+const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weight:600}\
+.frame{fill:none;stroke:#bbb}.ci{stroke:#7a9cc6;stroke-width:1.5}\
+.p{fill:#1f5fa8}.bad{fill:#c62828}.level{stroke:#555;stroke-dasharray:5 3}\
+.change{stroke:#c62828;stroke-width:1.5}.note{fill:#c62828}";
+
+/// Draws series below one another; one without points says so.
+pub fn svg(series: &[Series]) -> String {
+    let shown = &series[..series.len().min(MAX_SERIES)];
+    let height = PANEL * shown.len().max(1) as f64;
+    let title = "History with 95 % confidence intervals and changes of level";
+    let mut drawing = Drawing::new([WIDTH, height], title);
+    drawing.style(STYLE);
+    if shown.is_empty() {
+        drawing.add(Element::text("", [20.0, 40.0], "No history."));
+    }
+    for (index, one) in shown.iter().enumerate() {
+        panel(&mut drawing, one, PANEL * index as f64);
+    }
+    drawing.finish()
+}
+
+/// The panel of one series.
+struct Panel {
+    plot: Plot,
+    /// From the index of a point; its own place is half a step further.
+    x: Linear,
+    y: Linear,
+}
+
+impl Panel {
+    fn point(&self, index: usize, value: f64) -> Point {
+        [self.x.at(index as f64 + 0.5), self.y.at(value)]
+    }
+}
+
+fn panel(drawing: &mut Drawing, series: &Series, top: f64) {
+    let skipped = series.points.len().saturating_sub(MAX_POINTS);
+    let points = &series.points[skipped..];
+    let unit = if series.metric == "time" { "ms" } else { "" };
+    let key = &series.key;
+    let driver = key.driver.as_deref().map(|driver| format!(", driver {driver}"));
+    let title = format!("{}: {} {unit}", key.case, series.metric);
+    drawing.add(Element::text("t", [LEFT, top + 16.0], &title));
+    let conditions = format!("{}{}, {}", key.device, driver.unwrap_or_default(), key.method);
+    drawing.add(Element::text("", [LEFT, top + 32.0], &conditions));
+    let Some((low, high)) = range(points) else {
+        drawing.add(Element::text("", [LEFT, top + 60.0], "no values"));
+        return;
+    };
+    let plot =
+        Plot { left: LEFT, top: top + TOP, right: WIDTH - RIGHT, bottom: top + PANEL - BOTTOM };
+    let panel = Panel {
+        plot,
+        x: Linear::new((0.0, points.len() as f64), (plot.left, plot.right)),
+        y: Linear::new((low, high), (plot.bottom, plot.top)),
+    };
+    drawing.add(plot.frame("frame"));
+    let tick = |(value, at)| Tick { at, label: rounded(value), line: None };
+    Axis { side: Side::Left, label: "" }.draw(drawing, &plot, panel.y.ticks(3).map(tick));
+    levels(drawing, series, skipped, &panel);
+    for (index, point) in points.iter().enumerate().filter(|(_, point)| point.value.is_finite()) {
+        draw(drawing, point, panel.point(index, point.value), &panel, unit);
+    }
+}
+
+/// What the axis of values spans; `None` where there are none.
+fn range(points: &[TrendPoint]) -> Option<(f64, f64)> {
+    let ends = points.iter().flat_map(|point| {
+        [point.value, point.ci_low.unwrap_or(point.value), point.ci_high.unwrap_or(point.value)]
+    });
+    let finite = ends.filter(|value| value.is_finite()).collect::<Vec<_>>();
+    let least = finite.iter().copied().min_by(f64::total_cmp)?;
+    let most = finite.iter().copied().max_by(f64::total_cmp)?;
+    // A constant series stands in the middle, and noise far below a per cent does not fill the panel.
+    let room = ((most - least) * 0.08).max(most.abs() * 0.005).max(f64::MIN_POSITIVE);
+    Some((least - room, most + room))
+}
+
+/// A point with its interval.
+fn draw(drawing: &mut Drawing, point: &TrendPoint, at: Point, panel: &Panel, unit: &str) {
+    if let (Some(low), Some(high)) = (point.ci_low, point.ci_high) {
+        let [low, high] = [low, high].map(|value| [at[0], panel.y.at(value)]);
+        drawing.add(Element::line("ci", low, high));
+    }
+    let passes = matches!(point.verdict, Outcome::Pass | Outcome::Improved);
+    let class = if passes { "p" } else { "bad" };
+    let commit = point.commit.as_deref().map(|commit| format!(" {commit}"));
+    let title = format!("{} {unit}{}", rounded(point.value), commit.unwrap_or_default());
+    drawing.add(Element::circle(class, at, 2.5).titled(&title));
+}
+
+/// A dashed line for each level, a red one for each change, with its size.
+fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel) {
+    let seen = |change: &&ChangePoint| change.at as usize > skipped;
+    let changes = series.changes.iter().filter(seen).collect::<Vec<_>>();
+    let level = |from: f64, to: f64, value: f64| {
+        let y = panel.y.at(value);
+        Element::line("level", [from, y], [to, y])
+    };
+    // Half way between a point and the one before.
+    let at = |change: &ChangePoint| panel.x.at((change.at as usize - skipped) as f64);
+    let mut from = panel.plot.left;
+    for change in &changes {
+        drawing.add(level(from, at(change), change.before));
+        from = at(change);
+    }
+    if let Some(last) = changes.last() {
+        drawing.add(level(from, panel.plot.right, last.after));
+    }
+    for change in changes {
+        let x = at(change);
+        let size = if change.before == 0.0 {
+            String::new()
+        } else {
+            format!("{:+.2} %", 100.0 * (change.after / change.before - 1.0))
+        };
+        drawing.add(panel.plot.vertical("change", x));
+        drawing.add(Element::text("note", [x + 3.0, panel.plot.bottom + 14.0], &size));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::history::SeriesKey;
+    use warpgauge_model::DeviceKind;
+
+    fn series(values: &[f64], changes: Vec<ChangePoint>) -> Series {
+        let point = |value: &f64| TrendPoint {
+            unix_s: 0.0,
+            value: *value,
+            ci_low: Some(value * 0.9),
+            ci_high: Some(value * 1.1),
+            verdict: Outcome::Pass,
+            commit: Some("<&\u{1}>".to_owned()),
+            job_id: None,
+        };
+        Series {
+            key: SeriesKey {
+                case: "<script>a & b</script>".to_owned(),
+                kind: DeviceKind::Cuda,
+                device: "GPU".to_owned(),
+                driver: None,
+                cuda: "13.0".to_owned(),
+                method: "m".to_owned(),
+                method_version: 1,
+            },
+            metric: "time".to_owned(),
+            points: values.iter().map(point).collect(),
+            changes,
+        }
+    }
+
+    fn count(document: &roxmltree::Document<'_>, class: &str) -> usize {
+        document.descendants().filter(|node| node.attribute("class") == Some(class)).count()
+    }
+
+    #[test]
+    fn points_intervals_levels_and_changes_are_drawn() {
+        let change = ChangePoint { at: 2, commit: None, before: 1.0, after: 2.0, p_value: 0.002 };
+        let text = svg(&[series(&[1.0, 1.0, 2.0, 2.0], vec![change]), series(&[], vec![])]);
+        let document = roxmltree::Document::parse(&text).expect("well-formed");
+        assert_eq!(count(&document, "p"), 4);
+        assert_eq!(count(&document, "ci"), 4);
+        assert_eq!(count(&document, "level"), 2);
+        assert_eq!(count(&document, "change"), 1);
+        assert!(text.contains("+100.00 %") && text.contains("no values"), "{text}");
+    }
+
+    #[test]
+    fn hostile_and_degenerate_series_are_pictures_too() {
+        for values in [vec![], vec![0.0], vec![f64::NAN, 1.0], vec![1e300, 1e-300], vec![5.0; 900]]
+        {
+            let text = svg(&[series(&values, vec![])]);
+            let document = roxmltree::Document::parse(&text).expect("well-formed");
+            assert!(count(&document, "p") <= MAX_POINTS);
+            assert!(!text.contains("NaN") && !text.contains("<script"), "{text}");
+        }
+        assert!(svg(&[]).contains("No history"));
+    }
+}

@@ -1,0 +1,142 @@
+//! Phrases that several formats share.
+
+use super::{CaseReport, GateReport};
+use crate::{Outcome, Reason};
+use warpgauge_report::CountComparison;
+use warpgauge_statistics::paired::PairedComparison;
+
+/// Longest detail that is quoted in a table, characters.
+const MAX_DETAIL: usize = 300;
+
+pub(super) fn outcome(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Pass => "PASS",
+        Outcome::Improved => "IMPROVED",
+        Outcome::Inconclusive => "INCONCLUSIVE",
+        Outcome::Error => "ERROR",
+        Outcome::Missing => "MISSING",
+        Outcome::New => "NEW",
+        Outcome::Regression => "REGRESSION",
+        Outcome::Invalid => "INVALID",
+    }
+}
+
+/// A reason in words.
+pub(super) fn reason(reason: Reason) -> &'static str {
+    match reason {
+        Reason::Confirmed => "slower beyond the margin, and again in fresh processes",
+        Reason::NotConfirmed => "slower at first, not confirmed",
+        Reason::IdenticalCode => "the same machine code and launch, not measured",
+        Reason::WithinDelta => "no slowdown that matters",
+        Reason::Faster => "faster beyond the margin",
+        Reason::Unresolved => "too noisy to exclude a slowdown that matters",
+        Reason::Unsound => "the measurement bears no interval",
+        Reason::OnlyRight => "right; its time is compared with nothing",
+        Reason::CountsWithin => "counts within their margin",
+        Reason::MoreWork => "a count grew beyond its margin",
+        Reason::LessWork => "less of what is counted",
+        Reason::TradedWork => "one count grew, another fell",
+        Reason::CandidateWrong => "the candidate is not right",
+        Reason::NotOnBothSides => "the candidate lacks it",
+        Reason::NewCase => "a new case",
+        Reason::BaselineBroken => "the baseline's kernel is broken, the candidate's is not",
+        Reason::NotMeasured => "could not be measured",
+    }
+}
+
+/// Why a case has its outcome, and how far it can be trusted, on one line of bounded length.
+pub(super) fn why(case: &CaseReport) -> String {
+    let mut text = reason(case.reason).to_owned();
+    if !case.detail.is_empty() {
+        text.push_str(&format!(": {}", short(case)));
+    }
+    if !case.weaker_for.is_empty() {
+        text.push_str(" (inputs do not vary: weaker evidence)");
+    }
+    text
+}
+
+fn short(case: &CaseReport) -> String {
+    let line = case.detail.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut text = line.chars().take(MAX_DETAIL).collect::<String>();
+    if line.chars().nth(MAX_DETAIL).is_some() {
+        text.push('…');
+    }
+    text
+}
+
+/// A ratio as a signed percentage.
+pub(super) fn change(ratio: f64) -> String {
+    format!("{:+.2} %", 100.0 * (ratio - 1.0))
+}
+
+/// The change of a case: of time with its interval, or of each count.
+pub(super) fn measured(case: &CaseReport) -> String {
+    if let Some(time) = case.comparison.as_ref().and_then(|comparison| comparison.time) {
+        return format!(
+            "{} [{}, {}]",
+            change(time.ratio),
+            change(time.ci_low),
+            change(time.ci_high)
+        );
+    }
+    let counts = case.counts.iter().map(|one| format!("{} {}", one.count, count_change(one)));
+    let own = case.candidate_counts.iter().map(|(name, count)| format!("{name} {count}"));
+    let counts = counts.chain(own).collect::<Vec<_>>().join(", ");
+    if counts.is_empty() && case.reason == Reason::IdenticalCode {
+        return reason(case.reason).to_owned();
+    }
+    counts
+}
+
+/// How a count changed: exact, since a difference of one is one.
+pub(super) fn count_change(one: &CountComparison) -> String {
+    let difference = i128::from(one.candidate) - i128::from(one.reference);
+    match one.ratio {
+        _ if difference == 0 => format!("{} (same)", one.candidate),
+        Some(ratio) => {
+            format!("{} → {} ({difference:+}, {})", one.reference, one.candidate, change(ratio))
+        }
+        None => format!("{} → {} ({difference:+})", one.reference, one.candidate),
+    }
+}
+
+/// The least slowdown that would have been found, in percent.
+pub(super) fn detectable(case: &CaseReport) -> Option<String> {
+    let found = |comparison: &PairedComparison| comparison.minimum_detectable_effect;
+    let effect = case.comparison.as_ref().and_then(found)?;
+    Some(format!("{:.2} %", 100.0 * effect))
+}
+
+/// What the tree was compared with.
+pub(super) fn baseline(report: &GateReport) -> String {
+    match &report.baseline.commit {
+        Some(commit) => {
+            let short = commit.get(..12).unwrap_or(commit);
+            format!("{} ({short})", report.baseline.name)
+        }
+        None => report.baseline.name.clone(),
+    }
+}
+
+/// The device, if there was one.
+pub(super) fn device(report: &GateReport) -> String {
+    report.device.as_ref().map_or("no device".to_owned(), |device| device.name.clone())
+}
+
+/// Numbers of outcomes that occur, worst first.
+pub(super) fn totals(report: &GateReport) -> String {
+    let totals = report.totals;
+    let parts = [
+        (totals.invalid, "invalid"),
+        (totals.regression, "regression"),
+        (totals.missing, "missing"),
+        (totals.error, "error"),
+        (totals.inconclusive, "inconclusive"),
+        (totals.new, "new"),
+        (totals.improved, "improved"),
+        (totals.pass, "pass"),
+    ];
+    let some = parts.iter().filter(|(count, _)| *count > 0);
+    some.map(|(count, name)| format!("{count} {name}")).collect::<Vec<_>>().join(", ")
+}

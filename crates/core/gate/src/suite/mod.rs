@@ -1,0 +1,373 @@
+//! The suite file: which kernels the gate watches, and what it lets pass.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Component, Path};
+
+use schemars::JsonSchema;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use warpgauge_contract::BodyFormat;
+use warpgauge_model::PresetName;
+use warpgauge_statistics::{COMPARED_COUNTS, Preset};
+
+/// Largest suite file, bytes.
+pub const MAX_SUITE_BYTES: u64 = 1 << 20;
+
+/// Most cases of one suite.
+pub const MAX_CASES: usize = 200;
+
+/// Longest name of a case, bytes.
+const MAX_NAME_BYTES: usize = 128;
+
+/// Longest path, bytes.
+const MAX_PATH_BYTES: usize = 1024;
+
+/// The version of the format that this program reads.
+const VERSION: u32 = 1;
+
+/// Why a file is no suite.
+#[derive(Debug, thiserror::Error)]
+pub enum SuiteError {
+    /// It does not parse.
+    #[error("the suite cannot be read: {0}")]
+    Parse(warpgauge_contract::ParseError),
+    /// It parses, but says something that cannot be.
+    #[error("{at}: {message}")]
+    Value {
+        /// Path of the field.
+        at: String,
+        /// What was expected, what came, what to do.
+        message: String,
+    },
+}
+
+/// A suite.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Suite {
+    /// How much time to spend on precision.
+    pub preset: PresetName,
+    /// What a case is that the candidate lacks.
+    pub on_missing: OnMissing,
+    /// What a case lets pass that says nothing of it.
+    pub defaults: CasePolicy,
+    /// The cases, in the file's order; at least one.
+    pub cases: Vec<CaseSpec>,
+}
+
+/// One case.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CaseSpec {
+    /// Its name, unique in the suite.
+    pub name: String,
+    /// Contract file, relative to the suite.
+    pub contract: String,
+    /// Kernel in place of the contract's, relative to the suite.
+    pub source: Option<String>,
+    /// What must not grow.
+    pub metric: Metric,
+    /// What it lets pass.
+    pub policy: CasePolicy,
+}
+
+/// What must not grow; as text `time`, or the name of a count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    /// Time, on a GPU; warp instructions and sectors of global memory on the emulated device.
+    Time,
+    /// One exact count, on the emulated device only.
+    Count(&'static str),
+}
+
+impl Metric {
+    fn parse(name: &str) -> Option<Self> {
+        if name == "time" {
+            return Some(Self::Time);
+        }
+        COMPARED_COUNTS.into_iter().find(|count| *count == name).map(Self::Count)
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Metric {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let unknown = || D::Error::custom(format!("{name:?} is no metric of the gate"));
+        Self::parse(&name).ok_or_else(unknown)
+    }
+}
+
+impl fmt::Display for Metric {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Time => "time",
+            Self::Count(name) => name,
+        })
+    }
+}
+
+/// What a case lets pass.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct CasePolicy {
+    /// Margin τ, relative: slowdowns up to it are not called. A calibrated floor widens it.
+    pub margin: f64,
+    /// Slowdown Δ, relative, that must be excluded for a pass.
+    pub delta: f64,
+    /// Probability of calling a regression of the suite where there is none.
+    pub alpha: f64,
+    /// Relative increase of a count that passes, on the emulated device.
+    pub count_margin: f64,
+    /// What an inconclusive case does to the suite.
+    pub on_inconclusive: OnInconclusive,
+    /// Whether the case only informs: it never fails the suite.
+    pub advisory: bool,
+}
+
+/// What an inconclusive case does to the suite.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnInconclusive {
+    /// The suite is inconclusive.
+    #[default]
+    Fail,
+    /// Nothing but a warning in the reports.
+    Warn,
+    /// Nothing.
+    Pass,
+}
+
+/// What a case does to the suite that the baseline has and the candidate does not. A case that only
+/// the candidate has is new, and is checked on its own whatever this says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum OnMissing {
+    /// The suite ends with an error.
+    #[default]
+    Fail,
+    /// Nothing but a warning in the reports.
+    Warn,
+}
+
+/// The file as it is written.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SuiteFile {
+    pub(super) version: u32,
+    pub(super) preset: Option<PresetName>,
+    #[serde(default)]
+    pub(super) on_missing: OnMissing,
+    #[serde(default)]
+    pub(super) defaults: PolicyFile,
+    pub(super) cases: Vec<CaseFile>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CaseFile {
+    pub(super) name: String,
+    pub(super) contract: String,
+    pub(super) source: Option<String>,
+    pub(super) metric: Option<String>,
+    #[serde(default)]
+    pub(super) policy: PolicyFile,
+}
+
+/// Parts of a policy; what is left out comes from the suite's defaults, then from the preset.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "PolicySpec")]
+pub struct PolicyFile {
+    /// Margin τ, relative, 0.0001–0.25: smaller slowdowns are not called.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub margin: Option<f64>,
+    /// Slowdown Δ, relative, 0.0002–0.5, that must be excluded for a pass; at least two margins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delta: Option<f64>,
+    /// Probability of calling anything in a suite of unchanged kernels, 0.000001–0.2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alpha: Option<f64>,
+    /// Relative increase of a count that passes, 0–1, on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count_margin: Option<f64>,
+    /// What an inconclusive case does to the suite: `fail`, `warn` or `pass`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_inconclusive: Option<OnInconclusive>,
+    /// Whether the case only informs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advisory: Option<bool>,
+}
+
+impl Suite {
+    /// Reads a suite, YAML or JSON.
+    ///
+    /// # Errors
+    ///
+    /// On syntax, unknown keys, values out of range, names that are not unique, and no cases; the
+    /// error names the field and what to do.
+    pub fn parse(bytes: &[u8]) -> Result<Self, SuiteError> {
+        let file: SuiteFile =
+            warpgauge_contract::parse(BodyFormat::Yaml, bytes).map_err(SuiteError::Parse)?;
+        Self::checked(file)
+    }
+
+    pub(super) fn checked(file: SuiteFile) -> Result<Self, SuiteError> {
+        if file.version != VERSION {
+            let message =
+                format!("is {}; this program reads version {VERSION} of the format", file.version);
+            return Err(refused("version", message));
+        }
+        if file.cases.is_empty() {
+            return Err(refused("cases", "is empty; name at least one case, or nothing is gated"));
+        }
+        if file.cases.len() > MAX_CASES {
+            let message =
+                format!("has {} entries; split suites of more than {MAX_CASES}", file.cases.len());
+            return Err(refused("cases", message));
+        }
+        let preset = file.preset.unwrap_or(PresetName::Ci);
+        let defaults = file.defaults.over(preset_policy(preset));
+        defaults.check("defaults")?;
+        let mut names = BTreeSet::new();
+        let mut cases = Vec::new();
+        for (index, case) in file.cases.into_iter().enumerate() {
+            let case = case.checked(&format!("cases[{index}]"), defaults)?;
+            if !names.insert(case.name.clone()) {
+                let message =
+                    format!("{:?} is the name of an earlier case; names are unique", case.name);
+                return Err(refused(&format!("cases[{index}].name"), message));
+            }
+            cases.push(case);
+        }
+        Ok(Self { preset, on_missing: file.on_missing, defaults, cases })
+    }
+}
+
+impl CaseSpec {
+    /// A case that only the baseline has, as it would be judged.
+    pub fn removed(name: String, policy: CasePolicy) -> Self {
+        Self { name, contract: String::new(), source: None, metric: Metric::Time, policy }
+    }
+}
+
+impl CaseFile {
+    fn checked(self, at: &str, defaults: CasePolicy) -> Result<CaseSpec, SuiteError> {
+        let fits = (1..=MAX_NAME_BYTES).contains(&self.name.len())
+            && !self.name.chars().any(warpgauge_model::is_hidden)
+            && self.name.trim() == self.name;
+        if !fits {
+            let message = format!(
+                "must be 1 to {MAX_NAME_BYTES} printable bytes with no space at either end"
+            );
+            return Err(refused(&format!("{at}.name"), message));
+        }
+        check_path(&format!("{at}.contract"), &self.contract)?;
+        if let Some(source) = &self.source {
+            check_path(&format!("{at}.source"), source)?;
+        }
+        let name = self.metric.as_deref().unwrap_or("time");
+        let metric = Metric::parse(name).ok_or_else(|| {
+            let known = COMPARED_COUNTS.join(", ");
+            refused(&format!("{at}.metric"), format!("must be `time`, or a count: {known}"))
+        })?;
+        let policy = self.policy.over(defaults);
+        policy.check(&format!("{at}.policy"))?;
+        Ok(CaseSpec {
+            name: self.name,
+            contract: self.contract,
+            source: self.source,
+            metric,
+            policy,
+        })
+    }
+}
+
+impl PolicyFile {
+    fn over(self, below: CasePolicy) -> CasePolicy {
+        CasePolicy {
+            margin: self.margin.unwrap_or(below.margin),
+            delta: self.delta.unwrap_or(below.delta),
+            alpha: self.alpha.unwrap_or(below.alpha),
+            count_margin: self.count_margin.unwrap_or(below.count_margin),
+            on_inconclusive: self.on_inconclusive.unwrap_or(below.on_inconclusive),
+            advisory: self.advisory.unwrap_or(below.advisory),
+        }
+    }
+}
+
+impl From<CasePolicy> for PolicyFile {
+    fn from(policy: CasePolicy) -> Self {
+        Self {
+            margin: Some(policy.margin),
+            delta: Some(policy.delta),
+            alpha: Some(policy.alpha),
+            count_margin: Some(policy.count_margin),
+            on_inconclusive: Some(policy.on_inconclusive),
+            advisory: Some(policy.advisory),
+        }
+    }
+}
+
+impl CasePolicy {
+    fn check(&self, at: &str) -> Result<(), SuiteError> {
+        let ranges = [
+            ("margin", self.margin, 1e-4..=0.25),
+            ("delta", self.delta, 2e-4..=0.5),
+            ("alpha", self.alpha, 1e-6..=0.2),
+            ("count_margin", self.count_margin, 0.0..=1.0),
+        ];
+        for (field, value, range) in ranges {
+            if !range.contains(&value) {
+                let (from, to) = range.into_inner();
+                let message = format!("is {value}; it is relative, from {from} to {to}");
+                return Err(refused(&format!("{at}.{field}"), message));
+            }
+        }
+        if self.delta < 2.0 * self.margin {
+            let message = format!(
+                "is {}: a pass must leave room for an interval beside the margin; give at least \
+                 two margins ({})",
+                self.delta,
+                2.0 * self.margin
+            );
+            return Err(refused(&format!("{at}.delta"), message));
+        }
+        Ok(())
+    }
+}
+
+/// What a case lets pass where the suite says nothing.
+fn preset_policy(preset: PresetName) -> CasePolicy {
+    let preset = Preset::builtin(preset);
+    CasePolicy {
+        margin: preset.compare.margin,
+        delta: preset.gate.delta,
+        alpha: preset.compare.alpha,
+        count_margin: 0.0,
+        on_inconclusive: OnInconclusive::Fail,
+        advisory: false,
+    }
+}
+
+fn check_path(at: &str, path: &str) -> Result<(), SuiteError> {
+    let relative = Path::new(path).components().all(|part| {
+        matches!(part, Component::Normal(_) | Component::CurDir | Component::ParentDir)
+    });
+    let fits = (1..=MAX_PATH_BYTES).contains(&path.len()) && !path.contains('\0');
+    if relative && fits {
+        return Ok(());
+    }
+    Err(refused(at, "must be a path relative to the suite file: the baseline has it there, too"))
+}
+
+fn refused(at: &str, message: impl Into<String>) -> SuiteError {
+    SuiteError::Value { at: at.to_owned(), message: message.into() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,38 @@
+//! What goes back to the caller: the report of one evaluation.
+
+#![forbid(unsafe_code)]
+
+mod capabilities;
+mod compare;
+mod compile;
+mod measurement;
+mod profile_plan;
+mod program;
+pub mod readable;
+mod sweep;
+mod timeline;
+mod torch;
+mod tuning;
+mod types;
+
+pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
+pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
+pub use compile::{CompileResponse, KernelParameter, KernelSignature};
+pub use measurement::{
+    BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
+    StateReport,
+};
+pub use profile_plan::ProfilePlan;
+pub use program::{PrintedText, ProgramKernel, ProgramReport};
+pub use sweep::{
+    BestPoint, SweepBest, SweepPoint, SweepReason, SweepResponse, SweepStarted, SweepStatus,
+    SweepTable, SweepView,
+};
+pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
+pub use torch::{
+    TorchArgument, TorchClock, TorchClocks, TorchExtension, TorchInputSource, TorchInputs,
+    TorchParameters, TorchReport,
+};
+pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
+pub use types::*;
+pub use warpgauge_statistics::RuntimeStats;

@@ -1,0 +1,285 @@
+//! Wire types of a sweep's answer.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{DeviceReport, EvaluateResponse, ResponseStatus, RuntimeStats};
+use warpgauge_contract::{AxisValue, MatrixUsed, SweepAxis, TensorUsed};
+use warpgauge_model::{FailureCode, Resources};
+use warpgauge_statistics::Counted;
+
+/// Answer of `POST /sweep`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SweepResponse {
+    /// Identifies the sweep at `/jobs/{job_id}`.
+    pub job_id: String,
+    /// `success`: every point came to a verdict on the kernel or on the contract.
+    pub status: ResponseStatus,
+    /// The axes, in the order in which they vary, the last fastest.
+    pub axes: Vec<SweepAxis>,
+    /// Number of points by status.
+    pub counts: BTreeMap<String, usize>,
+    /// Every point, in order.
+    pub points: Vec<SweepPoint>,
+    /// The points as one table.
+    pub table: SweepTable,
+    /// The best points by measure, among those that are correct.
+    pub best: SweepBest,
+    /// The devices that ran points.
+    pub devices: Vec<DeviceReport>,
+    /// Milliseconds from arrival to answer.
+    pub total_ms: f64,
+}
+
+/// One point of a sweep.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SweepPoint {
+    /// Its place in the order of points, from 0.
+    pub index: usize,
+    /// Value of each axis.
+    pub values: BTreeMap<String, AxisValue>,
+    /// What came of it.
+    pub status: SweepStatus,
+    /// Whether every output is right; absent when nothing was checked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correctness: Option<bool>,
+    /// Statistics of the launch times, as in an evaluation.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime_stats: Option<RuntimeStats>,
+    /// Throughput by the contract's `work.bytes` and the median time, 10⁹ bytes per second. Absent
+    /// on the emulator, whose times say nothing about a GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gbps: Option<f64>,
+    /// Throughput by the contract's `work.flops` and the median time, 10⁹ operations per second.
+    /// Absent on the emulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gflops: Option<f64>,
+    /// What one launch does, by exact counts, on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub counted: Option<Counted>,
+    /// Everything that speaks against the point: of the contract, the compiler, the run, the check.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub reasons: Vec<SweepReason>,
+    /// Resources of the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+    /// UUID of the device that ran it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
+    /// The sparse matrices that the point's contract named, and what was under these names.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub matrices: Vec<MatrixUsed>,
+    /// The shared tensors that the point's contract named, as they were copied.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tensors: Vec<TensorUsed>,
+    /// Milliseconds that the point took.
+    pub total_ms: f64,
+    /// The whole report without outputs' content, with `include_reports`. Absent in the stream, and
+    /// where the reports before it have filled the answer (64 MiB).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub report: Option<Box<EvaluateResponse>>,
+}
+
+/// What came of a point, the best first.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "snake_case")]
+pub enum SweepStatus {
+    /// The kernel is right.
+    Correct,
+    /// It ran; the contract does not say what its outputs must be.
+    NotChecked,
+    /// The kernel is wrong, crashed, hung or ran out of memory.
+    Wrong,
+    /// It does not compile.
+    NotCompiled,
+    /// The contract is not valid with these values.
+    Invalid,
+    /// There is no verdict, for a reason that is neither the kernel's nor the contract's.
+    Error,
+}
+
+impl SweepStatus {
+    /// The name used on the wire.
+    pub fn name(self) -> &'static str {
+        match self {
+            SweepStatus::Correct => "correct",
+            SweepStatus::NotChecked => "not_checked",
+            SweepStatus::Wrong => "wrong",
+            SweepStatus::NotCompiled => "not_compiled",
+            SweepStatus::Invalid => "invalid",
+            SweepStatus::Error => "error",
+        }
+    }
+}
+
+/// What speaks against a point.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepReason {
+    /// Stable code.
+    pub code: FailureCode,
+    /// JSON path in the contract, where one is at fault.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// What happened, and what to do.
+    pub message: String,
+}
+
+/// The points of a sweep as rows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepTable {
+    /// Names: those of the axes, then `status`, `median_ms`, `ci_low_ms`, `ci_high_ms`, `gbps`,
+    /// `gflops`, `reason`, and where points were counted `warp_instructions`, `global_sectors`.
+    pub columns: Vec<String>,
+    /// One row per point, with `null` for what does not apply.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl SweepTable {
+    /// Columns after those of the axes.
+    const MEASURES: [&str; 7] =
+        ["status", "median_ms", "ci_low_ms", "ci_high_ms", "gbps", "gflops", "reason"];
+
+    /// Columns after those, where a point was counted.
+    const COUNTS: [&str; 2] = ["warp_instructions", "global_sectors"];
+
+    /// The table of the points.
+    pub fn of(axes: &[SweepAxis], points: &[SweepPoint]) -> Self {
+        let names = axes.iter().map(|axis| axis.name.as_str());
+        let counted = points.iter().any(|point| point.counted.is_some());
+        let counts = Self::COUNTS.into_iter().filter(|_| counted);
+        let columns: Vec<_> =
+            names.chain(Self::MEASURES).chain(counts).map(str::to_owned).collect();
+        Self { columns, rows: points.iter().map(|point| row(axes, point, counted)).collect() }
+    }
+
+    /// The table as comma-separated values (RFC 4180), with the columns' names first. A text that a spreadsheet
+    /// would take for a formula has an apostrophe before it.
+    pub fn to_csv(&self) -> Result<String, csv::Error> {
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(self.columns.iter().map(|name| inert(name.clone())))?;
+        for row in &self.rows {
+            writer.write_record(row.iter().map(|cell| match cell {
+                Value::Null => String::new(),
+                Value::String(text) => inert(text.clone()),
+                other => other.to_string(),
+            }))?;
+        }
+        let bytes = writer.into_inner().map_err(|error| csv::Error::from(error.into_error()))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+}
+
+/// A text that no spreadsheet takes for a formula. Numbers stay numbers.
+fn inert(text: String) -> String {
+    let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
+    if begins && !is_number { format!("'{text}") } else { text }
+}
+
+fn row(axes: &[SweepAxis], point: &SweepPoint, counted: bool) -> Vec<Value> {
+    let values = axes
+        .iter()
+        .map(|axis| point.values.get(&axis.name).map_or(Value::Null, AxisValue::to_json));
+    let stats = point.runtime_stats.as_ref();
+    let counts = [
+        point.counted.map(|counted| counted.warp_instructions).into(),
+        point.counted.map(|counted| counted.global_sectors).into(),
+    ];
+    values
+        .chain([
+            point.status.name().into(),
+            stats.map(|stats| stats.median).into(),
+            stats.and_then(|stats| stats.median_ci_low).into(),
+            stats.and_then(|stats| stats.median_ci_high).into(),
+            point.gbps.into(),
+            point.gflops.into(),
+            point.reasons.first().map(|reason| reason.message.clone()).into(),
+        ])
+        .chain(counts.into_iter().filter(|_| counted))
+        .collect()
+}
+
+/// The best points of a sweep. Only correct ones count.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct SweepBest {
+    /// The shortest median time. Over an axis that changes the size of the problem, look at the
+    /// throughput instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub median_ms: Option<BestPoint>,
+    /// The most bytes per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gbps: Option<BestPoint>,
+    /// The most operations per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gflops: Option<BestPoint>,
+    /// The fewest warp instructions in one launch, where all points ran on the emulated device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub warp_instructions: Option<BestPoint>,
+    /// The fewest sectors of global memory in one launch, likewise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub global_sectors: Option<BestPoint>,
+    /// Why the points are not ranked by time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_ranked: Option<String>,
+}
+
+/// A point that is the best by some measure.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct BestPoint {
+    /// Its index.
+    pub index: usize,
+    /// Value of each axis.
+    pub values: BTreeMap<String, AxisValue>,
+    /// The measure.
+    pub value: f64,
+}
+
+/// First event of a sweep's stream.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SweepStarted {
+    /// Identifies the sweep at `/jobs/{job_id}`.
+    pub job_id: String,
+    /// Number of points.
+    pub points: usize,
+    /// The axes, in the order in which they vary, the last fastest.
+    pub axes: Vec<SweepAxis>,
+}
+
+/// How far a sweep is; its answer, once it has ended.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct SweepView {
+    /// Number of points.
+    pub points: usize,
+    /// Points that are done.
+    pub points_done: usize,
+    /// The answer, without reports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<SweepResponse>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_cell_of_a_table_is_a_formula_and_numbers_stay_numbers() {
+        let texts = ["=1+1", "@SUM(A1)", "+1 x", "-cmd", "\tx", "-1.5", "+2e3", "-inf", "plain"];
+        let columns = vec!["=n".to_owned(), "m".to_owned()];
+        let rows = texts.map(|text| vec![text.into(), serde_json::json!(-1.5)]).to_vec();
+        let csv = SweepTable { columns, rows }.to_csv().unwrap();
+        let mut reader = csv::Reader::from_reader(csv.as_bytes());
+        assert_eq!(&reader.headers().unwrap()[0], "'=n");
+        let cells: Vec<_> = reader.records().map(|row| row.unwrap()).collect();
+        let first: Vec<&str> = cells.iter().map(|row| &row[0]).collect();
+        assert_eq!(
+            first,
+            ["'=1+1", "'@SUM(A1)", "'+1 x", "'-cmd", "'\tx", "-1.5", "+2e3", "'-inf", "plain"]
+        );
+        assert!(cells.iter().all(|row| &row[1] == "-1.5"));
+    }
+}

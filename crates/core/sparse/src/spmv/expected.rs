@@ -1,0 +1,134 @@
+//! What is expected of a product: the CPU's, of exactly what the kernel gets.
+
+use super::contract::{SpmvError, SpmvProblem, data, finite};
+use super::named::Named;
+use super::parts::float_blob;
+use crate::product::{Precision, product};
+use warpgauge_contract::{ArgSpec, Expected, TensorSpec};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::{Dtype, encoding, fill_parallel};
+
+/// A product that is expected.
+pub(crate) struct Product<'a> {
+    /// Name of the output.
+    pub(crate) output: &'a str,
+    /// The kernel's arguments.
+    pub(crate) args: &'a [ArgSpec],
+    /// Element types that the matrix' values have among them.
+    pub(crate) values: &'a [Dtype],
+}
+
+/// Puts values and bounds in place of a product's description; gives the element type of the output.
+pub(crate) fn product_of(
+    matrix: &Named<'_>,
+    expected: &mut Expected,
+    wanted: &Product<'_>,
+) -> Result<Dtype, SpmvError> {
+    let path = format!("expected.{}", wanted.output);
+    let wrong = |field: &str, code, message: String| {
+        SpmvProblem::new(format!("{path}{field}"), code, message)
+    };
+    if expected.data.is_some() || expected.kernel.is_some() || expected.bounds.is_some() {
+        let message = "`matrix` and `times` stand alone: give them, or `data`, or a `kernel`";
+        return Err(wrong("", FailureCode::ConflictingFields, message.to_owned()).into());
+    }
+    let Some(times) = &expected.times else {
+        let message = "is missing; name the argument with the vector, for instance \"x\"";
+        return Err(wrong(".times", FailureCode::MissingField, message.to_owned()).into());
+    };
+    let csr = matrix.csr;
+    let (_, y, y_path) = tensor(wanted.args, wanted.output).ok_or_else(|| {
+        wrong("", FailureCode::UnknownOutput, "there is no tensor of this name".to_owned())
+    })?;
+    let y_dtype = float_type(y, &y_path)?;
+    lengths(y, csr.rows(), "rows", &y_path)?;
+    let (name, x, x_path) = tensor(wanted.args, times).ok_or_else(|| {
+        let shown: String = times.chars().take(60).collect();
+        wrong(".times", FailureCode::UnknownOutput, format!("there is no tensor `{shown}`"))
+    })?;
+    let x_dtype = float_type(x, &x_path)?;
+    lengths(x, csr.cols(), "columns", &x_path)?;
+    let with = vector(name, x, &x_path)?;
+    let single = |dtype: &Dtype| *dtype == Dtype::Float32;
+    // A kernel of single precision multiplies what it gets.
+    let values_are_single = match wanted.values {
+        [] => single(&y_dtype),
+        values => values.iter().any(single),
+    };
+    let rounded;
+    let multiplied = if values_are_single {
+        rounded = csr.clone().with_values(|value| f64::from(value as f32));
+        &rounded
+    } else {
+        csr
+    };
+    finite(multiplied.values(), Dtype::Float64, &format!("{path}.matrix"))?;
+    let precision = match values_are_single || single(&x_dtype) || single(&y_dtype) {
+        true => Precision::Single,
+        false => Precision::Double,
+    };
+    let product = product(multiplied, &with, precision);
+    finite(&product.y, y_dtype, &path)?;
+    *expected = Expected {
+        data: Some(data(float_blob(&product.y, y_dtype)?)),
+        bounds: Some(data(float_blob(&product.bounds, Dtype::Float64)?)),
+        ..Expected::default()
+    };
+    Ok(y_dtype)
+}
+
+/// A tensor among the arguments, and where it stands.
+fn tensor<'a>(args: &'a [ArgSpec], name: &str) -> Option<(&'a str, &'a TensorSpec, String)> {
+    let index = args.iter().position(|arg| arg.name == name)?;
+    let spec = args[index].tensor_spec.as_ref()?;
+    Some((args[index].name.as_str(), spec, format!("kernel.io.args[{index}].tensor_spec")))
+}
+
+fn float_type(spec: &TensorSpec, path: &str) -> Result<Dtype, SpmvProblem> {
+    if matches!(spec.dtype, Dtype::Float32 | Dtype::Float64) {
+        return Ok(spec.dtype);
+    }
+    let message = format!("products are of float32 and float64, not of {}", spec.dtype);
+    Err(SpmvProblem::new(format!("{path}.dtype"), FailureCode::DtypeMismatch, message))
+}
+
+fn lengths(spec: &TensorSpec, needed: u32, of: &str, path: &str) -> Result<(), SpmvProblem> {
+    let elements = spec.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
+    if elements == Some(needed.into()) {
+        return Ok(());
+    }
+    let message =
+        format!("has another number of elements than the matrix has {of}, which is {needed}");
+    Err(SpmvProblem::new(format!("{path}.shape"), FailureCode::ShapeMismatch, message))
+}
+
+/// The vector as the kernel gets it.
+fn vector(name: &str, spec: &TensorSpec, path: &str) -> Result<Vec<f64>, SpmvError> {
+    let problem = |field: &str, code, message| {
+        SpmvError::from(SpmvProblem::new(format!("{path}{field}"), code, message))
+    };
+    let bytes = match (&spec.init, &spec.data) {
+        (Some(init), None) => {
+            // Its length was compared with the matrix'.
+            let elements: u64 = spec.shape.iter().product();
+            let mut bytes = vec![0; elements as usize * spec.dtype.size()];
+            fill_parallel(init, spec.dtype, name, 0, &mut bytes).map_err(|error| {
+                let field = format!(".init.{}", error.field);
+                problem(&field, FailureCode::InvalidInit, error.message)
+            })?;
+            bytes
+        }
+        (None, Some(given)) => encoding::decode_to_vec(given, spec.dtype, &spec.shape)
+            .map_err(|error| problem(".data", FailureCode::InvalidData, error.to_string()))?,
+        _ => {
+            let message = "give the vector as `init` or as `data`, one of them".to_owned();
+            return Err(problem("", FailureCode::MissingContent, message));
+        }
+    };
+    let numbers: Vec<f64> = match spec.dtype {
+        Dtype::Float64 => bytes.as_chunks().0.iter().map(|it| f64::from_le_bytes(*it)).collect(),
+        _ => bytes.as_chunks().0.iter().map(|it| f64::from(f32::from_le_bytes(*it))).collect(),
+    };
+    finite(&numbers, Dtype::Float64, path)?;
+    Ok(numbers)
+}

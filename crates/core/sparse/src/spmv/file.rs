@@ -1,0 +1,49 @@
+//! Matrices in files of the machine that this runs on.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use super::named::used;
+use crate::{Csr, FileError, ReadLimits, file};
+use warpgauge_contract::{MatrixOrigin, MatrixUsed};
+
+/// Reads a Matrix Market or SPASM file of a matrix of at most `max_bytes` in CSR form, 4 bytes for each row
+/// and 12 for each entry; `name` is what reports call it. `progress` is told now and then how many bytes
+/// were read, of how many. Nobody else's names come here: whoever names a file this way may read it.
+///
+/// # Errors
+/// It cannot be read, or is no such matrix.
+pub fn read_matrix_file(
+    path: &Path,
+    name: &str,
+    max_bytes: u64,
+    mut progress: impl FnMut(u64, u64),
+) -> Result<(Csr, MatrixUsed), FileError> {
+    // Asked before opening: opening a named pipe would wait for its writer.
+    let metadata = std::fs::metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file").into());
+    }
+    let mut hashed = Hashed { from: File::open(path)?, hasher: blake3::Hasher::new() };
+    let bytes = metadata.len();
+    let read = |read| progress(read, bytes);
+    let (csr, _) = file::read(&mut hashed, bytes, &ReadLimits { max_bytes }, read)?;
+    let hash = hashed.hasher.finalize().to_hex().to_string();
+    let used = used(name, &csr, MatrixOrigin::File, Some(hash))?;
+    Ok((csr, used))
+}
+
+/// Hashes what is read.
+struct Hashed {
+    from: File,
+    hasher: blake3::Hasher,
+}
+
+impl Read for Hashed {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.from.read(out)?;
+        self.hasher.update(&out[..count]);
+        Ok(count)
+    }
+}

@@ -1,0 +1,48 @@
+//! Generated matrices by name, within the bounds of whoever asks.
+
+use super::contract::SpmvProblem;
+use super::named::used;
+use crate::{Csr, Generator, GeneratorError};
+use warpgauge_contract::{MatrixOrigin, MatrixUsed};
+use warpgauge_model::FailureCode;
+
+/// Longest name, bytes.
+const MAX_NAME_BYTES: usize = 256;
+
+/// Whether a name is that of a generated matrix: those of stored ones have no colon.
+pub fn is_generated(name: &str) -> bool {
+    name.contains(':')
+}
+
+/// The matrix of a name such as `poisson2d:nx=512`, if it takes at most `max_bytes` in CSR form, 4 bytes
+/// for each row and 12 for each entry. Blocking. `path` is where the name stands.
+///
+/// # Errors
+/// There is none, or it would be too large: nothing is reserved for it then.
+pub fn generated(name: &str, path: &str, max_bytes: u64) -> Result<(Csr, MatrixUsed), SpmvProblem> {
+    let wrong = |error: GeneratorError| {
+        let code = match error {
+            GeneratorError::TooLarge { .. } => FailureCode::TooLarge,
+            _ => FailureCode::InvalidValue,
+        };
+        SpmvProblem::new(path, code, error.to_string())
+    };
+    if name.len() > MAX_NAME_BYTES {
+        let message = format!("is longer than {MAX_NAME_BYTES} bytes");
+        return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message));
+    }
+    let generator: Generator = name.parse().map_err(wrong)?;
+    let bytes = generator.bytes_at_most();
+    if bytes > max_bytes {
+        let message = format!(
+            "the matrix would take {bytes} bytes; {max_bytes} are the most (limits.max_matrix_bytes_per_key, \
+             limits.max_decoded_bytes)"
+        );
+        return Err(SpmvProblem::new(path, FailureCode::TooLarge, message));
+    }
+    let csr = generator.generate().map_err(wrong)?;
+    let described = used(name, &csr, MatrixOrigin::Generated, None);
+    let described = described
+        .map_err(|error| SpmvProblem::new(path, FailureCode::InvalidValue, error.to_string()))?;
+    Ok((csr, described))
+}

@@ -1,0 +1,29 @@
+//! Sparse matrix times vector: wire types in the shape of the Remote GPU Execution Service, and the
+//! contract that a request becomes. From there on it is an evaluation like every other.
+
+mod answer;
+mod contract;
+mod expected;
+mod file;
+mod generated;
+mod matrix;
+mod named;
+mod numbers;
+mod parts;
+mod request;
+
+pub use crate::Csr;
+pub use answer::{MethodAnswer, SpmvResponse, SpmvResult};
+pub use contract::{SpmvError, SpmvProblem, checked, contract_of};
+pub use file::read_matrix_file;
+pub use generated::{generated, is_generated};
+pub use matrix::{
+    MatrixInfo, MatrixList, MatrixReply, MatrixShape, MatrixSummary, UploadProgress, UploadRequest,
+    UploadState, check_matrix_name,
+};
+pub use named::{Named, named_in, named_in_comparison, named_in_compilation, used};
+pub use numbers::Numbers;
+pub use parts::{Part, PartError, takes_padding};
+pub use request::{
+    DEFAULT_KERNEL, MatrixData, Method, Multiplier, SpmvOptions, SpmvRequest, StoredSpmvRequest,
+};

@@ -1,0 +1,334 @@
+//! Contracts that name matrices: what stands for a name is put in its place, and what is expected of a
+//! product is computed. From there on the contract is like every other.
+
+use std::io;
+
+use super::contract::{SpmvError, SpmvProblem, data, not_empty, part_error, vectors_fit, work};
+use super::expected::{Product, product_of};
+use super::parts::{Part, Parts};
+use crate::{Csr, packed};
+use warpgauge_contract::{
+    ArgKind, ArgSpec, CompareRequest, CompileRequest, EvaluateRequest, KernelCode, MAX_MATRICES,
+    MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, TensorSpec,
+};
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::Dtype;
+
+/// Longest name of a file, bytes.
+const MAX_TEXT_BYTES: usize = 4096;
+
+/// A matrix that a contract names.
+#[derive(Debug, Clone, Copy)]
+pub struct Named<'a> {
+    /// What it is called there.
+    pub name: &'a str,
+    /// The matrix.
+    pub csr: &'a Csr,
+    /// Most bytes that a vector, or a format with padding, takes of memory.
+    pub max_bytes: u64,
+}
+
+/// What a report says of a matrix. `blake3` is that of the file it came in; of a generated one, which came
+/// in none, that of its packed form.
+///
+/// # Errors
+/// None of its own; those of the hash, which has none.
+pub fn used(
+    name: &str,
+    csr: &Csr,
+    origin: MatrixOrigin,
+    blake3: Option<String>,
+) -> io::Result<MatrixUsed> {
+    let blake3 = match blake3 {
+        Some(hash) => hash,
+        None => {
+            let mut hasher = blake3::Hasher::new();
+            packed::write(csr, &mut hasher)?;
+            hasher.finalize().to_hex().to_string()
+        }
+    };
+    Ok(MatrixUsed {
+        name: name.to_owned(),
+        origin,
+        blake3,
+        num_rows: csr.rows().into(),
+        num_cols: csr.cols().into(),
+        nnz: csr.nnz().into(),
+    })
+}
+
+impl Named<'_> {
+    /// Puts the matrix where an evaluation names it. `left` is how many bytes of arrays may be made yet;
+    /// those that are made are taken off.
+    ///
+    /// # Errors
+    /// What does not fit, and where in the request.
+    pub fn put_into(&self, request: &mut EvaluateRequest, left: &mut u64) -> Result<(), SpmvError> {
+        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
+        let dtypes = self.put_into_kernel(&mut request.kernel, "kernel", &mut parts)?;
+        for (output, expected) in &mut request.expected {
+            if let Some(kernel) = &mut expected.kernel {
+                self.put_into_kernel(kernel, &format!("expected.{output}.kernel"), &mut parts)?;
+            }
+        }
+        *left = parts.left();
+        drop(parts);
+        let no_args = Vec::new();
+        let args = request.kernel.io.as_ref().map_or(&no_args, |io| &io.args);
+        for (output, expected) in &mut request.expected {
+            if expected.matrix.as_deref() == Some(self.name) {
+                let product = Product { output, args, values: &dtypes };
+                let dtype = product_of(self, expected, &product)?;
+                request.work.get_or_insert_with(|| work(self.csr, dtype));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the matrix where a comparison names it; `left` as in [`Self::put_into`].
+    ///
+    /// # Errors
+    /// What does not fit, and where in the request.
+    pub fn put_into_comparison(
+        &self,
+        request: &mut CompareRequest,
+        left: &mut u64,
+    ) -> Result<(), SpmvError> {
+        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
+        self.put_into_kernel(&mut request.ref_kernel, "ref_kernel", &mut parts)?;
+        if let Some(kernel) = &mut request.custom_kernel {
+            self.put_into_kernel(kernel, "custom_kernel", &mut parts)?;
+        }
+        for (index, candidate) in request.candidates.iter_mut().enumerate() {
+            let path = format!("candidates[{index}].kernel");
+            self.put_into_kernel(&mut candidate.kernel, &path, &mut parts)?;
+        }
+        *left = parts.left();
+        Ok(())
+    }
+
+    /// Puts the matrix where a compilation names it; `left` as in [`Self::put_into`].
+    ///
+    /// # Errors
+    /// What does not fit, and where in the request.
+    pub fn put_into_compilation(
+        &self,
+        request: &mut CompileRequest,
+        left: &mut u64,
+    ) -> Result<(), SpmvError> {
+        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
+        self.put_into_kernel(&mut request.kernel, "kernel", &mut parts)?;
+        *left = parts.left();
+        Ok(())
+    }
+
+    /// Its parts; `path` is where it is named first.
+    fn parts(&self, path: Option<&String>, left: u64) -> Result<Parts<'_>, SpmvError> {
+        let path = path.map_or("kernel.io.args", String::as_str);
+        not_empty(self.csr, path)?;
+        vectors_fit(self.csr, self.max_bytes, path)?;
+        Ok(Parts::new(self.csr, self.max_bytes, left))
+    }
+
+    /// Puts the matrix into arguments; gives the element types of its values there.
+    fn put_into_kernel(
+        &self,
+        kernel: &mut KernelCode,
+        path: &str,
+        parts: &mut Parts<'_>,
+    ) -> Result<Vec<Dtype>, SpmvError> {
+        let mut dtypes = Vec::new();
+        let args = kernel.io.iter_mut().flat_map(|io| &mut io.args);
+        for (index, arg) in args.enumerate() {
+            let path = format!("{path}.io.args[{index}]");
+            self.put_number(arg, &path, parts)?;
+            let Some(spec) = &mut arg.tensor_spec else { continue };
+            self.put_shape(spec, &path)?;
+            dtypes.extend(self.put_data(spec, &path, parts)?);
+        }
+        Ok(dtypes)
+    }
+
+    /// The part that is meant, if it is one of this matrix.
+    fn mine<'p>(&self, part: Option<&'p MatrixPart>) -> Option<&'p str> {
+        part.filter(|part| part.matrix == self.name).map(|part| part.part.as_str())
+    }
+
+    fn put_number(
+        &self,
+        arg: &mut ArgSpec,
+        path: &str,
+        parts: &mut Parts<'_>,
+    ) -> Result<(), SpmvError> {
+        let Some(part) = self.mine(arg.value_of.as_ref()) else { return Ok(()) };
+        let path = format!("{path}.value_of");
+        let wrong = |code, message: &str| Err(SpmvProblem::new(&path, code, message).into());
+        if arg.kind != ArgKind::Int {
+            return wrong(FailureCode::WrongField, "only arguments of type `int` have it");
+        }
+        if arg.value.is_some() {
+            return wrong(FailureCode::ConflictingFields, "give `value` or `value_of`, not both");
+        }
+        // What is no number is refused without being made.
+        let number = match part {
+            "x" | "y" => None,
+            name if is_array(name) => None,
+            name => match parts.part(name, Dtype::Float32) {
+                Ok(Part::Number(number)) => Some(number),
+                Ok(Part::Array { .. }) => None,
+                Err(error) => return Err(part_error(&format!("{path}.part"), error)),
+            },
+        };
+        let Some(number) = number else {
+            let message = format!("`{part}` is an array; a scalar is a number such as `num_rows`");
+            let path = format!("{path}.part");
+            return Err(SpmvProblem::new(path, FailureCode::WrongType, message).into());
+        };
+        arg.value = Some(number.into());
+        arg.value_of = None;
+        Ok(())
+    }
+
+    fn put_shape(&self, spec: &mut TensorSpec, path: &str) -> Result<(), SpmvError> {
+        let Some(part) = self.mine(spec.shape_of.as_ref()) else { return Ok(()) };
+        let length = match part {
+            "x" => self.csr.cols(),
+            "y" => self.csr.rows(),
+            _ => {
+                let path = format!("{path}.tensor_spec.shape_of.part");
+                let message = "must be `x`, which has an element for each column, or `y`, with one for \
+                               each row; arrays of the matrix have their shape";
+                return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message).into());
+            }
+        };
+        self.settle_shape(spec, length.into(), path)?;
+        spec.shape_of = None;
+        Ok(())
+    }
+
+    /// A shape that is given must have as many elements.
+    fn settle_shape(
+        &self,
+        spec: &mut TensorSpec,
+        length: u64,
+        path: &str,
+    ) -> Result<(), SpmvError> {
+        if spec.shape.is_empty() {
+            spec.shape = vec![length];
+            return Ok(());
+        }
+        let given = spec.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
+        if given == Some(length) {
+            return Ok(());
+        }
+        let message = format!(
+            "has another number of elements than that part of the matrix, {length}; leave it out"
+        );
+        let path = format!("{path}.tensor_spec.shape");
+        Err(SpmvProblem::new(path, FailureCode::ShapeMismatch, message).into())
+    }
+
+    /// Puts an array of the matrix into a tensor; gives its element type if it holds the matrix' values.
+    fn put_data(
+        &self,
+        spec: &mut TensorSpec,
+        path: &str,
+        parts: &mut Parts<'_>,
+    ) -> Result<Option<Dtype>, SpmvError> {
+        let Some((_, part)) = spec.matrix_data().filter(|(name, _)| *name == self.name) else {
+            return Ok(None);
+        };
+        let place = format!("{path}.tensor_spec.data.part");
+        if spec.data.as_ref().is_some_and(|data| !data.data_b64.is_empty()) || spec.init.is_some() {
+            let message =
+                "`matrix` and `part` stand alone: they are in place of bytes and of `init`";
+            let path = format!("{path}.tensor_spec.data");
+            return Err(SpmvProblem::new(path, FailureCode::ConflictingFields, message).into());
+        }
+        let values = part == "x" || part.ends_with("values");
+        let fits = match values {
+            true => matches!(spec.dtype, Dtype::Float32 | Dtype::Float64),
+            false => spec.dtype == Dtype::Int32,
+        };
+        if !fits && is_array(part) {
+            let wanted = if values { "float32 or float64" } else { "int32" };
+            let message = format!("`{part}` is {wanted}, and the tensor {}", spec.dtype);
+            let path = format!("{path}.tensor_spec.dtype");
+            return Err(SpmvProblem::new(path, FailureCode::DtypeMismatch, message).into());
+        }
+        if values {
+            super::contract::finite(self.csr.values(), spec.dtype, &place)?;
+        }
+        let made = parts.part(part, spec.dtype).map_err(|error| part_error(&place, error))?;
+        let Part::Array { length, data: blob, .. } = made else {
+            let message = format!("`{part}` is a number: give it to an `int`, as `value_of`");
+            return Err(SpmvProblem::new(place, FailureCode::WrongType, message).into());
+        };
+        let of_matrix = values && part != "x";
+        self.settle_shape(spec, length, path)?;
+        spec.data = Some(data(blob));
+        Ok(of_matrix.then_some(spec.dtype))
+    }
+}
+
+/// Whether a part has elements, by its name; there need be no such part.
+fn is_array(part: &str) -> bool {
+    let numbers =
+        ["num_rows", "num_cols", "nnz", "ell_width", "bsr_block", "bsr_block_rows", "spasm_tile"];
+    let arrays = ["values", "indices", "ptr", "rows", "cols", "templates", "ranges", "positions"];
+    !numbers.contains(&part) && (part == "x" || arrays.iter().any(|end| part.ends_with(end)))
+}
+
+/// The matrices that an evaluation names and that are to be put into it, each with where it stands first.
+///
+/// # Errors
+/// There are too many, or a vector is an array of another matrix.
+pub fn named_in(request: &EvaluateRequest) -> Result<MatrixNames, SpmvProblem> {
+    let args = request.kernel.io.iter().flat_map(|io| &io.args).enumerate();
+    for expected in request.expected.values() {
+        let (Some(matrix), Some(times)) = (&expected.matrix, &expected.times) else { continue };
+        let vector = args.clone().find(|(_, arg)| arg.name == *times);
+        let Some((index, arg)) = vector else { continue };
+        let other = arg.tensor_spec.as_ref().and_then(TensorSpec::matrix_data);
+        if other.is_some_and(|(name, part)| name != matrix || part != "x") {
+            let path = format!("kernel.io.args[{index}].tensor_spec.data");
+            let message = "the vector of a product is generated (`init`), given (`data`), or part `x` of \
+                           the same matrix";
+            return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message));
+        }
+    }
+    few(request.matrix_names(), &request.matrices)
+}
+
+/// As [`named_in`], of a compilation.
+///
+/// # Errors
+/// As there.
+pub fn named_in_compilation(request: &CompileRequest) -> Result<MatrixNames, SpmvProblem> {
+    few(request.matrix_names(), &[])
+}
+
+/// As [`named_in`], of a comparison.
+///
+/// # Errors
+/// As there.
+pub fn named_in_comparison(request: &CompareRequest) -> Result<MatrixNames, SpmvProblem> {
+    few(request.matrix_names(), &request.matrices)
+}
+
+fn few(names: MatrixNames, given: &[MatrixUsed]) -> Result<MatrixNames, SpmvProblem> {
+    let short = |used: &MatrixUsed| used.name.len().max(used.blake3.len()) <= MAX_TEXT_BYTES;
+    if given.len() > MAX_MATRICES || !given.iter().all(short) {
+        let message = format!(
+            "tells of more than {MAX_MATRICES} matrices, or has a text of more than {MAX_TEXT_BYTES} bytes"
+        );
+        return Err(SpmvProblem::new("matrices", FailureCode::InvalidValue, message));
+    }
+    match names.values().nth(MAX_MATRICES) {
+        None => Ok(names),
+        Some(path) => {
+            let message = format!("{} matrices are named; at most {MAX_MATRICES} are", names.len());
+            Err(SpmvProblem::new(path, FailureCode::TooLarge, message))
+        }
+    }
+}

@@ -1,0 +1,279 @@
+//! The system calls that each kind of child may make: allow lists, which seccomp enforces.
+//!
+//! A call that is on no list fails with `EPERM`, whatever a newer kernel means by it. Lists of what is
+//! refused were tried before, and left calls open that such a list did not name (`fchmodat2`, System V's
+//! shared memory, `fcntl(F_SETSIG)`). The lists come from traces of what compilers, PyTorch, Triton and
+//! NVIDIA's driver do; docs/security.md shows them, and a test compares the page with this code.
+
+mod arguments;
+mod lists;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use seccompiler::{
+    BackendError, BpfProgram, SeccompAction, SeccompFilter, SeccompRule, apply_filter_all_threads,
+};
+
+use super::enforcement::Enforcement;
+use arguments::{Control, Opening, Rules, Sockets};
+pub use lists::Group;
+use lists::{
+    ACCEPTING, BECOMING, CONFINING, DRIVER, EVERY, FILE_CHANGES, HANDLES, OLDER_FILE_CHANGES,
+    PROCESSES, STOPPING,
+};
+
+/// What a child is for, which decides what it may call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// An interpreter that runs submitted Python on the CPU: of Triton, of torch kernels, of functions.
+    Interpreter,
+    /// The same with a GPU, once the driver has made its context.
+    DeviceInterpreter,
+    /// An interpreter that a tool of NVIDIA's watches, once it is warm. It is confined as
+    /// [`Kind::WatchedProgram`] before.
+    WatchedInterpreter,
+    /// A submitted program, from before it begins.
+    Program,
+    /// The same, with Nsight Compute in it.
+    WatchedProgram,
+    /// The same, with Nsight Systems in it, which connects to its agent by TCP.
+    TracedProgram,
+    /// A process that runs kernels or holds tensors on a device: none of its host code is submitted.
+    Device,
+    /// The same, with a tool of NVIDIA's in it.
+    WatchedDevice,
+    /// A judge of torch kernels on a device.
+    DeviceJudge,
+    /// A judge of torch kernels on the CPU.
+    Judge,
+    /// The interpreter that forks for each submission, and runs none.
+    Zygote,
+    /// A compiler in the process that was started for it (NVRTC).
+    Compiler,
+    /// Compilers that consist of several programs (nvcc, g++, Triton's).
+    Compilers,
+}
+
+impl Kind {
+    /// Each of them.
+    pub const ALL: [Self; 13] = [
+        Self::Interpreter,
+        Self::DeviceInterpreter,
+        Self::WatchedInterpreter,
+        Self::Program,
+        Self::WatchedProgram,
+        Self::TracedProgram,
+        Self::Device,
+        Self::WatchedDevice,
+        Self::DeviceJudge,
+        Self::Judge,
+        Self::Zygote,
+        Self::Compiler,
+        Self::Compilers,
+    ];
+
+    /// Whether a tool of NVIDIA's is in it.
+    fn is_watched(self) -> bool {
+        matches!(
+            self,
+            Self::WatchedInterpreter
+                | Self::WatchedProgram
+                | Self::TracedProgram
+                | Self::WatchedDevice
+        )
+    }
+
+    /// The child in words, as the documentation names it.
+    pub fn description(self) -> &'static str {
+        match self {
+            Self::Interpreter => "interpreter of submitted Python, on the CPU",
+            Self::DeviceInterpreter => "interpreter of submitted Python, with a GPU",
+            Self::WatchedInterpreter => "the same under Nsight Compute, once it is warm",
+            Self::Program => "submitted program",
+            Self::WatchedProgram => "submitted program or interpreter under Nsight Compute",
+            Self::TracedProgram => "submitted program under Nsight Systems",
+            Self::Device => "device worker, judge of its launches, holder of tensors",
+            Self::WatchedDevice => "device worker under a tool of NVIDIA's",
+            Self::DeviceJudge => "judge of torch kernels, with a GPU",
+            Self::Judge => "judge of torch kernels, on the CPU",
+            Self::Zygote => "zygote",
+            Self::Compiler => "compile child with NVRTC",
+            Self::Compilers => "compile child with nvcc, g++ or Triton",
+        }
+    }
+
+    /// Groups of calls beside those that every kind has.
+    fn own_groups(self) -> &'static [&'static Group] {
+        match self {
+            Self::Interpreter | Self::DeviceInterpreter => &[],
+            Self::WatchedInterpreter | Self::WatchedDevice => {
+                &[&DRIVER, &ACCEPTING, &FILE_CHANGES, &OLDER_FILE_CHANGES]
+            }
+            Self::Program => &[&DRIVER, &BECOMING],
+            Self::WatchedProgram | Self::TracedProgram => {
+                &[&DRIVER, &ACCEPTING, &FILE_CHANGES, &OLDER_FILE_CHANGES, &BECOMING, &CONFINING]
+            }
+            Self::Device => &[&DRIVER, &FILE_CHANGES, &OLDER_FILE_CHANGES],
+            Self::DeviceJudge => &[&DRIVER, &STOPPING],
+            Self::Judge => &[&STOPPING],
+            Self::Zygote => &[&PROCESSES, &BECOMING, &CONFINING, &HANDLES, &DRIVER],
+            Self::Compiler => &[&FILE_CHANGES, &OLDER_FILE_CHANGES],
+            Self::Compilers => {
+                &[&PROCESSES, &BECOMING, &CONFINING, &FILE_CHANGES, &OLDER_FILE_CHANGES]
+            }
+        }
+    }
+
+    /// Groups of calls that it may make whatever the arguments.
+    pub fn groups(self) -> impl Iterator<Item = &'static Group> {
+        EVERY.into_iter().chain(self.own_groups().iter().copied())
+    }
+}
+
+/// What a kind may call, by number.
+fn rules(kind: Kind) -> Result<Rules, BackendError> {
+    let calls = kind.groups().flat_map(|group| group.calls);
+    let mut rules: Rules = calls.map(|&(_, number)| (number, Vec::new())).collect();
+    arguments::every(&mut rules)?;
+    let starts_processes = matches!(kind, Kind::Zygote | Kind::Compilers);
+    if starts_processes {
+        arguments::processes(&mut rules)?;
+        arguments::own_cores(&mut rules)?;
+    } else {
+        arguments::threads(&mut rules)?;
+    }
+    let opening = match kind {
+        Kind::Interpreter | Kind::Judge => Opening::Read,
+        // CUPTI opens devices when it begins to trace, after the context was made.
+        Kind::DeviceInterpreter => Opening::Device,
+        _ => Opening::Write,
+    };
+    arguments::opening(&mut rules, opening)?;
+    let confines_itself = kind.groups().any(|group| group.name == CONFINING.name);
+    let control = if confines_itself { Control::Confining } else { Control::Itself };
+    arguments::control(&mut rules, control)?;
+    if !matches!(kind, Kind::Interpreter | Kind::Judge | Kind::Compiler | Kind::Compilers) {
+        arguments::devices(&mut rules)?;
+    }
+    match kind {
+        Kind::Program | Kind::Device | Kind::DeviceJudge | Kind::Zygote => {
+            arguments::sockets(&mut rules, Sockets::Driver)?;
+        }
+        Kind::WatchedProgram | Kind::WatchedInterpreter => {
+            arguments::sockets(&mut rules, Sockets::Streams)?;
+        }
+        Kind::TracedProgram | Kind::WatchedDevice => arguments::sockets(&mut rules, Sockets::Tcp)?,
+        _ => {}
+    }
+    if matches!(kind, Kind::Judge | Kind::DeviceJudge | Kind::Compilers) {
+        arguments::supervision(&mut rules)?;
+    }
+    if kind.is_watched() {
+        arguments::locks(&mut rules)?;
+    }
+    if starts_processes || kind == Kind::Device {
+        arguments::pairs(&mut rules)?;
+    }
+    if matches!(kind, Kind::Device | Kind::DeviceJudge | Kind::WatchedDevice) {
+        arguments::own_end(&mut rules)?;
+        // The multi-process service of NVIDIA, which workers find under a name in the file system.
+        rules.insert(libc::SYS_connect, Vec::new());
+    }
+    // The other filter refuses it, with `ENOSYS`.
+    rules.extend(no_clone3());
+    Ok(rules)
+}
+
+/// What the second filter answers with `ENOSYS`. The arguments of `clone3` are in memory, where a filter
+/// cannot look; a C library that learns that there is no such call starts threads with `clone`.
+fn no_clone3() -> Rules {
+    BTreeMap::from([(libc::SYS_clone3, Vec::new())])
+}
+
+fn compiled(
+    rules: BTreeMap<i64, Vec<SeccompRule>>,
+    others: SeccompAction,
+    listed: SeccompAction,
+) -> Result<BpfProgram, BackendError> {
+    let arch = std::env::consts::ARCH.try_into()?;
+    BpfProgram::try_from(SeccompFilter::new(rules, others, listed, arch)?)
+}
+
+/// The filters of a kind, in the order in which they are installed: the last one refuses to install others.
+fn programs(kind: Kind) -> Result<[BpfProgram; 2], BackendError> {
+    let errno = |errno: i32| SeccompAction::Errno(errno.cast_unsigned());
+    Ok([
+        compiled(no_clone3(), SeccompAction::Allow, errno(libc::ENOSYS))?,
+        compiled(rules(kind)?, errno(libc::EPERM), SeccompAction::Allow)?,
+    ])
+}
+
+/// Has the kernel refuse all threads of this process, and all that it starts, what is on no list of the
+/// kind. It cannot be lifted.
+pub fn allow_only(kind: Kind) -> Enforcement {
+    let applied = programs(kind)
+        .map_err(seccompiler::Error::from)
+        .and_then(|programs| programs.iter().try_for_each(|one| apply_filter_all_threads(one)));
+    match applied {
+        Ok(()) => Enforcement::Full,
+        Err(error) => {
+            Enforcement::None { reason: format!("the kernel refuses the filter: {error}") }
+        }
+    }
+}
+
+/// A filter by which the kernel asks a supervisor before a thread is started, as it takes it (`struct
+/// sock_filter`, eight bytes each). It goes before the others, which refuse to install any.
+pub fn asking() -> Vec<u8> {
+    // Of what the kernel shows a filter (`struct seccomp_data`): the call, and its first argument.
+    const CALL: u32 = 0;
+    const FIRST_ARGUMENT: u32 = 16;
+    const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+    const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
+    const IF_SET: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
+    const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+    let call = u32::try_from(libc::SYS_clone).unwrap_or(u32::MAX);
+    // The other filters check for which architecture the number is.
+    let instructions: [(u32, u8, u8, u32); 6] = [
+        (LOAD, 0, 0, CALL),
+        (IF_EQUAL, 0, 3, call),
+        (LOAD, 0, 0, FIRST_ARGUMENT),
+        (IF_SET, 0, 1, libc::CLONE_THREAD.cast_unsigned()),
+        (RETURN, 0, 0, libc::SECCOMP_RET_USER_NOTIF),
+        (RETURN, 0, 0, libc::SECCOMP_RET_ALLOW),
+    ];
+    let bytes = instructions.into_iter().flat_map(|(code, if_true, if_false, value)| {
+        let [first, second, ..] = code.to_le_bytes();
+        let code = u16::from_le_bytes([first, second]).to_ne_bytes();
+        let value = value.to_ne_bytes();
+        [code[0], code[1], if_true, if_false, value[0], value[1], value[2], value[3]]
+    });
+    bytes.collect()
+}
+
+/// The filters of a kind in base64, and [`asking`] as the first: for an interpreter that installs them itself
+/// before it reads what a stranger wrote, with `allow_only` of the prelude of [`python`](super::python).
+///
+/// # Errors
+/// There is no filter for this machine's architecture.
+pub fn encoded_with_asking(kind: Kind) -> Result<Vec<String>, BackendError> {
+    let asking = base64::engine::general_purpose::STANDARD.encode(asking());
+    Ok(std::iter::once(asking).chain(encoded(kind)?).collect())
+}
+
+/// The filters of a kind as the kernel takes them (`struct sock_filter`, one after the other), in base64.
+fn encoded(kind: Kind) -> Result<Vec<String>, BackendError> {
+    let encode = |program: &BpfProgram| {
+        let mut bytes = Vec::with_capacity(8 * program.len());
+        for instruction in program {
+            bytes.extend(instruction.code.to_ne_bytes());
+            bytes.extend([instruction.jt, instruction.jf]);
+            bytes.extend(instruction.k.to_ne_bytes());
+        }
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    };
+    Ok(programs(kind)?.iter().map(encode).collect())
+}

@@ -1,0 +1,248 @@
+//! One source, up to three compilations: with questions about types, without them, questions alone.
+//!
+//! The questions (see [`signature`](crate::signature)) must never fail a source that
+//! compiles without them. So where the compilation with them fails, the source is compiled as it
+//! is, and that result stands. A source that does not compile and has host code is compiled once more
+//! without it.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use crate::artifact::KernelInfo;
+use crate::binary::{read_cubin, read_ptx};
+use crate::ctype::CType;
+use crate::describe::Knowledge;
+use crate::prelude::{self, HOST_HEADERS, PRELUDE, PRELUDE_NAME, STUB_HEADERS};
+use crate::protocol::{Built, SourceText};
+use crate::signature::{self, MAX_PROBES};
+use crate::{diagnostics, ptxas};
+use warpgauge_code::source::{DeviceCode, SourceKernel, find_kernels, without_host_code};
+use warpgauge_device::nvrtc::{self, Fault, NvrtcError};
+use warpgauge_model::FailureCode;
+use warpgauge_model::{Diagnostic, ImageFormat, Severity};
+
+/// A failure that is not the source's.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum AttemptError {
+    /// The library failed.
+    #[error(transparent)]
+    Library(#[from] NvrtcError),
+    /// What the compiler made cannot be read.
+    #[error("the compiler's output cannot be read: {0}")]
+    Image(String),
+}
+
+/// How a source was compiled in the end.
+pub(super) enum Finished {
+    Built(Box<Built>),
+    Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
+}
+
+/// Compiles a text with in-memory headers and name expressions.
+pub(super) type Compile<'a> =
+    dyn FnMut(&str, &[(&str, &str)], &[String]) -> Result<nvrtc::Outcome, NvrtcError> + 'a;
+
+/// A source and what is wanted of it.
+pub(super) struct Attempts<'a> {
+    pub source: &'a SourceText,
+    /// Names the caller wants: these must compile.
+    pub name_expressions: &'a [String],
+}
+
+/// Names asked for besides the caller's, and what for.
+struct Extra {
+    /// Kernels that exist only when asked for by name (`static`, unnamed namespaces).
+    internal: Vec<String>,
+    /// C++ name of each kernel whose type is asked, and its symbol where that is known before.
+    probes: Vec<(String, Option<String>)>,
+}
+
+/// Code, log and what the names told.
+struct Success {
+    built: nvrtc::Built,
+    log: String,
+    expressions: HashMap<String, String>,
+    types: HashMap<String, Vec<CType>>,
+}
+
+impl Attempts<'_> {
+    /// Compiles the source or, if that fails, what it has for the device.
+    pub(super) fn run(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
+        let finished = self.run_whole(compile)?;
+        let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished else {
+            return Ok(finished);
+        };
+        let Some(device) = without_host_code(&self.source.text) else { return Ok(finished) };
+        let note = left_out(&device);
+        let source = SourceText { text: device.text, ..self.source.clone() };
+        let alone = Attempts { source: &source, name_expressions: self.name_expressions };
+        let mut finished = alone.run_whole(compile)?;
+        match &mut finished {
+            Finished::Built(built) => built.diagnostics.insert(0, note),
+            // What is wrong with the device's code follows, and no more what is wrong with the host's.
+            Finished::Rejected { diagnostics, .. } => diagnostics.push(note),
+        }
+        Ok(finished)
+    }
+
+    /// Compiles the source as it is.
+    fn run_whole(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
+        let started = Instant::now();
+        let kernels = find_kernels(&self.source.text);
+        let full = self.extra(&kernels);
+        let none = Extra { internal: Vec::new(), probes: Vec::new() };
+        let first = self.attempt(compile, &full)?;
+        let last = match first {
+            // What takes all memory takes it once more.
+            Err((fault, _)) if fault != Fault::Memory && !full.is_empty() => {
+                self.attempt(compile, &none)?
+            }
+            other => other,
+        };
+        let mut success = match last {
+            Ok(success) => success,
+            Err((fault, log)) => return Ok(rejected(fault, log)),
+        };
+        let mut infos = self.describe(&success, &kernels)?;
+        let untyped: Vec<&str> =
+            infos.iter().filter(|k| is_untyped(k)).map(|k| k.symbol.as_str()).collect();
+        if !untyped.is_empty() {
+            let probes = untyped.iter().take(MAX_PROBES);
+            let probes = probes.map(|s| ((*s).to_owned(), Some((*s).to_owned()))).collect();
+            let again = Extra { internal: Vec::new(), probes };
+            if let Ok(answers) = self.attempt(compile, &again)? {
+                success.types.extend(answers.types);
+                infos = self.describe(&success, &kernels)?;
+            }
+        }
+        let (image, format) = match success.built.cubin {
+            Some(cubin) => (cubin, ImageFormat::Cubin),
+            None => (success.built.ptx, ImageFormat::Ptx),
+        };
+        let log = diagnostics::bound_log(ptxas::without_usage(&success.log));
+        Ok(Finished::Built(Box::new(Built {
+            image,
+            format,
+            kernels: infos,
+            diagnostics: diagnostics::parse(&log),
+            log,
+            compiler_ms: started.elapsed().as_secs_f64() * 1e3,
+        })))
+    }
+
+    /// What is asked beyond the caller's wishes.
+    fn extra(&self, kernels: &[SourceKernel]) -> Extra {
+        let internal = kernels.iter().filter(|k| k.internal && !k.template).take(MAX_PROBES);
+        let instances = self.name_expressions.iter().map(|name| (name.clone(), None));
+        let c_kernels = kernels
+            .iter()
+            .filter(|k| k.extern_c)
+            .map(|k| (k.name.clone(), Some(k.base_name().to_owned())));
+        Extra {
+            internal: internal.map(|k| k.name.clone()).collect(),
+            probes: instances.chain(c_kernels).take(MAX_PROBES).collect(),
+        }
+    }
+
+    /// One compilation: code and answers, or whose fault it is and the log.
+    fn attempt(
+        &self,
+        compile: &mut Compile<'_>,
+        extra: &Extra,
+    ) -> Result<Result<Success, (Fault, String)>, NvrtcError> {
+        let needs = prelude::needs_of(&self.source.text);
+        let mut text = prelude::prefix(&needs, self.source.toolkit_headers);
+        text.push_str(&self.source.text);
+        if !extra.probes.is_empty() {
+            text.push_str(&signature::suffix());
+        }
+        let mut headers = vec![(PRELUDE_NAME, PRELUDE)];
+        headers.extend(STUB_HEADERS.iter().chain(&HOST_HEADERS).map(|name| (*name, "")));
+        let mut names = self.name_expressions.to_vec();
+        names.extend(extra.internal.iter().cloned());
+        names.extend(extra.probes.iter().map(|(kernel, _)| signature::probe(kernel)));
+        let outcome = compile(&text, &headers, &names)?;
+        let mut built = match outcome.built {
+            Ok(built) => built,
+            Err(fault) => return Ok(Err((fault, outcome.log))),
+        };
+        let symbols = std::mem::take(&mut built.symbols);
+        let (wanted, rest) = symbols.split_at(self.name_expressions.len().min(symbols.len()));
+        let answers = rest.get(extra.internal.len()..).unwrap_or(&[]);
+        let expressions: HashMap<String, String> =
+            wanted.iter().cloned().zip(self.name_expressions.iter().cloned()).collect();
+        let by_name: HashMap<&str, &str> = self
+            .name_expressions
+            .iter()
+            .map(String::as_str)
+            .zip(wanted.iter().map(String::as_str))
+            .collect();
+        let mut types = HashMap::new();
+        for ((kernel, symbol), answer) in extra.probes.iter().zip(answers) {
+            let symbol = symbol.as_deref().or_else(|| by_name.get(kernel.as_str()).copied());
+            if let (Some(symbol), Some(answer)) = (symbol, signature::answer(answer)) {
+                types.insert(symbol.to_owned(), answer);
+            }
+        }
+        Ok(Ok(Success { built, log: outcome.log, expressions, types }))
+    }
+
+    fn describe(
+        &self,
+        success: &Success,
+        kernels: &[SourceKernel],
+    ) -> Result<Vec<KernelInfo>, AttemptError> {
+        let knowledge = Knowledge {
+            source: kernels,
+            expressions: success.expressions.clone(),
+            types: success.types.clone(),
+            usage: ptxas::usage(&success.log),
+        };
+        let infos: Vec<KernelInfo> = match &success.built.cubin {
+            Some(cubin) => {
+                let cubin = read_cubin(cubin).map_err(|e| AttemptError::Image(e.to_string()))?;
+                cubin.kernels.into_iter().map(|k| knowledge.machine_code(k)).collect()
+            }
+            None => {
+                let text = String::from_utf8_lossy(&success.built.ptx);
+                let ptx = read_ptx(&text).map_err(|e| AttemptError::Image(e.to_string()))?;
+                ptx.kernels.into_iter().map(|k| knowledge.ptx(k)).collect()
+            }
+        };
+        Ok(infos.into_iter().filter(|k| !signature::is_probe(&k.symbol)).collect())
+    }
+}
+
+impl Extra {
+    fn is_empty(&self) -> bool {
+        self.internal.is_empty() && self.probes.is_empty()
+    }
+}
+
+/// C linkage that the source scan did not see, e.g. behind a macro.
+fn is_untyped(kernel: &KernelInfo) -> bool {
+    let unknown = |p: &crate::artifact::Param| matches!(p.ctype, CType::Unknown | CType::Integer);
+    !kernel.symbol.starts_with("_Z") && kernel.params.iter().flatten().any(unknown)
+}
+
+/// That a source was compiled without its host code.
+fn left_out(device: &DeviceCode) -> Diagnostic {
+    let more = device.count - device.left_out.len();
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!(
+        "host code is left out, only kernels are compiled here: {}{more}",
+        device.left_out.join(", ")
+    );
+    Diagnostic { severity: Severity::Note, file: None, line: None, column: None, message }
+}
+
+fn rejected(fault: Fault, log: String) -> Finished {
+    let code = match fault {
+        Fault::Source => FailureCode::CompilationFailed,
+        Fault::Option => FailureCode::CompilerOptionRefused,
+        Fault::Memory => FailureCode::CompilerOutOfMemory,
+        Fault::Compiler => FailureCode::CompilerFailed,
+    };
+    let log = diagnostics::bound_log(ptxas::without_usage(&log));
+    Finished::Rejected { code, diagnostics: diagnostics::parse(&log), log }
+}

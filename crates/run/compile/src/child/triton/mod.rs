@@ -1,0 +1,151 @@
+//! Compilation with Triton, inside the child.
+//!
+//! A kernel is the body of a Python module, which is a stranger's code. It runs in an interpreter that
+//! was confined before it began, has imported Triton before it is told what to compile, and refuses
+//! itself, from then on, all system calls that it does not need to compute. It hands over PTX; the
+//! assembler, which has to be started, is started here.
+
+mod interpreter;
+mod ptxas;
+
+use std::io;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::confine;
+use super::nvcc::SYSTEM;
+use crate::diagnostics::bound_log;
+use crate::protocol::{ChildRequest, Outcome, TritonTask, TritonWork, read_frame};
+use crate::protocol::{TritonAnswer, TritonBuilt};
+pub(crate) use interpreter::SOURCE;
+use interpreter::{Ended, Interpreter};
+use warpgauge_model::FailureCode;
+use warpgauge_sandbox::calls::Kind;
+use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
+
+/// What an interpreter reads of the system beside its own files, as far as it exists.
+const READ: [&str; 3] = ["/dev/urandom", "/dev/null", "/proc/cpuinfo"];
+
+/// An interpreter that waits for a kernel, or why there is none.
+pub(super) struct Ready<'a> {
+    request: &'a ChildRequest,
+    work: &'a TritonWork,
+    interpreter: Result<Interpreter, Outcome>,
+}
+
+impl<'a> Ready<'a> {
+    /// Confines this process and starts the interpreter.
+    pub(super) fn new(
+        request: &'a ChildRequest,
+        work: &'a TritonWork,
+        sandbox: &mut Option<Enforcement>,
+    ) -> Self {
+        let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
+        let own = work.roots.iter().chain([&work.python, &work.site_packages]).cloned();
+        let access = FileAccess {
+            read: READ.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
+            execute: system.chain(own).collect(),
+            write: vec!["/dev/null".into()],
+            ..FileAccess::default()
+        };
+        let interpreter = confine(request, access, Kind::Compilers, sandbox)
+            .and_then(|()| Interpreter::start(work).map_err(not_started(work)));
+        Self { request, work, interpreter }
+    }
+
+    /// Waits for the kernel.
+    pub(super) fn task(&self, socket: &UnixStream) -> io::Result<TritonTask> {
+        read_frame(socket)
+    }
+
+    /// Compiles it.
+    pub(super) fn compile(self, task: &TritonTask) -> Outcome {
+        let began = Instant::now();
+        let interpreter = match self.interpreter {
+            Ok(interpreter) => interpreter,
+            Err(outcome) => return outcome,
+        };
+        let answered = match interpreter.ask(&task.question) {
+            Ok(answered) => answered,
+            Err(ended) => return of_end(&ended, self.work),
+        };
+        let mut answer = match serde_json::from_slice::<TritonAnswer>(&answered.message) {
+            Ok(answer) => answer,
+            // Whoever compiles may write what he likes to his end of the socket.
+            Err(error) => {
+                return rejected(
+                    FailureCode::CompilerFailed,
+                    format!("what came of the compilation cannot be read: {error}"),
+                );
+            }
+        };
+        match &mut answer {
+            TritonAnswer::Built(built) => {
+                built.log = answered.printed;
+                if self.work.machine_code {
+                    let (directory, arch) = (&self.request.job_dir, self.work.arch);
+                    let assembled = ptxas::assemble(directory, &answered.ptxas, arch, built);
+                    if let Err(outcome) = assembled {
+                        return outcome;
+                    }
+                }
+                built.compiler_ms = began.elapsed().as_secs_f64() * 1e3;
+            }
+            TritonAnswer::Refused(refused) => {
+                if !answered.printed.is_empty() {
+                    refused.log = bound_log(format!("{}{}", answered.printed, refused.log));
+                }
+            }
+            TritonAnswer::Tunable(_) => {}
+        }
+        Outcome::Triton(Box::new(answer))
+    }
+}
+
+fn not_started(work: &TritonWork) -> impl Fn(io::Error) -> Outcome + '_ {
+    |error| Outcome::Toolchain {
+        what: format!("cannot start the Python interpreter {}: {error}", work.python.display()),
+    }
+}
+
+fn rejected(code: FailureCode, log: String) -> Outcome {
+    Outcome::Rejected { code, log, diagnostics: Vec::new() }
+}
+
+/// What the end of an interpreter that did not answer says.
+fn of_end(ended: &Ended, work: &TritonWork) -> Outcome {
+    let printed = ended.printed.trim();
+    if !ended.was_ready {
+        return Outcome::Toolchain {
+            what: format!(
+                "the Python interpreter {} cannot compile with Triton ({}): {}",
+                work.python.display(),
+                ended.how,
+                printed.lines().last().unwrap_or("it says nothing")
+            ),
+        };
+    }
+    let code = match ended.signal {
+        Some(libc_signal::XCPU | libc_signal::KILL) => FailureCode::CompilerCpuLimit,
+        Some(_) => FailureCode::CompilerCrashed,
+        None => FailureCode::CompilerFailed,
+    };
+    let what = format!(
+        "Python ended without an answer while it compiled this source ({}), as it does where the \
+         source ends it, takes more memory than it may, or meets a fault of the compiler",
+        ended.how
+    );
+    rejected(code, bound_log(format!("{what}\n{printed}")))
+}
+
+/// Signals by number, as `signal(7)` has them on Linux.
+mod libc_signal {
+    pub(super) const KILL: i32 = 9;
+    pub(super) const XCPU: i32 = 24;
+}
+
+/// The PTX of what was built, if there is any.
+fn ptx_of(built: &TritonBuilt) -> Option<&str> {
+    built.texts.get("ptx").map(String::as_str)
+}

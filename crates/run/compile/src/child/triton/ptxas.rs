@@ -1,0 +1,71 @@
+//! Triton's assembler: from PTX to machine code, as Triton's own launch would.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+
+use super::{ptx_of, rejected};
+use crate::diagnostics::{MAX_LOG_BYTES, bound_log};
+use crate::protocol::TritonBuilt;
+use crate::protocol::{MAX_FRAME_BYTES, Outcome};
+use crate::ptxas::without_usage;
+use warpgauge_model::FailureCode;
+use warpgauge_sandbox::program::{Environment, Program};
+
+/// Adds machine code to what was built.
+pub(super) fn assemble(
+    job_dir: &Path,
+    ptxas: &Path,
+    arch: u32,
+    built: &mut TritonBuilt,
+) -> Result<(), Outcome> {
+    let failed = |error: io::Error| Outcome::Failed {
+        what: format!("cannot run {}: {error}", ptxas.display()),
+    };
+    let (image, log) = run(job_dir, ptxas, arch, built).map_err(failed)??;
+    built.cubin = image;
+    built.log.push_str(&log);
+    Ok(())
+}
+
+fn run(
+    job_dir: &Path,
+    ptxas: &Path,
+    arch: u32,
+    built: &TritonBuilt,
+) -> io::Result<Result<(Vec<u8>, String), Outcome>> {
+    let path = |name: &str| job_dir.join(name);
+    fs::write(path("kernel.ptx"), ptx_of(built).unwrap_or_default())?;
+    // A file, not a pipe: its size is limited, and nothing has to be drained.
+    let log = File::create(path("ptxas.log"))?;
+    // From 9.0 on Triton uses what an architecture alone has.
+    let suffix = if arch >= 90 { "a" } else { "" };
+    let program = Program::new(ptxas, Environment::Empty)
+        .args(["-lineinfo", "-v"])
+        .args((!built.metadata.enable_fp_fusion).then_some("--fmad=false"))
+        .arg(format!("--gpu-name=sm_{arch}{suffix}"))
+        // Names within the directory: messages say no more of where it lies.
+        .args(["kernel.ptx", "-o", "kernel.cubin"])
+        .within(job_dir);
+    let status = program.to_blocking().stdout(log.try_clone()?).stderr(log).status()?;
+    let mut text = Vec::new();
+    File::open(path("ptxas.log"))?.take(4 * MAX_LOG_BYTES as u64).read_to_end(&mut text)?;
+    let text = String::from_utf8_lossy(&text).into_owned();
+    if !status.success() {
+        // By a signal it ended because of what it may take, or because of a fault of its own.
+        let code = match status.signal() {
+            Some(_) => FailureCode::CompilerFailed,
+            None => FailureCode::CompilationFailed,
+        };
+        let kept = bound_log(without_usage(&text));
+        let log = if kept.trim().is_empty() { format!("ptxas ended with {status}") } else { kept };
+        return Ok(Err(rejected(code, log)));
+    }
+    let size = fs::metadata(path("kernel.cubin"))?.len();
+    if size > MAX_FRAME_BYTES as u64 {
+        let log = format!("it has {size} bytes; at most {MAX_FRAME_BYTES} are taken");
+        return Ok(Err(rejected(FailureCode::CompilerOutputTooLarge, log)));
+    }
+    Ok(Ok((fs::read(path("kernel.cubin"))?, text)))
+}

@@ -1,0 +1,465 @@
+//! The compile stage's front: cache, one compilation per content, a bounded number of children.
+
+mod builds;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Mutex as AsyncMutex;
+
+use self::builds::Builds;
+use super::artifact::{Artifact, CompileTimings};
+use super::cache::{Cache, Key};
+use super::disassemble::{self, Listings};
+use super::environment::Environment;
+use super::error::REMEDY;
+use super::error::{CompileError, CompileSetupError};
+use super::job::{Attempt, CompileOptions, SourceJob};
+use super::passthrough::Passthrough;
+use super::refused::Refused;
+use super::toolchain::Toolchain;
+use super::triton::{Choices, TritonJob, Untold};
+use super::tunable::Tunable;
+use warpgauge_contract::{KernelCode, KernelType};
+use warpgauge_model::{ImageFormat, Target};
+use warpgauge_sandbox::enforcement::{self, Enforcement};
+use warpgauge_telemetry::{CacheResult, telemetry};
+use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+
+/// How the compile stage is set up.
+#[derive(Debug, Clone)]
+pub struct CompilerConfig {
+    /// The program to start for a compilation: our own executable.
+    pub program: PathBuf,
+    /// Where artifacts and unpacked headers are kept across restarts.
+    pub cache_dir: PathBuf,
+    /// Bound of the artifact cache, bytes; 0 keeps none on disk.
+    pub cache_max_bytes: u64,
+    /// Where compilations have their private directories.
+    pub run_dir: PathBuf,
+    /// Compilations at once, at least 1. There may be as many again, for owners that have none while so many
+    /// run.
+    pub parallelism: usize,
+    /// Whether there may be several owners: then one has at most half of those that wait.
+    pub shared: bool,
+    /// Time a compilation may take once it starts.
+    pub timeout: Duration,
+    /// What to compile with.
+    pub toolchain: Toolchain,
+}
+
+/// Compilations that may wait for their turn. A request has several, and the requests are bounded, too.
+const MOST_WAITING: usize = 16_384;
+
+/// What the stage has done since it started.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompileStats {
+    /// Requests.
+    pub requests: u64,
+    /// Answered from memory.
+    pub memory_hits: u64,
+    /// Answered from disk.
+    pub disk_hits: u64,
+    /// Answered by an identical compilation that was already running.
+    pub shared: u64,
+    /// Compiled.
+    pub compiled: u64,
+    /// Images that were checked and passed through.
+    pub passed: u64,
+    /// Failed, for whatever reason.
+    pub failed: u64,
+    /// Compilations running now.
+    pub running: u64,
+}
+
+/// Compiles kernels.
+pub struct Compiler {
+    environment: Environment,
+    cache: Arc<Cache>,
+    turns: Pool,
+    flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
+    refused: Refused,
+    /// What was wrong with kernels of Triton: each is asked for its choices first, and compiled then.
+    faulty: Refused,
+    choices: Choices,
+    untold: Untold,
+    counters: Counters,
+    listings: Listings,
+    builds: Builds,
+    sandbox: OnceLock<Enforcement>,
+}
+
+/// A compilation that several callers wait for. Whoever holds the lock compiles; if that caller
+/// goes away, the next one does.
+type Flight = AsyncMutex<Option<Result<Arc<Artifact>, CompileError>>>;
+
+/// What is compiled, how long that may take, and for whom: whoever allows more waits for no shorter one, and
+/// nobody waits for another owner's turn.
+type FlightKey = (Key, Duration, Owner);
+
+#[derive(Default)]
+struct Counters {
+    requests: AtomicU64,
+    memory_hits: AtomicU64,
+    disk_hits: AtomicU64,
+    shared: AtomicU64,
+    compiled: AtomicU64,
+    passed: AtomicU64,
+    failed: AtomicU64,
+    running: AtomicU64,
+}
+
+/// What is compiled, and with what.
+#[derive(Clone, Copy)]
+enum Work<'a> {
+    Source(&'a Attempt<'a>),
+    Triton(&'a TritonJob),
+}
+
+/// Where an artifact came from.
+#[derive(Clone, Copy, PartialEq)]
+enum Origin {
+    Memory,
+    Disk,
+    Shared,
+    Compiled,
+    /// Not compiled: the caller sent an image.
+    Passed,
+}
+
+impl Origin {
+    fn counted(self) -> CacheResult {
+        match self {
+            Origin::Memory => CacheResult::Memory,
+            Origin::Disk => CacheResult::Disk,
+            Origin::Shared => CacheResult::Shared,
+            Origin::Compiled => CacheResult::Miss,
+            Origin::Passed => CacheResult::Brought,
+        }
+    }
+}
+
+impl Compiler {
+    /// Opens the cache and makes the directories.
+    pub fn new(config: CompilerConfig) -> Result<Self, CompileSetupError> {
+        if config.parallelism == 0 {
+            return Err(CompileSetupError::Setting {
+                name: "parallelism",
+                value: "0".into(),
+                expected: "at least 1",
+            });
+        }
+        if config.timeout.is_zero() {
+            return Err(CompileSetupError::Setting {
+                name: "timeout",
+                value: "0 s".into(),
+                expected: "longer than 0",
+            });
+        }
+        let made = |path: &PathBuf| {
+            let made = warpgauge_private_files::directory(path)
+                .map_err(warpgauge_private_files::PrivateError::into_io);
+            made.and_then(|()| path.canonicalize()).map_err(|source| {
+                let path = path.clone();
+                CompileSetupError::Directory { operation: "create directory", path, source }
+            })
+        };
+        // Absolute: children run elsewhere.
+        let run_dir = made(&config.run_dir)?;
+        let cache_dir = made(&config.cache_dir)?;
+        let cache = Cache::open(cache_dir.join("artifacts"), config.cache_max_bytes)?;
+        Ok(Self {
+            cache: Arc::new(cache),
+            turns: Pool::new(Bounds {
+                places: config.parallelism,
+                extra: config.parallelism,
+                waiting: MOST_WAITING,
+                shared: config.shared,
+                least: 1,
+            }),
+            flights: Mutex::default(),
+            refused: Refused::default(),
+            faulty: Refused::default(),
+            choices: Choices::default(),
+            untold: Untold::default(),
+            counters: Counters::default(),
+            listings: Listings::default(),
+            builds: Builds::default(),
+            sandbox: OnceLock::new(),
+            environment: Environment::new(
+                config.program,
+                run_dir,
+                &cache_dir,
+                config.timeout,
+                config.toolchain,
+            ),
+        })
+    }
+
+    /// Compiles `kernel` for `target`, or finds it compiled.
+    ///
+    /// Dropping the future kills the compilation, unless another caller waits for the same one.
+    pub async fn compile(
+        &self,
+        kernel: &KernelCode,
+        target: &Target,
+        options: CompileOptions,
+    ) -> Result<Artifact, CompileError> {
+        let started = Instant::now();
+        add(&self.counters.requests);
+        let result = self.compile_or_find(kernel, target, options).await;
+        let result = result.map(|(artifact, origin)| {
+            let untold = origin == Origin::Memory && self.untold.take(&artifact.key);
+            (artifact, if untold { Origin::Compiled } else { origin })
+        });
+        let (artifact, origin) = result.inspect_err(|_| {
+            add(&self.counters.failed);
+            telemetry().compiled(CacheResult::Failed, started.elapsed());
+        })?;
+        telemetry().compiled(origin.counted(), started.elapsed());
+        add(match origin {
+            Origin::Memory => &self.counters.memory_hits,
+            Origin::Disk => &self.counters.disk_hits,
+            Origin::Shared => &self.counters.shared,
+            Origin::Compiled => &self.counters.compiled,
+            Origin::Passed => &self.counters.passed,
+        });
+        let mut artifact = Artifact::clone(&artifact);
+        artifact.cache_hit = matches!(origin, Origin::Memory | Origin::Disk | Origin::Shared);
+        artifact.timings = CompileTimings {
+            total_ms: started.elapsed().as_secs_f64() * 1e3,
+            compiler_ms: if artifact.cache_hit { 0.0 } else { artifact.timings.compiler_ms },
+        };
+        Ok(artifact)
+    }
+
+    async fn compile_or_find(
+        &self,
+        kernel: &KernelCode,
+        target: &Target,
+        options: CompileOptions,
+    ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+        let limit = self.environment.limit(options.timeout);
+        if kernel.kernel_type == KernelType::Triton {
+            let job = TritonJob::new(kernel, target, &self.environment)?;
+            let flight = (job.key().of_owner(options.owner), limit, options.owner);
+            return self.find_or_fly(&flight, Work::Triton(&job)).await;
+        }
+        if let Some(passthrough) = Passthrough::new(kernel, target)? {
+            let check = tokio::task::spawn_blocking(move || passthrough.check());
+            let checked = check.await.map_err(|e| CompileError::internal(e.to_string()))?;
+            return checked.map(|artifact| (Arc::new(artifact), Origin::Passed));
+        }
+        let job = SourceJob::new(kernel, target, options)?;
+        let mut reasons = Vec::new();
+        // Several compilers may serve; one that does not know the architecture passes on.
+        for attempt in job.attempts(&self.environment)? {
+            let key = attempt.key(&self.environment).of_owner(options.owner);
+            let flight = (key, limit, options.owner);
+            match self.find_or_fly(&flight, Work::Source(&attempt)).await {
+                Err(CompileError::Environment { what, .. }) => reasons.push(what),
+                result => return result,
+            }
+        }
+        Err(CompileError::Environment { what: reasons.join("; "), remedy: REMEDY.into() })
+    }
+
+    /// Finds what was compiled, or what came of trying, or compiles.
+    async fn find_or_fly(
+        &self,
+        flight: &FlightKey,
+        work: Work<'_>,
+    ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+        let (key, limit, _) = flight;
+        if let Some(artifact) = self.cache.get_hot(key) {
+            return Ok((artifact, Origin::Memory));
+        }
+        for known in [&self.refused, &self.faulty] {
+            if let Some(error) = known.find(key, *limit, Instant::now()) {
+                return Err(error);
+            }
+        }
+        if let Some(tunable) = self.choices.find(key) {
+            return Err(CompileError::Tunable(tunable));
+        }
+        self.fly(flight, work).await
+    }
+
+    /// Runs one attempt, together with whoever asks for the same.
+    async fn fly(
+        &self,
+        key: &FlightKey,
+        work: Work<'_>,
+    ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+        let flight = self.board(key);
+        let _leave = Leave { compiler: self, key, flight: &flight };
+        let mut slot = flight.lock().await;
+        if let Some(result) = slot.as_ref() {
+            return result.clone().map(|artifact| (artifact, Origin::Shared));
+        }
+        let (cache, cold_key) = (Arc::clone(&self.cache), key.0.clone());
+        let cold = tokio::task::spawn_blocking(move || cache.get_cold(&cold_key)).await;
+        if let Ok(Some(artifact)) = cold {
+            *slot = Some(Ok(Arc::clone(&artifact)));
+            return Ok((artifact, Origin::Disk));
+        }
+        let turn = self.turn(key.2).await?;
+        // Another owner's may have been made meanwhile.
+        if let Some(artifact) = self.cache.get_hot(&key.0) {
+            *slot = Some(Ok(Arc::clone(&artifact)));
+            return Ok((artifact, Origin::Shared));
+        }
+        let result = self.build(key, work).await;
+        drop(turn);
+        *slot = Some(result.clone());
+        result.map(|artifact| (artifact, Origin::Compiled))
+    }
+
+    /// Waits until a child may be started for an owner.
+    async fn turn(&self, owner: Owner) -> Result<Turn, CompileError> {
+        self.turns.take(owner).await.map_err(|full| match full {
+            Full::All(waiting) | Full::Share(waiting) => CompileError::QueueFull { waiting },
+        })
+    }
+
+    async fn build(
+        &self,
+        (key, limit, _): &FlightKey,
+        work: Work<'_>,
+    ) -> Result<Arc<Artifact>, CompileError> {
+        let _running = Running::new(&self.counters.running);
+        let ran = match work {
+            Work::Source(attempt) => attempt.run(&self.environment, *limit).await,
+            Work::Triton(job) => job.run(&self.environment, *limit).await,
+        };
+        let (mut artifact, enforced) = ran.inspect_err(|error| {
+            self.refused.note(key, *limit, error, Instant::now());
+            if matches!(work, Work::Triton(_)) {
+                self.faulty.keep(key, *limit, error, Instant::now());
+            }
+            self.choices.note(key, error);
+        })?;
+        if let Some(enforced) = enforced {
+            // The first word stands: the kernel does not change under us.
+            let _ = self.sandbox.set(enforced);
+        }
+        artifact.key = key.to_string();
+        let artifact = Arc::new(artifact);
+        // Whoever asks next finds it, also before there is a file.
+        self.cache.put_hot(key, &artifact);
+        let (cache, key, stored) = (Arc::clone(&self.cache), key.clone(), Arc::clone(&artifact));
+        tokio::task::spawn_blocking(move || cache.put_cold(&key, &*stored));
+        Ok(artifact)
+    }
+
+    fn board(&self, key: &FlightKey) -> Arc<Flight> {
+        let mut flights = self.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(flights.entry(key.clone()).or_default())
+    }
+
+    /// What there is to choose from, of a kernel that has several configurations.
+    ///
+    /// Any other kernel is compiled, or found, and whoever asks for it next is told what that took: they
+    /// get what was made for them. What is wrong with it they are told too.
+    pub async fn choices(
+        &self,
+        kernel: &KernelCode,
+        target: &Target,
+        options: CompileOptions,
+    ) -> Option<Box<Tunable>> {
+        match self.compile_or_find(kernel, target, options).await {
+            Err(CompileError::Tunable(tunable)) => Some(tunable),
+            Ok((artifact, Origin::Compiled)) => {
+                self.untold.put(&artifact.key);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Has so many children that have imported Triton wait for the next kernel, once there was one.
+    pub fn keep_triton_spares(&self, count: usize) {
+        self.environment.keep_spares(count);
+    }
+
+    /// The machine code of an image as text, made by a confined child, or kept from the owner's last time.
+    pub async fn disassemble(
+        &self,
+        image: &[u8],
+        format: ImageFormat,
+        owner: Owner,
+    ) -> Result<Arc<str>, CompileError> {
+        let _turn = self.turn(owner).await?;
+        self.listings.of(&self.environment, image, format, owner).await
+    }
+
+    /// Why images of a format cannot be listed here; `None` if they can.
+    pub fn cannot_disassemble(&self, format: ImageFormat) -> Option<CompileError> {
+        disassemble::missing(self.environment.toolchain(), format)
+    }
+
+    /// What is compiled with.
+    pub fn toolchain(&self) -> &Toolchain {
+        self.environment.toolchain()
+    }
+
+    /// What the kernel enforces of the rules that compile children run under.
+    pub fn sandbox(&self) -> &Enforcement {
+        self.sandbox.get_or_init(enforcement::probe)
+    }
+
+    /// What happened so far.
+    pub fn stats(&self) -> CompileStats {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        CompileStats {
+            requests: get(&self.counters.requests),
+            memory_hits: get(&self.counters.memory_hits),
+            disk_hits: get(&self.counters.disk_hits),
+            shared: get(&self.counters.shared),
+            compiled: get(&self.counters.compiled),
+            passed: get(&self.counters.passed),
+            failed: get(&self.counters.failed),
+            running: get(&self.counters.running),
+        }
+    }
+}
+
+fn add(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// Counts a running compilation for as long as it lives.
+struct Running<'a>(&'a AtomicU64);
+
+impl<'a> Running<'a> {
+    fn new(counter: &'a AtomicU64) -> Self {
+        add(counter);
+        Self(counter)
+    }
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Forgets a flight when its last passenger leaves.
+struct Leave<'a> {
+    compiler: &'a Compiler,
+    key: &'a FlightKey,
+    flight: &'a Arc<Flight>,
+}
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        let mut flights = self.compiler.flights.lock().unwrap_or_else(PoisonError::into_inner);
+        // One count is the map's, one is ours.
+        if Arc::strong_count(self.flight) <= 2 {
+            flights.remove(self.key);
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Listings of images: which program makes them, and the latest ones.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use super::environment::Environment;
+use super::error::CompileError;
+use super::protocol::{DisassembleWork, Outcome, Work};
+use super::signature::is_probe;
+use super::toolchain::Toolchain;
+use warpgauge_model::{FailureCode, ImageFormat};
+use warpgauge_turns::Owner;
+
+/// Longest listing, bytes; what follows is left out.
+const MAX_LISTING_BYTES: u64 = 16 << 20;
+
+/// Listings kept, bytes.
+const MAX_KEPT_BYTES: usize = 48 << 20;
+
+/// Time that one listing may take.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What stands at the end of a listing that is not complete.
+const CUT: &str = "\n// the listing is longer; the rest is left out\n";
+
+/// An owner, and the content of an image that the owner had listed.
+type Key = (Owner, blake3::Hash);
+
+/// Listings by their keys, the latest last.
+#[derive(Default)]
+pub(super) struct Listings(Mutex<VecDeque<(Key, Arc<str>)>>);
+
+impl Listings {
+    /// The machine code of an image as text.
+    pub(super) async fn of(
+        &self,
+        environment: &Environment,
+        image: &[u8],
+        format: ImageFormat,
+        owner: Owner,
+    ) -> Result<Arc<str>, CompileError> {
+        let key = (owner, blake3::hash(image));
+        if let Some(found) = self.find(&key) {
+            return Ok(found);
+        }
+        let work = work(environment.toolchain(), image, format)?;
+        let text = match environment.run_child_for(Work::Disassemble(work), TIMEOUT).await?.result {
+            Outcome::Listing { text, complete: true } => text,
+            Outcome::Listing { text, complete: false } => text + CUT,
+            Outcome::Toolchain { what } => {
+                return Err(CompileError::Environment {
+                    what: format!("the machine code cannot be listed: {what}"),
+                    remedy: "the image may be damaged, or newer than the tool: install a newer one"
+                        .into(),
+                });
+            }
+            Outcome::Failed { what } => return Err(CompileError::Internal { what }),
+            _ => return Err(CompileError::internal("the compile child answered another question")),
+        };
+        let text: Arc<str> = warpgauge_code::listing::without_kernels(&text, is_probe).into();
+        self.keep(key, &text);
+        Ok(text)
+    }
+
+    fn find(&self, key: &Key) -> Option<Arc<str>> {
+        let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.iter().find(|(known, _)| known == key).map(|(_, text)| Arc::clone(text))
+    }
+
+    fn keep(&self, key: Key, text: &Arc<str>) {
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(known, _)| *known != key);
+        kept.push_back((key, Arc::clone(text)));
+        while kept.iter().map(|(_, text)| text.len()).sum::<usize>() > MAX_KEPT_BYTES {
+            kept.pop_front();
+        }
+    }
+}
+
+/// Why there is no listing here; `None` if there can be one.
+pub(super) fn missing(toolchain: &Toolchain, format: ImageFormat) -> Option<CompileError> {
+    work(toolchain, &[], format).err()
+}
+
+/// Who lists the image: `nvdisasm` reads cubins by itself, fatbins need `cuobjdump` in front.
+fn work(
+    toolchain: &Toolchain,
+    image: &[u8],
+    format: ImageFormat,
+) -> Result<DisassembleWork, CompileError> {
+    let environment = |what: &str| CompileError::Environment {
+        what: what.to_owned(),
+        remedy:
+            "`warpgauge toolchain install --with nvcc` brings it, so does `--with triton`, and a \
+                 CUDA toolkit on PATH or in CUDA_HOME has it"
+                .to_owned(),
+    };
+    let nvdisasm = toolchain.nvdisasm.as_ref().ok_or_else(|| environment("nvdisasm was not found"));
+    let (program, arguments) = match format {
+        ImageFormat::Cubin => (&nvdisasm?.path, vec!["--print-code".to_owned()]),
+        ImageFormat::Fatbin => {
+            nvdisasm?;
+            let tool = toolchain.cuobjdump.as_ref();
+            let tool =
+                tool.ok_or_else(|| environment("cuobjdump, which lists fatbins, was not found"))?;
+            (&tool.path, vec!["--dump-sass".to_owned()])
+        }
+        ImageFormat::Library => {
+            return Err(CompileError::rejected(
+                FailureCode::NoMachineCode,
+                "a library's function is called, and its code is not listed",
+            ));
+        }
+        ImageFormat::Ptx => {
+            return Err(CompileError::rejected(
+                FailureCode::NoMachineCode,
+                "PTX holds no machine code",
+            ));
+        }
+    };
+    let directory = |path: &PathBuf| path.parent().map(PathBuf::from);
+    Ok(DisassembleWork {
+        program: program.clone(),
+        arguments,
+        search: toolchain.nvdisasm.iter().filter_map(|tool| directory(&tool.path)).collect(),
+        image: image.to_vec(),
+        max_bytes: MAX_LISTING_BYTES,
+    })
+}

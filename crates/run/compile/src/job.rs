@@ -1,0 +1,321 @@
+//! One request, checked and made into attempts with particular compilers.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::artifact::{Artifact, CompileTimings};
+use super::cache::{Key, KeyCompiler, KeyInputs};
+use super::environment::{Environment, Headers};
+use super::error::{CompileError, REMEDY};
+use super::exceeded;
+use super::limits::MAX_SOURCE_BYTES;
+use super::options::{self, CheckedOptions};
+use super::prelude::{self, Needs, PRELUDE};
+use super::protocol::{ArchOption, ChildReply, NvccWork, NvrtcWork, Outcome, SourceText, Work};
+use super::select::{select, squeezed};
+use super::toolchain::{NvccInstall, NvrtcInstall};
+use warpgauge_code::source::find_kernels;
+use warpgauge_contract::{Backend, KernelCode, KernelMetadata, KernelType};
+use warpgauge_model::{FailureCode, Target};
+use warpgauge_sandbox::enforcement::Enforcement;
+use warpgauge_turns::Owner;
+
+/// Most name expressions of one request.
+const MAX_NAMES: usize = 64;
+
+/// Longest name expression or kernel name, in bytes.
+const MAX_NAME_BYTES: usize = 1024;
+
+/// How to compile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CompileOptions {
+    /// Add line information, so that findings name source lines.
+    pub lineinfo: bool,
+    /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT), and at most the
+    /// configured time, count.
+    pub timeout: Option<Duration>,
+    /// Whose turn it is compiled in.
+    pub owner: Owner,
+}
+
+/// CUDA C++ source with everything that decides what it compiles to.
+pub(crate) struct SourceJob<'a> {
+    text: &'a str,
+    target: Target,
+    backend: Backend,
+    options: CheckedOptions,
+    names: Vec<String>,
+    kernel_name: Option<&'a str>,
+    needs: Needs,
+    arch: ArchOption,
+    lineinfo: bool,
+}
+
+impl<'a> SourceJob<'a> {
+    /// Checks a request for CUDA C++ source.
+    pub(crate) fn new(
+        kernel: &'a KernelCode,
+        target: &Target,
+        options: CompileOptions,
+    ) -> Result<Self, CompileError> {
+        let text = source_text(kernel)?;
+        let number = target.architecture();
+        let metadata = kernel.metadata.as_ref();
+        let backend = metadata.and_then(|m| m.backend).unwrap_or_default();
+        let given = metadata.map_or(&[][..], |m| &m.compiler_options);
+        let checked = options::check(given, backend, number)?;
+        let kernel_name = kernel_name(metadata)?;
+        let suffix = checked.arch_suffix;
+        Ok(Self {
+            text,
+            target: *target,
+            backend,
+            names: name_expressions(metadata, kernel_name)?,
+            kernel_name,
+            needs: prelude::needs_of(text),
+            arch: ArchOption { number, suffix, machine_code: !target.emulated },
+            lineinfo: options.lineinfo || checked.lineinfo,
+            options: checked,
+        })
+    }
+
+    /// The compilers that may serve, best first.
+    pub(crate) fn attempts<'j>(
+        &'j self,
+        environment: &'j Environment,
+    ) -> Result<Vec<Attempt<'j>>, CompileError> {
+        let with = |compiler| Attempt { job: self, compiler };
+        if self.backend == Backend::Nvcc {
+            let nvcc = environment.toolchain().nvcc.as_ref().ok_or_else(no_nvcc)?;
+            return Ok(vec![with(With::Nvcc(nvcc))]);
+        }
+        let installs = environment.nvrtc_for(&self.target, self.arch.number)?;
+        Ok(installs.into_iter().map(|install| with(With::Nvrtc(install))).collect())
+    }
+}
+
+fn no_nvcc() -> CompileError {
+    CompileError::Environment {
+        what: "the nvcc backend was asked for and no nvcc was found".into(),
+        remedy:
+            "run `warpgauge toolchain install --with nvcc`, set CUDA_HOME to a CUDA toolkit, or \
+            leave metadata.backend out to compile with NVRTC"
+                .into(),
+    }
+}
+
+/// Text of a kernel that is sent as text.
+pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
+    let text = kernel.source_code.as_deref().unwrap_or("");
+    if text.trim().is_empty() {
+        let kind = format!("{:?}", kernel.kernel_type).to_lowercase();
+        let message = format!("kernel.source_code is empty; a {kind} kernel is sent as text there");
+        return Err(CompileError::rejected(FailureCode::MissingSource, message));
+    }
+    if text.len() > MAX_SOURCE_BYTES {
+        let message = format!(
+            "kernel.source_code has {} bytes; at most {MAX_SOURCE_BYTES} are compiled",
+            text.len()
+        );
+        return Err(CompileError::rejected(FailureCode::SourceTooLarge, message));
+    }
+    if text.contains('\0') {
+        let message = "kernel.source_code contains a NUL byte";
+        return Err(CompileError::rejected(FailureCode::InvalidSource, message));
+    }
+    Ok(text)
+}
+
+/// The kernel asked for, checked.
+pub(crate) fn kernel_name(metadata: Option<&KernelMetadata>) -> Result<Option<&str>, CompileError> {
+    let name = metadata.and_then(|m| m.kernel_name.as_deref()).filter(|n| !n.trim().is_empty());
+    name.map(|name| check_name("metadata.kernel_name", name)).transpose()
+}
+
+fn check_name<'n>(field: &str, name: &'n str) -> Result<&'n str, CompileError> {
+    if name.len() > MAX_NAME_BYTES || name.contains(warpgauge_model::is_hidden) {
+        let message =
+            format!("{field} must be at most {MAX_NAME_BYTES} bytes without control characters");
+        return Err(CompileError::rejected(FailureCode::InvalidKernelName, message));
+    }
+    Ok(name)
+}
+
+/// The instances to compile; a kernel name with template arguments is one of them.
+fn name_expressions(
+    metadata: Option<&KernelMetadata>,
+    kernel_name: Option<&str>,
+) -> Result<Vec<String>, CompileError> {
+    let given = metadata.map_or(&[][..], |m| &m.name_expressions);
+    if given.len() > MAX_NAMES {
+        let message = format!("{} name expressions; at most {MAX_NAMES} are compiled", given.len());
+        return Err(CompileError::rejected(FailureCode::TooManyNameExpressions, message));
+    }
+    let mut names: Vec<String> = Vec::new();
+    let wanted = kernel_name.filter(|name| name.contains('<'));
+    for name in given.iter().map(String::as_str).chain(wanted) {
+        let name = check_name("metadata.name_expressions", name)?.trim();
+        if !name.is_empty() && !names.iter().any(|known| squeezed(known) == squeezed(name)) {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+#[derive(Clone, Copy)]
+enum With<'a> {
+    Nvrtc(&'a NvrtcInstall),
+    Nvcc(&'a NvccInstall),
+}
+
+/// One source with one compiler.
+#[derive(Clone, Copy)]
+pub(crate) struct Attempt<'a> {
+    job: &'a SourceJob<'a>,
+    compiler: With<'a>,
+}
+
+impl Attempt<'_> {
+    /// Content address.
+    pub(crate) fn key(&self, environment: &Environment) -> Key {
+        let headers = self.headers(environment);
+        KeyInputs {
+            kind: KernelType::Cuda,
+            code: self.job.text.as_bytes(),
+            options: &self.job.options.words,
+            arch_suffix: self.job.arch.suffix,
+            backend: self.job.backend,
+            name_expressions: &self.job.names,
+            kernel_name: self.job.kernel_name,
+            target: self.job.target,
+            lineinfo: self.job.lineinfo,
+            compiler: Some(KeyCompiler::of(self.compiler_name(), self.compiler_file())),
+            prelude: PRELUDE,
+            headers: &headers.identity,
+        }
+        .key()
+    }
+
+    fn compiler_name(&self) -> String {
+        match self.compiler {
+            With::Nvrtc(install) => format!("nvrtc {}", install.version_text()),
+            With::Nvcc(install) => format!("nvcc {}", install.version),
+        }
+    }
+
+    fn compiler_file(&self) -> &Path {
+        match self.compiler {
+            With::Nvrtc(install) => &install.path,
+            With::Nvcc(install) => &install.path,
+        }
+    }
+
+    fn headers(&self, environment: &Environment) -> Headers {
+        match self.compiler {
+            With::Nvrtc(_) if !self.job.needs.headers() => Headers::default(),
+            With::Nvrtc(install) => environment.headers_of(install),
+            With::Nvcc(install) => Headers::of_directories(&install.include_dirs),
+        }
+    }
+
+    /// Compiles in a fresh child, in this time at most.
+    pub(crate) async fn run(
+        &self,
+        environment: &Environment,
+        limit: Duration,
+    ) -> Result<(Artifact, Option<Enforcement>), CompileError> {
+        let headers = self.headers(environment);
+        if let (With::Nvrtc(install), Some(directory)) = (self.compiler, &headers.to_unpack) {
+            environment.unpack_headers(install, directory).await?;
+        }
+        let toolkit_headers = !headers.directories.is_empty();
+        let work = self.work(headers.directories);
+        let reply = environment.run_child_for(work, limit).await;
+        let reply = reply.map_err(|error| exceeded::judged(error, limit))?;
+        let ChildReply { sandbox, result } = reply;
+        let artifact = self.artifact(environment, result, toolkit_headers)?;
+        Ok((artifact, sandbox))
+    }
+
+    fn work(&self, include_dirs: Vec<PathBuf>) -> Work {
+        let job = self.job;
+        let source =
+            SourceText { text: job.text.to_owned(), toolkit_headers: !include_dirs.is_empty() };
+        let (options, name_expressions) = (job.options.words.clone(), job.names.clone());
+        let (arch, lineinfo) = (job.arch, job.lineinfo);
+        match self.compiler {
+            With::Nvrtc(install) => Work::Nvrtc(NvrtcWork {
+                library: install.path.clone(),
+                version: install.version,
+                source,
+                include_dirs,
+                options,
+                name_expressions,
+                arch,
+                lineinfo,
+            }),
+            With::Nvcc(install) => Work::Nvcc(NvccWork {
+                nvcc: install.path.clone(),
+                root: install.root().to_owned(),
+                source,
+                include_dirs,
+                options,
+                name_expressions,
+                arch,
+                lineinfo,
+            }),
+        }
+    }
+
+    fn artifact(
+        &self,
+        environment: &Environment,
+        outcome: Outcome,
+        toolkit_headers: bool,
+    ) -> Result<Artifact, CompileError> {
+        match outcome {
+            Outcome::Built(built) => {
+                let source = find_kernels(self.job.text);
+                let entry = select(&built.kernels, self.job.kernel_name, &source)?;
+                Ok(Artifact {
+                    image: built.image.into(),
+                    format: built.format,
+                    kernels: built.kernels,
+                    entry,
+                    compiler: self.compiler_name(),
+                    log: built.log,
+                    diagnostics: built.diagnostics,
+                    key: String::new(),
+                    cache_hit: false,
+                    timings: CompileTimings { total_ms: 0.0, compiler_ms: built.compiler_ms },
+                    launch: None,
+                    stages: Vec::new(),
+                })
+            }
+            Outcome::UnsupportedArch { supported } => {
+                environment.note_unsupported(self.compiler_file(), self.job.arch.number);
+                let known: Vec<String> = supported.iter().map(|a| format!("sm_{a}")).collect();
+                let what = format!(
+                    "{} does not compile for sm_{} (it does for {})",
+                    self.compiler_name(),
+                    self.job.arch.number,
+                    known.join(", ")
+                );
+                Err(CompileError::Environment { what, remedy: REMEDY.into() })
+            }
+            other => {
+                let mut error = CompileError::of_outcome(other);
+                if let CompileError::Rejected(failure) = &mut error
+                    && self.job.needs.headers()
+                    && !toolkit_headers
+                {
+                    failure.message.push_str(
+                        "; the source uses CUDA toolkit headers and none were found: `warpgauge \
+                         toolchain install` brings an NVRTC that carries them",
+                    );
+                }
+                Err(error)
+            }
+        }
+    }
+}

@@ -1,0 +1,260 @@
+//! Sources as people write them: what must compile, and what the errors say.
+
+use super::*;
+
+use warpgauge_model::FailureCode;
+
+#[tokio::test]
+async fn what_nvcc_defines_is_defined() {
+    let bench = Bench::new();
+    let source = "#include <cuda_runtime.h>\n#include <device_launch_parameters.h>\n
+        #include <stdio.h>\n#include <stdlib.h>\n#include <math.h>\n#include <stdint.h>\n
+        #include <limits.h>\n#include <float.h>\n#include <assert.h>\n#include <string.h>\n
+        #include <cmath>\n#include <cstdint>\n#include <cstdio>\n#include <algorithm>\n
+        #include <limits>\n
+        __global__ void k(float* x, uint32_t n, int64_t m, uint u, ushort s, uchar c, uintptr_t p) {
+            float a = -INFINITY + NAN + HUGE_VALF + FLT_MAX - FLT_MIN + FLT_EPSILON;
+            double b = DBL_MAX - DBL_MIN + DBL_EPSILON + M_PI + M_E + M_SQRT2;
+            long long i = (long long)INT_MAX + INT_MIN + UINT_MAX + LLONG_MAX + CHAR_BIT + SIZE_MAX;
+            constexpr float top = std::numeric_limits<float>::max();
+            constexpr int low = std::numeric_limits<int>::lowest();
+            x[0] = std::max(a, top) + std::min(x[1], 2.0f) + low + i + b + std::sqrt(x[2])
+                + std::abs(x[3]);
+            std::swap(x[4], x[5]);
+            x[6] = std::numeric_limits<double>::infinity() + n + m + u + s + c + p;
+            assert(n > 0); printf(\"%d\", n);
+        }";
+    bench.built(source).await;
+}
+
+#[tokio::test]
+async fn names_of_namespace_std_are_there() {
+    let bench = Bench::new();
+    let source = "#include <cstdint>\n#include <cmath>\n#include <type_traits>\n#include <utility>\n
+        template <class T, std::enable_if_t<std::is_floating_point<T>::value, int> = 0>
+        __device__ T half_of(T x) { return x / T(2); }
+        template <class T, std::enable_if_t<!std::is_floating_point<T>::value, int> = 0>
+        __device__ T half_of(T x) { return x >> 1; }
+        template <class T> __device__ T pass(T&& x) { return std::forward<T>(x); }
+        static_assert(std::is_same<std::remove_cv_t<const volatile int>, int>::value, \"\");
+        static_assert(std::is_same_v<std::conditional_t<true, int, float>, int>, \"\");
+        static_assert(std::is_unsigned_v<std::uint8_t> && std::is_signed_v<std::int64_t>, \"\");
+        static_assert(!std::is_signed_v<float*> && std::is_pointer_v<float*>, \"\");
+        static_assert(std::is_integral_v<const char> && !std::is_integral_v<double>, \"\");
+        static_assert(sizeof(std::intptr_t) == 8 && sizeof(std::ptrdiff_t) == 8, \"\");
+        static_assert(std::integral_constant<int, 3>() + 1 == 4, \"\");
+        __global__ void k(float* x, const std::uint32_t* n, std::nullptr_t) {
+            x[0] = half_of(x[1]) + half_of(n[0]) + pass(std::move(x[2])) + std::hypot(x[3], x[4]);
+            x[5] = std::sqrtf(x[6]) + std::cbrt(x[7]) + std::copysign(x[8], -1.0f) + std::rint(x[9]);
+        }";
+    let artifact = bench.built(source).await;
+    let image = String::from_utf8_lossy(&artifact.image);
+    assert!(!image.contains(".nv.global") && !image.contains(".global .align"), "{image}");
+}
+
+#[tokio::test]
+async fn host_code_beside_kernels_is_left_out_and_named() {
+    let bench = Bench::new();
+    let source = "#include <vector>\n#include <iostream>\n#include <sys/time.h>\n
+        using namespace std;
+        double now();
+        static float* buffer;
+        void check(cudaError_t e) { if (e != cudaSuccess) cerr << cudaGetErrorString(e) << endl; }
+        __global__ void k(float* x) { x[threadIdx.x] = 1; }
+        int main() { vector<float> v(32); k<<<1, 32>>>(buffer); check(cudaGetLastError()); }";
+    let artifact = bench.built(source).await;
+    let told = artifact.diagnostics.iter().map(|d| d.message.as_str()).collect::<Vec<_>>();
+    let expected =
+        "host code is left out, only kernels are compiled here: now, buffer, check, main";
+    assert_eq!(told, [expected]);
+}
+
+#[tokio::test]
+async fn what_is_wrong_beside_host_code_is_told_without_it() {
+    let bench = Bench::new();
+    let source =
+        "void run();\n__global__ void k(float* x) { x[0] = nothing; }\nint main() { run(); }";
+    let rejected = bench.rejected(&cuda(source)).await;
+    assert_eq!(rejected.code, FailureCode::CompilationFailed);
+    let first = &rejected.diagnostics[0];
+    assert!(
+        first.message.contains("nothing") && first.line == Some(2),
+        "{:?}",
+        rejected.diagnostics
+    );
+    let last = &rejected.diagnostics.last().unwrap().message;
+    assert!(last.ends_with("only kernels are compiled here: run, main"), "{last}");
+}
+
+#[tokio::test]
+async fn what_is_defined_for_it_adds_no_variables_to_a_kernel() {
+    let bench = Bench::new();
+    let used = "__global__ void k(int* x) {
+            static_assert(std::numeric_limits<int>::is_integer, \"\");
+            static_assert(!std::numeric_limits<float>::is_integer, \"\");
+            static_assert(!std::numeric_limits<unsigned>::is_signed, \"\");
+            static_assert(std::numeric_limits<double>::has_infinity, \"\");
+            x[0] = std::numeric_limits<char>::is_signed;
+        }";
+    bench.built(used).await;
+    let artifact = bench.built("__global__ void k(int* x) { x[0] = 1; }").await;
+    let image = String::from_utf8_lossy(&artifact.image);
+    assert!(!image.contains(".nv.global"), "{image}");
+}
+
+#[tokio::test]
+async fn sources_that_define_such_names_themselves_still_compile() {
+    let bench = Bench::new();
+    for source in [
+        "#define INFINITY __int_as_float(0x7f800000)\n#define INT_MAX 2147483647
+#define M_PI 3.14\n
+         __global__ void k(float* x) { x[0] = INFINITY + INT_MAX + M_PI; }",
+        "typedef unsigned long long uint64_t; typedef unsigned char uint8_t;
+         using int64_t = long long;
+         __global__ void k(uint64_t* x, int64_t y, uint8_t z) { x[0] = y + z; }",
+        "const float FLT_MAX = 1e38f; constexpr double M_PI = 3.14; typedef unsigned int uint;
+         __global__ void k(float* x) { x[0] = 1; }",
+        "namespace std { template <class T> __device__ T max(T a, T b) { return a > b ? a : b; } }
+         __global__ void k(float* x) { x[0] = std::max(x[1], x[2]); }",
+        "__global__ void k(float* x, int n) { int half = n / 2; x[half] = x[half * 2]; } // end",
+        "__global__ void k(float* x) { x[0] = 1; } /* ends in a comment */",
+    ] {
+        bench.built(source).await;
+    }
+}
+
+#[tokio::test]
+async fn half_precision_without_an_include() {
+    let bench = Bench::new();
+    let source = "__global__ void k(const half* x, __nv_bfloat16* y, half2* z, half by) {
+        y[0] = __float2bfloat16(__half2float(__hadd(x[0], by))); z[0] = __float2half2_rn(1.0f); }";
+    let artifact = bench.built(source).await;
+    assert_eq!(
+        types(artifact.entry_kernel()),
+        [
+            const_pointer(CType::F16),
+            pointer(CType::Bf16),
+            pointer(CType::Aggregate("__half2".into())),
+            CType::F16,
+        ]
+    );
+}
+
+#[tokio::test]
+async fn toolkit_headers_with_the_prelude() {
+    let bench = Bench::new();
+    let source = "#include <cuda_fp16.h>\n#include <mma.h>\n#include <cooperative_groups.h>\n
+        #include <cub/block/block_reduce.cuh>\n#include <cuda/std/limits>\n#include <stdint.h>\n
+        namespace cg = cooperative_groups;
+        __global__ void k(float* x, uint64_t n, int64_t m) {
+            using Reduce = cub::BlockReduce<float, 128>;
+            __shared__ typename Reduce::TempStorage storage;
+            float sum = Reduce(storage).Sum(x[threadIdx.x]);
+            cg::this_thread_block().sync();
+            if (threadIdx.x == 0) x[0] = sum + INT_MAX + INFINITY + n + m + std::max(1.0f, x[1]);
+        }";
+    let artifact = bench.built(source).await;
+    assert_eq!(types(artifact.entry_kernel()), [pointer(CType::F32), CType::U64, CType::I64]);
+}
+
+#[tokio::test]
+async fn errors_carry_the_callers_lines_and_columns() {
+    let bench = Bench::new();
+    let source =
+        "// one\nextern \"C\" __global__ void k(float* x) {\n    x[0] = undefined_thing;\n}\n";
+    let failure = bench.rejected(&cuda(source)).await;
+    assert_eq!(failure.code, FailureCode::CompilationFailed);
+    let first = &failure.diagnostics[0];
+    assert_eq!((first.severity, first.line, first.column), (Severity::Error, Some(3), Some(12)));
+    assert_eq!(first.file.as_deref(), Some("kernel.cu"));
+    assert!(first.message.contains("undefined_thing"));
+    assert!(failure.message.contains("kernel.cu:3:12"), "{}", failure.message);
+    assert!(!failure.log.contains("__warpgauge"), "{}", failure.log);
+}
+
+#[tokio::test]
+async fn broken_ends_are_blamed_on_the_source() {
+    let bench = Bench::new();
+    for source in [
+        "extern \"C\" __global__ void k(float* x) { x[0] = 1;",
+        "extern \"C\" __global__ void k(float* x) { x[0] = 1; }\n#if 1\n",
+        "extern \"C\" __global__ void k(float* x) { x[0] = 1; } /* open",
+        "extern \"C\" __global__ void k(Unknown* x) {}",
+        "#error no\n",
+    ] {
+        let failure = bench.rejected(&cuda(source)).await;
+        assert_eq!(failure.code, FailureCode::CompilationFailed, "{source}");
+        assert!(!failure.log.contains("warpgauge_signature"), "{source}\n{}", failure.log);
+        assert!(!failure.diagnostics.is_empty(), "{source}\n{}", failure.log);
+    }
+}
+
+#[tokio::test]
+async fn warnings_come_with_a_successful_compilation() {
+    let bench = Bench::new();
+    let artifact = bench.built("__global__ void k(float* x) {\n int unused; x[0] = 1; }").await;
+    let warning = &artifact.diagnostics[0];
+    assert_eq!((warning.severity, warning.line), (Severity::Warning, Some(2)));
+    assert!(artifact.log.contains("unused"));
+}
+
+#[tokio::test]
+async fn name_expressions_that_do_not_exist_are_the_callers_fault() {
+    let bench = Bench::new();
+    let source = "template <class T> __global__ void scale(T* x) { x[0] = 1; }";
+    let failure = bench.rejected(&cuda_with(source, named("scael<float>"))).await;
+    assert_eq!(failure.code, FailureCode::CompilationFailed);
+    assert!(failure.message.contains("scael"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn options_reach_the_compiler_and_unknown_ones_are_named() {
+    let bench = Bench::new();
+    let with = |options: &[&str]| {
+        let source =
+            "#if N != 4\n#error N\n#endif\n__global__ void k(float* x) { x[0] = expf(x[1]); }";
+        let compiler_options = options.iter().map(|o| (*o).to_owned()).collect();
+        cuda_with(source, KernelMetadata { compiler_options, ..KernelMetadata::default() })
+    };
+    let options = [
+        "-DN=4",
+        "--use_fast_math",
+        "-std=c++20",
+        "-O3",
+        "-arch=sm_90",
+        "-lineinfo",
+        "-maxrregcount=32",
+        "-Xptxas -O2",
+        "--fmad=false",
+        "--ftz",
+        "true",
+    ];
+    bench.compile(&with(&options)).await.unwrap();
+    assert_eq!(
+        bench.rejected(&with(&["--frobnicate"])).await.code,
+        FailureCode::UnknownCompilerOption
+    );
+    let failure = bench.rejected(&with(&["-arch=sm_80"])).await;
+    assert!(failure.message.contains("sm_80") && failure.message.contains("sm_90"));
+    let failure = bench.rejected(&with(&["-DN=4", "--std=c++99"])).await;
+    assert_eq!(failure.code, FailureCode::CompilerOptionRefused, "{}", failure.message);
+}
+
+#[tokio::test]
+async fn every_fixture_kernel_of_the_examples_compiles() {
+    let bench = Bench::new();
+    let root =
+        std::path::Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../..")).join("kernels");
+    let mut count = 0;
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let source = entry.unwrap().path().join("kernel.cu");
+        if source.is_file() {
+            let text = std::fs::read_to_string(&source).unwrap();
+            let artifact = bench.built(&text).await;
+            let typed = types(artifact.entry_kernel());
+            assert!(!typed.contains(&CType::Unknown), "{}: {typed:?}", source.display());
+            count += 1;
+        }
+    }
+    assert!(count >= 10, "{count} example kernels found in {}", root.display());
+}

@@ -1,0 +1,344 @@
+//! What is put before a source: the definitions that nvcc's headers give and NVRTC does not.
+
+use std::collections::BTreeSet;
+
+use warpgauge_code::source::{Token, TokenKind, tokenize};
+
+/// The definitions.
+pub(crate) const PRELUDE: &str = include_str!("prelude.cuh");
+
+/// Name under which the compiler is given [`PRELUDE`].
+pub(crate) const PRELUDE_NAME: &str = "warpgauge/prelude.cuh";
+
+/// Name that diagnostics give the submitted source.
+pub(crate) const SOURCE_NAME: &str = "kernel.cu";
+
+/// Host headers that sources include out of habit: the prelude has what kernels need of them.
+pub(crate) const STUB_HEADERS: [&str; 39] = [
+    "algorithm",
+    "assert.h",
+    "cassert",
+    "cfloat",
+    "climits",
+    "cmath",
+    "cstddef",
+    "cstdint",
+    "cstdio",
+    "cstdlib",
+    "cstring",
+    "cuda.h",
+    "cuda_runtime.h",
+    "cuda_runtime_api.h",
+    "device_functions.h",
+    "device_launch_parameters.h",
+    "driver_types.h",
+    "float.h",
+    "host_defines.h",
+    "inttypes.h",
+    "iostream",
+    "limits",
+    "limits.h",
+    "math.h",
+    "math_functions.h",
+    "numeric",
+    "sm_30_intrinsics.h",
+    "stddef.h",
+    "stdbool.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string",
+    "string.h",
+    "time.h",
+    "type_traits",
+    "utility",
+    "vector_functions.h",
+    "vector_types.h",
+];
+
+/// Headers for host code alone, which kernels have no use for: nothing of them is there, and nothing has
+/// to be.
+pub(crate) const HOST_HEADERS: [&str; 97] = [
+    "ATen/ATen.h",
+    "ATen/Dispatch.h",
+    "ATen/cuda/CUDAContext.h",
+    "ATen/cuda/Exceptions.h",
+    "array",
+    "bitset",
+    "c10/cuda/CUDAException.h",
+    "c10/cuda/CUDAGuard.h",
+    "c10/cuda/CUDAStream.h",
+    "cctype",
+    "cerrno",
+    "chrono",
+    "condition_variable",
+    "conio.h",
+    "csignal",
+    "cstdarg",
+    "ctime",
+    "ctype.h",
+    "cublas.h",
+    "cublasLt.h",
+    "cublas_v2.h",
+    "cudaProfiler.h",
+    "cuda_profiler_api.h",
+    "cufft.h",
+    "curand.h",
+    "cusolverDn.h",
+    "cusparse.h",
+    "deque",
+    "errno.h",
+    "exception",
+    "fcntl.h",
+    "filesystem",
+    "fstream",
+    "functional",
+    "future",
+    "getopt.h",
+    "helper_cuda.h",
+    "helper_functions.h",
+    "helper_image.h",
+    "helper_string.h",
+    "helper_timer.h",
+    "initializer_list",
+    "iomanip",
+    "ios",
+    "iosfwd",
+    "istream",
+    "iterator",
+    "list",
+    "locale",
+    "malloc.h",
+    "map",
+    "memory",
+    "memory.h",
+    "mpi.h",
+    "mutex",
+    "nvToolsExt.h",
+    "omp.h",
+    "optional",
+    "ostream",
+    "pthread.h",
+    "pybind11/numpy.h",
+    "pybind11/pybind11.h",
+    "queue",
+    "random",
+    "regex",
+    "set",
+    "signal.h",
+    "sstream",
+    "stack",
+    "stdarg.h",
+    "stdexcept",
+    "string_view",
+    "strings.h",
+    "sys/mman.h",
+    "sys/resource.h",
+    "sys/stat.h",
+    "sys/time.h",
+    "sys/types.h",
+    "sys/wait.h",
+    "system_error",
+    "thread",
+    "torch/all.h",
+    "torch/extension.h",
+    "torch/library.h",
+    "torch/script.h",
+    "torch/torch.h",
+    "torch/types.h",
+    "tuple",
+    "typeinfo",
+    "unistd.h",
+    "unordered_map",
+    "unordered_set",
+    "valarray",
+    "variant",
+    "vector",
+    "wchar.h",
+    "windows.h",
+];
+
+/// Headers of the toolkit that do not use libcu++.
+const PLAIN_HEADERS: [&str; 10] = [
+    "cuComplex.h",
+    "cuda_bf16.h",
+    "cuda_fp16.h",
+    "cuda_fp4.h",
+    "cuda_fp6.h",
+    "cuda_fp8.h",
+    "math_constants.h",
+    "mma.h",
+    "crt/mma.h",
+    "cuda_tf32.h",
+];
+
+/// What a source needs of its surroundings.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Needs {
+    /// Names of the prelude that the source defines itself.
+    own: BTreeSet<String>,
+    /// Toolkit headers for types it uses without including them, e.g. `cuda_fp16.h`.
+    pub implied: Vec<&'static str>,
+    /// It includes toolkit headers, so header directories have to be searched.
+    pub includes_toolkit: bool,
+    /// It includes headers that bring libcu++.
+    libcuxx: bool,
+}
+
+impl Needs {
+    /// Whether header directories are needed at all.
+    pub(crate) fn headers(&self) -> bool {
+        self.includes_toolkit || !self.implied.is_empty()
+    }
+}
+
+/// Looks at a source for what it needs.
+pub(crate) fn needs_of(source: &str) -> Needs {
+    let tokens = tokenize(source);
+    let mut needs = Needs::default();
+    let mut included = BTreeSet::new();
+    for token in tokens.iter().filter(|t| t.kind == TokenKind::Directive) {
+        if let Some(header) = included_header(token.text) {
+            if STUB_HEADERS.contains(&header) || HOST_HEADERS.contains(&header) {
+                continue;
+            }
+            needs.includes_toolkit = true;
+            needs.libcuxx |= !PLAIN_HEADERS.contains(&header);
+            included.insert(header);
+        }
+    }
+    let code: Vec<Token<'_>> =
+        tokens.into_iter().filter(|t| t.kind != TokenKind::Directive).collect();
+    let (mut half, mut bf16, mut fp8) = (false, false, false);
+    for (at, token) in code.iter().enumerate() {
+        if token.kind != TokenKind::Word {
+            continue;
+        }
+        if is_defined_here(&code, at) {
+            needs.own.insert(token.text.to_owned());
+            continue;
+        }
+        match token.text {
+            "half" => half |= is_used_as_type(&code, at),
+            "half2" | "__half" | "__half2" | "half_raw" | "__half_raw" | "__float2half" => {
+                half = true
+            }
+            word if word.contains("bfloat16") => bf16 = true,
+            word if word.starts_with("__nv_fp8") => fp8 = true,
+            _ => {}
+        }
+    }
+    half &= !needs.own.contains("half");
+    for (wanted, header) in [(half, "cuda_fp16.h"), (bf16, "cuda_bf16.h"), (fp8, "cuda_fp8.h")] {
+        if wanted && !included.contains(header) {
+            needs.implied.push(header);
+        }
+    }
+    needs
+}
+
+/// Header of an `#include` line.
+fn included_header(directive: &str) -> Option<&str> {
+    let rest = directive.trim_start_matches('#').trim_start().strip_prefix("include")?.trim_start();
+    let closing = match rest.as_bytes().first()? {
+        b'<' => '>',
+        b'"' => '"',
+        _ => return None,
+    };
+    rest[1..].split_once(closing).map(|(header, _)| header.trim())
+}
+
+/// `typedef … NAME;`, `using NAME =`, `struct NAME`, `namespace NAME`, `TYPE NAME =`.
+fn is_defined_here(code: &[Token<'_>], at: usize) -> bool {
+    let before = at.checked_sub(1).map(|b| code[b]);
+    let after = code.get(at + 1).map_or("", |t| t.text);
+    match before.map(|t| t.text) {
+        Some("using") => after == "=",
+        Some("struct" | "class" | "union") => after == "{" || after == ":",
+        Some("namespace") => after == "{",
+        _ if after == ";" => {
+            let start = code[..at].iter().rposition(|t| matches!(t.text, ";" | "{" | "}"));
+            code.get(start.map_or(0, |s| s + 1)).is_some_and(|t| t.text == "typedef")
+        }
+        _ if after == "=" || after == "{" => {
+            let typed = before.is_some_and(|t| t.kind == TokenKind::Word && t.text != "return");
+            typed && code.get(at + 2).is_none_or(|t| t.text != "=")
+        }
+        _ => false,
+    }
+}
+
+/// `half x`, `half*`, `half&`, `<half>`, `(half)`, as against a variable of that name.
+fn is_used_as_type(code: &[Token<'_>], at: usize) -> bool {
+    let is_word = |t: Option<&Token<'_>>| t.is_some_and(|t| t.kind == TokenKind::Word);
+    let after = code.get(at + 1);
+    let template_argument = at > 0 && matches!(code[at - 1].text, "<" | ",");
+    let cast = at > 0 && code[at - 1].text == "(" && after.is_some_and(|t| t.text == ")");
+    let pointer = after.is_some_and(|t| matches!(t.text, "*" | "&"))
+        && (is_word(code.get(at + 2)) || code.get(at + 2).is_some_and(|t| t.text == ")"));
+    let closes = after.is_some_and(|t| matches!(t.text, ">" | ","));
+    is_word(after) || pointer || cast || (template_argument && closes)
+}
+
+/// The lines before the source; the last sets the numbering, so that diagnostics keep the caller's.
+pub(crate) fn prefix(needs: &Needs, with_implied: bool) -> String {
+    let mut text = String::new();
+    for name in &needs.own {
+        text.push_str(&format!("#define WARPGAUGE_OWN_{name}\n"));
+    }
+    if needs.libcuxx && with_implied {
+        text.push_str("#define WARPGAUGE_LIBCUXX\n");
+    }
+    text.push_str(&format!("#include \"{PRELUDE_NAME}\"\n"));
+    if with_implied {
+        for header in &needs.implied {
+            text.push_str(&format!("#include <{header}>\n"));
+        }
+    }
+    text.push_str(&format!("#line 1 \"{SOURCE_NAME}\"\n"));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_used_without_their_header_imply_it() {
+        let implied = |source: &str| needs_of(source).implied;
+        assert_eq!(implied("__global__ void k(const half* x) {}"), ["cuda_fp16.h"]);
+        assert_eq!(implied("template void f<half>();"), ["cuda_fp16.h"]);
+        assert_eq!(implied("__nv_bfloat16 x;"), ["cuda_bf16.h"]);
+        assert_eq!(implied("#include <cuda_fp16.h>\n__half x;"), [""; 0]);
+        assert_eq!(implied("int half = n / 2; x[half] = y[half * 2];"), [""; 0]);
+        assert_eq!(implied("// half precision\nfloat x;"), [""; 0]);
+    }
+
+    #[test]
+    fn habitual_headers_need_no_toolkit_headers() {
+        assert!(!needs_of("#include <cuda_runtime.h>\n#include <math.h>\n").headers());
+        assert!(needs_of("#include <cub/cub.cuh>\n").libcuxx);
+        assert!(!needs_of("# include \"mma.h\"\n").libcuxx);
+        assert!(needs_of("# include \"mma.h\"\n").headers());
+    }
+
+    #[test]
+    fn names_the_source_defines_are_left_to_it() {
+        let source = "typedef unsigned long long uint64_t;\nusing int64_t = long long;\n
+            const float INFINITY = 1e30f; x.INT_MAX == 3; namespace std { } if (a == NAN) b = c;";
+        let own = needs_of(source).own;
+        for name in ["uint64_t", "int64_t", "INFINITY", "std"] {
+            assert!(own.contains(name), "{name}: {own:?}");
+        }
+        assert!(!own.contains("INT_MAX") && !own.contains("NAN"), "{own:?}");
+        let prefix = prefix(&needs_of(source), true);
+        assert!(prefix.contains("#define WARPGAUGE_OWN_uint64_t\n"));
+        assert!(prefix.ends_with("#line 1 \"kernel.cu\"\n"));
+    }
+
+    #[test]
+    fn stub_headers_are_sorted_and_unique() {
+        let all = || STUB_HEADERS.into_iter().chain(HOST_HEADERS);
+        assert_eq!(all().collect::<BTreeSet<&str>>().len(), all().count());
+    }
+}

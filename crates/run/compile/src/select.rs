@@ -1,0 +1,203 @@
+//! Which kernel of an image is meant.
+
+use super::artifact::KernelInfo;
+use super::error::CompileError;
+use warpgauge_code::source::SourceKernel;
+
+use warpgauge_model::FailureCode;
+
+/// Most kernels that an error lists.
+const MAX_LISTED: usize = 50;
+
+/// Index of the kernel that `wanted` names, or of the only one.
+///
+/// A name may be a symbol, a C++ name with or without its namespaces and template arguments.
+pub(crate) fn select(
+    kernels: &[KernelInfo],
+    wanted: Option<&str>,
+    source: &[SourceKernel],
+) -> Result<usize, CompileError> {
+    if kernels.is_empty() {
+        return Err(no_kernel(source));
+    }
+    let Some(wanted) = wanted else {
+        if kernels.len() == 1 {
+            return Ok(0);
+        }
+        let message = format!(
+            "the code has {} kernels; name one in metadata.kernel_name: {}",
+            kernels.len(),
+            listed(kernels)
+        );
+        return Err(CompileError::rejected(FailureCode::AmbiguousKernel, message));
+    };
+    let wanted = squeezed(wanted);
+    let rules: [&dyn Fn(&KernelInfo) -> bool; 4] = [
+        &|k| k.symbol == wanted,
+        &|k| squeezed(&k.name) == wanted,
+        &|k| unqualified(&squeezed(&k.name)) == wanted,
+        &|k| {
+            let name = squeezed(&k.name);
+            let plain = without_arguments(&name);
+            plain == wanted || unqualified(plain) == wanted
+        },
+    ];
+    for rule in rules {
+        let matching: Vec<usize> = (0..kernels.len()).filter(|&at| rule(&kernels[at])).collect();
+        match matching.as_slice() {
+            [] => {}
+            [only] => return Ok(*only),
+            several => {
+                let several: Vec<KernelInfo> =
+                    several.iter().map(|&at| kernels[at].clone()).collect();
+                let message = format!(
+                    "{wanted:?} names {} kernels; give the full name or the symbol: {}",
+                    several.len(),
+                    listed(&several)
+                );
+                return Err(CompileError::rejected(FailureCode::AmbiguousKernel, message));
+            }
+        }
+    }
+    Err(unknown(kernels, &wanted, source))
+}
+
+fn unknown(kernels: &[KernelInfo], wanted: &str, source: &[SourceKernel]) -> CompileError {
+    let mut message = format!("no kernel is called {wanted:?}; found: {}", listed(kernels));
+    if source.iter().any(|k| k.template && (k.base_name() == wanted || k.name == wanted)) {
+        message.push_str(&format!(
+            "; {wanted} is a template: name an instance, e.g. {wanted}<float>, in \
+             metadata.kernel_name or metadata.name_expressions"
+        ));
+    }
+    CompileError::rejected(FailureCode::UnknownKernel, message)
+}
+
+fn no_kernel(source: &[SourceKernel]) -> CompileError {
+    let templates: Vec<&str> =
+        source.iter().filter(|k| k.template).map(|k| k.name.as_str()).take(MAX_LISTED).collect();
+    let message = if templates.is_empty() {
+        "the code compiles and has no kernel: declare one with __global__ void name(…)".to_owned()
+    } else {
+        format!(
+            "the code compiles and has only kernel templates ({}): name an instance, e.g. \
+             {}<float>, in metadata.kernel_name or metadata.name_expressions",
+            templates.join(", "),
+            templates[0]
+        )
+    };
+    CompileError::rejected(FailureCode::NoKernel, message)
+}
+
+/// Names of kernels, with the symbol where the name alone does not tell them apart.
+fn listed(kernels: &[KernelInfo]) -> String {
+    let same = |name: &str| kernels.iter().filter(|k| k.name == name).count() > 1;
+    let shown = |k: &KernelInfo| {
+        if same(&k.name) { format!("{} ({})", k.name, k.symbol) } else { k.name.clone() }
+    };
+    let mut names: Vec<String> = kernels.iter().take(MAX_LISTED).map(shown).collect();
+    if kernels.len() > MAX_LISTED {
+        names.push(format!("and {} more", kernels.len() - MAX_LISTED));
+    }
+    names.join(", ")
+}
+
+/// Without white space, but for one blank between two words (`unsigned int`); no leading `::`.
+pub(crate) fn squeezed(name: &str) -> String {
+    let mut out = String::with_capacity(name.len());
+    for word in name.split_whitespace() {
+        let is_word = |c: char| c.is_alphanumeric() || c == '_';
+        if out.ends_with(is_word) && word.starts_with(is_word) {
+            out.push(' ');
+        }
+        out.push_str(word);
+    }
+    out.strip_prefix("::").map(str::to_owned).unwrap_or(out)
+}
+
+/// `ns::k<a::b>` → `k<a::b>`.
+fn unqualified(name: &str) -> &str {
+    let end = name.find('<').unwrap_or(name.len());
+    name[..end].rfind("::").map_or(name, |at| &name[at + 2..])
+}
+
+fn without_arguments(name: &str) -> &str {
+    name.split('<').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_code::source::find_kernels;
+
+    fn kernels(names: &[(&str, &str)]) -> Vec<KernelInfo> {
+        let kernel = |&(symbol, name): &(&str, &str)| KernelInfo {
+            symbol: symbol.into(),
+            name: name.into(),
+            params: None,
+            resources: None,
+        };
+        names.iter().map(kernel).collect()
+    }
+
+    #[track_caller]
+    fn refused(result: Result<usize, CompileError>, code: &str, words: &[&str]) {
+        let Err(CompileError::Rejected(failure)) = result else { panic!("{result:?}") };
+        assert_eq!(failure.code.as_str(), code, "{}", failure.message);
+        for word in words {
+            assert!(failure.message.contains(word), "{word:?} not in {}", failure.message);
+        }
+    }
+
+    #[test]
+    fn a_kernel_by_any_of_its_names() {
+        let all = kernels(&[
+            ("_ZN2ns1aEPf", "ns::a"),
+            ("_Z5scaleIfEvPT_", "scale<float>"),
+            ("_Z5scaleIjEvPT_", "scale<unsigned int>"),
+            ("c", "c"),
+        ]);
+        for (wanted, at) in [
+            ("_ZN2ns1aEPf", 0),
+            ("ns::a", 0),
+            ("::ns::a", 0),
+            ("a", 0),
+            ("scale<float>", 1),
+            ("scale< float >", 1),
+            ("scale<unsigned  int>", 2),
+            ("c", 3),
+        ] {
+            assert_eq!(select(&all, Some(wanted), &[]).unwrap(), at, "{wanted}");
+        }
+        refused(select(&all, Some("scale"), &[]), "ambiguous_kernel", &["scale<float>", "scale<u"]);
+        refused(
+            select(&all, Some("b"), &[]),
+            "unknown_kernel",
+            &["\"b\"", "ns::a", "scale<float>"],
+        );
+        refused(select(&all, None, &[]), "ambiguous_kernel", &["ns::a", "c"]);
+    }
+
+    #[test]
+    fn the_only_kernel_needs_no_name_and_the_only_instance_no_arguments() {
+        assert_eq!(select(&kernels(&[("k", "k")]), None, &[]).unwrap(), 0);
+        let two = kernels(&[("k", "k"), ("_Z1tIfEvv", "t<float>")]);
+        assert_eq!(select(&two, Some("t"), &[]).unwrap(), 1);
+    }
+
+    #[test]
+    fn overloads_are_listed_with_their_symbols() {
+        let all = kernels(&[("_Z1ki", "k"), ("_Z1kf", "k")]);
+        refused(select(&all, Some("k"), &[]), "ambiguous_kernel", &["_Z1ki", "_Z1kf"]);
+        assert_eq!(select(&all, Some("_Z1kf"), &[]).unwrap(), 1);
+    }
+
+    #[test]
+    fn templates_without_instances_are_explained() {
+        let source = find_kernels("template <class T> __global__ void scale(T* x) {}");
+        refused(select(&[], None, &source), "no_kernel", &["scale<float>"]);
+        refused(select(&[], None, &[]), "no_kernel", &["__global__"]);
+        let other = kernels(&[("k", "k")]);
+        refused(select(&other, Some("scale"), &source), "unknown_kernel", &["template"]);
+    }
+}

@@ -1,0 +1,227 @@
+//! The parent's side of a compile child: start, ask, wait, kill.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde::Serialize;
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::net::UnixStream;
+
+use super::error::CompileError;
+use super::protocol::{ChildReply, ChildRequest, receive_frame, send_frame};
+use super::usage::{ProcessUsage, kills_for_memory};
+use warpgauge_sandbox::child::{Child, Start, Streams};
+use warpgauge_sandbox::program::{Environment, Program};
+
+/// Hidden subcommand of the program.
+pub(crate) const SUBCOMMAND: &str = "__compile";
+
+/// Most of a child's own output that is kept, in bytes.
+const MAX_OUTPUT_BYTES: u64 = 64 << 10;
+
+/// How often it is looked at what a child has taken.
+const LOOK_EVERY: Duration = Duration::from_millis(200);
+
+/// How long the end of a child that was killed is waited for.
+const REAP_WITHIN: Duration = Duration::from_secs(5);
+
+/// Runs one request in a fresh child. The child and all it started are gone when this returns or is
+/// dropped.
+pub(crate) async fn run(
+    program: &Path,
+    request: &ChildRequest,
+    timeout: Duration,
+) -> Result<ChildReply, CompileError> {
+    let child = Running::start(program, &request.job_dir)?;
+    child.ask_within(request, timeout).await
+}
+
+/// A child that was told what to make ready, and waits for its question.
+pub(crate) struct Waiting {
+    child: Running,
+    // After the child, which may use it until it has ended.
+    _job_dir: tempfile::TempDir,
+}
+
+impl Waiting {
+    /// Starts one; `request` is what it makes ready, in this private directory.
+    pub(crate) async fn start(
+        program: &Path,
+        request: &ChildRequest,
+        job_dir: tempfile::TempDir,
+    ) -> Result<Self, CompileError> {
+        let mut child = Running::start(program, &request.job_dir)?;
+        let sent = send_frame(&mut child.socket, request).await;
+        sent.map_err(|e| CompileError::internal(format!("cannot ask a compile child: {e}")))?;
+        Ok(Self { child, _job_dir: job_dir })
+    }
+
+    /// Whether it still runs.
+    pub(crate) fn is_alive(&mut self) -> bool {
+        self.child.child.is_running()
+    }
+
+    /// Asks it; the child and all it started are gone when this returns or is dropped.
+    pub(crate) async fn ask(
+        self,
+        question: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<ChildReply, CompileError> {
+        self.child.ask_within(question, timeout).await
+    }
+}
+
+/// Keeps the most that a process took. It ends with whoever waits for something else.
+async fn watch(process: i32, used: &mut ProcessUsage) -> std::convert::Infallible {
+    let mut looks = tokio::time::interval(LOOK_EVERY);
+    loop {
+        looks.tick().await;
+        used.grow(ProcessUsage::of(process));
+    }
+}
+
+/// Like [`run`], for callers outside of an asynchronous runtime.
+pub(crate) fn run_blocking(
+    program: &Path,
+    request: &ChildRequest,
+    timeout: Duration,
+) -> Result<ChildReply, CompileError> {
+    let internal = |e: io::Error| CompileError::internal(format!("cannot start a child: {e}"));
+    let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
+    // On a thread of its own: the caller's may belong to another runtime.
+    std::thread::scope(|scope| {
+        let work = || runtime().map_err(internal)?.block_on(run(program, request, timeout));
+        let thread = scope.spawn(work);
+        thread.join().unwrap_or_else(|_| Err(CompileError::internal("the supervisor panicked")))
+    })
+}
+
+struct Running {
+    child: Child,
+    /// How often the system had killed for want of memory when it began.
+    kills: u64,
+    socket: UnixStream,
+}
+
+impl Running {
+    fn start(program: &Path, job_dir: &Path) -> Result<Self, CompileError> {
+        Self::try_start(program, job_dir)
+            .map_err(|e| CompileError::internal(format!("cannot start {}: {e}", program.display())))
+    }
+
+    /// Asks, and waits for the reply until the deadline.
+    async fn ask_within(
+        mut self,
+        question: &impl Serialize,
+        timeout: Duration,
+    ) -> Result<ChildReply, CompileError> {
+        let mut used = ProcessUsage::default();
+        match tokio::time::timeout(timeout, self.ask(question, &mut used)).await {
+            Err(_) => {
+                used.grow(self.used());
+                self.end().await;
+                Err(CompileError::Timeout { seconds: timeout.as_secs_f64(), used })
+            }
+            Ok(Ok(reply)) => Ok(reply),
+            Ok(Err(e)) => Err(self.explain(&e, used).await),
+        }
+    }
+
+    fn try_start(program: &Path, job_dir: &Path) -> io::Result<Self> {
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
+        ours.set_nonblocking(true)?;
+        let program = Program::new(program, Environment::Empty).arg(SUBCOMMAND).within(job_dir);
+        let stdin = Stdio::from(OwnedFd::from(theirs));
+        let child = Start::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
+        Ok(Self { child, kills: kills_for_memory(), socket: UnixStream::from_std(ours)? })
+    }
+
+    /// Sends the request and receives the reply, draining the child's output meanwhile.
+    async fn ask(
+        &mut self,
+        question: &impl Serialize,
+        used: &mut ProcessUsage,
+    ) -> io::Result<ChildReply> {
+        let watch = watch(self.process(), used);
+        let (mut from, mut to) = self.socket.split();
+        let exchange = async {
+            send_frame(&mut to, question).await?;
+            receive_frame(&mut from).await
+        };
+        let drain = drain(self.child.take_stdout(), self.child.take_stderr());
+        tokio::pin!(exchange, drain);
+        let (reply, output) = tokio::select! {
+            reply = &mut exchange => (reply, None),
+            output = &mut drain => (exchange.await, Some(output)),
+            never = watch => match never {},
+        };
+        let error = match reply {
+            Ok(reply) => return Ok(reply),
+            Err(error) => error,
+        };
+        // The child is ending or broken: what it wrote tells why.
+        self.child.kill();
+        let output = match output {
+            Some(output) => output,
+            None => drain.await,
+        };
+        Err(io::Error::new(error.kind(), output))
+    }
+
+    /// The child's number; of one that was waited for none that there is.
+    fn process(&self) -> i32 {
+        self.child.id().map_or(-1, rustix::process::Pid::as_raw_pid)
+    }
+
+    fn used(&self) -> ProcessUsage {
+        ProcessUsage::of(self.process())
+    }
+
+    /// Ends the child with all it started, and waits until it is gone: it writes no file any more.
+    async fn end(&mut self) {
+        self.child.kill();
+        // One that the kernel does not let go is reaped later.
+        let _ = self.child.ended_within(REAP_WITHIN).await;
+    }
+
+    /// Why the child ended without a reply.
+    async fn explain(&mut self, error: &io::Error, mut used: ProcessUsage) -> CompileError {
+        let log = error.to_string();
+        used.grow(self.used());
+        used.starved = kills_for_memory() > self.kills;
+        self.child.kill();
+        match self.child.wait().await {
+            Ok(status) => CompileError::Crashed {
+                signal: status.signal(),
+                log: match status.code() {
+                    Some(code) => format!("{log}\n[exit status {code}]"),
+                    None => log,
+                },
+                used,
+            },
+            Err(e) => CompileError::internal(format!("cannot wait for the compile child: {e}")),
+        }
+    }
+}
+
+/// Reads both streams to their ends; keeps the first part of each.
+async fn drain(
+    stdout: Option<impl AsyncRead + Unpin>,
+    stderr: Option<impl AsyncRead + Unpin>,
+) -> String {
+    let (stdout, stderr) = tokio::join!(keep_first(stdout), keep_first(stderr));
+    format!("{stdout}{stderr}")
+}
+
+async fn keep_first(stream: Option<impl AsyncRead + Unpin>) -> String {
+    let Some(mut stream) = stream else { return String::new() };
+    let mut kept = Vec::new();
+    // What cannot be read any more is lost; the reply decides how the work ended.
+    let _ = (&mut stream).take(MAX_OUTPUT_BYTES).read_to_end(&mut kept).await;
+    let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
+    String::from_utf8_lossy(&kept).into_owned()
+}

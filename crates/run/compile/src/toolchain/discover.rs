@@ -1,0 +1,379 @@
+//! Finding compilers: by looking at files, no library is loaded here.
+//!
+//! Loading NVRTC maps 140 MB; only compile children do that.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::path::{Path, PathBuf};
+
+use super::types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
+use super::{cupti, files, torch, triton};
+use warpgauge_device::libraries;
+use warpgauge_sandbox::program::{Environment, Program};
+
+/// Environment variable with explicit places, separated by colons.
+pub const TOOLCHAIN_VARIABLE: &str = "WARPGAUGE_TOOLCHAIN";
+
+/// Most entries of one directory that are looked at.
+const MAX_ENTRIES: usize = 4096;
+
+/// Where to look.
+#[derive(Debug, Clone, Default)]
+pub struct ToolchainSearch {
+    /// Places given by the configuration, before all others; several are separated by colons.
+    /// `WARPGAUGE_TOOLCHAIN` is looked at when this is not set.
+    pub explicit: Option<PathBuf>,
+    /// Our own cache: `install` puts toolchains below it.
+    pub cache_dir: PathBuf,
+    /// The Python interpreter whose Triton is used and no other; a path, or a name on `PATH`.
+    /// `WARPGAUGE_PYTHON` is looked at when this is not set.
+    pub python: Option<PathBuf>,
+}
+
+impl ToolchainSearch {
+    /// The explicit places.
+    pub(super) fn named(&self) -> Vec<PathBuf> {
+        let list = self.explicit.as_ref().map(|path| path.as_os_str().to_owned());
+        let list = list.or_else(|| env::var_os(TOOLCHAIN_VARIABLE));
+        list.iter().flat_map(env::split_paths).collect()
+    }
+}
+
+/// A place that may hold a toolchain: a toolkit's root, a `site-packages`, a library directory.
+#[derive(Debug, Clone)]
+struct Place {
+    path: PathBuf,
+    source: Source,
+}
+
+/// Looks in all places, the explicit ones first.
+pub fn discover(search: &ToolchainSearch) -> Toolchain {
+    let mut found = discover_at(&places(search));
+    match triton::find(search) {
+        Ok(install) => found.triton = Some(install),
+        Err(why) => found.no_triton = Some(why),
+    }
+    match torch::find(search) {
+        Ok(install) => {
+            // Beside PyTorch: those that its wheels bring.
+            let beside = library_dirs(&install.site_packages);
+            found.libraries.extend(files::find(beside, libraries::major_version));
+            found.torch = Some(install);
+        }
+        Err(why) => found.no_torch = Some(why),
+    }
+    found.borrow_from_triton();
+    found
+}
+
+/// Looks in one place only.
+pub(super) fn discover_in(directory: &Path) -> Toolchain {
+    discover_at(&[Place { path: directory.to_owned(), source: Source::Cache }])
+}
+
+fn discover_at(places: &[Place]) -> Toolchain {
+    let mut nvrtc: Vec<NvrtcInstall> = Vec::new();
+    for place in places {
+        for install in nvrtc_in(place) {
+            // The first place that has a version wins.
+            if nvrtc.iter().all(|known| known.version != install.version) {
+                nvrtc.push(install);
+            }
+        }
+    }
+    nvrtc.sort_by_key(|install| std::cmp::Reverse(install.version));
+    lend_headers(&mut nvrtc, places);
+    let tool = |name: &str, extra: &[PathBuf]| {
+        program(places, name, extra)
+            .map(|(path, _)| Tool { version: installed_version(&path), path })
+    };
+    let roots: Vec<&Path> = places.iter().map(|place| place.path.as_path()).collect();
+    Toolchain {
+        nvrtc,
+        nvcc: nvcc_in(places),
+        cuobjdump: tool("cuobjdump", &[]),
+        nvdisasm: tool("nvdisasm", &[]),
+        ncu: tool("ncu", &nsight("/opt/nvidia/nsight-compute", "")),
+        nsys: tool("nsys", &nsight("/opt/nvidia/nsight-systems", "bin")),
+        compute_sanitizer: tool("compute-sanitizer", &[]),
+        cupti: cupti::find(&roots, library_dirs),
+        libraries: files::find(
+            roots.iter().flat_map(|root| library_dirs(root)),
+            libraries::major_version,
+        ),
+        triton: None,
+        no_triton: None,
+        torch: None,
+        no_torch: None,
+    }
+}
+
+fn places(search: &ToolchainSearch) -> Vec<Place> {
+    let mut places = Vec::new();
+    places.extend(search.named().into_iter().map(|path| Place { path, source: Source::Explicit }));
+    for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
+        if let Some(root) = env::var_os(variable).map(PathBuf::from) {
+            let site_packages = site_packages(&root);
+            places.extend(site_packages.map(|path| Place { path, source: Source::Venv }));
+            places.push(Place { path: root, source: Source::Venv });
+        }
+    }
+    for variable in ["CUDA_HOME", "CUDA_PATH"] {
+        if let Some(path) = env::var_os(variable).map(PathBuf::from) {
+            places.push(Place { path, source: Source::CudaHome });
+        }
+    }
+    let local = entries(Path::new("/usr/local"))
+        .into_iter()
+        .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cuda")));
+    places.extend(local.map(|path| Place { path, source: Source::UsrLocal }));
+    places.extend(loader_dirs().into_iter().map(|path| Place { path, source: Source::Path }));
+    // What begins with a dot is being installed or removed.
+    let hidden =
+        |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
+    // What PyTorch brings of CUDA is for itself: headers that are a part of a toolkit hide the whole.
+    let whole = |path: &PathBuf| !hidden(path) && !path.ends_with(torch::TORCH.name);
+    let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(whole);
+    places.extend(cached.map(|path| Place { path, source: Source::Cache }));
+    places.retain(|place| place.path.is_absolute() && place.path.exists());
+    places
+}
+
+fn site_packages(root: &Path) -> impl Iterator<Item = PathBuf> {
+    let pythons = entries(&root.join("lib")).into_iter();
+    pythons.map(|python| python.join("site-packages")).filter(|path| path.is_dir())
+}
+
+/// Entries of a directory in order of name, the newest-looking last; none if it cannot be read.
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let Ok(listing) = directory.read_dir() else { return Vec::new() };
+    let mut found: Vec<PathBuf> =
+        listing.flatten().take(MAX_ENTRIES).map(|entry| entry.path()).collect();
+    found.sort();
+    found
+}
+
+/// Directories in which the loader finds libraries of NVIDIA's: `LD_LIBRARY_PATH`, then its cache.
+fn loader_dirs() -> Vec<PathBuf> {
+    let mut dirs: Vec<PathBuf> = Vec::new();
+    if let Some(list) = env::var_os("LD_LIBRARY_PATH") {
+        dirs.extend(env::split_paths(&list).filter(|p| p.is_absolute()));
+    }
+    let listing = ["/sbin/ldconfig", "/usr/sbin/ldconfig"]
+        .iter()
+        .find_map(|program| asked(program).arg("-p").to_blocking().output().ok());
+    if let Some(listing) = listing {
+        let text = String::from_utf8_lossy(&listing.stdout).into_owned();
+        dirs.extend(ldconfig_dirs(&text));
+    }
+    dirs
+}
+
+/// Directories of the lines in `ldconfig -p` that are about libraries of NVIDIA's.
+fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
+    let wanted = ["libnvrtc.so", "libcupti.so", "libcusparse.so", "libcublas.so"];
+    let is_wanted = |line: &&str| wanted.iter().any(|name| line.trim_start().starts_with(name));
+    let paths = listing.lines().filter(is_wanted);
+    let paths =
+        paths.filter_map(|line| line.split_once(" => ")).map(|(_, path)| Path::new(path.trim()));
+    let unique: BTreeSet<PathBuf> = paths.filter_map(Path::parent).map(Path::to_owned).collect();
+    unique.into_iter().collect()
+}
+
+/// Directories below a place that may hold libraries.
+pub(crate) fn library_dirs(place: &Path) -> Vec<PathBuf> {
+    let mut dirs = vec![
+        place.to_owned(),
+        place.join("lib64"),
+        place.join("lib"),
+        place.join("targets/x86_64-linux/lib"),
+    ];
+    for package in entries(&place.join("nvidia")) {
+        dirs.push(package.join("lib"));
+    }
+    dirs.retain(|dir| dir.is_dir());
+    dirs
+}
+
+fn nvrtc_in(place: &Place) -> Vec<NvrtcInstall> {
+    if place.path.is_file() {
+        return nvrtc_at(&place.path, place).into_iter().collect();
+    }
+    let dirs = library_dirs(&place.path);
+    let libraries = dirs.iter().flat_map(|dir| entries(dir)).filter(|path| is_nvrtc(path));
+    libraries.filter_map(|library| nvrtc_at(&library, place)).collect()
+}
+
+/// `libnvrtc.so.13`: the name with the major version alone, which is the SONAME.
+fn is_nvrtc(path: &Path) -> bool {
+    let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    name.strip_prefix("libnvrtc.so.")
+        .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|b| b.is_ascii_digit()))
+}
+
+fn nvrtc_at(library: &Path, place: &Place) -> Option<NvrtcInstall> {
+    let real = library.canonicalize().ok()?;
+    let directory = real.parent()?;
+    let name = library.file_name()?.to_string_lossy().into_owned();
+    let major: u32 = name.strip_prefix("libnvrtc.so.")?.split('.').next()?.parse().ok()?;
+    let real_name = real.file_name()?.to_string_lossy().into_owned();
+    let from_name = real_name.strip_prefix("libnvrtc.so.").filter(|v| v.contains('.'));
+    let full_version = from_name
+        .map(str::to_owned)
+        .or_else(|| wheel_version(directory, "nvidia_cuda_nvrtc", major));
+    let version = full_version
+        .as_deref()
+        .and_then(major_minor)
+        .or_else(|| builtins_version(directory, major))?;
+    let include_dirs =
+        library.parent().and_then(Path::parent).map(include_dirs).unwrap_or_default();
+    let path = std::path::absolute(library).ok()?;
+    Some(NvrtcInstall { path, version, full_version, source: place.source, include_dirs })
+}
+
+fn major_minor(version: &str) -> Option<(u32, u32)> {
+    let mut parts = version.split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}
+
+/// Version that the built-ins beside a library carry in their name, e.g. 13.5.
+fn builtins_version(directory: &Path, major: u32) -> Option<(u32, u32)> {
+    entries(directory).iter().rev().find_map(|path| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let version = major_minor(name.strip_prefix("libnvrtc-builtins.so.")?)?;
+        (version.0 == major).then_some(version)
+    })
+}
+
+/// Version in the name of the wheel's metadata: `nvidia_cuda_nvrtc-13.5.37.dist-info` beside the
+/// `nvidia` directory that holds the library.
+fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
+    let nvidia = inside.ancestors().find(|dir| dir.file_name().is_some_and(|n| n == "nvidia"))?;
+    entries(nvidia.parent()?).iter().rev().find_map(|path| {
+        let name = path.file_name()?.to_string_lossy().into_owned();
+        let (wheel, version) = name.strip_suffix(".dist-info")?.split_once('-')?;
+        let suffixed = wheel.strip_prefix(package)?;
+        let fits = suffixed.is_empty() || suffixed.starts_with("_cu");
+        (fits && major_minor(version)?.0 == major).then(|| version.to_owned())
+    })
+}
+
+/// Header directories of the installation whose root is `root` (it holds `lib` or `lib64`).
+fn include_dirs(root: &Path) -> Vec<PathBuf> {
+    let mut dirs = Vec::new();
+    let mut add = |dir: PathBuf, marker: &str| {
+        if dir.join(marker).exists() && !dirs.contains(&dir) {
+            dirs.push(dir);
+        }
+    };
+    // Wheels of CUDA 12 give each package a directory of its own.
+    let packages = [root.to_owned(), root.join("../cuda_runtime"), root.join("../cuda_cccl")];
+    for package in packages {
+        let package = package.canonicalize().unwrap_or(package);
+        for include in [package.join("include"), package.join("targets/x86_64-linux/include")] {
+            add(include.clone(), "cuda_fp16.h");
+            add(include.join("cccl"), "cuda/std/version");
+            add(include, "cuda/std/version");
+        }
+    }
+    dirs
+}
+
+/// An NVRTC without headers takes those of another place with the same major version.
+fn lend_headers(nvrtc: &mut [NvrtcInstall], places: &[Place]) {
+    let roots: Vec<PathBuf> = places.iter().flat_map(|place| toolkit_roots(&place.path)).collect();
+    for install in nvrtc.iter_mut().filter(|install| install.include_dirs.is_empty()) {
+        let lent = roots.iter().map(|root| include_dirs(root)).find(|dirs| {
+            dirs.first().and_then(|dir| header_version(dir)) == Some(install.version.0)
+        });
+        install.include_dirs = lent.unwrap_or_default();
+    }
+}
+
+/// Major version that the headers in `directory` belong to.
+fn header_version(directory: &Path) -> Option<u32> {
+    let text = ["cuda.h", "cuda_runtime_api.h"]
+        .iter()
+        .find_map(|name| std::fs::read_to_string(directory.join(name)).ok())?;
+    let defined = text.lines().find_map(|line| {
+        let rest = line.trim().strip_prefix("#define")?.trim_start();
+        let value =
+            rest.strip_prefix("CUDA_VERSION").or_else(|| rest.strip_prefix("CUDART_VERSION"))?;
+        value.split_whitespace().next()?.parse::<u32>().ok()
+    })?;
+    Some(defined / 1000)
+}
+
+/// Directories that hold `bin`, `include` and the like.
+pub(crate) fn toolkit_roots(place: &Path) -> Vec<PathBuf> {
+    let mut roots = vec![place.to_owned()];
+    roots.extend(entries(&place.join("nvidia")));
+    roots.retain(|root| root.is_dir());
+    roots
+}
+
+fn program(places: &[Place], name: &str, extra: &[PathBuf]) -> Option<(PathBuf, Source)> {
+    let in_places = places.iter().flat_map(|place| {
+        let roots = toolkit_roots(&place.path);
+        roots.into_iter().map(move |root| (root.join("bin").join(name), place.source))
+    });
+    let path = env::var_os("PATH").unwrap_or_default();
+    let on_path: Vec<_> =
+        env::split_paths(&path).map(|dir| (dir.join(name), Source::Path)).collect();
+    let extra = extra.iter().map(|dir| (dir.join(name), Source::Path));
+    let found = in_places.chain(on_path).chain(extra).find(|(path, _)| is_program(path));
+    found.filter(|(path, _)| path.is_absolute())
+}
+
+fn is_program(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+}
+
+/// Version directories of a tool that installs itself below /opt, newest first.
+fn nsight(root: &str, inside: &str) -> Vec<PathBuf> {
+    let versions = entries(Path::new(root)).into_iter().rev();
+    versions.map(|version| version.join(inside)).collect()
+}
+
+/// Version in a path such as `/opt/nvidia/nsight-compute/2025.3.1/ncu` or `/usr/local/cuda-12.9/…`.
+fn installed_version(program: &Path) -> Option<String> {
+    let real = program.canonicalize().ok()?;
+    real.ancestors().skip(1).find_map(|dir| {
+        let name = dir.file_name()?.to_string_lossy().into_owned();
+        let version = name.rsplit('-').next()?.to_owned();
+        let numeric =
+            version.contains('.') && version.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+        numeric.then_some(version)
+    })
+}
+
+fn nvcc_in(places: &[Place]) -> Option<NvccInstall> {
+    let (path, source) = program(places, "nvcc", &[])?;
+    let path = path.canonicalize().unwrap_or(path);
+    let root = path.parent()?.parent()?.to_owned();
+    let version = (10..=99)
+        .rev()
+        .find_map(|major| wheel_version(&path, "nvidia_cuda_nvcc", major))
+        .or_else(|| installed_version(&path))
+        .or_else(|| nvcc_says(&path))
+        .unwrap_or_else(|| "unknown".into());
+    Some(NvccInstall { path, version, source, include_dirs: include_dirs(&root) })
+}
+
+/// A program of this machine that is asked for something.
+fn asked(program: impl Into<PathBuf>) -> Program {
+    Program::new(program, Environment::Cuda)
+}
+
+/// `nvcc --version`, where the installation does not tell.
+fn nvcc_says(nvcc: &Path) -> Option<String> {
+    let output = asked(nvcc).arg("--version").to_blocking().output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let (_, rest) = text.split_once("release ")?;
+    rest.split(',').next().map(|version| version.trim().to_owned())
+}
+
+#[cfg(test)]
+#[path = "discover_tests.rs"]
+mod tests;

@@ -1,0 +1,44 @@
+//! PyTorch: whether what was installed computes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::super::torch::{self as found, PINNED, TorchInstall};
+use super::error::InstallError;
+use super::part::Part;
+use super::triton;
+use warpgauge_sandbox::program::{Environment, Program};
+
+/// Time that importing it for the first time may take.
+const VERIFY_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// What is computed to see that it works.
+const CHECK: &str = "import sys; sys.path.insert(0, sys.argv[1]); import numpy, torch; \
+    print('computed', int(torch.ones(3).numpy().sum()))";
+
+/// Makes what pip unpacked into `fresh` ready to be moved to `place`.
+pub(super) fn finish(
+    python: &Path,
+    part: &Part,
+    fresh: &Path,
+    place: &Path,
+    temporary: &Path,
+) -> Result<(), InstallError> {
+    let broken = |what: String| InstallError::Broken { part: part.name.clone(), what };
+    triton::settle(python, part, fresh, place, temporary)?;
+    let install = found::find_in(fresh).map_err(|why| broken(why.to_string()))?;
+    verify(&install, temporary).map_err(broken)
+}
+
+fn verify(install: &TorchInstall, temporary: &Path) -> Result<(), String> {
+    // Builds for the CPU alone have a suffix.
+    if install.version.split('+').next() != Some(PINNED) {
+        return Err(format!("it is {} and should be {PINNED}", install.version));
+    }
+    let program = Program::new(&install.python, Environment::Empty)
+        .args(["-S", "-s", "-B", "-c", CHECK])
+        .arg(&install.site_packages)
+        .variable("HOME", temporary)
+        .within(temporary);
+    triton::said(program, VERIFY_TIMEOUT, "adds three numbers", "computed 3")
+}

@@ -1,0 +1,300 @@
+//! One request for a Triton kernel, checked, and what it takes to compile it.
+
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{image, options};
+use crate::artifact::{Artifact, Constant};
+use crate::cache::{Key, KeyCompiler, KeyInputs};
+use crate::child::TRITON_SOURCE;
+use crate::environment::Environment;
+use crate::error::{CompileError, CompileFailure};
+use crate::exceeded;
+use crate::job::{kernel_name, source_text};
+use crate::protocol::triton::{TritonAnswer, TritonRefused};
+use crate::protocol::{ChildReply, Outcome, TritonTask, TritonWork};
+use crate::summary::summary;
+use crate::toolchain::TritonInstall;
+use crate::tunable::Tunable;
+use warpgauge_contract::{ArgKind, ArgSpec, Backend, KernelCode, KernelType, Padding};
+use warpgauge_model::{Diagnostic, FailureCode, Severity, Target};
+use warpgauge_sandbox::enforcement::Enforcement;
+
+/// What the submitted source is called in messages and line information.
+const SOURCE_NAME: &str = "kernel.py";
+
+/// The newest architecture whose instructions the emulated device has in full.
+const EMULATED_ARCH: u32 = 89;
+
+/// Most configurations of a kernel that are listed.
+const MAX_CONFIGURATIONS: usize = 4096;
+
+/// Most constants of a configuration.
+const MAX_CONSTANTS: usize = 64;
+
+/// Longest name or text of a constant, bytes.
+const MAX_TEXT: usize = 128;
+
+/// What the interpreter is asked.
+#[derive(Serialize)]
+struct Question<'a> {
+    source: &'a str,
+    kernel_name: Option<&'a str>,
+    arguments: Vec<Argument<'a>>,
+    /// Keywords of the launch.
+    options: Map<String, Value>,
+    /// Which of several configurations.
+    configuration: Option<u32>,
+    /// Told to the interpreter when it was started; here for the content address.
+    arch: u32,
+}
+
+/// An argument, as far as it can matter to the code.
+#[derive(Serialize)]
+struct Argument<'a> {
+    name: &'a str,
+    kind: ArgKind,
+    is_meta: bool,
+    value: Option<Value>,
+    dtype: Option<&'static str>,
+    shape: Option<&'a [u64]>,
+    block_shape: Option<&'a [u32]>,
+    padding: Option<Padding>,
+}
+
+/// A Triton kernel with everything that decides what it compiles to.
+pub(crate) struct TritonJob {
+    work: TritonWork,
+    question: String,
+    compiler: String,
+    key: Key,
+    target: Target,
+    source_lines: usize,
+}
+
+impl TritonJob {
+    /// Checks a request.
+    pub(crate) fn new(
+        kernel: &KernelCode,
+        target: &Target,
+        environment: &Environment,
+    ) -> Result<Self, CompileError> {
+        let install = environment.toolchain().triton().map_err(|no| CompileError::Environment {
+            what: format!("a kernel is written in Triton, and {}", no.reason),
+            remedy: no.remedy,
+        })?;
+        let source = source_text(kernel)?;
+        let metadata = kernel.metadata.as_ref();
+        let given = metadata.map_or(&[][..], |metadata| &metadata.compiler_options);
+        let mut checked = options::check(given)?;
+        let arch = arch(checked.arch, target)?;
+        let io = kernel.io.as_ref();
+        if let Some(launch) = io.and_then(|io| io.launch.as_ref()) {
+            let numbers = [
+                ("num_warps", launch.num_warps),
+                ("num_stages", launch.num_stages),
+                ("num_ctas", launch.num_ctas),
+                ("maxnreg", launch.maxnreg),
+            ];
+            let given =
+                numbers.into_iter().filter_map(|(name, n)| Some((name.to_owned(), n?.into())));
+            checked.keywords.extend(given);
+        }
+        let args = io.map_or(&[][..], |io| &io.args);
+        let question = Question {
+            source,
+            kernel_name: kernel_name(metadata)?,
+            arguments: args.iter().map(argument).collect::<Result<_, _>>()?,
+            options: checked.keywords,
+            configuration: metadata.and_then(|metadata| metadata.configuration),
+            arch,
+        };
+        let question = serde_json::to_string(&question)
+            .map_err(|error| CompileError::internal(format!("cannot ask Triton: {error}")))?;
+        let compiler = format!("triton {} for sm_{arch}", install.version);
+        Ok(Self {
+            key: key(&question, install, target),
+            work: TritonWork::for_arch(install, arch, target),
+            question,
+            compiler,
+            target: *target,
+            source_lines: source.lines().count(),
+        })
+    }
+
+    /// Content address.
+    pub(crate) fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Compiles in a child that may have waited for it, in this time at most.
+    pub(crate) async fn run(
+        &self,
+        environment: &Environment,
+        limit: Duration,
+    ) -> Result<(Artifact, Option<Enforcement>), CompileError> {
+        let task = TritonTask { question: self.question.clone() };
+        let reply = environment.ask_triton(&self.work, &task, limit).await;
+        let ChildReply { sandbox, result } =
+            reply.map_err(|error| exceeded::judged(error, limit))?;
+        let artifact = self.artifact(result)?;
+        Ok((artifact, sandbox))
+    }
+
+    fn artifact(&self, outcome: Outcome) -> Result<Artifact, CompileError> {
+        match outcome {
+            Outcome::Triton(answer) => match *answer {
+                TritonAnswer::Built(built) => {
+                    let compiler = self.compiler.clone();
+                    image::artifact(*built, compiler, &self.target, &self.work.site_packages)
+                }
+                TritonAnswer::Tunable(tunable) => Err(several(tunable)),
+                TritonAnswer::Refused(refused) => Err(self.refused(refused)),
+            },
+            other => Err(CompileError::of_outcome(other)),
+        }
+    }
+
+    fn refused(&self, refused: TritonRefused) -> CompileError {
+        let TritonRefused { code, message, line, column, log } = refused;
+        // A stranger's word: a line that the source does not have is none.
+        let line = line.filter(|line| (1..=self.source_lines).contains(&(*line as usize)));
+        let place = match (line, column) {
+            (Some(line), Some(column)) => format!("{SOURCE_NAME}:{line}:{column}: "),
+            (Some(line), None) => format!("{SOURCE_NAME}:{line}: "),
+            _ => String::new(),
+        };
+        let diagnostic = Diagnostic {
+            severity: Severity::Error,
+            file: Some(SOURCE_NAME.to_owned()),
+            line,
+            column: column.filter(|_| line.is_some()),
+            message: message.clone(),
+        };
+        if code == FailureCode::CompilerOutOfMemory {
+            let message = summary(&code, &[], &log);
+            let failure = CompileFailure { code, message, diagnostics: Vec::new(), log };
+            return CompileError::Rejected(Box::new(failure));
+        }
+        let is_compilation = code == FailureCode::CompilationFailed;
+        let told =
+            if is_compilation { format!("compilation failed: {place}{message}") } else { message };
+        CompileError::Rejected(Box::new(CompileFailure {
+            code,
+            message: told,
+            diagnostics: if is_compilation { vec![diagnostic] } else { Vec::new() },
+            log,
+        }))
+    }
+}
+
+/// The architecture to compile for: the device's, or the one that the caller names.
+fn arch(named: Option<u32>, target: &Target) -> Result<u32, CompileError> {
+    let device = target.architecture();
+    match named {
+        Some(named) if named > device => {
+            let message = format!(
+                "the option arch names sm_{named} and the device is sm_{device}; name sm_{device} or \
+                 an older architecture"
+            );
+            Err(CompileError::rejected(FailureCode::WrongArchitecture, message))
+        }
+        Some(named) => Ok(named),
+        None => Ok(TritonWork::default_arch(target)),
+    }
+}
+
+impl TritonWork {
+    fn default_arch(target: &Target) -> u32 {
+        let device = target.architecture();
+        if target.emulated { device.min(EMULATED_ARCH) } else { device }
+    }
+
+    fn for_arch(install: &TritonInstall, arch: u32, target: &Target) -> Self {
+        Self {
+            python: install.python.clone(),
+            roots: install.roots.clone(),
+            site_packages: install.site_packages.clone(),
+            arch,
+            // Code of another architecture goes to the driver as PTX.
+            machine_code: !target.emulated && arch == target.architecture(),
+        }
+    }
+}
+
+fn key(question: &str, install: &TritonInstall, target: &Target) -> Key {
+    let name = format!("triton {} with Python {}", install.version, install.python_version);
+    KeyInputs {
+        kind: KernelType::Triton,
+        code: question.as_bytes(),
+        options: &[],
+        arch_suffix: None,
+        backend: Backend::default(),
+        name_expressions: &[],
+        kernel_name: None,
+        target: *target,
+        lineinfo: true,
+        compiler: Some(KeyCompiler::of(name, &install.ptxas)),
+        prelude: TRITON_SOURCE,
+        headers: &[],
+    }
+    .key()
+}
+
+fn argument(arg: &ArgSpec) -> Result<Argument<'_>, CompileError> {
+    let spec = arg.tensor_spec.as_ref().filter(|_| arg.kind == ArgKind::Tensor);
+    Ok(Argument {
+        name: &arg.name,
+        kind: arg.kind,
+        is_meta: arg.is_meta,
+        value: value(arg)?,
+        dtype: spec.map(|spec| spec.dtype.name()),
+        shape: spec.map(|spec| spec.shape.as_slice()),
+        block_shape: arg.descriptor.as_ref().map(|d| d.block_shape.as_slice()),
+        padding: arg.descriptor.as_ref().map(|d| d.padding),
+    })
+}
+
+/// A scalar's value, as Python will have it.
+fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
+    use warpgauge_contract::ScalarValue;
+    let misfit = |why: String| {
+        let message = format!("argument `{}`: {why}", arg.name);
+        CompileError::rejected(FailureCode::ArgumentValue, message)
+    };
+    Ok(match arg.kind {
+        ArgKind::Tensor => None,
+        ArgKind::Str => arg.value.clone(),
+        _ => Some(match arg.scalar_value().map_err(misfit)? {
+            ScalarValue::Bool(value) => Value::Bool(value),
+            ScalarValue::Int(value) => i64::try_from(value)
+                .map(Value::from)
+                .or_else(|_| u64::try_from(value).map(Value::from))
+                .map_err(|_| misfit("does not fit 64 bits".to_owned()))?,
+            // What JSON has no number for Python reads from a text.
+            ScalarValue::Float(value) if value.is_finite() => Value::from(value),
+            ScalarValue::Float(value) => Value::from(value.to_string()),
+        }),
+    })
+}
+
+/// A stranger's list of configurations, if it is one that can be kept.
+fn several(tunable: Tunable) -> CompileError {
+    let text = |value: &Constant| matches!(value, Constant::Text(text) if text.len() > MAX_TEXT);
+    let too_large = tunable.configurations.len() > MAX_CONFIGURATIONS
+        || tunable.reset_to_zero.len() + tunable.restore_value.len() > MAX_CONSTANTS
+        || tunable.configurations.iter().any(|one| {
+            one.meta.len() > MAX_CONSTANTS
+                || one.meta.iter().any(|(name, value)| name.len() > MAX_TEXT || text(value))
+        });
+    if too_large {
+        let message = format!(
+            "@triton.autotune lists more than is taken: at most {MAX_CONFIGURATIONS} configurations of \
+             {MAX_CONSTANTS} constants with names and texts of {MAX_TEXT} bytes"
+        );
+        return CompileError::rejected(FailureCode::CompilerOutputTooLarge, message);
+    }
+    CompileError::Tunable(Box::new(tunable))
+}

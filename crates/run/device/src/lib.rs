@@ -1,0 +1,61 @@
+//! The only user of cudarc and the only `unsafe` code of the crate: driver and NVRTC.
+//!
+//! [`loader`] decides between NVIDIA's driver and the emulator and opens it; [`Driver`] is what it
+//! yields. Everything that belongs to the context — [`Module`], [`DeviceBuffer`], [`PinnedBuffer`],
+//! [`Stream`], [`Event`] — stays on the thread that opened it and frees itself.
+//!
+//! Entry points are looked up by name in the library that cudarc opened and typed as returning a
+//! plain `c_int`: cudarc's own bindings return a Rust enum, in which a code of a newer driver would
+//! be undefined behaviour, and panic where a symbol is missing.
+
+mod api;
+mod blocking_kernel;
+mod content;
+mod context;
+pub mod cupti;
+pub mod elf;
+mod emulator;
+mod error;
+mod gpm;
+mod image;
+pub mod inspection;
+mod launch;
+pub mod libraries;
+pub mod loader;
+mod mapped;
+mod memory;
+mod module;
+mod nvml;
+mod pinned;
+mod reserve;
+mod shared;
+mod snapshot;
+mod stamps;
+mod stdio;
+mod stream;
+pub mod support;
+mod tensor_map;
+mod wipe;
+
+pub use blocking_kernel::BlockingKernel;
+pub use content::{Content, Contents};
+pub use context::{Context, Driver};
+pub use emulator::EmulatorControl;
+pub use error::{DeviceError, error_code, is_sticky};
+pub use gpm::{ACTIVITY, GpmError, GpmReading, GpmValue};
+pub use launch::{LaunchShape, Params, PreparedLaunch};
+pub use loader::{DriverChoice, LoadError};
+pub use mapped::MappedFile;
+pub use memory::DeviceBuffer;
+pub use module::{Function, Module};
+pub use nvml::{GpuHealth, GpuMonitor, GpuSettings};
+pub use pinned::{PendingCopy, PinnedBuffer, PinnedPool, Staging};
+pub use shared::MemoryHandle;
+pub use snapshot::VariableSnapshot;
+pub use stamps::{ClockReading, Stamp, Stamps, clock_between};
+pub use stdio::flush_c_streams;
+pub use stream::{Event, EventPool, Stream};
+pub use tensor_map::{TENSOR_MAP_BYTES, encode_tensor_map};
+pub use wipe::SharedWipe;
+
+pub mod nvrtc;

@@ -1,0 +1,216 @@
+//! Which driver, and opening it.
+
+use std::io::Write;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use cudarc::driver::sys;
+use libloading::Library;
+use tempfile::TempPath;
+
+use super::api::Api;
+use super::context::Driver;
+use super::{DeviceError, EmulatorControl};
+use crate::elf::{SonameError, shorten_soname};
+use warpgauge_model::DeviceKind;
+
+/// File name of the emulator, as built.
+pub const EMULATOR_FILE: &str = "libwarpgauge_emulator.so";
+
+/// Environment variable that names the emulator's library.
+pub const EMULATOR_VARIABLE: &str = "WARPGAUGE_EMULATOR";
+
+/// NVIDIA's driver, by the only name that never means a toolkit's stub.
+const DRIVER_FILE: &str = "libcuda.so.1";
+
+/// The name by which cudarc asks first.
+const FIRST_CANDIDATE: &str = "libcuda.so";
+
+/// Which driver a process uses. It cannot change its mind later.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DriverChoice {
+    /// NVIDIA's.
+    Cuda,
+    /// The emulator in this file.
+    Emulator(PathBuf),
+}
+
+/// Why no driver could be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The host has no NVIDIA driver.
+    #[error("no CUDA driver: {DRIVER_FILE} cannot be opened ({reason})")]
+    NoDriver {
+        /// What the dynamic loader said.
+        reason: String,
+    },
+    /// The emulator cannot be opened.
+    #[error("open the emulator {}: {reason}", path.display())]
+    Emulator {
+        /// Its file.
+        path: PathBuf,
+        /// What went wrong.
+        reason: String,
+    },
+    /// The emulator's file cannot be renamed.
+    #[error("rename the emulator {}", path.display())]
+    Rename {
+        /// Its file.
+        path: PathBuf,
+        /// What went wrong.
+        #[source]
+        source: SonameError,
+    },
+    /// Another library was found under the driver's name.
+    #[error("opened {wanted}, but {FIRST_CANDIDATE} on this host is another library")]
+    Mismatch {
+        /// What was asked for.
+        wanted: String,
+    },
+    /// The driver lacks a function.
+    #[error("the CUDA driver has no {symbol}: warpgauge needs a driver of CUDA 12.0 or later")]
+    MissingSymbol {
+        /// Its name.
+        symbol: &'static str,
+    },
+    /// The driver cannot be initialised.
+    #[error(transparent)]
+    Driver(#[from] DeviceError),
+    /// A second, different choice in the same process.
+    #[error("this process already opened another driver")]
+    AlreadyChosen,
+}
+
+/// A driver, opened and initialised.
+pub struct Loaded {
+    /// The driver.
+    pub driver: Driver,
+    /// Present if it is the emulator.
+    pub emulator: Option<EmulatorControl>,
+}
+
+struct Opened {
+    choice: DriverChoice,
+    // Keeps the object open, so that cudarc's own `dlopen` finds it.
+    _library: Library,
+}
+
+static OPENED: OnceLock<Opened> = OnceLock::new();
+static API: OnceLock<Api> = OnceLock::new();
+
+/// Looks for the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then beside the executable, then
+/// in `../lib/warpgauge` of it. The first two are taken even if no such file exists, so that a
+/// mistyped path is an error and not another emulator.
+pub fn find_emulator(explicit: Option<&Path>) -> Option<PathBuf> {
+    if let Some(path) = explicit {
+        return Some(absolute(path));
+    }
+    if let Some(path) = std::env::var_os(EMULATOR_VARIABLE).filter(|path| !path.is_empty()) {
+        return Some(absolute(Path::new(&path)));
+    }
+    let program = std::env::current_exe().ok()?;
+    let folder = program.parent()?;
+    let places = [folder.join(EMULATOR_FILE), folder.join("../lib/warpgauge").join(EMULATOR_FILE)];
+    places.into_iter().find(|path| path.is_file()).map(|path| absolute(&path))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
+/// Opens and initialises the driver. `run_dir` takes a renamed copy of the emulator for a
+/// moment.
+///
+/// # Errors
+/// It cannot be found, opened or initialised.
+pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<Loaded, LoadError> {
+    match OPENED.get() {
+        Some(opened) if opened.choice == *choice => {}
+        Some(_) => return Err(LoadError::AlreadyChosen),
+        None => {
+            let library = open(choice, run_dir)?;
+            let opened = Opened { choice: choice.clone(), _library: library };
+            OPENED.set(opened).map_err(|_| LoadError::AlreadyChosen)?;
+        }
+    }
+    let library = cudarc_library(choice)?;
+    // SAFETY: cudarc keeps the library in a static.
+    let emulator = unsafe { EmulatorControl::look_up(library) };
+    let kind = match choice {
+        DriverChoice::Cuda => DeviceKind::Cuda,
+        DriverChoice::Emulator(_) => DeviceKind::Emulator,
+    };
+    if emulator.is_some() != (kind == DeviceKind::Emulator) {
+        let wanted = match choice {
+            DriverChoice::Cuda => DRIVER_FILE.to_owned(),
+            DriverChoice::Emulator(path) => path.display().to_string(),
+        };
+        return Err(LoadError::Mismatch { wanted });
+    }
+    if API.get().is_none() {
+        // SAFETY: it is a CUDA driver library or the emulator, and stays open.
+        let api = unsafe { Api::look_up(library) }
+            .map_err(|symbol| LoadError::MissingSymbol { symbol })?;
+        let _ = API.set(api);
+    }
+    let api = API.get().ok_or(LoadError::AlreadyChosen)?;
+    Ok(Loaded { driver: Driver::initialise(api, kind)?, emulator })
+}
+
+/// Opens the library first under the name that cudarc will ask for.
+fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
+    match choice {
+        DriverChoice::Cuda => {
+            open_library(Path::new(DRIVER_FILE)).map_err(|reason| LoadError::NoDriver { reason })
+        }
+        DriverChoice::Emulator(path) => {
+            let fail = |reason| LoadError::Emulator { path: path.clone(), reason };
+            if !path.is_file() {
+                let text = "no such file; build it with `cargo build -p warpgauge-emulator`, or \
+                            name it in WARPGAUGE_EMULATOR";
+                return Err(fail(text.to_owned()));
+            }
+            // The object stays mapped; the file goes once it is open, or cannot be.
+            let renamed = renamed_copy(path, run_dir)?;
+            open_library(&renamed).map_err(fail)
+        }
+    }
+}
+
+/// Writes a copy of the emulator called `libcuda.so` into `run_dir`.
+fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
+    let fail = |error: std::io::Error| LoadError::Emulator {
+        path: path.to_owned(),
+        reason: format!("copy it to {}: {error}", run_dir.display()),
+    };
+    let bytes = std::fs::read(path).map_err(fail)?;
+    let renamed = shorten_soname(&bytes, FIRST_CANDIDATE)
+        .map_err(|source| LoadError::Rename { path: path.to_owned(), source })?;
+    // A file of its own for each process: another may be running from a shared one.
+    let target = tempfile::Builder::new().prefix("emulator-").suffix(".so").tempfile_in(run_dir);
+    let mut target = target.map_err(fail)?;
+    target.write_all(&renamed).map_err(fail)?;
+    Ok(target.into_temp_path())
+}
+
+fn open_library(path: &Path) -> Result<Library, String> {
+    // SAFETY: opening runs the library's initialisers. The path is the driver's well-known name or
+    // a file that the operator named or installed beside this program.
+    unsafe { Library::new(path) }.map_err(|error| {
+        // Its own text is "dlopen failed"; what the system said is the source.
+        std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
+    })
+}
+
+/// The library that cudarc found. Gated and caught, because cudarc panics where there is none.
+fn cudarc_library(choice: &DriverChoice) -> Result<&'static Library, LoadError> {
+    // SAFETY: opens candidates by name, as `open_library` does.
+    let present = || unsafe { sys::is_culib_present() };
+    // SAFETY: as above.
+    let library = catch_unwind(|| present().then(|| unsafe { sys::culib() }));
+    match library {
+        Ok(Some(library)) => Ok(library),
+        _ => Err(LoadError::NoDriver { reason: format!("cudarc finds no library for {choice:?}") }),
+    }
+}

@@ -1,0 +1,246 @@
+//! Choosing one of several configurations of a Triton kernel, in place of `@triton.autotune`, whose host
+//! code is not run.
+//!
+//! All are compiled side by side; those that are wrong or fail are left out, with the reason. The rest
+//! is timed by the engine that times everything here, in rounds: the slower half goes, those that stay
+//! are launched twice as often, until one is left. On the emulated device exact counts decide. The
+//! choice is kept for the same source, arguments and device.
+
+mod candidates;
+mod winners;
+
+use std::time::Instant;
+
+use super::DeviceBackend;
+use crate::clock::ms;
+use crate::error::{ExecError, Problem};
+use crate::host::need_of;
+use crate::progress::ActiveOrder;
+use candidates::{Contender, MAX_CONFIGURATIONS};
+use warpgauge_compile::{CompileOptions, Tunable};
+use warpgauge_contract::{EvaluateRequest, KernelCode, KernelType, Role};
+use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, JobStage};
+use warpgauge_report::{TunedBy, TunedOutcome, TuningReport};
+use warpgauge_statistics::rank_counted;
+use warpgauge_tensor::InitKind;
+
+pub(crate) use winners::Winners;
+
+/// Timed launches of each configuration in the first round.
+const FIRST_LAUNCHES: u32 = 5;
+
+/// Most timed launches of a configuration in a round.
+const MOST_LAUNCHES: u32 = 100;
+
+impl DeviceBackend {
+    /// Chooses a configuration for the request's kernel, if it has several and none is named.
+    ///
+    /// What else is wrong with the kernel is not told here: its evaluation will say it.
+    pub(crate) async fn tuned(
+        &self,
+        job: &ActiveOrder<'_>,
+        request: &mut EvaluateRequest,
+        device: &DeviceInfo,
+    ) -> Result<Option<TuningReport>, ExecError> {
+        if request.kernel.kernel_type != KernelType::Triton {
+            return Ok(None);
+        }
+        let began = Instant::now();
+        job.stage(JobStage::Compiling);
+        let timeout = crate::prepare::time_for(request.timeout);
+        let options = CompileOptions { timeout, owner: job.owner(), ..CompileOptions::default() };
+        let choices = self.host.compiler.choices(&request.kernel, &device.target, options).await;
+        let Some(tunable) = choices else { return Ok(None) };
+        let key = winners::key(request, device, job.owner());
+        if let Some(mut report) = self.winners.get(&key, &tunable) {
+            choose(&mut request.kernel, report.chosen);
+            report.from_cache = true;
+            report.total_ms = ms(began);
+            return Ok(Some(report));
+        }
+        check(request, &tunable)?;
+        let mut report = self.tune(job, request, &tunable, device).await?;
+        report.total_ms = ms(began);
+        choose(&mut request.kernel, report.chosen);
+        if report.decided_by != TunedBy::Nothing {
+            self.winners.put(key, &report);
+        }
+        Ok(Some(report))
+    }
+
+    async fn tune(
+        &self,
+        job: &ActiveOrder<'_>,
+        request: &EvaluateRequest,
+        tunable: &Tunable,
+        device: &DeviceInfo,
+    ) -> Result<TuningReport, ExecError> {
+        let request = &beside_itself(request, tunable);
+        let mut contenders =
+            candidates::compiled(&self.host, job, request, tunable, device).await?;
+        job.stage(JobStage::WaitingForDevice);
+        let mut lease = self.host.quiet_lease(&need_of(job, device, request)).await?;
+        let emulated = device.kind == DeviceKind::Emulator;
+        let mut launches = if emulated { 1 } else { FIRST_LAUNCHES };
+        loop {
+            for contender in contenders.iter_mut().filter(|one| one.is_in()) {
+                contender.run(self, job, request, &mut lease, launches).await?;
+            }
+            let left = contenders.iter().filter(|one| one.is_in()).count();
+            if emulated || left <= 1 {
+                break;
+            }
+            leave_out_slower_half(&mut contenders);
+            launches = (2 * launches).min(MOST_LAUNCHES);
+        }
+        let chosen = if emulated {
+            least_work(&contenders)
+        } else {
+            contenders.iter().position(Contender::is_in).or_else(|| best_of_outdone(&contenders))
+        };
+        Ok(report(contenders, chosen, tunable, emulated))
+    }
+}
+
+/// The request, in which the kernel may be expected to leave what it leaves in its first configuration: a
+/// comparison's reference is.
+fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateRequest {
+    let mut request = request.clone();
+    let Some(first) = tunable.configurations.first() else { return request };
+    let named = |kernel: &KernelCode| {
+        kernel.metadata.as_ref().and_then(|metadata| metadata.kernel_name.clone())
+    };
+    let (source, name) = (request.kernel.source_code.clone(), named(&request.kernel));
+    for expected in request.expected.values_mut() {
+        if let Some(kernel) = &mut expected.kernel
+            && kernel.kernel_type == KernelType::Triton
+            && (&kernel.source_code, named(kernel)) == (&source, name.clone())
+            && kernel.metadata.as_ref().is_none_or(|metadata| metadata.configuration.is_none())
+        {
+            choose(kernel, first.index);
+        }
+    }
+    request
+}
+
+/// Leaves out the slower half of those that are still in.
+fn leave_out_slower_half(contenders: &mut [Contender]) {
+    let times = contenders.iter().enumerate().filter(|(_, one)| one.is_in());
+    let times = times.map(|(index, one)| (index, one.shown.median_ms.unwrap_or(f64::INFINITY)));
+    for index in slower_half(times.collect()) {
+        contenders[index].leave(TunedOutcome::Outdone, None);
+    }
+}
+
+/// The slower half by time, at least one, and never all of several.
+fn slower_half(mut times: Vec<(usize, f64)>) -> Vec<usize> {
+    times.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let stay = times.len().div_ceil(2).min(times.len().saturating_sub(1));
+    times.drain(stay..).map(|(index, _)| index).collect()
+}
+
+/// Of those that were slower, the one that went furthest: where the fastest turned out to be wrong at last.
+fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
+    let outdone = contenders
+        .iter()
+        .enumerate()
+        .filter(|(_, one)| one.shown.outcome == TunedOutcome::Outdone)
+        .filter_map(|(index, one)| Some((index, one.shown.rounds, one.shown.median_ms?)));
+    outdone.min_by(|a, b| b.1.cmp(&a.1).then(a.2.total_cmp(&b.2))).map(|(index, ..)| index)
+}
+
+/// The one that does the least work by exact counts; of equals the first.
+fn least_work(contenders: &[Contender]) -> Option<usize> {
+    let counted: Vec<_> =
+        contenders.iter().map(|one| one.shown.counted.filter(|_| one.is_in())).collect();
+    let first = rank_counted(&counted).into_iter().next().map(|rank| rank.index as usize);
+    // Without counts nothing tells them apart.
+    first.or_else(|| contenders.iter().position(Contender::is_in))
+}
+
+fn report(
+    mut contenders: Vec<Contender>,
+    chosen: Option<usize>,
+    tunable: &Tunable,
+    emulated: bool,
+) -> TuningReport {
+    for (index, contender) in contenders.iter_mut().enumerate() {
+        if Some(index) == chosen {
+            contender.shown.outcome = TunedOutcome::Chosen;
+        } else if contender.is_in() {
+            contender.leave(TunedOutcome::Outdone, None);
+        }
+    }
+    let first = contenders.first().map_or(0, |first| first.shown.index);
+    let index = chosen.map_or(first, |chosen| contenders[chosen].shown.index);
+    let tried = u32::try_from(contenders.len()).unwrap_or(u32::MAX);
+    TuningReport {
+        configurations: contenders.into_iter().map(|one| one.shown).collect(),
+        chosen: index,
+        decided_by: match chosen {
+            None => TunedBy::Nothing,
+            Some(_) if emulated => TunedBy::Counts,
+            Some(_) => TunedBy::Times,
+        },
+        pruned: tunable.configurations_in_all.saturating_sub(tried),
+        from_cache: false,
+        total_ms: 0.0,
+    }
+}
+
+/// Names the configuration of a kernel.
+pub(crate) fn choose(kernel: &mut KernelCode, index: u32) {
+    kernel.metadata.get_or_insert_default().configuration = Some(index);
+}
+
+/// What `@triton.autotune` says of arguments must hold for the contract too: here each launch finds what
+/// the contract says, and nothing is reset by host code.
+fn check(request: &EvaluateRequest, tunable: &Tunable) -> Result<(), ExecError> {
+    let invalid = |path: String, message: String| {
+        ExecError::Invalid(vec![Problem { path, code: FailureCode::UnsupportedDecorator, message }])
+    };
+    if tunable.configurations.len() > MAX_CONFIGURATIONS {
+        let message = format!(
+            "@triton.autotune lists {} configurations; at most {MAX_CONFIGURATIONS} are tried: prune \
+             them with prune_configs_by",
+            tunable.configurations.len()
+        );
+        return Err(invalid("kernel".to_owned(), message));
+    }
+    let args = request.kernel.io.as_ref().map_or(&[][..], |io| &io.args);
+    for &index in &tunable.reset_to_zero {
+        let Some(arg) = args.get(index) else { continue };
+        let init = arg.tensor_spec.as_ref().and_then(|spec| spec.init.as_ref());
+        let zeros = init.is_some_and(|init| init.kind == InitKind::Zeros);
+        if arg.role != Role::Inout || !zeros {
+            return Err(invalid(
+                format!("kernel.io.args[{index}]"),
+                format!(
+                    "@triton.autotune resets `{}` to zero, so the kernel adds to what is there: give \
+                     it `role: inout` and `init: {{kind: zeros}}`",
+                    arg.name
+                ),
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slower_half_goes_until_one_is_left() {
+        let mut left: Vec<(usize, f64)> =
+            [5.0, 1.0, f64::INFINITY, 3.0, 2.0].into_iter().enumerate().collect();
+        let mut rounds = Vec::new();
+        while left.len() > 1 {
+            let gone = slower_half(left.clone());
+            left.retain(|(index, _)| !gone.contains(index));
+            rounds.push(left.iter().map(|(index, _)| *index).collect::<Vec<_>>());
+        }
+        assert_eq!(rounds, [vec![1, 3, 4], vec![1, 4], vec![1]]);
+        assert_eq!(slower_half(Vec::new()), Vec::<usize>::new());
+    }
+}

@@ -1,0 +1,97 @@
+//! What NVIDIA's tools tell of a program, each in a run of its own.
+
+use super::run::Ready;
+use crate::error::ExecError;
+use crate::host::Host;
+use crate::profiling::nsight;
+use crate::profiling::timeline;
+use crate::whole_program::WholeProgram;
+use warpgauge_metrics::DeviceMetrics;
+use warpgauge_model::{Cause, Unavailable};
+use warpgauge_nsight::{Artifact, ncu, nsys};
+use warpgauge_report::{Availability, TimelineReport};
+use warpgauge_worker::Lease;
+
+/// What was seen.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub timeline: Option<TimelineReport>,
+    /// Whether there are device metrics, where they were asked for.
+    pub profile: Option<Availability>,
+    pub device_metrics: Option<DeviceMetrics>,
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Why nothing is looked into.
+fn cannot_look(ready: &Ready<'_>, failed: bool) -> Option<Unavailable> {
+    if ready.emulator.is_some() {
+        let text =
+            "the emulated device has neither a timeline nor counters of programs; run it on a GPU";
+        return Some(Cause::UnsupportedDevice.because(text));
+    }
+    failed.then(|| Cause::ApplicationFailed.because("the program did not get to its end"))
+}
+
+/// Runs a program under Nsight Systems, and under Nsight Compute where that was asked for. `failed`: it
+/// did not get to its end without them.
+pub(super) async fn look_into(
+    host: &Host,
+    ready: &Ready<'_>,
+    lease: &mut Lease,
+    failed: bool,
+) -> Result<Seen, ExecError> {
+    let mut seen = Seen::default();
+    let unseen = cannot_look(ready, failed);
+    let (timeline, artifacts) = match &unseen {
+        Some(why) => (timeline::none(why.clone()), Vec::new()),
+        None => traced(host, ready).await?,
+    };
+    seen.timeline = Some(timeline);
+    seen.artifacts = artifacts;
+    let Some(profile) = &ready.request.profile else { return Ok(seen) };
+    let counted = match unseen {
+        Some(why) => Err(why),
+        None if nsight::wants_counters(profile) => counted(host, ready, lease).await?,
+        // A timeline is there anyway.
+        None if profile.tools.iter().all(|tool| tool == "nsys") => return Ok(seen),
+        None => {
+            let text = "hardware metrics of a program come from Nsight Compute: leave \
+                        `profile.tools` out, or name `ncu`";
+            Err(Cause::NoTool.because(text))
+        }
+    };
+    seen.profile = Some(nsight::availability(counted.as_ref()));
+    if let Ok((metrics, artifacts)) = counted {
+        seen.device_metrics = Some(metrics);
+        seen.artifacts.extend(artifacts);
+    }
+    Ok(seen)
+}
+
+/// What the program does on the GPU, and when.
+async fn traced(
+    host: &Host,
+    ready: &Ready<'_>,
+) -> Result<(TimelineReport, Vec<Artifact>), ExecError> {
+    let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("nsys")?;
+    let limit = host.tool_limit();
+    let traced = nsys::trace_program(&host.tools, &command, stdin, &directory, limit).await;
+    Ok(timeline::reported(traced, ready.device, None))
+}
+
+/// Hardware metrics of its kernels.
+async fn counted(
+    host: &Host,
+    ready: &Ready<'_>,
+    lease: &mut Lease,
+) -> Result<Result<(DeviceMetrics, Vec<Artifact>), Unavailable>, ExecError> {
+    let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("ncu")?;
+    let subject = ncu::Subject::Program {
+        program: &command,
+        stdin: &stdin,
+        writes: &directory,
+        launches: nsight::LAUNCHES,
+    };
+    let of = (ready.request, ready.device);
+    Ok(nsight::metrics_of_launches(host, lease, of, subject, &directory, "program").await)
+}

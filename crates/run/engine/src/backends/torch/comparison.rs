@@ -1,0 +1,187 @@
+//! Several torch kernels: the reference by itself, then each candidate against it, timed beside it where both
+//! run on a GPU.
+
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use super::TorchBackend;
+use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
+use super::gpu::beside::{Compared as Timed, SideBySide};
+use super::judge::unsure_ms;
+use super::player::{CANDIDATE, REFERENCE, submission};
+use crate::backend::{
+    Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, different_clocks,
+};
+use crate::clock::ms;
+use crate::error::{self, ExecError};
+use crate::progress::ActiveOrder;
+use warpgauge_contract::{CompareRequest, KernelCode};
+use warpgauge_model::JobStage;
+use warpgauge_report::{EvaluateResponse, Timings, VerdictBy};
+use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
+
+/// Why no candidate is called faster or slower.
+const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the reports";
+const NOT_BESIDE: &str = "there was no time left to time both sides in turns: both times are in the reports; \
+                          `measure.max_time` and `timeout` say how long it may take";
+
+/// How much longer the reference may take beside the candidate than alone, relative and beyond what is not known
+/// of its time, for that to say something.
+const SLOWED: f64 = 0.1;
+
+/// The torch kernels of a comparison.
+pub(super) struct TorchSession<'a> {
+    backend: &'a TorchBackend,
+    job: &'a ActiveOrder<'a>,
+    request: CompareRequest,
+    /// Candidates that are not judged yet.
+    waiting: std::vec::IntoIter<KernelCode>,
+    /// How many candidates share the rate of false verdicts.
+    comparisons: usize,
+    /// How each candidate was timed beside the reference, where it was.
+    timed: Vec<Option<Timed>>,
+    /// Of the parameters of all sides.
+    seed: u64,
+}
+
+impl<'a> TorchSession<'a> {
+    pub(super) fn new(
+        backend: &'a TorchBackend,
+        job: &'a ActiveOrder<'a>,
+        contest: Contest,
+    ) -> Self {
+        job.stage(JobStage::WaitingForDevice);
+        let own = contest.candidates().into_iter().map(|(_, candidate)| candidate.kernel);
+        let waiting = own.collect::<Vec<_>>().into_iter();
+        let comparisons = waiting.len();
+        let request = contest.request;
+        Self { backend, job, request, waiting, comparisons, timed: Vec::new(), seed: seed() }
+    }
+
+    /// Evaluates a kernel, against the reference if it is a candidate.
+    async fn judge(&self, kernel: &KernelCode, against: bool) -> Result<Judgement, ExecError> {
+        let arrived = Instant::now();
+        let mut request = self.request.evaluation_of(kernel);
+        // The reference is called beside the candidate, and what it returns is what counts.
+        request.expected.clear();
+        let plan = Some(plan_of(&request));
+        let beside = (against && !self.request.is_mixed()).then(|| self.beside());
+        // What the comparison is to take does not count as hanging.
+        request.timeout += beside.as_ref().map_or(0.0, |beside| beside.max_time.as_secs_f64());
+        let owner = self.job.owner();
+        let mut entered = match self.request.is_mixed() {
+            true => self.backend.enter(request.timeout, owner).await?,
+            false => self.backend.enter_for(&request, owner).await?,
+        };
+        let timings = Timings { queue: ms(arrived), ..Timings::default() };
+        let reference = || Oracle {
+            submission: submission(&self.request.ref_kernel, REFERENCE),
+            outputs: None,
+            path: REFERENCE_PATH.to_owned(),
+            lends_init: true,
+        };
+        let case = Case {
+            submission: submission(kernel, if against { CANDIDATE } else { REFERENCE }),
+            oracles: if against { vec![reference()] } else { Vec::new() },
+            plan,
+            beside: beside.filter(|_| entered.device.is_some()),
+            count: false,
+            backward: self.request.wants_backward(),
+            seed: self.seed,
+            request,
+        };
+        self.backend.judge_torch(self.job, &mut entered, case, timings, arrived).await
+    }
+
+    /// How a candidate is timed beside the reference.
+    fn beside(&self) -> SideBySide {
+        let seconds = decision::max_time_s(&self.request);
+        SideBySide {
+            policy: decision::policy(&self.request).for_family(self.comparisons),
+            max_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+        }
+    }
+
+    async fn judge_next(&mut self) -> Result<EvaluateResponse, ExecError> {
+        let Some(kernel) = self.waiting.next() else {
+            let error = std::io::Error::other("there are fewer candidates than are asked for");
+            return Err(error::internal("comparing kernels", &error));
+        };
+        let Judgement { report, compared, .. } = self.judge(&kernel, true).await?;
+        self.timed.push(compared);
+        Ok(report)
+    }
+
+    fn concluded(self, reports: &[EvaluateResponse]) -> Conclusion {
+        let (is_mixed, timed) = (self.request.is_mixed(), self.timed);
+        let compared = reports.split_first().map(|(reference, own)| {
+            let beside = |(own, timed): (&EvaluateResponse, _)| {
+                Compared::of(match is_mixed {
+                    true => Err(different_clocks(reference, own)),
+                    false => side_by_side(reference, own, timed),
+                })
+            };
+            own.iter().zip(timed).map(beside).collect::<Vec<_>>()
+        });
+        let compared = compared.unwrap_or_default();
+        let is_timed = compared.iter().any(|one| one.comparison.is_ok());
+        Conclusion {
+            queue_ms: 0.0,
+            verdict_by: if is_timed { VerdictBy::Times } else { VerdictBy::Nothing },
+            compared,
+            ranking: None,
+            counted_ranking: Vec::new(),
+        }
+    }
+}
+
+impl ComparisonSession for TorchSession<'_> {
+    fn reference(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>> {
+        async { Ok(self.judge(&self.request.ref_kernel, false).await?.report) }.boxed()
+    }
+
+    fn next_candidate(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>> {
+        self.judge_next().boxed()
+    }
+
+    fn conclude<'a>(
+        self: Box<Self>,
+        reports: &'a [EvaluateResponse],
+    ) -> BoxFuture<'a, Result<Conclusion, ExecError>>
+    where
+        Self: 'a,
+    {
+        futures_util::future::ready(Ok(self.concluded(reports))).boxed()
+    }
+}
+
+/// The candidate beside the reference, or why there is no saying.
+fn side_by_side(
+    reference: &EvaluateResponse,
+    own: &EvaluateResponse,
+    timed: Option<Timed>,
+) -> Result<PairedComparison, String> {
+    let Some(Timed { comparison, reference_ms, candidate_ms, resolution_ms }) = timed else {
+        return Err(if own.device.is_some() { NOT_BESIDE } else { NOT_COMPARED }.to_owned());
+    };
+    let clocks = reference.torch.as_ref().and_then(|torch| torch.clocks.clone());
+    let Some(clocks) = clocks else {
+        return Err("the reference has no time of its own by the judge's clock".to_owned());
+    };
+    // All of handing over is deducted here, as it is beside the candidate.
+    let alone = clocks.judge_ms - unsure_ms(clocks.hand_over_ms, clocks.batch);
+    // It is faster than the reference is when nothing can slow that, too.
+    let most = alone + resolution_ms;
+    let faster = comparison.verdict == PairedVerdict::Faster;
+    let only_beside = faster && candidate_ms * (1.0 + comparison.margin) > most;
+    if only_beside || reference_ms > most + SLOWED * alone {
+        return Err(format!(
+            "the reference took {reference_ms:.5} ms beside the candidate and {alone:.5} ms alone, by the \
+             judge's clock: something slowed it, which may be work that the candidate left running on the \
+             device"
+        ));
+    }
+    Ok(comparison)
+}

@@ -1,0 +1,155 @@
+//! Hardware metrics of what a torch kernel launches: Nsight Compute round a runner of its own.
+//!
+//! It is judged as the one before, by another process and with references of its own, and then makes one call
+//! that the tool looks at. The tool has values in the runner's process, and so they explain, and decide nothing.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use super::evaluate::{Evaluation, Judgement, most_answer_bytes};
+use super::process::{Answer, Order};
+use super::runs::{Entered, Leash};
+use crate::clock::ms;
+use crate::error::ExecError;
+use crate::host::Host;
+use crate::profiling::nsight;
+use crate::progress::ActiveOrder;
+use warpgauge_metrics::DeviceMetrics;
+use warpgauge_model::{Cause, Unavailable};
+use warpgauge_nsight::Artifact;
+use warpgauge_nsight::ncu::{Served, Service, Subject};
+use warpgauge_report::EvaluateResponse;
+use warpgauge_torch::{Alone, Killer, Runner};
+
+/// Serves the runner that the tool is round.
+struct Counting<'a> {
+    entered: &'a Entered<'a>,
+    order: Arc<Order>,
+    /// How many references are asked beside it.
+    references: usize,
+    most_bytes: u64,
+    /// Those whose end is waited for before the device is somebody else's.
+    ending: &'a Mutex<Vec<Killer>>,
+    /// Why the last run's call was not made.
+    failed: Mutex<Option<String>>,
+}
+
+impl std::fmt::Debug for Counting<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Counting").field("references", &self.references).finish_non_exhaustive()
+    }
+}
+
+impl Service for Counting<'_> {
+    fn begin(&self, directory: &Path) -> Result<Served<'_>, Unavailable> {
+        let (program, stdin, alone) =
+            self.entered.side.runners.alone(directory).map_err(|error| {
+                Cause::Unknown.because(format!("a runner cannot be started: {error}"))
+            })?;
+        let serving = async move {
+            let failed = self.served(alone).await.err();
+            *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
+        };
+        Ok(Served { program, stdin, serving: Box::pin(serving) })
+    }
+}
+
+impl Counting<'_> {
+    /// Judges the runner, which then makes its call and ends.
+    async fn served(&self, alone: Alone) -> Result<(), String> {
+        let until = self.entered.deadline;
+        let runner = tokio::task::spawn_blocking(move || alone.runner(until)).await;
+        let runner = runner.map_err(|error| error.to_string())?;
+        let runner = runner.map_err(|error| format!("PyTorch was not imported: {error}"))?;
+        // Where it is not judged after all, it ends here.
+        let _leash = Leash(vec![runner.killer()]);
+        let others = self.entered.runners(self.references).await;
+        let mut runners = vec![runner];
+        runners.extend(others.map_err(|error| error.to_string())?);
+        let killers = runners.iter().map(Runner::killer);
+        self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(killers);
+        let (answer, _) =
+            self.entered.judged(&self.order, runners, Vec::new(), self.most_bytes).await;
+        match answer {
+            Ok(Answer::Evaluated(judgement)) => counted(*judgement),
+            Ok(other) => Err(other.error().to_string()),
+            Err(lost) => Err(lost.to_string()),
+        }
+    }
+}
+
+/// Whether a call was made that the tool looked at.
+fn counted(judgement: Judgement) -> Result<(), String> {
+    let Judgement { report, counted, .. } = judgement;
+    if let Some(failure) = report.failure {
+        return Err(failure.message);
+    }
+    if let Some(wrong) = report.kernel_exec_result.validation_error {
+        return Err(format!("it was right before, and is not under the tool: {wrong}"));
+    }
+    counted.unwrap_or_else(|| Err("no call was made".to_owned()))
+}
+
+/// Whether the tool has no values because of what it was round: that tells more of it.
+fn is_of_call(why: &Unavailable) -> bool {
+    matches!(
+        why.cause(),
+        Some(Cause::NoKernel | Cause::NoData | Cause::ApplicationFailed | Cause::Unknown)
+    )
+}
+
+/// Adds the hardware metrics of one call to the report, or why there are none.
+pub(super) async fn add(
+    host: &Host,
+    job: &ActiveOrder<'_>,
+    entered: &mut Entered<'_>,
+    evaluation: &Evaluation,
+    report: &mut EvaluateResponse,
+) -> Result<(), ExecError> {
+    let began = Instant::now();
+    let directory = host.scratch.directory()?;
+    let counted = counters_of(host, entered, evaluation, directory.path()).await;
+    report.profile = Some(nsight::availability(counted.as_ref()));
+    if let Ok((metrics, artifacts)) = counted {
+        report.kernel_exec_result.metadata.device_metrics = Some(metrics);
+        job.keep_files(&artifacts);
+    }
+    report.timings.profile = ms(began);
+    Ok(())
+}
+
+async fn counters_of(
+    host: &Host,
+    entered: &mut Entered<'_>,
+    evaluation: &Evaluation,
+    directory: &Path,
+) -> Result<(DeviceMetrics, Vec<Artifact>), Unavailable> {
+    let none = || Cause::UnsupportedDevice.because("there is no device to look at");
+    let device = entered.device.clone().ok_or_else(none)?;
+    let mut held = entered.held.take().ok_or_else(none)?;
+    // What is told of the call before says how long it takes: this is bounded as every tool is.
+    entered.deadline = Instant::now() + host.tool_limit();
+    let (lease, ending) = held.parts();
+    let lease = lease.ok_or_else(none)?;
+    let counting = Counting {
+        entered,
+        order: Arc::new(Order::Evaluate(Box::new(evaluation.counting()))),
+        references: evaluation.case.oracles.len(),
+        most_bytes: most_answer_bytes(&host.limits),
+        ending,
+        failed: Mutex::default(),
+    };
+    let launches = nsight::LAUNCHES;
+    let subject = Subject::Served { service: &counting, writes: directory, launches };
+    let of = (&evaluation.case.request, &device);
+    let counted = nsight::metrics_of_launches(host, lease, of, subject, directory, "call").await;
+    let failed = counting.failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+    entered.held = Some(held);
+    match (counted, failed) {
+        (Err(why), Some(_)) if !is_of_call(&why) => Err(why),
+        (_, Some(failed)) => Err(Cause::ApplicationFailed
+            .because(format!("no call was made that Nsight Compute could look at: {failed}"))),
+        (counted, None) => counted,
+    }
+}

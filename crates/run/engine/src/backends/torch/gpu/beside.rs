@@ -1,0 +1,282 @@
+//! Candidate and reference side by side, by the judge's clock, which neither of them can reach: blocks of four
+//! batches, ABBA and BAAB in turn, each pair of batches with the same inputs, new for each pair. What the
+//! candidate returns is verified here too.
+//!
+//! What handing a batch over takes is deducted from both sides; what is not known of it makes a ratio lie a
+//! little nearer to one than it is. Writing inputs and copying results takes longer while three processes use
+//! the device in turns than alone, by an amount that is not foreseen: what the reference's turns show of it is
+//! allowed to both sides, and is the resolution of a time, since a candidate could make it so.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::calls::{Made, Seeds};
+use super::expect::Expected;
+use super::shelf::Shelf;
+use super::stage::{Alone, Stage, Turn};
+use crate::backends::torch::judge::{Judge, Stop, UNSURE, median};
+use warpgauge_statistics::paired::{
+    Arm, BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, decide_at_end,
+    decide_at_look,
+};
+
+/// How both sides are timed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::backends::torch) struct SideBySide {
+    pub policy: ComparePolicy,
+    /// Blocks end by then.
+    pub max_time: Duration,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::backends::torch) struct Compared {
+    pub comparison: PairedComparison,
+    /// Medians of the batches, one call, milliseconds.
+    pub reference_ms: f64,
+    pub candidate_ms: f64,
+    /// What may be wrong with either, milliseconds.
+    pub resolution_ms: f64,
+}
+
+/// How much longer writing and copying may take in a turn of the reference's than they mostly do, relative, and
+/// in what handing over takes: a candidate that left work running would have the reference seem slow.
+const DISTURBED: f64 = 0.5;
+
+/// Times that writing and copying are done with nothing else on the device.
+const MEASURED_ALONE: usize = 3;
+
+/// One block: its turns in the order of time.
+pub(super) struct Beside {
+    order: BlockOrder,
+    turns: [Turn; 4],
+}
+
+impl Judge {
+    /// Measures blocks until they are enough, or the time is up.
+    pub(super) fn side_by_side(
+        &mut self,
+        stage: &mut Stage<'_>,
+        seeds: Seeds,
+        most: u32,
+    ) -> Result<(), Stop> {
+        let Some(SideBySide { policy, max_time }) = self.beside.clone() else { return Ok(()) };
+        if self.expectations.references.len() != 1 {
+            return Ok(());
+        }
+        let began = Instant::now();
+        // Both get as many calls as the one needs that is quicker.
+        let pilot = stage.outside.first().map_or(1, |pilot| stage.calls_of(&pilot.turn));
+        let (a, b) = self.pair(stage, seeds, pilot.clamp(1, most), Arm::A)?;
+        let calls = stage.calls_of(&a).max(stage.calls_of(&b)).clamp(1, most);
+        let mut look = 0;
+        // No block is begun that would end too late if it took as long as the one before.
+        let mut block = 2 * began.elapsed();
+        while began.elapsed() + block < max_time {
+            let begun = Instant::now();
+            let order = BlockOrder::of_block(stage.beside.len());
+            let [first, _, third, _] = order.arms();
+            let (a1, b1) = self.pair(stage, seeds, calls, first)?;
+            let (a2, b2) = self.pair(stage, seeds, calls, third)?;
+            let turns = match order {
+                BlockOrder::Abba => [a1, b1, b2, a2],
+                BlockOrder::Baab => [b1, a1, a2, b2],
+            };
+            stage.beside.push(Beside { order, turns });
+            block = begun.elapsed();
+            if policy.looks.get(look).is_none_or(|at| stage.beside.len() < *at as usize) {
+                continue;
+            }
+            // So far the least that was seen stands for a device that nobody else uses.
+            let turns = stage.beside.iter().flat_map(|block| &block.turns);
+            let alone = Alone::least(turns.map(|turn| (turn.presenting, turn.copying)));
+            let round = Round::of(&stage.beside, stage.idle);
+            let policy = round.resolved(policy.clone(), alone, calls);
+            let blocks = blocks(&stage.beside, round);
+            if let LookOutcome::Done(_) = decide_at_look(&blocks, look, &policy) {
+                break;
+            }
+            look += 1;
+        }
+        Ok(())
+    }
+
+    /// One batch of each side with the same inputs; what the reference took, and the candidate.
+    fn pair(
+        &mut self,
+        stage: &mut Stage<'_>,
+        seeds: Seeds,
+        calls: u32,
+        first: Arm,
+    ) -> Result<(Turn, Turn), Stop> {
+        let seeds = self.seeds_of(seeds, calls);
+        let generator = self.drawn(stage, &seeds)?;
+        let with = (&seeds[..], generator);
+        let (made, expected) = match first {
+            Arm::A => {
+                let expected = self.expected_on(stage, with)?;
+                (self.candidate_on(stage, with, 0)?, expected)
+            }
+            Arm::B => {
+                let made = self.candidate_on(stage, with, 0)?;
+                (made, self.expected_on(stage, with)?)
+            }
+        };
+        let Made { turn, values } = made;
+        let Expected { values: expected, mut turns } = expected;
+        self.verify_batch(stage, (&values, &expected), &seeds, false)?;
+        let reference = turns.pop();
+        let reference =
+            reference.ok_or_else(|| Stop::Broken("there is no reference to time".to_owned()))?;
+        Ok((reference, turn))
+    }
+
+    /// The verdict, once nothing but the judge uses the device.
+    pub(super) fn compare_sides(
+        &mut self,
+        stage: &mut Stage<'_>,
+        spare: &mut Shelf,
+    ) -> Result<(), Stop> {
+        let (Some(beside), Some(block)) = (self.beside.clone(), stage.beside.first()) else {
+            return Ok(());
+        };
+        let (calls, sizes) = (block.turns[0].calls, block.turns[0].sizes.clone());
+        let mut measured = Vec::new();
+        for _ in 0..MEASURED_ALONE {
+            let seeds = (0..calls).map(|_| Some(self.seed())).collect::<Vec<_>>();
+            measured.push(self.alone(stage, spare, &seeds, &sizes)?);
+        }
+        let alone = Alone::least(measured.into_iter());
+        let round = Round::of(&stage.beside, stage.idle);
+        let policy = round.resolved(beside.policy, alone, calls);
+        let blocks = blocks(&stage.beside, round);
+        let of_arm = |arm: Arm| {
+            let times = blocks.iter().flat_map(|block| block.slots(arm)).flatten();
+            median(&times.copied().collect::<Vec<_>>())
+        };
+        self.judged.compared = Some(Compared {
+            reference_ms: of_arm(Arm::A),
+            candidate_ms: of_arm(Arm::B),
+            resolution_ms: policy.resolution_ms,
+            comparison: decide_at_end(&blocks, &policy),
+        });
+        Ok(())
+    }
+}
+
+impl Beside {
+    fn of_arm(&self, arm: Arm) -> impl Iterator<Item = &Turn> {
+        let turns = self.order.arms().into_iter().zip(&self.turns);
+        turns.filter(move |(other, _)| *other == arm).map(|(_, turn)| turn)
+    }
+}
+
+/// What is round a batch.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    /// Handing it over.
+    idle: Duration,
+    /// Writing its inputs and copying its results, as the reference's turns mostly show it.
+    around: Duration,
+}
+
+impl Round {
+    fn of(beside: &[Beside], idle: Duration) -> Self {
+        let turns = beside.iter().flat_map(|block| block.of_arm(Arm::A));
+        let mut around: Vec<Duration> = turns.map(Turn::around).collect();
+        around.sort();
+        Self { idle, around: around.get(around.len() / 2).copied().unwrap_or_default() }
+    }
+
+    /// The rule, with what is not known of what is round a batch as the resolution of a time.
+    fn resolved(&self, policy: ComparePolicy, alone: Alone, calls: u32) -> ComparePolicy {
+        let unknown = self.idle.mul_f64(UNSURE)
+            + self.around.saturating_sub(alone.presenting + alone.copying);
+        let resolution_ms = unknown.as_secs_f64() * 1e3 / f64::from(calls.max(1));
+        ComparePolicy { resolution_ms, ..policy }
+    }
+
+    /// What a turn took, one call in milliseconds. What the candidate's took longer for writing and copying than
+    /// the reference's do counts as its own, and less as less; a turn of the reference's that was disturbed has
+    /// no time.
+    fn time(&self, turn: &Turn, arm: Arm) -> Option<f32> {
+        let spent = turn.running.saturating_sub(self.idle);
+        match arm {
+            Arm::A => {
+                let most = self.around + self.around.mul_f64(DISTURBED) + self.idle;
+                (turn.around() <= most).then(|| turn.each(spent))
+            }
+            Arm::B => Some(turn.each((spent + turn.around()).saturating_sub(self.around))),
+        }
+    }
+}
+
+/// What the turns took, as blocks; one with a turn that has no time does not count.
+fn blocks(beside: &[Beside], round: Round) -> Vec<PairedBlock> {
+    let block = |block: &Beside| {
+        let slots = |arm: Arm| {
+            let mut times =
+                block.of_arm(arm).map(|turn| round.time(turn, arm).into_iter().collect());
+            [times.next().unwrap_or_default(), times.next().unwrap_or_default()]
+        };
+        PairedBlock {
+            order: block.order,
+            a: slots(Arm::A),
+            b: slots(Arm::B),
+            clock_hz: [None; 4],
+            throttle_reasons: 0,
+        }
+    };
+    beside.iter().map(block).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(count: u64) -> Duration {
+        Duration::from_millis(count)
+    }
+
+    fn turn(running: Duration, presenting: Duration) -> Turn {
+        Turn { calls: 10, presenting, running, copying: ms(1), sizes: Vec::new() }
+    }
+
+    fn block(order: BlockOrder, a: u64, b: u64) -> Beside {
+        let turns = order.arms().map(|arm| match arm {
+            Arm::A => turn(ms(a), ms(3)),
+            Arm::B => turn(ms(b), ms(3)),
+        });
+        Beside { order, turns }
+    }
+
+    #[test]
+    fn a_candidate_pays_for_what_it_leaves_running_and_a_reference_does_not() {
+        let round = Round::of(&[block(BlockOrder::Abba, 21, 11)], ms(1));
+        assert_eq!(round.around, ms(4));
+        for order in [BlockOrder::Abba, BlockOrder::Baab] {
+            let made = blocks(&[block(order, 21, 11)], round);
+            assert_eq!(made[0].a, [vec![2.0], vec![2.0]]);
+            assert_eq!(made[0].b, [vec![1.0], vec![1.0]]);
+        }
+        // Work that goes on while inputs are written: of the candidate's, and within the reference's turn.
+        let mut left = block(BlockOrder::Abba, 21, 11);
+        left.turns[1].presenting = ms(13);
+        left.turns[2].presenting = ms(2);
+        left.turns[3].presenting = ms(13);
+        let made = blocks(&[left], round);
+        assert_eq!(made[0].b, [vec![2.0], vec![0.9]]);
+        assert_eq!(made[0].a, [vec![2.0], vec![]]);
+    }
+
+    #[test]
+    fn what_is_not_known_of_handing_over_widens_the_margin() {
+        let round = Round { idle: ms(4), around: ms(8) };
+        let alone = Alone { presenting: ms(4), copying: ms(1) };
+        let policy = round.resolved(ComparePolicy::default(), alone, 64);
+        assert_eq!(policy.resolution_ms, 4.0 / 64.0);
+        // A call that takes 16 times as long.
+        assert_eq!(policy.margin_for(1.0), 1.0 / 16.0);
+    }
+}

@@ -1,0 +1,404 @@
+//! From what the judge found to the report.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+
+use serde::{Deserialize, Serialize};
+
+use super::fault::{Blame, Failed, Stage};
+use super::judge::{Clocks, Judged, WARMUP, median};
+use super::player::Player;
+use super::timeline::timeline_report;
+use crate::error::ExecError;
+use crate::profiling::nsight;
+use warpgauge_contract::{EvaluateRequest, Sanitize};
+use warpgauge_model::{CacheState, DeviceInfo, Diagnostic, FailureStage, Severity};
+use warpgauge_report::{
+    Availability, CompileReport, EvaluateResponse, ExecMetadata, FailureReport, InputsShown,
+    KernelExecResult, MeasurementReport, OutputReport, ResponseStatus, SanitizeReport, Timings,
+    TorchClock, TorchClocks, TorchInputs, TorchReport, ValidationReport, ValidationStatus,
+};
+use warpgauge_statistics::{RankedBy, Summary, runtime_stats};
+use warpgauge_torch::Versions;
+use warpgauge_validate::{Reason, ReasonCode, no_expectation};
+
+/// Version of the way of timing.
+const METHOD_VERSION: u32 = 1;
+
+/// Where something ran.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct Setting {
+    pub versions: Versions,
+    pub threads: u32,
+    pub seed: u64,
+    /// The GPU that it runs on.
+    pub device: Option<DeviceInfo>,
+    /// Whether gradients were computed, too.
+    pub backward: bool,
+    /// Why on none, where there is one.
+    pub not_on_gpu: Option<String>,
+}
+
+/// What came of a case.
+pub(super) struct Outcome {
+    pub judged: Judged,
+    entry: Option<String>,
+    inputs: Option<TorchInputs>,
+    printed: String,
+    load_ms: f64,
+    idle_ms: Option<f64>,
+    /// Outputs that travel to be kept, and not to be shown.
+    kept: BTreeSet<String>,
+}
+
+impl Outcome {
+    /// Of a submission that could not be loaded.
+    pub(super) fn not_loaded(failed: Failed, printed: String, load_ms: f64) -> Self {
+        let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
+        let kept = BTreeSet::new();
+        Self { judged, entry: None, inputs: None, printed, load_ms, idle_ms: None, kept }
+    }
+
+    /// Of one that nobody could judge.
+    pub(super) fn not_judged(failed: Failed) -> Self {
+        Self::not_loaded(failed, String::new(), 0.0)
+    }
+
+    /// The same, or that the outputs which are to travel are too large.
+    pub(super) fn within(mut self, request: &EvaluateRequest, most: u64) -> Self {
+        let (travel, others): (Vec<_>, Vec<_>) =
+            self.judged.outputs.iter().partition(|(name, _)| request.return_outputs.include(name));
+        let bytes: u64 = travel.into_iter().map(|(_, value)| value.bytes()).sum();
+        if bytes > most && self.judged.failed.is_none() {
+            let message = format!(
+                "the outputs that `return_outputs` asks for take {bytes} bytes; at most {most} travel \
+                 (limits.max_output_bytes): name fewer outputs, or none"
+            );
+            let refused = Failed::unusable(message);
+            self.judged.outputs.clear();
+            self.judged.failed = Some((refused, false));
+            return self;
+        }
+        // What is only to be kept comes along as far as there is room: a verdict does not depend on it.
+        let mut room = most.saturating_sub(bytes);
+        let mut kept = BTreeSet::new();
+        for (name, value) in others {
+            if request.keep_outputs.contains_key(name) && value.bytes() <= room {
+                room -= value.bytes();
+                kept.insert(name.clone());
+            }
+        }
+        self.kept = kept;
+        self
+    }
+
+    /// Of one that was called.
+    pub(super) fn new(
+        judged: Judged,
+        player: Player,
+        inputs: Option<TorchInputs>,
+        load_ms: f64,
+        idle_ms: Option<f64>,
+    ) -> Self {
+        let Player { session, loaded, .. } = player;
+        let printed = session.end();
+        let kept = BTreeSet::new();
+        Self { judged, entry: Some(loaded.entry), inputs, printed, load_ms, idle_ms, kept }
+    }
+
+    /// Why there is no verdict, where the kernel is not at fault.
+    pub(super) fn of_environment(&self) -> Option<ExecError> {
+        self.failed()?.of_environment()
+    }
+
+    /// Whether the failure may be the machine's.
+    pub(super) fn is_unsure(&self) -> bool {
+        self.failed().is_some_and(|failed| failed.blame == Blame::Unsure)
+    }
+
+    fn failed(&self) -> Option<&Failed> {
+        self.judged.failed.as_ref().map(|(failed, _)| failed)
+    }
+
+    fn is_loaded(&self) -> bool {
+        self.failed().is_none_or(|failed| failed.stage != Stage::Load)
+    }
+}
+
+/// The report of a case.
+pub(super) fn assembled(
+    job_id: &str,
+    request: &EvaluateRequest,
+    setting: Setting,
+    outcome: Outcome,
+    mut timings: Timings,
+) -> io::Result<EvaluateResponse> {
+    let judged = &outcome.judged;
+    timings.compile = outcome.load_ms;
+    timings.h2d = judged.presenting.as_secs_f64() * 1e3;
+    timings.execute = judged.executing.as_secs_f64() * 1e3;
+    timings.verify = judged.verifying.as_secs_f64() * 1e3;
+    let validation = validation(request, &outcome);
+    let correctness = match validation.status {
+        _ if !outcome.is_loaded() => None,
+        _ if !validation.reasons.is_empty() => Some(false),
+        ValidationStatus::Passed => Some(true),
+        ValidationStatus::NotChecked => None,
+        ValidationStatus::Failed | ValidationStatus::NotRun => Some(false),
+    };
+    let right = outcome.failed().is_none() && correctness != Some(false);
+    let mut stats = if right { runtime_stats(&judged.samples_ms) } else { None };
+    if let Some(stats) = stats.as_mut().filter(|_| setting.device.is_none()) {
+        // Times of the CPU rank nothing.
+        stats.ranked_by = RankedBy::Median;
+    }
+    let no_sanitizer = if setting.device.is_some() { NO_SANITIZER } else { NO_DEVICE };
+    let wrong = validation.reasons.first().map(|reason| reason.message.clone());
+    let load_error = outcome.failed().filter(|_| !outcome.is_loaded());
+    Ok(EvaluateResponse {
+        job_id: job_id.to_owned(),
+        status: ResponseStatus::Success,
+        kernel_exec_result: KernelExecResult {
+            compiled: outcome.is_loaded(),
+            correctness,
+            runtime: stats.map(|stats| stats.mean),
+            runtime_stats: stats,
+            compilation_error: load_error.map(|failed| failed.message.clone()),
+            validation_error: wrong.filter(|_| outcome.is_loaded()),
+            metadata: ExecMetadata {
+                kernel_name: outcome.entry.clone(),
+                kernel_type: Some(request.kernel.kernel_type),
+                ..ExecMetadata::default()
+            },
+        },
+        gpu_type: setting.device.as_ref().map(|device| device.name.clone()),
+        timings,
+        device: setting.device.as_ref().map(Into::into),
+        compile: load_error.map(compile_report),
+        validation,
+        measurement: right.then(|| measurement(request, &outcome, setting.backward)).flatten(),
+        outputs: outputs(request, &outcome)?,
+        failure: judged.failed.as_ref().map(|(failed, of_reference)| FailureReport {
+            stage: match (failed.stage, of_reference) {
+                (_, true) => FailureStage::Validate,
+                (Stage::Load, _) => FailureStage::Compile,
+                (Stage::Call, _) => FailureStage::Execute,
+            },
+            code: failed.code.clone(),
+            message: failed.message.clone(),
+        }),
+        printed: (!outcome.printed.is_empty()).then(|| outcome.printed.clone()),
+        profile: without_counters(request, setting.device.is_some())
+            .map(|reason| Availability { available: false, reason: Some(reason.to_owned()) }),
+        timeline: timeline_report(request, judged, setting.device.is_some()),
+        sanitize: (request.sanitize != Sanitize::Off).then(|| SanitizeReport {
+            available: false,
+            reason: Some(no_sanitizer.to_owned()),
+            source: None,
+            findings: Vec::new(),
+            checks: Vec::new(),
+        }),
+        counted: None,
+        tuning: None,
+        torch: Some(torch_report(setting, &outcome)),
+        program: None,
+        matrices: Vec::new(),
+        tensors: Vec::new(),
+        kept_outputs: BTreeMap::new(),
+    })
+}
+
+/// Why tools that look at devices tell nothing.
+const NO_DEVICE: &str = "torch kernels run on the CPU, where there is no device to look at";
+const NO_SANITIZER: &str = "the memory of torch kernels is not checked";
+const NOT_RIGHT: &str =
+    "hardware metrics are told of kernels that run to their end and are not wrong";
+const OTHER_TOOL: &str = "hardware metrics of a torch kernel come from Nsight Compute: leave `profile.tools` \
+                          out, or name `ncu`";
+
+/// Why there are no hardware metrics, as long as nobody has read them, where they were asked for.
+fn without_counters(request: &EvaluateRequest, on_device: bool) -> Option<&'static str> {
+    let profile = request.profile.as_ref()?;
+    if !on_device {
+        return Some(NO_DEVICE);
+    }
+    if nsight::wants_counters(profile) {
+        return Some(NOT_RIGHT);
+    }
+    // A timeline is no metrics, and is there anyway.
+    let others = profile.tools.iter().any(|tool| tool != "nsys");
+    others.then_some(OTHER_TOOL)
+}
+
+fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
+    let clocks = outcome.judged.clocks.as_ref().filter(|clocks| !clocks.outside_ms.is_empty());
+    TorchReport {
+        torch: setting.versions.torch,
+        python: setting.versions.python,
+        clock: match (&setting.device, clocks) {
+            (None, _) => TorchClock::Cpu,
+            (Some(_), Some(clocks)) if !clocks.agree() => TorchClock::Judge,
+            (Some(_), _) => TorchClock::Events,
+        },
+        not_on_gpu: setting.not_on_gpu,
+        device: setting.device.map(|device| device.name),
+        clocks: clocks.map(|clocks| TorchClocks {
+            events_ms: median(&clocks.inside_ms),
+            judge_ms: median(&clocks.outside_ms),
+            batch: clocks.batch,
+            hand_over_ms: clocks.hand_over_ms,
+            agree: clocks.agree(),
+        }),
+        threads: setting.threads,
+        entry: outcome.entry.clone(),
+        seed: setting.seed,
+        backward: setting.backward,
+        inputs: outcome.inputs.clone(),
+        parameters: outcome.judged.parameters.clone(),
+        // Known to the server alone.
+        extensions: Vec::new(),
+        traceback: outcome.failed().and_then(|failed| failed.traceback.clone()),
+    }
+}
+
+/// What is wrong with a submission that cannot be loaded, where those look who read of compilers.
+fn compile_report(failed: &Failed) -> CompileReport {
+    let diagnostic = Diagnostic {
+        severity: Severity::Error,
+        file: Some("kernel.py".to_owned()),
+        line: failed.line,
+        column: None,
+        message: failed.message.clone(),
+    };
+    CompileReport {
+        diagnostics: vec![diagnostic],
+        log: failed.traceback.clone().unwrap_or_default(),
+        ..CompileReport::default()
+    }
+}
+
+fn validation(request: &EvaluateRequest, outcome: &Outcome) -> ValidationReport {
+    let judged = &outcome.judged;
+    let mut reasons = judged.reasons.clone();
+    if let Some((failed, of_reference)) = judged.failed.as_ref().filter(|_| outcome.is_loaded()) {
+        let code = match of_reference {
+            true => ReasonCode::ReferenceFailed,
+            false => ReasonCode::of_failure(&failed.code).unwrap_or(ReasonCode::LaunchFailed),
+        };
+        reasons.push(Reason::new(code, failed.message.clone()));
+    }
+    let compared = !judged.comparisons.is_empty();
+    let expects = !request.expected.is_empty() || compared;
+    let args = request.kernel.io.iter().flat_map(|io| &io.args);
+    let unchecked = args.filter(|arg| arg.is_output() && !request.expected.contains_key(&arg.name));
+    let unchecked = unchecked.map(|arg| arg.name.clone());
+    let unchecked: Vec<String> = unchecked.chain(judged.unchecked.iter().cloned()).collect();
+    let wrong = judged.comparisons.values().any(|comparison| !comparison.passed);
+    let status = match () {
+        () if wrong || !judged.reasons.is_empty() => ValidationStatus::Failed,
+        () if judged.failed.is_some() => ValidationStatus::NotRun,
+        () if expects => ValidationStatus::Passed,
+        () => ValidationStatus::NotChecked,
+    };
+    ValidationReport {
+        status,
+        outputs: judged.comparisons.clone(),
+        reasons,
+        weaknesses: unchecked.iter().map(|name| no_expectation(name)).collect(),
+        unchecked,
+    }
+}
+
+fn measurement(
+    request: &EvaluateRequest,
+    outcome: &Outcome,
+    backward: bool,
+) -> Option<MeasurementReport> {
+    let judged = &outcome.judged;
+    if judged.samples_ms.is_empty() {
+        return None;
+    }
+    let Timing { method, cache, mut notes, warmup } = timing(judged.clocks.as_ref());
+    if backward {
+        notes.push("a time is that of forward and backward together".to_owned());
+    }
+    Some(MeasurementReport {
+        method: method.to_owned(),
+        method_version: METHOD_VERSION,
+        cache,
+        regime: request.measure.regime,
+        inputs: judged.shown.unwrap_or(InputsShown::Same),
+        state: None,
+        grid_blocks: None,
+        warmup_launches: warmup,
+        warmup_stable: false,
+        stopped: judged.stopped,
+        summary: Summary::new(&judged.samples_ms),
+        empty_launch_ms: outcome.idle_ms,
+        at_floor: false,
+        speed_of_light: None,
+        rates: None,
+        rejected: Vec::new(),
+        audited: judged.verified.saturating_sub(warmup),
+        sealed: None,
+        load: None,
+        sm_clock: None,
+        gpu: None,
+        batches: Vec::new(),
+        notes,
+        samples_ms: judged.samples_ms.clone(),
+    })
+}
+
+/// How times were taken.
+struct Timing {
+    method: &'static str,
+    cache: CacheState,
+    notes: Vec<String>,
+    warmup: u32,
+}
+
+fn timing(clocks: Option<&Clocks>) -> Timing {
+    let Some(clocks) = clocks else {
+        let note = "times are those of the CPU, by the clock of the process that judges, round each call \
+                    and with the hand-over to the runner (`empty_launch_ms`) in them: they are ranked \
+                    with nothing";
+        return Timing {
+            method: "cpu_wall_clock",
+            // Nothing is flushed.
+            cache: CacheState::Hot,
+            notes: vec![note.to_owned()],
+            warmup: 1 + WARMUP,
+        };
+    };
+    let (events, judge) = (median(&clocks.inside_ms), median(&clocks.outside_ms));
+    let told = format!(
+        "one call takes {events:.5} ms by CUDA events in the submission's process, {} bytes being written \
+         before it, and {judge:.5} ms by the judge's clock round {} calls, after {:.3} ms for handing them \
+         over",
+        clocks.flushed, clocks.batch, clocks.hand_over_ms
+    );
+    let warmup = 1 + clocks.warmup;
+    if clocks.agree() {
+        let (method, cache) = ("torch_cuda_events", CacheState::Cold);
+        return Timing { method, cache, notes: vec![told], warmup };
+    }
+    let why = "the judge's clock says more, so it counts: either the host launches slower than the device \
+               computes, or the events are not what they seem; L2 is as the call before left it";
+    let (method, cache) = ("torch_judge_clock", CacheState::Hot);
+    Timing { method, cache, notes: vec![told, why.to_owned()], warmup }
+}
+
+fn outputs(
+    request: &EvaluateRequest,
+    outcome: &Outcome,
+) -> io::Result<BTreeMap<String, OutputReport>> {
+    let mut reports = BTreeMap::new();
+    for (name, value) in &outcome.judged.outputs {
+        let travels = request.return_outputs.include(name) || outcome.kept.contains(name);
+        if let Some(report) = value.shown(travels.then_some(request.output_encoding))? {
+            reports.insert(name.clone(), report);
+        }
+    }
+    Ok(reports)
+}

@@ -1,0 +1,137 @@
+//! What all backends share: this machine's compilers, devices and tools, and room for files.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::RwLock;
+
+use crate::error::{self, ExecError};
+use crate::progress::ActiveOrder;
+use crate::room::Room;
+use crate::scratch::Scratch;
+use warpgauge_compile::Compiler;
+use warpgauge_config::Config;
+use warpgauge_contract::{EvaluateRequest, Limits};
+use warpgauge_executor::{Offer, OfferedDevice};
+use warpgauge_model::{DeviceInfo, Requirements};
+use warpgauge_nsight::Tools;
+use warpgauge_worker::queue::Need;
+use warpgauge_worker::{Fleet, Lease};
+
+/// The machine, as backends use it.
+pub(crate) struct Host {
+    pub(crate) config: Config,
+    pub(crate) limits: Limits,
+    pub(crate) tools: Tools,
+    pub(crate) compiler: Arc<Compiler>,
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) scratch: Scratch,
+    pub(crate) room: Room,
+    /// By the ordinals of devices.
+    noise: BTreeMap<u32, Arc<RwLock<()>>>,
+}
+
+/// Parts of a [`Host`].
+pub(crate) struct HostParts {
+    pub(crate) config: Config,
+    pub(crate) limits: Limits,
+    pub(crate) tools: Tools,
+    pub(crate) compiler: Arc<Compiler>,
+    pub(crate) fleet: Arc<Fleet>,
+    pub(crate) scratch: Scratch,
+}
+
+impl Host {
+    pub(crate) fn new(parts: HostParts) -> Self {
+        let HostParts { config, limits, tools, compiler, fleet, scratch } = parts;
+        let ordinals = fleet.devices().into_iter().map(|status| status.info.ordinal);
+        let noise = ordinals.map(|ordinal| (ordinal, Arc::default())).collect();
+        let room = Room::new(config.limits.max_decoded_bytes);
+        Self { config, limits, tools, compiler, fleet, scratch, room, noise }
+    }
+
+    /// Checks a request against the contract's rules.
+    pub(crate) fn check(&self, request: &EvaluateRequest) -> Result<(), ExecError> {
+        warpgauge_contract::validate(request, &self.limits).map_err(error::invalid)
+    }
+
+    /// Devices and compilers, as orders see them.
+    pub(crate) fn offer(&self) -> Offer {
+        let devices = self.fleet.devices().into_iter().map(|status| OfferedDevice {
+            info: status.info,
+            state: status.state,
+            busy: status.busy,
+            jobs_done: status.jobs_done,
+            restarts: status.restarts,
+            worker_sandbox: status.confinement.map(|confinement| confinement.to_string()),
+        });
+        Offer {
+            devices: devices.collect(),
+            waiting: self.fleet.waiting(),
+            compilers: crate::found::compilers(self.compiler.toolchain()),
+            compile_sandbox: self.compiler.sandbox().to_string(),
+        }
+    }
+
+    /// The device that evaluations run on where the contract does not choose.
+    pub(crate) fn default_device(&self) -> Result<DeviceInfo, ExecError> {
+        self.offer().default_device().cloned()
+    }
+
+    /// The device that a request runs on: the one that content of it is on, or any that meets its
+    /// requirements.
+    pub(crate) fn device_of(&self, request: &EvaluateRequest) -> Result<DeviceInfo, ExecError> {
+        let Some(ordinal) = request.device_of_content() else {
+            return self.device_for(&request.requires);
+        };
+        let offer = self.offer();
+        let device = offer.devices.iter().find(|device| device.info.ordinal == ordinal);
+        device.map(|device| device.info.clone()).ok_or_else(|| {
+            ExecError::NotOffered(format!(
+                "content of the request is in the memory of device {ordinal}, which is not here"
+            ))
+        })
+    }
+
+    /// A device that meets requirements.
+    pub(crate) fn device_for(&self, order: &Requirements) -> Result<DeviceInfo, ExecError> {
+        self.offer().device_for(order).cloned()
+    }
+
+    /// A lease of a device on which nothing begins or ends, for an order that is timed there.
+    pub(crate) async fn quiet_lease(&self, need: &Need) -> Result<Lease, ExecError> {
+        let lease = self.fleet.lease(need).await.map_err(error::from_lease)?;
+        if let Some(noise) = self.noise.get(&lease.device().ordinal) {
+            let _ = noise.write().await;
+        }
+        Ok(lease)
+    }
+
+    /// The lock of a device that whatever begins or ends there between orders holds for reading.
+    /// [`Self::quiet_lease`] waits for it.
+    pub(crate) fn noise_of(&self, ordinal: u32) -> Arc<RwLock<()>> {
+        self.noise.get(&ordinal).cloned().unwrap_or_default()
+    }
+
+    /// How long one run of a tool may take.
+    pub(crate) fn tool_limit(&self) -> Duration {
+        Duration::from_secs_f64(self.config.tools.timeout_s)
+    }
+}
+
+/// The lease for code that was compiled for a device: any device of its kind that meets the requirements
+/// serves.
+pub(crate) fn need(job: &ActiveOrder<'_>, device: &DeviceInfo, order: &Requirements) -> Need {
+    let (target, owner) = (Some(device.target), job.owner());
+    Need { target, order: order.clone(), owner, ..Need::default() }
+}
+
+/// The lease for a request that was compiled for a device: on that one alone where content of it is.
+pub(crate) fn need_of(
+    job: &ActiveOrder<'_>,
+    device: &DeviceInfo,
+    request: &EvaluateRequest,
+) -> Need {
+    Need { device: request.device_of_content(), ..need(job, device, &request.requires) }
+}

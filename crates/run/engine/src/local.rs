@@ -1,0 +1,190 @@
+//! The executor of this machine.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+
+use crate::backend::{Evaluator, Purpose};
+use crate::backends::torch::{Functions, TorchBackend};
+use crate::engine::Engine;
+use crate::error::{self, ExecError};
+use crate::host::{Host, HostParts};
+use crate::progress::{ActiveOrder, Progress};
+use crate::scratch::Scratch;
+use crate::{capabilities, comparison, compile_only, gate, profiling, start, sweep};
+use warpgauge_compile::{CompileError, CompileOptions};
+use warpgauge_config::Config;
+use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
+use warpgauge_contract::{CompileRequest, EvaluateRequest, Limits};
+use warpgauge_executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, Outcome, Work, WorkOrder};
+use warpgauge_job_views::Unready;
+use warpgauge_model::{Capabilities, ImageFormat};
+use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
+use warpgauge_turns::Owner;
+
+/// Carries out orders on the devices of this machine.
+pub struct LocalExecutor {
+    engine: Engine,
+    functions: Functions,
+}
+
+impl LocalExecutor {
+    /// Finds the toolchain and starts a worker per device. `run_dir` is a directory of this process
+    /// alone; it must be there as long as the executor.
+    ///
+    /// # Errors
+    /// What is missing on this machine, and what to do about it.
+    pub async fn start(
+        config: &Config,
+        limits: Limits,
+        run_dir: &Path,
+    ) -> Result<Arc<Self>, ExecError> {
+        let program = start::program()?;
+        let compiler = start::start_compiler(config, config.data_dir(), run_dir, &program)?;
+        let fleet = start::start_fleet(config, run_dir, &program, &compiler).await?;
+        let host = Arc::new(Host::new(HostParts {
+            tools: start::start_tools(config, run_dir, compiler.toolchain())?,
+            config: config.clone(),
+            limits,
+            compiler,
+            fleet,
+            scratch: Scratch::new(run_dir),
+        }));
+        let torch = Arc::new(TorchBackend::new(&host, &program, run_dir));
+        Ok(Arc::new(Self {
+            functions: Functions::new(&host, &torch),
+            engine: Engine::new(host, torch),
+        }))
+    }
+
+    /// Starts as many spare processes ahead as are configured. Those for Triton are started once there was
+    /// a kernel in it.
+    pub fn keep_warm(&self) {
+        let host = &self.engine.host;
+        host.compiler.keep_triton_spares(host.config.compile.triton_spares);
+        if host.config.devices.torch_at_start {
+            self.engine.torch.begin();
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        order: WorkOrder,
+        progress: &dyn Progress,
+    ) -> Result<Outcome, ExecError> {
+        let job = &ActiveOrder::new(&order.id, order.owner, progress);
+        if !order.requires.is_empty() {
+            let met = capabilities::offered(&self.engine).await.meet(&order.requires);
+            met.map_err(ExecError::NotOffered)?;
+        }
+        let engine = &self.engine;
+        Ok(match order.work {
+            Work::Evaluate(request) => {
+                let report = engine.evaluate(job, *request, Purpose::Evaluate).await?;
+                Outcome::Evaluated(Box::new(report))
+            }
+            Work::Execute(request) => {
+                let report = engine.evaluate(job, *request, Purpose::Execute).await?;
+                Outcome::Evaluated(Box::new(report))
+            }
+            Work::Compare(request) => {
+                Outcome::Compared(Box::new(comparison::compare(engine, job, *request).await?))
+            }
+            Work::Sweep(request) => {
+                Outcome::Swept(Box::new(sweep::run(engine, job, *request, order.lanes).await?))
+            }
+            Work::Gate(plan) => Outcome::Gated(Box::new(gate::run_gate(*plan, engine, job).await?)),
+        })
+    }
+}
+
+impl Executor for LocalExecutor {
+    fn offer(&self) -> Offer {
+        self.engine.host.offer()
+    }
+
+    fn capabilities(&self) -> BoxFuture<'_, Capabilities> {
+        capabilities::offered(&self.engine).boxed()
+    }
+
+    fn run<'a>(&'a self, order: WorkOrder, progress: &'a dyn Progress) -> Answer<'a, Outcome> {
+        self.carry_out(order, progress).boxed()
+    }
+
+    fn function_places(&self) -> FunctionPlaces {
+        self.functions.places()
+    }
+
+    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
+        self.functions.run(call).boxed()
+    }
+
+    fn compile(&self, request: CompileRequest, owner: Owner) -> Answer<'_, CompileResponse> {
+        compile_only::run(&self.engine.host, request, owner).boxed()
+    }
+
+    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
+        async move { profiling::plan::of(&self.engine.host, &request).await }.boxed()
+    }
+
+    fn image(&self, kernel: CodeOrder) -> Answer<'_, Result<BuiltCode, String>> {
+        async move {
+            let (lineinfo, owner) = (kernel.lineinfo, kernel.owner);
+            let options = CompileOptions { lineinfo, owner, ..CompileOptions::default() };
+            let compiler = &self.engine.host.compiler;
+            let compiled = compiler.compile(&kernel.code, &kernel.target, options).await;
+            let built = compiled.map(|artifact| BuiltCode {
+                image: artifact.image,
+                format: artifact.format,
+                stages: artifact.stages,
+            });
+            explained(built)
+        }
+        .boxed()
+    }
+
+    fn listing(
+        &self,
+        image: Arc<[u8]>,
+        format: ImageFormat,
+        owner: Owner,
+    ) -> Answer<'_, Result<Arc<str>, String>> {
+        let compiler = &self.engine.host.compiler;
+        async move { explained(compiler.disassemble(&image, format, owner).await) }.boxed()
+    }
+
+    fn cannot_list(&self, format: ImageFormat) -> Option<String> {
+        self.engine.host.compiler.cannot_disassemble(format).map(|why| error::chain(&why))
+    }
+
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {
+        capabilities::tooling(&self.engine, refresh).boxed()
+    }
+
+    fn has_place(&self) -> Answer<'_, ()> {
+        self.engine.host.scratch.probe().boxed()
+    }
+
+    fn unready(&self) -> Vec<Unready> {
+        let host = &self.engine.host;
+        let compiler = start::no_compiler(host.compiler.toolchain());
+        compiler.into_iter().chain(host.scratch.unready()).collect()
+    }
+
+    fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()> {
+        self.functions.end();
+        self.engine.host.fleet.shutdown(grace).boxed()
+    }
+}
+
+/// What compilers could not do is the answer to a caller who looks at code; an internal fault is an error.
+fn explained<T>(made: Result<T, CompileError>) -> Result<Result<T, String>, ExecError> {
+    match made {
+        Ok(made) => Ok(Ok(made)),
+        Err(error @ CompileError::Internal { .. }) => Err(error::from_compile(error)),
+        Err(other) => Ok(Err(error::chain(&other))),
+    }
+}

@@ -1,0 +1,49 @@
+//! Kernels that launch kernels.
+//!
+//! A tool profiles the launch that the host made; its counters run until that has ended, and it ends
+//! when all have that it launched. So counts, bytes and times are those of all together, with what
+//! the device's runtime does for it: on an H200 CUPTI and Nsight Compute told the 16,384 additions of
+//! 64 launched blocks to the last one, and 2,131 and 2,133 sectors stored where the kernels store
+//! 2,048. What describes a launch is that of the first kernel.
+
+use warpgauge_metrics::Collected;
+use warpgauge_model::Image;
+use warpgauge_worker::protocol::Program;
+
+/// Functions of the device's runtime that launch: since CUDA 12, and before.
+const LAUNCHES: [&[u8]; 2] = [b"cudaCDP2LaunchDevice", b"cudaLaunchDevice"];
+
+const NOTE: &str = "with the kernels that this one launches, and with what the device's runtime does \
+                    to launch them";
+
+/// What a tool told, with a note if it is of several kernels.
+pub(crate) fn noted(mut collected: Collected, program: &Program) -> Collected {
+    if program.launches.iter().any(|launch| launches_kernels(&launch.image)) {
+        collected.note = Some(match collected.note.take() {
+            Some(note) => format!("{NOTE}; {note}"),
+            None => NOTE.to_owned(),
+        });
+    }
+    collected
+}
+
+/// Whether the image's code can launch kernels. One that is compressed does not tell.
+fn launches_kernels(image: &Image) -> bool {
+    LAUNCHES.iter().any(|name| image.bytes.windows(name.len()).any(|part| part == *name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_model::ImageFormat;
+
+    #[test]
+    fn the_runtime_of_the_device_is_known_by_its_names() {
+        let of = |text: &str| {
+            launches_kernels(&Image { bytes: text.as_bytes().into(), format: ImageFormat::Cubin })
+        };
+        assert!(of("\0.text.__cudaCDP2LaunchDeviceV2\0"));
+        assert!(of(".extern .func (.param .b32 r) cudaLaunchDeviceV2"));
+        assert!(!of(".visible .entry launch_device()") && !of(""));
+    }
+}

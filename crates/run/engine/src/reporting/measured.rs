@@ -1,0 +1,386 @@
+//! From the worker's raw readings to the report of a measurement. Pure.
+
+use crate::reporting::AUDITS;
+use warpgauge_contract::{EvaluateRequest, Isolation, Role};
+use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};
+use warpgauge_report::{
+    BatchReport, ClockReport, GpuReport, InputsShown, LoadReport, MeasurementReport, SealedReport,
+    StateReport,
+};
+use warpgauge_statistics::{
+    Batch, FloorDevice, RankedBy, Reading, RuntimeStats, Screened, SpeedOfLight, Summary,
+    health_flags, load_agrees, rates, screen, sealed_times, speed_of_light, throttle_reasons,
+};
+use warpgauge_tensor::shape;
+use warpgauge_validate::{Reason, ReasonCode};
+use warpgauge_worker::protocol::{BatchFacts, Evaluated, LoadFacts, RunOutcome};
+
+/// Version of the way times are taken. It changes with whatever changes times.
+const METHOD_VERSION: u32 = 2;
+
+/// A median below this multiple of an empty launch says little about the kernel.
+const FLOOR_FACTOR: f64 = 1.25;
+
+/// Which samples count.
+pub(crate) fn screened(outcome: &RunOutcome<Evaluated>) -> Screened {
+    let batches = outcome.told.batches.iter().map(|facts| Batch {
+        samples: facts.trials,
+        reading: Reading {
+            sm_clock_hz: facts.clock.map(|clock| clock.median_hz),
+            throttle_reasons: facts.throttle_reasons.unwrap_or(0),
+            ..Reading::default()
+        },
+    });
+    screen(&batches.collect::<Vec<_>>())
+}
+
+/// The samples that count, and what sealed launches say of the others.
+pub(crate) struct Kept {
+    /// Milliseconds, in launch order.
+    pub samples: Vec<f32>,
+    pub sealed: Option<SealedReport>,
+}
+
+/// Which samples count: those of sealed launches alone where they do not agree with the others.
+pub(crate) fn kept(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    outcome: &RunOutcome<Evaluated>,
+    screened: &Screened,
+) -> Kept {
+    let told = &outcome.told;
+    let (mut sealed, mut others, mut samples) = (Vec::new(), Vec::new(), Vec::new());
+    let mut place = 0;
+    for (facts, rejected) in told.batches.iter().zip(&screened.batches) {
+        let batch = told.samples_ms.iter().enumerate().skip(place).take(facts.trials as usize);
+        for (index, &ms) in batch.filter(|_| rejected.is_none()) {
+            let is_sealed = told.sealed.launches.binary_search(&(index as u32)).is_ok();
+            if is_sealed { &mut sealed } else { &mut others }.push(ms);
+            samples.push(ms);
+        }
+        place += facts.trials as usize;
+    }
+    if request.isolation == Isolation::Sealed {
+        let launches = told.samples_ms.len() as u32;
+        return Kept { samples, sealed: Some(SealedReport { launches, ..Default::default() }) };
+    }
+    // Times of the emulation say nothing.
+    let times = sealed_times(&sealed, &others).filter(|_| device.kind == DeviceKind::Cuda);
+    if times.is_some_and(|times| !times.agree) {
+        samples = sealed;
+    }
+    let report = SealedReport {
+        launches: told.sealed.launches.len() as u32,
+        median_ms: times.map(|times| times.sealed_ms),
+        others_median_ms: times.map(|times| times.others_ms),
+        agree: times.map(|times| times.agree),
+        unavailable: told.sealed.unavailable.clone(),
+    };
+    Kept { samples, sealed: (report != SealedReport::default()).then_some(report) }
+}
+
+/// What times say against the kernel: that they cannot be.
+pub(crate) fn impossible(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    screened: &Screened,
+    kept: &[f32],
+) -> Option<Reason> {
+    if screened.no_valid_samples() {
+        let counts = screened.rejected.iter().map(|r| format!("{} for {:?}", r.count, r.reason));
+        let text = format!(
+            "no timed launch counts: {}; let the device cool, or look for what else uses it",
+            counts.collect::<Vec<_>>().join(", ")
+        );
+        return Some(Reason::new(ReasonCode::NoValidSamples, text));
+    }
+    let light = floor(request, device)?;
+    let median = Summary::new(kept)?.median;
+    let floor_ms = light.floor_ms.filter(|_| light.excludes(median))?;
+    let derivation = light.derivation.join("; ");
+    Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
+}
+
+/// That so few timed launches were verified, because each takes long, that a kernel which leaves some
+/// out might not be found: its time is not ranked. Times of the emulated device never are.
+pub(crate) fn barely_verified(
+    device: &DeviceInfo,
+    outcome: &RunOutcome<Evaluated>,
+) -> Option<String> {
+    let audits = &outcome.told.audits;
+    let few = audits.skipped > 0 && audits.done < AUDITS && device.kind == DeviceKind::Cuda;
+    few.then(|| {
+        format!(
+            "{} timed launches were verified, of at least {AUDITS} that are needed, because \
+             verifying one takes long: the time has no rank. Make the reference kernel faster, or \
+             the tensors smaller",
+            audits.done
+        )
+    })
+}
+
+/// That mean and median part, so that the mean ranks the kernel.
+pub(crate) fn parted(stats: &RuntimeStats) -> Option<String> {
+    (stats.ranked_by == RankedBy::Mean).then(|| {
+        format!(
+            "the mean lies {:.1} % above the median, in a second measurement as in the first: some \
+             launches may do the work of others, so the mean ranks the kernel",
+            100.0 * (stats.mean / stats.median - 1.0)
+        )
+    })
+}
+
+/// The least time that the contract's work takes; `None` if it states none, or if nothing is known
+/// of the speed of light of a device: the emulated one.
+fn floor(request: &EvaluateRequest, device: &DeviceInfo) -> Option<SpeedOfLight> {
+    let work = request.work.as_ref()?;
+    Some(speed_of_light(work, &peaks(device)?, request.measure.cache))
+}
+
+/// What a GPU can, by its driver; `None` for the emulated device.
+fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
+    (device.kind == DeviceKind::Cuda).then_some(FloorDevice {
+        memory_clock_khz: device.memory_clock_khz,
+        memory_bus_bits: device.memory_bus_bits,
+        l2_bytes: device.l2_bytes,
+        multiprocessors: device.multiprocessors,
+        sm_clock_khz: device.clock_khz,
+        compute_capability: device.target.compute_capability,
+    })
+}
+
+/// Bytes of the tensors, each moved once: inputs read, outputs written, both for those that are
+/// both. An assumption, since a kernel need not read all of an input.
+fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
+    let args = &request.kernel.io.as_ref()?.args;
+    let tensors = args.iter().filter_map(|arg| Some((arg.tensor_spec.as_ref()?, arg.role)));
+    let bytes = tensors.map(|(spec, role)| {
+        let times = if role == Role::Inout { 2.0 } else { 1.0 };
+        Some(shape::bytes(&spec.shape, spec.dtype).ok()? as f64 * times)
+    });
+    bytes.sum::<Option<f64>>().filter(|bytes| *bytes > 0.0)
+}
+
+/// The report of a run's times; `None` if nothing was timed.
+pub(crate) fn report(
+    request: &EvaluateRequest,
+    device: &DeviceInfo,
+    outcome: &RunOutcome<Evaluated>,
+    screened: &Screened,
+    kept: &Kept,
+) -> Option<MeasurementReport> {
+    if outcome.told.samples_ms.is_empty() {
+        return None;
+    }
+    let emulated = device.kind == DeviceKind::Emulator;
+    let summary = Summary::new(&kept.samples);
+    let median = summary.as_ref().map(|summary| summary.median);
+    let at_floor = median
+        .zip(outcome.told.empty_launch_ms)
+        .is_some_and(|(median, empty)| median < FLOOR_FACTOR * empty);
+    let mut notes = Vec::new();
+    if emulated {
+        notes.push("times are those of the emulation: they say nothing about a GPU".to_owned());
+    }
+    if at_floor {
+        notes.push(
+            "the kernel is so short that the time is mostly that of launching it; measure more \
+             work in one launch"
+                .to_owned(),
+        );
+    }
+    notes.extend(kept.sealed.as_ref().and_then(sealed_note));
+    // With a hot cache a timed launch finds inputs in it that were just written, and load does not.
+    let alike = !emulated && request.measure.cache == CacheState::Cold;
+    let load = outcome.told.load.as_ref().map(|facts| load(facts, median.filter(|_| alike)));
+    notes.extend(load.as_ref().zip(median).and_then(|(load, median)| load_note(load, median)));
+    let state = outcome.told.variables_put_back.map(|put_back| state(put_back, device.kind));
+    Some(MeasurementReport {
+        method: if emulated { "emulated" } else { "cuda_events_gated" }.to_owned(),
+        method_version: METHOD_VERSION,
+        cache: request.measure.cache,
+        regime: request.measure.regime,
+        inputs: match &state {
+            _ if outcome.told.inputs_moved => InputsShown::Fresh,
+            Some(state) if state.not_known.is_empty() => InputsShown::SameStateWiped,
+            _ => InputsShown::Same,
+        },
+        state,
+        grid_blocks: None,
+        warmup_launches: outcome.told.warmup_launches,
+        warmup_stable: outcome.told.warmup_stable,
+        stopped: outcome.told.stopped,
+        summary,
+        empty_launch_ms: outcome.told.empty_launch_ms,
+        at_floor,
+        speed_of_light: floor(request, device),
+        rates: peaks(device).zip(median).and_then(|(device, median)| {
+            rates(request.work.as_ref(), buffer_bytes(request), &device, median)
+        }),
+        rejected: screened.rejected.clone(),
+        audited: outcome.told.audits.done,
+        sealed: kept.sealed.clone(),
+        load,
+        sm_clock: clock(&outcome.told.batches),
+        gpu: gpu(outcome, device),
+        batches: outcome.told.batches.iter().map(batch).collect(),
+        notes,
+        samples_ms: outcome.told.samples_ms.clone(),
+    })
+}
+
+/// What sealed launches say against the others, or why there are none.
+fn sealed_note(sealed: &SealedReport) -> Option<String> {
+    if let Some(reason) = &sealed.unavailable {
+        return Some(format!(
+            "no launch was judged from outside the process that runs the kernel: {reason}"
+        ));
+    }
+    let (median, others) = sealed.median_ms.zip(sealed.others_median_ms)?;
+    (sealed.agree == Some(false)).then(|| {
+        format!(
+            "launches judged from outside the kernel's process take {:.1} % longer than the others, \
+             where the kernel may have found what it should not: they alone count",
+            100.0 * (median / others - 1.0)
+        )
+    })
+}
+
+/// The load before timed launches, whose median time is `timed_ms` if it says anything.
+fn load(facts: &LoadFacts, timed_ms: Option<f64>) -> LoadReport {
+    let agree = facts.median_ms.zip(timed_ms).map(|(load, timed)| load_agrees(load, timed));
+    let LoadFacts { launches, verified, share, median_ms } = *facts;
+    LoadReport { launches, verified, share, median_ms, agree }
+}
+
+/// That the load was not that of the timed launches.
+fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
+    let load_ms = load.median_ms.filter(|_| load.agree == Some(false))?;
+    Some(format!(
+        "launches that put the device under load differ from the timed ones by {:+.1} %: the kernel \
+         may tell them apart, or the clock recovers in between, so that these may not be the times of \
+         continuous use",
+        100.0 * (load_ms / timed_ms - 1.0)
+    ))
+}
+
+/// What could carry a result between launches on a device; `variables`: whether those were put back.
+fn state(variables: bool, device: DeviceKind) -> StateReport {
+    let modules = "variables and constants of the kernel's modules";
+    let (mut put_back, mut looked_at, mut not_known) = (vec!["outputs"], Vec::new(), Vec::new());
+    if variables { &mut put_back } else { &mut not_known }.push(modules);
+    // What both are to the emulated device, each launch has for itself; and it knows of each access
+    // what it belongs to.
+    put_back.push("shared memory");
+    match device {
+        DeviceKind::Cuda => {
+            looked_at.push("inputs, and the rest of the pages that the buffers lie on");
+            not_known.extend([
+                "local memory",
+                "memory of the context that no buffer owns: what the driver keeps beside code and \
+                 variables",
+            ]);
+        }
+        DeviceKind::Emulator => {
+            put_back.push("local memory");
+            looked_at.push("inputs");
+        }
+    }
+    let owned = |texts: Vec<&str>| texts.into_iter().map(str::to_owned).collect();
+    StateReport {
+        put_back: owned(put_back),
+        looked_at: owned(looked_at),
+        not_known: owned(not_known),
+    }
+}
+
+fn batch(facts: &BatchFacts) -> BatchReport {
+    let sm_clock_hz = facts.clock.map(|clock| clock.median_hz);
+    BatchReport { trials: facts.trials, sm_clock_hz }
+}
+
+/// The clock over all batches, each weighted with the time it took.
+fn clock(batches: &[BatchFacts]) -> Option<ClockReport> {
+    let clocks = batches.iter().filter_map(|batch| batch.clock);
+    let (mut cycles, mut seconds) = (0.0, 0.0);
+    let (mut min_hz, mut max_hz) = (f64::INFINITY, 0.0_f64);
+    for clock in clocks {
+        cycles += clock.median_hz * clock.span_s;
+        seconds += clock.span_s;
+        min_hz = min_hz.min(clock.median_hz);
+        max_hz = max_hz.max(clock.median_hz);
+    }
+    (seconds > 0.0).then(|| ClockReport { mean_hz: cycles / seconds, min_hz, max_hz })
+}
+
+fn gpu(outcome: &RunOutcome<Evaluated>, device: &DeviceInfo) -> Option<GpuReport> {
+    let settings = outcome.told.settings.clone()?;
+    let health = outcome.told.health.unwrap_or_default();
+    let of_batches = outcome.told.batches.iter().filter_map(|batch| batch.throttle_reasons);
+    let bits = health.iter().filter_map(|health| health.throttle_reasons).chain(of_batches);
+    let bits = bits.fold(0, |a, b| a | b);
+    let other_processes = health.iter().filter_map(|health| health.other_processes).max();
+    let reading = Reading {
+        sm_clock_hz: clock(&outcome.told.batches).map(|clock| clock.mean_hz),
+        throttle_reasons: bits,
+        other_processes,
+        ..Reading::default()
+    };
+    Some(GpuReport {
+        driver: settings.driver,
+        max_sm_clock_mhz: settings.max_sm_clock_mhz,
+        power_limit_w: settings.power_limit_w,
+        power_w: health.iter().filter_map(|health| health.power_w).collect(),
+        temperature_c: health.iter().filter_map(|health| health.temperature_c).collect(),
+        throttle_reasons: throttle_reasons(bits),
+        flags: health_flags(&reading, f64::from(device.clock_khz) * 1e3),
+        other_processes,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::h200;
+    use warpgauge_worker::protocol::AuditFacts;
+
+    #[test]
+    fn a_time_has_no_rank_where_too_few_launches_could_be_verified() {
+        let told = |done, skipped, kind| {
+            let mut outcome = RunOutcome::<Evaluated>::default();
+            outcome.told.audits = AuditFacts { done, skipped };
+            barely_verified(&DeviceInfo { kind, ..h200() }, &outcome)
+        };
+        let note = told(12, 54, DeviceKind::Cuda).expect("a note");
+        assert!(note.starts_with("12 timed launches were verified, of at least 66"), "{note}");
+        // All there are; enough of many; nothing to rank.
+        assert_eq!(told(20, 0, DeviceKind::Cuda), None);
+        assert_eq!(told(AUDITS, 3, DeviceKind::Cuda), None);
+        assert_eq!(told(12, 54, DeviceKind::Emulator), None);
+    }
+
+    #[test]
+    fn load_that_differs_from_timed_launches_is_told() {
+        let facts = LoadFacts { launches: 40, verified: 16, share: 0.9, median_ms: Some(0.24) };
+        let rests = load(&facts, Some(0.2));
+        assert_eq!((rests.launches, rests.verified, rests.agree), (40, 16, Some(false)));
+        let note = load_note(&rests, 0.2).expect("a note");
+        assert!(note.contains("differ from the timed ones by +20.0 %"), "{note}");
+        let honest = load(&facts, Some(0.235));
+        assert_eq!((honest.agree, load_note(&honest, 0.235)), (Some(true), None));
+        // Where the two are not alike nothing is said.
+        let unlike = load(&facts, None);
+        assert_eq!((unlike.agree, load_note(&unlike, 0.2)), (None, None));
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_gpu_is_said() {
+        let gpu = state(true, DeviceKind::Cuda);
+        assert!(gpu.not_known.iter().any(|text| text.contains("no buffer owns")), "{gpu:?}");
+        assert!(gpu.put_back.iter().any(|text| text.contains("constants")), "{gpu:?}");
+        let emulated = state(true, DeviceKind::Emulator);
+        assert!(emulated.not_known.is_empty(), "{emulated:?}");
+        let unknown = state(false, DeviceKind::Emulator);
+        assert!(unknown.not_known.iter().any(|text| text.contains("variables")), "{unknown:?}");
+    }
+}

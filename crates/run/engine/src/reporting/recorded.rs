@@ -1,0 +1,69 @@
+//! What of a report is counted for the operator.
+
+use warpgauge_report::{EvaluateResponse, ResponseStatus, ValidationStatus};
+use warpgauge_telemetry::{Outcome, Stage, telemetry};
+
+/// Counts one kernel that was evaluated, on its own or as part of something larger.
+pub(crate) fn evaluation(report: &EvaluateResponse) {
+    let telemetry = telemetry();
+    let outcome = outcome(report);
+    telemetry.evaluated(outcome);
+    let timings = &report.timings;
+    let worker = timings.h2d + timings.execute + timings.d2h + timings.verify;
+    if let Some(device) = report.device.as_ref().filter(|_| report.kernel_exec_result.compiled) {
+        let ended = !matches!(outcome, Outcome::KernelFailed | Outcome::Error);
+        telemetry.ran(device.id, worker, ended, report.kernel_exec_result.correctness);
+        // A worker that had to be killed tells no times.
+        if worker > 0.0 {
+            telemetry.stage(Stage::Worker, worker);
+            telemetry.stage(Stage::Measure, timings.execute);
+            telemetry.stage(Stage::Validate, timings.verify);
+        }
+    }
+    if timings.profile > 0.0 {
+        telemetry.stage(Stage::Profile, timings.profile);
+    }
+}
+
+fn outcome(report: &EvaluateResponse) -> Outcome {
+    let result = &report.kernel_exec_result;
+    if report.status == ResponseStatus::Error {
+        Outcome::Error
+    } else if !result.compiled {
+        Outcome::NotCompiled
+    } else if report.failure.is_some() {
+        Outcome::KernelFailed
+    } else if result.correctness == Some(false) {
+        Outcome::Wrong
+    } else if report.validation.status == ValidationStatus::Passed {
+        Outcome::Correct
+    } else {
+        Outcome::NotChecked
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outcomes_are_told_apart() {
+        let report: EvaluateResponse =
+            serde_json::from_str(include_str!("../../../../../openapi/examples/report.json"))
+                .expect("a report");
+        let with = |change: &dyn Fn(&mut EvaluateResponse)| {
+            let mut report = report.clone();
+            change(&mut report);
+            outcome(&report)
+        };
+        assert_eq!(outcome(&report), Outcome::Correct);
+        assert_eq!(with(&|r| r.status = ResponseStatus::Error), Outcome::Error);
+        assert_eq!(with(&|r| r.kernel_exec_result.compiled = false), Outcome::NotCompiled);
+        assert_eq!(with(&|r| r.kernel_exec_result.correctness = Some(false)), Outcome::Wrong);
+        let unchecked = with(&|r| {
+            r.kernel_exec_result.correctness = None;
+            r.validation.status = ValidationStatus::NotChecked;
+        });
+        assert_eq!(unchecked, Outcome::NotChecked);
+    }
+}

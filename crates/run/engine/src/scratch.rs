@@ -1,0 +1,67 @@
+//! Files that live as long as an order at most.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::{Builder, TempDir};
+
+use crate::error::{self, ExecError};
+use warpgauge_job_views::Unready;
+
+/// Bytes of a probe: where not even that can be written, the disk is full.
+const PROBE_BYTES: usize = 16 << 10;
+
+/// The directory of this process in which orders have theirs.
+pub(crate) struct Scratch {
+    run_dir: PathBuf,
+}
+
+impl Scratch {
+    pub(crate) fn new(run_dir: &Path) -> Self {
+        Self { run_dir: run_dir.to_owned() }
+    }
+
+    /// A directory for one order; it is removed when it is dropped.
+    ///
+    /// # Errors
+    /// [`ExecError::Unavailable`] where none can be created.
+    pub(crate) fn directory(&self) -> Result<TempDir, ExecError> {
+        let made = Builder::new().prefix("job-").tempdir_in(&self.run_dir);
+        made.map_err(|error| self.unusable("create a job directory", &error))
+    }
+
+    /// Whether orders can have files now. That a disk is full shows only as something is written.
+    ///
+    /// # Errors
+    /// [`ExecError::Unavailable`] with the operation that failed.
+    pub(crate) async fn probe(&self) -> Result<(), ExecError> {
+        let directory = self.directory()?;
+        let written = tokio::task::spawn_blocking(move || write_probe(directory.path())).await;
+        let written = written.map_err(|error| error::internal("looking for room", &error))?;
+        written.map_err(|error| self.unusable("write", &error))
+    }
+
+    /// Why orders can have no files, if so. Blocking.
+    pub(crate) fn unready(&self) -> Option<Unready> {
+        let directory = Builder::new().prefix("job-").tempdir_in(&self.run_dir);
+        let error = directory.and_then(|directory| write_probe(directory.path())).err()?;
+        let code = match error.kind() {
+            std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => "disk_full",
+            std::io::ErrorKind::PermissionDenied | std::io::ErrorKind::ReadOnlyFilesystem => {
+                "read_only"
+            }
+            _ => "files_unusable",
+        };
+        Some(Unready::new(code, self.unusable("write", &error).to_string()))
+    }
+
+    fn unusable(&self, operation: &str, error: &std::io::Error) -> ExecError {
+        tracing::error!(directory = %self.run_dir.display(), %error, "jobs can have no files");
+        ExecError::Unavailable(format!(
+            "cannot {operation} in the server's run directory: {error}; check space and permissions"
+        ))
+    }
+}
+
+fn write_probe(directory: &Path) -> std::io::Result<()> {
+    std::fs::write(directory.join("probe"), [1; PROBE_BYTES])
+}

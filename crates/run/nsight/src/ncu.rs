@@ -1,0 +1,439 @@
+//! Nsight Compute round a worker, round a whole program, or round one that is served.
+//!
+//! Two runs: the first writes a report, the second turns it into CSV. So nothing that a kernel
+//! prints gets among the values, and the report can be kept. Which launch is profiled is decided by
+//! the worker, which tells the driver where to begin and to end.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+pub use super::ncu_values::{collected, collected_all};
+use super::run::{self, Artifact, Usable};
+use super::watched::{run_served, run_watched};
+use super::{ToolName, Tools};
+use warpgauge_metrics::ncu::parse_log;
+use warpgauge_metrics::{CacheControl, ClockControl, Conditions, Replay};
+use warpgauge_model::{CacheState, Cause, Unavailable};
+use warpgauge_sandbox::contained::{self, End, Launch};
+use warpgauge_sandbox::program::Program;
+use warpgauge_worker::protocol::{EvaluatePlan, Job, RunOutcome, TracePlan, TraceView, Traced};
+use warpgauge_worker::{Lease, OneShotEnd};
+
+/// Most runs when the counters are taken by another process.
+const ATTEMPTS: u32 = 4;
+
+/// Wait before the second of them; doubles with each further one.
+const FIRST_DELAY: Duration = Duration::from_millis(500);
+
+/// Most runs that unknown metrics may cost: each names one of them.
+const REFUSALS: u32 = 8;
+
+/// Longest time for turning a report into CSV.
+const IMPORT_LIMIT: Duration = Duration::from_secs(60);
+
+/// CSV that is read, bytes: a full set of one kernel takes 100 KB.
+const CSV_BYTES: usize = 32 << 20;
+
+/// Output of a program under the tool that is kept, bytes: it is there for when the tool fails.
+const PRINTED_BYTES: usize = 64 << 10;
+
+/// Longest list of metrics in one argument, bytes: Linux takes 128 KiB.
+const ARGUMENT_BYTES: usize = 100 << 10;
+
+/// What to read of a launch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Metrics {
+    /// These metrics, by NVIDIA's names.
+    Named(Vec<String>),
+    /// A set of the tool's own: `basic`, `full`.
+    Set(String),
+}
+
+/// What launches the kernels that are looked at.
+#[derive(Debug, Clone, Copy)]
+pub enum Subject<'a> {
+    /// A worker, once: the kernel of its job.
+    Job(&'a Job<EvaluatePlan>),
+    /// A whole program, which ends by itself or with the time: its first launches.
+    Program {
+        /// What is started.
+        program: &'a Program,
+        /// What it reads from its standard input.
+        stdin: &'a [u8],
+        /// All that it and the tool may write to.
+        writes: &'a Path,
+        /// Most launches that are looked at.
+        launches: u32,
+    },
+    /// A program that waits to be told what to do, and says itself from where on it is looked at.
+    Served {
+        /// Who starts and serves it.
+        service: &'a dyn Service,
+        /// All that it and the tool may write to.
+        writes: &'a Path,
+        /// Most launches that are looked at.
+        launches: u32,
+    },
+}
+
+/// Who serves a program that a tool is round. What asks for it may have to be run more than once.
+pub trait Service: fmt::Debug + Sync {
+    /// What one run starts, and what is done meanwhile. `directory`: where the tool has its files.
+    ///
+    /// # Errors
+    /// Why nothing can be started.
+    fn begin(&self, directory: &Path) -> Result<Served<'_>, Unavailable>;
+}
+
+/// One run of a program that is served.
+pub struct Served<'a> {
+    /// What is started.
+    pub program: Program,
+    /// What it talks through: its standard input.
+    pub stdin: OwnedFd,
+    /// What is done while it runs. It has the program end, and ends when the program does.
+    pub serving: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
+}
+
+/// What to profile, and how.
+#[derive(Debug, Clone)]
+pub struct ProfileRun<'a> {
+    /// What launches.
+    pub subject: Subject<'a>,
+    /// Existing private directory for this profile alone.
+    pub directory: &'a Path,
+    /// What to read.
+    pub metrics: Metrics,
+    /// State of the caches.
+    pub cache: CacheState,
+    /// What the tool does to the clocks.
+    pub clocks: ClockControl,
+    /// From here to the values.
+    pub time_limit: Duration,
+}
+
+/// What a profile yields.
+#[derive(Debug)]
+pub struct Profiled {
+    /// Tables as `--csv --page raw --print-units base` prints them: usually one, and one more for
+    /// each list of metrics that was too long for the command line.
+    pub tables: Vec<String>,
+    /// What the tool logged; a kernel cannot print to it.
+    pub log: String,
+    /// The tool and its version.
+    pub tool: String,
+    /// How the values were taken, but for the passes, which the log tells.
+    pub conditions: Conditions,
+    /// Reports, to be kept.
+    pub artifacts: Vec<Artifact>,
+}
+
+/// Profiles one launch of a job on a leased device, or launches of a program that runs there. Metrics that the tool does not know, for which it
+/// refuses all, are left out; [`collected`] lists them with the others that it did not give.
+///
+/// # Errors
+/// Why there are no values, with a code and what would help.
+pub async fn profile(
+    tools: &Tools,
+    lease: &mut Lease,
+    request: &ProfileRun<'_>,
+) -> Result<Profiled, Unavailable> {
+    for round in 1.. {
+        let known = ProfileRun { metrics: without(&request.metrics, tools), ..request.clone() };
+        let directory = run::directory(request.directory, &format!("ncu-{round}"))?;
+        let known = ProfileRun { directory: &directory, ..known };
+        let why = match profile_known(tools, lease, &known).await {
+            Err(why) if why.cause() == Some(Cause::UnknownMetric) => why,
+            answer => return answer,
+        };
+        let Metrics::Named(names) = &known.metrics else { return Err(why) };
+        let refused: Vec<String> =
+            names.iter().filter(|name| is_refused(name, &why.reason)).cloned().collect();
+        if refused.is_empty() || round == REFUSALS {
+            return Err(why);
+        }
+        tools.refused().extend(refused);
+    }
+    Err(Cause::Unknown.because("no run of Nsight Compute was tried"))
+}
+
+/// The metrics but for those that are known not to be known.
+fn without(metrics: &Metrics, tools: &Tools) -> Metrics {
+    let Metrics::Named(names) = metrics else { return metrics.clone() };
+    let refused = tools.refused();
+    Metrics::Named(names.iter().filter(|name| !refused.contains(*name)).cloned().collect())
+}
+
+/// Whether a message names the metric as one that cannot be found: as it is, or as the pattern of its
+/// rollups, which the tool makes of a name without one.
+fn is_refused(name: &str, message: &str) -> bool {
+    let Some((_, named)) = message.split_once("Failed to find metric ") else { return false };
+    let named = named.split_whitespace().next().unwrap_or_default();
+    let base = |text: &str| text.split(['.', '\\']).next().unwrap_or_default().to_owned();
+    match named.strip_prefix("regex:^") {
+        Some(pattern) => base(pattern) == base(name),
+        None => named == name,
+    }
+}
+
+async fn profile_known(
+    tools: &Tools,
+    lease: &mut Lease,
+    request: &ProfileRun<'_>,
+) -> Result<Profiled, Unavailable> {
+    let ncu = run::usable(tools, ToolName::Ncu).await?;
+    let deadline = Instant::now() + request.time_limit;
+    let Ok(_counters) = tokio::time::timeout_at(deadline, lease.claim_counters()).await else {
+        return Err(Cause::CountersBusy.because("another profile of this service did not end"));
+    };
+    let mut profiled: Option<Profiled> = None;
+    for (index, part) in parts(&request.metrics).into_iter().enumerate() {
+        let one = patiently(&ncu, lease, request, &part, index, deadline).await?;
+        match &mut profiled {
+            None => profiled = Some(one),
+            Some(all) => {
+                all.tables.extend(one.tables);
+                all.log.push_str(&one.log);
+                all.artifacts.extend(one.artifacts);
+            }
+        }
+    }
+    profiled.ok_or_else(|| Cause::NoData.because("no metric was asked for"))
+}
+
+/// Runs the tool again while another process has the counters.
+async fn patiently(
+    ncu: &Usable,
+    lease: &mut Lease,
+    request: &ProfileRun<'_>,
+    metrics: &[OsString],
+    part: usize,
+    deadline: Instant,
+) -> Result<Profiled, Unavailable> {
+    let mut delay = FIRST_DELAY;
+    let mut attempt = 1;
+    loop {
+        let directory = run::directory(request.directory, &format!("{part}-{attempt}"))?;
+        let answer = once(ncu, lease, request, metrics, directory, deadline).await;
+        let busy = answer.as_ref().is_err_and(|why| why.cause() == Some(Cause::CountersBusy));
+        if !busy || attempt == ATTEMPTS || Instant::now() + delay >= deadline {
+            return answer;
+        }
+        tokio::time::sleep(delay).await;
+        (delay, attempt) = (delay * 2, attempt + 1);
+    }
+}
+
+async fn once(
+    ncu: &Usable,
+    lease: &mut Lease,
+    request: &ProfileRun<'_>,
+    metrics: &[OsString],
+    directory: PathBuf,
+    deadline: Instant,
+) -> Result<Profiled, Unavailable> {
+    let (report, log_file) = (directory.join("kernel.ncu-rep"), directory.join("ncu.log"));
+    let mut wrapper = flags(ncu.path(), request, &report, &log_file);
+    wrapper.extend_from_slice(metrics);
+    let time_limit = deadline.saturating_duration_since(Instant::now());
+    let end = match request.subject {
+        Subject::Job(job) => {
+            let plan = TracePlan { view: TraceView::Counters, cache: request.cache };
+            let shot = run::shot(wrapper, &directory, time_limit);
+            lease.run_under(&shot, job.with(plan)).await
+        }
+        Subject::Program { program, stdin, writes, .. } => {
+            let program = program.clone().under(&wrapper);
+            let launch = Launch { input: stdin.to_vec(), ..Launch::new(program) };
+            let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
+            untold(run_watched(&launch, writes, time_limit).await?)
+        }
+        Subject::Served { service, writes, .. } => {
+            let Served { program, stdin, serving } = service.begin(writes)?;
+            let launch = Launch::new(program.under(&wrapper));
+            let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
+            let running = run_served(&launch, stdin, writes, time_limit);
+            let (tool, ()) = tokio::join!(running, serving);
+            untold(tool?)
+        }
+    };
+    let log = run::log(&log_file, &end.tool);
+    let failed = |problem| run::failed(ToolName::Ncu, &end, problem, &log, time_limit);
+    let Some(artifact) = Artifact::new("kernel.ncu-rep", report) else {
+        return Err(failed(parse_log(&log).problems.into_iter().next()));
+    };
+    if end.outcome.failure.is_some() || end.tool.status.is_none() {
+        return Err(failed(None));
+    }
+    let table = import(ncu, &artifact.path, &directory, deadline).await?;
+    Ok(Profiled {
+        tables: vec![table],
+        tool: named(ncu),
+        conditions: Conditions {
+            clock_control: Some(request.clocks),
+            cache_control: Some(cache_control(request.cache)),
+            replay: Some(Replay::Kernel),
+            ..Conditions::default()
+        },
+        artifacts: vec![artifact],
+        log,
+    })
+}
+
+/// The end of what tells nothing of its own run.
+fn untold(tool: End) -> OneShotEnd<Traced> {
+    OneShotEnd { outcome: RunOutcome::default().map(|()| Traced::default()), tool }
+}
+
+fn cache_control(cache: CacheState) -> CacheControl {
+    match cache {
+        CacheState::Cold => CacheControl::All,
+        CacheState::Hot => CacheControl::None,
+    }
+}
+
+/// The tool and its flags, but for the metrics.
+fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec<OsString> {
+    let clocks = match request.clocks {
+        ClockControl::None => "none",
+        ClockControl::Base => "base",
+        ClockControl::Boost => "boost",
+    };
+    let caches = match cache_control(request.cache) {
+        CacheControl::All => "all",
+        CacheControl::None => "none",
+    };
+    let mut flags: Vec<OsString> = vec![ncu.into()];
+    // A user's own settings must not change what is measured.
+    flags.extend(["--config-file", "off"].map(OsString::from));
+    flags.extend(["--replay-mode", "kernel"].map(OsString::from));
+    flags.extend(["--clock-control", clocks, "--cache-control", caches].map(OsString::from));
+    match request.subject {
+        Subject::Job(_) => {
+            flags.extend(["--target-processes", "application-only"].map(OsString::from));
+            flags.extend(
+                ["--profile-from-start", "off", "--check-exit-code", "yes"].map(OsString::from),
+            );
+        }
+        // What is started becomes another program, which counts as another process. How that ends was seen
+        // without the tool.
+        Subject::Program { launches, .. } | Subject::Served { launches, .. } => {
+            flags.extend(["--target-processes", "all"].map(OsString::from));
+            let count = launches.to_string();
+            flags.extend(["--launch-count", &count, "--check-exit-code", "no"].map(OsString::from));
+            if matches!(request.subject, Subject::Served { .. }) {
+                flags.extend(["--profile-from-start", "off"].map(OsString::from));
+            }
+        }
+    }
+    flags.extend(["-f".into(), "-o".into(), report.into(), "--log-file".into(), log.into()]);
+    flags
+}
+
+/// Arguments that ask for the metrics, each short enough for one run.
+fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
+    let named = match metrics {
+        Metrics::Set(set) => return vec![vec!["--set".into(), set.into()]],
+        Metrics::Named(named) => named,
+    };
+    let mut lists: Vec<String> = Vec::new();
+    for name in named {
+        match lists.last_mut().filter(|list| list.len() + name.len() < ARGUMENT_BYTES) {
+            Some(list) => {
+                list.push(',');
+                list.push_str(name);
+            }
+            None => lists.push(name.clone()),
+        }
+    }
+    lists.into_iter().map(|list| vec!["--metrics".into(), list.into()]).collect()
+}
+
+/// The tool and its version.
+///
+/// # Errors
+/// Why it cannot be used.
+pub async fn version(tools: &Tools) -> Result<String, Unavailable> {
+    Ok(named(&run::usable(tools, ToolName::Ncu).await?))
+}
+
+fn named(ncu: &Usable) -> String {
+    format!("Nsight Compute {}", ncu.version().unwrap_or("of unknown version"))
+}
+
+/// Turns a report that somebody made elsewhere into CSV.
+///
+/// # Errors
+/// Why it cannot be read, with a code and what would help.
+pub async fn read_report(
+    tools: &Tools,
+    report: &Path,
+    directory: &Path,
+) -> Result<String, Unavailable> {
+    let ncu = run::usable(tools, ToolName::Ncu).await?;
+    import(&ncu, report, directory, Instant::now() + IMPORT_LIMIT).await
+}
+
+/// Turns a report into CSV.
+async fn import(
+    ncu: &Usable,
+    report: &Path,
+    directory: &Path,
+    deadline: Instant,
+) -> Result<String, Unavailable> {
+    let program = contained::tool(ncu.path(), directory)
+        .args(["--config-file", "off", "--import"])
+        .arg(report)
+        .args(["--csv", "--page", "raw", "--print-units", "base"]);
+    let launch = Launch { stdout_bytes: CSV_BYTES, ..Launch::new(program) };
+    let limit = deadline.saturating_duration_since(Instant::now()).min(IMPORT_LIMIT);
+    let unreadable = |text: String| Cause::Unreadable.because(text);
+    let end = contained::run(&launch, limit)
+        .await
+        .map_err(|error| unreadable(format!("start {}: {error}", ncu.path().display())))?;
+    if end.status.is_none() {
+        return Err(Cause::TimedOut.because(format!("reading the report took {limit:?}")));
+    }
+    if !end.succeeded() || end.stdout.left_out > 0 {
+        let said = run::quoted(&format!("{}\n{}", end.stdout.text, end.stderr.text));
+        let how = end.description();
+        return Err(unreadable(format!("ncu cannot read the report ({how}); it said: {said}")));
+    }
+    Ok(end.stdout.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_are_several_runs() {
+        let names: Vec<String> =
+            (0..5_000).map(|n| format!("unit__name_of_metric.{n:05}")).collect();
+        let parts = parts(&Metrics::Named(names.clone()));
+        assert!(parts.len() > 1);
+        assert!(parts.iter().all(|part| part[0] == "--metrics" && part[1].len() <= ARGUMENT_BYTES));
+        let lists = parts.iter().map(|part| part[1].to_str().unwrap());
+        let all: Vec<&str> = lists.flat_map(|list| list.split(',')).collect();
+        assert_eq!(all, names);
+        assert_eq!(super::parts(&Metrics::Named(Vec::new())).len(), 0);
+        assert_eq!(super::parts(&Metrics::Set("full".to_owned())), [["--set", "full"]]);
+    }
+
+    #[test]
+    fn a_refused_metric_is_known_by_its_name_or_its_pattern() {
+        let pattern = "Nsight Compute: Failed to find metric \
+                       regex:^derived__local_spilling_requests\\.(sum|min|max|avg|pct|ratio)$";
+        assert!(is_refused("derived__local_spilling_requests", pattern));
+        assert!(!is_refused("derived__local_spilling_requests_pct", pattern));
+        assert!(is_refused("a__b.sum", "Failed to find metric a__b.sum"));
+        assert!(!is_refused("a__b.avg", "Failed to find metric a__b.sum"));
+        assert!(!is_refused("a__b.sum", "Failed to profile \"a__b.sum\""));
+    }
+}

@@ -1,0 +1,274 @@
+//! Nsight Systems round a worker, or round a whole program: what the GPU and the driver did, and when.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use super::run::{self, Artifact, Usable};
+use super::watched::run_watched;
+use super::{ToolName, Tools};
+use warpgauge_metrics::nsys as reader;
+use warpgauge_model::{CacheState, Cause, Unavailable};
+use warpgauge_sandbox::contained::{self, End, Launch};
+use warpgauge_sandbox::program::Program;
+use warpgauge_worker::Lease;
+use warpgauge_worker::protocol::{EvaluatePlan, Job, TracePlan, TraceView};
+
+/// Longest time for one table.
+const TABLE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Table that is read, bytes.
+const TABLE_BYTES: usize = 8 << 20;
+
+/// Output of a program under the tool that is kept, bytes: it is there for when the tool fails.
+const PRINTED_BYTES: usize = 64 << 10;
+
+/// A table of `nsys stats`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Table {
+    /// Time of kernels.
+    Kernels,
+    /// Time of copies and fills.
+    MemoryTime,
+    /// Size of copies and fills.
+    MemorySize,
+    /// Time of calls.
+    Calls,
+    /// Every kernel, copy and fill.
+    Trace,
+    /// Launches: the call, the wait, the kernel. Older versions do not have it.
+    Launches,
+}
+
+impl Table {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Kernels,
+        Self::MemoryTime,
+        Self::MemorySize,
+        Self::Calls,
+        Self::Trace,
+        Self::Launches,
+    ];
+
+    /// Its names, that of 2023.1 and later first.
+    pub fn names(self) -> [&'static str; 2] {
+        match self {
+            Self::Kernels => ["cuda_gpu_kern_sum", "gpukernsum"],
+            Self::MemoryTime => ["cuda_gpu_mem_time_sum", "gpumemtimesum"],
+            Self::MemorySize => ["cuda_gpu_mem_size_sum", "gpumemsizesum"],
+            Self::Calls => ["cuda_api_sum", "cudaapisum"],
+            Self::Trace => ["cuda_gpu_trace", "gputrace"],
+            Self::Launches => ["cuda_kern_exec_sum", "kernexecsum"],
+        }
+    }
+}
+
+/// What to trace, and how.
+#[derive(Debug, Clone)]
+pub struct TraceRun<'a> {
+    /// The job whose kernel is launched.
+    pub job: &'a Job<EvaluatePlan>,
+    /// Existing private directory for this profile alone.
+    pub directory: &'a Path,
+    /// Launches to see.
+    pub launches: u32,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// From here to the tables.
+    pub time_limit: Duration,
+}
+
+/// What a trace yields.
+#[derive(Debug)]
+pub struct Timeline {
+    /// Tables as `nsys stats --format csv` prints them.
+    pub tables: BTreeMap<Table, String>,
+    /// Tables that could not be had, and why.
+    pub missing: BTreeMap<Table, Unavailable>,
+    /// What the tool said.
+    pub log: String,
+    /// The tool and its version.
+    pub tool: String,
+    /// Reports, to be kept.
+    pub artifacts: Vec<Artifact>,
+    /// Device memory that the job's buffers took, bytes, as the worker told.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Traces a job on a leased device.
+///
+/// # Errors
+/// Why there is nothing, with a code and what would help.
+pub async fn trace(
+    tools: &Tools,
+    lease: &mut Lease,
+    request: &TraceRun<'_>,
+) -> Result<Timeline, Unavailable> {
+    let nsys = run::usable(tools, ToolName::Nsys).await?;
+    let deadline = Instant::now() + request.time_limit;
+    let directory = run::directory(request.directory, "nsys")?;
+    let report = directory.join("kernel.nsys-rep");
+    let plan = TracePlan {
+        view: TraceView::Timeline { launches: request.launches },
+        cache: request.cache,
+    };
+    let wrapper = flags(nsys.path(), &directory.join("kernel"));
+    let shot = run::shot(wrapper, &directory, request.time_limit);
+    let end = lease.run_under(&shot, request.job.with(plan)).await;
+    let log = run::log(Path::new(""), &end.tool);
+    let name = ToolName::Nsys;
+    let Some(artifact) = Artifact::new("kernel.nsys-rep", report) else {
+        let problem = reader::cause(&log).map(|cause| cause.because(run::quoted(&log)));
+        return Err(run::failed(name, &end, problem, &log, request.time_limit));
+    };
+    if end.outcome.failure.is_some() || end.tool.status.is_none() {
+        return Err(run::failed(name, &end, None, &log, request.time_limit));
+    }
+    let memory_bytes = end.outcome.told.memory_bytes;
+    Ok(Timeline { memory_bytes, ..read(&nsys, artifact, log, &directory, deadline).await? })
+}
+
+/// Traces a whole program from its start to its end. `program` ends by itself or with `time_limit`, which is
+/// for the tables, too; `input` is what it reads. What it prints is not kept. It and the tool write to
+/// `directory` alone.
+///
+/// # Errors
+/// Why there is nothing, with a code and what would help.
+pub async fn trace_program(
+    tools: &Tools,
+    program: &Program,
+    input: Vec<u8>,
+    directory: &Path,
+    time_limit: Duration,
+) -> Result<Timeline, Unavailable> {
+    let nsys = run::usable(tools, ToolName::Nsys).await?;
+    let deadline = Instant::now() + time_limit;
+    let report = directory.join("program.nsys-rep");
+    let program = program.clone().under(&flags_of_program(nsys.path(), &directory.join("program")));
+    let launch = Launch { input, stdout_bytes: PRINTED_BYTES, ..Launch::new(program) };
+    let end = run_watched(&launch, directory, time_limit).await?;
+    let log = run::log(Path::new(""), &end);
+    let Some(artifact) = Artifact::new("program.nsys-rep", report) else {
+        let why = match (&end.status, reader::cause(&log)) {
+            (_, Some(cause)) => cause,
+            (None, None) => Cause::TimedOut,
+            (Some(_), None) => Cause::ToolDied,
+        };
+        let how = end.description();
+        return Err(why.because(format!("nsys left no report ({how}): {}", run::quoted(&log))));
+    };
+    if end.status.is_none() {
+        let seconds = time_limit.as_secs_f64();
+        return Err(Cause::TimedOut.because(format!("nsys did not end within {seconds} s")));
+    }
+    read(&nsys, artifact, log, directory, deadline).await
+}
+
+/// All tables of a report.
+async fn read(
+    nsys: &Usable,
+    artifact: Artifact,
+    log: String,
+    directory: &Path,
+    deadline: Instant,
+) -> Result<Timeline, Unavailable> {
+    let mut traced = Timeline {
+        tables: BTreeMap::new(),
+        missing: BTreeMap::new(),
+        log,
+        tool: format!("Nsight Systems {}", nsys.version().unwrap_or("of unknown version")),
+        artifacts: vec![artifact],
+        memory_bytes: None,
+    };
+    let report = traced.artifacts[0].path.clone();
+    for which in Table::ALL {
+        match table(nsys, which, &report, directory, deadline).await {
+            Ok(text) => drop(traced.tables.insert(which, text)),
+            Err(why) => drop(traced.missing.insert(which, why)),
+        }
+    }
+    if traced.tables.is_empty() {
+        let first = traced.missing.into_values().next();
+        return Err(first.unwrap_or_else(|| Cause::NoData.because("nsys told nothing")));
+    }
+    Ok(traced)
+}
+
+/// The tool and its flags. `output`: the report's path without its ending.
+fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
+    let of_worker = [
+        // What the worker says is to be seen, and nothing else of it.
+        "--capture-range=cudaProfilerApi",
+        // The worker ends by itself, after it has answered.
+        "--capture-range-end=stop",
+        "--kill=none",
+    ];
+    with_flags(nsys, &of_worker, output)
+}
+
+/// The same round a program, all of which is to be seen.
+fn flags_of_program(nsys: &Path, output: &Path) -> Vec<OsString> {
+    with_flags(nsys, &["--kill=sigkill", "--wait=primary"], output)
+}
+
+fn with_flags(nsys: &Path, own: &[&str], output: &Path) -> Vec<OsString> {
+    let mut flags: Vec<OsString> = vec![nsys.into(), "profile".into()];
+    flags.extend(["--trace=cuda", "--sample=none", "--cpuctxsw=none"].map(OsString::from));
+    flags.extend(own.iter().map(OsString::from));
+    let common = ["--force-overwrite=true", "--stats=false", "--show-output=false"];
+    flags.extend(common.map(OsString::from));
+    flags.extend(["-o".into(), output.into()]);
+    flags
+}
+
+/// One table; by its older name if the newer is not known.
+async fn table(
+    nsys: &Usable,
+    which: Table,
+    report: &Path,
+    directory: &Path,
+    deadline: Instant,
+) -> Result<String, Unavailable> {
+    let mut said = String::new();
+    for name in which.names() {
+        let end = stats(nsys, name, report, directory, deadline).await?;
+        if end.status.is_none() {
+            return Err(Cause::TimedOut.because(format!("nsys stats --report {name} did not end")));
+        }
+        // An unknown report is told on the error stream only, with success as the status.
+        let told = end.stdout.text.trim();
+        if end.succeeded() && end.stdout.left_out == 0 && !told.is_empty() {
+            return Ok(end.stdout.text);
+        }
+        said = run::quoted(&format!("{told}\n{}", end.stderr.text));
+        let silent = end.succeeded() && told.is_empty() && end.stderr.text.trim().is_empty();
+        if silent || reader::cause(&said) == Some(Cause::NoData) {
+            let text = format!("nothing was recorded that belongs into {name}");
+            return Err(Cause::NoData.because(text));
+        }
+    }
+    let text = format!("nsys stats gives no {}: {said}", which.names()[0]);
+    Err(reader::cause(&said).unwrap_or(Cause::UnknownReport).because(text))
+}
+
+async fn stats(
+    nsys: &Usable,
+    name: &str,
+    report: &Path,
+    directory: &Path,
+    deadline: Instant,
+) -> Result<End, Unavailable> {
+    let program = contained::tool(nsys.path(), directory)
+        .args(["stats", "--report", name, "--format", "csv"])
+        .args(["--force-export=true", "--quiet"])
+        .arg(report);
+    let launch = Launch { stdout_bytes: TABLE_BYTES, ..Launch::new(program) };
+    let limit = deadline.saturating_duration_since(Instant::now()).min(TABLE_LIMIT);
+    contained::run(&launch, limit)
+        .await
+        .map_err(|error| Cause::ToolDied.because(format!("start nsys stats: {error}")))
+}

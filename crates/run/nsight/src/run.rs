@@ -1,0 +1,182 @@
+//! What all runs of a tool have in common.
+
+use std::ffi::OsString;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{FoundTool, FoundTools, ToolName, Tools};
+use warpgauge_model::{Cause, FailureCode, Unavailable};
+use warpgauge_worker::protocol::{Blame, Job, Plan, RunOutcome, Traced};
+use warpgauge_worker::{Lease, OneShot, OneShotEnd};
+
+/// Log of a tool that is read, bytes.
+const LOG_BYTES: u64 = 1 << 20;
+
+/// End of a log that a message quotes, characters.
+const QUOTED_CHARS: usize = 600;
+
+/// A file of a tool's that is worth keeping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Artifact {
+    /// Name under which to keep it, e.g. `kernel.ncu-rep`.
+    pub name: String,
+    /// Where it lies until the job's directory goes.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+}
+
+impl Artifact {
+    /// A file that a tool should have written; `None` if it did not.
+    pub(super) fn new(name: &str, path: PathBuf) -> Option<Self> {
+        let bytes = path.metadata().ok().filter(|file| file.is_file())?.len();
+        (bytes > 0).then(|| Self { name: name.to_owned(), path, bytes })
+    }
+}
+
+/// A tool that can be used.
+pub(super) struct Usable {
+    found: Arc<FoundTools>,
+    name: ToolName,
+}
+
+impl Usable {
+    pub(super) fn tool(&self) -> Option<&FoundTool> {
+        self.found.get(self.name)
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        self.tool().map_or(Path::new(self.name.program()), |tool| &tool.path)
+    }
+
+    pub(super) fn version(&self) -> Option<&str> {
+        self.tool()?.version.as_deref()
+    }
+}
+
+/// A tool, or why it cannot be used.
+pub(super) async fn usable(tools: &Tools, name: ToolName) -> Result<Usable, Unavailable> {
+    let found = tools.found(false).await;
+    match found.get(name) {
+        None => Err(Unavailable {
+            remedy: name.remedy().to_owned(),
+            ..Cause::NoTool.because(format!("there is no {name} on this machine"))
+        }),
+        Some(FoundTool { problem: Some(problem), path, .. }) => {
+            let text = format!("{} does not work: {problem}", path.display());
+            Err(Cause::NoTool.because(text))
+        }
+        Some(_) => Ok(Usable { found, name }),
+    }
+}
+
+/// A private directory for one run of a tool, in that of the job.
+pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailable> {
+    use std::os::unix::fs::DirBuilderExt;
+    let directory = parent.join(name);
+    std::fs::DirBuilder::new().mode(0o700).create(&directory).map(|()| directory.clone()).map_err(
+        |error| {
+            tracing::error!(directory = %directory.display(), %error, "a tool can have no files");
+            let text = format!("create a directory for the tool's files: {error}");
+            let full = error.kind() == std::io::ErrorKind::StorageFull;
+            if full { Cause::DiskFull } else { Cause::NoFiles }.because(text)
+        },
+    )
+}
+
+/// The beginning of a tool's log, and what it printed beside it.
+pub(super) fn log(file: &Path, end: &warpgauge_sandbox::contained::End) -> String {
+    let mut text = long_log(file, LOG_BYTES);
+    for printed in [&end.stdout.text, &end.stderr.text] {
+        if !printed.trim().is_empty() {
+            text.push('\n');
+            text.push_str(printed);
+        }
+    }
+    text
+}
+
+/// The first bytes of a log.
+pub(super) fn long_log(file: &Path, bytes: u64) -> String {
+    let mut content = Vec::new();
+    if let Ok(file) = std::fs::File::open(file) {
+        // What can be read of it is better than nothing.
+        let _ = file.take(bytes).read_to_end(&mut content);
+    }
+    String::from_utf8_lossy(&content).into_owned()
+}
+
+/// Why a run gave nothing to read: what the tool's log says, or how tool and worker ended.
+pub(super) fn failed(
+    name: ToolName,
+    end: &OneShotEnd<Traced>,
+    known: Option<Unavailable>,
+    log: &str,
+    time_limit: Duration,
+) -> Unavailable {
+    let quoted = quoted(log);
+    let said = if quoted.is_empty() { String::new() } else { format!("; it said: {quoted}") };
+    let failure = end.outcome.failure.as_ref();
+    let seconds = time_limit.as_secs_f64();
+    // A kernel that fails by itself is not the tool's doing, whatever the tool makes of it.
+    if let Some(failure) = failure.filter(|failure| failure.blame == Blame::Candidate) {
+        let text = format!("under {name}: {}{said}", failure.message);
+        return Cause::ApplicationFailed.because(text);
+    }
+    if let Some(known) = known {
+        return known;
+    }
+    let (cause, text) = match failure {
+        Some(failure) if failure.code == FailureCode::Timeout => {
+            (Cause::TimedOut, format!("{name} took longer than {seconds} s{said}"))
+        }
+        Some(failure) if failure.code == FailureCode::WorkerUnavailable => {
+            let how = end.tool.description();
+            (Cause::ToolDied, format!("{name}: {} ({how}){said}", failure.message))
+        }
+        Some(failure) => {
+            (Cause::ApplicationFailed, format!("under {name}: {}{said}", failure.message))
+        }
+        None if end.tool.status.is_none() => {
+            let text = format!("{name} did not end its report within {seconds} s{said}");
+            (Cause::TimedOut, text)
+        }
+        None => {
+            let how = end.tool.description();
+            let killed = end.tool.status.is_some_and(|status| status.code().is_none());
+            let cause = if killed { Cause::ToolDied } else { Cause::Unknown };
+            (cause, format!("{name} left no report ({how}){said}"))
+        }
+    };
+    cause.because(text)
+}
+
+/// The end of a log, for a message.
+pub(super) fn quoted(log: &str) -> String {
+    let text = log.trim();
+    let skipped = text.chars().count().saturating_sub(QUOTED_CHARS);
+    text.chars().skip(skipped).collect::<String>().trim().replace('\n', " | ")
+}
+
+/// A run under a tool.
+pub(super) fn shot(wrapper: Vec<OsString>, directory: &Path, time_limit: Duration) -> OneShot {
+    OneShot { wrapper, variables: Vec::new(), directory: directory.to_owned(), time_limit }
+}
+
+/// Runs a job in a worker of its own, with no tool round it. `name`: that of its directory in
+/// `parent`.
+///
+/// # Errors
+/// There is no place for its directory.
+pub async fn own_worker<P: Plan>(
+    lease: &mut Lease,
+    parent: &Path,
+    job: Job<P>,
+    name: &str,
+    time_limit: Duration,
+) -> Result<RunOutcome<P::Told>, Unavailable> {
+    let directory = directory(parent, name)?;
+    Ok(lease.run_under(&shot(Vec::new(), &directory, time_limit), job).await.outcome)
+}

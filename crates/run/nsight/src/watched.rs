@@ -1,0 +1,144 @@
+//! A tool round a stranger's program, which may create files where the tool does: as much as a tool needs.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::time::{Instant, interval, sleep_until};
+
+use warpgauge_model::{Cause, Unavailable};
+use warpgauge_sandbox::contained::{Contained, End, Launch};
+
+/// Bytes of all files of one run, those of the tool among them.
+const MOST_BYTES: u64 = 2 << 30;
+
+/// Files and directories of one run.
+const MOST_ENTRIES: usize = 20_000;
+
+/// How often it is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+
+/// Runs a tool to its end, or to that of its time. `directory`: all that it and the program may write to.
+///
+/// # Errors
+/// It cannot be started, or there was more in the directory than a tool needs.
+pub(crate) async fn run_watched(
+    launch: &Launch,
+    directory: &Path,
+    time_limit: Duration,
+) -> Result<End, Unavailable> {
+    let started = Contained::start(launch);
+    bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
+}
+
+/// The same for a program that is served: `stdin` is what it talks through, whose other end the caller has.
+///
+/// # Errors
+/// As [`run_watched`].
+pub(crate) async fn run_served(
+    launch: &Launch,
+    stdin: OwnedFd,
+    directory: &Path,
+    time_limit: Duration,
+) -> Result<End, Unavailable> {
+    let started = Contained::start_with(launch, Stdio::from(stdin));
+    bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
+}
+
+fn running(started: io::Result<Contained>, launch: &Launch) -> Result<Contained, Unavailable> {
+    started.map_err(|error| {
+        Cause::ToolDied.because(format!("start {}: {error}", launch.program.name()))
+    })
+}
+
+async fn bounded(
+    mut running: Contained,
+    directory: &Path,
+    time_limit: Duration,
+    bytes: u64,
+    entries: usize,
+) -> Result<End, Unavailable> {
+    let deadline = Instant::now() + time_limit;
+    tokio::select! {
+        () = running.exited() => {}
+        () = sleep_until(deadline) => {}
+        () = exceeded(directory.to_owned(), bytes, entries) => {
+            running.stop().await;
+            let text = format!(
+                "the program wrote more than the {} MiB, or {entries} files, that are kept of a run under a \
+                 tool",
+                bytes >> 20
+            );
+            return Err(Cause::ApplicationFailed.because(text));
+        }
+    }
+    Ok(running.finish(deadline).await)
+}
+
+/// Ends when there is more in a directory than this.
+async fn exceeded(directory: PathBuf, bytes: u64, entries: usize) {
+    let mut looks = interval(LOOK_EVERY);
+    loop {
+        looks.tick().await;
+        let directory = directory.clone();
+        let look = tokio::task::spawn_blocking(move || is_within(&directory, bytes, entries));
+        // What cannot be looked at is gone, and grows no more.
+        if let Ok(Ok(false)) = look.await {
+            return;
+        }
+    }
+}
+
+/// Whether a tree has at most so many bytes on the disk and entries. Links are not followed.
+fn is_within(directory: &Path, bytes: u64, entries: usize) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let mut open = vec![directory.to_owned()];
+    let (mut seen, mut size) = (0, 0_u64);
+    while let Some(directory) = open.pop() {
+        // One that has just been removed holds nothing.
+        for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+            let Ok(facts) = entry.metadata() else { continue };
+            seen += 1;
+            size = size.saturating_add(facts.blocks().saturating_mul(512));
+            if seen > entries || size > bytes {
+                return Ok(false);
+            }
+            if facts.is_dir() {
+                open.push(entry.path());
+            }
+        }
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_sandbox::contained::tool;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    async fn run(script: &str, limit: Duration) -> Result<End, Unavailable> {
+        let directory = tempfile::tempdir().unwrap();
+        let program = tool("/bin/sh", directory.path()).arg("-c").arg(script);
+        let running = Contained::start(&Launch::new(program)).unwrap();
+        bounded(running, directory.path(), limit, 1 << 20, 100).await
+    }
+
+    #[tokio::test]
+    async fn what_writes_without_end_is_stopped_and_the_rest_is_not() {
+        let end = run("head -c 100000 /dev/zero > some; echo done", LONG).await.unwrap();
+        assert_eq!((end.stdout.text.as_str(), end.succeeded()), ("done\n", true));
+        for script in [
+            "head -c 5000000 /dev/zero > much; exec tail -f /dev/null",
+            "mkdir d; i=0; while [ $i -lt 200 ]; do : > d/$i; i=$((i + 1)); done; exec tail -f /dev/null",
+        ] {
+            let why = run(script, LONG).await.unwrap_err();
+            assert_eq!(why.code, "application_failed", "{script}: {}", why.reason);
+        }
+        let end = run("exec tail -f /dev/null", Duration::from_millis(300)).await.unwrap();
+        assert!(end.status.is_none());
+    }
+}

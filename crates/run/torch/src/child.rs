@@ -1,0 +1,269 @@
+//! The beginning of the zygote, or of a runner that a tool is round: a process of ours that closes the file
+//! system after itself and becomes a Python interpreter.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use warpgauge_sandbox::calls::{self, Kind};
+use warpgauge_sandbox::device_worker::files_of_driver;
+use warpgauge_sandbox::enforcement::{self, FileAccess, Limits};
+use warpgauge_sandbox::own_root::{self, Processes};
+use warpgauge_sandbox::proc_files;
+use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::python;
+use warpgauge_sandbox::whole_program::{self, Bounds, Granted, Tool};
+
+/// First argument of the program: this child is wanted.
+pub const COMMAND: &str = "__torch";
+
+/// What the interpreter runs.
+pub(crate) const SOURCE: &str = concat!(
+    include_str!("python/zygote.py"),
+    include_str!("python/confine.py"),
+    include_str!("python/session.py"),
+    include_str!("python/values.py"),
+    include_str!("python/device.py"),
+    include_str!("python/timeline.py"),
+    include_str!("python/backward.py"),
+    include_str!("python/missing.py"),
+    include_str!("python/building.py"),
+    include_str!("python/jit.py"),
+    include_str!("python/inductor.py"),
+    include_str!("python/module.py"),
+    include_str!("python/suggest.py"),
+    // What functions return is written as the package for Python writes and reads it.
+    include_str!("../../../../python/src/warpgauge/values.py"),
+    include_str!("python/program.py"),
+    include_str!("python/fingerprint.py"),
+    include_str!("python/split.py"),
+    include_str!("python/function.py"),
+    "\nmain()\n"
+);
+
+/// Address space of a runner: 8 GiB for what a submission makes, and what PyTorch with CUDA's libraries
+/// maps before it.
+const ADDRESS_SPACE: u64 = 12 << 30;
+
+/// Memory of a runner that is not shared, where it has a device.
+const DATA: u64 = 64 << 30;
+
+/// Processor time of a runner and of the zygote, seconds: beyond the longest deadline on many cores.
+const CPU_SECONDS: u64 = 24 * 3600;
+
+/// Open files of the zygote: a few for each of its forks.
+const OPEN_FILES: u64 = 512;
+
+/// Largest file under a tool, bytes: what it puts into the process keeps some.
+const TOOL_FILE_BYTES: u64 = 1 << 30;
+
+/// What an interpreter reads and executes of the system.
+const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
+
+/// What PyTorch and its libraries look at to choose code for the processor.
+const READ: [&str; 6] = [
+    "/dev/urandom",
+    "/dev/null",
+    "/proc/cpuinfo",
+    "/proc/meminfo",
+    "/sys/devices/system/cpu",
+    "/sys/devices/system/node",
+];
+
+/// What the child is told on its command line.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Setup {
+    pub python: PathBuf,
+    pub site_packages: PathBuf,
+    /// What the interpreter itself needs.
+    pub roots: Vec<PathBuf>,
+    /// Threads that PyTorch computes with.
+    pub threads: usize,
+    /// The device that runners use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
+    pub device: Option<String>,
+    /// Where the tool has its files that is round this process, which then becomes the only runner.
+    pub tool: Option<PathBuf>,
+}
+
+/// A device, for those who use it.
+#[derive(Serialize)]
+struct DeviceSettings<'a> {
+    visible: &'a str,
+    /// What a fork reads, beside what describes itself in /proc.
+    read: Vec<PathBuf>,
+    /// What a fork lists.
+    list: Vec<PathBuf>,
+    /// What a fork reads and writes.
+    modify: Vec<PathBuf>,
+    /// Files in /proc that describe a fork, which reads them.
+    own: &'static [&'static str],
+    data: u64,
+}
+
+/// What the interpreter is told on its command line.
+#[derive(Serialize)]
+struct Settings<'a> {
+    site_packages: &'a Path,
+    threads: usize,
+    address_space: u64,
+    /// Programs for seccomp, in base64.
+    filters: Vec<String>,
+    device: Option<DeviceSettings<'a>>,
+    /// Whether it is confined already, and becomes the only runner.
+    alone: bool,
+}
+
+/// Runs the child; the program calls this for its hidden subcommand. Comes back only if it fails.
+pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
+    let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
+        Some(setup) => become_interpreter(&setup),
+        None => Err(io::Error::other("it was told nothing")),
+    };
+    eprintln!("torch child: {}", error.map_or_else(|e| e.to_string(), |()| String::new()));
+    ExitCode::FAILURE
+}
+
+fn become_interpreter(setup: &str) -> io::Result<()> {
+    let setup: Setup = serde_json::from_str(setup)?;
+    let program = program(&setup)?;
+    match &setup.tool {
+        None => confine_zygote(&setup)?,
+        Some(directory) => confine_alone(&setup, directory)?,
+    }
+    let control = Stdio::from(io::stdin().as_fd().try_clone_to_owned()?);
+    Err(program.to_blocking().stdin(control).exec())
+}
+
+/// Closes what neither the zygote nor a fork needs: each fork gives up more.
+fn confine_zygote(setup: &Setup) -> io::Result<()> {
+    let limits = Limits {
+        address_space: u64::MAX,
+        cpu_seconds: CPU_SECONDS,
+        file_size: 0,
+        open_files: OPEN_FILES,
+    };
+    enforcement::limit_resources(&limits).map_err(io::Error::other)?;
+    let mut access = access(setup);
+    if setup.device.is_some() {
+        // Each fork has entries there that do not exist yet, and closes the others.
+        access.modify.push("/proc".into());
+    }
+    own_root::confine(&access, Processes::All).map_err(io::Error::other)?;
+    calls::allow_only(Kind::Zygote);
+    Ok(())
+}
+
+/// What a runner reads and executes, and with a device what it writes to, but for what is its own in /proc.
+fn access(setup: &Setup) -> FileAccess {
+    let mut execute = there(&SYSTEM);
+    execute.extend(installed(setup));
+    let mut access = FileAccess { read: there(&READ), execute, ..FileAccess::default() };
+    if setup.device.is_some() {
+        let driver = files_of_driver();
+        // Libraries that it brings are executed.
+        access.execute.extend(driver.read);
+        access.modify.extend(driver.modify);
+        access.list.extend(driver.list);
+    }
+    access
+}
+
+/// Closes all that a runner does not need, before there is a Python interpreter: what a tool puts into that
+/// has threads of its own, which a confinement from within would leave out.
+fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
+    let mut libraries = there(&SYSTEM);
+    libraries.extend(there(&READ));
+    libraries.extend(installed(setup));
+    let granted = Granted {
+        program: &setup.python,
+        directory: &setup.site_packages,
+        libraries: &libraries,
+        tool: Some(Tool { directory, ports: &[] }),
+    };
+    let bounds = Bounds {
+        data_bytes: enforcement::within_memory(DATA),
+        open_files: OPEN_FILES,
+        file_bytes: TOOL_FILE_BYTES,
+    };
+    whole_program::confine(&granted, bounds).map_err(io::Error::other)?;
+    Ok(())
+}
+
+/// Those paths that exist.
+fn there(paths: &[&str]) -> Vec<PathBuf> {
+    paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
+}
+
+/// Where the interpreter and its packages are.
+fn installed(setup: &Setup) -> impl Iterator<Item = PathBuf> {
+    setup.roots.iter().chain([&setup.python, &setup.site_packages]).cloned()
+}
+
+fn program(setup: &Setup) -> io::Result<Program> {
+    let files = access(setup);
+    let kind = match (&setup.tool, &setup.device) {
+        (Some(_), _) => Kind::WatchedInterpreter,
+        (None, None) => Kind::Interpreter,
+        (None, Some(_)) => Kind::DeviceInterpreter,
+    };
+    let settings = Settings {
+        site_packages: &setup.site_packages,
+        threads: setup.threads,
+        address_space: ADDRESS_SPACE,
+        filters: calls::encoded_with_asking(kind).map_err(io::Error::other)?,
+        device: setup.device.as_deref().map(|visible| DeviceSettings {
+            visible,
+            read: files.read.iter().chain(&files.execute).cloned().collect(),
+            list: files.list.clone(),
+            modify: files.modify.clone(),
+            own: &proc_files::OWN,
+            data: enforcement::within_memory(DATA),
+        }),
+        alone: setup.tool.is_some(),
+    };
+    let mut program = python::interpreter(&setup.python, SOURCE, &settings)?
+        // What PyTorch's compiler asks for when it is imported: a user's name, which it does not find in
+        // a file, and a directory, which it would make.
+        .variable("USER", "nobody")
+        .variable("TORCHINDUCTOR_CACHE_DIR", "/")
+        // It starts processes as soon as it is imported, if it may have more than one.
+        .variable("TORCHINDUCTOR_COMPILE_THREADS", "1")
+        .variable("OMP_NUM_THREADS", setup.threads.to_string())
+        // A thread that waits for others by turning round and round takes their time where cores are
+        // shared: a call of 10 µs was seen to take 8 ms.
+        .variable("OMP_WAIT_POLICY", "PASSIVE")
+        // A process that forks has one thread: numpy's library would start others when it is loaded.
+        .variable("OPENBLAS_NUM_THREADS", "1")
+        // No device is looked for, nor its driver opened, before somebody has forked.
+        .variable("CUDA_VISIBLE_DEVICES", "");
+    if setup.tool.is_some() {
+        // The tool tells what it puts into a process through its environment.
+        program.environment = Environment::Own;
+    }
+    Ok(program)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::SOURCE;
+
+    /// The parts are one text: of two functions with one name the later would be called for both.
+    #[test]
+    fn no_name_of_the_interpreters_text_is_defined_twice() {
+        let mut names = BTreeSet::new();
+        for line in SOURCE.lines() {
+            let defined = line.strip_prefix("def ").or_else(|| line.strip_prefix("class "));
+            let Some(defined) = defined else { continue };
+            let name = defined.split(['(', ':']).next().unwrap_or_default();
+            assert!(names.insert(name), "`{name}` is defined in two parts");
+        }
+        assert!(names.contains("main") && names.len() > 50, "{names:?}");
+    }
+}

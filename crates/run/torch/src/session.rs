@@ -1,0 +1,526 @@
+//! One submission in its runner, asked one thing after the other until it fails or is dropped.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::fork::{Fork, Runner};
+use super::memory::ProcessMemory;
+use super::threads::NotStopped;
+use super::wire::{
+    Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Trace, Tree,
+    TreeOf, Upstream, receive, send,
+};
+use super::{LayoutError, Secret, TensorAt};
+use warpgauge_tensor::Dtype;
+
+/// A tensor to be allocated.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct What {
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents.
+    pub shape: Vec<u64>,
+}
+
+/// A tensor in memory that the judge lends.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Where it begins for the first call of a batch.
+    pub offset: u64,
+    /// Element type.
+    pub dtype: Dtype,
+    /// Extents; elements lie side by side, in C order.
+    pub shape: Vec<u64>,
+}
+
+/// Calls that are made one after the other.
+#[derive(Debug, Clone)]
+pub struct Batch<'a> {
+    /// What the first one gets.
+    pub arguments: &'a TreeOf<Placed>,
+    /// Bytes from there to what the next one gets.
+    pub stride: u64,
+    /// How many.
+    pub count: u32,
+    /// Of generators of random numbers, before the first.
+    pub seed: u64,
+    /// Bytes that are written before each call so that the cache holds nothing of it; 0: none.
+    pub flush: u64,
+}
+
+/// What a batch came to.
+#[derive(Debug)]
+pub struct Ran {
+    /// What each call returned.
+    pub returned: Vec<Tree>,
+    /// From the word to go until the runner had said that the device has ended. Where a thread ran on for more
+    /// than a moment, until it was stopped.
+    pub took: Duration,
+}
+
+/// What is submitted.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Submission {
+    /// Python source.
+    pub source: String,
+    /// What is called.
+    pub entry: Entry,
+    /// Classes that are taken where the contract names none, best first.
+    pub preferred: Vec<String>,
+}
+
+/// What a call came to.
+#[derive(Debug)]
+pub struct Called {
+    /// What it returned.
+    pub returned: Tree,
+    /// From the word to go until the runner had said that it is done, by the clock of this process. Where a
+    /// thread ran on for more than a moment, until it was stopped.
+    pub took: Duration,
+}
+
+/// A runner with one submission. It is stopped unless it is asked something.
+#[derive(Debug)]
+pub struct Session {
+    fork: Fork,
+    secret: Secret,
+    deadline: Instant,
+    /// Whether it counts as stopped only where that is observed.
+    observed: bool,
+}
+
+impl std::fmt::Debug for Secret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Longest time that threads may take to stop. One in a system call stops when it leaves that.
+const STOPPING: Duration = Duration::from_secs(2);
+
+/// What of that is not counted as time of the call: the signal has to reach all threads.
+const FREE: Duration = Duration::from_micros(100);
+
+/// How long the end of a fork is waited for that seems to be ending.
+const ENDING: Duration = Duration::from_millis(100);
+
+/// Why a runner could not begin. None of that is a fault of what is submitted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NotBegun {
+    /// Whether it ended with the process that it is a fork of: another one may do.
+    pub with_parent: bool,
+    /// What happened, in words.
+    pub what: String,
+}
+
+/// Waits until a runner has confined itself, and has it stop.
+pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, NotBegun> {
+    #[derive(Deserialize)]
+    struct Confined {
+        confined: bool,
+    }
+    let failed = |what: String| NotBegun { with_parent: false, what };
+    let fork = runner.opened().map_err(|error| failed(error.to_string()))?;
+    let answer = supervised(&fork, deadline).and_then(|()| receive(&fork.session, deadline));
+    let said = answer.map_err(|error| error.to_string()).and_then(|frame| {
+        serde_json::from_slice::<Confined>(&frame).map_err(|error| error.to_string())
+    });
+    match said {
+        Ok(Confined { confined: true }) => {
+            fork.stop();
+            Ok(fork)
+        }
+        Ok(_) => Err(failed("it says that it is not confined".to_owned())),
+        Err(error) => {
+            let end = fork.end();
+            let with_parent = end.is_none();
+            let how = end.map_or(error, |end| end.text());
+            Err(NotBegun { with_parent, what: format!("{how}: {}", fork.printed().trim()) })
+        }
+    }
+}
+
+/// Has the runner's threads counted from here, before it is asked anything.
+fn supervised(fork: &Fork, deadline: Instant) -> io::Result<()> {
+    let within = deadline.saturating_duration_since(Instant::now());
+    match warpgauge_sandbox::threads::received(&fork.session, within)? {
+        Some(asking) => asking.supervise(warpgauge_sandbox::threads::most()),
+        None => Ok(()),
+    }
+}
+
+impl Session {
+    /// With a runner that has been asked nothing yet, which must end by the deadline.
+    ///
+    /// # Errors
+    /// It could not be confined, or not be stopped.
+    pub fn begin(runner: Runner, deadline: Instant) -> Result<Self, NotBegun> {
+        let mut fork = confined(runner, deadline)?;
+        // Nothing that was submitted is in it yet.
+        match fork.stopped(Instant::now(), deadline) {
+            Ok(_) => Ok(Self { fork, secret: Secret::default(), deadline, observed: true }),
+            Err(why) => {
+                let with_parent = fork.end().is_none() && matches!(why, NotStopped::Ended);
+                Err(NotBegun { with_parent, what: format!("it cannot be stopped: {why}") })
+            }
+        }
+    }
+
+    /// From now on the signal to stop is trusted: for a submission that gains nothing by running on.
+    #[must_use]
+    pub fn unobserved(self) -> Self {
+        Self { observed: false, ..self }
+    }
+
+    fn is_trusted(&self) -> bool {
+        !self.observed
+    }
+
+    /// Where its tensors are. Between two questions nothing there changes, as [`Self::ask`] and
+    /// [`Self::still_stopped`] see to.
+    pub fn memory(&self) -> &ProcessMemory {
+        &self.fork.memory
+    }
+
+    /// Ends its process, before anybody wants to know what it printed.
+    pub fn stop_for_good(&self) {
+        self.fork.end();
+    }
+
+    /// Ends it; the beginning of what it printed.
+    pub fn end(self) -> String {
+        self.fork.end();
+        self.fork.printed()
+    }
+
+    /// What asking takes when there is nothing to do.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn idle(&mut self) -> Result<Duration, Fault> {
+        match self.ask(Question::Nothing)? {
+            (Answer::Done(_), took) => Ok(took),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// Runs the module and makes its object; the first question to be asked, once. `init`: what the
+    /// constructor gets in place of what the module says.
+    ///
+    /// # Errors
+    /// What is wrong with the submission.
+    pub fn load(
+        &mut self,
+        submission: &Submission,
+        init: Option<&TreeOf<()>>,
+        seed: u64,
+    ) -> Result<Loaded, Fault> {
+        let Submission { source, entry, preferred } = submission;
+        match self.ask(Question::Load { source, entry, preferred, init, seed })?.0 {
+            Answer::Loaded(loaded) => Ok(loaded),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Where its parameters and buffers are now.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn parameters(&mut self) -> Result<Vec<Parameter>, Fault> {
+        match self.ask(Question::Parameters)?.0 {
+            Answer::Parameters(parameters) => Ok(parameters),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Allocates the arguments of the next call, and says where they are. They are those that were
+    /// wanted: what it says about anything but addresses is checked.
+    ///
+    /// # Errors
+    /// It did not, or something else.
+    pub fn allocate(&mut self, arguments: &TreeOf<What>) -> Result<Tree, Fault> {
+        let made = match self.ask(Question::Allocate { arguments })?.0 {
+            Answer::Made(made) => made,
+            other => return Err(unasked(&other)),
+        };
+        let what = |tensor: &TensorAt| What { dtype: tensor.dtype, shape: tensor.shape.clone() };
+        if !made.map(&mut |tensor| what(tensor)).is_alike(arguments) {
+            return Err(Fault::Forged("it allocated other arguments than it was told".to_owned()));
+        }
+        Ok(made)
+    }
+
+    /// Has the submission make its own arguments, and says where they are.
+    ///
+    /// # Errors
+    /// It did not.
+    pub fn make_inputs(&mut self, seed: u64) -> Result<Tree, Fault> {
+        match self.ask(Question::MakeInputs { seed })?.0 {
+            Answer::Made(made) => Ok(made),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Looks for inputs that the function takes.
+    ///
+    /// # Errors
+    /// Nothing that was tried fits.
+    pub fn suggest(&mut self) -> Result<Suggestion, Fault> {
+        match self.ask(Question::Suggest)?.0 {
+            Answer::Suggested(suggestion) => Ok(suggestion),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// What a call returns; the object and its generators are none the wiser. `None`: with its own arguments.
+    ///
+    /// # Errors
+    /// It raised.
+    pub fn probe(&mut self, arguments: Option<&TreeOf<What>>, seed: u64) -> Result<Tree, Fault> {
+        match self.ask(Question::Probe { arguments, seed })?.0 {
+            Answer::Done(Some(returned)) => Ok(returned),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Has it compute gradients in each call from now on.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn backward(&mut self, upstream: &[Upstream]) -> Result<(), Fault> {
+        self.done(Question::Backward { upstream })
+    }
+
+    /// Calls the function once.
+    ///
+    /// # Errors
+    /// It raised, ended, or did not come back.
+    pub fn call(&mut self, seed: u64) -> Result<Called, Fault> {
+        match self.ask(Question::Call { seed })? {
+            (Answer::Done(Some(returned)), took) => Ok(Called { returned, took }),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// What handing over takes when the device has nothing to do.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn idle_with_device(&mut self) -> Result<Duration, Fault> {
+        match self.ask(Question::Wait)? {
+            (Answer::Ran(_), took) => Ok(took),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// Has its object moved to the device.
+    ///
+    /// # Errors
+    /// It cannot be.
+    pub fn move_to_device(&mut self) -> Result<(), Fault> {
+        self.done(Question::Move)
+    }
+
+    /// Has it open memory of the device that is lent, by base64 of the handle.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn open(&mut self, handle: &str, bytes: u64) -> Result<(), Fault> {
+        self.done(Question::Open { handle, bytes })
+    }
+
+    /// Has it ready to make calls, whose arguments need not be there yet.
+    ///
+    /// # Errors
+    /// It cannot.
+    pub fn prepare(&mut self, batch: &Batch<'_>) -> Result<(), Fault> {
+        let Batch { arguments, stride, count, seed, flush } = *batch;
+        self.done(Question::Prepare { arguments, stride, count, seed, flush })
+    }
+
+    /// Makes the calls that it is ready for: as many results, or what is wrong.
+    ///
+    /// # Errors
+    /// It raised, ended, or did not come back.
+    pub fn run(&mut self) -> Result<Ran, Fault> {
+        match self.ask(Question::Run)? {
+            (Answer::Ran(returned), took) => Ok(Ran { returned, took }),
+            (other, _) => Err(unasked(&other)),
+        }
+    }
+
+    /// Makes the calls that it is ready for, and tells what the device did. No longer than `within`: nothing
+    /// depends on it.
+    ///
+    /// # Errors
+    /// It could not, or did not come back.
+    pub fn trace(&mut self, within: Duration) -> Result<Trace, Fault> {
+        let deadline = self.deadline;
+        self.deadline = deadline.min(Instant::now() + within);
+        let answer = self.ask(Question::Trace);
+        self.deadline = deadline;
+        match answer?.0 {
+            Answer::Traced(trace) => Ok(trace),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Makes the calls that it is ready for while the tool that is round it looks at them.
+    ///
+    /// # Errors
+    /// It raised, ended, or did not come back.
+    pub fn count(&mut self) -> Result<(), Fault> {
+        self.done(Question::Count)
+    }
+
+    /// What its events say of the calls, milliseconds: of each where the cache was flushed, else of all
+    /// together.
+    ///
+    /// # Errors
+    /// It did not answer.
+    pub fn times(&mut self) -> Result<Vec<f64>, Fault> {
+        match self.ask(Question::Times)?.0 {
+            Answer::Times(times) => Ok(times),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    fn done(&mut self, question: Question<'_>) -> Result<(), Fault> {
+        match self.ask(question)?.0 {
+            Answer::Done(None) => Ok(()),
+            other => Err(unasked(&other)),
+        }
+    }
+
+    /// Why memory that it named cannot be read.
+    pub fn fault_of(&self, error: &LayoutError) -> Fault {
+        Fault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
+    }
+
+    /// The same fault, or another one where the process has ended: its memory is gone then, whatever it said.
+    pub fn explained(&self, fault: Fault) -> Fault {
+        // It is stopped: only somebody else can have ended it.
+        let ended = matches!(fault, Fault::Forged(_)) && self.fork.gone_by(Instant::now() + ENDING);
+        if ended { self.died() } else { fault }
+    }
+
+    /// Whether it has been stopped since it answered, so that what was read of it is what it had then.
+    ///
+    /// # Errors
+    /// It ran, or has ended.
+    pub fn still_stopped(&mut self) -> Result<(), Fault> {
+        if self.is_trusted() {
+            return Ok(());
+        }
+        self.fork.still_stopped().map_err(|why| self.awake(why))
+    }
+
+    fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), Fault> {
+        let turn = self.secret.bits();
+        let timed = matches!(
+            what,
+            Question::Call { .. } | Question::Nothing | Question::Wait | Question::Run
+        );
+        // What nothing takes is deducted elsewhere: that is no longer than it is.
+        let counts_late = matches!(what, Question::Call { .. } | Question::Run);
+        if !timed {
+            self.still_stopped()?;
+            // A long question has to be read while it is asked.
+            self.fork.go_on();
+        }
+        // Otherwise it finds the question when it goes on: the clock runs from there to the end of the
+        // answer.
+        let sent = send(&self.fork.session, &Asked { turn, what }, self.deadline);
+        if timed {
+            // The question itself must not have woken it.
+            self.still_stopped()?;
+        }
+        let began = Instant::now();
+        self.fork.go_on();
+        let heard = sent.and_then(|()| receive(&self.fork.session, self.deadline));
+        let heard_at = Instant::now();
+        self.fork.stop();
+        let frame = heard.map_err(|error| self.silence(&error))?;
+        let late = self.stopped(heard_at)?.saturating_sub(FREE);
+        let took = heard_at - began + if counts_late { late } else { Duration::ZERO };
+        let answered: Answered = serde_json::from_slice(&frame)
+            .map_err(|error| Fault::Forged(format!("what it said cannot be read: {error}")))?;
+        if answered.turn != turn {
+            return Err(Fault::Forged("it answered what it was not asked".to_owned()));
+        }
+        match answered.answer {
+            Answer::Refused(refusal) => Err(Fault::Refused(refusal)),
+            answer => Ok((answer, took)),
+        }
+    }
+
+    /// Waits until all threads are stopped; how long the last one ran on after the answer.
+    fn stopped(&mut self, heard_at: Instant) -> Result<Duration, Fault> {
+        if self.is_trusted() {
+            return Ok(Duration::ZERO);
+        }
+        let until = self.deadline.min(heard_at + STOPPING);
+        self.fork.stopped(heard_at, until).map_err(|why| self.awake(why))
+    }
+
+    /// What it means that it does not count as stopped. It is ended.
+    fn awake(&self, why: NotStopped) -> Fault {
+        match why {
+            NotStopped::Ended => self.died(),
+            NotStopped::Running(_) if Instant::now() >= self.deadline => {
+                self.fork.end();
+                Fault::TimedOut
+            }
+            NotStopped::Unknown(_) => {
+                self.fork.end();
+                Fault::NotObserved(why.to_string())
+            }
+            // What is about to end runs once more.
+            NotStopped::Woken if self.fork.gone_by(Instant::now() + ENDING) => self.died(),
+            NotStopped::Running(_) => {
+                self.fork.end();
+                Fault::Running(why.to_string())
+            }
+            NotStopped::Woken => {
+                self.fork.end();
+                Fault::Woken(why.to_string())
+            }
+        }
+    }
+
+    fn silence(&self, error: &io::Error) -> Fault {
+        match error.kind() {
+            io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
+                self.fork.end();
+                Fault::TimedOut
+            }
+            io::ErrorKind::InvalidData => Fault::Forged(format!("it said too much: {error}")),
+            _ => self.died(),
+        }
+    }
+
+    /// How it ended.
+    fn died(&self) -> Fault {
+        match self.fork.end() {
+            Some(end) => Fault::Died(end.text()),
+            None => Fault::DiedWithParent,
+        }
+    }
+}
+
+fn unasked(answer: &Answer) -> Fault {
+    let kind = match answer {
+        Answer::Loaded(_) => "loaded",
+        Answer::Parameters(_) => "parameters",
+        Answer::Made(_) => "made",
+        Answer::Suggested(_) => "suggested",
+        Answer::Done(_) => "done",
+        Answer::Ran(_) => "ran",
+        Answer::Times(_) => "times",
+        Answer::Traced(_) => "traced",
+        Answer::Refused(_) => "refused",
+    };
+    Fault::Forged(format!("it answered `{kind}` where something else was asked"))
+}

@@ -1,0 +1,132 @@
+//! The worker's end of its socket.
+
+use std::io;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Signal, getpid, kill_process};
+
+use crate::child::failure::{Failed, JobResult};
+use crate::frame::{self, FrameError};
+use crate::protocol::{Blame, FromWorker, ToWorker};
+use crate::{handed, rendezvous};
+use warpgauge_model::{FailureCode, PartialStatistics};
+use warpgauge_statistics::Sorted;
+
+/// Messages that may wait. The server sends one job at a time.
+const INBOX: usize = 4;
+
+/// Sockets that may be handed over for a job.
+const SOCKETS: usize = 2;
+
+/// Shortest time between two progress messages.
+const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
+
+/// The connection to the server.
+pub(crate) struct Link {
+    stream: UnixStream,
+    inbox: Receiver<ToWorker>,
+    /// What was handed over for the next job.
+    sockets: Receiver<UnixStream>,
+    last_progress: Option<Instant>,
+}
+
+impl Link {
+    /// Connects to the socket at `path`, or takes standard input, which is one, and starts the
+    /// thread that reads it.
+    ///
+    /// That thread is also the watchdog: it always waits on the socket, so it learns at once that
+    /// the server is gone, and ends the process even while the device hangs.
+    ///
+    /// # Errors
+    /// There is no such socket, standard input is none, or no thread can be started.
+    pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
+        let stream = match path {
+            Some(path) => rendezvous::connect(path)?,
+            None => UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?),
+        };
+        let mut reader = stream.try_clone()?;
+        let (sender, inbox) = sync_channel(INBOX);
+        let (handing, sockets) = sync_channel(SOCKETS);
+        std::thread::Builder::new().name("socket".to_owned()).spawn(move || {
+            while let Ok(message) = frame::read::<ToWorker>(&mut reader) {
+                let taken = match message {
+                    ToWorker::Socket => match handed::receive(&reader) {
+                        Ok(socket) => handing.try_send(UnixStream::from(socket)).is_ok(),
+                        Err(_) => false,
+                    },
+                    message => sender.send(message).is_ok(),
+                };
+                if !taken {
+                    break;
+                }
+            }
+            end_now();
+        })?;
+        Ok(Self { stream, inbox, sockets, last_progress: None })
+    }
+
+    /// The next message; waits for it. `None`: there will be none.
+    pub(crate) fn next(&mut self) -> Option<ToWorker> {
+        self.inbox.recv().ok()
+    }
+
+    /// The next message, if it comes within `time` or the connection ends within it.
+    pub(crate) fn next_within(&mut self, time: Duration) -> Option<Option<ToWorker>> {
+        match self.inbox.recv_timeout(time) {
+            Ok(message) => Some(Some(message)),
+            Err(RecvTimeoutError::Disconnected) => Some(None),
+            Err(RecvTimeoutError::Timeout) => None,
+        }
+    }
+
+    /// A socket that was handed over for the job at hand.
+    pub(crate) fn socket(&mut self) -> JobResult<UnixStream> {
+        self.sockets.try_recv().map_err(|_| {
+            let text = "the server handed over no socket for this job".to_owned();
+            Failed::new(FailureCode::InternalError, text, Blame::Environment)
+        })
+    }
+
+    /// Closes those that the job did not take.
+    pub(crate) fn forget_sockets(&mut self) {
+        while self.sockets.try_recv().is_ok() {}
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    /// The server is gone, or the message is too large.
+    pub(crate) fn send(&mut self, message: &FromWorker) -> Result<(), FrameError> {
+        frame::write(&mut self.stream, message)
+    }
+
+    /// Tells how many trials are done and what their times are so far, but not too often. A server
+    /// that is gone is the watchdog's business.
+    pub(crate) fn progress(&mut self, trials: usize, samples_ms: &[f32]) {
+        let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
+        if due {
+            self.last_progress = Some(Instant::now());
+            let trials = trials as u32;
+            let statistics = statistics_of(trials, samples_ms);
+            let _ = self.send(&FromWorker::Progress { trials, statistics });
+        }
+    }
+}
+
+/// `None` where there are too few for an interval.
+fn statistics_of(trials: u32, samples_ms: &[f32]) -> Option<PartialStatistics> {
+    let samples = samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
+    let sorted = Sorted::new(&samples)?;
+    let (ci_lower_ms, ci_upper_ms) = sorted.median_ci95()?;
+    Some(PartialStatistics { trials, median_ms: sorted.median(), ci_lower_ms, ci_upper_ms })
+}
+
+/// Ends the process without running exit handlers, which could wait for the device.
+fn end_now() -> ! {
+    let _ = kill_process(getpid(), Signal::KILL);
+    std::process::abort()
+}

@@ -1,0 +1,172 @@
+//! Launches among the timed ones that another process judges: this one hands the buffers over, makes the
+//! launch when it is told to, and knows neither what the inputs come from nor what is expected.
+//!
+//! All launches use the judge's buffers, so that a kernel cannot tell by an address which are sealed.
+
+use std::os::unix::net::UnixStream;
+use std::time::Duration;
+
+use super::audit_schedule::Assigned;
+use super::judge::Phase;
+use super::stage::Stage;
+use crate::child::device::executor::{Executor, TimingAids};
+use crate::child::failure::{Failed, JobResult, candidate, environment};
+use crate::child::io::link::Link;
+use crate::child::launch::program::LoadedProgram;
+use crate::child::memory::buffers::JobBuffer;
+use crate::child::memory::tools::Tools;
+use crate::frame;
+use crate::protocol::{Blame, BufferSpec, FromRunner, LaunchHow, ToRunner};
+use warpgauge_device::{DeviceError, Event};
+use warpgauge_model::FailureCode;
+use warpgauge_statistics::sealed_times;
+
+/// Longest time that the judge takes for anything: it compiles nothing, and a reference has been
+/// launched before.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The connection to the judge, and the launches that are its own.
+pub(crate) struct Turns {
+    judge: UnixStream,
+    assigned: Assigned,
+    /// Places of the sealed launches among all timed ones, ascending.
+    taken: Vec<u32>,
+    /// Launches that were handed over.
+    pub made: u32,
+    /// Whether more launches were sealed since times did not agree.
+    confirmed: bool,
+}
+
+impl Turns {
+    /// Opens the judge's buffers in place of own ones.
+    pub(crate) fn open<'job>(
+        link: &mut Link,
+        specs: &'job [BufferSpec],
+        tools: Tools<'_>,
+        buffers: &mut Vec<JobBuffer<'job>>,
+    ) -> JobResult<Self> {
+        let judge = link.socket()?;
+        judge.set_read_timeout(Some(PATIENCE)).map_err(|error| silent(&error.to_string()))?;
+        let mut turns = Self {
+            judge,
+            assigned: Assigned::default(),
+            taken: Vec::new(),
+            made: 0,
+            confirmed: false,
+        };
+        let (lent, guard) = match turns.hear()? {
+            ToRunner::Open { buffers, guard, .. } if buffers.len() == specs.len() => {
+                (buffers, guard)
+            }
+            other => return Err(out_of_turn(&other)),
+        };
+        for (spec, lent) in specs.iter().zip(&lent) {
+            buffers.push(JobBuffer::borrow(spec, lent, guard, tools)?);
+        }
+        turns.tell(&FromRunner::Done)?;
+        Ok(turns)
+    }
+
+    /// A batch begins, after `before` timed launches; those at `places` are the judge's, and `later` of
+    /// those after it.
+    pub(crate) fn begin(&mut self, before: usize, places: Vec<usize>, later: usize) {
+        self.assigned.begin(Phase::Timed, before, places, later);
+    }
+
+    /// The first so many timed launches do not count: others were made in their place.
+    pub(crate) fn forget(&mut self, launches: usize) {
+        let after = self.taken.iter().filter_map(|&place| place.checked_sub(launches as u32));
+        self.taken = after.collect();
+    }
+
+    /// Places of the sealed launches among all timed ones, ascending. The connection is closed.
+    pub(crate) fn into_taken(self) -> Vec<u32> {
+        self.taken
+    }
+
+    /// Whether times of sealed launches part from those of the others, for the first time: then more of
+    /// them tell whether it was noise. `samples` are the timed launches from place `first` on.
+    pub(crate) fn are_to_confirm(&mut self, samples: &[f32], first: usize) -> bool {
+        let is_sealed = |place: usize| self.taken.binary_search(&((first + place) as u32)).is_ok();
+        let (sealed, others): (Vec<_>, Vec<_>) =
+            samples.iter().enumerate().partition(|(place, _)| is_sealed(*place));
+        let [sealed, others] =
+            [sealed, others].map(|of| of.into_iter().map(|(_, ms)| *ms).collect::<Vec<f32>>());
+        let part = sealed_times(&sealed, &others).is_some_and(|times| !times.agree);
+        part && !std::mem::replace(&mut self.confirmed, part)
+    }
+
+    /// Whether the launch at this place is the judge's.
+    pub(crate) fn takes(&mut self, index: usize) -> bool {
+        let takes = self.assigned.takes(index);
+        self.made += u32::from(takes);
+        if takes {
+            self.taken.push(self.assigned.trial(index) as u32);
+        }
+        takes
+    }
+
+    /// One launch as the judge wants it: what it took, milliseconds. It was verified when this returns.
+    pub(crate) fn launch(
+        &mut self,
+        executor: &Executor,
+        arm: &mut LoadedProgram,
+        buffers: &[JobBuffer<'_>],
+        [start, end]: &[Event; 2],
+        mut aids: Option<&mut TimingAids>,
+    ) -> JobResult<f32> {
+        let tools = executor.tools()?;
+        let mut took = None;
+        let later = u32::try_from(self.assigned.later()).unwrap_or(u32::MAX);
+        self.tell(&FromRunner::Turn { later })?;
+        loop {
+            let (forget, how) = match self.hear()? {
+                ToRunner::Launch { forget, how: LaunchHow::Timed(how), .. } => (forget, how),
+                ToRunner::Yield => return took.ok_or_else(|| silent("it did not launch")),
+                other => return Err(out_of_turn(&other)),
+            };
+            let (stream, support) = (tools.stream, tools.support);
+            let flush = executor.flush.as_ref();
+            let mut stage = Stage { stream, support, flush, aids: aids.as_deref_mut() };
+            let launch = |arm: &mut LoadedProgram, stream: &_| arm.launch(buffers, stream);
+            let timed = stage.queue(arm, forget, how, [start, end], launch).and_then(|()| {
+                end.synchronize()?;
+                end.elapsed_ms_since(start)
+            });
+            match timed {
+                Ok(ms) => {
+                    took = Some(ms);
+                    self.tell(&FromRunner::Launched { ms, counts: None })?;
+                }
+                Err(error) => return Err(self.failed(error)),
+            }
+        }
+    }
+
+    fn failed(&mut self, error: DeviceError) -> Failed {
+        // A judge that is gone has no use for it.
+        let _ = self.tell(&FromRunner::Failed(Box::new(error.clone())));
+        candidate(error)
+    }
+
+    fn tell(&mut self, message: &FromRunner) -> JobResult<()> {
+        frame::write(&mut self.judge, message).map_err(|error| silent(&error.to_string()))
+    }
+
+    fn hear(&mut self) -> JobResult<ToRunner> {
+        frame::read_soon(&mut self.judge).map_err(|error| silent(&error.to_string()))
+    }
+}
+
+fn silent(reason: &str) -> Failed {
+    let text = format!("the process that judges sealed launches gave no verdict: {reason}");
+    Failed::new(FailureCode::JudgeLost, text, Blame::Environment)
+}
+
+fn out_of_turn(message: &ToRunner) -> Failed {
+    environment(DeviceError::local(
+        "hear the judge",
+        FailureCode::InternalError,
+        format!("{message:?} came out of turn; this is a defect of warpgauge"),
+    ))
+}

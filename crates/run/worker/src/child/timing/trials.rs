@@ -1,0 +1,349 @@
+//! Warm-up and timed launches.
+//!
+//! A trial is: inputs that no launch saw before → the kernel's variables as after loading → outputs
+//! poisoned → L2 flushed (cold) → blocking kernel → event, launch, event → perhaps verification. The
+//! blocking kernel holds the device back until the host has queued all of the launch. Nothing of a
+//! trial is written before the trial before it has ended. Trials come in batches; the cycle counters
+//! of all multiprocessors are read before and after each.
+//!
+//! While it warms up a kernel keeps its variables: results of the first of these launches are
+//! verified, and show a kernel that is not right in every launch. When it is timed it keeps nothing,
+//! so that it cannot know which launches are which.
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::batch::{Memory, NoJudge, Rig};
+use super::inputs::Inputs;
+use super::judge::{Phase, Referee};
+use super::load::{LOAD_AUDITS, Load};
+use crate::child::device::executor::BATCH;
+use crate::child::failure::{JobResult, environment};
+use crate::child::launch::program::LoadedProgram;
+use crate::child::secret::Secret;
+use crate::protocol::{BatchFacts, LoadFacts, TrialPlan};
+use warpgauge_device::GpuHealth;
+use warpgauge_model::{DeviceKind, Regime};
+use warpgauge_statistics::{
+    Decision, RankedBy, Sorted, StopReason, WARMUP_BATCH, decide, is_stable, ranked_by,
+};
+use warpgauge_validate::Filling;
+
+/// Warm-up ends this long after its planned end, whatever happened: seconds.
+const WARMUP_GRACE_S: f64 = 0.5;
+
+/// Longest time that a batch should take, so that progress is seen and a stop is near: seconds.
+const BATCH_S: f64 = 0.2;
+
+/// Longest time of one step of the warm-up, seconds.
+const WARMUP_STEP_S: f64 = 0.025;
+
+/// Launches of the warm-up whose results are verified.
+const HISTORY_LAUNCHES: usize = 10;
+
+/// Longest time that these take on the emulated device, which needs no other warm-up: seconds.
+const HISTORY_S: f64 = 0.5;
+
+/// Sealed launches that are made beside the others where the times of those do not agree: noise seldom
+/// comes again in all of them.
+const CONFIRMING: usize = 9;
+
+/// Launches of a kernel that does nothing.
+const EMPTY_LAUNCHES: usize = 40;
+
+/// What measuring yields.
+#[derive(Default)]
+pub(crate) struct Measured {
+    /// Time of each launch, milliseconds, in launch order.
+    pub samples_ms: Vec<f32>,
+    pub batches: Vec<BatchFacts>,
+    pub warmup_launches: u32,
+    /// Whether the warm-up ended because times were stable.
+    pub warmup_stable: bool,
+    pub busy_ms: f64,
+    /// Wall time of verification.
+    pub verifying: Duration,
+    pub stopped: Option<StopReason>,
+    /// How the GPU is at the first and after the last timed launch.
+    pub health: Health,
+    /// Median time of a kernel that does nothing, milliseconds.
+    pub empty_launch_ms: Option<f64>,
+    /// The load before timed launches, where there is any.
+    pub load: Option<LoadFacts>,
+}
+
+/// An answer that is on its way.
+type Asked = JoinHandle<GpuHealth>;
+
+/// How the GPU is at the first and after the last timed launch, asked for while other work went on.
+#[derive(Default)]
+pub(crate) struct Health(Option<(Asked, Asked)>);
+
+impl Health {
+    /// Waits for the answers, if there is anybody to ask.
+    pub(crate) fn told(self) -> Option<[GpuHealth; 2]> {
+        let (before, after) = self.0?;
+        Some([before.join().ok()?, after.join().ok()?])
+    }
+}
+
+/// Warms up and measures as planned.
+pub(crate) fn measure(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    plan: &TrialPlan,
+    judge: &mut dyn Referee,
+    progress: &mut dyn FnMut(&[f32]),
+) -> JobResult<Measured> {
+    let mut measured = Measured::default();
+    rig.executor.reset_persisting_l2()?;
+    measured.empty_launch_ms = empty_launch(rig)?;
+    let each = match plan.regime {
+        Regime::Isolated => warm_up(rig, arm, plan, judge, &mut measured)?,
+        Regime::Sustained => settle(rig, arm, plan, judge, &mut measured)?,
+    };
+    let before = health(rig);
+    trials(rig, arm, (plan, each), judge, &mut measured, progress)?;
+    measured.health = Health(before.zip(health(rig)));
+    measured.load = rig.load.take().map(|load| load.facts());
+    Ok(measured)
+}
+
+/// Warms up by the load that there will be before each timed launch. Returns the wall time that one of
+/// these takes, load included, about.
+fn settle(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    plan: &TrialPlan,
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+) -> JobResult<Duration> {
+    // The launches that keep their variables, of which the first are verified.
+    let brief = TrialPlan { min_warmup_s: 0.0, ..plan.clone() };
+    let each = warm_up(rig, arm, &brief, judge, measured)?;
+    rig.settle(arm, plan.min_warmup_s)?;
+    let load_s = rig.load.as_ref().map_or(0.0, Load::least_s);
+    Ok(each + Duration::from_secs_f64(load_s))
+}
+
+/// Asks how the GPU is, which takes half a millisecond, while this thread goes on.
+fn health(rig: &Rig<'_, '_>) -> Option<Asked> {
+    let monitor = Arc::clone(rig.executor.monitor.as_ref().ok()?);
+    std::thread::Builder::new().name("health".to_owned()).spawn(move || monitor.health()).ok()
+}
+
+/// What a launch takes that does nothing, under the same conditions: the floor below which no time
+/// can be. Measured once for a worker.
+fn empty_launch(rig: &mut Rig<'_, '_>) -> JobResult<Option<f64>> {
+    if rig.executor.empty_launch_ms.is_none() && rig.executor.timing.is_some() {
+        let mut arm = match &rig.executor.support {
+            Some(support) => LoadedProgram::empty(support).map_err(environment)?,
+            None => return Ok(None),
+        };
+        let cache = rig.cache;
+        let inputs = Inputs::new(&[], false);
+        let executor = &mut *rig.executor;
+        let mut bare = Rig {
+            executor,
+            buffers: &mut [],
+            inputs,
+            cache,
+            turns: None,
+            load: None,
+            looked_at: false,
+        };
+        // The first loads the kernel.
+        bare.launch_once(&mut arm, Filling::FIXED)?;
+        let samples = bare.run(&mut arm, EMPTY_LAUNCHES, &mut NoJudge)?.samples_ms;
+        let samples = samples.into_iter().map(f64::from).collect::<Vec<_>>();
+        rig.executor.empty_launch_ms = Sorted::new(&samples).map(|sorted| sorted.median());
+    }
+    Ok(rig.executor.empty_launch_ms)
+}
+
+/// Launches until the planned time has passed and times are stable. Returns the wall time that one
+/// launch took at the end, preparation included.
+fn warm_up(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    plan: &TrialPlan,
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+) -> JobResult<Duration> {
+    let start = Instant::now();
+    let emulated = rig.executor.device().kind == DeviceKind::Emulator;
+    let (mut medians, mut spread) = (Vec::new(), 0.0_f64);
+    let mut count = 1;
+    loop {
+        let step = Instant::now();
+        let count_now = count.min(BATCH);
+        let before = measured.warmup_launches as usize;
+        let verified = HISTORY_LAUNCHES.saturating_sub(before).min(count_now);
+        let later = HISTORY_LAUNCHES.saturating_sub(before + verified);
+        judge.begin(Phase::WarmUp, before, (0..verified).collect(), later);
+        let batch = rig.run_with(arm, count_now, judge, Memory::Kept)?;
+        let spent = judge.spent();
+        measured.verifying += spent;
+        let each = step.elapsed().saturating_sub(spent) / count_now as u32;
+        measured.warmup_launches += count_now as u32;
+        measured.busy_ms += batch.busy_ms;
+        let samples = batch.samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
+        spread = spread.max(relative_spread(&samples));
+        medians.extend(Sorted::new(&samples).map(|sorted| sorted.median()));
+        // Verification warms nothing.
+        let passed = start.elapsed().saturating_sub(measured.verifying).as_secs_f64();
+        // The emulated device has neither clocks nor caches to warm.
+        if emulated {
+            let left = HISTORY_LAUNCHES.saturating_sub(measured.warmup_launches as usize);
+            if left == 0 || passed >= HISTORY_S {
+                return Ok(each);
+            }
+            count = launches_in(each, HISTORY_S).min(left);
+            continue;
+        }
+        measured.warmup_stable = is_stable(&medians, spread);
+        if passed >= plan.min_warmup_s && measured.warmup_stable
+            || passed >= plan.min_warmup_s + WARMUP_GRACE_S
+        {
+            return Ok(each);
+        }
+        count = launches_in(each, WARMUP_STEP_S).min(WARMUP_BATCH as usize);
+    }
+}
+
+fn trials(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    (plan, mut each): (&TrialPlan, Duration),
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+    progress: &mut dyn FnMut(&[f32]),
+) -> JobResult<()> {
+    let mut start = Instant::now();
+    let mut verified_before = measured.verifying;
+    // Samples, and batches, of a measurement that was made again.
+    let mut before = None;
+    loop {
+        let done = measured.samples_ms.len();
+        let (first, _) = before.unwrap_or_default();
+        let samples = &measured.samples_ms[first..];
+        let verifying = measured.verifying.saturating_sub(verified_before);
+        let elapsed_s = start.elapsed().saturating_sub(verifying).as_secs_f64();
+        let target = match decide(&plan.stop, samples, elapsed_s) {
+            Decision::Continue { next_look } => first + next_look as usize,
+            Decision::Stop(reason) => {
+                measured.stopped = Some(reason);
+                if let Some(turns) = &mut rig.turns
+                    && rig.executor.device().kind == DeviceKind::Cuda
+                    && turns.are_to_confirm(samples, first)
+                {
+                    turns.begin(done, (0..CONFIRMING).collect(), 0);
+                    judge.begin(Phase::Timed, done, Vec::new(), 0);
+                    if let Some(load) = &mut rig.load {
+                        load.begin(Vec::new(), None);
+                    }
+                    run_batch(rig, arm, CONFIRMING, judge, measured, progress)?;
+                    continue;
+                }
+                let parted = ranked_by(samples) == RankedBy::Mean;
+                match before {
+                    // Once more: noise does not come again.
+                    None if parted && rig.executor.device().kind == DeviceKind::Cuda => {
+                        before = Some((done, measured.batches.len()));
+                        (start, verified_before) = (Instant::now(), measured.verifying);
+                        continue;
+                    }
+                    Some((samples, batches)) if !parted => {
+                        measured.samples_ms.drain(..samples);
+                        measured.batches.drain(..batches);
+                        if let Some(turns) = &mut rig.turns {
+                            turns.forget(samples);
+                        }
+                    }
+                    _ => {}
+                }
+                return Ok(());
+            }
+        };
+        let left_s = plan.stop.max_time_s.map(|most| (most - elapsed_s).max(0.0));
+        // Load takes its time: a batch of some launches ends with that of all of them.
+        let batch_s = left_s.filter(|_| rig.load.is_some()).map_or(BATCH_S, |s| s.min(BATCH_S));
+        let count = launches_in(each, batch_s).min(target - done).min(BATCH);
+        let (all, left) = (target - first, target - done - count);
+        let mut places = |of_all| places(&mut rig.inputs.secret, of_all, count, all);
+        let later = |of_all| left.div_ceil(count) * share(of_all, count, all);
+        judge.begin(Phase::Timed, done, places(plan.audits), later(plan.audits));
+        if let Some(turns) = &mut rig.turns {
+            turns.begin(done, places(plan.sealed), later(plan.sealed));
+        }
+        if let Some(load) = &mut rig.load {
+            load.begin(places(LOAD_AUDITS), left_s);
+        }
+        let took = run_batch(rig, arm, count, judge, measured, progress)?;
+        each = took / count as u32;
+    }
+}
+
+/// Some of every batch, so that no part of the trials is beyond suspicion: `of_all` of so many launches
+/// in all.
+fn places(secret: &mut Secret, of_all: u32, count: usize, all: usize) -> Vec<usize> {
+    secret.choose(share(of_all, count, all), count)
+}
+
+/// How many that is of a batch of `count`.
+fn share(of_all: u32, count: usize, all: usize) -> usize {
+    (of_all as usize * count).div_ceil(all.max(1))
+}
+
+/// Times one batch; what it took, without verification.
+fn run_batch(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    count: usize,
+    judge: &mut dyn Referee,
+    measured: &mut Measured,
+    progress: &mut dyn FnMut(&[f32]),
+) -> JobResult<Duration> {
+    let began = Instant::now();
+    let batch = rig.run(arm, count, judge)?;
+    let spent = judge.spent();
+    let took = began.elapsed().saturating_sub(spent);
+    measured.verifying += spent;
+    measured.busy_ms += batch.busy_ms;
+    measured.batches.push(BatchFacts {
+        trials: batch.samples_ms.len() as u32,
+        clock: batch.clock,
+        throttle_reasons: rig.executor.throttle_reasons(),
+    });
+    measured.samples_ms.extend(batch.samples_ms);
+    progress(&measured.samples_ms);
+    Ok(took)
+}
+
+/// Standard deviation of samples over their median, from the quartiles, so that a single late launch
+/// does not make everything look alike: the quartiles of a normal distribution are 1.349 σ apart.
+fn relative_spread(samples: &[f64]) -> f64 {
+    let sorted = Sorted::new(samples).filter(|sorted| sorted.median() > 0.0);
+    sorted.map_or(0.0, |s| (s.percentile(75.0) - s.percentile(25.0)) / 1.349 / s.median())
+}
+
+/// Launches of `each` that fit into `time_s`, 1 to [`BATCH`].
+fn launches_in(each: Duration, time_s: f64) -> usize {
+    let count = time_s / each.as_secs_f64().max(1e-9);
+    (count as usize).clamp(1, BATCH)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_follow_the_time_a_launch_takes() {
+        let size = |each_ms, time_s| launches_in(Duration::from_millis(each_ms), time_s);
+        assert_eq!(size(1, 0.2), 200);
+        assert_eq!(size(0, 0.2), BATCH);
+        assert_eq!(size(1000, 0.2), 1);
+        assert_eq!(size(1, 0.0), 1);
+    }
+}

@@ -1,0 +1,35 @@
+//! A child of the worker program that answers one question and ends.
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use warpgauge_sandbox::contained::{self, Launch};
+
+/// Characters of what a child said of its failure that are passed on.
+const SAID: usize = 2000;
+
+/// Why there is no answer.
+pub(super) enum Silence {
+    /// None came in time.
+    TimedOut,
+    /// The child could not be started, or ended without one.
+    Ended(String),
+}
+
+/// The answer: the last line that is one, since the driver and libraries may print lines of their own.
+pub(super) async fn ask<T: DeserializeOwned>(
+    launch: &Launch,
+    limit: Duration,
+) -> Result<T, Silence> {
+    let end = contained::run(launch, limit).await;
+    let end = end.map_err(|error| Silence::Ended(error.to_string()))?;
+    if end.status.is_none() {
+        return Err(Silence::TimedOut);
+    }
+    let answer = end.stdout.text.lines().rev().find_map(|line| serde_json::from_str(line).ok());
+    answer.ok_or_else(|| {
+        let said: String = end.stderr.text.trim().chars().take(SAID).collect();
+        Silence::Ended(format!("{}; it said: {said}", end.description()))
+    })
+}

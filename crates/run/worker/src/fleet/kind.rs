@@ -1,0 +1,149 @@
+//! What worker processes are started for, and how each kind is started: the one place that knows the
+//! arguments of the hidden subcommand.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use warpgauge_sandbox::contained;
+use warpgauge_sandbox::program::{Environment, Program};
+
+/// Within a server's run directory, where an emulated device has the memory of shared tensors.
+pub const HELD_DIR: &str = "tensors";
+
+/// A worker that stays: it holds a device and takes one job after the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum WorkerKind {
+    /// Runs and times kernels.
+    Timing,
+    /// Reads hardware counters, and times nothing.
+    Counters {
+        /// Where CUPTI may be, best first.
+        cupti: Vec<PathBuf>,
+    },
+    /// Judges launches that other workers make, and runs no stranger's code.
+    Judge,
+}
+
+/// How the program is started that workers run.
+#[derive(Debug, Clone)]
+pub(super) struct WorkerProgram {
+    /// The executable that has the subcommand.
+    pub path: PathBuf,
+    /// The emulator's library, if it stands for the driver.
+    pub emulator: Option<PathBuf>,
+    /// Where workers keep files as long as the server lives.
+    pub run_dir: PathBuf,
+    /// Libraries of ready functions that kernels can be compared with.
+    pub libraries: Vec<PathBuf>,
+}
+
+impl WorkerProgram {
+    /// Lists the devices, and ends.
+    pub(super) fn probe(&self) -> Program {
+        let program = self.subcommand().arg("--probe");
+        self.with_driver(program, &self.run_dir)
+    }
+
+    /// Plans the collection of metrics on a chip, which takes no device, and ends.
+    pub(super) fn counter_plan(&self, chip: &str, cupti: &[PathBuf]) -> Program {
+        let program = self.subcommand().args(["--counters", "--plan", chip]);
+        with_cupti(program, cupti)
+    }
+
+    /// Holds a device and takes jobs from its standard input.
+    pub(super) fn worker(&self, device: u32, kind: &WorkerKind) -> Program {
+        let program = self.subcommand().args(["--device", &device.to_string()]);
+        let program = self.with_driver(program, &self.run_dir);
+        match kind {
+            WorkerKind::Timing => each(program, "--library", &self.libraries),
+            WorkerKind::Judge => program.arg("--judge"),
+            WorkerKind::Counters { cupti } => with_cupti(program.arg("--counters"), cupti),
+        }
+    }
+
+    /// Holds a device, takes one job from a socket, and ends: started by a tool, which `wrapper` is
+    /// with its arguments. `directory` is where the tool runs, and all that the worker writes to.
+    pub(super) fn one_job(
+        &self,
+        device: u32,
+        wrapper: &[OsString],
+        directory: &Path,
+        socket: &Path,
+    ) -> Program {
+        let worker = contained::tool(&self.path, directory).arg("__worker");
+        let worker = worker.args(["--device", &device.to_string()]).arg("--socket").arg(socket);
+        self.with_driver(worker, directory).under(wrapper)
+    }
+
+    fn subcommand(&self) -> Program {
+        Program::new(&self.path, Environment::Cuda).arg("__worker")
+    }
+
+    fn with_driver(&self, program: Program, run_dir: &Path) -> Program {
+        let program = program.arg("--run-dir").arg(run_dir);
+        match &self.emulator {
+            // Memory that workers share lies where they all may write; that of tensors is in another place.
+            Some(library) => program
+                .arg("--emulator")
+                .arg(library)
+                .variable("WARPGAUGE_EMULATOR_IPC_DIR", run_dir)
+                .variable("WARPGAUGE_EMULATOR_IPC_OTHER_DIR", self.run_dir.join(HELD_DIR)),
+            None => program,
+        }
+    }
+}
+
+fn with_cupti(program: Program, libraries: &[PathBuf]) -> Program {
+    each(program, "--cupti", libraries)
+}
+
+fn each(program: Program, flag: &str, libraries: &[PathBuf]) -> Program {
+    libraries.iter().fold(program, |program, library| program.arg(flag).arg(library))
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::child::WorkerArgs;
+
+    /// The subcommand takes what each kind is started with.
+    fn parsed(program: &Program) -> WorkerArgs {
+        let at = program.arguments.iter().position(|word| word == "__worker").unwrap();
+        WorkerArgs::try_parse_from(&program.arguments[at + 1..]).unwrap()
+    }
+
+    #[test]
+    fn every_kind_is_understood_by_the_subcommand() {
+        let programs = WorkerProgram {
+            path: "warpgauge".into(),
+            emulator: Some("/lib/emulator.so".into()),
+            run_dir: "/run/dir".into(),
+            libraries: vec!["/a/libcusparse.so.12".into()],
+        };
+        let probe = parsed(&programs.probe());
+        assert!(probe.probe && probe.emulator == programs.emulator);
+        let cupti = [PathBuf::from("/a/libcupti.so"), "/b/libcupti.so".into()];
+        let plan = parsed(&programs.counter_plan("GH100", &cupti));
+        assert_eq!((plan.plan.as_deref(), &plan.cupti[..]), (Some("GH100"), &cupti[..]));
+        let timing = parsed(&programs.worker(3, &WorkerKind::Timing));
+        assert!(timing.device == 3 && !timing.counters && timing.socket.is_none());
+        assert_eq!(timing.library, programs.libraries);
+        assert_eq!(timing.run_dir.as_deref(), Some(Path::new("/run/dir")));
+        let counters = WorkerKind::Counters { cupti: cupti.to_vec() };
+        assert!(parsed(&programs.worker(0, &counters)).counters);
+        assert!(parsed(&programs.worker(0, &WorkerKind::Judge)).library.is_empty());
+
+        let wrapper = ["ncu".into(), "--csv".into()];
+        let program =
+            programs.one_job(1, &wrapper, Path::new("/job"), Path::new("/job/worker.socket"));
+        assert_eq!(program.path, Path::new("ncu"));
+        let words: Vec<_> =
+            program.arguments[..3].iter().map(|word| word.to_str().unwrap()).collect();
+        assert_eq!(words, ["--csv", "warpgauge", "__worker"]);
+        let one = parsed(&program);
+        assert_eq!(one.socket.as_deref(), Some(Path::new("/job/worker.socket")));
+        assert_eq!((one.device, one.run_dir.as_deref()), (1, Some(Path::new("/job"))));
+    }
+}

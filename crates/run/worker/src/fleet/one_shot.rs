@@ -1,0 +1,145 @@
+//! One job in a process that a tool starts and watches.
+//!
+//! The tool stands between us and the worker, and does with its standard streams what it likes. So
+//! the worker connects to a socket in the run's private directory; from there on it is a worker like
+//! any other, with the same check of versions. It ends after its job, and then the tool writes its
+//! report, which is waited for.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout_at};
+
+use super::answer::Answer;
+use super::process::{StartPlan, greet};
+use crate::frame::{self, FrameError};
+use crate::protocol::{Blame, FromWorker, Job, RunFailure, RunOutcome, ToWorker};
+use crate::rendezvous;
+use warpgauge_model::FailureCode;
+use warpgauge_sandbox::contained::{Contained, End, Launch};
+
+/// Name of the socket in the run's directory.
+const SOCKET: &str = "worker.socket";
+
+/// Output of a tool that is kept, bytes: what it has to say is in files.
+const OUTPUT_BYTES: usize = 1 << 20;
+
+/// How to run a job under a tool.
+#[derive(Debug, Clone)]
+pub struct OneShot {
+    /// The tool and its arguments, which the worker's command follows; empty: no tool.
+    pub wrapper: Vec<OsString>,
+    /// Variables of its environment.
+    pub variables: Vec<(OsString, OsString)>,
+    /// Existing private directory: where the tool runs, its home, and its temporary files.
+    pub directory: PathBuf,
+    /// From the start to the end of the tool.
+    pub time_limit: Duration,
+}
+
+/// How a job under a tool ended.
+#[derive(Debug, Clone)]
+pub struct OneShotEnd<T> {
+    /// What the worker told; a failure if it told nothing.
+    pub outcome: RunOutcome<T>,
+    /// How the tool ended.
+    pub tool: End,
+}
+
+/// Runs a job; whatever goes wrong is in the answer.
+pub(super) async fn run(
+    plan: &StartPlan,
+    shot: &OneShot,
+    job: Job,
+    mut stop: watch::Receiver<bool>,
+) -> (Answer, End) {
+    let deadline = Instant::now() + shot.time_limit;
+    let path = shot.directory.join(SOCKET);
+    let listener = rendezvous::bind(&path).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        UnixListener::from_std(listener)
+    });
+    let listener = match listener {
+        Ok(listener) => listener,
+        Err(error) => {
+            tracing::error!(path = %path.display(), %error, "a socket cannot be made");
+            return unstarted(format!("create the worker's socket: {error}"));
+        }
+    };
+    let mut program = plan.program.one_job(plan.device, &shot.wrapper, &shot.directory, &path);
+    program.variables.extend(shot.variables.iter().cloned());
+    let launch = Launch { stdout_bytes: OUTPUT_BYTES, ..Launch::new(program) };
+    let mut tool = match Contained::start(&launch) {
+        Ok(tool) => tool,
+        Err(error) => {
+            return unstarted(format!("start {}: {error}", launch.program.name()));
+        }
+    };
+    let mut stream = None;
+    let conversation = async {
+        let stream = stream.insert(accept(&listener, &mut tool).await?);
+        greet(stream, plan).await.map_err(ended)?;
+        converse(stream, job).await
+    };
+    let answer = tokio::select! {
+        answer = timeout_at(deadline, conversation) => answer.unwrap_or_else(|_| {
+            let seconds = shot.time_limit.as_secs_f64();
+            let text = format!("the run under the tool took longer than {seconds} s");
+            Err(failure(FailureCode::Timeout, text))
+        }),
+        // An error means that the fleet is gone, which holds us: it cannot be.
+        _ = stop.wait_for(|&stop| stop) => Err(failure(FailureCode::ShuttingDown, STOPPED.to_owned())),
+    };
+    // A worker whose socket closes takes its server for gone, so `stream` stays until its end.
+    match answer {
+        Ok(outcome) => {
+            let tool = tool.finish(deadline).await;
+            drop(stream);
+            (Ok(outcome), tool)
+        }
+        Err(failure) => (Err(failure), tool.stop().await),
+    }
+}
+
+const STOPPED: &str = "the server is shutting down; the run under the tool was stopped";
+
+/// Waits for the worker to connect; a tool that ends first will not start it any more.
+async fn accept(listener: &UnixListener, tool: &mut Contained) -> Result<UnixStream, RunFailure> {
+    tokio::select! {
+        accepted = listener.accept() => match accepted {
+            Ok((stream, _)) => Ok(stream),
+            Err(error) => Err(failure(FailureCode::WorkerUnavailable, format!("accept the worker: {error}"))),
+        },
+        () = tool.exited() => {
+            let text = "the tool ended before it started the worker".to_owned();
+            Err(failure(FailureCode::WorkerUnavailable, text))
+        }
+    }
+}
+
+async fn converse(stream: &mut UnixStream, job: Job) -> Answer {
+    let died = |error: FrameError| ended(error.to_string());
+    frame::send(stream, &ToWorker::Run(Box::new(job))).await.map_err(died)?;
+    loop {
+        match frame::receive(stream).await.map_err(died)? {
+            FromWorker::Started | FromWorker::Progress { .. } | FromWorker::Executed => {}
+            FromWorker::Done(outcome) | FromWorker::Lost(outcome) => return Ok(*outcome),
+            other => return Err(ended(format!("it sent {other:?} out of turn"))),
+        }
+    }
+}
+
+fn ended(reason: String) -> RunFailure {
+    failure(FailureCode::WorkerDied, format!("the worker under the tool ended: {reason}"))
+}
+
+fn failure(code: FailureCode, message: String) -> RunFailure {
+    RunFailure { code, message, blame: Blame::Environment }
+}
+
+fn unstarted(reason: String) -> (Answer, End) {
+    (Err(failure(FailureCode::WorkerUnavailable, reason)), End::default())
+}

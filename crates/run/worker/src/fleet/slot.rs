@@ -1,0 +1,272 @@
+//! One device: its workers, and the task that keeps their number up.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::process::{StartPlan, Worker};
+use super::profiler::Profiler;
+use super::restart::RestartPolicy;
+use super::sealed::Sealing;
+use super::{DeviceStatus, Fleet};
+use warpgauge_model::{DeviceInfo, DeviceState};
+use warpgauge_sandbox::device_worker::Confinement;
+
+/// What keeps a device from the next lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Work {
+    /// Nothing.
+    None,
+    /// A lease has it.
+    Lease,
+    /// The lease ended; its worker scrubs the device, for which it has a bounded time.
+    CleanUp,
+}
+
+/// A spare is started once its device has been free for this long…
+const QUIET: Duration = Duration::from_millis(100);
+
+/// …or has been waited for this long.
+const QUIET_LIMIT: Duration = Duration::from_millis(500);
+
+/// A device of the fleet.
+pub(super) struct Slot {
+    pub info: DeviceInfo,
+    /// Workers that wait for a job; the first is the next to get one.
+    ready: VecDeque<Worker>,
+    /// Workers there are: ready ones, and the one that a lease has.
+    staff: usize,
+    /// Workers there should be.
+    wanted: usize,
+    restart: RestartPolicy,
+    failure: Option<String>,
+    started: u64,
+    jobs: u64,
+    confinement: Option<Confinement>,
+    /// What the device is at.
+    pub work: watch::Sender<Work>,
+    /// The worker that reads counters.
+    pub profiler: Profiler,
+    /// Those that judge sealed jobs, and run their references.
+    pub sealing: Sealing,
+    /// Changes whenever a worker may have to be started.
+    pub changed: watch::Sender<()>,
+    /// Changes whenever a worker was started, or could not be.
+    pub arrivals: watch::Sender<()>,
+}
+
+impl Slot {
+    pub(super) fn new(info: DeviceInfo, wanted: usize) -> Self {
+        Self {
+            info,
+            ready: VecDeque::new(),
+            staff: 0,
+            wanted,
+            restart: RestartPolicy::default(),
+            failure: None,
+            started: 0,
+            jobs: 0,
+            confinement: None,
+            work: watch::Sender::new(Work::None),
+            profiler: Profiler::default(),
+            sealing: Sealing::default(),
+            changed: watch::Sender::new(()),
+            arrivals: watch::Sender::new(()),
+        }
+    }
+
+    pub(super) fn status(&self) -> DeviceStatus {
+        let state = match &self.failure {
+            Some(reason) => DeviceState::Failed { reason: reason.clone() },
+            None if self.started == 0 => DeviceState::Starting,
+            None => DeviceState::Ready,
+        };
+        DeviceStatus {
+            info: self.info.clone(),
+            state,
+            busy: self.is_busy(),
+            ready_workers: self.ready.len(),
+            jobs_done: self.jobs,
+            restarts: self.started.saturating_sub(self.wanted as u64),
+            confinement: self.confinement.clone(),
+        }
+    }
+
+    /// Why the device cannot be used, if so. One that still has a worker can.
+    pub(super) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref().filter(|_| self.staff == 0)
+    }
+
+    /// Takes a ready worker, if the device is free. Dead ones are dropped on the way.
+    pub(super) fn take_ready(&mut self) -> Option<Worker> {
+        if self.is_busy() {
+            return None;
+        }
+        while let Some(mut worker) = self.ready.pop_front() {
+            if worker.is_idle() {
+                return Some(worker);
+            }
+            self.lost_one();
+        }
+        None
+    }
+
+    /// Whether a worker waits for a job.
+    pub(super) fn has_ready(&self) -> bool {
+        !self.ready.is_empty()
+    }
+
+    /// Has as many workers started, if there are fewer.
+    pub(super) fn want(&mut self, workers: usize) {
+        if self.wanted < workers {
+            self.wanted = workers;
+            self.changed.send_modify(|()| ());
+        }
+    }
+
+    /// Takes a worker that has never had a job.
+    pub(super) fn take_unused(&mut self) -> Option<Worker> {
+        while let Some(index) = self.ready.iter().position(|worker| worker.jobs() == 0) {
+            let mut worker = self.ready.remove(index)?;
+            if worker.is_idle() {
+                return Some(worker);
+            }
+            self.lost_one();
+        }
+        None
+    }
+
+    pub(super) fn put_ready(&mut self, worker: Worker) {
+        self.ready.push_front(worker);
+    }
+
+    pub(super) fn set_work(&mut self, work: Work) {
+        self.jobs += u64::from(work == Work::Lease);
+        self.work.send_replace(work);
+    }
+
+    pub(super) fn is_busy(&self) -> bool {
+        *self.work.borrow() != Work::None
+    }
+
+    /// A worker is gone.
+    pub(super) fn lost_one(&mut self) {
+        self.staff = self.staff.saturating_sub(1);
+        self.changed.send_modify(|()| ());
+    }
+
+    /// A worker was added.
+    pub(super) fn gained_one(&mut self, worker: &Worker) {
+        self.staff += 1;
+        self.started += 1;
+        self.confinement = Some(worker.confinement().clone());
+    }
+
+    /// Ends all ready workers.
+    pub(super) fn dismiss_all(&mut self) {
+        self.ready.clear();
+        self.profiler = Profiler::default();
+        self.sealing = Sealing::default();
+        self.wanted = 0;
+    }
+}
+
+/// Starts workers on a device, one after the other, until the fleet is gone.
+pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPlan) {
+    let Some(mut changed) =
+        fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
+    else {
+        return;
+    };
+    loop {
+        changed.mark_unchanged();
+        let Some(delay) = fleet.upgrade().map(|fleet| {
+            let state = fleet.lock();
+            let slot = &state.slots[index];
+            let short = !state.closing && slot.staff < slot.wanted;
+            short.then(|| slot.restart.delay(Instant::now()))
+        }) else {
+            return;
+        };
+        match delay {
+            None => {
+                // An error means that the fleet is gone.
+                if changed.changed().await.is_err() {
+                    return;
+                }
+            }
+            Some(delay) if !delay.is_zero() => tokio::time::sleep(delay).await,
+            Some(_) => {
+                until_quiet(&fleet, index).await;
+                let started = Worker::start(&plan).await;
+                let Some(fleet) = fleet.upgrade() else { return };
+                add(&fleet, index, started);
+            }
+        }
+    }
+}
+
+/// Waits for a good moment to start a spare: creating a context disturbs what the device is timing,
+/// and what is timed first after a crash most of all. A device that has no worker does not wait.
+async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
+    let Some((mut work, mut changed)) = fleet.upgrade().map(|fleet| {
+        let state = fleet.lock();
+        let slot = &state.slots[index];
+        (slot.work.subscribe(), slot.changed.subscribe())
+    }) else {
+        return;
+    };
+    let quiet = async {
+        // An error means that the fleet is gone.
+        while work.wait_for(|work| *work == Work::None).await.is_ok() {
+            if timeout(QUIET, work.wait_for(|work| *work != Work::None)).await.is_err() {
+                return;
+            }
+        }
+    };
+    let staffless = async {
+        while fleet.upgrade().is_some_and(|fleet| fleet.lock().slots[index].staff > 0) {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    };
+    tokio::select! {
+        () = quiet => {}
+        () = staffless => {}
+        () = tokio::time::sleep(QUIET_LIMIT) => {}
+    }
+}
+
+/// Records the outcome of a start.
+fn add(fleet: &Arc<Fleet>, index: usize, started: Result<Worker, String>) {
+    let mut state = fleet.lock();
+    if state.closing {
+        return;
+    }
+    let slot = &mut state.slots[index];
+    let device = slot.info.ordinal;
+    let arrivals = slot.arrivals.clone();
+    match started {
+        Ok(worker) => {
+            tracing::info!(device, "a worker is ready");
+            slot.restart.succeeded();
+            slot.failure = None;
+            slot.gained_one(&worker);
+            // Behind those that are warm.
+            slot.ready.push_back(worker);
+            state.dispatch();
+        }
+        Err(reason) => {
+            tracing::error!(device, %reason, "a worker cannot be started");
+            if slot.restart.failed(Instant::now()) {
+                slot.failure = Some(reason);
+                state.refuse_hopeless();
+            }
+        }
+    }
+    arrivals.send_modify(|()| ());
+}

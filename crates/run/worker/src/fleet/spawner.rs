@@ -1,0 +1,46 @@
+//! Starting processes from one thread that lives as long as the fleet.
+//!
+//! A worker asks the kernel to be killed when its parent dies, and by "parent" the kernel means the
+//! thread that started it. Threads of the asynchronous runtime come and go.
+
+use std::io;
+
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+
+use warpgauge_sandbox::child::{Child, Start};
+
+/// Starts that may wait.
+const BACKLOG: usize = 64;
+
+type StartRequest = (Start, oneshot::Sender<io::Result<Child>>);
+
+/// Handle of the thread. It ends when the last handle is dropped.
+#[derive(Clone)]
+pub(super) struct Spawner {
+    requests: mpsc::Sender<StartRequest>,
+}
+
+impl Spawner {
+    /// Starts the thread. Must be called within a runtime.
+    pub(super) fn start() -> io::Result<Self> {
+        let (requests, mut inbox) = mpsc::channel::<StartRequest>(BACKLOG);
+        let runtime = Handle::current();
+        std::thread::Builder::new().name("worker-spawner".to_owned()).spawn(move || {
+            let _inside = runtime.enter();
+            while let Some((start, reply)) = inbox.blocking_recv() {
+                // One who no longer waits drops the child, which kills it.
+                let _ = reply.send(start.now());
+            }
+        })?;
+        Ok(Self { requests })
+    }
+
+    /// Starts a process.
+    pub(super) async fn spawn(&self, start: Start) -> io::Result<Child> {
+        let gone = || io::Error::other("the thread that starts workers has ended");
+        let (reply, answer) = oneshot::channel();
+        self.requests.send((start, reply)).await.map_err(|_| gone())?;
+        answer.await.map_err(|_| gone())?
+    }
+}

@@ -1,0 +1,106 @@
+//! A worker's operating-system process: started with a socket, watched, killed.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::net::UnixStream;
+use tokio::process::ChildStderr;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+
+use super::process::StartPlan;
+use warpgauge_sandbox::child::{Child, Start, Streams};
+
+/// Diagnostics of a worker that are kept, bytes.
+const STDERR_BYTES: usize = 16 << 10;
+
+/// Longest wait for a killed process to be gone, when its exit status is wanted for a message.
+const REAP_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The process itself. Dropping it kills it with all its group.
+pub(super) struct Process {
+    child: Child,
+    stderr: Arc<Mutex<VecDeque<u8>>>,
+    /// Reads diagnostics until nobody can write any more.
+    reader: Option<JoinHandle<()>>,
+    /// The signal that ended it, once known.
+    pub signal: Option<i32>,
+}
+
+impl Process {
+    pub(super) async fn spawn(plan: &StartPlan) -> Result<(Self, UnixStream), String> {
+        let fail = |what: &str, error: std::io::Error| format!("{what}: {error}");
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair()
+            .map_err(|error| fail("create a socket", error))?;
+        ours.set_nonblocking(true).map_err(|error| fail("set up a socket", error))?;
+        let stream = UnixStream::from_std(ours).map_err(|error| fail("set up a socket", error))?;
+        let program = plan.program.worker(plan.device, &plan.kind);
+        let streams = Streams {
+            stdin: Stdio::from(OwnedFd::from(theirs)),
+            stdout: Stdio::null(),
+            stderr: Stdio::piped(),
+        };
+        let mut child = plan
+            .spawner
+            .spawn(Start::new(&program, streams))
+            .await
+            .map_err(|error| fail(&format!("start {}", program.name()), error))?;
+        let stderr = Arc::default();
+        let pipe = child.take_stderr();
+        let reader = pipe.map(|pipe| tokio::spawn(keep_tail(pipe, Arc::clone(&stderr))));
+        Ok((Self { child, stderr, reader, signal: None }, stream))
+    }
+
+    pub(super) fn is_alive(&mut self) -> bool {
+        self.child.is_running()
+    }
+
+    /// Kills the whole group.
+    pub(super) fn kill(&mut self) {
+        self.child.kill();
+    }
+
+    /// Waits until a killed process is gone, and with it what it held of the device.
+    pub(super) async fn gone(&mut self) {
+        // One that the kernel does not let go is reaped later.
+        let _ = self.child.ended_within(REAP_TIMEOUT).await;
+    }
+
+    /// Describes the end of the process: `reason`, how it ended, and the last of what it said.
+    pub(super) async fn post_mortem(&mut self, reason: String) -> String {
+        // Ended by itself? Then its status tells more than our signal would.
+        let mut text = reason;
+        if let Some(status) = self.child.ended_within(REAP_TIMEOUT).await {
+            self.signal = status.signal();
+            text = format!("{text} ({status})");
+        }
+        self.kill();
+        // What it said last may still be in the pipe.
+        if let Some(reader) = self.reader.take() {
+            let _ = timeout(REAP_TIMEOUT, reader).await;
+        }
+        let said = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        let said: Vec<u8> = said.iter().copied().collect();
+        let said = String::from_utf8_lossy(&said);
+        if !said.trim().is_empty() {
+            text = format!("{text}; it said: {}", said.trim());
+        }
+        text
+    }
+}
+
+/// Reads a worker's diagnostics to the end and keeps the last of them.
+async fn keep_tail(mut pipe: ChildStderr, tail: Arc<Mutex<VecDeque<u8>>>) {
+    let mut buffer = [0; 4096];
+    while let Ok(got @ 1..) = pipe.read(&mut buffer).await {
+        let mut tail = tail.lock().unwrap_or_else(PoisonError::into_inner);
+        tail.extend(&buffer[..got]);
+        let surplus = tail.len().saturating_sub(STDERR_BYTES);
+        tail.drain(..surplus);
+    }
+}

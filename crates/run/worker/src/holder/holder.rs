@@ -1,0 +1,252 @@
+//! One holder, as the server sees it: started when it is needed, asked one thing after the other, and
+//! replaced when it has died.
+
+use std::fs::{DirBuilder, File};
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::frame::{self, FrameError};
+use rustix::process::Pid;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::sync::Mutex;
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+use warpgauge_sandbox::child::{Child, Start, Streams};
+use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::{handed, shared_events};
+
+use crate::holder::child::COMMAND;
+use crate::holder::protocol::{FILE, FromHolder, ToHolder, VERSION};
+use warpgauge_shared_tensors::{HolderError, Place, Registry};
+
+/// Longest time for one answer: being ready, which takes a CUDA context, or copying some megabytes.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// How a place's holder is started.
+#[derive(Debug, Clone)]
+pub(crate) struct Startup {
+    pub program: PathBuf,
+    pub emulator: Option<PathBuf>,
+    /// Where it may write.
+    pub directory: PathBuf,
+}
+
+/// What a holder is asked, and a file that goes with it.
+pub(crate) struct Question {
+    what: ToHolder,
+    file: Option<Arc<File>>,
+}
+
+impl Question {
+    pub(crate) fn with(what: ToHolder, file: &Arc<File>) -> Self {
+        Self { what, file: Some(Arc::clone(file)) }
+    }
+}
+
+impl From<ToHolder> for Question {
+    fn from(what: ToHolder) -> Self {
+        Self { what, file: None }
+    }
+}
+
+pub(crate) struct Holder {
+    place: Place,
+    startup: Startup,
+    registry: Arc<Registry>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// How many were started.
+    generation: u64,
+    running: Option<Running>,
+}
+
+/// A process; dropping this ends it.
+struct Running {
+    stream: UnixStream,
+    /// Waits for its end, and has the process.
+    watcher: AbortHandle,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.watcher.abort();
+    }
+}
+
+impl Holder {
+    pub(crate) fn new(place: Place, startup: Startup, registry: Arc<Registry>) -> Self {
+        Self { place, startup, registry, state: Mutex::default() }
+    }
+
+    /// Asks the process of a generation, or whichever runs, which is started if there is none. What is
+    /// asked is asked to the end, whoever stops waiting for it: half a message would be the end of all
+    /// tensors here.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        generation: Option<u64>,
+        question: Question,
+    ) -> Result<(FromHolder, u64), HolderError> {
+        let this = Arc::clone(self);
+        let asking = tokio::spawn(async move { this.asked(generation, question).await });
+        asking.await.unwrap_or_else(|error| Err(self.died(error.to_string())))
+    }
+
+    async fn asked(
+        &self,
+        wanted: Option<u64>,
+        question: Question,
+    ) -> Result<(FromHolder, u64), HolderError> {
+        let mut state = self.state.lock().await;
+        if wanted.is_some_and(|wanted| wanted != state.generation || state.running.is_none()) {
+            return Err(self.died("it was replaced".to_owned()));
+        }
+        // One that ended while nobody asked it costs the next who needs one nothing.
+        let attempts = if wanted.is_some() { 1 } else { 2 };
+        let mut last = self.died("it could not be asked".to_owned());
+        for _ in 0..attempts {
+            if state.running.is_none() {
+                state.generation += 1;
+                state.running = Some(self.start(state.generation).await?);
+            }
+            let generation = state.generation;
+            let Some(running) = &mut state.running else { break };
+            match exchange(&mut running.stream, &question).await {
+                Ok(FromHolder::Failed { code, message }) => {
+                    return Err(HolderError::Refused { code, message });
+                }
+                Ok(answer) => return Ok((answer, generation)),
+                Err(reason) => {
+                    state.running = None;
+                    self.registry.lose(self.place, generation);
+                    last = self.died(reason);
+                }
+            }
+        }
+        Err(last)
+    }
+
+    /// Ends the process, if there is one.
+    pub(crate) async fn end(&self) {
+        self.state.lock().await.running = None;
+    }
+
+    async fn start(&self, generation: u64) -> Result<Running, HolderError> {
+        let cannot = |reason: String| HolderError::Start { place: self.place, reason };
+        let system = |error: io::Error| cannot(error.to_string());
+        let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(system)?;
+        ours.set_nonblocking(true).map_err(system)?;
+        let stream = UnixStream::from_std(ours).map_err(system)?;
+        let program = self.program(generation).map_err(system)?;
+        let streams = Streams {
+            stdin: Stdio::from(OwnedFd::from(theirs)),
+            stdout: Stdio::null(),
+            // It runs nobody's code, so what it says is ours.
+            stderr: Stdio::inherit(),
+        };
+        let child = Start::new(&program, streams).now().map_err(system)?;
+        // From here on, leaving early ends the process.
+        let mut running = Running { stream, watcher: self.watch(child, generation) };
+        let hello = ToHolder::Hello { version: VERSION }.into();
+        let greeting = exchange(&mut running.stream, &hello);
+        match greeting.await.map_err(cannot)? {
+            FromHolder::Ready { version: VERSION } => {}
+            FromHolder::Failed { message, .. } => return Err(cannot(message)),
+            other => return Err(cannot(format!("{other:?} where a greeting was expected"))),
+        }
+        tracing::info!(place = %self.place, generation, "a holder of tensors is ready");
+        Ok(running)
+    }
+
+    fn program(&self, generation: u64) -> io::Result<Program> {
+        let Startup { program, emulator, directory } = &self.startup;
+        let command = Program::new(program, Environment::Cuda).arg(COMMAND);
+        Ok(match self.place {
+            Place::Host => {
+                // What one leaves that was killed goes with its directory.
+                let own = self.own_directory(generation);
+                DirBuilder::new().mode(0o700).create(&own)?;
+                command.arg("--directory").arg(own)
+            }
+            Place::Device(ordinal) => {
+                let command = command.args(["--device", &ordinal.to_string()]);
+                let command = command.arg("--directory").arg(directory);
+                match emulator {
+                    Some(library) => command
+                        .arg("--emulator")
+                        .arg(library)
+                        .variable("WARPGAUGE_EMULATOR_IPC_DIR", directory),
+                    None => command,
+                }
+            }
+        })
+    }
+
+    fn own_directory(&self, generation: u64) -> PathBuf {
+        self.startup.directory.join(format!("holder-{generation}"))
+    }
+
+    /// Notices the end of a process, also while nobody asks it anything.
+    fn watch(&self, child: Child, generation: u64) -> AbortHandle {
+        let (registry, place) = (Arc::clone(&self.registry), self.place);
+        let left = Left { place, directory: self.own_directory(generation), process: child.id() };
+        let watching = tokio::spawn(async move {
+            // In this order, so that the process ends before what it left is removed.
+            let _left = left;
+            let mut child = child;
+            let status = child.wait().await;
+            let lost = registry.lose(place, generation);
+            tracing::warn!(%place, ?status, lost, "a holder of tensors has died");
+        });
+        watching.abort_handle()
+    }
+
+    fn died(&self, reason: String) -> HolderError {
+        HolderError::Died { place: self.place, reason }
+    }
+}
+
+/// What a process leaves behind, which is removed when this is dropped. Who has mapped a file of it
+/// keeps the memory.
+struct Left {
+    place: Place,
+    directory: PathBuf,
+    process: Option<Pid>,
+}
+
+impl Drop for Left {
+    fn drop(&mut self) {
+        match self.place {
+            // Without a directory there is nothing to remove.
+            Place::Host => drop(std::fs::remove_dir_all(&self.directory)),
+            Place::Device(_) => {
+                let process = self.process.map(|id| id.as_raw_nonzero().get().cast_unsigned());
+                process.into_iter().for_each(shared_events::remove);
+            }
+        }
+    }
+}
+
+/// Sends a question and waits for its answer; the error is why there will be none.
+async fn exchange(stream: &mut UnixStream, question: &Question) -> Result<FromHolder, String> {
+    let conversation = async {
+        frame::send(stream, &question.what).await?;
+        if let Some(file) = &question.file {
+            let hand = || handed::send(&*stream, FILE, &[file.as_fd()]);
+            stream.async_io(Interest::WRITABLE, hand).await.map_err(FrameError::Io)?;
+        }
+        frame::receive(stream).await
+    };
+    match timeout(ANSWER, conversation).await {
+        Ok(answer) => answer.map_err(|error: FrameError| error.to_string()),
+        Err(_) => Err(format!("it did not answer within {ANSWER:?}")),
+    }
+}

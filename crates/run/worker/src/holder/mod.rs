@@ -1,0 +1,9 @@
+//! The processes that hold shared tensors: one for each device, and one for the host's memory. [`child`] is
+//! such a process, [`Holders`] the server's side.
+
+pub mod child;
+mod holder;
+mod holders;
+mod protocol;
+
+pub use holders::Holders;

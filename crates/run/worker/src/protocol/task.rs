@@ -1,0 +1,236 @@
+//! What is done with a program: one task in one job.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::job::Launches;
+use super::outcome::{Counted, Evaluated, Monitored, Paired, TaskOutcome, Traced};
+use super::served::{JudgePlan, Judged};
+use warpgauge_model::{CacheState, Regime};
+use warpgauge_statistics::StopRule;
+use warpgauge_statistics::paired::ComparePolicy;
+use warpgauge_validate::ResolvedTolerance;
+
+/// One of the things that a worker can do with a program.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Task {
+    /// Launch and verify it; time it if wanted.
+    Evaluate(Box<EvaluatePlan>),
+    /// Time it and a rival side by side.
+    Pair(Box<PairPlan>),
+    /// Read hardware counters of it.
+    Count(CountPlan),
+    /// Launch it for a tool that watches this process. Nothing is timed or verified.
+    Trace(TracePlan),
+    /// Launch it again and again while the driver monitors the GPU.
+    Monitor(MonitorPlan),
+    /// Judge launches that other processes make.
+    Judge(Box<JudgePlan>),
+    /// Make launches that another process judges, for as long as it has any.
+    Serve,
+}
+
+impl Task {
+    /// What is told of it as long as nothing was found out.
+    pub fn nothing(&self) -> TaskOutcome {
+        match self {
+            Task::Evaluate(_) => TaskOutcome::Evaluated(Box::default()),
+            Task::Pair(_) => TaskOutcome::Paired(Paired::default()),
+            Task::Count(_) => TaskOutcome::Counted(Counted::default()),
+            Task::Trace(_) => TaskOutcome::Traced(Traced::default()),
+            Task::Monitor(_) => TaskOutcome::Monitored(Monitored::default()),
+            Task::Judge(plan) => match plan.task {
+                Judged::Evaluate(_) | Judged::Share(_) => TaskOutcome::Evaluated(Box::default()),
+                Judged::Pair(_) => TaskOutcome::Paired(Paired::default()),
+            },
+            Task::Serve => TaskOutcome::Served,
+        }
+    }
+
+    /// Whether kernels of the contract's author compute what is expected.
+    pub fn has_references(&self) -> bool {
+        match self {
+            Task::Evaluate(plan) => !plan.checks.references.is_empty(),
+            Task::Judge(plan) => plan.task.has_references(),
+            Task::Pair(_) | Task::Count(_) | Task::Trace(_) | Task::Monitor(_) | Task::Serve => {
+                false
+            }
+        }
+    }
+}
+
+/// A task of one kind, and what comes of it.
+pub trait Plan: Into<Task> {
+    /// What a worker tells of it; as it is by default, nothing was found out.
+    type Told: Default;
+
+    /// What was told, if it is of this kind.
+    fn told(outcome: TaskOutcome) -> Option<Self::Told>;
+}
+
+/// Says which variant of [`Task`] and of [`TaskOutcome`] a plan is of.
+macro_rules! plan {
+    ($plan:ident: $told:ident, $into:expr, $outcome:pat => $is:expr) => {
+        impl From<$plan> for Task {
+            fn from(plan: $plan) -> Self {
+                $into(plan.into())
+            }
+        }
+
+        impl Plan for $plan {
+            type Told = $told;
+
+            fn told(outcome: TaskOutcome) -> Option<$told> {
+                match outcome {
+                    $outcome => Some($is),
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+plan!(EvaluatePlan: Evaluated, Task::Evaluate, TaskOutcome::Evaluated(told) => *told);
+plan!(PairPlan: Paired, Task::Pair, TaskOutcome::Paired(told) => told);
+plan!(CountPlan: Counted, Task::Count, TaskOutcome::Counted(told) => told);
+plan!(TracePlan: Traced, Task::Trace, TaskOutcome::Traced(told) => told);
+plan!(MonitorPlan: Monitored, Task::Monitor, TaskOutcome::Monitored(told) => told);
+
+/// What to find out about a program, and what to keep of it.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct EvaluatePlan {
+    /// What its outputs must be; with none they are only hashed.
+    pub checks: Checks,
+    /// Buffers whose content is written to the job's directory as raw elements.
+    pub keep_outputs: Vec<usize>,
+    /// Timing plan; `None`: run once, do not time.
+    pub trials: Option<TrialPlan>,
+    /// Whether findings of the emulator's memory checks are wanted.
+    pub sanitize: bool,
+    /// Whether to look for what would pass without doing the work.
+    pub lint: bool,
+    /// Whether the emulator's counts of one more launch are wanted.
+    pub count: bool,
+}
+
+/// What outputs must be.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Checks {
+    /// Kernels that compute expected outputs, each with the outputs it is asked for.
+    pub references: Vec<ReferenceRun>,
+    /// Expected content given as data: buffer index, file of raw elements.
+    pub files: Vec<(usize, PathBuf)>,
+    /// How far each of those elements may be off beside the tolerance: buffer index, file of binary64.
+    pub bounds: Vec<(usize, PathBuf)>,
+    /// Tolerance of each buffer that is checked.
+    pub tolerances: Tolerances,
+}
+
+/// Tolerances by buffer index.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Tolerances(pub Vec<(usize, ResolvedTolerance)>);
+
+impl Tolerances {
+    /// Tolerance of a buffer, if it is checked.
+    pub fn of(&self, buffer: usize) -> Option<&ResolvedTolerance> {
+        self.0.iter().find(|(index, _)| *index == buffer).map(|(_, tolerance)| tolerance)
+    }
+
+    /// Whether no buffer is checked.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// Launches that compute what is expected, and the outputs that they define.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ReferenceRun {
+    /// What computes them, on the program's buffers.
+    pub launches: Launches,
+    /// Indices of the buffers whose expected content it computes.
+    pub outputs: Vec<usize>,
+}
+
+/// How often to launch and time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TrialPlan {
+    /// When there are enough timed launches.
+    pub stop: StopRule,
+    /// Shortest warm-up, seconds.
+    pub min_warmup_s: f64,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// What the device does between timed launches.
+    pub regime: Regime,
+    /// Whether each launch gets random inputs that none before it saw, where the contract has
+    /// random inputs and its expectation can be computed for them.
+    pub fresh_inputs: bool,
+    /// Timed launches whose outputs are verified, about.
+    pub audits: u32,
+    /// Timed launches that another process judges, about; 0: none, and no such process is there.
+    pub sealed: u32,
+}
+
+/// How to time two kernels side by side.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct PairPlan {
+    /// The launches of the candidate; the job's program is the reference.
+    pub rival: Launches,
+    /// How far its outputs may be from those of the program, by buffer index; without one a buffer
+    /// is not looked at.
+    pub tolerances: Tolerances,
+    /// When there are enough blocks.
+    pub policy: ComparePolicy,
+    /// Timed launches in each of a block's four slots.
+    pub trials_per_slot: u32,
+    /// Time for all blocks, seconds; then what there is decides.
+    pub max_time_s: f64,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// Whether launches get random inputs that none before them saw.
+    pub fresh_inputs: bool,
+}
+
+/// How long to monitor a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MonitorPlan {
+    /// Shortest time between two readings, milliseconds.
+    pub window_ms: u32,
+}
+
+/// Hardware counters to read, by a worker that is for that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CountPlan {
+    /// NVIDIA's metrics.
+    pub metrics: Vec<String>,
+    /// State of L2 at each launch.
+    pub cache: CacheState,
+    /// Launches that it may take.
+    pub max_passes: u32,
+}
+
+/// Launches for a tool round the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TracePlan {
+    /// What the tool is to see.
+    pub view: TraceView,
+    /// State of L2 at each launch, as far as this process sets it.
+    pub cache: CacheState,
+}
+
+/// What a tool round a worker is to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TraceView {
+    /// Hardware counters: after one launch that it does not see, one launch and nothing else.
+    Counters,
+    /// The timeline: so many launches, what each needs before it, and the copies of the outputs.
+    Timeline {
+        /// How many.
+        launches: u32,
+    },
+    /// Every access: one launch on buffers with nothing round them, of which only the defined
+    /// content is written, and none is read.
+    Checks,
+}

@@ -1,0 +1,176 @@
+//! What the checks share: jobs in few words.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::fleet::Fleet;
+use crate::protocol::{
+    Argument, BufferSpec, Content, EvaluatePlan, Evaluated, Job, KernelLaunch, Program, RunOutcome,
+    TrialPlan,
+};
+use crate::queue::Need;
+use warpgauge_contract::Role;
+use warpgauge_model::{CacheState, DeviceInfo, DeviceKind, Image, Regime};
+use warpgauge_statistics::StopRule;
+use warpgauge_tensor::{Dtype, InitKind, TensorInit};
+
+/// A fleet with one device, and the self-test's kernels.
+pub(super) struct Bench {
+    pub fleet: Arc<Fleet>,
+    pub device: DeviceInfo,
+    image: Image,
+    support: Image,
+    folder: tempfile::TempDir,
+}
+
+impl Bench {
+    pub(super) fn new(fleet: Arc<Fleet>, image: Image, support: Image) -> Result<Self, String> {
+        let device = fleet.devices().first().map(|device| device.info.clone());
+        let device = device.ok_or("the fleet has no device")?;
+        let folder = tempfile::tempdir().map_err(|error| format!("create a folder: {error}"))?;
+        Ok(Self { fleet, device, image, support, folder })
+    }
+
+    pub(super) fn emulated(&self) -> bool {
+        self.device.kind == DeviceKind::Emulator
+    }
+
+    pub(super) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A kernel of the self-test.
+    pub(super) fn launch(
+        &self,
+        symbol: &str,
+        arguments: Vec<Argument>,
+        blocks: u32,
+    ) -> KernelLaunch {
+        KernelLaunch {
+            image: self.image.clone(),
+            symbol: symbol.to_owned(),
+            arguments,
+            grid: [blocks, 1, 1],
+            block: [256, 1, 1],
+            shared_bytes: 0,
+            cluster: None,
+            cooperative: false,
+        }
+    }
+
+    /// One of the worker's own kernels.
+    pub(super) fn support(
+        &self,
+        symbol: &str,
+        arguments: Vec<Argument>,
+        blocks: u32,
+    ) -> KernelLaunch {
+        let image = self.support.clone();
+        KernelLaunch { image, ..self.launch(symbol, arguments, blocks) }
+    }
+
+    /// A job that launches once, checks nothing and keeps every output.
+    pub(super) fn job(&self, launch: KernelLaunch, buffers: Vec<BufferSpec>) -> Job<EvaluatePlan> {
+        let written = (0..buffers.len()).filter(|&index| buffers[index].role != Role::Input);
+        Job {
+            id: launch.symbol.clone(),
+            directory: self.folder().to_owned(),
+            task: EvaluatePlan { keep_outputs: written.collect(), ..EvaluatePlan::default() },
+            program: Program { buffers, launches: launch.into() },
+        }
+    }
+
+    /// Runs a job on a lease of its own.
+    pub(super) async fn run(
+        &self,
+        job: Job<EvaluatePlan>,
+    ) -> Result<RunOutcome<Evaluated>, String> {
+        self.run_within(job, Duration::from_secs(60)).await
+    }
+
+    /// Runs a job with a time limit.
+    pub(super) async fn run_within(
+        &self,
+        job: Job<EvaluatePlan>,
+        limit: Duration,
+    ) -> Result<RunOutcome<Evaluated>, String> {
+        let lease = self.fleet.lease(&Need::default()).await;
+        let mut lease = lease.map_err(|error| error.to_string())?;
+        Ok(lease.run(job, limit, false, &|_| ()).await)
+    }
+
+    /// Runs a job that must succeed.
+    pub(super) async fn succeed(
+        &self,
+        job: Job<EvaluatePlan>,
+    ) -> Result<RunOutcome<Evaluated>, String> {
+        let outcome = self.run(job).await?;
+        match &outcome.failure {
+            None => Ok(outcome),
+            Some(failure) => Err(format!("{}: {}", failure.code, failure.message)),
+        }
+    }
+
+    /// 32-bit words of a kept output.
+    pub(super) fn words(
+        &self,
+        outcome: &RunOutcome<Evaluated>,
+        buffer: usize,
+    ) -> Result<Vec<u32>, String> {
+        let kept = outcome.told.outputs.iter().find(|output| output.buffer == buffer);
+        let path = kept.and_then(|output| output.file.as_ref()).ok_or("the output was not kept")?;
+        let bytes = std::fs::read(path).map_err(|error| error.to_string())?;
+        Ok(bytes.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect())
+    }
+}
+
+/// An `init` of a kind with a seed, and nothing else.
+pub(super) fn init(kind: InitKind) -> TensorInit {
+    TensorInit {
+        kind,
+        seed: Some(7),
+        mean: None,
+        std: None,
+        low: None,
+        high: None,
+        fill_value: None,
+        start: None,
+        step: None,
+    }
+}
+
+/// A one-dimensional buffer.
+pub(super) fn buffer(
+    name: &str,
+    dtype: Dtype,
+    elements: u64,
+    role: Role,
+    content: Content,
+) -> BufferSpec {
+    BufferSpec { name: name.to_owned(), dtype, shape: vec![elements], role, content }
+}
+
+/// An output of 32-bit words that starts with zeros.
+pub(super) fn counters(elements: u64) -> BufferSpec {
+    let content = Content::Init(init(InitKind::Zeros));
+    buffer("out", Dtype::Uint32, elements, Role::Inout, content)
+}
+
+/// A 32-bit argument.
+pub(super) fn word(value: u32) -> Argument {
+    Argument::Scalar(value.to_ne_bytes().to_vec())
+}
+
+/// A plan with little warm-up.
+pub(super) fn plan(trials: u32) -> TrialPlan {
+    TrialPlan {
+        stop: StopRule::fixed(trials),
+        min_warmup_s: 0.02,
+        cache: CacheState::Cold,
+        regime: Regime::Isolated,
+        fresh_inputs: true,
+        sealed: 0,
+        audits: 8,
+    }
+}

@@ -1,0 +1,141 @@
+//! The OpenAPI documents: the full one, and one for client generators.
+//!
+//! poem-openapi describes types and operations; what it leaves out or writes in a form that validators
+//! or generators reject is put right here.
+
+use poem_openapi::OpenApiService;
+
+use super::described::Described;
+use super::examples::{add_examples, add_parameter_examples};
+use super::rewrite::operation;
+use super::{generators, rewrite};
+use crate::request::submission;
+use crate::routes::functions::Functions;
+use crate::routes::gate::operations::Gate;
+use crate::routes::jobs::operations::Jobs;
+use crate::routes::kernels::operations::Kernels;
+use crate::routes::machine::operations::Machine;
+use crate::routes::spmv::operations::Spmv;
+use crate::routes::tensors::operations::Tensors;
+use crate::schema;
+use crate::tree::{Mapping, Value, parsed};
+
+const DESCRIPTION: &str = "Send a GPU kernel and a contract; get back a verdict you can trust: does it \
+compile, is it right, how fast is it.\n\nRequest bodies may be JSON, YAML or MessagePack; answers are \
+JSON. A kernel that does not compile or is wrong is a result (200); errors are for requests that \
+could not be served, and all have the shape of `ErrorBody`.";
+
+/// Everything that is served and described.
+type Operations = (Kernels, Spmv, Tensors, Functions, Gate, Jobs, Machine);
+
+/// Operations that make a job.
+const SUBMISSIONS: [&str; 8] = [
+    "/",
+    "/evaluate",
+    "/execute",
+    "/compare",
+    "/sweep",
+    "/gate",
+    "/execute_spmv",
+    "/execute_spmv_mtx",
+];
+
+/// The document of everything that is served.
+pub(crate) fn full() -> Value {
+    let service =
+        OpenApiService::new(Described::<Operations>::new(), "warpgauge", env!("CARGO_PKG_VERSION"))
+            .description(DESCRIPTION)
+            .server("/")
+            .license(
+                poem_openapi::LicenseObject::new("Apache-2.0")
+                    .url("https://www.apache.org/licenses/LICENSE-2.0"),
+            );
+    let mut document: Value =
+        serde_json::from_str(&service.spec()).expect("poem-openapi writes JSON");
+    schema::unpack(&mut document);
+    rewrite::order_tags(&mut document);
+    rewrite::drop_empty_defaults(&mut document);
+    for path in SUBMISSIONS {
+        if let Some(operation) = operation(&mut document, path, "post") {
+            submission::describe(operation);
+        }
+    }
+    add_security(&mut document);
+    add_examples(&mut document, &SUBMISSIONS);
+    add_parameter_examples(&mut document);
+    document
+}
+
+/// The document of everything that is served, as YAML.
+pub fn full_yaml() -> String {
+    yaml(&full())
+}
+
+/// The document of everything that is served, as JSON.
+pub fn full_json() -> String {
+    json(&full())
+}
+
+/// The document for client generators, as JSON: bodies in JSON only, one type of answer to each
+/// operation, integers of 32 or 64 bits, and no defaults, which generators turn into values that are
+/// sent.
+pub fn client_json() -> String {
+    json(&client())
+}
+
+/// As [`client_json`], as YAML.
+pub fn client_yaml() -> String {
+    yaml(&client())
+}
+
+fn client() -> Value {
+    let mut document = full();
+    generators::for_generators(&mut document);
+    document
+}
+
+/// Path templates of the document with their methods in capitals.
+pub(crate) fn operations(document: &Value) -> Vec<(String, Vec<String>)> {
+    let Some(paths) = document.get("paths").and_then(Value::as_mapping) else {
+        return Vec::new();
+    };
+    paths
+        .iter()
+        .map(|(path, operations)| {
+            let methods = operations.as_mapping().into_iter().flat_map(Mapping::keys);
+            (path.clone(), methods.map(|method| method.to_uppercase()).collect())
+        })
+        .collect()
+}
+
+fn json(document: &Value) -> String {
+    let mut text =
+        serde_json::to_string_pretty(document).expect("the document has nothing but string keys");
+    text.push('\n');
+    text
+}
+
+fn yaml(document: &Value) -> String {
+    serde_saphyr::to_string(document).expect("the document has nothing but values of JSON")
+}
+
+/// Keys are needed where the server has any, which the document cannot know: hence the empty
+/// alternative.
+fn add_security(document: &mut Value) {
+    let schemes = parsed(
+        "ApiKey: {type: apiKey, in: header, name: X-API-Key}\n\
+         Bearer: {type: http, scheme: bearer}",
+    );
+    let any_of = parsed("[{ApiKey: []}, {Bearer: []}, {}]");
+    if let Some(components) = document.get_mut("components").and_then(Value::as_mapping_mut) {
+        components.insert("securitySchemes".into(), schemes);
+    }
+    if let Some(root) = document.as_mapping_mut() {
+        root.insert("security".into(), any_of);
+    }
+    for path in ["/health", "/live"] {
+        if let Some(probe) = operation(document, path, "get") {
+            probe.insert("security".into(), Value::Sequence(Vec::new()));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Functions that callers send to be run.
+
+use std::sync::Arc;
+
+use poem::http::{StatusCode, header};
+use poem::web::Data;
+use poem::{IntoResponse, Request, RequestBody, Response};
+use poem_openapi::registry::{
+    MetaMediaType, MetaRequest, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
+};
+use poem_openapi::{ApiExtractor, ApiExtractorType, ApiResponse, ExtractParamOptions, OpenApi};
+
+use super::tags::Tag;
+use crate::blocking::run_blocking;
+use crate::error::ApiError;
+use crate::error::operation::{BodyErrors, KeyErrors, OperationError};
+use crate::middleware::auth::admit_function;
+use crate::request::body::{self, Share};
+use crate::request::parsed_body::{declared, unparsable};
+use crate::response::reply::{BodyLength, JsonReply};
+use warpgauge_contract::BodyFormat;
+use warpgauge_contract::functions::{
+    CallHead, FunctionCall, FunctionOutcome, FunctionPlaces, packed, unpacked,
+};
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::{Caller, FunctionService};
+
+/// Media type of calls and of their answers.
+const CONTAINER: &str = "application/octet-stream";
+
+/// The operations on functions over a service.
+pub(crate) struct Functions {
+    pub(crate) service: Arc<dyn FunctionService>,
+}
+
+#[OpenApi]
+impl Functions {
+    /// List places of functions
+    ///
+    /// What functions can run on, how many at once, within which bounds, and whether the caller may have
+    /// some run.
+    #[oai(
+        path = "/functions/places",
+        method = "get",
+        operation_id = "function_places",
+        tag = "Tag::Functions"
+    )]
+    async fn places(
+        &self,
+        caller: Data<&Caller>,
+    ) -> Result<JsonReply<FunctionPlaces>, OperationError<KeyErrors>> {
+        let mut places = self.service.function_places();
+        places.pickles_allowed = places.allowed && admit_function(&caller, true).is_ok();
+        if let Err(error) = admit_function(&caller, false) {
+            places.allowed = false;
+            places.pickles_allowed = false;
+            places.reason = Some(error.body().error.clone());
+        }
+        Ok(JsonReply::new(&places)?)
+    }
+
+    /// Call a function
+    ///
+    /// Runs a Python function, which the call brings along, in a process of its own that has no files, no
+    /// network and no other programs. Body and answer are containers: the length of a head (four bytes,
+    /// little endian), the head (JSON: `CallHead` of docs/cluster.md), and the function with its data, or
+    /// what it returned. A function that raises, crashes or does not end in time is a result (200): the head
+    /// of the answer says which. Closing the connection ends the call. Nothing is kept of it.
+    #[oai(
+        path = "/functions/calls",
+        method = "post",
+        operation_id = "call_function",
+        tag = "Tag::Functions"
+    )]
+    async fn call(
+        &self,
+        caller: Data<&Caller>,
+        /// A head and a function.
+        request: CallBody,
+    ) -> Result<OutcomeReply, OperationError<BodyErrors>> {
+        let CallBody { mut call, share } = request;
+        admit_function(&caller, call.head.pickles)?;
+        call.owner.clone_from(&caller.owner);
+        let outcome = self.service.call_function(call).await?;
+        drop(share);
+        Ok(OutcomeReply::of(outcome).await?)
+    }
+}
+
+/// A call.
+pub(crate) struct CallBody {
+    call: FunctionCall,
+    /// Keeps the memory that the request takes accounted for while it is worked on.
+    share: Share,
+}
+
+fn binary(description: &'static str) -> MetaMediaType {
+    let schema = MetaSchema {
+        description: Some(description),
+        ..MetaSchema::new_with_format("string", "binary")
+    };
+    MetaMediaType { content_type: CONTAINER, schema: MetaSchemaRef::Inline(Box::new(schema)) }
+}
+
+impl<'a> ApiExtractor<'a> for CallBody {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    const PARAM_IS_REQUIRED: bool = true;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn request_meta() -> Option<MetaRequest> {
+        let content = vec![binary("A head and a program.")];
+        Some(MetaRequest { description: None, content, required: true })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let body = body.take()?;
+        let (limits, line) = body::bounds(request)?;
+        check_container(request)?;
+        let (bytes, share) = body::read(body, declared(request.headers()), &limits, line).await?;
+        Ok(Self { call: parsed(bytes)?, share })
+    }
+}
+
+/// Refuses a body that says it is something else.
+fn check_container(request: &Request) -> Result<(), ApiError> {
+    let mut values = request.headers().get_all(header::CONTENT_TYPE).iter();
+    let came = match (values.next(), values.next()) {
+        (Some(value), None) => value.to_str().unwrap_or_default(),
+        _ => "",
+    };
+    let essence = came.split(';').next().unwrap_or_default().trim();
+    if essence.eq_ignore_ascii_case(CONTAINER) {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        ErrorCode::UnsupportedMediaType,
+        format!("Content-Type must be {CONTAINER}; this body's is {essence:?}"),
+    ))
+}
+
+fn parsed(mut body: Vec<u8>) -> Result<FunctionCall, ApiError> {
+    let (head, rest) = unpacked(&body)
+        .map_err(|error| ApiError::field("", FailureCode::TruncatedBody, error.to_string()))?;
+    let head: CallHead = warpgauge_contract::parse(BodyFormat::Json, head).map_err(unparsable)?;
+    let begin = body.len() - rest.len();
+    body.drain(..begin);
+    Ok(FunctionCall { owner: String::new(), head, program: body })
+}
+
+/// What a call returned.
+pub(crate) struct OutcomeReply(Vec<u8>);
+
+impl OutcomeReply {
+    async fn of(outcome: FunctionOutcome) -> Result<Self, ApiError> {
+        let body = run_blocking("call", "writing the answer", move || {
+            packed(&outcome.head, &outcome.records)
+        });
+        body.await?.map(Self).map_err(|error| {
+            tracing::error!(%error, "the head of an answer cannot be written");
+            ApiError::internal("call", "the answer cannot be written")
+        })
+    }
+}
+
+impl IntoResponse for OutcomeReply {
+    fn into_response(self) -> Response {
+        let mut response = Response::builder().content_type(CONTAINER).finish();
+        response.set_data(BodyLength(self.0.len()));
+        // What a stranger's function returned is never a page of this server's.
+        let nosniff = poem::http::HeaderValue::from_static("nosniff");
+        response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
+        response.set_body(self.0);
+        response
+    }
+}
+
+impl ApiResponse for OutcomeReply {
+    fn meta() -> MetaResponses {
+        MetaResponses {
+            responses: vec![MetaResponse {
+                description: "A head, and what the function returned.",
+                status: Some(200),
+                status_range: None,
+                content: vec![binary("`OutcomeHead` of docs/cluster.md, and records.")],
+                headers: vec![],
+            }],
+        }
+    }
+
+    fn register(_: &mut Registry) {}
+}

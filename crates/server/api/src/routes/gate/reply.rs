@@ -1,0 +1,275 @@
+//! Answers of the gate in the form that is wanted.
+
+use poem::http::{HeaderMap, header};
+use poem::{IntoResponse, Response};
+use poem_openapi::registry::{
+    MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
+};
+use poem_openapi::{ApiResponse, Enum};
+
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, JSON};
+use crate::response::accepted::Accepted;
+use crate::response::accepted::AcceptedReply;
+use crate::response::reply::JsonReply;
+use crate::schema;
+use warpgauge_gate::history::HistoryAnswer;
+use warpgauge_gate::report::{FORMATS, GateReport};
+
+/// Form of a gate's report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "lowercase")]
+pub(crate) enum GateFormat {
+    /// Everything.
+    Json,
+    /// JUnit XML.
+    Junit,
+    /// A comment on a pull request.
+    Markdown,
+    /// Bencher Metric Format.
+    Bmf,
+    /// `customSmallerIsBetter` of github-action-benchmark.
+    Benchmark,
+    /// A row per case, and per count.
+    Csv,
+    /// A page with the intervals drawn.
+    Html,
+}
+
+/// Form of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "lowercase")]
+pub(crate) enum HistoryFormat {
+    /// The series.
+    Json,
+    /// A drawing of them.
+    Svg,
+}
+
+const SVG: &str = "image/svg+xml";
+
+/// Media types that stand for a format of their own.
+const ACCEPTED: [(&str, GateFormat); 7] = [
+    (JSON, GateFormat::Json),
+    ("application/xml", GateFormat::Junit),
+    ("text/xml", GateFormat::Junit),
+    ("text/markdown", GateFormat::Markdown),
+    ("text/csv", GateFormat::Csv),
+    ("text/html", GateFormat::Html),
+    ("*/*", GateFormat::Json),
+];
+
+/// The media types of an `Accept` header, in order.
+fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(header::ACCEPT).iter();
+    let types = values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
+    types.map(|accepted| accepted.split(';').next().unwrap_or_default().trim())
+}
+
+impl GateFormat {
+    /// By the query and, where it says nothing, by the first media type of `Accept` that is known.
+    pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
+        let known = |name: &str| {
+            ACCEPTED.iter().find(|(known, _)| *known == name).map(|(_, format)| *format)
+        };
+        format.or_else(|| accepted(headers).find_map(known)).unwrap_or(Self::Json)
+    }
+
+    /// The file that the command line writes in this format, and its media type.
+    fn file(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Json => ("gate.json", JSON),
+            Self::Junit => ("junit.xml", "application/xml; charset=utf-8"),
+            Self::Markdown => ("comment.md", "text/markdown; charset=utf-8"),
+            Self::Bmf => ("bmf.json", JSON),
+            Self::Benchmark => ("benchmark.json", JSON),
+            Self::Csv => ("gate.csv", "text/csv; charset=utf-8"),
+            Self::Html => ("gate.html", "text/html; charset=utf-8"),
+        }
+    }
+}
+
+impl HistoryFormat {
+    /// As [`GateFormat::wanted`].
+    pub(crate) fn wanted(format: Option<Self>, headers: &HeaderMap) -> Self {
+        let known = |name: &str| match name {
+            SVG => Some(Self::Svg),
+            JSON | "*/*" => Some(Self::Json),
+            _ => None,
+        };
+        format.or_else(|| accepted(headers).find_map(known)).unwrap_or(Self::Json)
+    }
+}
+
+/// Answers of `POST /gate`.
+pub(crate) enum GateReply {
+    Report(JsonReply<GateReport>),
+    Text(&'static str, String),
+    Accepted(AcceptedReply),
+}
+
+impl GateReply {
+    /// The report in a format, made off the async threads: blocks make it long.
+    pub(crate) async fn of(report: GateReport, format: GateFormat) -> Result<Self, ApiError> {
+        run_blocking("gate", "writing the report", move || {
+            if format == GateFormat::Json {
+                return JsonReply::new(&report).map(Self::Report);
+            }
+            let (file, media_type) = format.file();
+            let render = FORMATS.iter().find(|format| format.file == file);
+            let text = render.map(|format| (format.render)(&report));
+            match text {
+                Some(Ok(text)) => Ok(Self::Text(media_type, text)),
+                Some(Err(error)) => {
+                    tracing::error!(%error, file, "a report cannot be written");
+                    Err(ApiError::internal("gate", "the report cannot be written in this format"))
+                }
+                None => Err(ApiError::internal("gate", "the format has no writer")),
+            }
+        })
+        .await?
+    }
+}
+
+impl IntoResponse for GateReply {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Report(reply) => reply.into_response(),
+            Self::Text(media_type, text) => file(media_type, text),
+            Self::Accepted(accepted) => accepted.into_response(),
+        }
+    }
+}
+
+/// A file that a browser may show and that does nothing else there.
+fn file(media_type: &'static str, text: String) -> Response {
+    Response::builder()
+        .content_type(media_type)
+        .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
+        .header(
+            header::CONTENT_SECURITY_POLICY,
+            "default-src 'none'; style-src 'unsafe-inline'; sandbox",
+        )
+        .body(text)
+}
+
+fn text(content_type: &'static str, description: &'static str) -> MetaMediaType {
+    MetaMediaType {
+        content_type,
+        schema: MetaSchemaRef::Inline(Box::new(MetaSchema {
+            description: Some(description),
+            ..MetaSchema::new("string")
+        })),
+    }
+}
+
+impl ApiResponse for GateReply {
+    fn meta() -> MetaResponses {
+        let report = MetaResponse {
+            description: "The run ended: `verdict` says how. In JSON also the two formats of \
+                          benchmark services, whose schemas are theirs.",
+            status: Some(200),
+            status_range: None,
+            content: vec![
+                MetaMediaType { content_type: JSON, schema: schema::reference::<GateReport>() },
+                text("application/xml", "JUnit XML."),
+                text("text/markdown", "A comment on a pull request."),
+                text("text/csv", "A row per case, and per count."),
+                text("text/html", "A page with the intervals drawn."),
+            ],
+            headers: vec![],
+        };
+        MetaResponses { responses: vec![report, AcceptedReply::described()] }
+    }
+
+    fn register(registry: &mut Registry) {
+        schema::register::<GateReport>(registry);
+        schema::register::<Accepted>(registry);
+    }
+}
+
+/// Answers of `GET /history`.
+pub(crate) enum HistoryReply {
+    Series(JsonReply<HistoryAnswer>),
+    Drawing(String),
+}
+
+impl HistoryReply {
+    /// The series in a format.
+    pub(crate) fn of(answer: &HistoryAnswer, format: HistoryFormat) -> Result<Self, ApiError> {
+        Ok(match format {
+            HistoryFormat::Json => Self::Series(JsonReply::new(answer)?),
+            HistoryFormat::Svg => Self::Drawing(warpgauge_gate::history::svg(&answer.series)),
+        })
+    }
+}
+
+impl IntoResponse for HistoryReply {
+    fn into_response(self) -> Response {
+        match self {
+            Self::Series(reply) => reply.into_response(),
+            Self::Drawing(svg) => file(SVG, svg),
+        }
+    }
+}
+
+impl ApiResponse for HistoryReply {
+    fn meta() -> MetaResponses {
+        let answer = MetaResponse {
+            description: "The series; none for a case that there is nothing of.",
+            status: Some(200),
+            status_range: None,
+            content: vec![
+                MetaMediaType { content_type: JSON, schema: schema::reference::<HistoryAnswer>() },
+                text(SVG, "The series, drawn, with confidence intervals and changes of level."),
+            ],
+            headers: vec![],
+        };
+        MetaResponses { responses: vec![answer] }
+    }
+
+    fn register(registry: &mut Registry) {
+        schema::register::<HistoryAnswer>(registry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accept(value: &'static str) -> HeaderMap {
+        HeaderMap::from_iter([(header::ACCEPT, header::HeaderValue::from_static(value))])
+    }
+
+    #[test]
+    fn the_query_goes_before_the_accept_header() {
+        use GateFormat::{Csv, Html, Json, Junit, Markdown};
+        for (format, header, wanted) in [
+            (None, "", Json),
+            (None, "*/*", Json),
+            (None, "text/html, */*", Html),
+            (None, "application/xml;q=0.9", Junit),
+            (None, "image/png, text/markdown", Markdown),
+            (Some(Csv), "text/html", Csv),
+        ] {
+            assert_eq!(GateFormat::wanted(format, &accept(header)), wanted, "{header}");
+        }
+        assert_eq!(HistoryFormat::wanted(None, &accept(SVG)), HistoryFormat::Svg);
+        assert_eq!(HistoryFormat::wanted(None, &accept("text/html")), HistoryFormat::Json);
+    }
+
+    #[test]
+    fn every_format_has_a_writer() {
+        for format in [
+            GateFormat::Json,
+            GateFormat::Junit,
+            GateFormat::Markdown,
+            GateFormat::Bmf,
+            GateFormat::Benchmark,
+            GateFormat::Csv,
+            GateFormat::Html,
+        ] {
+            assert!(FORMATS.iter().any(|known| known.file == format.file().0), "{format:?}");
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! `POST /jobs`: many jobs at once.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::ApiError;
+use crate::request::submission::Wanted;
+use crate::response::accepted::Accepted;
+use warpgauge_contract::ContractError;
+use warpgauge_model::{FailureCode, JobKind};
+use warpgauge_service::webhook::Policy;
+use warpgauge_service::{Caller, JobRequest, Submission};
+
+/// Most jobs of a batch.
+pub(crate) const MAX_BATCH: usize = 1_000;
+
+/// Problems of a batch that are told; with more of them it is the first that help.
+const MAX_PROBLEMS: usize = 50;
+
+/// Jobs to accept, all or none.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Batch {
+    /// The jobs, 1 to 1000.
+    #[schemars(length(min = 1, max = 1000))]
+    pub jobs: Vec<BatchItem>,
+}
+
+/// A job to accept.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct BatchItem {
+    /// What to do: `evaluate`, `execute`, `compare`, `sweep` or `gate`.
+    #[serde(default)]
+    pub kind: JobKind,
+    /// The body that the operation of this name takes.
+    pub request: Value,
+    /// The caller's own name for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub label: Option<String>,
+    /// Jobs of higher priority go before others of the same caller, -100 to 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub priority: Option<i64>,
+    /// URL to which the end of the job is posted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
+    /// The same key again is the same job again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+}
+
+/// Answer of `POST /jobs`.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct BatchAccepted {
+    /// The jobs, in the order of the request.
+    pub jobs: Vec<Accepted>,
+}
+
+/// What a batch asks for, if all of it fits.
+pub(crate) fn requests(
+    batch: Batch,
+    caller: &Caller,
+    policy: &Policy,
+) -> Result<Vec<(JobRequest, Submission)>, ApiError> {
+    let count = batch.jobs.len();
+    if !(1..=MAX_BATCH).contains(&count) {
+        let message = format!("jobs: expected 1 to {MAX_BATCH} jobs, got {count}");
+        return Err(ApiError::field("jobs", FailureCode::OutOfRange, message));
+    }
+    let mut problems = Vec::new();
+    let mut jobs = Vec::with_capacity(count);
+    for (index, item) in batch.jobs.into_iter().enumerate() {
+        let wanted = Wanted {
+            idempotency_key: item.idempotency_key,
+            priority: item.priority,
+            label: item.label,
+            webhook: item.webhook,
+        };
+        let prefix = format!("jobs[{index}].");
+        let submission = wanted.submission(caller, policy, &prefix)?;
+        match request(item.kind, item.request) {
+            Ok(request) => jobs.push((request, submission)),
+            Err(mut problem) => {
+                problem.path = join(&format!("{prefix}request"), &problem.path);
+                problems.push(problem);
+            }
+        }
+        if problems.len() == MAX_PROBLEMS {
+            break;
+        }
+    }
+    if problems.is_empty() { Ok(jobs) } else { Err(ApiError::problems(problems)) }
+}
+
+fn join(prefix: &str, path: &str) -> String {
+    if path.is_empty() { prefix.to_owned() } else { format!("{prefix}.{path}") }
+}
+
+fn request(kind: JobKind, body: Value) -> Result<JobRequest, ContractError> {
+    Ok(match kind {
+        JobKind::Evaluate => JobRequest::Evaluate(Box::new(warpgauge_contract::from_value(body)?)),
+        JobKind::Execute => JobRequest::Execute(Box::new(warpgauge_contract::from_value(body)?)),
+        JobKind::Compare => JobRequest::Compare(Box::new(warpgauge_contract::from_value(body)?)),
+        JobKind::Sweep => JobRequest::Sweep(Box::new(warpgauge_contract::from_value(body)?)),
+        JobKind::Gate => JobRequest::Gate(Box::new(warpgauge_contract::from_value(body)?)),
+    })
+}

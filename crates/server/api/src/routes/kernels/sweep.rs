@@ -1,0 +1,291 @@
+//! Sweeps over HTTP: one answer, its table, or a stream of events.
+
+use std::time::Duration;
+
+use futures_util::stream;
+use poem::http::{HeaderMap, header};
+use poem::web::sse::{Event, SSE};
+use poem::{IntoResponse, Response};
+use poem_openapi::registry::{
+    MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
+};
+use poem_openapi::{ApiResponse, Enum};
+use serde::Serialize;
+use tokio::sync::mpsc::{self, UnboundedReceiver};
+use tokio::task::JoinSet;
+
+use crate::blocking::run_blocking;
+use crate::error::{ApiError, JSON};
+use crate::request::body::Share;
+use crate::response::accepted::Accepted;
+use crate::response::accepted::{AcceptedReply, form_without_report};
+use crate::response::reply::JsonReply;
+use crate::schema;
+use warpgauge_contract::SweepRequest;
+use warpgauge_job_views::SweepEvent;
+use warpgauge_report::SweepResponse;
+use warpgauge_service::{ServiceError, Services, Submission};
+
+const CSV: &str = "text/csv";
+const EVENTS: &str = "text/event-stream";
+
+/// How often a stream without news says that it is alive: proxies close what is silent.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Answers with reports above this size are written off the async threads.
+const REPORT_BYTES: usize = 32 << 10;
+
+/// Form of an answer that is not a stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Enum)]
+#[oai(rename_all = "lowercase")]
+pub(crate) enum SweepFormat {
+    /// The whole answer.
+    Json,
+    /// Its table, as comma-separated values.
+    Csv,
+}
+
+/// What the caller wants to have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Json,
+    Csv,
+    Events,
+}
+
+impl Form {
+    /// By the query and, where it says nothing, by the first media type of `Accept` that is known.
+    pub(crate) fn wanted(
+        stream: Option<bool>,
+        format: Option<SweepFormat>,
+        headers: &HeaderMap,
+    ) -> Self {
+        match (stream, format) {
+            (Some(true), _) => return Form::Events,
+            (_, Some(SweepFormat::Json)) => return Form::Json,
+            (_, Some(SweepFormat::Csv)) => return Form::Csv,
+            (_, None) => {}
+        }
+        let values = headers.get_all(header::ACCEPT).iter();
+        let types = values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
+        types
+            .filter_map(|accepted| match accepted.split(';').next().unwrap_or_default().trim() {
+                EVENTS if stream.is_none() => Some(Form::Events),
+                CSV => Some(Form::Csv),
+                JSON | "*/*" | "application/*" => Some(Form::Json),
+                _ => None,
+            })
+            .next()
+            .unwrap_or(Form::Json)
+    }
+
+    /// Refuses a form that only a report has: with `wait=false` the answer holds none.
+    pub(crate) fn without_report(
+        self,
+        stream: Option<bool>,
+        format: Option<SweepFormat>,
+    ) -> Result<(), ApiError> {
+        match (self, stream, format) {
+            (_, _, Some(SweepFormat::Csv)) => Err(form_without_report("format", "format=csv")),
+            (Form::Events, Some(true), _) => Err(form_without_report("stream", "stream=true")),
+            (Form::Events, ..) => Err(form_without_report("Accept", EVENTS)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Answers of `POST /sweep`.
+pub(crate) enum SweepReply {
+    Report(JsonReply<SweepResponse>),
+    Table(String),
+    Events(SSE),
+    Accepted(AcceptedReply),
+}
+
+/// Carries out a sweep and answers in the form that is wanted.
+pub(crate) async fn reply(
+    service: &Services,
+    request: SweepRequest,
+    submission: Submission,
+    share: Share,
+    form: Form,
+) -> Result<SweepReply, ApiError> {
+    if form == Form::Events {
+        return started(service.clone(), request, submission, share).await.map(SweepReply::Events);
+    }
+    let answer = service.evaluations.sweep(request, submission, Box::new(|_| {})).await?;
+    drop(share);
+    if form == Form::Csv {
+        let table = answer.table.to_csv().map_err(|error| {
+            tracing::error!(%error, "a table cannot be written");
+            ApiError::internal("csv", "the table cannot be written as CSV")
+        })?;
+        return Ok(SweepReply::Table(table));
+    }
+    let reports = answer.points.iter().filter(|point| point.report.is_some()).count();
+    Ok(SweepReply::Report(JsonReply::with_content(answer, reports * REPORT_BYTES).await?))
+}
+
+/// A sweep that runs in a task of its own: the client may read as slowly as it likes without
+/// holding up a device. Dropping it ends the task.
+struct Running {
+    events: UnboundedReceiver<SweepEvent>,
+    task: JoinSet<Result<SweepResponse, ServiceError>>,
+}
+
+/// Starts a sweep; what keeps it from starting is an error, not an event.
+async fn started(
+    service: Services,
+    request: SweepRequest,
+    submission: Submission,
+    share: Share,
+) -> Result<SSE, ApiError> {
+    // It holds no more events than there are points, and those are bounded.
+    let (sender, mut events) = mpsc::unbounded_channel();
+    let mut task = JoinSet::new();
+    task.spawn(async move {
+        // The receiver goes only when the client has gone, and then this task goes too.
+        let tell = Box::new(move |event| drop(sender.send(event)));
+        let outcome = service.evaluations.sweep(request, submission, tell).await;
+        drop(share);
+        outcome
+    });
+    let first = events.recv().await;
+    let mut running = Running { events, task };
+    let first = match first {
+        Some(first) => of_event(&first),
+        // It is a sweep that was sent before, with the same key: nothing but its answer comes.
+        None => match running.ended().await {
+            Some(Ok(answer)) => done(answer).await?,
+            Some(Err(error)) => return Err(error),
+            None => return Err(ApiError::internal("sweep", "the sweep ended before it began")),
+        },
+    };
+    let rest = stream::unfold(running, |mut running| async move {
+        let event = running.next().await?;
+        Some((event, running))
+    });
+    let all = futures_util::StreamExt::chain(stream::iter([first]), rest);
+    Ok(SSE::new(all).keep_alive(KEEP_ALIVE))
+}
+
+impl Running {
+    async fn next(&mut self) -> Option<Event> {
+        if let Some(event) = self.events.recv().await {
+            return Some(of_event(&event));
+        }
+        let last = match self.ended().await? {
+            Ok(answer) => done(answer).await,
+            Err(error) => Err(error),
+        };
+        Some(last.unwrap_or_else(|error| event("error", error.body())))
+    }
+
+    /// What came of the sweep, once.
+    async fn ended(&mut self) -> Option<Result<SweepResponse, ApiError>> {
+        let outcome = self.task.join_next().await?;
+        Some(match outcome {
+            Ok(outcome) => outcome.map_err(ApiError::from),
+            Err(error) => {
+                tracing::error!(%error, "a sweep panicked");
+                Err(ApiError::internal("sweep", "the sweep ran into a fault of the server"))
+            }
+        })
+    }
+}
+
+/// The last event: the whole answer.
+async fn done(answer: SweepResponse) -> Result<Event, ApiError> {
+    // Reports make it long.
+    run_blocking("reply", "writing the answer", move || event("done", &answer)).await
+}
+
+fn of_event(news: &SweepEvent) -> Event {
+    match news {
+        SweepEvent::Started(started) => event("started", started),
+        SweepEvent::Point(point) => event("point", point),
+    }
+}
+
+fn event(kind: &str, content: &impl Serialize) -> Event {
+    // Numbers, texts and maps by name: there is nothing in it that JSON cannot say.
+    let json = serde_json::to_string(content).unwrap_or_else(|error| {
+        tracing::error!(%error, kind, "an event cannot be written");
+        "null".to_owned()
+    });
+    Event::message(json).event_type(kind)
+}
+
+impl IntoResponse for SweepReply {
+    fn into_response(self) -> Response {
+        match self {
+            SweepReply::Report(reply) => reply.into_response(),
+            SweepReply::Table(csv) => {
+                Response::builder().content_type("text/csv; charset=utf-8").body(csv)
+            }
+            SweepReply::Events(events) => events.into_response(),
+            SweepReply::Accepted(accepted) => accepted.into_response(),
+        }
+    }
+}
+
+impl ApiResponse for SweepReply {
+    fn meta() -> MetaResponses {
+        let text = |content_type, description| MetaMediaType {
+            content_type,
+            schema: MetaSchemaRef::Inline(Box::new(MetaSchema {
+                description: Some(description),
+                ..MetaSchema::new("string")
+            })),
+        };
+        let content = vec![
+            MetaMediaType { content_type: JSON, schema: schema::reference::<SweepResponse>() },
+            text(CSV, "The table, with the columns' names first."),
+            text(
+                EVENTS,
+                "Server-sent events, the data of each in JSON: `started` (`job_id`, `points`, \
+                 `axes`), one `point` (`SweepPoint`) for each point in order, and at the end \
+                 `done` (`SweepResponse`) or `error` (`ErrorBody`).",
+            ),
+        ];
+        let answer = MetaResponse {
+            description: "The sweep ran to its end: every point says what came of it.",
+            status: Some(200),
+            status_range: None,
+            content,
+            headers: vec![],
+        };
+        MetaResponses { responses: vec![answer, AcceptedReply::described()] }
+    }
+
+    fn register(registry: &mut Registry) {
+        schema::register::<SweepResponse>(registry);
+        schema::register::<Accepted>(registry);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_query_goes_before_the_accept_header() {
+        let accept = |value: &'static str| {
+            HeaderMap::from_iter([(header::ACCEPT, header::HeaderValue::from_static(value))])
+        };
+        for (stream, format, header, form) in [
+            (None, None, "*/*", Form::Json),
+            (None, None, "", Form::Json),
+            (None, None, "text/event-stream", Form::Events),
+            (None, None, "text/html, text/csv;q=0.9, */*", Form::Csv),
+            (None, None, "application/json, text/csv", Form::Json),
+            (Some(true), None, "text/csv", Form::Events),
+            (Some(false), None, "text/event-stream", Form::Json),
+            (Some(false), None, "text/event-stream, text/csv", Form::Csv),
+            (None, Some(SweepFormat::Csv), "text/event-stream", Form::Csv),
+            (None, Some(SweepFormat::Json), "text/csv", Form::Json),
+        ] {
+            assert_eq!(Form::wanted(stream, format, &accept(header)), form, "{header}");
+        }
+    }
+}

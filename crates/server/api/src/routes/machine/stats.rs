@@ -1,0 +1,242 @@
+//! `GET /stats`: the fields of the CUDA Evaluation Server, each of them measured.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::views::JobStats;
+use warpgauge_job_views::{
+    CompilationStatistics, DeviceStatistics, DeviceUse, ServiceStatistics, ThroughputStatistics,
+};
+use warpgauge_service::ServiceStatus;
+use warpgauge_telemetry::Recent;
+
+/// Answer of `GET /stats`. Times are in seconds and since the start of the process; means, minima and
+/// maxima of nothing are 0, rates of nothing are 1 (and 0 of the cache).
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Stats {
+    /// Jobs kept.
+    pub job_stats: JobStats,
+    /// Compilations.
+    pub compilation_metrics: CompilationMetrics,
+    /// Runs on devices.
+    pub profiling_metrics: ProfilingMetrics,
+    /// Devices and the wait for them.
+    pub gpu_utilization: GpuUtilization,
+    /// Jobs over time.
+    pub throughput: Throughput,
+    /// When this was, seconds since the Unix epoch.
+    pub timestamp: f64,
+}
+
+/// Compilations.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct CompilationMetrics {
+    /// All, with those that found their image in the cache.
+    pub total_compilations: u64,
+    /// Those with an image.
+    pub successful_compilations: u64,
+    /// Those without.
+    pub failed_compilations: u64,
+    /// Together.
+    pub total_time_seconds: f64,
+    /// Mean.
+    pub average_time_seconds: f64,
+    /// Shortest.
+    pub min_time_seconds: f64,
+    /// Longest.
+    pub max_time_seconds: f64,
+    /// Successful ones of all.
+    pub success_rate: f64,
+    /// Hits of all.
+    pub cache_hit_rate: f64,
+    /// Found in memory or on disk, or shared with a request that had the same under way.
+    pub cache_hits: u64,
+    /// Not found; kernels that came compiled count neither way.
+    pub cache_misses: u64,
+}
+
+/// Runs on devices.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct ProfilingMetrics {
+    /// All.
+    pub total_profilings: u64,
+    /// Those that came to their end.
+    pub successful_profilings: u64,
+    /// Those that crashed, hung or were stopped.
+    pub failed_profilings: u64,
+    /// Together.
+    pub total_time_seconds: f64,
+    /// Mean.
+    pub average_time_seconds: f64,
+    /// Shortest.
+    pub min_time_seconds: f64,
+    /// Longest.
+    pub max_time_seconds: f64,
+    /// Successful ones of all.
+    pub success_rate: f64,
+    /// Runs whose outputs are right.
+    pub correctness_passed: u64,
+    /// Runs whose outputs are wrong.
+    pub correctness_failed: u64,
+    /// Right ones of those that were checked.
+    pub correctness_rate: f64,
+    /// Seconds of runs by device.
+    pub gpu_usage_times: BTreeMap<String, f64>,
+}
+
+/// Devices and the wait for them.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct GpuUtilization {
+    /// Leases of devices.
+    pub gpu_acquisitions: u64,
+    /// Leases that ended.
+    pub gpu_releases: u64,
+    /// Leases held now.
+    pub active_sessions: u64,
+    /// Time that devices were leased, together.
+    pub total_gpu_time_seconds: f64,
+    /// Waiting for devices, together.
+    pub total_wait_time_seconds: f64,
+    /// Mean wait.
+    pub average_wait_time_seconds: f64,
+    /// Shortest wait.
+    pub min_wait_time_seconds: f64,
+    /// Longest wait.
+    pub max_wait_time_seconds: f64,
+    /// Seconds leased by device.
+    pub utilization_by_gpu: BTreeMap<String, f64>,
+    /// Share of the uptime that a device was leased.
+    pub utilization_share_by_gpu: BTreeMap<String, f64>,
+}
+
+/// Jobs over time.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct Throughput {
+    /// Since the start, seconds.
+    pub server_uptime_seconds: f64,
+    /// Since the start, minutes.
+    pub server_uptime_minutes: f64,
+    /// Jobs accepted.
+    pub total_requests: u64,
+    /// Jobs that ended with a report.
+    pub completed_requests: u64,
+    /// Jobs that ended without: failed, cancelled or timed out.
+    pub failed_requests: u64,
+    /// Completed ones of those that ended.
+    pub success_rate: f64,
+    /// Jobs accepted per minute since the start.
+    pub requests_per_minute: f64,
+    /// Jobs accepted per minute in the last five minutes.
+    pub recent_throughput_per_minute: f64,
+    /// From acceptance to end: mean.
+    pub average_end_to_end_time_seconds: f64,
+    /// Shortest.
+    pub min_end_to_end_time_seconds: f64,
+    /// Longest.
+    pub max_end_to_end_time_seconds: f64,
+}
+
+impl Stats {
+    pub(crate) fn new(status: &ServiceStatus, statistics: &ServiceStatistics) -> Self {
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            job_stats: JobStats {
+                total_jobs: statistics.jobs.total,
+                by_status: statistics.jobs.by_state.clone(),
+                average_age: status.average_job_age_s,
+            },
+            compilation_metrics: CompilationMetrics::new(&statistics.compilation),
+            profiling_metrics: ProfilingMetrics::new(statistics),
+            gpu_utilization: GpuUtilization::new(&statistics.devices),
+            throughput: Throughput::new(&statistics.throughput),
+            timestamp: now.map_or(0.0, |since| since.as_secs_f64()),
+        }
+    }
+}
+
+impl CompilationMetrics {
+    fn new(of: &CompilationStatistics) -> Self {
+        let (time, total) = (&of.time, of.successful + of.failed);
+        Self {
+            total_compilations: total,
+            successful_compilations: of.successful,
+            failed_compilations: of.failed,
+            total_time_seconds: time.total_s,
+            average_time_seconds: time.mean_s(),
+            min_time_seconds: time.min_s,
+            max_time_seconds: time.max_s,
+            success_rate: share(of.successful, total, 1.0),
+            cache_hit_rate: share(of.cache_hits, total, 0.0),
+            cache_hits: of.cache_hits,
+            cache_misses: of.cache_misses,
+        }
+    }
+}
+
+impl ProfilingMetrics {
+    fn new(statistics: &ServiceStatistics) -> Self {
+        let of = &statistics.profiling;
+        let (time, total) = (&of.time, of.successful + of.failed);
+        Self {
+            total_profilings: total,
+            successful_profilings: of.successful,
+            failed_profilings: of.failed,
+            total_time_seconds: time.total_s,
+            average_time_seconds: time.mean_s(),
+            min_time_seconds: time.min_s,
+            max_time_seconds: time.max_s,
+            success_rate: share(of.successful, total, 1.0),
+            correctness_passed: of.correct,
+            correctness_failed: of.wrong,
+            correctness_rate: share(of.correct, of.correct + of.wrong, 1.0),
+            gpu_usage_times: by_gpu(&statistics.devices, |device| device.run_s),
+        }
+    }
+}
+
+impl GpuUtilization {
+    fn new(of: &DeviceStatistics) -> Self {
+        Self {
+            gpu_acquisitions: of.acquisitions,
+            gpu_releases: of.releases,
+            active_sessions: of.devices.iter().filter(|device| device.held_now).count() as u64,
+            total_gpu_time_seconds: of.devices.iter().map(|device| device.held_s).sum(),
+            total_wait_time_seconds: of.wait.total_s,
+            average_wait_time_seconds: of.wait.mean_s(),
+            min_wait_time_seconds: of.wait.min_s,
+            max_wait_time_seconds: of.wait.max_s,
+            utilization_by_gpu: by_gpu(of, |device| device.held_s),
+            utilization_share_by_gpu: by_gpu(of, |device| device.utilization),
+        }
+    }
+}
+
+impl Throughput {
+    fn new(of: &ThroughputStatistics) -> Self {
+        let minutes = of.uptime_s / 60.0;
+        Self {
+            server_uptime_seconds: of.uptime_s,
+            server_uptime_minutes: minutes,
+            total_requests: of.total,
+            completed_requests: of.completed,
+            failed_requests: of.failed,
+            success_rate: share(of.completed, of.completed + of.failed, 1.0),
+            requests_per_minute: if minutes > 0.0 { of.total as f64 / minutes } else { 0.0 },
+            recent_throughput_per_minute: of.recent as f64 / Recent::MINUTES,
+            average_end_to_end_time_seconds: of.end_to_end.mean_s(),
+            min_end_to_end_time_seconds: of.end_to_end.min_s,
+            max_end_to_end_time_seconds: of.end_to_end.max_s,
+        }
+    }
+}
+
+fn share(part: u64, whole: u64, of_nothing: f64) -> f64 {
+    if whole == 0 { of_nothing } else { part as f64 / whole as f64 }
+}
+
+fn by_gpu(of: &DeviceStatistics, value: impl Fn(&DeviceUse) -> f64) -> BTreeMap<String, f64> {
+    of.devices.iter().map(|device| (device.device.to_string(), value(device))).collect()
+}

@@ -1,0 +1,76 @@
+//! The content of a shared tensor, over HTTP.
+
+use poem::http::{HeaderValue, header};
+use poem::{Body, IntoResponse, Response};
+use poem_openapi::registry::{
+    MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry,
+};
+use poem_openapi::{ApiResponse, Enum};
+
+use warpgauge_service::TensorContent;
+use warpgauge_shared_tensors::DataFormat;
+
+const BYTES: &str = "application/octet-stream";
+
+/// Form of the content.
+#[derive(Debug, Clone, Copy, Default, Enum)]
+#[oai(rename_all = "lowercase")]
+pub(crate) enum TensorFormat {
+    /// A `.npy` file.
+    #[default]
+    Npy,
+    /// A `.safetensors` file with one tensor, called `tensor`.
+    Safetensors,
+    /// The elements alone.
+    Raw,
+}
+
+impl From<TensorFormat> for DataFormat {
+    fn from(format: TensorFormat) -> Self {
+        match format {
+            TensorFormat::Npy => Self::Npy,
+            TensorFormat::Safetensors => Self::Safetensors,
+            TensorFormat::Raw => Self::Raw,
+        }
+    }
+}
+
+/// A tensor as a file.
+pub(crate) struct TensorFileReply(pub(crate) TensorContent);
+
+impl IntoResponse for TensorFileReply {
+    fn into_response(self) -> Response {
+        let TensorContent { id, format, bytes, stream } = self.0;
+        let mut response = Response::builder().content_type(BYTES).finish();
+        let headers = response.headers_mut();
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        // It is known, and whoever gets less knows that the tensor went meanwhile.
+        headers.insert(header::CONTENT_LENGTH, HeaderValue::from(bytes));
+        let name = format!("attachment; filename=\"{id}.{}\"", format.name());
+        if let Ok(value) = HeaderValue::from_str(&name) {
+            headers.insert(header::CONTENT_DISPOSITION, value);
+        }
+        response.set_body(Body::from_bytes_stream(stream));
+        response
+    }
+}
+
+impl ApiResponse for TensorFileReply {
+    fn meta() -> MetaResponses {
+        let schema = MetaSchemaRef::Inline(Box::new(MetaSchema {
+            description: Some("A file of the format that was asked for."),
+            ..MetaSchema::new_with_format("string", "binary")
+        }));
+        MetaResponses {
+            responses: vec![MetaResponse {
+                description: "The content.",
+                status: Some(200),
+                status_range: None,
+                content: vec![MetaMediaType { content_type: BYTES, schema }],
+                headers: vec![],
+            }],
+        }
+    }
+
+    fn register(_: &mut Registry) {}
+}

@@ -1,0 +1,199 @@
+//! Uploads of tensors: a form with a file, which goes to a temporary file as it comes.
+
+use std::fs::File;
+
+use poem::http::{HeaderMap, StatusCode, header};
+use poem::{Request, RequestBody};
+use poem_openapi::registry::{MetaMediaType, MetaRequest, MetaSchema, MetaSchemaRef, Registry};
+use poem_openapi::{ApiExtractor, ApiExtractorType, ExtractParamOptions};
+
+use crate::error::ApiError;
+use crate::request::body::{self, Pieces, Share};
+use crate::request::form::{self, MultipartForm};
+use crate::request::form::{FORM, boundary};
+use crate::request::parsed_body::declared;
+use crate::request::spool::Spool;
+use warpgauge_model::{ErrorCode, FailureCode};
+use warpgauge_service::{TensorOptions, TensorSource, TensorUpload};
+use warpgauge_shared_tensors::CPU;
+
+/// Names of the field with the file: the GPU Tensor Server's, and one for files that are no sound.
+const FILES: [&str; 2] = ["wav_file", "file"];
+
+/// Longest value of another field, bytes.
+const MAX_VALUE: usize = 4_096;
+
+/// Most fields of a form.
+const MAX_FIELDS: usize = 64;
+
+/// A file and how it is to be held.
+pub(crate) struct FormUpload {
+    pub(crate) upload: TensorUpload,
+    /// Keeps the room on the disk that the request takes accounted for while it is worked on.
+    pub(crate) share: Share,
+}
+
+impl<'a> ApiExtractor<'a> for FormUpload {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    const PARAM_IS_REQUIRED: bool = true;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(_: &mut Registry) {}
+
+    fn request_meta() -> Option<MetaRequest> {
+        let inline = |ty, format, description| {
+            MetaSchemaRef::Inline(Box::new(MetaSchema {
+                description: Some(description),
+                format,
+                ..MetaSchema::new(ty)
+            }))
+        };
+        let form = MetaSchema {
+            properties: vec![
+                ("wav_file", inline("string", Some("binary"), "A WAV, .npy or .safetensors file.")),
+                ("cuda_device", inline("integer", None, "CUDA ordinal; -1: the host's memory.")),
+                ("tensor", inline("string", None, "Which tensor of a .safetensors file.")),
+                ("sample_rate", inline("integer", None, "Samples each second, if no WAV says.")),
+                ("ttl_s", inline("number", None, "Seconds without use after which it goes.")),
+                ("evict", inline("boolean", None, "Whether others of the key may go for it.")),
+            ],
+            required: vec!["wav_file"],
+            ..MetaSchema::new("object")
+        };
+        let schema = MetaSchemaRef::Inline(Box::new(form));
+        let content = vec![MetaMediaType { content_type: FORM, schema }];
+        Some(MetaRequest { description: None, content, required: true })
+    }
+
+    async fn from_request(
+        request: &'a Request,
+        body: &mut RequestBody,
+        _: ExtractParamOptions<()>,
+    ) -> poem::Result<Self> {
+        let body = body.take()?;
+        let (limits, line) = body::bounds(request)?;
+        let headers = request.headers();
+        let boundary = form_boundary(headers)?;
+        let limits = limits.of_uploads();
+        let pieces = Pieces::new(body, declared(headers), &limits, line)?;
+        let mut form = MultipartForm::new(pieces, &limits, boundary);
+        let upload = read(&mut form).await?;
+        Ok(Self { upload, share: form.into_share() })
+    }
+}
+
+fn form_boundary(headers: &HeaderMap) -> Result<String, ApiError> {
+    let value = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    value.and_then(boundary).ok_or_else(|| {
+        ApiError::new(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorCode::UnsupportedMediaType,
+            format!(
+                "Content-Type must be {FORM} with a boundary; arrays in JSON go to /tensors/from-array"
+            ),
+        )
+    })
+}
+
+async fn read(form: &mut MultipartForm<'_>) -> Result<TensorUpload, ApiError> {
+    let mut found = Found::default();
+    let mut count = 0;
+    while let Some(field) = form.next().await.map_err(malformed)? {
+        count += 1;
+        if count > MAX_FIELDS {
+            let text = format!("the form has more than {MAX_FIELDS} fields");
+            return Err(ApiError::field("wav_file", FailureCode::TooLarge, text));
+        }
+        found.take(form, field).await?;
+    }
+    let file = found.file.ok_or_else(|| {
+        let text = "the form has no field `wav_file` with a file";
+        ApiError::field("wav_file", FailureCode::MissingField, text)
+    })?;
+    let source = TensorSource::File { file, tensor: found.tensor };
+    Ok(TensorUpload { source, options: found.options })
+}
+
+fn malformed(error: multer::Error) -> ApiError {
+    form::malformed("wav_file", error)
+}
+
+/// What was found of a form so far.
+#[derive(Default)]
+struct Found {
+    file: Option<File>,
+    tensor: Option<String>,
+    options: TensorOptions,
+}
+
+impl Found {
+    async fn take<'a>(
+        &mut self,
+        form: &MultipartForm<'a>,
+        mut field: multer::Field<'a>,
+    ) -> Result<(), ApiError> {
+        let Some(name) = field.name().map(str::to_owned) else {
+            return form.skip(field).await.map_err(malformed);
+        };
+        if FILES.contains(&name.as_str()) {
+            if self.file.is_some() {
+                let text = "the form has more than one file: send one at a time";
+                return Err(ApiError::field(&name, FailureCode::DuplicateField, text));
+            }
+            self.options.name = field.file_name().map(str::to_owned);
+            let mut spool = Spool::default();
+            while let Some(piece) = form.piece(&mut field).await.map_err(malformed)? {
+                spool.write(piece).await?;
+            }
+            self.file = Some(spool.end().await?.0);
+            return Ok(());
+        }
+        let mut value = Vec::new();
+        while let Some(chunk) = form.piece(&mut field).await.map_err(malformed)? {
+            value.extend_from_slice(&chunk);
+            if value.len() > MAX_VALUE {
+                let text = format!("`{}` has more than {MAX_VALUE} bytes", short(&name));
+                return Err(ApiError::field(&short(&name), FailureCode::TooLong, text));
+            }
+        }
+        self.set(&name, String::from_utf8_lossy(&value).trim())
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), ApiError> {
+        let options = &mut self.options;
+        match name {
+            "cuda_device" => {
+                let number = value.strip_prefix("cuda:").unwrap_or(value);
+                options.cuda_device = match value {
+                    "cpu" => CPU,
+                    _ => parsed(name, number, "an integer, or `cpu`")?,
+                };
+            }
+            "sample_rate" => options.sample_rate = Some(parsed(name, value, "an integer")?),
+            "ttl_s" => options.ttl_s = Some(parsed(name, value, "a number of seconds")?),
+            "evict" => options.evict = parsed(name, value, "`true` or `false`")?,
+            "tensor" => self.tensor = Some(value.to_owned()),
+            other => {
+                let text = format!(
+                    "the form has a field {:?}; it may have wav_file, cuda_device, tensor, sample_rate, \
+                     ttl_s and evict",
+                    short(other)
+                );
+                return Err(ApiError::field(&short(other), FailureCode::UnknownField, text));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn short(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+fn parsed<T: std::str::FromStr>(name: &str, value: &str, expected: &str) -> Result<T, ApiError> {
+    value.parse().map_err(|_| {
+        let text = format!("`{name}` is {:?}; it must be {expected}", short(value));
+        ApiError::field(name, FailureCode::WrongType, text)
+    })
+}

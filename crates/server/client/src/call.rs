@@ -1,0 +1,181 @@
+//! One request at a server, known there by its key.
+
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use ureq::Body;
+use ureq::http::{Method, Response};
+
+use warpgauge_job_views::{CancelOutcome, CancelReport, JobList};
+
+use crate::connection::{Client, Reply, answer};
+use crate::error::ClientError;
+use crate::routes::job_route;
+
+/// How long to wait for an answer to a short question.
+const SHORT: Duration = Duration::from_secs(10);
+
+/// How often a job that is to be cancelled is looked for, and the pause between.
+const LOOKS: u32 = 10;
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// A request that was or is to be sent.
+pub(crate) struct Call {
+    pub(crate) client: Client,
+    route: &'static str,
+    /// JSON.
+    body: String,
+    key: String,
+    /// Its job, once that is known.
+    job: Mutex<Option<String>>,
+    /// How long the answer may take.
+    pub(crate) longest: Duration,
+    /// Whether nobody is interested any more, and who is to be told.
+    over: Mutex<bool>,
+    told: Condvar,
+}
+
+impl Call {
+    pub(crate) fn new(
+        client: &Client,
+        route: &'static str,
+        body: String,
+        longest: Duration,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            route,
+            body,
+            key: uuid::Uuid::new_v4().to_string(),
+            job: Mutex::default(),
+            longest,
+            over: Mutex::default(),
+            told: Condvar::new(),
+        }
+    }
+
+    /// Sends the request, and waits for the answer.
+    pub(crate) fn post<T: DeserializeOwned>(&self) -> Result<Reply<T>, ClientError> {
+        let url = self.url();
+        let response = self.send(&url)?;
+        answer(response, &url)
+    }
+
+    /// Where the request goes.
+    pub(crate) fn url(&self) -> String {
+        self.client.url_of(self.route)
+    }
+
+    /// Sends the request, and waits for the head of the answer.
+    pub(crate) fn send(&self, url: &str) -> Result<Response<Body>, ClientError> {
+        self.client.send(url, self.body.clone(), Some(&self.key), self.longest)
+    }
+
+    /// Asks the server for the job; `None` if it has none yet.
+    ///
+    /// # Errors
+    /// `Refused` where the server knows no jobs, or not by key.
+    pub(crate) fn find(&self) -> Result<Option<String>, ClientError> {
+        let route = format!("/jobs?limit=1&idempotency_key={}", self.key);
+        let list: JobList = self.client.ask_within(Method::GET, &route, SHORT)?.value;
+        let Some(job) = list.jobs.into_iter().next() else { return Ok(None) };
+        if job.idempotency_key.as_ref() != Some(&self.key) {
+            // It did not look at the key, and listed any job.
+            return Err(ClientError::Refused {
+                url: self.client.url_of(&route),
+                status: 404,
+                message: "jobs cannot be found by their key".to_owned(),
+                problems: Vec::new(),
+                retry_after: None,
+            });
+        }
+        Ok(Some(job.job_id))
+    }
+
+    /// The request is this job: another one than before where that brought no answer.
+    pub(crate) fn found(&self, id: String) {
+        *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
+    }
+
+    pub(crate) fn job(&self) -> Option<String> {
+        self.job.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Nobody waits any more.
+    pub(crate) fn is_over(&self) {
+        *self.lock_over() = true;
+        self.told.notify_all();
+    }
+
+    pub(crate) fn has_ended(&self) -> bool {
+        *self.lock_over()
+    }
+
+    /// Waits for a while, or until nobody waits for the answer any more.
+    pub(crate) fn rest(&self, time: Duration) {
+        let waited = self.told.wait_timeout_while(self.lock_over(), time, |over| !*over);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn lock_over(&self) -> MutexGuard<'_, bool> {
+        self.over.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Why there is no answer; where there is a job whose end may still come, how to see it.
+    pub(crate) fn lost(&self, error: ClientError) -> ClientError {
+        match self.job() {
+            Some(job) if error.is_broken() => {
+                let server = self.client.base().to_owned();
+                ClientError::JobLost { job, server, source: Box::new(error) }
+            }
+            _ => error,
+        }
+    }
+
+    /// Cancels the job; what came of it.
+    pub(crate) fn cancel(&self) -> String {
+        let server = self.client.base();
+        let Some(id) = self.sought() else {
+            return format!(
+                "no job of this request was found at {server}; if it comes there after all, \
+                 `warpgauge jobs list --server {server}` shows it"
+            );
+        };
+        let route = job_route(&id, "");
+        match self.client.ask_within::<CancelReport>(Method::DELETE, &route, SHORT) {
+            Ok(Reply { value: report, .. }) => match report.outcome {
+                CancelOutcome::Cancelled => format!("cancelled job {id} at {server}"),
+                CancelOutcome::Stopping if report.state.is_end() => {
+                    format!("cancelled job {id} at {server}")
+                }
+                CancelOutcome::Stopping => format!("job {id} is being stopped at {server}"),
+                CancelOutcome::Ended => {
+                    format!("job {id} had ended at {server}: {}", report.state.name())
+                }
+            },
+            Err(error) => format!(
+                "job {id} may go on at {server}: {error}; `warpgauge jobs cancel {id} --server \
+                 {server}` cancels it"
+            ),
+        }
+    }
+
+    /// The job, looked for if it is not known yet: the server may just have taken the request.
+    fn sought(&self) -> Option<String> {
+        for look in 0..LOOKS {
+            if look > 0 {
+                self.rest(PAUSE);
+            }
+            if let Some(job) = self.job() {
+                return Some(job);
+            }
+            match self.find() {
+                Ok(Some(job)) => return Some(job),
+                Ok(None) => {}
+                Err(_) => return None,
+            }
+        }
+        None
+    }
+}

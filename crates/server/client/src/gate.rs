@@ -1,0 +1,95 @@
+//! A run of the gate at a server: one job there, followed until it ends, wherever connections break
+//! and servers restart.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+
+use warpgauge_gate::GateRequest;
+use warpgauge_gate::report::GateReport;
+use warpgauge_job_views::{JobEvent, JobView};
+use warpgauge_model::ErrorCode;
+
+use crate::attend::{Attendant, Message, Tell, Told, attended};
+use crate::call::Call;
+use crate::connection::{ANSWER_TIMEOUT, Client, json};
+use crate::error::{ClientError, EndedJob};
+use crate::patience::Patience;
+
+/// What of the answer of `POST /gate?wait=false` is needed.
+#[derive(Deserialize)]
+struct Accepted {
+    job_id: String,
+}
+
+impl Client {
+    /// Takes a suite to its report.
+    ///
+    /// # Errors
+    /// Where the server does not answer for as long as there is patience, refuses, or answers something
+    /// else; where the job ends without a report; those of the attendant; [`ClientError::Interrupted`].
+    pub fn gate<E: From<ClientError>>(
+        &self,
+        request: &GateRequest,
+        mut patience: Patience,
+        attendant: Attendant<'_, E>,
+    ) -> Result<GateReport, E> {
+        let cases = request.cases.len();
+        let call = Call::new(self, "/gate?wait=false", json("suite", request)?, ANSWER_TIMEOUT);
+        let work = move |call: &Arc<Call>, tell: &Tell<GateReport>| {
+            carry_out(call, cases, &mut patience, tell)
+        };
+        attended(call, work, attendant)
+    }
+}
+
+/// Hands the job in, follows it, and fetches its report.
+fn carry_out(
+    call: &Call,
+    cases: usize,
+    patience: &mut Patience,
+    tell: &Tell<GateReport>,
+) -> Result<GateReport, ClientError> {
+    let accepted = patience.with(|| call.post::<Accepted>());
+    let id = accepted.map_err(|error| refused(error, cases))?.value.job_id;
+    call.found(id.clone());
+    // Whoever was interrupted listens no more.
+    let tell = |news| tell.send(Message::Told(news)).map_err(|_| ClientError::Interrupted);
+    tell(Told::Accepted(id.clone()))?;
+    let server = call.client.base();
+    let lost = |error| match error {
+        ClientError::Interrupted => error,
+        source => {
+            let (job, server) = (id.clone(), server.to_owned());
+            ClientError::GateLost { job, server, source: Box::new(source) }
+        }
+    };
+    let on_event = &mut |event: &JobEvent, _: &str| tell(Told::Job(event.clone()));
+    call.client.follow(&id, None, patience, on_event).map_err(lost)?;
+    let fetched = patience.with(|| call.client.job(&id)).map_err(lost)?;
+    report(fetched.value, server)
+}
+
+/// The report of a job that ended.
+fn report(view: JobView, server: &str) -> Result<GateReport, ClientError> {
+    let Some(report) = view.gate else {
+        return Err(ClientError::GateEnded(Box::new(EndedJob {
+            job: view.job_id,
+            server: server.to_owned(),
+            how: view.state.name(),
+            code: view.code.unwrap_or(ErrorCode::Unknown),
+            message: view.error.unwrap_or_else(|| "the server gives no reason".to_owned()),
+        })));
+    };
+    Ok(*report)
+}
+
+/// Why a suite was not taken, and what to do where it is its size.
+fn refused(error: ClientError, cases: usize) -> ClientError {
+    match error {
+        ClientError::Refused { status: 413, .. } => {
+            ClientError::SuiteTooLarge { cases, source: Box::new(error) }
+        }
+        other => other,
+    }
+}

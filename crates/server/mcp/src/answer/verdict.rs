@@ -1,0 +1,104 @@
+//! Verdicts of answers.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use warpgauge_statistics::CountedVerdict;
+use warpgauge_statistics::paired::PairedVerdict;
+
+/// What came of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Verdict {
+    /// Every output is right.
+    Correct,
+    /// One is not.
+    Wrong,
+    /// The kernel does not compile.
+    DoesNotCompile,
+    /// It crashed, hung or ran out of something.
+    Failed,
+    /// It ran; the contract does not say what its outputs must be.
+    NotChecked,
+    /// The machine lacks something.
+    #[serde(rename = "no_verdict")]
+    Unjudged,
+    /// Faster than the reference.
+    Faster,
+    /// Slower.
+    Slower,
+    /// As fast.
+    Same,
+    /// Neither could be shown.
+    Inconclusive,
+    /// Less work than the reference, counted.
+    LessWork,
+    /// More.
+    MoreWork,
+    /// As much.
+    SameWork,
+    /// More of one kind and less of another.
+    MixedWork,
+    /// Right, and not compared.
+    NotCompared,
+    /// The job ended, and its report has the rest.
+    Completed,
+    /// The job goes on.
+    Running,
+    /// The job was cancelled.
+    Cancelled,
+    /// The job ended without a report.
+    JobFailed,
+    /// Nothing was done.
+    Refused,
+}
+
+impl Verdict {
+    /// As it begins an answer.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Correct => "CORRECT",
+            Self::Wrong => "WRONG",
+            Self::DoesNotCompile => "DOES NOT COMPILE",
+            Self::Failed => "FAILED",
+            Self::NotChecked => "NOT CHECKED",
+            Self::Unjudged => "NO VERDICT",
+            Self::Faster => "FASTER",
+            Self::Slower => "SLOWER",
+            Self::Same => "SAME",
+            Self::Inconclusive => "INCONCLUSIVE",
+            Self::LessWork => "LESS WORK",
+            Self::MoreWork => "MORE WORK",
+            Self::SameWork => "SAME WORK",
+            Self::MixedWork => "MIXED WORK",
+            Self::NotCompared => "NOT COMPARED",
+            Self::Completed => "COMPLETED",
+            Self::Running => "RUNNING",
+            Self::Cancelled => "CANCELLED",
+            Self::JobFailed => "JOB FAILED",
+            Self::Refused => "REFUSED",
+        }
+    }
+}
+
+impl From<PairedVerdict> for Verdict {
+    fn from(verdict: PairedVerdict) -> Self {
+        match verdict {
+            PairedVerdict::Faster => Self::Faster,
+            PairedVerdict::Slower => Self::Slower,
+            PairedVerdict::Same => Self::Same,
+            PairedVerdict::Inconclusive => Self::Inconclusive,
+        }
+    }
+}
+
+impl From<CountedVerdict> for Verdict {
+    fn from(verdict: CountedVerdict) -> Self {
+        match verdict {
+            CountedVerdict::LessWork => Self::LessWork,
+            CountedVerdict::SameWork => Self::SameWork,
+            CountedVerdict::MoreWork => Self::MoreWork,
+            CountedVerdict::Mixed => Self::MixedWork,
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Carrying out what a tool is asked for: a job is made, followed while the agent waits, and answered.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use futures_util::StreamExt;
+use rmcp::RoleServer;
+use rmcp::model::{
+    CallToolResult, ContentBlock, JsonObject, ProgressNotificationParam, ProgressToken,
+    ResourceContents,
+};
+use rmcp::service::RequestContext;
+use tokio::time::Instant;
+
+use super::answer::{self, Outcome};
+use super::arguments;
+use super::desk::{Desk, Refusal};
+use super::news;
+use super::report::{MAX_BLOB_BYTES, MAX_TEXT_BYTES, bounded, truncated};
+use super::resources::{self, Part};
+use super::tools::ToolName;
+use warpgauge_job_views::{JobEvent, JobView};
+
+/// Least time between two pieces of progress of the same stage.
+const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
+
+/// How often an agent is told that a job without news goes on: clients take silence for a broken server.
+const PROGRESS_AT_LEAST: Duration = Duration::from_secs(10);
+
+/// What a tool answers.
+pub(crate) async fn call(
+    desk: &dyn Desk,
+    tool: ToolName,
+    given: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> CallToolResult {
+    let outcome = match tool {
+        ToolName::ListDevices => return devices(desk, &given).await,
+        ToolName::GetJob => get_job(desk, given, context).await,
+        ToolName::Evaluate | ToolName::Compare | ToolName::Profile => {
+            job(desk, tool, given, context).await.map(|outcome| (outcome, None))
+        }
+    };
+    let (outcome, part) = outcome.unwrap_or_else(|refusal| (Outcome::refused(&refusal), None));
+    result(&outcome, part)
+}
+
+/// An answer as the protocol has it.
+fn result(outcome: &Outcome, part: Option<String>) -> CallToolResult {
+    let mut content = vec![ContentBlock::text(outcome.text())];
+    content.extend(part.map(ContentBlock::text));
+    let mut result = CallToolResult::success(content);
+    result.structured_content = serde_json::to_value(outcome).ok();
+    result.is_error = Some(outcome.is_error());
+    result
+}
+
+async fn devices(desk: &dyn Desk, given: &JsonObject) -> CallToolResult {
+    let listed = match given.keys().next() {
+        Some(name) => {
+            let name: String = name.chars().take(64).collect();
+            Err(Refusal::at(&name, "unknown_field", format!("{name}: list_devices takes nothing")))
+        }
+        None => desk.devices().await,
+    };
+    match listed {
+        Ok(devices) => {
+            let (text, structured) = answer::of_devices(&devices);
+            let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
+            result.structured_content = Some(structured);
+            result
+        }
+        Err(refusal) => refused(&refusal),
+    }
+}
+
+async fn job(
+    desk: &dyn Desk,
+    tool: ToolName,
+    given: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> Result<Outcome, Refusal> {
+    let call = arguments::job(tool, given)?;
+    let job_id = desk.submit(call.order).await?;
+    let job =
+        Waiting { desk, job_id: &job_id, context, cancels: true }.until_end(call.wait).await?;
+    Ok(answer::of_job(&job))
+}
+
+async fn get_job(
+    desk: &dyn Desk,
+    given: JsonObject,
+    context: &RequestContext<RoleServer>,
+) -> Result<(Outcome, Option<String>), Refusal> {
+    let question = arguments::question(given)?;
+    let job_id = &question.job_id;
+    // Whoever only asks does not end the job by asking no more.
+    let waiting = Waiting { desk, job_id, context, cancels: false };
+    let job = waiting.until_end(question.wait).await?;
+    let part = match question.part {
+        None => None,
+        Some(part) => Some(match contents(desk, &job, &part, "").await? {
+            ResourceContents::TextResourceContents { text, .. } => text,
+            _ => {
+                let what =
+                    format!("it is no text; GET {} of the HTTP API has it", part.http_path(job_id));
+                return Err(Refusal::at("read", "invalid_value", format!("read: {what}")));
+            }
+        }),
+    };
+    Ok((answer::of_job(&job), part))
+}
+
+/// The content of a resource.
+pub(crate) async fn read(desk: &dyn Desk, uri: &str) -> Result<ResourceContents, Refusal> {
+    let (job_id, part) = resources::parse(uri)?;
+    let job = desk.job(&job_id).await?;
+    contents(desk, &job, &part, uri).await
+}
+
+async fn contents(
+    desk: &dyn Desk,
+    job: &JobView,
+    part: &Part,
+    uri: &str,
+) -> Result<ResourceContents, Refusal> {
+    let media_type = part.media_type();
+    let Part::Artifact { kind, kernel } = part else {
+        return Ok(ResourceContents::text(bounded(job), uri).with_mime_type(media_type));
+    };
+    let content = desk.artifact(&job.job_id, *kind, kernel.as_deref()).await?.bytes;
+    if !media_type.starts_with("text/") {
+        if content.len() > MAX_BLOB_BYTES {
+            let (length, path) = (content.len(), part.http_path(&job.job_id));
+            let message = format!(
+                "it has {length} bytes, more than {MAX_BLOB_BYTES}; GET {path} of the HTTP API has it"
+            );
+            return Err(Refusal::new("too_large", message));
+        }
+        let blob = base64::engine::general_purpose::STANDARD.encode(content);
+        return Ok(ResourceContents::blob(blob, uri).with_mime_type(media_type));
+    }
+    let text = String::from_utf8_lossy(&content);
+    let shown = truncated(&text, MAX_TEXT_BYTES);
+    let text = if shown.len() < text.len() {
+        answer::cut(part, &job.job_id, shown.len(), text.len()) + shown
+    } else {
+        shown.to_owned()
+    };
+    Ok(ResourceContents::text(text, uri).with_mime_type(media_type))
+}
+
+/// An agent that waits for a job.
+struct Waiting<'a> {
+    desk: &'a dyn Desk,
+    job_id: &'a str,
+    context: &'a RequestContext<RoleServer>,
+    /// Whether a call that is cancelled cancels the job.
+    cancels: bool,
+}
+
+impl Waiting<'_> {
+    /// The job when it has ended, or when `wait` is over.
+    async fn until_end(&self, wait: Duration) -> Result<JobView, Refusal> {
+        if !wait.is_zero() {
+            let waited = tokio::select! {
+                biased;
+                () = self.context.ct.cancelled() => return self.cancelled().await,
+                waited = tokio::time::timeout(wait, self.follow()) => waited,
+            };
+            // A job that goes on after its time is told as one that does.
+            waited.unwrap_or(Ok(()))?;
+        }
+        self.desk.job(self.job_id).await
+    }
+
+    /// Tells of news until the last.
+    async fn follow(&self) -> Result<(), Refusal> {
+        let mut news = self.desk.watch(self.job_id).await?;
+        let mut progress = Progress::of(self.context);
+        loop {
+            tokio::select! {
+                event = news.next() => match event {
+                    Some(event) if event.state.is_end() => return Ok(()),
+                    Some(event) => progress.tell(&event).await,
+                    None => return Ok(()),
+                },
+                () = tokio::time::sleep(PROGRESS_AT_LEAST) => progress.again().await,
+            }
+        }
+    }
+
+    /// The agent does not want the answer any more.
+    async fn cancelled(&self) -> Result<JobView, Refusal> {
+        if self.cancels
+            && let Err(error) = self.desk.cancel(self.job_id).await
+        {
+            tracing::warn!(job = self.job_id, code = error.code, "a cancelled call's job goes on");
+        }
+        self.desk.job(self.job_id).await
+    }
+}
+
+/// Progress of one call, for clients that asked for it.
+struct Progress<'a> {
+    context: &'a RequestContext<RoleServer>,
+    token: Option<ProgressToken>,
+    began: Instant,
+    told: Option<(Instant, String)>,
+    /// The number told last: it has to grow.
+    last: f64,
+}
+
+impl<'a> Progress<'a> {
+    fn of(context: &'a RequestContext<RoleServer>) -> Self {
+        let token = context.meta.get_progress_token();
+        Self { context, token, began: Instant::now(), told: None, last: 0.0 }
+    }
+
+    /// Tells of an event, unless one of the same stage was told just now.
+    async fn tell(&mut self, event: &JobEvent) {
+        let message = news::in_words(event);
+        let stage = event.stage.in_words();
+        if let Some((at, told)) = &self.told
+            && told.starts_with(stage)
+            && at.elapsed() < PROGRESS_PAUSE
+        {
+            return;
+        }
+        self.send(message).await;
+    }
+
+    /// Tells the last news again.
+    async fn again(&mut self) {
+        let message = self.told.take().map_or_else(|| "waiting".to_owned(), |(_, message)| message);
+        self.send(message).await;
+    }
+
+    /// Progress is the seconds since the call: how many there will be nobody knows.
+    async fn send(&mut self, message: String) {
+        let Some(token) = &self.token else { return };
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.last = if seconds > self.last { seconds } else { self.last + 1e-6 };
+        let progress =
+            ProgressNotificationParam::new(token.clone(), self.last).with_message(&message);
+        // A client that is gone is noticed elsewhere.
+        let _ = self.context.peer.notify_progress(progress).await;
+        self.told = Some((Instant::now(), message));
+    }
+}
+
+/// The answer where nothing was done.
+pub(crate) fn refused(refusal: &Refusal) -> CallToolResult {
+    result(&Outcome::refused(refusal), None)
+}

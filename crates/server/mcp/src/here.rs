@@ -1,0 +1,159 @@
+//! A service in this process as the desk.
+
+use std::time::Duration;
+
+use futures_util::stream::BoxStream;
+
+use super::desk::{Ask, Content, Desk, Order, Refusal};
+use warpgauge_job_views::{JobEvent, JobView};
+use warpgauge_service::{
+    ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, ServiceError, Services, Submission,
+};
+
+/// How often to look whether a job that is on its way into the store has arrived.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What becomes of a job whose caller goes away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keeping {
+    /// It waits in the store, and is done whatever becomes of this process: a server's.
+    Durable,
+    /// It is done at once, and ends with this process: the command line's, whose service claims no jobs
+    /// from the store.
+    WhileHere,
+}
+
+/// A service, and who asks.
+pub struct ServiceDesk {
+    service: Services,
+    caller: Caller,
+    keeping: Keeping,
+    cancels: Box<dyn Fn() -> bool + Send + Sync>,
+}
+
+impl ServiceDesk {
+    /// The desk of one caller.
+    pub fn new(service: Services, caller: Caller, keeping: Keeping) -> Self {
+        Self { service, caller, keeping, cancels: Box::new(|| true) }
+    }
+
+    /// Cancels jobs only while `cancels` says so: calls end with a server that goes down, and jobs that
+    /// wait in the store for the next one need not.
+    pub fn cancelling_while(self, cancels: impl Fn() -> bool + Send + Sync + 'static) -> Self {
+        Self { cancels: Box::new(cancels), ..self }
+    }
+
+    fn submission(&self, order: &Order) -> Submission {
+        Submission {
+            label: order.label.clone(),
+            idempotency_key: order.idempotency_key.clone(),
+            ..Submission::of(self.caller.clone())
+        }
+    }
+
+    /// Has the job done by a task of its own; its id, once it can be asked about.
+    async fn begin(&self, order: Order) -> Result<String, Refusal> {
+        let (watched, id) = Submission::local_watched();
+        let submission = Submission { job_id: watched.job_id, ..self.submission(&order) };
+        let key = submission.idempotency_key.clone();
+        let service = self.service.clone();
+        let mut work = tokio::spawn(async move {
+            match order.request {
+                JobRequest::Evaluate(request) => service
+                    .evaluations
+                    .evaluate(*request, submission)
+                    .await
+                    .map(|report| report.job_id),
+                JobRequest::Compare(request) => service
+                    .evaluations
+                    .compare(*request, submission)
+                    .await
+                    .map(|report| report.job_id),
+                other => service.evaluations.submit(other, submission).await.map(|job| job.job_id),
+            }
+        });
+        let mut looks = tokio::time::interval(LOOK);
+        loop {
+            tokio::select! {
+                biased;
+                // By its key it may be another job than the one that was to be made.
+                ended = &mut work => return match ended {
+                    Ok(Ok(id)) => Ok(id),
+                    Ok(Err(ServiceError::Cancelled { job_id } | ServiceError::JobFailed { job_id, .. }))
+                        => Ok(job_id),
+                    Ok(Err(error)) => Err(error.into()),
+                    Err(_) => Err(Refusal::new("internal", "the job's task ended without an answer")),
+                },
+                _ = looks.tick() => if let Some(id) = self.arrived(&id, key.as_deref()).await {
+                    return Ok(id);
+                },
+            }
+        }
+    }
+}
+
+impl ServiceDesk {
+    /// The id of a job that can be asked about: that which was meant for it or, by its key, that of one
+    /// which goes on already. One of that key that has ended may not stand for the request any more; what
+    /// becomes of it the work itself will say.
+    async fn arrived(&self, id: &str, key: Option<&str>) -> Option<String> {
+        if self.service.jobs.job(id, &self.caller).await.is_ok() {
+            return Some(id.to_owned());
+        }
+        let query =
+            JobQuery { idempotency_key: Some(key?.to_owned()), limit: 1, ..JobQuery::default() };
+        let found =
+            self.service.jobs.jobs(query, &self.caller).await.ok()?.jobs.into_iter().next()?;
+        (!found.state.is_end()).then_some(found.job_id)
+    }
+}
+
+impl Desk for ServiceDesk {
+    fn owner(&self) -> &str {
+        &self.caller.owner
+    }
+
+    fn submit(&self, order: Order) -> Ask<'_, String> {
+        Box::pin(async move {
+            if self.keeping == Keeping::WhileHere {
+                return self.begin(order).await;
+            }
+            let submission = self.submission(&order);
+            Ok(self.service.evaluations.submit(order.request, submission).await?.job_id)
+        })
+    }
+
+    fn watch<'a>(&'a self, job_id: &'a str) -> Ask<'a, BoxStream<'static, JobEvent>> {
+        Box::pin(async move { Ok(self.service.jobs.watch(job_id, &self.caller).await?) })
+    }
+
+    fn job<'a>(&'a self, job_id: &'a str) -> Ask<'a, JobView> {
+        Box::pin(async move { Ok(self.service.jobs.job(job_id, &self.caller).await?) })
+    }
+
+    fn cancel<'a>(&'a self, job_id: &'a str) -> Ask<'a, ()> {
+        Box::pin(async move {
+            if (self.cancels)() {
+                self.service.jobs.cancel(job_id, &self.caller).await?;
+            }
+            Ok(())
+        })
+    }
+
+    fn devices(&self) -> Ask<'_, Vec<DeviceView>> {
+        Box::pin(async move { Ok(self.service.machine.status().devices) })
+    }
+
+    fn artifact<'a>(
+        &'a self,
+        job_id: &'a str,
+        kind: ArtifactKind,
+        kernel: Option<&'a str>,
+    ) -> Ask<'a, Content> {
+        Box::pin(async move {
+            let content =
+                self.service.artifacts.artifact(job_id, kind, kernel, &self.caller).await?;
+            Ok(Content { bytes: content.content.to_vec() })
+        })
+    }
+}

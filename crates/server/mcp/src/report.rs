@@ -1,0 +1,153 @@
+//! A job's report in a size that an agent can take: long lists and texts are cut, and named.
+
+use serde_json::{Map, Value, json};
+
+use warpgauge_job_views::JobView;
+
+/// Largest report, bytes.
+pub(crate) const MAX_REPORT_BYTES: usize = 256 << 10;
+
+/// Largest artifact that is text, bytes.
+pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
+
+/// Largest artifact that is not, bytes: what is longer is not cut but refused.
+pub(crate) const MAX_BLOB_BYTES: usize = 256 << 10;
+
+/// Longest list and text that stay whole, and how many places of those that do not are named: from what is
+/// best to what fits.
+const STEPS: [(usize, usize, usize); 4] =
+    [(256, 16 << 10, 64), (32, 2 << 10, 64), (8, 512, 32), (1, 64, 8)];
+
+/// The report of a job as JSON of bounded length; `left_out` names what was cut.
+pub(crate) fn bounded(job: &JobView) -> String {
+    // Numbers and texts by name: there is nothing in it that JSON cannot say.
+    let whole = serde_json::to_value(job).unwrap_or_default();
+    for (items, bytes, places) in STEPS {
+        let mut cut = Cut { items, bytes, places, left_out: Vec::new(), more: 0 };
+        let mut value = whole.clone();
+        cut.apply(&mut value, &mut String::new());
+        if let Value::Object(fields) = &mut value {
+            cut.tell(fields, &job.job_id);
+        }
+        let text = serde_json::to_string_pretty(&value).unwrap_or_default();
+        if text.len() <= MAX_REPORT_BYTES {
+            return text;
+        }
+    }
+    let note =
+        format!("too long even when cut; GET /jobs/{} of the HTTP API has all of it", job.job_id);
+    json!({"job_id": job.job_id, "state": job.state, "left_out": [note]}).to_string()
+}
+
+struct Cut {
+    items: usize,
+    bytes: usize,
+    places: usize,
+    left_out: Vec<String>,
+    more: usize,
+}
+
+impl Cut {
+    fn apply(&mut self, value: &mut Value, path: &mut String) {
+        let length = path.len();
+        match value {
+            Value::String(text) if text.len() > self.bytes => {
+                self.note(path, &format!("{} of {} bytes", self.bytes, text.len()));
+                *text = truncated(text, self.bytes).to_owned();
+            }
+            Value::Array(items) => {
+                if items.len() > self.items {
+                    self.note(path, &format!("{} of {} items", self.items, items.len()));
+                    items.truncate(self.items);
+                }
+                for (at, item) in items.iter_mut().enumerate() {
+                    path.push_str(&format!("[{at}]"));
+                    self.apply(item, path);
+                    path.truncate(length);
+                }
+            }
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    if !path.is_empty() {
+                        path.push('.');
+                    }
+                    path.push_str(truncated(name, 64));
+                    self.apply(field, path);
+                    path.truncate(length);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn note(&mut self, path: &str, what: &str) {
+        if self.left_out.len() < self.places {
+            self.left_out.push(format!("{path}: {what} are here"));
+        } else {
+            self.more += 1;
+        }
+    }
+
+    fn tell(mut self, fields: &mut Map<String, Value>, job_id: &str) {
+        if self.left_out.is_empty() {
+            return;
+        }
+        if self.more > 0 {
+            self.left_out.push(format!("and {} more", self.more));
+        }
+        self.left_out.push(format!("GET /jobs/{job_id} of the HTTP API has all of it"));
+        fields.insert("left_out".to_owned(), json!(self.left_out));
+    }
+}
+
+/// The beginning of a text, at most so many bytes, whole characters.
+pub(crate) fn truncated(text: &str, bytes: usize) -> &str {
+    let mut end = bytes.min(text.len());
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(error: &str) -> JobView {
+        let job = json!({
+            "job_id": "j", "kind": "evaluate", "state": "failed", "created_at": 1.0, "trials_done": 0,
+            "error": error,
+        });
+        serde_json::from_value(job).expect("a job")
+    }
+
+    #[test]
+    fn what_is_short_stays_whole() {
+        let report: Value = serde_json::from_str(&bounded(&job("ä"))).expect("JSON");
+        assert_eq!(report["error"], "ä");
+        assert!(report.get("left_out").is_none());
+    }
+
+    #[test]
+    fn what_is_long_is_cut_and_named() {
+        let text = bounded(&job(&"ä".repeat(1 << 20)));
+        assert!(text.len() < MAX_REPORT_BYTES);
+        let report: Value = serde_json::from_str(&text).expect("JSON");
+        let left_out = report["left_out"].as_array().expect("a list");
+        assert!(
+            left_out[0].as_str().is_some_and(|it| it.starts_with("error: 16384 of")),
+            "{left_out:?}"
+        );
+    }
+
+    #[test]
+    fn many_long_lists_are_cut_until_they_fit() {
+        let mut value = json!({"a": vec![vec!["x".repeat(400); 300]; 300]});
+        let mut cut = Cut { items: 8, bytes: 512, places: 3, left_out: Vec::new(), more: 0 };
+        cut.apply(&mut value, &mut String::new());
+        assert_eq!(value["a"].as_array().map(Vec::len), Some(8));
+        assert_eq!(cut.left_out[0], "a: 8 of 300 items are here");
+        assert_eq!(cut.left_out[1], "a[0]: 8 of 300 items are here");
+        assert_eq!((cut.left_out.len(), cut.more), (3, 6));
+    }
+}

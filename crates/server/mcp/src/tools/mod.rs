@@ -1,0 +1,221 @@
+//! The tools: their names, what they take and what they answer.
+
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use schemars::generate::SchemaSettings;
+use serde_json::{Value, json};
+
+use super::MAX_WAIT;
+use super::answer::Outcome;
+
+/// A tool.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ToolName {
+    Evaluate,
+    Compare,
+    Profile,
+    GetJob,
+    ListDevices,
+}
+
+/// Types that requests are made of, as JSON schemas.
+const TYPES: &str = include_str!("../schemas/contract.json");
+
+const EVALUATE: &str = "Compile a GPU kernel, run it, check its outputs and time it. The answer begins with \
+the verdict (CORRECT, WRONG, DOES NOT COMPILE, FAILED, NOT CHECKED) and the three most useful facts: the \
+time with its confidence interval, the first mismatch, or the first compiler error with its line. A kernel \
+that is wrong is an answer, not an error. Give `request` (or `contract_yaml`): kernel with source_code, \
+kernel_type and io (args in parameter order, launch with grid and block), and `expected` with a simple \
+kernel that computes each output.";
+
+const COMPARE: &str = "Compare a GPU kernel, or up to six, with a reference kernel: whether they leave the \
+same outputs, and whether they are FASTER, SLOWER, the SAME or INCONCLUSIVE, timed side by side with a \
+confidence interval. On an emulated device work is counted in place of time (LESS WORK, MORE WORK, SAME \
+WORK, MIXED WORK). Give `request` with ref_kernel (which has io) and custom_kernel or candidates.";
+
+const PROFILE: &str = "Evaluate a GPU kernel and explain it: what limits it (roofline), what stands out in \
+its hardware counters and what may help. Takes what evaluate_kernel takes, and `metrics` to ask for \
+particular ones.";
+
+const GET_JOB: &str = "Where a job stands and, once it ended, its verdict and facts. `wait_s` waits for its \
+end. `read` returns a part of it as text: `report` (JSON), `ptx`, `sass`, `log` (of the compiler), `ttir`, \
+`ttgir` or `llir`; what does not fit is cut, and says so.";
+
+const LIST_DEVICES: &str = "The devices that kernels run on: name, architecture, memory, whether each is a \
+GPU or emulated, and whether it is free.";
+
+impl ToolName {
+    /// All of them, as they are listed.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Evaluate, Self::Compare, Self::Profile, Self::GetJob, Self::ListDevices];
+
+    /// The first two have the CUDA Evaluation Server's names.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Evaluate => "evaluate_kernel",
+            Self::Compare => "compare_kernels",
+            Self::Profile => "profile_kernel",
+            Self::GetJob => "get_job",
+            Self::ListDevices => "list_devices",
+        }
+    }
+
+    /// The tool of that name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|tool| tool.name() == name)
+    }
+
+    /// As clients are told of it.
+    pub(crate) fn described(self) -> Tool {
+        let (title, description) = match self {
+            Self::Evaluate => ("Evaluate a kernel", EVALUATE),
+            Self::Compare => ("Compare kernels", COMPARE),
+            Self::Profile => ("Profile a kernel", PROFILE),
+            Self::GetJob => ("Get a job", GET_JOB),
+            Self::ListDevices => ("List devices", LIST_DEVICES),
+        };
+        let reads = matches!(self, Self::GetJob | Self::ListDevices);
+        let annotations =
+            ToolAnnotations::from_raw(None, Some(reads), Some(false), None, Some(false));
+        Tool::new(self.name(), description, object(self.input()))
+            .with_title(title)
+            .with_raw_output_schema(object(self.output()))
+            .with_annotations(annotations)
+    }
+
+    fn input(self) -> Value {
+        match self {
+            Self::Evaluate => kernel_tool("evaluation", &[]),
+            Self::Profile => kernel_tool("evaluation", &["metrics", "tools"]),
+            Self::Compare => kernel_tool("comparison", &[]),
+            Self::GetJob => json!({
+                "type": "object",
+                "properties": {
+                    "job_id": {"type": "string"},
+                    "wait_s": wait("0: the answer comes at once"),
+                    "read": {
+                        "type": "string",
+                        "enum": ["report", "ptx", "sass", "log", "ttir", "ttgir", "llir"],
+                        "description": "Return this part of the job as text."
+                    },
+                    "kernel": {
+                        "type": "string",
+                        "description": "Of a comparison, whose part to read: `reference` or a candidate's name."
+                    }
+                },
+                "required": ["job_id"]
+            }),
+            Self::ListDevices => json!({"type": "object", "properties": {}}),
+        }
+    }
+
+    fn output(self) -> Value {
+        if self == Self::ListDevices {
+            return json!({
+                "type": "object",
+                "properties": {
+                    "summary": {"type": "string"},
+                    "devices": {"type": "array", "items": {"type": "object"}}
+                },
+                "required": ["summary"]
+            });
+        }
+        let mut schema = SchemaSettings::draft2020_12()
+            .for_serialize()
+            .into_generator()
+            .into_root_schema_for::<Outcome>()
+            .to_value();
+        if let Some(schema) = schema.as_object_mut() {
+            schema.remove("$schema");
+        }
+        if let Some(types) = schema.get_mut("$defs") {
+            without_prose(types);
+        }
+        schema
+    }
+}
+
+/// What a tool takes that evaluates or compares kernels.
+fn kernel_tool(request: &str, more: &[&str]) -> Value {
+    let mut properties = json!({
+        "request": {"$ref": format!("#/$defs/{request}")},
+        "contract_yaml": {
+            "type": "string",
+            "description": "The same as YAML (or JSON) text, in place of `request`."
+        },
+        "wait_s": wait("until the job ends"),
+        "label": {"type": "string", "description": "Your own name for the job."},
+        "idempotency_key": {
+            "type": "string",
+            "description": "The same key with the same request again is the same job again."
+        }
+    });
+    for name in more {
+        properties[name] = json!({
+            "type": "array",
+            "items": {"type": "string"},
+            "description": match *name {
+                "metrics" => "Metrics, groups or sets of metrics; default: those that explain the kernel.",
+                _ => "Tools to take them with, best first; default: whatever works.",
+            }
+        });
+    }
+    let mut types: Value = serde_json::from_str(TYPES).expect("the schemas are JSON");
+    let other = if request == "evaluation" { "comparison" } else { "evaluation" };
+    if let Some(types) = types.as_object_mut() {
+        types.remove(other);
+    }
+    json!({"type": "object", "properties": properties, "$defs": types})
+}
+
+/// Takes from a schema what only people read: the whole list is part of every conversation.
+fn without_prose(schema: &mut Value) {
+    match schema {
+        Value::Object(fields) => {
+            // A property of that name is an object.
+            fields.retain(|name, value| {
+                let prose = matches!(name.as_str(), "description" | "format" | "minimum");
+                !prose || value.is_object()
+            });
+            fields.values_mut().for_each(without_prose);
+            plain_enum(fields);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_prose),
+        _ => {}
+    }
+}
+
+/// One list of words in place of a schema for each.
+fn plain_enum(fields: &mut JsonObject) {
+    let Some(Value::Array(variants)) = fields.get("oneOf") else { return };
+    let words = variants.iter().map(|variant| variant.get("const").cloned());
+    if let Some(words) = words.collect::<Option<Vec<Value>>>() {
+        fields.remove("oneOf");
+        fields.insert("enum".to_owned(), Value::Array(words));
+        fields.insert("type".to_owned(), "string".into());
+    }
+}
+
+fn wait(default: &str) -> Value {
+    json!({
+        "type": "number",
+        "minimum": 0,
+        "maximum": MAX_WAIT.as_secs(),
+        "description": format!(
+            "Seconds to wait for the end of the job; default: {default}. A job that takes longer goes on; \
+             get_job asks about it."
+        )
+    })
+}
+
+fn object(value: Value) -> Arc<JsonObject> {
+    match value {
+        Value::Object(object) => Arc::new(object),
+        // Schemas are objects: they stand above.
+        _ => Arc::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

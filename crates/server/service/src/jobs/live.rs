@@ -1,0 +1,389 @@
+//! Jobs that this process carries out: where they stand, who watches, and how they are stopped.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::artifacts::{ArtifactKind, CollectedArtifacts, RunningJobs, Snapshot};
+use crate::submission::SweepEvents;
+use crate::tensors::{KeepsOutputs, KeptTensor};
+use warpgauge_executor::{KeptKernel, Progress, ProgressEvent};
+use warpgauge_job_views::JobEvent;
+use warpgauge_model::{JobKind, JobStage, JobState};
+use warpgauge_store::JobLease;
+
+/// Why a job is to stop before its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Somebody who may asked for it.
+    Cancelled,
+    /// Nobody waits for it any more.
+    CallerGone,
+    /// Another process has it now, or it was removed.
+    Lost,
+}
+
+/// A job on its way.
+pub(crate) struct LiveJob {
+    id: String,
+    pub(super) kind: JobKind,
+    owner: String,
+    born: Instant,
+    news: watch::Sender<JobEvent>,
+    stop: watch::Sender<Option<Stop>>,
+    /// The right to work on it; `None` until the store has it, and at its end.
+    lease: Mutex<Option<JobLease>>,
+    collected: Mutex<CollectedArtifacts>,
+    /// Tensors that came of its outputs, until a report that names them is written.
+    kept: Mutex<Vec<KeptTensor>>,
+    /// Takes the events of a sweep.
+    sweep: Option<SweepEvents>,
+}
+
+impl LiveJob {
+    /// A job of which nothing is known but that it is to be done. Tools' files will stand in `files`.
+    pub(super) fn new(
+        id: String,
+        kind: JobKind,
+        owner: &str,
+        attempt: u32,
+        files: &Path,
+        sweep: Option<SweepEvents>,
+    ) -> Arc<Self> {
+        let first = JobEvent {
+            job_id: id.clone(),
+            state: JobState::Submitted,
+            stage: JobStage::Waiting,
+            attempt,
+            trials_done: 0,
+            elapsed_s: 0.0,
+            statistics: None,
+            points_done: None,
+            points: None,
+            error: None,
+        };
+        Arc::new(Self {
+            id,
+            kind,
+            owner: owner.to_owned(),
+            born: Instant::now(),
+            news: watch::Sender::new(first),
+            stop: watch::Sender::new(None),
+            lease: Mutex::default(),
+            collected: Mutex::new(CollectedArtifacts::new(files)),
+            kept: Mutex::default(),
+            sweep,
+        })
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Whose it is.
+    pub(crate) fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    /// Where the job stands. A sweep, whose points overtake each other, stays on the device once
+    /// one of them is.
+    fn stage(&self, stage: JobStage) {
+        // The end has news of its own.
+        let Some(state) = stage.state() else { return };
+        self.change(|news| {
+            let settled = news.points.is_some() && news.state == JobState::Profiling;
+            if !settled {
+                (news.state, news.stage) = (state, stage);
+            }
+        });
+    }
+
+    /// Keeps a kernel of the job for those who ask for its code. Points of a sweep leave none, nor do
+    /// cases of a gate: there are too many of them.
+    fn keep(&self, kernel: KeptKernel) {
+        if !matches!(self.kind, JobKind::Sweep | JobKind::Gate) {
+            self.collected().keep(kernel);
+        }
+    }
+
+    /// Keeps a file that a tool left: the job's directory goes with the job.
+    fn keep_file(&self, path: &Path) {
+        if self.kind == JobKind::Sweep {
+            return;
+        }
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        let Some(kind) = extension.and_then(ArtifactKind::named) else { return };
+        if let Err(error) = self.collected().keep_file(kind, path) {
+            tracing::warn!(file = %path.display(), %error, "a tool's file cannot be kept");
+        }
+    }
+
+    /// The right to work on it.
+    pub(super) fn lease(&self) -> MutexGuard<'_, Option<JobLease>> {
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it leaves beside its report.
+    pub(super) fn collected(&self) -> MutexGuard<'_, CollectedArtifacts> {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The tensors that it has so far.
+    pub(super) fn kept_tensors(&self) -> Vec<KeptTensor> {
+        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The newest of it.
+    pub(super) fn now(&self) -> JobEvent {
+        let mut event = self.news.borrow().clone();
+        event.elapsed_s = self.born.elapsed().as_secs_f64();
+        event
+    }
+
+    /// Time since this process has it.
+    pub(super) fn age(&self) -> Duration {
+        self.born.elapsed()
+    }
+
+    /// Events from now on. A slow reader sees the newest only.
+    pub(super) fn subscribe(&self) -> watch::Receiver<JobEvent> {
+        self.news.subscribe()
+    }
+
+    /// The job ended. Nothing is told after it.
+    pub(super) fn ended(&self, state: JobState, error: Option<String>) {
+        self.change(|news| {
+            (news.state, news.stage) = (state, JobStage::Ended);
+            news.error = error;
+        });
+    }
+
+    fn change(&self, change: impl FnOnce(&mut JobEvent)) {
+        let elapsed_s = self.born.elapsed().as_secs_f64();
+        self.news.send_if_modified(|news| {
+            if news.state.is_end() {
+                return false;
+            }
+            change(news);
+            news.elapsed_s = elapsed_s;
+            true
+        });
+    }
+
+    /// Asks the job to stop. The first reason stands.
+    pub(super) fn stop(&self, why: Stop) {
+        self.stop.send_if_modified(|stop| {
+            let first = stop.is_none();
+            stop.get_or_insert(why);
+            first
+        });
+    }
+
+    /// Waits until the job is asked to stop.
+    pub(super) async fn stopped(&self) -> Stop {
+        let mut stop = self.stop.subscribe();
+        let why = stop.wait_for(Option::is_some).await.ok().and_then(|why| *why);
+        match why {
+            Some(why) => why,
+            // The sender is part of us.
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl KeepsOutputs for LiveJob {
+    fn owner(&self) -> &str {
+        &self.owner
+    }
+
+    fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>> {
+        self.collected().take_output(name)
+    }
+
+    fn keep_tensor(&self, tensor: KeptTensor) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).push(tensor);
+    }
+}
+
+impl Progress for LiveJob {
+    fn emit(&self, news: ProgressEvent) {
+        match news {
+            ProgressEvent::Stage(stage) => self.stage(stage),
+            ProgressEvent::RunStarted => self.change(|event| {
+                (event.trials_done, event.statistics) = (0, None);
+            }),
+            ProgressEvent::Trials { done, statistics } => self.change(|event| {
+                (event.trials_done, event.statistics) = (done, statistics);
+            }),
+            ProgressEvent::Points { done, all } => {
+                self.change(|event| (event.points_done, event.points) = (Some(done), Some(all)));
+            }
+            ProgressEvent::Sweep(event) => {
+                if let Some(events) = &self.sweep {
+                    events(event);
+                }
+            }
+            ProgressEvent::Kernel(kernel) => self.keep(*kernel),
+            ProgressEvent::File(path) => self.keep_file(&path),
+            ProgressEvent::Output { name, file } => self.collected().keep_output(name, &file),
+        }
+    }
+}
+
+/// All of them. Their number is that of the places in the queue.
+#[derive(Default)]
+pub(crate) struct LiveJobs {
+    jobs: Mutex<HashMap<String, Arc<LiveJob>>>,
+    /// Changes whenever a job comes or goes.
+    changed: watch::Sender<()>,
+}
+
+impl LiveJobs {
+    /// Enters a job; it leaves when the returned guard is dropped.
+    pub(super) fn enter(self: &Arc<Self>, job: &Arc<LiveJob>) -> Entered {
+        self.lock().insert(job.id.clone(), Arc::clone(job));
+        self.changed.send_replace(());
+        Entered { jobs: Arc::clone(self), job: Arc::clone(job) }
+    }
+
+    pub(crate) fn get(&self, id: &str) -> Option<Arc<LiveJob>> {
+        self.lock().get(id).cloned()
+    }
+
+    pub(super) fn all(&self) -> Vec<Arc<LiveJob>> {
+        self.lock().values().cloned().collect()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Changes whenever a job comes or goes.
+    pub(super) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// Waits until there is none.
+    pub(crate) async fn drained(&self) {
+        let mut changes = self.changes();
+        while !self.is_empty() {
+            // The sender is part of us.
+            if changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Jobs by state, and their mean age in seconds.
+    pub(crate) fn summary(&self) -> (BTreeMap<String, u64>, f64) {
+        let jobs = self.lock();
+        let mut by_state = BTreeMap::new();
+        for job in jobs.values() {
+            let state = job.news.borrow().state;
+            *by_state.entry(state.name().to_owned()).or_insert(0) += 1;
+        }
+        let ages = jobs.values().map(|job| job.age().as_secs_f64()).sum::<f64>();
+        (by_state, if jobs.is_empty() { 0.0 } else { ages / jobs.len() as f64 })
+    }
+
+    /// The lock is held for look-ups and moves only; a panic inside leaves the table consistent.
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<LiveJob>>> {
+        self.jobs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RunningJobs for LiveJobs {
+    fn artifacts(&self, job_id: &str) -> Option<Snapshot> {
+        self.get(job_id).map(|job| job.collected().snapshot())
+    }
+}
+
+/// A job's place in the table.
+pub(super) struct Entered {
+    jobs: Arc<LiveJobs>,
+    job: Arc<LiveJob>,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut jobs = self.jobs.lock();
+        // Another attempt may have come in its place.
+        if jobs.get(&self.job.id).is_some_and(|job| Arc::ptr_eq(job, &self.job)) {
+            jobs.remove(&self.job.id);
+        }
+        drop(jobs);
+        self.jobs.changed.send_replace(());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(id: &str, kind: JobKind) -> Arc<LiveJob> {
+        LiveJob::new(id.to_owned(), kind, "", 1, Path::new("/"), None)
+    }
+
+    #[test]
+    fn jobs_come_and_go() {
+        let table = Arc::new(LiveJobs::default());
+        let (a, b) = (job("a", JobKind::Evaluate), job("b", JobKind::Evaluate));
+        let (entered, _other) = (table.enter(&a), table.enter(&b));
+        a.stage(JobStage::Compiling);
+        assert_eq!(
+            table.summary().0,
+            [("compiling", 1), ("submitted", 1)].map(|(s, n)| (s.to_owned(), n)).into()
+        );
+        assert_eq!(table.get("a").unwrap().now().stage, JobStage::Compiling);
+        drop(entered);
+        assert!(table.get("a").is_none());
+        assert_eq!(table.all().len(), 1);
+    }
+
+    #[test]
+    fn an_attempt_that_leaves_takes_no_later_one_with_it() {
+        let table = Arc::new(LiveJobs::default());
+        let (first, second) = (job("a", JobKind::Evaluate), job("a", JobKind::Evaluate));
+        let entered = table.enter(&first);
+        let _later = table.enter(&second);
+        drop(entered);
+        assert!(Arc::ptr_eq(&table.get("a").unwrap(), &second));
+    }
+
+    #[tokio::test]
+    async fn a_slow_watcher_sees_the_newest_and_the_end_is_the_last() {
+        let job = job("j", JobKind::Evaluate);
+        let mut news = job.subscribe();
+        job.stage(JobStage::Compiling);
+        job.stage(JobStage::Running);
+        for trials in 1..=5 {
+            job.emit(ProgressEvent::Trials { done: trials, statistics: None });
+        }
+        news.changed().await.unwrap();
+        assert_eq!(news.borrow_and_update().trials_done, 5);
+        assert!(!news.has_changed().unwrap(), "what lies between is not kept");
+        job.ended(JobState::Completed, None);
+        job.stage(JobStage::Compiling);
+        assert_eq!(news.borrow_and_update().state, JobState::Completed);
+    }
+
+    #[test]
+    fn points_of_a_sweep_do_not_bring_it_back() {
+        let job = job("s", JobKind::Sweep);
+        job.emit(ProgressEvent::Points { done: 0, all: 4 });
+        job.stage(JobStage::Running);
+        job.stage(JobStage::Compiling);
+        assert_eq!(job.now().state, JobState::Profiling);
+    }
+
+    #[tokio::test]
+    async fn the_first_reason_to_stop_stands() {
+        let job = job("j", JobKind::Evaluate);
+        job.stop(Stop::Cancelled);
+        job.stop(Stop::CallerGone);
+        assert_eq!(job.stopped().await, Stop::Cancelled);
+    }
+}

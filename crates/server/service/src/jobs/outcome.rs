@@ -1,0 +1,207 @@
+//! What a job came to: its answer, or why there is none; and how the store keeps either.
+
+use serde::Serialize;
+
+use super::live::Stop;
+use crate::error::ServiceError;
+use crate::records::{self, CodecError};
+use warpgauge_executor::{ExecError, Outcome};
+use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
+use warpgauge_store::{Ending, JobError, NewReport};
+
+/// How a job with this outcome ended.
+fn state(outcome: &Outcome) -> JobState {
+    match outcome {
+        Outcome::Evaluated(report)
+            if report
+                .failure
+                .as_ref()
+                .is_some_and(|failure| failure.code == FailureCode::Timeout) =>
+        {
+            JobState::TimedOut
+        }
+        _ => JobState::Completed,
+    }
+}
+
+/// The report for the store. `whole`: with the content of outputs, and with the reports of a
+/// sweep's points; who waited has them already.
+fn report(outcome: &mut Outcome, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
+    match outcome {
+        Outcome::Evaluated(report) if whole => records::report(kind, report),
+        Outcome::Swept(report) if whole => records::report(kind, report),
+        Outcome::Compared(report) => records::report(kind, report),
+        Outcome::Gated(report) => records::report(kind, report),
+        Outcome::Evaluated(report) => without(kind, &mut **report, |report| {
+            report.outputs.values_mut().map(|output| &mut output.data_b64).collect()
+        }),
+        Outcome::Swept(report) => without(kind, &mut **report, |report| {
+            report.points.iter_mut().map(|point| &mut point.report).collect()
+        }),
+    }
+}
+
+/// A report without some of its parts. They are taken out meanwhile rather than left out of a copy: they
+/// can be most of the memory.
+fn without<R: Serialize, T>(
+    kind: JobKind,
+    report: &mut R,
+    parts: impl Fn(&mut R) -> Vec<&mut Option<T>>,
+) -> Result<NewReport, CodecError> {
+    let taken: Vec<_> = parts(report).into_iter().map(Option::take).collect();
+    let kept = records::report(kind, report);
+    for (part, taken) in parts(report).into_iter().zip(taken) {
+        *part = taken;
+    }
+    kept
+}
+
+/// How a job ends in the store.
+pub(super) fn ending(
+    kind: JobKind,
+    outcome: &mut Result<Outcome, ServiceError>,
+    whole: bool,
+) -> Result<Ending, CodecError> {
+    Ok(match outcome {
+        Ok(outcome) => Ending {
+            state: state(outcome),
+            report: Some(report(outcome, kind, whole)?),
+            error: None,
+            points: Vec::new(),
+        },
+        Err(ServiceError::Exec(ExecError::ShuttingDown)) => {
+            let message = "the server shut down before the job ended";
+            without_report(JobState::Cancelled, ErrorCode::ShuttingDown, message)
+        }
+        Err(error) => without_report(JobState::Failed, code_of(error), &error.to_string()),
+    })
+}
+
+/// How a job ends that was stopped; nothing where another process has it, which ends it.
+pub(super) fn stopped(why: Stop) -> Option<Ending> {
+    let (code, message) = match why {
+        Stop::Cancelled => (ErrorCode::Cancelled, "the job was cancelled"),
+        Stop::CallerGone => (ErrorCode::CallerGone, "the caller went away before the job ended"),
+        Stop::Lost => return None,
+    };
+    Some(without_report(JobState::Cancelled, code, message))
+}
+
+/// How a job ends that cannot be run at all.
+pub(super) fn unreadable(error: &CodecError) -> Ending {
+    let message = format!("the stored request cannot be used: {error}");
+    let code = match error {
+        CodecError::Failed(_) => ErrorCode::Unavailable,
+        CodecError::Newer { .. } | CodecError::Unreadable(_) => ErrorCode::UnreadableRequest,
+    };
+    without_report(JobState::Failed, code, &message)
+}
+
+fn without_report(state: JobState, code: ErrorCode, message: &str) -> Ending {
+    let error = JobError { code, message: message.to_owned() };
+    Ending { state, report: None, error: Some(error), points: Vec::new() }
+}
+
+/// Stable code of why a job failed.
+fn code_of(error: &ServiceError) -> ErrorCode {
+    match error {
+        ServiceError::Exec(error) => code_of_executor(error),
+        ServiceError::QueueFull { .. } => ErrorCode::QueueFull,
+        ServiceError::Conflict { code, .. } => code.clone(),
+        ServiceError::NoSuchBaseline(_) => ErrorCode::NoSuchBaseline,
+        ServiceError::NoSuchMatrix(_) => ErrorCode::NoSuchMatrix,
+        ServiceError::NoSuchTensor(_) => ErrorCode::NoSuchTensor,
+        ServiceError::TensorGone { code, .. } => code.clone(),
+        ServiceError::Named { error, .. } => code_of(error),
+        // These are answers to requests: where a job ends by one, something of ours is broken.
+        ServiceError::NoSuchJob(_)
+        | ServiceError::QuotaExceeded { .. }
+        | ServiceError::IdempotencyConflict { .. }
+        | ServiceError::Cancelled { .. }
+        | ServiceError::JobFailed { .. }
+        | ServiceError::Forbidden(_)
+        | ServiceError::NoSuchLease(_)
+        | ServiceError::NoArtifact { .. }
+        | ServiceError::ArtifactGone { .. } => ErrorCode::Internal,
+    }
+}
+
+fn code_of_executor(error: &ExecError) -> ErrorCode {
+    match error {
+        ExecError::Invalid(_) => ErrorCode::InvalidContract,
+        ExecError::QueueFull { .. } => ErrorCode::QueueFull,
+        ExecError::ConditionsDiffer(_) => ErrorCode::ConditionsDiffer,
+        ExecError::NotOffered(_) => ErrorCode::UnmetRequirements,
+        ExecError::Unavailable(_) | ExecError::RunnersLost(_) => ErrorCode::Unavailable,
+        // A job that the shutdown ends is cancelled, and has its code from there.
+        ExecError::ShuttingDown | ExecError::Internal { .. } => ErrorCode::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::{Evaluate, response_of, restore};
+    use warpgauge_model::FailureStage;
+    use warpgauge_report::EvaluateResponse;
+    use warpgauge_store::StoredReport;
+
+    fn report() -> EvaluateResponse {
+        let text = include_str!("../../../../../openapi/examples/report.json");
+        let mut report: EvaluateResponse = serde_json::from_str(text).unwrap();
+        for output in report.outputs.values_mut() {
+            output.data_b64 = Some("AAAA".to_owned());
+        }
+        assert!(has_content(&report));
+        report
+    }
+
+    fn has_content(report: &EvaluateResponse) -> bool {
+        report.outputs.values().any(|output| output.data_b64.is_some())
+    }
+
+    fn restored(ending: Ending) -> EvaluateResponse {
+        let report = ending.report.unwrap();
+        let stored = StoredReport { version: report.version, kind: report.kind, body: report.body };
+        response_of::<Evaluate>(restore(JobKind::Evaluate, &stored).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn content_stays_where_nobody_waited() {
+        let mut outcome = Ok(Outcome::Evaluated(Box::new(report())));
+        let whole = restored(ending(JobKind::Evaluate, &mut outcome, true).unwrap());
+        assert_eq!(serde_json::to_value(&whole).unwrap(), serde_json::to_value(report()).unwrap());
+        let rest = restored(ending(JobKind::Evaluate, &mut outcome, false).unwrap());
+        assert!(!has_content(&rest));
+        assert_eq!(rest.outputs.len(), whole.outputs.len());
+        // Who waited gets it.
+        let answer = response_of::<Evaluate>(outcome.unwrap()).unwrap();
+        assert_eq!(serde_json::to_value(&answer).unwrap(), serde_json::to_value(report()).unwrap());
+    }
+
+    #[test]
+    fn every_end_has_its_state_and_code() {
+        let of = |mut outcome| {
+            let ending = ending(JobKind::Evaluate, &mut outcome, true).unwrap();
+            (ending.state, ending.error.map(|error| error.code))
+        };
+        assert_eq!(of(Ok(Outcome::Evaluated(Box::new(report())))), (JobState::Completed, None));
+        let mut late = report();
+        let failure = |code| {
+            let (stage, message) = (FailureStage::Execute, String::new());
+            Some(warpgauge_report::FailureReport { stage, code, message })
+        };
+        late.failure = failure(FailureCode::ShuttingDown);
+        assert!(Outcome::Evaluated(Box::new(late.clone())).was_stopped());
+        late.failure = failure(FailureCode::Timeout);
+        assert_eq!(of(Ok(Outcome::Evaluated(Box::new(late)))).0, JobState::TimedOut);
+        let (state, code) = of(Err(ServiceError::shutting_down()));
+        assert_eq!((state, code), (JobState::Cancelled, Some(ErrorCode::ShuttingDown)));
+        let (state, code) = of(Err(ServiceError::unavailable("x".to_owned())));
+        assert_eq!((state, code), (JobState::Failed, Some(ErrorCode::Unavailable)));
+        let gone =
+            stopped(Stop::CallerGone).map(|ending| (ending.state, ending.error.unwrap().code));
+        assert_eq!(gone, Some((JobState::Cancelled, ErrorCode::CallerGone)));
+        assert_eq!(stopped(Stop::Lost), None);
+    }
+}

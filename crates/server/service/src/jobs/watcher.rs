@@ -1,0 +1,116 @@
+//! Following a job from process to process.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::StreamExt;
+use futures_util::stream;
+
+use super::live::LiveJobs;
+use crate::records::visibility;
+use crate::submission::{Caller, JobEvents};
+use warpgauge_job_views::JobEvent;
+use warpgauge_model::JobStage;
+use warpgauge_store::{JobRow, Store};
+
+/// How often the store is asked about a job that another process has, or none.
+const POLL: Duration = Duration::from_millis(500);
+
+/// The events of a job that the caller may see, to its end. The store has just had it as `row`.
+pub(super) fn events(
+    store: Store,
+    jobs: Arc<LiveJobs>,
+    id: &str,
+    caller: &Caller,
+    row: JobRow,
+) -> JobEvents {
+    let watcher = Watcher {
+        store,
+        jobs,
+        caller: caller.clone(),
+        id: id.to_owned(),
+        last: None,
+        first: Some(row),
+    };
+    let events = stream::unfold(Some(watcher), |watcher| async move {
+        let mut watcher = watcher?;
+        let event = watcher.next().await?;
+        let over = event.state.is_end();
+        Some((event, (!over).then_some(watcher)))
+    });
+    events.boxed()
+}
+
+/// Who follows a job from process to process.
+struct Watcher {
+    store: Store,
+    jobs: Arc<LiveJobs>,
+    caller: Caller,
+    id: String,
+    /// What was told last.
+    last: Option<JobEvent>,
+    /// What the store said when watching began.
+    first: Option<JobRow>,
+}
+
+impl Watcher {
+    /// The next news; `None` if the job cannot be asked about any more.
+    async fn next(&mut self) -> Option<JobEvent> {
+        loop {
+            let mut changes = self.jobs.changes();
+            if let Some(job) = self.jobs.get(&self.id) {
+                // What it does now is newer.
+                self.first = None;
+                let mut news = job.subscribe();
+                let now = job.now();
+                drop(job);
+                if now.stage != JobStage::Ended {
+                    if self.is_news(&now) {
+                        return Some(self.told(now));
+                    }
+                    // An error means that the job has left.
+                    let _ = news.changed().await;
+                    continue;
+                }
+            }
+            // Not here, or at its end: the store says how it ended.
+            let row = match self.first.take() {
+                Some(row) => row,
+                None => self.store.job(&self.id, visibility(&self.caller)).await.ok()??,
+            };
+            let event = of_row(&row);
+            if self.is_news(&event) {
+                return Some(self.told(event));
+            }
+            let _ = tokio::time::timeout(POLL, changes.changed()).await;
+        }
+    }
+
+    fn is_news(&self, event: &JobEvent) -> bool {
+        self.last.as_ref().is_none_or(|last| {
+            let last = JobEvent { elapsed_s: event.elapsed_s, ..last.clone() };
+            last != *event
+        })
+    }
+
+    fn told(&mut self, event: JobEvent) -> JobEvent {
+        self.last = Some(event.clone());
+        event
+    }
+}
+
+fn of_row(row: &JobRow) -> JobEvent {
+    let until = row.ended_at.unwrap_or_else(SystemTime::now);
+    JobEvent {
+        job_id: row.id.clone(),
+        state: row.state,
+        stage: row.state.stage(),
+        attempt: row.attempts.into(),
+        trials_done: 0,
+        elapsed_s: until.duration_since(row.created_at).map_or(0.0, |time| time.as_secs_f64()),
+        statistics: None,
+        points_done: None,
+        points: None,
+        error: row.error.clone(),
+    }
+}

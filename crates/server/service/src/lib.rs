@@ -1,0 +1,47 @@
+//! The service: accepting jobs, keeping them, having an executor carry them out, and telling of them;
+//! baselines and their owners. It knows no devices: [`warpgauge_executor::Executor`] is the seam.
+
+#![forbid(unsafe_code)]
+
+mod admission;
+mod artifacts;
+mod compile;
+mod error;
+mod functions;
+mod gate;
+mod inputs;
+mod jobs;
+mod machine;
+mod matrices;
+mod readiness;
+mod records;
+mod run_dir;
+mod services;
+mod settings;
+mod start;
+mod statistics;
+mod submission;
+mod suites;
+mod tensors;
+mod turns;
+pub mod webhook;
+
+pub use artifacts::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView};
+pub use compile::CompileService;
+pub use error::{ExecError, Problem, ServiceError, chain as error_chain};
+pub use functions::FunctionService;
+pub use gate::GateService;
+pub use jobs::{EvaluationService, JobService};
+pub use machine::{DeviceView, MachineService, ServiceStatus};
+pub use matrices::{Extents, MatrixFile, MatrixFileFormat, MatrixService, Upload, WantedProduct};
+pub use services::Services;
+pub use settings::{Role, limits};
+pub use start::{LocalService, Storage};
+pub use submission::{
+    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
+    SweepEvents,
+};
+pub use suites::{Baselines, HistoryQuery, MAX_HISTORY, stored_history};
+pub use tensors::{
+    PrepareHolders, TensorContent, TensorOptions, TensorService, TensorSource, TensorUpload,
+};

@@ -1,0 +1,167 @@
+//! The machine and the process of the service, for those who look at them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::{ServiceError, refused};
+use super::jobs::LiveJobs;
+use super::readiness::Readiness;
+use super::records::visibility;
+use super::statistics;
+use super::submission::{Answer, Caller};
+use warpgauge_config::Config;
+use warpgauge_executor::Executor;
+use warpgauge_job_views::{JobCounts, ServiceStatistics, Unready};
+use warpgauge_model::DeviceState;
+use warpgauge_report::{DeviceReport, Tooling};
+use warpgauge_store::{STATES, Store};
+use warpgauge_telemetry::telemetry;
+
+/// The machine and the process of the service.
+pub trait MachineService: Send + Sync {
+    /// The state of the machine and of the queue.
+    fn status(&self) -> ServiceStatus;
+
+    /// What the service has done so far; jobs are counted as far as the caller may see them.
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics>;
+
+    /// Where the server keeps its data: answers to callers do not show it. `None`: it keeps none.
+    fn data_dir(&self) -> Option<PathBuf> {
+        None
+    }
+
+    /// Why nothing can be evaluated now; empty if something can. Answers within some seconds, whatever
+    /// hangs.
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>>;
+
+    /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
+}
+
+/// The state of the machine and of the queue.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ServiceStatus {
+    /// Version of this program.
+    pub version: String,
+    /// Seconds since the service started.
+    pub uptime_s: f64,
+    /// Devices that evaluations can run on.
+    pub devices: Vec<DeviceView>,
+    /// Evaluations waiting for a device.
+    pub queue_depth: usize,
+    /// Evaluations that may wait.
+    pub queue_capacity: usize,
+    /// Jobs of this process since it started, by state.
+    pub jobs_by_state: std::collections::BTreeMap<String, u64>,
+    /// Mean age of those of them that have not ended, seconds.
+    pub average_job_age_s: f64,
+    /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
+    pub compilers: Vec<String>,
+    /// How compile children are confined: `landlock enforced`, or why not.
+    pub compile_sandbox: String,
+}
+
+/// A device and its worker.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub struct DeviceView {
+    /// The device.
+    pub device: DeviceReport,
+    /// `ready`, `busy`, `starting`, or `failed: reason`.
+    pub state: String,
+    /// Evaluations run since start.
+    pub jobs_done: u64,
+    /// Workers replaced since start, after crashes and timeouts.
+    pub restarts: u64,
+    /// How its workers are confined, by landlock and seccomp, or why not; absent before the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub worker_sandbox: Option<String>,
+}
+
+/// The machine of an executor, and this process.
+pub(super) struct Machine {
+    store: Store,
+    executor: Arc<dyn Executor>,
+    live: Arc<LiveJobs>,
+    readiness: Arc<Readiness>,
+    queue_capacity: usize,
+    data_dir: PathBuf,
+    started: Instant,
+}
+
+impl Machine {
+    /// The machine of this executor; its uptime begins now.
+    pub(super) fn new(
+        config: &Config,
+        store: Store,
+        executor: Arc<dyn Executor>,
+        live: Arc<LiveJobs>,
+        readiness: Arc<Readiness>,
+    ) -> Self {
+        let (queue_capacity, data_dir) =
+            (config.devices.queue_capacity, config.data_dir().to_owned());
+        let started = Instant::now();
+        Self { store, executor, live, readiness, queue_capacity, data_dir, started }
+    }
+
+    async fn statistics_for(&self, caller: &Caller) -> Result<ServiceStatistics, ServiceError> {
+        let counts = self.store.counts(visibility(caller)).await.map_err(refused)?;
+        let by_state = STATES.into_iter().zip(counts.by_state).filter(|(_, count)| *count > 0);
+        let by_state = by_state.map(|(state, count)| (state.name().to_owned(), count)).collect();
+        let jobs = JobCounts { total: counts.total(), by_state };
+        let devices = self.executor.offer().devices.into_iter().map(|device| device.info.ordinal);
+        Ok(statistics::so_far(jobs, devices, self.started.elapsed().as_secs_f64()))
+    }
+}
+
+impl MachineService for Machine {
+    fn status(&self) -> ServiceStatus {
+        let (mut jobs_by_state, average_job_age_s) = self.live.summary();
+        for (state, count) in telemetry().endings() {
+            *jobs_by_state.entry(state.to_owned()).or_insert(0) += count;
+        }
+        let offer = self.executor.offer();
+        let devices = offer.devices.into_iter().map(|device| DeviceView {
+            device: (&device.info).into(),
+            state: match device.state {
+                DeviceState::Ready if device.busy => "busy".to_owned(),
+                state => state.to_string(),
+            },
+            jobs_done: device.jobs_done,
+            restarts: device.restarts,
+            worker_sandbox: device.worker_sandbox,
+        });
+        ServiceStatus {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            uptime_s: self.started.elapsed().as_secs_f64(),
+            devices: devices.collect(),
+            queue_depth: offer.waiting,
+            queue_capacity: self.queue_capacity,
+            jobs_by_state,
+            average_job_age_s,
+            compilers: offer.compilers,
+            compile_sandbox: offer.compile_sandbox,
+        }
+    }
+
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics> {
+        self.readiness.with_database(self.statistics_for(caller))
+    }
+
+    fn data_dir(&self) -> Option<PathBuf> {
+        Some(std::path::absolute(&self.data_dir).unwrap_or_else(|_| self.data_dir.clone()))
+    }
+
+    fn readiness(&self) -> BoxFuture<'_, Vec<Unready>> {
+        self.readiness.look().boxed()
+    }
+
+    fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling> {
+        self.executor.tooling(refresh)
+    }
+}

@@ -1,0 +1,272 @@
+//! Matrices that requests name in place of data: what the caller has under a name when its request comes is
+//! put into it. So a job that waits is not disturbed by what is uploaded meanwhile.
+
+use std::collections::BTreeMap;
+use std::io::BufReader;
+use std::sync::Arc;
+
+use super::{Matrices, READ_BYTES, aside};
+use crate::error::{self, Problem, ServiceError, refused};
+use crate::turns::in_turn;
+use warpgauge_contract::{
+    CompareRequest, CompileRequest, EvaluateRequest, KeptMatrix, MAX_MATRICES, MatrixNames,
+    MatrixOrigin, MatrixUsed, SweepRequest,
+};
+use warpgauge_model::FailureCode;
+use warpgauge_sparse::packed;
+use warpgauge_sparse::spmv::{
+    Csr, Named, SpmvError, SpmvProblem, check_matrix_name, generated, is_generated, named_in,
+    named_in_comparison, named_in_compilation, used,
+};
+use warpgauge_store::RequestReader;
+use warpgauge_tensor::Blob;
+
+/// Bytes of a packed matrix that are none of its rows and entries.
+const PACKED_HEAD: u64 = 28;
+
+/// A place among those that work on matrices.
+pub(super) struct Turn(warpgauge_turns::Turn);
+
+impl Turn {
+    /// Does work off the async threads. The place is free when the work is done, and not when its caller
+    /// has gone: what goes on takes memory as before.
+    pub(super) async fn aside<T: Send + 'static>(
+        self,
+        work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
+    ) -> Result<T, ServiceError> {
+        aside(move || {
+            let done = work();
+            drop(self.0);
+            done
+        })
+        .await
+    }
+}
+
+/// A request that names matrices.
+pub(crate) trait NamesMatrices: Send + 'static {
+    /// Where the request lists the matrices in it.
+    fn used(&mut self) -> &mut Vec<MatrixUsed>;
+    /// The matrices that it names, each with the path of its first mention.
+    fn names(&self) -> Result<MatrixNames, SpmvProblem>;
+    /// Puts a matrix where it is named, within the bytes that are left.
+    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError>;
+}
+
+impl NamesMatrices for EvaluateRequest {
+    fn used(&mut self) -> &mut Vec<MatrixUsed> {
+        &mut self.matrices
+    }
+
+    fn names(&self) -> Result<MatrixNames, SpmvProblem> {
+        named_in(self)
+    }
+
+    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+        matrix.put_into(self, left)
+    }
+}
+
+impl NamesMatrices for CompareRequest {
+    fn used(&mut self) -> &mut Vec<MatrixUsed> {
+        &mut self.matrices
+    }
+
+    fn names(&self) -> Result<MatrixNames, SpmvProblem> {
+        named_in_comparison(self)
+    }
+
+    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+        matrix.put_into_comparison(self, left)
+    }
+}
+
+/// A compilation lists no matrices of its own: its report does not name them.
+impl NamesMatrices for (CompileRequest, Vec<MatrixUsed>) {
+    fn used(&mut self) -> &mut Vec<MatrixUsed> {
+        &mut self.1
+    }
+
+    fn names(&self) -> Result<MatrixNames, SpmvProblem> {
+        named_in_compilation(&self.0)
+    }
+
+    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+        matrix.put_into_compilation(&mut self.0, left)
+    }
+}
+
+impl Matrices {
+    /// The request with the matrices that it names in it. `left`: bytes of arrays that it may still take.
+    ///
+    /// # Errors
+    /// A matrix that is not there, or does not fit where it is named.
+    pub(crate) async fn filled<R: NamesMatrices>(
+        &self,
+        mut request: R,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<R, ServiceError> {
+        said_by_caller(request.used());
+        for (name, path) in request.names().map_err(invalid)? {
+            let turn = self.turn(owner).await?;
+            let from = self.found(&name, &path, owner).await?;
+            let max_bytes = self.limits.max_matrix_bytes;
+            let mut now = *left;
+            let work = move || {
+                let (csr, used) = from.read(&name, &path, max_bytes)?;
+                let named = Named { name: &name, csr: &csr, max_bytes };
+                request.put(&named, &mut now).map_err(unfit)?;
+                request.used().push(used);
+                Ok((request, now))
+            };
+            (request, *left) = turn.aside(work).await?;
+        }
+        Ok(request)
+    }
+
+    /// A sweep with the stored matrices that its points name. Generated ones are made where they are used.
+    ///
+    /// # Errors
+    /// As [`Self::filled`], and where the sweep is no sweep.
+    pub(crate) async fn sweep_with(
+        &self,
+        mut request: SweepRequest,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<SweepRequest, ServiceError> {
+        let limits = self.limits.clone();
+        let (names, returned) = aside(move || {
+            let names = warpgauge_executor::matrices_of_sweep(&limits, &request)?;
+            Ok((names, request))
+        })
+        .await?;
+        request = returned;
+        let mut kept = BTreeMap::new();
+        for (name, path) in names.into_iter().filter(|(name, _)| !is_generated(name)) {
+            if kept.len() == MAX_MATRICES {
+                let message = format!("a sweep names at most {MAX_MATRICES} stored matrices");
+                return Err(problem(&path, FailureCode::TooLarge, message));
+            }
+            let turn = self.turn(owner).await?;
+            let from = self.found(&name, &path, owner).await?;
+            let max_bytes = self.limits.max_matrix_bytes;
+            let now = *left;
+            let named = name.clone();
+            let work = move || {
+                let (csr, used) = from.read(&named, &path, max_bytes)?;
+                let bytes = packed::packed_bytes(&csr);
+                if bytes > now {
+                    let message = "the stored matrices of the sweep take more bytes than are kept for one \
+                                   request (limits.max_decoded_bytes); name fewer";
+                    return Err(problem(&path, FailureCode::TooMuchData, message.to_owned()));
+                }
+                let packed = Blob::written(bytes, |mut to| packed::write(&csr, &mut to));
+                let packed = packed.map_err(|error| unfit(SpmvError::Io(error)))?;
+                Ok((KeptMatrix { used, packed }, bytes))
+            };
+            let (matrix, bytes) = turn.aside(work).await?;
+            *left -= bytes;
+            kept.insert(name, matrix);
+        }
+        request.matrices = kept;
+        Ok(request)
+    }
+
+    /// A place among those that work on matrices, in the owner's turn.
+    pub(super) async fn turn(&self, owner: &str) -> Result<Turn, ServiceError> {
+        in_turn(&self.turns, owner).await.map(Turn)
+    }
+
+    /// Where a matrix comes from: the caller's of this name, or a generator.
+    async fn found(&self, name: &str, path: &str, owner: &str) -> Result<Source, ServiceError> {
+        self.source(name, path, owner).await.map_err(|error| match error {
+            // What is wrong is the request that names it.
+            error @ ServiceError::NoSuchMatrix(_) => {
+                problem(path, FailureCode::InvalidValue, error.to_string())
+            }
+            other => other,
+        })
+    }
+
+    /// Where a matrix comes from.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchMatrix`] where there is none of this name.
+    pub(super) async fn source(
+        &self,
+        name: &str,
+        path: &str,
+        owner: &str,
+    ) -> Result<Source, ServiceError> {
+        if is_generated(name) {
+            return Ok(Source::Generator);
+        }
+        check_matrix_name(name)
+            .map_err(|message| problem(path, FailureCode::InvalidValue, message))?;
+        let found = self.store.matrix(owner, name).await.map_err(refused)?;
+        let (row, content) = found.ok_or_else(|| ServiceError::NoSuchMatrix(name.to_owned()))?;
+        Ok(Source::Stored { hash: row.hash, content })
+    }
+}
+
+/// Where a matrix comes from.
+pub(super) enum Source {
+    Generator,
+    Stored { hash: String, content: RequestReader },
+}
+
+impl Source {
+    /// The matrix, and what a report says of it. Blocking.
+    pub(super) fn read(
+        self,
+        name: &str,
+        path: &str,
+        max_bytes: u64,
+    ) -> Result<(Arc<Csr>, MatrixUsed), ServiceError> {
+        match self {
+            Self::Generator => {
+                let (csr, used) = generated(name, path, max_bytes).map_err(invalid)?;
+                Ok((Arc::new(csr), used))
+            }
+            Self::Stored { hash, content } => {
+                let failed =
+                    |error: std::io::Error| error::internal("reading a stored matrix", &error);
+                let mut content = BufReader::with_capacity(READ_BYTES, content);
+                let csr = packed::read(&mut content).map_err(failed)?;
+                let bytes = packed::packed_bytes(&csr);
+                if bytes > max_bytes.saturating_add(PACKED_HEAD) {
+                    let message = format!(
+                        "the matrix has {bytes} bytes; a contract names matrices of at most {max_bytes} \
+                         (limits.max_decoded_bytes)"
+                    );
+                    return Err(problem(path, FailureCode::TooLarge, message));
+                }
+                let used = used(name, &csr, MatrixOrigin::Stored, Some(hash)).map_err(failed)?;
+                Ok((Arc::new(csr), used))
+            }
+        }
+    }
+}
+
+/// What a request tells of matrices when it comes is its caller's word.
+fn said_by_caller(matrices: &mut [MatrixUsed]) {
+    for used in matrices {
+        used.origin = MatrixOrigin::File;
+    }
+}
+
+fn problem(path: &str, code: FailureCode, message: String) -> ServiceError {
+    ServiceError::invalid(vec![Problem { path: path.to_owned(), code, message }])
+}
+
+pub(super) fn invalid(found: SpmvProblem) -> ServiceError {
+    problem(&found.path, found.code, found.message)
+}
+
+pub(super) fn unfit(error: SpmvError) -> ServiceError {
+    match error {
+        SpmvError::Invalid(found) => invalid(found),
+        error @ SpmvError::Io(_) => ServiceError::unavailable(error.to_string()),
+    }
+}

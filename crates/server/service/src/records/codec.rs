@@ -1,0 +1,347 @@
+//! Requests and reports as the store keeps them.
+//!
+//! A request is MessagePack, which keeps every bit of a number, after a byte for its format. Payloads
+//! that are large stand after it: they go between the store's file and files of their own without
+//! being in memory. A report is JSON, for others to read; numbers are written with all their digits, so that what is read back
+//! writes the same text again.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::submission::JobRequest;
+use warpgauge_model::JobKind;
+use warpgauge_report::SweepView;
+use warpgauge_store::{Bulk, NewReport, RequestReader, StoredReport};
+use warpgauge_tensor::{Blob, Kept, put_back, set_apart};
+
+/// Format of stored requests: all of it is MessagePack.
+const ALONE: u8 = 1;
+
+/// Format of stored requests: lengths of the MessagePack and number of the payloads, 8 bytes each, then
+/// those.
+const WITH_PAYLOADS: u8 = 2;
+
+/// Version of stored reports. Readers know all versions up to this one.
+const REPORT_VERSION: u32 = 1;
+
+/// Why stored bytes mean nothing here.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CodecError {
+    /// A newer program wrote them.
+    #[error("it was written in format {found}, this program knows formats up to {known}")]
+    Newer {
+        /// Their format.
+        found: u32,
+        /// The newest that is known.
+        known: u32,
+    },
+    /// They are not what they should be.
+    #[error("it cannot be read: {0}")]
+    Unreadable(String),
+    /// They cannot be read now, or a payload cannot be put in a file.
+    #[error("reading it failed: {0}")]
+    Failed(#[from] io::Error),
+}
+
+/// A request for the store.
+pub(crate) struct Packed {
+    /// Format and MessagePack.
+    pub(crate) head: Vec<u8>,
+    /// Large payloads, by number.
+    pub(crate) payloads: Vec<Arc<dyn Bulk>>,
+}
+
+/// A request for the store.
+pub(crate) fn encode(request: &JobRequest) -> Result<Packed, CodecError> {
+    let (text, payloads) = set_apart(|| match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => packed(request),
+        JobRequest::Compare(request) => packed(request),
+        JobRequest::Sweep(request) => packed(request),
+        JobRequest::Gate(request) => packed(request),
+    });
+    let text = text?;
+    let mut head = Vec::with_capacity(text.len() + 17);
+    if payloads.is_empty() {
+        head.push(ALONE);
+    } else {
+        head.push(WITH_PAYLOADS);
+        head.extend((text.len() as u64).to_le_bytes());
+        head.extend((payloads.len() as u64).to_le_bytes());
+    }
+    head.extend(text);
+    let part = |blob| Arc::new(Part(blob)) as Arc<dyn Bulk>;
+    Ok(Packed { head, payloads: payloads.into_iter().map(part).collect() })
+}
+
+fn packed(request: &impl Serialize) -> Result<Vec<u8>, CodecError> {
+    let mut bytes = Vec::new();
+    let mut writer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
+    request.serialize(&mut writer).map_err(|error| CodecError::Unreadable(error.to_string()))?;
+    Ok(bytes)
+}
+
+impl Packed {
+    /// Tells this request from others, of other kinds too. Reads the payloads: not on a thread that
+    /// must not block.
+    pub(crate) fn hash(&self, kind: JobKind) -> io::Result<[u8; 32]> {
+        let mut hash = blake3::Hasher::new();
+        hash.update(kind.name().as_bytes());
+        hash.update(&[0]);
+        hash.update(&self.head);
+        for payload in &self.payloads {
+            hash.update_reader(payload.reader())?;
+        }
+        Ok(*hash.finalize().as_bytes())
+    }
+}
+
+/// A payload as it stands after a request: its form, its length in bytes, and its content.
+#[derive(Debug)]
+struct Part(Blob);
+
+/// Bytes before the content of a payload.
+const HEADING: usize = 9;
+
+impl Bulk for Part {
+    fn bytes(&self) -> u64 {
+        self.0.kept().1 + HEADING as u64
+    }
+
+    fn reader(&self) -> Box<dyn Read + Send> {
+        let (kept, bytes, content) = self.0.kept();
+        let form = match kept {
+            Kept::Text => 0,
+            Kept::Decoded => 1,
+            Kept::Nothing => 2,
+        };
+        let mut heading = vec![form];
+        heading.extend(bytes.to_le_bytes());
+        Box::new(io::Cursor::new(heading).chain(content))
+    }
+}
+
+/// A request from the store, read on a thread that may block.
+pub(crate) async fn decoded(kind: JobKind, from: RequestReader) -> Result<JobRequest, CodecError> {
+    let decoding = tokio::task::spawn_blocking(move || decode(kind, from));
+    decoding.await.map_err(|error| CodecError::Failed(io::Error::other(error)))?
+}
+
+/// A request from the store. Blocks while it is read.
+fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> {
+    let unreadable = |error: io::Error| match error.kind() {
+        io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
+            CodecError::Unreadable(error.to_string())
+        }
+        _ => CodecError::Failed(error),
+    };
+    let [format] = read_array(&mut from).map_err(unreadable)?;
+    let mut text = Vec::new();
+    let mut payloads = Vec::new();
+    match format {
+        ALONE => {
+            from.read_to_end(&mut text).map_err(unreadable)?;
+        }
+        WITH_PAYLOADS => {
+            let bytes = u64::from_le_bytes(read_array(&mut from).map_err(unreadable)?);
+            let count = u64::from_le_bytes(read_array(&mut from).map_err(unreadable)?);
+            // What is cut short is found by the reader of MessagePack.
+            from.by_ref().take(bytes).read_to_end(&mut text).map_err(unreadable)?;
+            for _ in 0..count {
+                payloads.push(payload(&mut from).map_err(unreadable)?);
+            }
+        }
+        newer => {
+            return Err(CodecError::Newer { found: newer.into(), known: WITH_PAYLOADS.into() });
+        }
+    }
+    put_back(payloads, || {
+        Ok(match kind {
+            JobKind::Evaluate => JobRequest::Evaluate(unpacked(&text)?),
+            JobKind::Execute => JobRequest::Execute(unpacked(&text)?),
+            JobKind::Compare => JobRequest::Compare(unpacked(&text)?),
+            JobKind::Sweep => JobRequest::Sweep(unpacked(&text)?),
+            JobKind::Gate => JobRequest::Gate(unpacked(&text)?),
+        })
+    })
+}
+
+fn payload(from: &mut impl Read) -> io::Result<Blob> {
+    let kept = match read_array(from)? {
+        [0] => Kept::Text,
+        [1] => Kept::Decoded,
+        [2] => Kept::Nothing,
+        [other] => {
+            let message = format!("a payload has the form {other}");
+            return Err(io::Error::new(io::ErrorKind::InvalidData, message));
+        }
+    };
+    let bytes = u64::from_le_bytes(read_array(from)?);
+    Blob::from_kept(kept, bytes, from)
+}
+
+fn read_array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
+    let mut bytes = [0; N];
+    from.read_exact(&mut bytes)?;
+    Ok(bytes)
+}
+
+fn unpacked<T: DeserializeOwned>(content: &[u8]) -> Result<T, CodecError> {
+    rmp_serde::from_slice(content).map_err(|error| CodecError::Unreadable(error.to_string()))
+}
+
+/// A report for the store.
+pub(crate) fn report(kind: JobKind, content: &impl Serialize) -> Result<NewReport, CodecError> {
+    let body =
+        serde_json::to_vec(content).map_err(|error| CodecError::Unreadable(error.to_string()))?;
+    Ok(NewReport { version: REPORT_VERSION, kind: kind.name().to_owned(), body })
+}
+
+/// A report from the store.
+pub(crate) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, CodecError> {
+    if stored.version > REPORT_VERSION {
+        return Err(CodecError::Newer { found: stored.version, known: REPORT_VERSION });
+    }
+    serde_json::from_slice(&stored.body).map_err(|error| CodecError::Unreadable(error.to_string()))
+}
+
+/// A sweep as a job shows it.
+pub(crate) fn sweep_view(report: warpgauge_report::SweepResponse) -> SweepView {
+    let points = report.points.len();
+    SweepView { points, points_done: points, result: Some(report) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_contract::EvaluateRequest;
+    use warpgauge_report::EvaluateResponse;
+
+    const REPORT: &str = include_str!("../../../../../openapi/examples/report.json");
+    const SWEEP: &str = include_str!("../../../../../openapi/examples/sweep.json");
+    const COMPARE: &str = include_str!("../../../../../openapi/examples/compare.json");
+
+    fn same<T: Serialize + DeserializeOwned>(kind: JobKind, text: &str) {
+        let first: T = serde_json::from_str(text).unwrap();
+        let stored = report(kind, &first).unwrap();
+        let stored = StoredReport { version: stored.version, kind: stored.kind, body: stored.body };
+        let again: T = read(&stored).unwrap();
+        assert_eq!(serde_json::to_string(&first).unwrap().as_bytes(), stored.body);
+        assert_eq!(serde_json::to_string(&again).unwrap().as_bytes(), stored.body);
+    }
+
+    #[test]
+    fn reports_read_back_are_the_same_text() {
+        same::<EvaluateResponse>(JobKind::Evaluate, REPORT);
+        // Digits that a reader in a hurry gets wrong in the last place.
+        let hard = REPORT.replacen("\"runtime\": 0.0072", "\"runtime\": 0.10000000000000002", 1);
+        assert_ne!(hard, REPORT);
+        same::<EvaluateResponse>(JobKind::Evaluate, &hard);
+        same::<warpgauge_report::SweepResponse>(JobKind::Sweep, SWEEP);
+    }
+
+    #[test]
+    fn numbers_keep_all_their_bits() {
+        for bits in [0x3FB9_9999_9999_999B_u64, 0x3FF0_0000_0000_0001, 0x4340_0000_0000_0001, 1] {
+            let number = f64::from_bits(bits);
+            let text = serde_json::to_string(&number).unwrap();
+            assert_eq!(serde_json::from_str::<f64>(&text).unwrap().to_bits(), bits, "{text}");
+        }
+    }
+
+    #[test]
+    fn requests_come_back_as_they_were() {
+        let text = include_str!("../../../../../tests/it/api/contract.json");
+        let mut first: EvaluateRequest = serde_json::from_str(text).unwrap();
+        first.timeout = 0.1 + 0.2;
+        let written = serde_json::to_value(&first).unwrap();
+        let bytes = stored(&JobRequest::Evaluate(Box::new(first)));
+        let JobRequest::Evaluate(again) = decode(JobKind::Evaluate, &bytes[..]).unwrap() else {
+            panic!("an evaluation");
+        };
+        assert_eq!(serde_json::to_value(&again).unwrap(), written);
+        assert_eq!(stored(&JobRequest::Evaluate(again)), bytes, "equal hashes");
+        let mut sweep: serde_json::Value = serde_json::from_str(text).unwrap();
+        sweep["axes"] = serde_json::json!({"n": [1, 2.5, "three"]});
+        let sweep = serde_json::from_value(sweep).unwrap();
+        let compare = serde_json::from_str(COMPARE).unwrap();
+        for request in [JobRequest::Sweep(Box::new(sweep)), JobRequest::Compare(Box::new(compare))]
+        {
+            let bytes = stored(&request);
+            let again = decode(request.kind(), &bytes[..]).unwrap();
+            assert_eq!(stored(&again), bytes);
+        }
+    }
+
+    /// A request as it stands in the store.
+    fn stored(request: &JobRequest) -> Vec<u8> {
+        let packed = encode(request).unwrap();
+        let mut bytes = packed.head;
+        for payload in packed.payloads {
+            let before = bytes.len();
+            payload.reader().read_to_end(&mut bytes).unwrap();
+            assert_eq!((bytes.len() - before) as u64, payload.bytes());
+        }
+        bytes
+    }
+
+    fn with_data(sizes: &[usize]) -> JobRequest {
+        let text = include_str!("../../../../../tests/it/api/contract.json");
+        let mut request: serde_json::Value = serde_json::from_str(text).unwrap();
+        let data = |bytes: &usize| {
+            let content: Vec<u8> = (0..*bytes).map(|i| (i % 251) as u8).collect();
+            serde_json::json!({"name": format!("t{bytes}"), "type": "tensor", "role": "input",
+                "tensor_spec": {"shape": [bytes / 4], "data": {"data_b64": Blob::from_bytes(&content)}}})
+        };
+        request["kernel"]["io"]["args"] = sizes.iter().map(data).collect();
+        JobRequest::Evaluate(Box::new(serde_json::from_value(request).unwrap()))
+    }
+
+    #[test]
+    fn large_payloads_stand_behind_the_request() {
+        let request = with_data(&[400, 80_000, 4_000_000]);
+        let packed = encode(&request).unwrap();
+        assert_eq!(packed.payloads.len(), 2);
+        assert!(packed.head.len() < 4_000, "{}", packed.head.len());
+        let bytes = stored(&request);
+        let again = decode(JobKind::Evaluate, &bytes[..]).unwrap();
+        let text = |request: &JobRequest| match request {
+            JobRequest::Evaluate(request) => serde_json::to_string(request).unwrap(),
+            _ => panic!("an evaluation"),
+        };
+        assert!(text(&again) == text(&request));
+        assert!(stored(&again) == bytes);
+        for end in [5, 20, 2_000, 90_000, bytes.len() - 1] {
+            let cut = decode(JobKind::Evaluate, &bytes[..end]);
+            assert!(matches!(cut, Err(CodecError::Unreadable(_))), "{end} bytes");
+        }
+    }
+
+    #[test]
+    fn every_byte_of_a_request_is_in_its_hash() {
+        let hash = |request: &JobRequest, kind| encode(request).unwrap().hash(kind).unwrap();
+        let first = with_data(&[80_000, 2_000_000]);
+        assert_eq!(hash(&first, JobKind::Evaluate), hash(&first, JobKind::Evaluate));
+        assert_ne!(hash(&first, JobKind::Evaluate), hash(&first, JobKind::Execute));
+        let bytes = stored(&first);
+        for at in [bytes.len() - 1, bytes.len() - 1_999_000, bytes.len() - 2_010_000] {
+            let mut other = bytes.clone();
+            // Another letter of base64, or another byte.
+            other[at] = if other[at] == b'A' { b'B' } else { b'A' };
+            let other = decode(JobKind::Evaluate, &other[..]).unwrap();
+            assert_ne!(hash(&other, JobKind::Evaluate), hash(&first, JobKind::Evaluate), "{at}");
+        }
+    }
+
+    #[test]
+    fn what_a_newer_program_wrote_is_refused() {
+        let newer = StoredReport { version: 2, kind: "evaluate".to_owned(), body: b"{}".to_vec() };
+        let error = read::<EvaluateResponse>(&newer).unwrap_err();
+        assert!(error.to_string().contains("format 2"), "{error}");
+        assert!(matches!(decode(JobKind::Evaluate, &[9][..]), Err(CodecError::Newer { .. })));
+        assert!(decode(JobKind::Evaluate, &[][..]).is_err());
+        assert!(decode(JobKind::Evaluate, &[1, 0x80][..]).is_err());
+    }
+}

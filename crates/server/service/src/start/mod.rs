@@ -1,0 +1,175 @@
+//! Bringing the service up and down.
+
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::admission::Admission;
+use super::artifacts::Artifacts;
+use super::compile::Compiler;
+use super::error::{ServiceError, refused};
+use super::functions::Functions;
+use super::gate::Gate;
+use super::inputs::NamedInputs;
+use super::jobs::{Jobs, LiveJobs, Needs};
+use super::machine::Machine;
+use super::matrices::Matrices;
+use super::readiness::Readiness;
+use super::run_dir::RunDir;
+use super::services::Services;
+use super::settings::{Role, limits, store_config};
+use super::suites::Suites;
+use super::tensors::{PrepareHolders, SharedTensors};
+use crate::webhook::{Courier, Policy};
+use warpgauge_config::Config;
+use warpgauge_executor::Executor;
+use warpgauge_store::Store;
+
+/// The service on this machine: its store, and an executor.
+pub struct LocalService {
+    services: Services,
+    jobs: Jobs,
+    admission: Arc<Admission>,
+    executor: Arc<dyn Executor>,
+    tensors: Arc<SharedTensors>,
+    store: Store,
+    /// Delivers webhooks for as long as it is there.
+    _courier: Option<Courier>,
+    /// It goes after the executor, which uses it.
+    _run_dir: Arc<RunDir>,
+}
+
+/// What a service has on the disk: its store, and a directory of this process alone.
+pub struct Storage {
+    store: Store,
+    run_dir: RunDir,
+}
+
+impl Storage {
+    /// Opens the store and makes the directory.
+    ///
+    /// # Errors
+    /// What is wrong with the store or the data directory, and what to do about it.
+    pub async fn open(config: &Config) -> Result<Self, ServiceError> {
+        let store = Store::open(&store_config(config)).await.map_err(refused)?;
+        Ok(Self { store, run_dir: private_run_dir(config.data_dir())? })
+    }
+
+    /// The directory of this process, which goes with the service.
+    pub fn run_dir(&self) -> &Path {
+        self.run_dir.path()
+    }
+}
+
+impl LocalService {
+    /// Recovers the jobs of the store, and makes ready for others.
+    ///
+    /// # Errors
+    /// What is missing on this machine, and what to do about it.
+    pub async fn start(
+        config: &Config,
+        role: Role,
+        storage: Storage,
+        executor: Arc<dyn Executor>,
+        prepare_holders: PrepareHolders,
+    ) -> Result<Self, ServiceError> {
+        let Storage { store, run_dir } = storage;
+        let executor_of = || Arc::clone(&executor);
+        let capacity = config.devices.queue_capacity + executor.offer().devices.len();
+        let admission = Arc::new(Admission::new(capacity, config.server.has_several_keys()));
+        let readiness = Readiness::new(store.clone(), executor_of(), Arc::clone(&admission), role);
+        let tensors = SharedTensors::new(config, role, executor_of(), &run_dir, prepare_holders)?;
+        let (tensors, matrices) =
+            (Arc::new(tensors), Arc::new(Matrices::new(store.clone(), config)));
+        let inputs = NamedInputs::new(
+            Arc::clone(&matrices),
+            Arc::clone(&tensors),
+            config.limits.max_decoded_bytes,
+        );
+        let suites = Suites::new(store.clone(), executor_of(), limits(config));
+        let live = Arc::<LiveJobs>::default();
+        let needs = Needs {
+            store: store.clone(),
+            executor: executor_of(),
+            admission: Arc::clone(&admission),
+            readiness: Arc::clone(&readiness),
+            inputs: Arc::clone(&inputs),
+            suites: Arc::clone(&suites),
+            tensors: Arc::clone(&tensors),
+            role,
+            run_dir: Arc::new(run_dir),
+        };
+        let jobs = Jobs::start(&needs, config, Arc::clone(&live)).await;
+        let running = Arc::clone(&live);
+        let services = Services {
+            evaluations: jobs.intake.clone(),
+            jobs: jobs.records.clone(),
+            artifacts: Arc::new(Artifacts::new(
+                store.clone(),
+                running,
+                executor_of(),
+                Arc::clone(&readiness),
+            )),
+            compiler: Arc::new(Compiler::new(
+                executor_of(),
+                Arc::clone(&admission),
+                Arc::clone(&inputs),
+            )),
+            gate: Arc::new(Gate::new(Arc::clone(&jobs.intake), suites, inputs, store.clone())),
+            matrices,
+            tensors: tensors.clone(),
+            functions: Arc::new(Functions::new(executor_of(), Arc::clone(&admission))),
+            machine: Arc::new(Machine::new(config, store.clone(), executor_of(), live, readiness)),
+        };
+        let courier = (role == Role::Server).then(|| {
+            let policy = Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret);
+            Courier::start(store.clone(), policy)
+        });
+        let _run_dir = needs.run_dir;
+        Ok(Self {
+            services,
+            jobs,
+            admission,
+            executor,
+            tensors,
+            store,
+            _courier: courier,
+            _run_dir,
+        })
+    }
+
+    /// The parts of the service.
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Begins no more of the jobs that wait in the store: the end is near.
+    pub fn drain(&self) {
+        self.jobs.drain();
+    }
+
+    /// Takes no more work, gives what runs `grace` to end, then stops it. Jobs that nobody waits for
+    /// stay in the store for the next start.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.admission.close();
+        self.jobs.drained().await;
+        self.executor.shutdown(grace).await;
+        self.tensors.end().await;
+        self.jobs.ended().await;
+        self.store.close().await;
+    }
+}
+
+/// A directory that only this process uses and that goes with it.
+fn private_run_dir(data_dir: &Path) -> Result<RunDir, ServiceError> {
+    RunDir::enter(&data_dir.join("run")).map_err(|error| {
+        ServiceError::unavailable(format!(
+            "cannot create a run directory in {}: {error}; set storage.data_dir \
+             (WARPGAUGE_DATA_DIR) to a directory that can be written",
+            data_dir.join("run").display()
+        ))
+    })
+}

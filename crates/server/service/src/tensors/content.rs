@@ -1,0 +1,60 @@
+//! The content of a tensor, on its way out: piece by piece, as the holder gives it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use futures_util::stream::{self, BoxStream, StreamExt};
+
+use super::{of_held, parsed, unknown};
+use crate::error::ServiceError;
+use crate::submission::Caller;
+use warpgauge_shared_tensors::{DataFormat, Held, TensorHolders};
+
+/// A tensor as a file.
+pub struct TensorContent {
+    /// Its id.
+    pub id: String,
+    /// Which kind of file.
+    pub format: DataFormat,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// The file; ends with an error if the tensor goes meanwhile.
+    pub stream: BoxStream<'static, io::Result<Bytes>>,
+}
+
+pub(super) async fn content(
+    holders: &Arc<dyn TensorHolders>,
+    id: &str,
+    format: DataFormat,
+    caller: &Caller,
+) -> Result<TensorContent, ServiceError> {
+    let used = holders.registry().used(parsed(id)?, &caller.owner, Instant::now());
+    let held = used.map_err(|why| unknown(id, why))?;
+    let tensor = &held.tensor;
+    let head = format.head(tensor.dtype, &tensor.shape, tensor.bytes);
+    let bytes = head.len() as u64 + tensor.bytes;
+    // Before the answer begins, so that a tensor that cannot be read is an error and not a short answer.
+    let first = holders.read(&held, 0).await.map_err(|error| of_held(id, error))?;
+    let offset = first.len() as u64;
+    let beginning = stream::iter([Ok(Bytes::from(head)), Ok(Bytes::from(first))]);
+    let stream = beginning.chain(rest(Arc::clone(holders), held, offset)).boxed();
+    Ok(TensorContent { id: id.to_owned(), format, bytes, stream })
+}
+
+/// What follows from `offset` on.
+fn rest(
+    holders: Arc<dyn TensorHolders>,
+    held: Held,
+    offset: u64,
+) -> impl futures_util::Stream<Item = io::Result<Bytes>> + Send {
+    stream::try_unfold((holders, held, offset), |(holders, held, offset)| async move {
+        if offset >= held.tensor.bytes {
+            return Ok(None);
+        }
+        let piece = holders.read(&held, offset).await.map_err(io::Error::other)?;
+        let next = offset + piece.len() as u64;
+        Ok(Some((Bytes::from(piece), (holders, held, next))))
+    })
+}

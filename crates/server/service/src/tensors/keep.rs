@@ -1,0 +1,195 @@
+//! Outputs of evaluations that become shared tensors of their callers.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
+use std::sync::Arc;
+
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use super::SharedTensors;
+use super::put::{self, TensorOptions};
+use crate::error::ServiceError;
+use crate::settings::Role;
+use crate::submission::JobRequest;
+use warpgauge_contract::{EvaluateRequest, KeepOutput};
+use warpgauge_executor::Outcome;
+use warpgauge_model::FailureCode;
+use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport, ResponseStatus};
+use warpgauge_shared_tensors::{Elements, Held, New, TensorHolders};
+use warpgauge_tensor::shape;
+
+/// How outputs are to be kept, by name.
+pub(crate) type Wanted = BTreeMap<String, KeepOutput>;
+
+/// A tensor that came of an output, and that goes with this unless its job ends with a report that names it.
+pub(crate) struct KeptTensor {
+    holders: Arc<dyn TensorHolders>,
+    owner: String,
+    id: Uuid,
+    told: bool,
+}
+
+impl KeptTensor {
+    /// Its caller gets to know of it.
+    pub(crate) fn told(mut self) {
+        self.told = true;
+    }
+}
+
+impl Drop for KeptTensor {
+    fn drop(&mut self) {
+        if self.told {
+            return;
+        }
+        if let Ok((_, freed)) = self.holders.registry().delete(self.id, &self.owner) {
+            self.holders.free_later(freed.into_iter().collect());
+        }
+    }
+}
+
+/// A job whose outputs become tensors.
+pub(crate) trait KeepsOutputs: Sync {
+    /// The owner of the job, and of the tensors.
+    fn owner(&self) -> &str;
+    /// The file of an output, or why there is none; `None`: the executor did not send one.
+    fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>>;
+    /// Keeps a tensor until it is known whether its caller gets to know of it.
+    fn keep_tensor(&self, tensor: KeptTensor);
+}
+
+/// The outputs that a job is to keep.
+pub(crate) fn wanted(request: &JobRequest) -> Wanted {
+    match request {
+        JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
+            request.keep_outputs.clone()
+        }
+        JobRequest::Compare(_) | JobRequest::Sweep(_) | JobRequest::Gate(_) => Wanted::new(),
+    }
+}
+
+impl SharedTensors {
+    /// Whether outputs can be kept as a request says.
+    pub(crate) fn check_kept(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
+        if !request.keep_outputs.is_empty() && matches!(self.role, Role::Command) {
+            let message = "outputs are kept by a running server, and this command has none: send the \
+                           contract to one, or have the outputs returned (`return_outputs`)";
+            return Err(super::invalid("keep_outputs", FailureCode::InvalidValue, message));
+        }
+        for (name, how) in &request.keep_outputs {
+            let placed = |error: ServiceError| error.within(&format!("keep_outputs.{name}"));
+            put::place(self.holders.as_ref(), how.cuda_device).map_err(placed)?;
+            how.ttl_s.map(put::time_to_live).transpose().map_err(placed)?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the outputs of a job whose kernel was not found wrong, and says in its report what became of
+    /// each. Whatever goes wrong here says nothing of the kernel.
+    pub(crate) async fn keep_outputs(
+        &self,
+        job: &dyn KeepsOutputs,
+        wanted: Wanted,
+        outcome: &mut Outcome,
+    ) {
+        let Outcome::Evaluated(report) = outcome else { return };
+        for (name, how) in wanted {
+            let kept = match self.kept(job, &name, &how, report).await {
+                Ok(held) => KeptOutput {
+                    tensor_id: Some(held.id.to_string()),
+                    device: Some(held.tensor.place.to_string()),
+                    reason: None,
+                },
+                // What the executor knows is nearer to the cause.
+                Err(_) if report.kept_outputs.contains_key(&name) => continue,
+                Err(reason) => KeptOutput::not_kept(reason),
+            };
+            report.kept_outputs.insert(name, kept);
+        }
+    }
+
+    async fn kept(
+        &self,
+        job: &dyn KeepsOutputs,
+        name: &str,
+        how: &KeepOutput,
+        report: &EvaluateResponse,
+    ) -> Result<Held, String> {
+        if !is_right(report) {
+            return Err(
+                "only outputs of a kernel that ran to its end and was not found wrong are kept"
+                    .to_owned(),
+            );
+        }
+        let output = report.outputs.get(name);
+        let output = output.ok_or_else(|| "it is no tensor".to_owned())?;
+        let file = job.take_output(name);
+        let file =
+            file.unwrap_or_else(|| Err("its content did not come with the report".to_owned()))?;
+        let elements = elements(&file, output, how)
+            .map_err(|error| format!("its content cannot be read: {error}"))?;
+        let new = self.new_tensor(job, how, &elements).map_err(|error| error.to_string())?;
+        let (tell, told) = oneshot::channel();
+        let (holders, owner) = (Arc::clone(&self.holders), job.owner().to_owned());
+        // To its end, whether or not the job is stopped meanwhile: a tensor is held with its books, or not at
+        // all. What nobody hears of goes again.
+        tokio::spawn(async move {
+            let held = put::hold(holders.as_ref(), new, elements).await;
+            let held = held.map(|held| {
+                (
+                    KeptTensor { holders: Arc::clone(&holders), owner, id: held.id, told: false },
+                    held,
+                )
+            });
+            let _ = tell.send(held);
+        });
+        let held = told.await.map_err(|_| "its task ended without an answer".to_owned())?;
+        let (guard, held) = held.map_err(|error| error.to_string())?;
+        job.keep_tensor(guard);
+        Ok(held)
+    }
+
+    fn new_tensor(
+        &self,
+        job: &dyn KeepsOutputs,
+        how: &KeepOutput,
+        elements: &Elements,
+    ) -> Result<New, ServiceError> {
+        let options = TensorOptions {
+            cuda_device: how.cuda_device,
+            sample_rate: how.sample_rate,
+            name: how.name.clone(),
+            ttl_s: how.ttl_s,
+            evict: how.evict,
+        };
+        put::new(self.holders.as_ref(), job.owner(), &options, elements)
+    }
+}
+
+/// Whether the kernel ran to its end, and nothing speaks against it.
+fn is_right(report: &EvaluateResponse) -> bool {
+    let result = &report.kernel_exec_result;
+    report.status == ResponseStatus::Success
+        && result.compiled
+        && report.failure.is_none()
+        && result.correctness != Some(false)
+}
+
+fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Result<Elements> {
+    let file = File::open(file)?;
+    let bytes = shape::bytes(&output.shape, output.dtype).map_err(std::io::Error::other)?;
+    let found = file.metadata()?.len();
+    if found != bytes {
+        let message = format!("it has {found} bytes in place of {bytes}");
+        return Err(std::io::Error::other(message));
+    }
+    Ok(Elements {
+        file: Arc::new(file),
+        offset: 0,
+        bytes,
+        dtype: output.dtype,
+        shape: output.shape.clone(),
+        sample_rate: how.sample_rate,
+    })
+}

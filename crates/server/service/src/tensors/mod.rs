@@ -1,0 +1,387 @@
+//! Tensors that callers keep here and open from processes of their own: uploaded, held by a process for
+//! each device, and never in this one.
+
+mod content;
+mod keep;
+mod named;
+mod on_device;
+mod pin;
+mod put;
+mod views;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use futures_util::FutureExt;
+use uuid::Uuid;
+
+pub use content::TensorContent;
+pub(crate) use keep::{KeepsOutputs, KeptTensor, wanted};
+pub(crate) use on_device::Copies;
+use on_device::DeviceCopies;
+pub use put::{TensorOptions, TensorSource, TensorUpload};
+
+use crate::error::{Problem, ServiceError};
+use crate::run_dir::RunDir;
+use crate::settings::{self, Role};
+use crate::submission::{Answer, Caller};
+use crate::turns;
+use warpgauge_config::Config;
+use warpgauge_executor::Executor;
+use warpgauge_model::{DeviceKind, ErrorCode, FailureCode};
+use warpgauge_shared_tensors::{
+    DataFormat, Gone, HolderError, HolderSettings, LeaseReply, Limits, SharedTensor, TensorDeleted,
+    TensorHandle, TensorHolders, TensorList, Unknown,
+};
+use warpgauge_turns::Pool;
+
+/// A file system in memory, on most machines.
+const IN_MEMORY: &str = "/dev/shm";
+
+/// Shared tensors of callers. Each sees its own.
+pub trait TensorService: Send + Sync {
+    /// Reads a tensor and has it held.
+    fn put_tensor<'a>(
+        &'a self,
+        upload: TensorUpload,
+        caller: &'a Caller,
+    ) -> Answer<'a, SharedTensor>;
+
+    /// The caller's tensors, the oldest first.
+    fn tensors<'a>(&'a self, caller: &'a Caller) -> Answer<'a, TensorList>;
+
+    /// What is known of one.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchTensor`], or [`ServiceError::TensorGone`] where there was one.
+    fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, SharedTensor>;
+
+    /// Its content as a file.
+    ///
+    /// # Errors
+    /// As [`Self::tensor`].
+    fn tensor_content<'a>(
+        &'a self,
+        id: &'a str,
+        format: DataFormat,
+        caller: &'a Caller,
+    ) -> Answer<'a, TensorContent>;
+
+    /// What leads another process to it, with a lease.
+    ///
+    /// # Errors
+    /// As [`Self::tensor`]; [`ServiceError::Forbidden`] for a caller without that right.
+    fn open_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorHandle>;
+
+    /// Deletes one. Its memory stays for those who have it open.
+    ///
+    /// # Errors
+    /// As [`Self::tensor`].
+    fn delete_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorDeleted>;
+
+    /// Prolongs a lease.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchLease`].
+    fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply>;
+
+    /// Gives a lease back.
+    ///
+    /// # Errors
+    /// [`ServiceError::NoSuchLease`].
+    fn release_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply>;
+}
+
+/// Prepares the processes that hold shared tensors, or says what the machine lacks.
+pub type PrepareHolders = fn(HolderSettings) -> Result<Arc<dyn TensorHolders>, String>;
+
+/// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
+/// disk.
+const AT_ONCE: usize = 2;
+
+/// Shared tensors, and copies of them for requests.
+pub(super) struct SharedTensors {
+    holders: Arc<dyn TensorHolders>,
+    executor: Arc<dyn Executor>,
+    role: Role,
+    contract_limits: warpgauge_contract::Limits,
+    /// The largest tensor of an upload, bytes.
+    max_upload_bytes: u64,
+    /// Permits of those that copy tensors for requests.
+    turns: Pool,
+    copies: Arc<DeviceCopies>,
+    /// The directory in which tensors are memory of the host. It goes after the holders.
+    _shared_dir: Option<RunDir>,
+}
+
+impl SharedTensors {
+    /// Prepares holders for the devices of this executor. Their sockets are in `run_dir`.
+    ///
+    /// # Errors
+    /// What the machine lacks.
+    pub(super) fn new(
+        config: &Config,
+        role: Role,
+        executor: Arc<dyn Executor>,
+        run_dir: &RunDir,
+        prepare_holders: PrepareHolders,
+    ) -> Result<Self, ServiceError> {
+        let (settings, shared_dir) = holder_settings(config, role, executor.as_ref(), run_dir)?;
+        let holders = prepare_holders(settings).map_err(ServiceError::unavailable)?;
+        let copies = DeviceCopies::new(Arc::clone(&holders), Arc::clone(&executor));
+        let limits = &config.limits;
+        Ok(Self {
+            holders,
+            executor,
+            role,
+            contract_limits: settings::limits(config),
+            max_upload_bytes: match config.tensors.max_bytes_per_key {
+                0 => limits.max_tensor_bytes,
+                of_key => limits.max_tensor_bytes.min(of_key),
+            },
+            turns: turns::pool(AT_ONCE, config),
+            copies: Arc::new(copies),
+            _shared_dir: shared_dir,
+        })
+    }
+
+    /// Ends the processes that hold tensors.
+    pub(super) async fn end(&self) {
+        self.holders.end().await;
+    }
+}
+
+impl TensorService for SharedTensors {
+    fn put_tensor<'a>(
+        &'a self,
+        upload: TensorUpload,
+        caller: &'a Caller,
+    ) -> Answer<'a, SharedTensor> {
+        put::put(self, upload, caller).boxed()
+    }
+
+    fn tensors<'a>(&'a self, caller: &'a Caller) -> Answer<'a, TensorList> {
+        async move {
+            let (all, held_bytes) = self.holders.registry().list(&caller.owner, Instant::now());
+            let tensors: Vec<SharedTensor> =
+                all.iter().map(|held| views::tensor(held, "Tensor is available")).collect();
+            Ok(TensorList { count: tensors.len(), tensors, held_bytes })
+        }
+        .boxed()
+    }
+
+    fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, SharedTensor> {
+        async move {
+            let registry = self.holders.registry();
+            let found = registry.find(parsed(id)?, &caller.owner, Instant::now());
+            Ok(views::tensor(&found.map_err(|why| unknown(id, why))?, "Tensor is available"))
+        }
+        .boxed()
+    }
+
+    fn tensor_content<'a>(
+        &'a self,
+        id: &'a str,
+        format: DataFormat,
+        caller: &'a Caller,
+    ) -> Answer<'a, TensorContent> {
+        content::content(&self.holders, id, format, caller).boxed()
+    }
+
+    fn open_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorHandle> {
+        async move {
+            if !caller.handles {
+                return Err(ServiceError::Forbidden(
+                    "this key may not open tensors, which gives write access: add it to \
+                     server.handle_keys (WARPGAUGE_HANDLE_KEYS), or copy the content from \
+                     /tensors/{id}/data"
+                        .to_owned(),
+                ));
+            }
+            let holders = &self.holders;
+            let leased = holders.registry().lease(parsed(id)?, &caller.owner, Instant::now());
+            let (lease, held) = leased.map_err(|why| unknown(id, why))?;
+            let exported = match holders.export(&held, true).await {
+                Ok(exported) => exported,
+                Err(error) => {
+                    if let Some((_, freed)) = holders.registry().release(lease, &caller.owner) {
+                        holders.free(freed.into_iter().collect()).await;
+                    }
+                    return Err(of_held(id, error));
+                }
+            };
+            let device_uuid = views::device_uuid(self.executor.as_ref(), held.tensor.place);
+            Ok(views::handle(self.holders.as_ref(), &held, lease, exported, device_uuid))
+        }
+        .boxed()
+    }
+
+    fn delete_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorDeleted> {
+        async move {
+            let holders = &self.holders;
+            let deleted = holders.registry().delete(parsed(id)?, &caller.owner);
+            let (leases, freed) = deleted.map_err(|why| unknown(id, why))?;
+            holders.free(freed.into_iter().collect()).await;
+            let message = match leases {
+                0 => "Tensor deleted".to_owned(),
+                open => format!("Tensor deleted; its memory stays until {open} leases have ended"),
+            };
+            Ok(TensorDeleted { tensor_id: id.to_owned(), message, leases })
+        }
+        .boxed()
+    }
+
+    fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply> {
+        async move {
+            let registry = self.holders.registry();
+            let renewed = parsed_lease(id)
+                .and_then(|lease| registry.renew(lease, &caller.owner, Instant::now()));
+            let tensor = renewed.ok_or_else(|| ServiceError::NoSuchLease(short(id)))?;
+            let lease_s = registry.limits().lease.as_secs_f64();
+            Ok(LeaseReply { lease_id: id.to_owned(), tensor_id: tensor.to_string(), lease_s })
+        }
+        .boxed()
+    }
+
+    fn release_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply> {
+        async move {
+            let holders = &self.holders;
+            let released =
+                parsed_lease(id).and_then(|lease| holders.registry().release(lease, &caller.owner));
+            let (tensor, freed) = released.ok_or_else(|| ServiceError::NoSuchLease(short(id)))?;
+            holders.free(freed.into_iter().collect()).await;
+            let (lease_id, tensor_id) = (id.to_owned(), tensor.to_string());
+            Ok(LeaseReply { lease_id, tensor_id, lease_s: 0.0 })
+        }
+        .boxed()
+    }
+}
+
+/// What the processes that hold tensors are started with, and the directory in which tensors are memory of the
+/// host, if that is one of their own.
+fn holder_settings(
+    config: &Config,
+    role: Role,
+    executor: &dyn Executor,
+    run_dir: &RunDir,
+) -> Result<(HolderSettings, Option<RunDir>), ServiceError> {
+    let shared_dir = match role {
+        Role::Server => shared_dir(&config.tensors.shared_dir)?,
+        // Commands hold nothing.
+        Role::Command => None,
+    };
+    let devices = executor.offer().devices;
+    let given = Path::new(&config.devices.emulator);
+    let settings = HolderSettings {
+        devices: devices.iter().map(|device| device.info.ordinal).collect(),
+        emulated: devices.iter().any(|device| device.info.kind == DeviceKind::Emulator),
+        emulator: Some(given.to_owned()).filter(|path| path != Path::new("")),
+        run_dir: run_dir.path().to_owned(),
+        shared_dir: shared_dir.as_ref().unwrap_or(run_dir).path().to_owned(),
+        limits: limits(config),
+    };
+    Ok((settings, shared_dir))
+}
+
+fn limits(config: &Config) -> Limits {
+    let tensors = &config.tensors;
+    let ttl = Duration::from_secs_f64(tensors.ttl_s);
+    Limits {
+        max_bytes_per_owner: tensors.max_bytes_per_key,
+        max_count_per_owner: tensors.max_count_per_key,
+        max_bytes: tensors.max_bytes,
+        ttl: Some(ttl).filter(|ttl| !ttl.is_zero()),
+        lease: Duration::from_secs_f64(tensors.lease_s),
+    }
+}
+
+/// A directory of this server alone in a file system in memory; `None` where there is none.
+fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
+    let parent = match given {
+        "" => {
+            let user = rustix::process::geteuid().as_raw();
+            PathBuf::from(IN_MEMORY).join(format!("warpgauge-{user}"))
+        }
+        given => PathBuf::from(given),
+    };
+    match RunDir::enter(&parent) {
+        Ok(directory) => Ok(Some(directory)),
+        Err(error) if given.is_empty() => {
+            tracing::warn!(
+                path = %parent.display(), %error,
+                "tensors in the host's memory are files of the run directory; tensors.shared_dir names \
+                 another"
+            );
+            Ok(None)
+        }
+        Err(error) => Err(ServiceError::unavailable(format!(
+            "cannot use tensors.shared_dir = {given:?}: {error}; name a directory that only this user can \
+             write to"
+        ))),
+    }
+}
+
+/// The id that a path names. What is no id is the id of nothing.
+fn parsed(id: &str) -> Result<Uuid, ServiceError> {
+    Uuid::try_parse(id).map_err(|_| ServiceError::NoSuchTensor(short(id)))
+}
+
+fn parsed_lease(id: &str) -> Option<Uuid> {
+    Uuid::try_parse(id).ok()
+}
+
+fn short(id: &str) -> String {
+    id.chars().take(64).collect()
+}
+
+fn unknown(id: &str, why: Unknown) -> ServiceError {
+    let id = short(id);
+    let gone = |code, reason: &str| ServiceError::TensorGone {
+        id: id.clone(),
+        code,
+        reason: reason.to_owned(),
+    };
+    match why {
+        Unknown::Never => ServiceError::NoSuchTensor(id),
+        Unknown::Gone(Gone::HolderDied) => holder_died(&id),
+        Unknown::Gone(Gone::Expired) => gone(
+            ErrorCode::TensorGone,
+            "nobody used it in time (tensors.ttl_s, or `ttl_s` of its upload); upload it again",
+        ),
+        Unknown::Gone(Gone::Evicted) => gone(
+            ErrorCode::TensorGone,
+            "it made room for one that was uploaded with `evict`; upload it again",
+        ),
+        Unknown::TooManyLeases => ServiceError::QuotaExceeded {
+            message: format!("as many have tensor {id} open as may"),
+            retry_after: Duration::from_secs(1),
+        },
+    }
+}
+
+fn holder_died(id: &str) -> ServiceError {
+    ServiceError::TensorGone {
+        id: id.to_owned(),
+        code: ErrorCode::HolderDied,
+        reason: "the process that held it has died; upload it again, which starts a new one"
+            .to_owned(),
+    }
+}
+
+/// What went wrong with a tensor that was there.
+fn of_held(id: &str, error: HolderError) -> ServiceError {
+    match error {
+        HolderError::Died { .. } => holder_died(&short(id)),
+        // It was freed between two questions.
+        HolderError::Refused { code: FailureCode::NotFound, .. } => {
+            ServiceError::NoSuchTensor(short(id))
+        }
+        other => ServiceError::unavailable(other.to_string()),
+    }
+}
+
+fn invalid(path: &str, code: FailureCode, message: impl Into<String>) -> ServiceError {
+    let (path, message) = (path.to_owned(), message.into());
+    ServiceError::invalid(vec![Problem { path, code, message }])
+}

@@ -1,0 +1,272 @@
+//! Shared tensors that requests name in place of data: what one holds when the request comes is copied into it.
+//! So a job that waits, or is run again after a restart, has what its caller meant, and is not disturbed by
+//! what is changed or deleted meanwhile. Some copies stay on the device ([`super::on_device`]).
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::time::Instant;
+
+use tokio::sync::mpsc;
+
+use super::on_device::Copies;
+use super::pin::Pin;
+use super::{SharedTensors, of_held, parsed, unknown};
+use crate::error::{self, ServiceError};
+use crate::settings::Role;
+use crate::turns::in_turn;
+use warpgauge_contract::{
+    CompareRequest, ContractError, CopiedTensor, EvaluateRequest, MAX_TENSORS, NamedTensor,
+    SweepRequest, TensorNames, TensorOrigin, TensorUsed,
+};
+use warpgauge_model::{FailureCode, Requirements};
+use warpgauge_shared_tensors::{Held, TensorHolders};
+use warpgauge_tensor::Blob;
+use warpgauge_turns::Turn;
+
+/// Pieces of a tensor that are on their way from its holder to the disk.
+const PIECES: usize = 1;
+
+/// Longest text in what a caller tells of tensors, bytes.
+const MAX_TEXT_BYTES: usize = 256;
+
+/// A request that names tensors.
+pub(crate) trait NamesTensors {
+    /// Those that it names.
+    fn names(&self) -> TensorNames;
+    /// Puts one where it is named.
+    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError>;
+    /// Where it says which it has.
+    fn told(&mut self) -> &mut Vec<TensorUsed>;
+    /// What it requires of the device that it is run on alone, if nobody else reads one that it names in so
+    /// many places.
+    fn runs_on_device(&self, _name: &str, _places: u64) -> Option<&Requirements> {
+        None
+    }
+}
+
+impl NamesTensors for EvaluateRequest {
+    fn names(&self) -> TensorNames {
+        self.tensor_names()
+    }
+
+    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+        self.put_tensor(name, tensor)
+    }
+
+    fn told(&mut self) -> &mut Vec<TensorUsed> {
+        &mut self.tensors
+    }
+
+    fn runs_on_device(&self, name: &str, places: u64) -> Option<&Requirements> {
+        self.is_input_alone(name, places).then_some(&self.requires)
+    }
+}
+
+impl NamesTensors for CompareRequest {
+    fn names(&self) -> TensorNames {
+        self.tensor_names()
+    }
+
+    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+        self.put_tensor(name, tensor)
+    }
+
+    fn told(&mut self) -> &mut Vec<TensorUsed> {
+        &mut self.tensors
+    }
+}
+
+/// A permit to copy tensors; `None` for a request that names none.
+pub(crate) type CopyTurn = Option<Turn>;
+
+impl SharedTensors {
+    /// The request with tensors in the places of their names, and the turn that it took. `left` is how many
+    /// bytes may be copied yet, as for matrices.
+    ///
+    /// # Errors
+    /// A tensor that is not there, or does not fit where it is named.
+    pub(crate) async fn with_tensors<R: NamesTensors + Send>(
+        &self,
+        mut request: R,
+        owner: &str,
+        left: &mut u64,
+        copies: Copies,
+    ) -> Result<(R, CopyTurn), ServiceError> {
+        said_by_caller(request.told())?;
+        let names = request.names();
+        let turn = self.copy_turn(&names, owner).await?;
+        if turn.is_none() {
+            return Ok((request, turn));
+        }
+        let mut staying = None;
+        for (name, NamedTensor { path, places }) in names {
+            let at = |error| named(&path, error);
+            let order = request.runs_on_device(&name, places);
+            let stays =
+                order.filter(|_| copies == Copies::MayStay).map(|order| (order, &mut staying));
+            let tensor = self.copied(&name, &path, places, owner, left, stays).await.map_err(at)?;
+            request.put(&name, &tensor).map_err(|error| error::invalid(vec![error]))?;
+            request.told().push(tensor.used);
+        }
+        Ok((request, turn))
+    }
+
+    /// A sweep with the tensors that its points name.
+    pub(crate) async fn sweep_with_tensors(
+        &self,
+        mut request: SweepRequest,
+        owner: &str,
+        left: &mut u64,
+    ) -> Result<(SweepRequest, CopyTurn), ServiceError> {
+        if !request.tensors.is_empty() {
+            let message = "is what the service knows of shared tensors: leave it out";
+            return Err(super::invalid("tensors", FailureCode::InvalidValue, message));
+        }
+        let limits = self.contract_limits.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let names = warpgauge_executor::tensors_of_sweep(&limits, &request)?;
+            Ok::<_, ServiceError>((names, request))
+        });
+        let looked = looking.await.map_err(|error| error::internal("planning a sweep", &error))?;
+        let names;
+        (names, request) = looked?;
+        let turn = self.copy_turn(&names, owner).await?;
+        if turn.is_none() {
+            return Ok((request, turn));
+        }
+        let mut kept = BTreeMap::new();
+        for (name, NamedTensor { path, .. }) in names {
+            let tensor = self.copied(&name, &path, 1, owner, left, None).await;
+            kept.insert(name, tensor.map_err(|error| named(&path, error))?);
+        }
+        request.tensors = kept;
+        Ok((request, turn))
+    }
+
+    /// Waits for a turn, if there is something to copy. Commands hold nothing: what names a tensor there is
+    /// refused with the rest of the contract's mistakes.
+    async fn copy_turn(&self, names: &TensorNames, owner: &str) -> Result<CopyTurn, ServiceError> {
+        if names.is_empty() || matches!(self.role, Role::Command) {
+            return Ok(None);
+        }
+        if let Some(NamedTensor { path, .. }) = names.values().nth(MAX_TENSORS) {
+            let message =
+                format!("{} shared tensors are named; at most {MAX_TENSORS} are", names.len());
+            return Err(super::invalid(path, FailureCode::TooLarge, message));
+        }
+        in_turn(&self.turns, owner).await.map(Some)
+    }
+
+    /// A copy of one, for so many places. `stays`: it may stay on its device, if that is what is required, and
+    /// where others stayed.
+    async fn copied(
+        &self,
+        id: &str,
+        path: &str,
+        places: u64,
+        owner: &str,
+        left: &mut u64,
+        stays: Option<(&Requirements, &mut Option<u32>)>,
+    ) -> Result<CopiedTensor, ServiceError> {
+        let pinned = self.holders.registry().pin(parsed(id)?, owner, Instant::now());
+        let (lease, held) = pinned.map_err(|why| unknown(id, why))?;
+        let _pin = Pin::of(&self.holders, owner, lease);
+        let tensor = &held.tensor;
+        let bytes = tensor.bytes.saturating_mul(places);
+        if bytes > *left {
+            let message = format!(
+                "the shared tensor has {} bytes and is named {places} times; the tensors and arrays that a \
+                 request names may have {} bytes together (limits.max_decoded_bytes), and {left} are left",
+                tensor.bytes, self.contract_limits.max_decoded_bytes
+            );
+            return Err(super::invalid(path, FailureCode::TooMuchData, message));
+        }
+        let stayed = match stays {
+            Some((order, staying)) => self.copies.copied(&held, order, staying).await,
+            None => None,
+        };
+        let (content, blake3, device) = match stayed {
+            Some(content) => (content, None, Some(tensor.place.to_string())),
+            None => {
+                let (content, blake3) = copy(self.holders.as_ref(), &held).await?;
+                (content, Some(blake3), None)
+            }
+        };
+        *left -= bytes;
+        let used = TensorUsed {
+            tensor_id: held.id.to_string(),
+            origin: TensorOrigin::Shared,
+            blake3,
+            device,
+            dtype: tensor.dtype,
+            shape: tensor.shape.clone(),
+        };
+        Ok(CopiedTensor { used, content })
+    }
+}
+
+/// The elements as they are now, and their hash. Memory is that of some pieces.
+async fn copy(holders: &dyn TensorHolders, held: &Held) -> Result<(Blob, String), ServiceError> {
+    let bytes = held.tensor.bytes;
+    let (to, mut from) = mpsc::channel::<Vec<u8>>(PIECES);
+    let writing = tokio::task::spawn_blocking(move || {
+        let mut hasher = blake3::Hasher::new();
+        let blob = Blob::written(bytes, |out: &mut dyn Write| {
+            while let Some(piece) = from.blocking_recv() {
+                hasher.update(&piece);
+                out.write_all(&piece)?;
+            }
+            Ok(())
+        })?;
+        Ok::<_, io::Error>((blob, hasher.finalize().to_hex().to_string()))
+    });
+    let mut offset = 0;
+    while offset < bytes {
+        let read = holders.read(held, offset).await;
+        let piece = read.map_err(|error| of_held(&held.id.to_string(), error))?;
+        offset += piece.len() as u64;
+        if to.send(piece).await.is_err() {
+            // It ended early, and says why.
+            break;
+        }
+    }
+    drop(to);
+    let written = writing.await.map_err(|error| error::internal("copying a tensor", &error))?;
+    written.map_err(|error| {
+        ServiceError::unavailable(format!(
+            "cannot keep the copy of a shared tensor in a temporary file: {error}"
+        ))
+    })
+}
+
+/// What a request tells of tensors when it comes is its caller's word.
+fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
+    let short = |used: &TensorUsed| {
+        let texts = [Some(&used.tensor_id), used.blake3.as_ref(), used.device.as_ref()];
+        let longest = texts.into_iter().flatten().map(String::len).max();
+        longest.unwrap_or_default().max(used.shape.len()) <= MAX_TEXT_BYTES
+    };
+    if tensors.len() > MAX_TENSORS || !tensors.iter().all(short) {
+        let message = format!(
+            "tells of more than {MAX_TENSORS} shared tensors, or has a text of more than {MAX_TEXT_BYTES} \
+             bytes"
+        );
+        return Err(super::invalid("tensors", FailureCode::InvalidValue, message));
+    }
+    for used in tensors {
+        used.origin = TensorOrigin::Given;
+    }
+    Ok(())
+}
+
+/// What is wrong with a tensor, where it is named.
+fn named(path: &str, error: ServiceError) -> ServiceError {
+    match error {
+        error @ (ServiceError::NoSuchTensor(_)
+        | ServiceError::TensorGone { .. }
+        | ServiceError::QuotaExceeded { .. }) => {
+            ServiceError::Named { path: path.to_owned(), error: Box::new(error) }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,262 @@
+//! Taking a tensor: read it, keep room, have it held.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use uuid::Uuid;
+
+use super::{SharedTensors, invalid, views};
+use crate::error::{self, ServiceError};
+use crate::submission::Caller;
+use warpgauge_model::FailureCode;
+use warpgauge_shared_tensors::{
+    CPU, Elements, FileError, Freed, Held, HolderError, New, Place, Quota, SharedTensor,
+    TensorHolders,
+};
+use warpgauge_tensor::TensorData;
+use warpgauge_tensor::{Blob, Dtype, encoding, shape};
+
+/// Longest name of a tensor, characters.
+const MAX_NAME: usize = 255;
+
+/// Longest time that an upload may ask for, seconds.
+const MAX_TTL_S: f64 = 31_536_000.0;
+
+/// When it is worth trying again where there is no room: somebody has to delete something.
+const ROOM_RETRY: Duration = Duration::from_secs(60);
+
+/// How a tensor is to be held.
+#[derive(Debug, Clone, Default)]
+pub struct TensorOptions {
+    /// CUDA ordinal; -1: the host's memory.
+    pub cuda_device: i32,
+    /// Samples each second, where the file does not say.
+    pub sample_rate: Option<u32>,
+    /// A name that nothing is found by.
+    pub name: Option<String>,
+    /// Seconds without use after which it goes.
+    pub ttl_s: Option<f64>,
+    /// Whether others of the caller may go for it.
+    pub evict: bool,
+}
+
+/// Where a tensor's content comes from.
+pub enum TensorSource {
+    /// A WAV, `.npy` or `.safetensors` file.
+    File {
+        /// The file.
+        file: File,
+        /// Which tensor of a file with several.
+        tensor: Option<String>,
+    },
+    /// Elements.
+    Array {
+        /// Little-endian, packed in C order.
+        data_b64: Blob,
+        /// Their type.
+        dtype: Dtype,
+        /// Their shape; `None`: one dimension.
+        shape: Option<Vec<u64>>,
+    },
+}
+
+/// A tensor that came.
+pub struct TensorUpload {
+    /// Its content.
+    pub source: TensorSource,
+    /// How it is to be held.
+    pub options: TensorOptions,
+}
+
+pub(super) async fn put(
+    tensors: &SharedTensors,
+    upload: TensorUpload,
+    caller: &Caller,
+) -> Result<SharedTensor, ServiceError> {
+    let TensorUpload { source, options } = upload;
+    // What can be said before the file is read.
+    let place = place(tensors.holders.as_ref(), options.cuda_device)?;
+    options.ttl_s.map(time_to_live).transpose()?;
+    let max_bytes = tensors.max_upload_bytes;
+    let reading = tokio::task::spawn_blocking(move || elements(source, max_bytes));
+    let elements = reading.await.map_err(|error| error::internal("reading a tensor", &error))??;
+    let holders = Arc::clone(&tensors.holders);
+    let new = new(holders.as_ref(), &caller.owner, &options, &elements)?;
+    // To the end, whether or not the caller waits for it: a tensor is held with its books, or not at all.
+    let holding = tokio::spawn(async move { hold(holders.as_ref(), new, elements).await });
+    let held = holding.await.map_err(|error| error::internal("holding a tensor", &error))??;
+    let fallback = match (place, options.cuda_device) {
+        (Place::Host, 0..) => "; this machine has no CUDA device",
+        _ => "",
+    };
+    Ok(views::tensor(&held, &format!("Tensor loaded successfully on {place}{fallback}")))
+}
+
+/// What is to be held of these elements.
+pub(super) fn new(
+    holders: &dyn TensorHolders,
+    owner: &str,
+    options: &TensorOptions,
+    elements: &Elements,
+) -> Result<New, ServiceError> {
+    Ok(New {
+        owner: owner.to_owned(),
+        place: place(holders, options.cuda_device)?,
+        dtype: elements.dtype,
+        shape: elements.shape.clone(),
+        bytes: elements.bytes,
+        sample_rate: elements.sample_rate.or(options.sample_rate),
+        name: options.name.as_deref().and_then(file_name),
+        ttl: options.ttl_s.map(time_to_live).transpose()?,
+        evict: options.evict,
+    })
+}
+
+/// Where a tensor goes by `cuda_device`.
+pub(super) fn place(holders: &dyn TensorHolders, cuda_device: i32) -> Result<Place, ServiceError> {
+    if cuda_device == CPU {
+        return Ok(Place::Host);
+    }
+    let devices = holders.devices();
+    let wanted = u32::try_from(cuda_device).ok();
+    match wanted {
+        // There is none at all, so that nothing else can be meant.
+        Some(_) if devices.is_empty() => Ok(Place::Host),
+        Some(ordinal) if devices.contains(&ordinal) => Ok(Place::Device(ordinal)),
+        _ => {
+            let known: Vec<String> = devices.iter().map(u32::to_string).collect();
+            let text = format!(
+                "there is no device {cuda_device}; there are {}, and -1 for the host's memory",
+                known.join(", ")
+            );
+            Err(invalid("cuda_device", FailureCode::InvalidDevice, text))
+        }
+    }
+}
+
+pub(super) fn time_to_live(seconds: f64) -> Result<Duration, ServiceError> {
+    if seconds > 0.0 && seconds <= MAX_TTL_S {
+        return Ok(Duration::from_secs_f64(seconds));
+    }
+    let text = format!("{seconds} s; it may be more than 0 and at most {MAX_TTL_S}");
+    Err(invalid("ttl_s", FailureCode::OutOfRange, text))
+}
+
+/// What follows the last separator of a file's name (RFC 7578, 4.2), and not too much of it.
+fn file_name(given: &str) -> Option<String> {
+    let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain = last.chars().filter(|letter| !warpgauge_model::is_hidden(*letter)).take(MAX_NAME);
+    Some(plain.collect::<String>()).filter(|name| !name.is_empty())
+}
+
+/// The elements of what came. Blocking.
+fn elements(source: TensorSource, max_bytes: u64) -> Result<Elements, ServiceError> {
+    match source {
+        TensorSource::File { file, tensor } => {
+            let read = warpgauge_shared_tensors::read(file, tensor.as_deref(), max_bytes);
+            read.map_err(|error| match error {
+                FileError::Invalid { code, message } => invalid("wav_file", code, message),
+                error @ FileError::Io(_) => ServiceError::unavailable(error.to_string()),
+            })
+        }
+        TensorSource::Array { data_b64, dtype, shape } => {
+            of_array(data_b64, dtype, shape, max_bytes)
+        }
+    }
+}
+
+fn of_array(
+    data_b64: Blob,
+    dtype: Dtype,
+    extents: Option<Vec<u64>>,
+    max_bytes: u64,
+) -> Result<Elements, ServiceError> {
+    let malformed = |error: &dyn std::error::Error| {
+        invalid("data_b64", FailureCode::InvalidBase64, error.to_string())
+    };
+    let extents = match extents {
+        Some(extents) => extents,
+        None => {
+            let bytes = data_b64.decoded_len().map_err(|error| malformed(&error))?;
+            // What is left over is found below.
+            vec![bytes.div_ceil(dtype.size() as u64)]
+        }
+    };
+    let bytes = shape::bytes(&extents, dtype)
+        .map_err(|error| invalid("shape", FailureCode::InvalidShape, error.to_string()))?;
+    if bytes > max_bytes {
+        let text = format!("the tensor has {bytes} bytes; one may have {max_bytes}");
+        return Err(invalid("shape", FailureCode::TooMuchData, text));
+    }
+    let file = tempfile::tempfile().map_err(no_file)?;
+    let data = TensorData::raw(data_b64);
+    encoding::decode_to_file(&data, dtype, &extents, &file).map_err(|error| {
+        match error.is_environment() {
+            true => ServiceError::unavailable(error.to_string()),
+            false => invalid("data_b64", FailureCode::SizeMismatch, error.to_string()),
+        }
+    })?;
+    let (file, shape) = (Arc::new(file), extents);
+    Ok(Elements { file, offset: 0, bytes, dtype, shape, sample_rate: None })
+}
+
+fn no_file(error: io::Error) -> ServiceError {
+    ServiceError::unavailable(format!("cannot keep a tensor in a temporary file: {error}"))
+}
+
+/// Room that is kept, until it is used or this is dropped.
+pub(super) struct Reserved<'a> {
+    holders: &'a dyn TensorHolders,
+    pub(super) id: Uuid,
+}
+
+impl<'a> Reserved<'a> {
+    /// Keeps room for a tensor. Others go for it if it says so.
+    pub(super) async fn new(holders: &'a dyn TensorHolders, new: New) -> Result<Self, Quota> {
+        let (room, evicted) = holders.registry().reserve(new, Instant::now());
+        holders.free(evicted).await;
+        Ok(Self { holders, id: room? })
+    }
+}
+
+impl Drop for Reserved<'_> {
+    fn drop(&mut self) {
+        // Has no effect on a tensor that is held.
+        self.holders.registry().cancel(self.id);
+    }
+}
+
+/// Keeps room, has the elements held, and enters the tensor.
+pub(super) async fn hold(
+    holders: &dyn TensorHolders,
+    new: New,
+    elements: Elements,
+) -> Result<Held, ServiceError> {
+    let place = new.place;
+    let room = Reserved::new(holders, new).await;
+    let reserved = room.map_err(|Quota(used)| ServiceError::QuotaExceeded {
+        message: format!("{used}; delete one, or ask with `evict`"),
+        retry_after: ROOM_RETRY,
+    })?;
+    let id = reserved.id;
+    let generation = holders.create(place, id, elements.bytes).await.map_err(not_held)?;
+    let at = Freed { place, generation, id };
+    let Elements { file, offset, bytes, .. } = &elements;
+    if let Err(error) = holders.fill(at, file, *offset, *bytes).await {
+        holders.free(vec![at]).await;
+        return Err(not_held(error));
+    }
+    let held = holders.registry().commit(id, generation, Instant::now());
+    drop(reserved);
+    held.ok_or_else(|| {
+        let reason = "it ended with the last byte".to_owned();
+        not_held(HolderError::Died { place, reason })
+    })
+}
+
+/// Nothing is kept of what cannot be held.
+fn not_held(error: HolderError) -> ServiceError {
+    ServiceError::unavailable(format!("{error}; nothing was kept, send it again"))
+}

@@ -1,0 +1,295 @@
+//! Connections: SQLite by file, PostgreSQL by URL, the same statements for both.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sqlx::any::{AnyConnectOptions, AnyPoolOptions};
+use sqlx::sqlite::SqliteConnectOptions;
+use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection, Executor};
+
+use super::StoreError;
+use super::condition::OpenedFile;
+
+/// Connections that read; one more writes.
+const READERS: u32 = 4;
+
+/// How long to wait for a connection: a server of databases that is away says nothing, a file is there.
+fn acquiring(backend: Backend) -> Duration {
+    match backend {
+        Backend::Postgres => Duration::from_secs(3),
+        Backend::Sqlite => Duration::from_millis(BUSY_TIMEOUT_MS),
+    }
+}
+
+/// How long to wait for others who hold the database, milliseconds.
+const BUSY_TIMEOUT_MS: u64 = 10_000;
+
+/// What survives what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Durability {
+    /// What was accepted survives the end of any process. A loss of power may take the last moments.
+    Process,
+    /// It survives a loss of power as well: each group of writes waits for the disk.
+    Power,
+}
+
+/// Which database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Backend {
+    Sqlite,
+    Postgres,
+}
+
+/// Where the database is, and how to connect to it.
+#[derive(Debug, Clone)]
+pub(super) struct Database {
+    pub(super) backend: Backend,
+    /// For messages: path or URL without password.
+    pub(super) place: String,
+    url: String,
+    durability: Durability,
+    /// The file that is used, once that is known. `None`: a server, or not opened yet.
+    pub(super) file: Option<OpenedFile>,
+}
+
+impl Database {
+    /// The database of that URL; an empty one means SQLite in `data_dir`.
+    pub(super) fn new(
+        url: &str,
+        data_dir: &Path,
+        durability: Durability,
+    ) -> Result<Self, StoreError> {
+        sqlx::any::install_default_drivers();
+        if url.is_empty() {
+            let path = sqlite_path(data_dir);
+            let options = SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+            let url = options.to_url_lossy().to_string();
+            let place = path.display().to_string();
+            return Ok(Self { backend: Backend::Sqlite, place, url, durability, file: None });
+        }
+        let scheme = url.split("://").next().unwrap_or_default();
+        if !matches!(scheme, "postgres" | "postgresql") || !url.contains("://") {
+            let reason = format!(
+                "it begins with `{}`; write postgres://user@host/name, or leave it empty for a file \
+                 in the data directory",
+                scheme.chars().take(32).collect::<String>()
+            );
+            return Err(StoreError::BadUrl { reason });
+        }
+        let place = without_password(url);
+        let url = url.to_owned();
+        Ok(Self { backend: Backend::Postgres, place, url, durability, file: None })
+    }
+
+    /// Settles on the file that is there, which is made if need be: this user's alone. From here on no
+    /// connection makes another one in its place.
+    pub(super) fn settle(&mut self) -> Result<(), StoreError> {
+        if self.backend == Backend::Postgres {
+            return Ok(());
+        }
+        let path = Path::new(&self.place);
+        warpgauge_private_files::file(path)?;
+        for beside in ["db-wal", "db-shm"] {
+            warpgauge_private_files::existing_file(&path.with_extension(beside))?;
+        }
+        let opened = OpenedFile::at(path).map_err(|source| {
+            let path = path.to_owned();
+            StoreError::DataDir { operation: "look at", path, source }
+        })?;
+        let options = SqliteConnectOptions::new().filename(path).create_if_missing(false);
+        self.url = options.to_url_lossy().to_string();
+        self.file = Some(opened);
+        Ok(())
+    }
+
+    /// Whether the database is the one that was opened, as far as its name tells.
+    pub(super) fn check(&self) -> Result<(), StoreError> {
+        self.file.as_ref().map_or(Ok(()), OpenedFile::check)
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    fn options(&self) -> Result<AnyConnectOptions, StoreError> {
+        let options: AnyConnectOptions = self.url.parse().map_err(|_| StoreError::BadUrl {
+            reason: "it is not a URL; write postgres://user@host/name".to_owned(),
+        })?;
+        Ok(options.disable_statement_logging())
+    }
+
+    /// One connection of its own, for writing.
+    pub(super) async fn connect(&self) -> Result<AnyConnection, StoreError> {
+        let opened = AnyConnection::connect_with(&self.options()?).await;
+        let mut connection = opened.map_err(|source| self.opening(source))?;
+        prepare(&mut connection, self.backend, self.durability)
+            .await
+            .map_err(|source| self.opening(source))?;
+        Ok(connection)
+    }
+
+    /// One connection of its own, without settings.
+    pub(super) async fn plain_connection(&self) -> Result<AnyConnection, sqlx::Error> {
+        let options: AnyConnectOptions = self.url.parse()?;
+        AnyConnection::connect_with(&options.disable_statement_logging()).await
+    }
+
+    /// A connection that only reads, to an existing SQLite file.
+    pub(super) async fn peek(&self) -> Result<Option<AnyConnection>, StoreError> {
+        if self.backend == Backend::Postgres || !Path::new(&self.place).exists() {
+            return Ok(None);
+        }
+        let options = SqliteConnectOptions::new().filename(&self.place).read_only(true);
+        let url = options.to_url_lossy();
+        let options = AnyConnectOptions::from_url(&url).map_err(|source| self.opening(source))?;
+        let opened = AnyConnection::connect_with(&options.disable_statement_logging()).await;
+        opened.map(Some).map_err(|source| self.opening(source))
+    }
+
+    /// Connections for reading, made as they are needed.
+    pub(super) fn readers(&self) -> Result<AnyPool, StoreError> {
+        let backend = self.backend;
+        let pool = AnyPoolOptions::new()
+            .max_connections(READERS)
+            .acquire_timeout(acquiring(backend))
+            .after_connect(move |connection, _| {
+                Box::pin(async move { be_patient(connection, backend).await })
+            })
+            .connect_lazy_with(self.options()?);
+        Ok(pool)
+    }
+
+    /// A connection for who only reads an existing database, and must leave nothing beside it.
+    pub(super) fn only_readers(&self) -> Result<AnyPool, StoreError> {
+        let backend = self.backend;
+        let options = match backend {
+            Backend::Postgres => self.options()?,
+            Backend::Sqlite => {
+                // With an empty log, or none, the file has everything. Opened as one that nobody
+                // changes, it needs no files beside it, which other users could not write to.
+                let log = Path::new(&self.place).with_extension("db-wal");
+                let quiet = log.metadata().map_or(true, |log| log.len() == 0);
+                let options = SqliteConnectOptions::new().filename(&self.place);
+                let url = options.read_only(true).immutable(quiet).to_url_lossy();
+                let options = AnyConnectOptions::from_url(&url);
+                options.map_err(|source| self.opening(source))?.disable_statement_logging()
+            }
+        };
+        let pool = AnyPoolOptions::new()
+            .max_connections(1)
+            .acquire_timeout(acquiring(backend))
+            .after_connect(move |connection, _| {
+                Box::pin(async move {
+                    let sql = match backend {
+                        Backend::Sqlite => format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}"),
+                        Backend::Postgres => "SET default_transaction_read_only = on".to_owned(),
+                    };
+                    connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(sql))).await.map(drop)
+                })
+            })
+            .connect_lazy_with(options);
+        Ok(pool)
+    }
+
+    /// Sorts what went wrong while opening.
+    pub(super) fn opening(&self, source: sqlx::Error) -> StoreError {
+        match StoreError::database("open it", &self.place, source) {
+            StoreError::Database { source, .. } => {
+                StoreError::Unreachable { place: self.place.clone(), source }
+            }
+            sorted => sorted,
+        }
+    }
+
+    /// The statement that begins a transaction that will write.
+    pub(super) fn begin(&self) -> &'static str {
+        match self.backend {
+            // Takes the write lock at once: a later upgrade could fail where others wrote between.
+            Backend::Sqlite => "BEGIN IMMEDIATE",
+            Backend::Postgres => "BEGIN",
+        }
+    }
+}
+
+/// The file of a data directory.
+pub(super) fn sqlite_path(data_dir: &Path) -> PathBuf {
+    data_dir.join("warpgauge.db")
+}
+
+/// Has a connection wait for others who hold the database. All that one needs that only reads: what
+/// [`prepare`] says is partly written to the file, which a full disk refuses.
+async fn be_patient(connection: &mut AnyConnection, backend: Backend) -> Result<(), sqlx::Error> {
+    if backend == Backend::Sqlite {
+        let timeout = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}");
+        connection.execute(sqlx::raw_sql(sqlx::AssertSqlSafe(timeout))).await?;
+    }
+    Ok(())
+}
+
+/// Settings that hold for a connection, not for the database.
+async fn prepare(
+    connection: &mut AnyConnection,
+    backend: Backend,
+    durability: Durability,
+) -> Result<(), sqlx::Error> {
+    be_patient(connection, backend).await?;
+    match (backend, durability) {
+        (Backend::Sqlite, _) => {
+            // Only a file that is still empty takes it.
+            connection.execute(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL")).await?;
+            connection.execute(sqlx::raw_sql("PRAGMA journal_mode = WAL")).await?;
+            connection.execute(sqlx::raw_sql("PRAGMA journal_size_limit = 67108864")).await?;
+            // `log` does it beside the writer; this bounds the log where that is too slow.
+            connection.execute(sqlx::raw_sql("PRAGMA wal_autocheckpoint = 16384")).await?;
+            let synchronous = match durability {
+                Durability::Process => "PRAGMA synchronous = NORMAL",
+                Durability::Power => "PRAGMA synchronous = FULL",
+            };
+            connection.execute(sqlx::raw_sql(synchronous)).await?;
+        }
+        (Backend::Postgres, Durability::Power) => {
+            connection.execute(sqlx::raw_sql("SET synchronous_commit = on")).await?;
+        }
+        // The administrator of a PostgreSQL has decided how durable it is.
+        (Backend::Postgres, Durability::Process) => {}
+    }
+    Ok(())
+}
+
+/// A URL for messages: user, host and name without the password.
+fn without_password(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    match rest.rsplit_once('@') {
+        None => format!("{scheme}://{rest}"),
+        Some((login, place)) => {
+            let user = login.split(':').next().unwrap_or_default();
+            format!("{scheme}://{user}@{place}")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_never_show_a_password() {
+        for (url, shown) in [
+            ("postgres://me:se@cret@host:5432/db?password=x", "postgres://me@host:5432/db"),
+            ("postgres://host/db", "postgres://host/db"),
+            ("postgresql://me@/db?host=/tmp", "postgresql://me@/db"),
+        ] {
+            assert_eq!(without_password(url), shown);
+        }
+    }
+
+    #[test]
+    fn other_databases_are_refused() {
+        for url in ["mysql://h/db", "sqlite:///x", "postgres", "/var/db", "redis://u:pw@h"] {
+            let error = Database::new(url, Path::new("/x"), Durability::Process).unwrap_err();
+            let text = error.to_string();
+            assert!(text.contains("postgres://user@host/name") && !text.contains("pw"), "{text}");
+        }
+    }
+}

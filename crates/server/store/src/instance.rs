@@ -1,0 +1,112 @@
+//! This process among those that use the database, and whether another of this machine still lives.
+//!
+//! Each process holds a lock on a file of its own while it lives, however it ends. So those that share
+//! a data directory know of each other's end at once; of others only their lease tells.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use super::StoreError;
+
+/// A process' presence: dropped, or killed, it is gone.
+#[derive(Debug)]
+pub(super) struct Presence {
+    instance: String,
+    machine: String,
+    directory: PathBuf,
+    /// Held while the process lives.
+    #[cfg_attr(not(test), expect(dead_code, reason = "held, not read"))]
+    lock: File,
+}
+
+impl Presence {
+    /// Enters this process under a new name.
+    pub(super) fn enter(data_dir: &Path) -> Result<Self, StoreError> {
+        let directory = data_dir.join("instances");
+        let failed = |operation, path: &Path| {
+            let path = path.to_owned();
+            move |source| StoreError::DataDir { operation, path, source }
+        };
+        warpgauge_private_files::directory(&directory)?;
+        let machine = machine(&directory).map_err(failed("write in", &directory))?;
+        let instance = uuid::Uuid::new_v4().to_string();
+        let path = lock_path(&directory, &instance);
+        let lock = warpgauge_private_files::new_file(&path).map_err(failed("create", &path))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)
+            .map_err(|error| failed("lock", &path)(error.into()))?;
+        Ok(Self { instance, machine, directory, lock })
+    }
+
+    /// The name of this process.
+    pub(super) fn instance(&self) -> &str {
+        &self.instance
+    }
+
+    /// Names the machine's boot and the data directory: whoever has the same can be asked for its lock.
+    pub(super) fn machine(&self) -> &str {
+        &self.machine
+    }
+
+    /// Whether the process of that name, which uses this data directory, has ended.
+    pub(super) fn is_gone(&self, instance: &str) -> bool {
+        if uuid::Uuid::parse_str(instance).is_err() {
+            return false;
+        }
+        match File::open(lock_path(&self.directory, instance)) {
+            Ok(file) => rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared).is_ok(),
+            Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+        }
+    }
+
+    /// What the end of the process does.
+    #[cfg(test)]
+    pub(super) fn release_lock(&self) {
+        rustix::fs::flock(&self.lock, FlockOperation::Unlock).unwrap();
+    }
+
+    /// Removes the lock file of a process that is gone.
+    pub(super) fn forget(&self, instance: &str) {
+        if uuid::Uuid::parse_str(instance).is_ok() {
+            // It is a few bytes; what cannot be removed does no harm.
+            let _ = std::fs::remove_file(lock_path(&self.directory, instance));
+        }
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        self.forget(&self.instance.clone());
+    }
+}
+
+fn lock_path(directory: &Path, instance: &str) -> PathBuf {
+    directory.join(format!("{instance}.lock"))
+}
+
+/// The boot of this machine, and this data directory among all that have been.
+fn machine(directory: &Path) -> std::io::Result<String> {
+    let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let path = directory.join("directory-id");
+    let known = std::fs::read_to_string(&path).unwrap_or_default();
+    let id = match uuid::Uuid::parse_str(known.trim()) {
+        Ok(id) => id,
+        Err(_) => {
+            // Linked into place: of two processes that start together, one is first.
+            let fresh = directory.join(format!(".{}", uuid::Uuid::new_v4()));
+            std::fs::write(&fresh, uuid::Uuid::new_v4().to_string())?;
+            let linked = std::fs::hard_link(&fresh, &path);
+            std::fs::remove_file(&fresh)?;
+            match linked {
+                Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+            let text = std::fs::read_to_string(&path)?;
+            uuid::Uuid::parse_str(text.trim()).map_err(std::io::Error::other)?
+        }
+    };
+    Ok(format!("{}/{id}", boot.trim()))
+}

@@ -1,0 +1,80 @@
+//! Jobs that outlive the process: rows, files, transactions. The only SQL of the program.
+//!
+//! The store knows no HTTP, no stages and no requests: what it keeps are bytes, states and numbers.
+//! One code path serves SQLite (a file in the data directory) and PostgreSQL; the statements differ
+//! where one of them must lock rows. docs/store.md argues the design.
+//!
+//! - [`Store`] is what callers use. [`JobLease`] is the right to work on a job.
+//! - Writes go through one task per process (`writer`), which commits what waits as a group.
+//! - [`may_follow`] is the one table of legal transitions.
+//! - A job that was accepted ends: whoever holds its lease ends it, or is found gone, and then it is
+//!   queued again. Only the present holder of its lease can end it, so it ends once.
+
+#![forbid(unsafe_code)]
+
+#[cfg(test)]
+#[macro_use]
+#[path = "../../../../tests/support/needs.rs"]
+mod needs;
+
+mod artifacts;
+mod baselines;
+mod bulk;
+mod cancel;
+mod claim;
+mod clock;
+mod condition;
+mod database;
+mod deliveries;
+mod error;
+#[cfg(test)]
+mod faults_tests;
+mod history;
+mod instance;
+mod kept;
+#[cfg(test)]
+mod kept_tests;
+mod kept_types;
+mod lease;
+mod log;
+mod matrices;
+mod migrate;
+mod objects;
+mod offer;
+mod open;
+mod read;
+mod recover;
+mod repeated;
+mod retention;
+mod rows;
+mod sound;
+mod state;
+mod submit;
+mod tally;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
+mod types;
+mod view;
+mod writer;
+
+pub use bulk::{Bulk, RequestReader};
+pub use database::Durability;
+pub use error::StoreError;
+pub use kept_types::{
+    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, PointPage,
+    Retention, SeriesFilter, SeriesRow, StoredArtifact, StoredBaseline,
+};
+pub use lease::{HEARTBEAT, JobLease, LEASE};
+pub use matrices::{MatrixRow, NewMatrix};
+pub use offer::MAX_REQUIREMENT_BYTES;
+pub use open::{Quotas, Store, StoreConfig};
+pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
+pub use types::{
+    Cancel, Claimed, Ending, Heartbeat, Idempotency, JobCounts, JobError, JobFilter, JobId,
+    JobKind, JobPage, JobRow, JobState, MAX_ATTEMPTS, MAX_BATCH, MAX_ERROR_BYTES, MAX_KEY_BYTES,
+    MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued,
+    StoredReport, Submitted, Visibility,
+};
+pub use view::StoreView;

@@ -1,0 +1,483 @@
+//! From a kernel file to a request: with the contract beside it, the one in its first comment, or one that
+//! is inferred.
+
+use base64::Engine as _;
+use serde_json::{Map, Value, json};
+
+use warpgauge_code::infer;
+use warpgauge_contract::{BodyFormat, CodeForm, CompileRequest, EvaluateRequest, KernelType};
+use warpgauge_report::CompileResponse;
+
+use crate::comment;
+use crate::evaluator::{Refusal, Trouble};
+
+/// Endings of contracts beside them.
+pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
+    [("yaml", BodyFormat::Yaml), ("yml", BodyFormat::Yaml), ("json", BodyFormat::Json)];
+
+/// Timed launches of an inferred contract.
+const INFERRED_TRIALS: u32 = 20;
+
+/// What a file of this name holds; nothing if it is no kernel.
+pub fn kernel_type(name: &str) -> Option<KernelType> {
+    if name.starts_with('.') {
+        return None;
+    }
+    let (stem, ending) = name.rsplit_once('.')?;
+    KernelType::of_extension(ending).filter(|_| !stem.is_empty())
+}
+
+/// What compiles a kernel, for its parameters.
+pub type Compile<'c> = &'c mut dyn FnMut(&CompileRequest) -> Result<CompileResponse, Trouble>;
+
+/// Where a contract came from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ContractFrom {
+    /// A file beside the kernel.
+    File,
+    /// The kernel's first comment.
+    Comment,
+    /// Inferred from the code.
+    Inferred,
+}
+
+impl ContractFrom {
+    /// As a result has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::File => "file",
+            Self::Comment => "comment",
+            Self::Inferred => "inferred",
+        }
+    }
+}
+
+/// A kernel with its contract.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// What is evaluated.
+    pub request: EvaluateRequest,
+    /// Where the contract came from.
+    pub from: ContractFrom,
+    /// What was assumed; empty where the contract was given.
+    pub assumed: Vec<String>,
+}
+
+/// The request of a kernel file. `contract`: the content of the contract beside it.
+///
+/// # Errors
+/// Why there is none, and what to do.
+pub fn request_of(
+    name: &str,
+    content: &[u8],
+    contract: Option<(BodyFormat, &[u8])>,
+    compile: Compile<'_>,
+) -> Result<Request, Trouble> {
+    let kind = kernel_type(name)
+        .ok_or_else(|| Refusal::new("unknown_file", format!("`{name}` is no kernel file")))?;
+    let code = code(kind, content)?;
+    let (from, given) = match contract {
+        Some((format, bytes)) => (ContractFrom::File, Some(parsed(format, bytes)?)),
+        None => match code.text().and_then(comment::contract) {
+            Some(yaml) => (ContractFrom::Comment, Some(parsed(BodyFormat::Yaml, yaml.as_bytes())?)),
+            None => (ContractFrom::Inferred, None),
+        },
+    };
+    let (fields, assumed) = match given {
+        Some(fields) => (completed(fields, name, kind, &code)?, Vec::new()),
+        None => inferred(name, kind, &code, compile)?,
+    };
+    request(fields, from, assumed)
+}
+
+fn request(
+    fields: Map<String, Value>,
+    from: ContractFrom,
+    assumed: Vec<String>,
+) -> Result<Request, Trouble> {
+    let request = serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
+        let (at, why) = (error.path().to_string(), error.inner().to_string());
+        Refusal::new("invalid_contract", format!("the contract: {at}: {why}"))
+    })?;
+    Ok(Request { request, from, assumed })
+}
+
+/// The request of a program's first kernel, where the program cannot be run, for this reason.
+///
+/// # Errors
+/// Why there is none, and what to do.
+pub(crate) fn kernel_of_program(
+    name: &str,
+    content: &[u8],
+    reason: &str,
+    compile: Compile<'_>,
+) -> Result<Request, Trouble> {
+    let code = code(KernelType::Cuda, content)?;
+    if code.text().is_none_or(|text| infer::entries(text).is_empty()) {
+        let message = format!("the file is a whole program, which cannot be run here: {reason}");
+        return Err(Refusal::new("whole_program", message).into());
+    }
+    let (fields, mut assumed) = inferred_kernel(name, KernelType::Cuda, &code, compile)?;
+    assumed.insert(0, format!("the program cannot be run here: {reason}"));
+    request(fields, ContractFrom::Inferred, assumed)
+}
+
+/// Code as a contract has it.
+enum Code {
+    Text(String),
+    Image(String),
+}
+
+impl Code {
+    fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Image(_) => None,
+        }
+    }
+}
+
+fn code(kind: KernelType, content: &[u8]) -> Result<Code, Refusal> {
+    if kind.code_form() == CodeForm::Binary {
+        return Ok(Code::Image(base64::engine::general_purpose::STANDARD.encode(content)));
+    }
+    match std::str::from_utf8(content) {
+        Ok(text) if text.contains('\0') => Err(Refusal::new(
+            "not_text",
+            "the file is binary and not source code: it contains a zero byte",
+        )),
+        Ok(text) => Ok(Code::Text(text.to_owned())),
+        Err(error) => Err(Refusal::new(
+            "not_text",
+            format!("the file is no source code: byte {} is not UTF-8", error.valid_up_to()),
+        )),
+    }
+}
+
+fn parsed(format: BodyFormat, bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
+    match warpgauge_contract::parse(format, bytes) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(Refusal::new(
+            "invalid_contract",
+            "the contract: expected a mapping with `kernel` in it",
+        )),
+        Err(error) => Err(Refusal::new("invalid_contract", format!("the contract: {error}"))),
+    }
+}
+
+/// A given contract with the file's code in it.
+fn completed(
+    mut fields: Map<String, Value>,
+    name: &str,
+    kind: KernelType,
+    code: &Code,
+) -> Result<Map<String, Value>, Refusal> {
+    let kernel = fields.entry("kernel").or_insert_with(|| json!({}));
+    let Value::Object(kernel) = kernel else {
+        return Err(Refusal::new("invalid_contract", "the contract: kernel: expected a mapping"));
+    };
+    if let Some(file) = kernel.remove("source_file")
+        && file != name
+    {
+        return Err(Refusal::new(
+            "invalid_contract",
+            format!(
+                "the contract: kernel.source_file names {file}, and stands beside `{name}`: leave it out"
+            ),
+        ));
+    }
+    for given in ["source_code", "binary_b64"] {
+        if kernel.contains_key(given) {
+            let message =
+                format!("the contract: kernel.{given} is given, and so is the file: leave it out");
+            return Err(Refusal::new("invalid_contract", message));
+        }
+    }
+    let named = kernel.contains_key("io")
+        || kernel.get("metadata").is_some_and(|given| given.get("kernel_name").is_some());
+    // A contract that says how a kernel is launched means the kernel, and not the program round it.
+    let kind = match guessed(kind, code) {
+        KernelType::Program if named => KernelType::Cuda,
+        kind => kind,
+    };
+    let kind = serde_json::to_value(kind).unwrap_or_default();
+    kernel.entry("kernel_type").or_insert(kind);
+    put_code(kernel, code);
+    let expected = fields.get("expected").and_then(Value::as_object);
+    for (output, expectation) in expected.into_iter().flatten() {
+        if expectation.get("kernel").is_some_and(|kernel| kernel.get("source_file").is_some()) {
+            return Err(Refusal::new(
+                "invalid_contract",
+                format!(
+                    "the contract: expected.{output}.kernel.source_file: other files of the folder are \
+                     kernels of their own; give the reference as source_code"
+                ),
+            ));
+        }
+    }
+    Ok(fields)
+}
+
+fn put_code(kernel: &mut Map<String, Value>, code: &Code) {
+    match code {
+        Code::Text(text) => kernel.insert("source_code".to_owned(), json!(text)),
+        Code::Image(image) => kernel.insert("binary_b64".to_owned(), json!(image)),
+    };
+}
+
+/// Python is Triton if it has a kernel of Triton's, else PyTorch; CUDA C++ with a `main()` is a program.
+fn guessed(kind: KernelType, code: &Code) -> KernelType {
+    match (kind, code.text()) {
+        (KernelType::Triton, Some(text)) if !text.contains("triton.jit") => KernelType::Torch,
+        (KernelType::Cuda, Some(text)) if infer::is_whole_program(text) => KernelType::Program,
+        _ => kind,
+    }
+}
+
+/// What is assumed of a program without a contract.
+fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
+    let mut kernel = Map::new();
+    kernel.insert("kernel_type".to_owned(), json!(KernelType::Program));
+    put_code(&mut kernel, code);
+    let mut fields = Map::new();
+    fields.insert("kernel".to_owned(), Value::Object(kernel));
+    let assumed = "the file is a whole program, having a main(): it is run without arguments, and is right if \
+                   its exit code is 0; a contract can say more (expected.stdout)";
+    (fields, vec![assumed.to_owned()])
+}
+
+/// A contract for code that has none.
+fn inferred(
+    name: &str,
+    kind: KernelType,
+    code: &Code,
+    compile: Compile<'_>,
+) -> Result<(Map<String, Value>, Vec<String>), Trouble> {
+    if guessed(kind, code) == KernelType::Program {
+        return Ok(program(code));
+    }
+    inferred_kernel(name, kind, code, compile)
+}
+
+/// A contract for a kernel that has none.
+fn inferred_kernel(
+    name: &str,
+    kind: KernelType,
+    code: &Code,
+    compile: Compile<'_>,
+) -> Result<(Map<String, Value>, Vec<String>), Trouble> {
+    let inferred = infer_contract(name, kind, code, None, compile)?;
+    let mut fields = Map::new();
+    let mut kernel = Map::new();
+    kernel.insert("kernel_type".to_owned(), serde_json::to_value(kind).unwrap_or_default());
+    put_code(&mut kernel, code);
+    kernel.insert("metadata".to_owned(), json!({"kernel_name": inferred.kernel_name}));
+    kernel.insert("io".to_owned(), Value::Object(inferred.guess.io.clone()));
+    fields.insert("kernel".to_owned(), Value::Object(kernel));
+    fields.insert("num_trials".to_owned(), json!(INFERRED_TRIALS));
+    let mut assumed = inferred.assumed;
+    assumed.extend(inferred.guess.assumptions());
+    Ok((fields, assumed))
+}
+
+/// An inferred contract of a kernel.
+#[derive(Debug, Clone)]
+pub struct Inferred {
+    /// The kernel, as the compiler takes its name.
+    pub kernel_name: String,
+    /// All kernels of the file.
+    pub entries: Vec<String>,
+    /// Arguments and launch.
+    pub guess: infer::Guess,
+    /// What was assumed beside.
+    pub assumed: Vec<String>,
+}
+
+/// Infers the contract of the kernel `wanted` of a file, by default its first.
+///
+/// # Errors
+/// Why it cannot be inferred, and what to do.
+pub fn infer_file(
+    name: &str,
+    content: &[u8],
+    wanted: Option<&str>,
+    compile: Compile<'_>,
+) -> Result<Inferred, Trouble> {
+    let kind = kernel_type(name).ok_or_else(|| {
+        Refusal::new(
+            "unknown_file",
+            format!("`{name}` is no kernel file: expected .cu, .ptx, .cubin or .fatbin"),
+        )
+    })?;
+    infer_contract(name, kind, &code(kind, content)?, wanted, compile)
+}
+
+fn infer_contract(
+    name: &str,
+    kind: KernelType,
+    code: &Code,
+    wanted: Option<&str>,
+    compile: Compile<'_>,
+) -> Result<Inferred, Trouble> {
+    if kind == KernelType::Triton {
+        let what = if guessed(kind, code) == KernelType::Triton {
+            "a Triton kernel's"
+        } else {
+            "a torch kernel's"
+        };
+        return Err(Refusal::new(
+            "contract_needed",
+            format!("{what} arguments cannot be inferred from Python: give a contract, beside the file or in its first comment"),
+        )
+        .into());
+    }
+    let source = code.text();
+    let entries = match (kind, source) {
+        (KernelType::Cuda, Some(source)) => infer::entries(source),
+        _ => Vec::new(),
+    };
+    let mut assumed = Vec::new();
+    if kind == KernelType::Cuda && source.is_some_and(infer::is_whole_program) {
+        if entries.is_empty() {
+            return Err(Refusal::new(
+                "whole_program",
+                "the file is a whole program without a kernel of its own: there is none to infer a contract for",
+            )
+            .into());
+        }
+        assumed.push(
+            "the file is a whole program: its main() is not run, and says nothing of sizes, contents or \
+             launches here"
+                .to_owned(),
+        );
+    }
+    let chosen = match wanted {
+        Some(wanted) => Some(wanted.to_owned()),
+        None => entries.first().map(|entry| entry.name.clone()),
+    };
+    if wanted.is_none()
+        && let Some(first) = entries.first()
+    {
+        if entries.len() > 1 {
+            let names = entries.iter().map(|entry| entry.name.as_str()).collect::<Vec<_>>();
+            assumed.push(format!(
+                "kernel: of {}, `{}` is evaluated, being the first; a contract with metadata.kernel_name names another",
+                names.join(", "),
+                first.name
+            ));
+        }
+        if first.guessed_instance {
+            assumed.push(format!("kernel: the template is taken as `{}`", first.name));
+        }
+    }
+    compiled(name, kind, code, chosen.as_deref(), compile).and_then(|(symbol_name, parameters)| {
+        let guess = infer::contract(source, &symbol_name, &parameters)
+            .map_err(|message| Refusal::new("contract_needed", message))?;
+        let entries = entries.into_iter().map(|entry| entry.name).collect();
+        Ok(Inferred { kernel_name: chosen.clone().unwrap_or(symbol_name), entries, guess, assumed })
+    })
+}
+
+/// The kernel's name and parameters, of the compiler.
+fn compiled(
+    name: &str,
+    kind: KernelType,
+    code: &Code,
+    chosen: Option<&str>,
+    compile: Compile<'_>,
+) -> Result<(String, Vec<infer::Parameter>), Trouble> {
+    let mut kernel = Map::new();
+    kernel.insert("kernel_type".to_owned(), serde_json::to_value(kind).unwrap_or_default());
+    put_code(&mut kernel, code);
+    if let Some(chosen) = chosen {
+        kernel.insert("metadata".to_owned(), json!({"kernel_name": chosen}));
+    }
+    let request: CompileRequest = serde_json::from_value(json!({"kernel": kernel}))
+        .map_err(|error| Refusal::new("internal", format!("the compilation's request: {error}")))?;
+    let response = compile(&request)?;
+    let Some(report) = response.compile.filter(|_| response.compiled) else {
+        let why = response.compilation_error.unwrap_or_else(|| "no reason is given".to_owned());
+        return Err(Refusal::new("compile_error", format!("{name} does not compile: {why}")).into());
+    };
+    let entry = response.signatures.into_iter().find(|kernel| kernel.symbol == report.symbol);
+    let told = entry.and_then(|entry| Some((entry.name, entry.parameters?)));
+    let Some((entry, parameters)) = told else {
+        let message = "the image does not tell the kernel's parameters, or the server is too old to: give a contract";
+        return Err(Refusal::new("contract_needed", message).into());
+    };
+    let parameters = parameters.into_iter().map(|parameter| infer::Parameter {
+        name: parameter.name,
+        c_type: parameter.c_type,
+        bytes: parameter.bytes,
+    });
+    Ok((entry, parameters.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    fn refused(name: &str, content: &[u8], contract: Option<&str>) -> String {
+        let contract = contract.map(|text| (BodyFormat::Yaml, text.as_bytes()));
+        match request_of(name, content, contract, &mut |_| Err(Trouble::Stopped)).unwrap_err() {
+            Trouble::Refused(refusal) => refusal.code,
+            other => other.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_is_no_kernel_is_refused_with_a_code() {
+        assert_eq!(refused("a.cu", b"\xff\xfe", None), "not_text");
+        assert_eq!(refused("a.cu", b"a\0b", None), "not_text");
+        assert_eq!(refused("a.py", b"import torch", None), "contract_needed");
+        assert_eq!(refused("a.cu", b"", Some("- 1")), "invalid_contract");
+        assert_eq!(refused("a.cu", b"", Some("kernel: {source_file: b.cu}")), "invalid_contract");
+        assert_eq!(refused("a.cu", b"", Some("kernle: {}")), "invalid_contract");
+        assert_eq!(refused("a.cu", b"__global__ void k() {}", None), "stopped");
+    }
+
+    #[test]
+    fn a_file_with_a_main_is_a_program_unless_its_contract_means_a_kernel() {
+        let kind = |content: &str, contract: Option<&str>| {
+            let given = contract.map(|text| (BodyFormat::Yaml, text.as_bytes()));
+            let made =
+                request_of("a.cu", content.as_bytes(), given, &mut |_| Err(Trouble::Stopped));
+            made.unwrap().request.kernel.kernel_type
+        };
+        let source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }";
+        assert_eq!(kind(source, None), KernelType::Program);
+        assert_eq!(kind(source, Some("expected: {exit_code: {code: 0}}")), KernelType::Program);
+        assert_eq!(kind(source, Some("kernel: {metadata: {arguments: [a]}}")), KernelType::Program);
+        for contract in [
+            "kernel: {metadata: {kernel_name: k}}",
+            "kernel: {io: {args: []}}",
+            "kernel: {kernel_type: cuda}",
+        ] {
+            assert_eq!(kind(source, Some(contract)), KernelType::Cuda, "{contract}");
+        }
+        let refused =
+            kernel_of_program("a.cu", b"int main() {}", "no nvcc", &mut |_| Err(Trouble::Stopped));
+        match refused.unwrap_err() {
+            Trouble::Refused(refusal) => assert_eq!(refusal.code, "whole_program"),
+            other => panic!("{other}"),
+        }
+    }
+
+    #[test]
+    fn a_contract_gets_the_files_code() {
+        let contract = "kernel: {source_file: a.cu}\nnum_trials: 3";
+        let made =
+            request_of("a.cu", b"code", Some((BodyFormat::Yaml, contract.as_bytes())), &mut |_| {
+                Err(Trouble::Stopped)
+            })
+            .unwrap();
+        assert_eq!(made.request.kernel.source_code.as_deref(), Some("code"));
+        assert_eq!((made.from, made.request.num_trials), (ContractFrom::File, Some(3)));
+        let python = request_of(
+            "a.py",
+            b"# warpgauge contract:\n# kernel: {}\nimport torch",
+            None,
+            &mut |_| Err(Trouble::Stopped),
+        );
+        assert_eq!(python.unwrap().request.kernel.kernel_type, KernelType::Torch);
+    }
+}

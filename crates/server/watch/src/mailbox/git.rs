@@ -1,0 +1,348 @@
+//! A repository's branch, read and written by git's own program, without a working tree: nothing is ever
+//! checked out, so no filter, hook, attribute, submodule or link of the repository takes effect here.
+
+use std::ffi::OsString;
+use std::io::{Read, Write};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use warpgauge_sandbox::program::{Environment, Program};
+
+/// What git gets of our environment: how to find its helpers, and the user's way to the remote.
+const INHERITED: [&str; 16] = [
+    "PATH",
+    "HOME",
+    "XDG_CONFIG_HOME",
+    "SSH_AUTH_SOCK",
+    "GIT_SSH_COMMAND",
+    "GIT_SSL_CAINFO",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "http_proxy",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "all_proxy",
+    "NO_PROXY",
+    "no_proxy",
+    "TMPDIR",
+];
+
+/// Settings that no configuration overrides.
+const SETTINGS: [&str; 12] = [
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.attributesFile=/dev/null",
+    "core.alternateRefsCommand=",
+    "protocol.ext.allow=never",
+    "fetch.recurseSubmodules=false",
+    "push.recurseSubmodules=no",
+    "submodule.recurse=false",
+    "commit.gpgSign=false",
+    "push.gpgSign=false",
+    "push.followTags=false",
+    "gc.autoDetach=false",
+];
+
+/// How long one command may take: a large repository comes over a slow line.
+const LIMIT: Duration = Duration::from_secs(600);
+
+/// Most that a command may say, bytes.
+const MAX_OUTPUT: u64 = 80 << 20;
+
+/// Longest message of git that is passed on, characters.
+const MAX_MESSAGE: usize = 500;
+
+/// Why something could not be done with the repository.
+#[derive(Debug, thiserror::Error)]
+pub enum GitError {
+    /// There is no git.
+    #[error("git could not be started: install it, or put it into PATH")]
+    Start(#[source] std::io::Error),
+    /// It did not end in time.
+    #[error("`git {command}` did not end within {} s", LIMIT.as_secs())]
+    Late {
+        /// What it was to do.
+        command: String,
+    },
+    /// It said more than is taken.
+    #[error("`git {command}` gave more than {MAX_OUTPUT} bytes")]
+    TooMuch {
+        /// What it was to do.
+        command: String,
+    },
+    /// It failed.
+    #[error("`git {command}` failed: {message}")]
+    Failed {
+        /// What it was to do.
+        command: String,
+        /// What it said.
+        message: String,
+    },
+    /// An address that git would take for something else.
+    #[error("`{0}` is no address of a repository")]
+    Address(String),
+    /// A name that no branch has.
+    #[error("`{0}` is no name of a branch")]
+    Branch(String),
+}
+
+/// A file of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Blob {
+    pub mode: String,
+    pub object: String,
+    pub bytes: u64,
+    pub name: String,
+}
+
+/// A change of one file: its new content, or none.
+pub(crate) type Change = (String, Option<Vec<u8>>);
+
+/// A branch of a remote repository, and a store of objects of our own.
+#[derive(Debug)]
+pub(crate) struct Branch {
+    store: PathBuf,
+    name: String,
+}
+
+impl Branch {
+    /// The branch `name` of the repository at `url`; its objects are kept in the directory `store`.
+    pub(crate) fn open(store: &Path, url: &str, name: &str) -> Result<Self, GitError> {
+        if url.is_empty() || url.starts_with('-') || url.contains(['\n', '\0']) {
+            return Err(GitError::Address(url.to_owned()));
+        }
+        let this = Self { store: store.to_owned(), name: name.to_owned() };
+        let outside = || this.git(&[]);
+        this.run(outside().args(["init", "--bare", "--quiet", "--template="]).arg(store), b"")?;
+        if name.starts_with('-')
+            || this.run(this.inside(&["check-ref-format", "--branch"]).arg(name), b"").is_err()
+        {
+            return Err(GitError::Branch(name.to_owned()));
+        }
+        // In the file and not on a command line: an address may hold a password.
+        let config = this.store.join("config");
+        let own = format!(
+            "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[remote \"origin\"]\n\turl = \"{}\"\n",
+            url.replace('\\', "\\\\").replace('"', "\\\"")
+        );
+        std::fs::write(&config, own).map_err(GitError::Start)?;
+        Ok(this)
+    }
+
+    fn git(&self, arguments: &[&str]) -> Program {
+        let mut git = Program::new("git", Environment::Empty);
+        for name in INHERITED {
+            if let Some(value) = std::env::var_os(name) {
+                git = git.variable(name, value);
+            }
+        }
+        git = git
+            .variable("GIT_TERMINAL_PROMPT", "0")
+            .variable("GIT_CONFIG_NOSYSTEM", "1")
+            .variable("GIT_ATTR_NOSYSTEM", "1")
+            .variable("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
+            .variable("GIT_LFS_SKIP_SMUDGE", "1")
+            .variable("GIT_AUTHOR_NAME", "warpgauge")
+            .variable("GIT_AUTHOR_EMAIL", "warpgauge@localhost")
+            .variable("GIT_COMMITTER_NAME", "warpgauge")
+            .variable("GIT_COMMITTER_EMAIL", "warpgauge@localhost");
+        for setting in SETTINGS {
+            git = git.args(["-c", setting]);
+        }
+        git.args(arguments)
+    }
+
+    fn inside(&self, arguments: &[&str]) -> Program {
+        let mut directory = OsString::from("--git-dir=");
+        directory.push(&self.store);
+        self.git(&[]).arg(directory).args(arguments)
+    }
+
+    /// Runs git with this standard input; what it gave.
+    fn run(&self, git: Program, input: &[u8]) -> Result<Vec<u8>, GitError> {
+        let words = git.arguments.iter().map(|word| word.to_string_lossy().into_owned());
+        let known = [
+            "init",
+            "check-ref-format",
+            "fetch",
+            "rev-parse",
+            "ls-tree",
+            "cat-file",
+            "read-tree",
+            "hash-object",
+            "update-index",
+            "write-tree",
+            "commit-tree",
+            "push",
+        ];
+        let command =
+            words.into_iter().find(|word| known.contains(&word.as_str())).unwrap_or_default();
+        let mut process = git.to_blocking();
+        process
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = process.spawn().map_err(GitError::Start)?;
+        let outcome = converse(&mut child, input);
+        // Its group: what it started goes with it, where it did not end by itself.
+        if outcome.is_none() {
+            let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
+        }
+        let status = child.wait().map_err(GitError::Start)?;
+        let Some((output, said)) = outcome else { return Err(GitError::Late { command }) };
+        if output.len() as u64 > MAX_OUTPUT {
+            return Err(GitError::TooMuch { command });
+        }
+        if status.success() {
+            return Ok(output);
+        }
+        let said = String::from_utf8_lossy(&said);
+        let said = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let said = said.collect::<Vec<_>>().join("; ");
+        let said = if said.is_empty() { format!("it ended with {status}") } else { said };
+        Err(GitError::Failed { command, message: said.chars().take(MAX_MESSAGE).collect() })
+    }
+
+    fn text(&self, git: Program, input: &[u8]) -> Result<String, GitError> {
+        Ok(String::from_utf8_lossy(&self.run(git, input)?).trim().to_owned())
+    }
+
+    fn kept(&self) -> String {
+        format!("refs/remotes/origin/{}", self.name)
+    }
+
+    /// Fetches the branch, whatever became of its history; its commit, if it exists.
+    pub(crate) fn fetch(&self) -> Result<Option<String>, GitError> {
+        let from = format!("+refs/heads/{}:{}", self.name, self.kept());
+        let fetch = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--depth=1",
+            "--no-recurse-submodules",
+            "--no-write-fetch-head",
+            "origin",
+        ];
+        match self.run(self.inside(&fetch).arg(from), b"") {
+            Ok(_) => {}
+            Err(GitError::Failed { message, .. })
+                if message.contains("couldn't find remote ref") =>
+            {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
+        }
+        let commit = self.kept() + "^{commit}";
+        self.text(
+            self.inside(&["rev-parse", "--verify", "--quiet", "--end-of-options"]).arg(commit),
+            b"",
+        )
+        .map(Some)
+    }
+
+    /// Files that lie in a directory of a commit.
+    pub(crate) fn files(&self, commit: &str, directory: &str) -> Result<Vec<Blob>, GitError> {
+        let list = self
+            .inside(&["ls-tree", "-z", "-l", "--full-tree", commit])
+            .arg(format!("{directory}/"));
+        let output = self.run(list, b"")?;
+        let entry = |line: &[u8]| {
+            let line = std::str::from_utf8(line).ok()?;
+            let (facts, path) = line.split_once('\t')?;
+            let facts = facts.split_whitespace().collect::<Vec<_>>();
+            let [mode, _, object, bytes] = facts.as_slice() else { return None };
+            let name = path.strip_prefix(directory)?.strip_prefix('/')?;
+            Some(Blob {
+                mode: (*mode).to_owned(),
+                object: (*object).to_owned(),
+                // Of what is no file there is no size.
+                bytes: bytes.parse().unwrap_or(0),
+                name: name.to_owned(),
+            })
+        };
+        Ok(output.split(|byte| *byte == 0).filter_map(entry).collect())
+    }
+
+    /// The content of a file.
+    pub(crate) fn content(&self, blob: &Blob) -> Result<Vec<u8>, GitError> {
+        self.run(self.inside(&["cat-file", "blob", &blob.object]), b"")
+    }
+
+    /// Puts changes on top of `commit`, and pushes; refused where somebody else was faster.
+    pub(crate) fn push(
+        &self,
+        commit: Option<&str>,
+        changes: &[Change],
+        message: &str,
+    ) -> Result<(), GitError> {
+        let index = self.store.join("warpgauge-index");
+        let with_index =
+            |arguments: &[&str]| self.inside(arguments).variable("GIT_INDEX_FILE", &index);
+        let _ = std::fs::remove_file(&index);
+        match commit {
+            Some(commit) => self.run(with_index(&["read-tree", commit]), b"")?,
+            None => self.run(with_index(&["read-tree", "--empty"]), b"")?,
+        };
+        let mut lines = Vec::new();
+        for (path, content) in changes {
+            let line = match content {
+                Some(content) => {
+                    let object = self.text(
+                        self.inside(&["hash-object", "-w", "--stdin", "--no-filters"]),
+                        content,
+                    )?;
+                    format!("100644 {object}\t{path}\0")
+                }
+                None => format!("0 {}\t{path}\0", "0".repeat(40)),
+            };
+            lines.extend_from_slice(line.as_bytes());
+        }
+        self.run(with_index(&["update-index", "-z", "--index-info"]), &lines)?;
+        let tree = self.text(with_index(&["write-tree"]), b"")?;
+        let parent = commit.map_or(Vec::new(), |commit| vec!["-p", commit]);
+        let made = self.inside(&["commit-tree"]).args(parent).args(["-m", message, &tree]);
+        let made = self.text(made, b"")?;
+        let to = format!("{made}:refs/heads/{}", self.name);
+        self.run(self.inside(&["push", "--quiet", "--no-verify", "origin"]).arg(to), b"").map(drop)
+    }
+}
+
+/// Gives a process its input and takes what it says; nothing if that did not end in time.
+fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (sender, received) = mpsc::channel();
+    let streams: [Option<Box<dyn Read + Send>>; 2] = [
+        child.stdout.take().map(|stream| Box::new(stream) as _),
+        child.stderr.take().map(|stream| Box::new(stream) as _),
+    ];
+    for (which, stream) in streams.into_iter().enumerate() {
+        let sender = sender.clone();
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            if let Some(stream) = stream {
+                // What cannot be read any more is not there; what is too much ends the pipe.
+                let _ = stream.take(MAX_OUTPUT + 1).read_to_end(&mut bytes);
+            }
+            let _ = sender.send((which, bytes));
+        });
+    }
+    if let Some(mut stdin) = child.stdin.take() {
+        let input = input.to_vec();
+        std::thread::spawn(move || {
+            // It may not want all of it.
+            let _ = stdin.write_all(&input);
+        });
+    }
+    let mut found = [None, None];
+    for _ in 0..2 {
+        let (which, bytes) = received.recv_timeout(LIMIT).ok()?;
+        found[which] = Some(bytes);
+    }
+    let [output, said] = found;
+    Some((output?, said?))
+}
