@@ -123,7 +123,7 @@ async fn accept(store: &Store, requests: Vec<Vec<Vec<u8>>>) -> Vec<f64> {
             let mut times = Vec::with_capacity(requests.len());
             for request in requests {
                 let start = Instant::now();
-                store.submit(job(client, request)).await.expect("accepted");
+                store.queue().submit(job(client, request)).await.expect("accepted");
                 times.push(milliseconds(start));
             }
             times
@@ -148,7 +148,7 @@ async fn accept_paced(store: &Store, requests: Vec<Vec<Vec<u8>>>) -> Vec<f64> {
                 let start = Instant::now();
                 let store = store.clone();
                 submits.spawn(async move {
-                    store.submit(job(client, request)).await.expect("accepted");
+                    store.queue().submit(job(client, request)).await.expect("accepted");
                     milliseconds(start)
                 });
             }
@@ -160,21 +160,21 @@ async fn accept_paced(store: &Store, requests: Vec<Vec<Vec<u8>>>) -> Vec<f64> {
 
 /// Jobs that not every process takes.
 async fn fill_for_some(store: &Store) {
-    store.offer(String::new(), |requires| requires == "mine").await.expect("offered");
+    store.membership().offer(String::new(), |requires| requires == "mine").await.expect("offered");
     for chunk in 0..QUEUED / 500 {
         let one = |index: usize| {
             let mut job = job(chunk + index, request());
             job.requires = [None, Some("mine"), Some("another's")][index % 3].map(str::to_owned);
             job
         };
-        store.submit_all((0..500).map(one).collect()).await.expect("accepted");
+        store.queue().submit_all((0..500).map(one).collect()).await.expect("accepted");
     }
 }
 
 async fn fill(store: &Store) {
     for chunk in 0..QUEUED / 500 {
         let jobs = (0..500).map(|index| job(chunk + index, request())).collect();
-        store.submit_all(jobs).await.expect("accepted");
+        store.queue().submit_all(jobs).await.expect("accepted");
     }
 }
 
@@ -182,9 +182,9 @@ async fn claim(store: &Store) -> (Vec<f64>, Vec<f64>) {
     let (mut claimed, mut finished) = (Vec::new(), Vec::new());
     for _ in 0..SAMPLES {
         let start = Instant::now();
-        let job = store.claim().await.expect("claims").expect("a job waits");
+        let job = store.queue().claim().await.expect("claims").expect("a job waits");
         claimed.push(milliseconds(start));
-        store.advance_behind(&job.lease, JobState::Compiling).expect("it may compile");
+        store.queue().advance_behind(&job.lease, JobState::Compiling).expect("it may compile");
         let body = vec![b'7'; 4_000];
         let report = NewReport { version: 1, kind: "evaluate".to_owned(), body };
         let ending = Ending {
@@ -194,7 +194,7 @@ async fn claim(store: &Store) -> (Vec<f64>, Vec<f64>) {
             points: Vec::new(),
         };
         let start = Instant::now();
-        store.finish(job.lease, ending).await.expect("it ends");
+        store.queue().finish(job.lease, ending).await.expect("it ends");
         finished.push(milliseconds(start));
     }
     (claimed, finished)
@@ -218,7 +218,7 @@ async fn list(store: &Store) -> Vec<f64> {
         let mut page = Page::default();
         for _ in 0..SAMPLES / filters.len() {
             let start = Instant::now();
-            let got = store.list(filter, &page).await.expect("a page");
+            let got = store.jobs().list(filter, &page).await.expect("a page");
             times.push(milliseconds(start));
             page.after = got.next;
         }

@@ -110,7 +110,7 @@ impl Machine {
     }
 
     async fn statistics_for(&self, caller: &Caller) -> Result<ServiceStatistics, ServiceError> {
-        let counts = self.store.counts(visibility(caller)).await.map_err(refused)?;
+        let counts = self.store.jobs().counts(visibility(caller)).await.map_err(refused)?;
         let by_state = STATES.into_iter().zip(counts.by_state).filter(|(_, count)| *count > 0);
         let by_state = by_state.map(|(state, count)| (state.name().to_owned(), count)).collect();
         let jobs = JobCounts { total: counts.total(), by_state };

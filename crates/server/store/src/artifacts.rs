@@ -3,12 +3,92 @@
 use futures_util::future::BoxFuture;
 use sqlx::Row;
 
-use super::objects::Body;
+use super::access::Access;
+use super::objects::{Body, folder};
+use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
-use super::{ArtifactRow, StoreError};
+use super::{ArtifactRow, StoreError, StoredArtifact};
 
 /// Most artifacts of one job.
 pub(super) const MAX_OF_JOB: i64 = 256;
+
+/// Files that jobs leave.
+pub struct ArtifactStore {
+    pub(super) access: Access,
+    /// Most bytes that all of them may take together.
+    pub(super) max_bytes: u64,
+}
+
+impl ArtifactStore {
+    /// Keeps a file of a job. The first of a name stays; the oldest of all give way to the budget.
+    pub async fn put(
+        &self,
+        job: &str,
+        name: &str,
+        kind: &str,
+        bytes: Vec<u8>,
+    ) -> Result<(), StoreError> {
+        for (field, text) in [("name", name), ("kind", kind)] {
+            if !(1..=MAX_LABEL_BYTES).contains(&text.len()) || text.contains('\0') {
+                let problem = format!("must have 1 to {MAX_LABEL_BYTES} bytes, none of them NUL");
+                return Err(StoreError::Invalid { field, problem });
+            }
+        }
+        let length = bytes.len() as u64;
+        let key = format!("{}/artifact-{}", folder(job), uuid::Uuid::new_v4());
+        let body = self.access.objects.keep(&key, bytes).await?;
+        let file = body.object.clone();
+        let put = PutArtifact {
+            job: job.to_owned(),
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            bytes: i64::try_from(length).unwrap_or(i64::MAX),
+            packed: body.weight(length),
+            body,
+            budget: i64::try_from(self.max_bytes).unwrap_or(i64::MAX),
+        };
+        let outcome = self.access.writer.write(put).await;
+        match &outcome {
+            Ok(put) => self.access.objects.remove(put.files.iter().cloned()).await,
+            Err(error) if error.is_refusal() => self.access.objects.remove(file).await,
+            Err(_) => {}
+        }
+        outcome.map(drop)
+    }
+
+    /// What a job left, in order of its keeping.
+    pub async fn list(&self, job: &str) -> Result<Vec<ArtifactRow>, StoreError> {
+        let failed = self.access.reader.failed("list artifacts");
+        let rows = sqlx::query(
+            "SELECT name, kind, bytes, created_at, gone FROM artifacts WHERE job_id = $1 \
+             ORDER BY created_at, name",
+        )
+        .bind(job)
+        .fetch_all(&self.access.reader.pool)
+        .await
+        .map_err(&failed)?;
+        rows.iter().map(artifact_of).collect::<Result<_, _>>().map_err(failed)
+    }
+
+    /// A file of a job; without bytes if it gave way to younger ones.
+    pub async fn get(&self, job: &str, name: &str) -> Result<Option<StoredArtifact>, StoreError> {
+        let failed = self.access.reader.failed("read an artifact");
+        let row = sqlx::query(
+            "SELECT name, kind, bytes, created_at, gone, codec, body, object FROM artifacts \
+             WHERE job_id = $1 AND name = $2",
+        )
+        .bind(job)
+        .bind(name)
+        .fetch_optional(&self.access.reader.pool)
+        .await
+        .map_err(&failed)?;
+        let Some(row) = row else { return Ok(None) };
+        let artifact = artifact_of(&row).map_err(&failed)?;
+        let body = super::read::body_of(&row).map_err(failed)?;
+        let bytes = if artifact.gone { None } else { Some(self.access.objects.fetch(body).await?) };
+        Ok(Some(StoredArtifact { artifact, bytes }))
+    }
+}
 
 /// An artifact to keep; what gave way for it.
 pub(super) struct PutArtifact {

@@ -4,11 +4,12 @@ use futures_util::future::BoxFuture;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::access::Access;
 use super::objects::Body;
 use super::read::Reader;
 use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
-use super::{BaselineRow, NewBaseline, StoreError, Visibility};
+use super::{BaselineRow, NewBaseline, StoreError, StoredBaseline, Visibility};
 
 /// Most baselines of one owner.
 pub(super) const MAX_OF_OWNER: i64 = 10_000;
@@ -24,6 +25,94 @@ pub(super) fn check(baseline: &NewBaseline) -> Result<(), StoreError> {
         }
     }
     Ok(())
+}
+
+/// Baselines of the gate.
+pub struct BaselineStore {
+    pub(super) access: Access,
+}
+
+impl BaselineStore {
+    /// Keeps a baseline, as a new version under its name; its id.
+    pub async fn put(&self, mut baseline: NewBaseline) -> Result<String, StoreError> {
+        check(&baseline)?;
+        let id = uuid::Uuid::now_v7().to_string();
+        let bytes = std::mem::take(&mut baseline.body);
+        let body = self.access.objects.keep(&format!("baselines/{id}"), bytes).await?;
+        let file = body.object.clone();
+        let put = PutBaseline { id: id.clone(), baseline, body };
+        match self.access.writer.write(put).await {
+            Ok(()) => Ok(id),
+            Err(error) => {
+                if error.is_refusal() {
+                    self.access.objects.remove(file).await;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The promoted baseline of that owner, name and pin.
+    pub async fn promoted(
+        &self,
+        owner: &str,
+        name: &str,
+        pin: &str,
+    ) -> Result<Option<StoredBaseline>, StoreError> {
+        let found = self.access.reader.promoted(owner, name, pin).await?;
+        self.with_body(found).await
+    }
+
+    /// A baseline by its id.
+    pub async fn get(
+        &self,
+        id: &str,
+        who: Visibility<'_>,
+    ) -> Result<Option<StoredBaseline>, StoreError> {
+        let found = self.access.reader.baseline(id, who).await?;
+        self.with_body(found).await
+    }
+
+    async fn with_body(
+        &self,
+        found: Option<(BaselineRow, Body)>,
+    ) -> Result<Option<StoredBaseline>, StoreError> {
+        let Some((row, body)) = found else { return Ok(None) };
+        let body = self.access.objects.fetch(body).await?;
+        Ok(Some(StoredBaseline { row, body }))
+    }
+
+    /// Baselines by name, newest first within one; of one name, or of all.
+    pub async fn list(
+        &self,
+        who: Visibility<'_>,
+        name: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<BaselineRow>, StoreError> {
+        self.access.reader.baselines(who, name, limit).await
+    }
+
+    /// Makes a baseline the one that counts; whether there is such a one.
+    pub async fn promote(&self, id: &str, who: Visibility<'_>) -> Result<bool, StoreError> {
+        Ok(self.change(id, who, Change::Promote).await?.found)
+    }
+
+    /// Removes a baseline; whether there was such a one.
+    pub async fn delete(&self, id: &str, who: Visibility<'_>) -> Result<bool, StoreError> {
+        let changed = self.change(id, who, Change::Delete).await?;
+        self.access.objects.remove(changed.file).await;
+        Ok(changed.found)
+    }
+
+    async fn change(
+        &self,
+        id: &str,
+        who: Visibility<'_>,
+        change: Change,
+    ) -> Result<Changed, StoreError> {
+        let owner = who.owner().map(str::to_owned);
+        self.access.writer.write(ChangeBaseline { id: id.to_owned(), owner, change }).await
+    }
 }
 
 /// A baseline to keep.

@@ -169,28 +169,28 @@ mod tests {
             ..job("a")
         };
         let objects = fresh.config.data_dir.join("objects");
-        let error = store.submit(with(vec![part(false), part(true)])).await.unwrap_err();
+        let error = store.queue().submit(with(vec![part(false), part(true)])).await.unwrap_err();
         assert!(error.to_string().contains("request"), "{error}");
-        assert!(store.claim().await.unwrap().is_none(), "nothing was accepted");
+        assert!(store.queue().claim().await.unwrap().is_none(), "nothing was accepted");
         // The file system's other threads take down what was begun.
         while !files(&objects).is_empty() {
             tokio::task::yield_now().await;
         }
         let whole = with(vec![part(false), part(false)]);
-        let id = store.submit(whole).await.unwrap().id;
+        let id = store.queue().submit(whole).await.unwrap().id;
         assert_eq!(files(&objects).len(), 1);
-        let claimed = store.claim().await.unwrap().unwrap();
+        let claimed = store.queue().claim().await.unwrap().unwrap();
         assert_eq!(claimed.job.bytes, 14 + 10_000_000);
         let noise = part(false).content();
         let expected = [br#"{"kernel":"x"}"#, &noise[..], &noise[..]].concat();
         assert!(bytes(claimed.request) == expected);
-        assert!(bytes(store.request(&id).await.unwrap().unwrap()) == expected);
-        store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
-        store.finish(claimed.lease, completed(b"{}")).await.unwrap();
+        assert!(bytes(store.jobs().request(&id).await.unwrap().unwrap()) == expected);
+        store.queue().advance(&claimed.lease, JobState::Compiling).await.unwrap();
+        store.queue().finish(claimed.lease, completed(b"{}")).await.unwrap();
         let all = Retention { max_age: Some(Duration::ZERO), ..Retention::default() };
-        store.cleanup(&all).await.unwrap();
+        store.cleaner().clean_up(&all).await.unwrap();
         // The folder of the job that was not accepted.
-        assert_eq!(store.remove_leftovers(Duration::ZERO).await.unwrap(), 0);
+        assert_eq!(store.cleaner().remove_leftovers(Duration::ZERO).await.unwrap(), 0);
         let left: Vec<_> = std::fs::read_dir(&objects).into_iter().flatten().collect();
         assert!(left.is_empty(), "nothing is left: {left:?}");
     }

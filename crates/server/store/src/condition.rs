@@ -52,10 +52,10 @@ mod tests {
     async fn a_database_that_is_deleted_or_replaced_takes_no_more_jobs() {
         let fresh = sqlite();
         let store = fresh.store().await;
-        store.check_database().await.unwrap();
-        let id = store.submit(job("a")).await.unwrap().id;
-        let mut lease = store.claim().await.unwrap().unwrap().lease;
-        store.advance(&lease, JobState::Compiling).await.unwrap();
+        store.health().check_database().await.unwrap();
+        let id = store.queue().submit(job("a")).await.unwrap().id;
+        let mut lease = store.queue().claim().await.unwrap().unwrap().lease;
+        store.queue().advance(&lease, JobState::Compiling).await.unwrap();
         let path = sqlite_path(&fresh.config.data_dir);
         let aside = path.with_extension("aside");
         std::fs::rename(&path, &aside).unwrap();
@@ -69,21 +69,21 @@ mod tests {
                 let text = error.to_string();
                 assert!(text.contains("warpgauge.db") && text.contains(word), "{text}");
             };
-            gone(store.check_database().await.unwrap_err());
-            gone(store.submit(job("a")).await.unwrap_err());
-            gone(store.claim().await.map(drop).unwrap_err());
-            gone(store.heartbeat().await.unwrap_err());
-            gone(store.try_finish(&mut lease, completed(b"{}")).await.unwrap_err());
+            gone(store.health().check_database().await.unwrap_err());
+            gone(store.queue().submit(job("a")).await.unwrap_err());
+            gone(store.queue().claim().await.map(drop).unwrap_err());
+            gone(store.membership().heartbeat().await.unwrap_err());
+            gone(store.queue().try_finish(&mut lease, completed(b"{}")).await.unwrap_err());
         }
         // Nothing was made in its place; once it is back, all goes on.
         assert_eq!(std::fs::read(&path).unwrap(), b"");
         std::fs::rename(&aside, &path).unwrap();
-        store.check_database().await.unwrap();
-        store.try_finish(&mut lease, completed(b"{}")).await.unwrap();
-        let row = store.job(&id, Visibility::All).await.unwrap().unwrap();
+        store.health().check_database().await.unwrap();
+        store.queue().try_finish(&mut lease, completed(b"{}")).await.unwrap();
+        let row = store.jobs().find(&id, Visibility::All).await.unwrap().unwrap();
         assert_eq!(row.state, JobState::Completed);
-        store.submit(job("a")).await.unwrap();
-        assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 2);
+        store.queue().submit(job("a")).await.unwrap();
+        assert_eq!(store.jobs().counts(Visibility::All).await.unwrap().total(), 2);
     }
 
     #[tokio::test(flavor = "multi_thread")]
@@ -91,16 +91,16 @@ mod tests {
         needs!("PostgreSQL", crate::testing::server::installed());
         let mut fresh = postgres();
         let store = fresh.store().await;
-        store.check_database().await.unwrap();
-        store.submit(job("a")).await.unwrap();
+        store.health().check_database().await.unwrap();
+        store.queue().submit(job("a")).await.unwrap();
         fresh.stop_server();
-        let error = store.check_database().await.unwrap_err();
+        let error = store.health().check_database().await.unwrap_err();
         assert!(matches!(error, StoreError::Unreachable { .. }), "{error}");
-        let error = store.submit(job("a")).await.unwrap_err();
+        let error = store.queue().submit(job("a")).await.unwrap_err();
         assert!(error.may_pass(), "{error}");
         fresh.start_server();
-        store.check_database().await.unwrap();
-        assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 1);
-        store.submit(job("a")).await.unwrap();
+        store.health().check_database().await.unwrap();
+        assert_eq!(store.jobs().counts(Visibility::All).await.unwrap().total(), 1);
+        store.queue().submit(job("a")).await.unwrap();
     }
 }

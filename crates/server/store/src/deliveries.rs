@@ -1,15 +1,17 @@
 //! What is announced when a job ends: entered in the transaction that ends it, so that no end goes
 //! unannounced, and kept until it was delivered or given up.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use futures_util::future::BoxFuture;
 use sqlx::{AssertSqlSafe, Row};
 use tokio::sync::Notify;
 
 use super::objects::cut;
-use super::writer::{Batch, Write};
+use super::read::Reader;
+use super::writer::{Batch, Write, Writer};
 use super::{Delivery, DeliveryOutcome, StoreError};
 
 /// How long one who took a delivery has before another may take it, microseconds.
@@ -21,7 +23,7 @@ pub(super) struct Bell {
     entered: AtomicBool,
     rung: Notify,
     /// How often somebody has looked for what is due.
-    pub(super) looks: std::sync::atomic::AtomicU64,
+    looks: AtomicU64,
 }
 
 impl Bell {
@@ -35,6 +37,51 @@ impl Bell {
     /// Waits for the next ring, or returns at once if nobody has heard the last one.
     pub(super) async fn heard(&self) {
         self.rung.notified().await;
+    }
+}
+
+/// Webhooks that wait for their delivery.
+pub struct DeliveryQueue {
+    pub(super) reader: Reader,
+    pub(super) writer: Writer,
+    pub(super) bell: Arc<Bell>,
+}
+
+impl DeliveryQueue {
+    /// When the next webhook is due: how long from now, zero if it is; `None` if none waits.
+    pub async fn next_due(&self) -> Result<Option<Duration>, StoreError> {
+        self.bell.looks.fetch_add(1, Ordering::SeqCst);
+        let failed = self.reader.failed("look for webhooks");
+        let row = sqlx::query("SELECT MIN(next_at) FROM deliveries WHERE state = 'pending'")
+            .fetch_one(&self.reader.pool)
+            .await
+            .map_err(&failed)?;
+        let next: Option<i64> = row.try_get(0).map_err(&failed)?;
+        let wait = |next: i64| {
+            u64::try_from(next - super::clock::now()).map_or(Duration::ZERO, Duration::from_micros)
+        };
+        Ok(next.map(wait))
+    }
+
+    /// Returns once a job with a webhook has ended in this process since the last call. What others
+    /// entered, and what is tried again, does not ring: see [`Self::next_due`].
+    pub async fn wait(&self) {
+        self.bell.heard().await;
+    }
+
+    /// How often [`Self::next_due`] was asked.
+    pub fn looks(&self) -> u64 {
+        self.bell.looks.load(Ordering::SeqCst)
+    }
+
+    /// Webhooks that are due. Each is this process' for a minute; then it is due again.
+    pub async fn take_due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
+        self.writer.write(TakeDue { limit }).await
+    }
+
+    /// Notes what became of a webhook.
+    pub async fn settle(&self, job: &str, outcome: DeliveryOutcome) -> Result<(), StoreError> {
+        self.writer.write(Settle { job: job.to_owned(), outcome }).await
     }
 }
 

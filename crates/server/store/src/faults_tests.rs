@@ -44,19 +44,19 @@ async fn version_one_becomes_the_present_one(fresh: Fresh) {
     raw(&fresh, fixture).await;
     let store = fresh.store().await;
     let ended = "01996e50-0000-7000-8000-000000000001";
-    assert_eq!(store.report(ended).await.unwrap().unwrap().body, br#"{"v":1}"#);
-    let counts = store.counts(Visibility::Owner("a")).await.unwrap();
+    assert_eq!(store.jobs().report(ended).await.unwrap().unwrap().body, br#"{"v":1}"#);
+    let counts = store.jobs().counts(Visibility::Owner("a")).await.unwrap();
     assert_eq!((counts.total(), counts.waiting), (2, 1));
     // In the order of their ids, and what comes now before them all.
-    let younger = store.submit(NewJob { priority: -1, ..job("a") }).await.unwrap().id;
-    let listed = store.list(&JobFilter::default(), &Page::default()).await.unwrap().jobs;
+    let younger = store.queue().submit(NewJob { priority: -1, ..job("a") }).await.unwrap().id;
+    let listed = store.jobs().list(&JobFilter::default(), &Page::default()).await.unwrap().jobs;
     let listed: Vec<&str> = listed.iter().map(|job| job.id.as_str()).collect();
     assert_eq!(listed, [&younger, "01996e50-0000-7000-8000-000000000002", ended]);
-    let claimed = store.claim().await.unwrap().unwrap();
+    let claimed = store.queue().claim().await.unwrap().unwrap();
     assert_eq!((claimed.job.priority, claimed.job.label.as_deref()), (5, Some("nightly")));
     assert_eq!(bytes(claimed.request), br#"{"kernel":"x"}"#);
-    store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
-    store.finish(claimed.lease, completed(b"{}")).await.unwrap();
+    store.queue().advance(&claimed.lease, JobState::Compiling).await.unwrap();
+    store.queue().finish(claimed.lease, completed(b"{}")).await.unwrap();
     assert!(
         store.view().cases(Visibility::All, None, 1).await.unwrap().is_empty(),
         "what came later"
@@ -67,7 +67,7 @@ async fn version_one_becomes_the_present_one(fresh: Fresh) {
 
 async fn a_newer_database_is_refused(fresh: Fresh) {
     let store = fresh.store().await;
-    store.submit(job("a")).await.unwrap();
+    store.queue().submit(job("a")).await.unwrap();
     store.close().await;
     raw(&fresh, "INSERT INTO schema_versions VALUES (99, 'of tomorrow', 0)").await;
     let path = sqlite_path(&fresh.config.data_dir);
@@ -133,20 +133,21 @@ async fn kills_lose_nothing(fresh: Fresh) {
         });
     }
     let store = fresh.store().await;
-    let mut gone = store.requeue_expired().await.unwrap();
+    let mut gone = store.membership().requeue_expired().await.unwrap();
     assert!(gone.exhausted.is_empty() && gone.cancelled.is_empty());
     gone.queued.clear();
-    while let Some(claimed) = store.claim().await.unwrap() {
-        store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
+    while let Some(claimed) = store.queue().claim().await.unwrap() {
+        store.queue().advance(&claimed.lease, JobState::Compiling).await.unwrap();
         assert!(finished.insert(claimed.job.id.clone()), "{} ended twice", claimed.job.id);
-        store.finish(claimed.lease, completed(b"{}")).await.unwrap();
+        store.queue().finish(claimed.lease, completed(b"{}")).await.unwrap();
     }
     for id in &accepted {
-        let row = store.job(id, Visibility::All).await.unwrap().expect("accepted, not lost");
+        let row =
+            store.jobs().find(id, Visibility::All).await.unwrap().expect("accepted, not lost");
         assert_eq!(row.state, JobState::Completed);
-        assert!(store.report(id).await.unwrap().is_some());
+        assert!(store.jobs().report(id).await.unwrap().is_some());
     }
-    let counts = store.counts(Visibility::All).await.unwrap();
+    let counts = store.jobs().counts(Visibility::All).await.unwrap();
     assert_eq!((counts.waiting, counts.running), (0, 0));
     assert_eq!(counts.of(JobState::Completed), counts.total());
 }
@@ -166,12 +167,12 @@ async fn child_works_until_it_is_killed() {
         claimers.spawn(async move {
             loop {
                 let new = NewJob { max_attempts: 10, ..job(owner) };
-                println!("accepted {}", store.submit(new).await.unwrap().id);
-                store.requeue_expired().await.unwrap();
-                let Some(claimed) = store.claim().await.unwrap() else { continue };
-                store.advance_behind(&claimed.lease, JobState::Compiling).unwrap();
+                println!("accepted {}", store.queue().submit(new).await.unwrap().id);
+                store.membership().requeue_expired().await.unwrap();
+                let Some(claimed) = store.queue().claim().await.unwrap() else { continue };
+                store.queue().advance_behind(&claimed.lease, JobState::Compiling).unwrap();
                 let id = claimed.job.id;
-                store.finish(claimed.lease, completed(b"{}")).await.unwrap();
+                store.queue().finish(claimed.lease, completed(b"{}")).await.unwrap();
                 println!("finished {id}");
             }
         });
@@ -193,9 +194,9 @@ async fn the_file_shrinks_with_what_is_in_it() {
     let store = fresh.store().await;
     let noise = || (0..1_000).flat_map(|_| *uuid::Uuid::new_v4().as_bytes()).collect();
     let jobs = (0..300).map(|_| NewJob::new("a", JobKind::Evaluate, noise())).collect();
-    let jobs = store.submit_all(jobs).await.unwrap();
+    let jobs = store.queue().submit_all(jobs).await.unwrap();
     for job in &jobs {
-        store.cancel(&job.id, Visibility::All).await.unwrap();
+        store.queue().cancel(&job.id, Visibility::All).await.unwrap();
     }
     store.close().await;
     // Whoever closes the database last folds its log back.
@@ -204,13 +205,13 @@ async fn the_file_shrinks_with_what_is_in_it() {
     assert!(full > 300 * 16_000, "{full}");
     let store = fresh.store().await;
     let policy = Retention { max_jobs: 10, ..Retention::default() };
-    let cleaned = store.cleanup(&policy).await.unwrap();
+    let cleaned = store.cleaner().clean_up(&policy).await.unwrap();
     assert_eq!(cleaned.jobs, 290);
     assert!(cleaned.pages > 900, "{cleaned:?}");
     store.close().await;
     let left = size();
     assert!(left < full / 5, "{left} of {full}");
-    let counts = fresh.store().await.counts(Visibility::All).await.unwrap();
+    let counts = fresh.store().await.jobs().counts(Visibility::All).await.unwrap();
     assert_eq!(counts.total(), 10);
 }
 
@@ -218,14 +219,14 @@ async fn the_file_shrinks_with_what_is_in_it() {
 async fn a_full_disk_loses_nothing_accepted() {
     let fresh = sqlite();
     let store = fresh.store().await;
-    store.writer.write(Statement("PRAGMA max_page_count = 100")).await.unwrap();
+    store.parts.access.writer.write(Statement("PRAGMA max_page_count = 100")).await.unwrap();
     let mut accepted = Vec::new();
     let error = loop {
         // Bytes that do not compress, so that the file grows.
         let request = uuid::Uuid::new_v4().as_bytes().to_vec();
         let noise: Vec<u8> = (0..256).flat_map(|_| *uuid::Uuid::new_v4().as_bytes()).collect();
         let new = NewJob::new("a", JobKind::Evaluate, [request, noise].concat());
-        match store.submit(new).await {
+        match store.queue().submit(new).await {
             Ok(submitted) => accepted.push(submitted.id),
             Err(error) => break error,
         }
@@ -233,14 +234,14 @@ async fn a_full_disk_loses_nothing_accepted() {
     assert!(matches!(error, StoreError::DiskFull { .. }), "{error}");
     assert!(error.to_string().contains("free some space"), "{error}");
     assert!(accepted.len() > 10);
-    let counts = store.counts(Visibility::All).await.unwrap();
+    let counts = store.jobs().counts(Visibility::All).await.unwrap();
     assert_eq!(counts.total(), accepted.len() as u64);
-    store.writer.write(Statement("PRAGMA max_page_count = 100000")).await.unwrap();
+    store.parts.access.writer.write(Statement("PRAGMA max_page_count = 100000")).await.unwrap();
     for id in accepted {
-        let claimed = store.claim().await.unwrap().unwrap();
+        let claimed = store.queue().claim().await.unwrap().unwrap();
         assert_eq!(claimed.job.id, id, "the oldest first");
-        store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
-        store.finish(claimed.lease, completed(b"{}")).await.unwrap();
+        store.queue().advance(&claimed.lease, JobState::Compiling).await.unwrap();
+        store.queue().finish(claimed.lease, completed(b"{}")).await.unwrap();
     }
 }
 
@@ -249,73 +250,79 @@ async fn a_full_disk_loses_nothing_accepted() {
 async fn what_could_not_be_given_back_is_given_back_later() {
     let fresh = sqlite();
     let store = fresh.store().await;
-    let id = store.submit(job("a")).await.unwrap().id;
-    let claimed = store.claim().await.unwrap().unwrap();
-    store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
+    let id = store.queue().submit(job("a")).await.unwrap().id;
+    let claimed = store.queue().claim().await.unwrap().unwrap();
+    store.queue().advance(&claimed.lease, JobState::Compiling).await.unwrap();
     let broken = "CREATE TRIGGER broken BEFORE UPDATE ON jobs BEGIN SELECT RAISE(ABORT, 'x'); END";
-    store.writer.write(Statement(broken)).await.unwrap();
-    let error = store.finish(claimed.lease, completed(b"{}")).await.unwrap_err();
+    store.parts.access.writer.write(Statement(broken)).await.unwrap();
+    let error = store.queue().finish(claimed.lease, completed(b"{}")).await.unwrap_err();
     assert!(matches!(error, StoreError::Database { .. }), "{error}");
-    store.heartbeat().await.unwrap();
-    store.writer.write(Statement("DROP TRIGGER broken")).await.unwrap();
-    assert_eq!(store.held(), 1, "nobody knows better yet");
-    store.heartbeat().await.unwrap();
-    let again = store.claim().await.unwrap().expect("it waits again");
+    store.membership().heartbeat().await.unwrap();
+    store.parts.access.writer.write(Statement("DROP TRIGGER broken")).await.unwrap();
+    assert_eq!(store.queue().held(), 1, "nobody knows better yet");
+    store.membership().heartbeat().await.unwrap();
+    let again = store.queue().claim().await.unwrap().expect("it waits again");
     assert_eq!((again.job.id, again.job.attempts), (id, 2));
-    store.heartbeat().await.unwrap();
-    store.advance(&again.lease, JobState::Compiling).await.unwrap();
-    store.finish(again.lease, completed(b"{}")).await.unwrap();
-    assert_eq!(store.held(), 0);
+    store.membership().heartbeat().await.unwrap();
+    store.queue().advance(&again.lease, JobState::Compiling).await.unwrap();
+    store.queue().finish(again.lease, completed(b"{}")).await.unwrap();
+    assert_eq!(store.queue().held(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_report_that_found_no_room_is_written_once_there_is() {
     let fresh = sqlite();
     let store = fresh.store().await;
-    let id = store.submit(job("a")).await.unwrap().id;
-    let mut lease = store.claim().await.unwrap().unwrap().lease;
-    store.advance(&lease, JobState::Compiling).await.unwrap();
+    let id = store.queue().submit(job("a")).await.unwrap().id;
+    let mut lease = store.queue().claim().await.unwrap().unwrap().lease;
+    store.queue().advance(&lease, JobState::Compiling).await.unwrap();
     // Bytes that do not compress, in the database and not in a file beside it.
     let noise: Vec<u8> = (0..512).flat_map(|_| *uuid::Uuid::new_v4().as_bytes()).collect();
-    store.writer.write(Statement("PRAGMA max_page_count = 1")).await.unwrap();
+    store.parts.access.writer.write(Statement("PRAGMA max_page_count = 1")).await.unwrap();
     let mut refused = 0;
     // What pages the file has may take some.
     let error = loop {
-        match store.try_finish(&mut lease, completed(&noise)).await {
+        match store.queue().try_finish(&mut lease, completed(&noise)).await {
             Err(error) => break error,
             Ok(()) => {
                 refused += 1;
                 assert!(refused < 100, "there is room for ever");
-                store.submit(job("a")).await.unwrap();
-                lease = store.claim().await.unwrap().unwrap().lease;
-                store.advance(&lease, JobState::Compiling).await.unwrap();
+                store.queue().submit(job("a")).await.unwrap();
+                lease = store.queue().claim().await.unwrap().unwrap().lease;
+                store.queue().advance(&lease, JobState::Compiling).await.unwrap();
             }
         }
     };
     assert!(matches!(error, StoreError::DiskFull { .. }) && error.may_pass(), "{error}");
     let unended = lease.job().to_owned();
     // A step that nobody waits for, and that is lost.
-    store.advance_behind(&lease, JobState::Profiling).unwrap();
-    assert!(!store.job(&unended, Visibility::All).await.unwrap().unwrap().state.is_end());
-    store.writer.write(Statement("PRAGMA max_page_count = 100000")).await.unwrap();
-    store.try_finish(&mut lease, completed(&noise)).await.unwrap();
-    let job = store.job(&unended, Visibility::All).await.unwrap().unwrap();
+    store.queue().advance_behind(&lease, JobState::Profiling).unwrap();
+    assert!(!store.jobs().find(&unended, Visibility::All).await.unwrap().unwrap().state.is_end());
+    store.parts.access.writer.write(Statement("PRAGMA max_page_count = 100000")).await.unwrap();
+    store.queue().try_finish(&mut lease, completed(&noise)).await.unwrap();
+    let job = store.jobs().find(&unended, Visibility::All).await.unwrap().unwrap();
     assert_eq!((job.state, job.attempts), (JobState::Completed, 1));
-    assert_eq!(store.report(&unended).await.unwrap().unwrap().body, noise);
+    assert_eq!(store.jobs().report(&unended).await.unwrap().unwrap().body, noise);
     drop(lease);
-    assert_eq!(store.job(&id, Visibility::All).await.unwrap().unwrap().state, JobState::Completed);
+    assert_eq!(
+        store.jobs().find(&id, Visibility::All).await.unwrap().unwrap().state,
+        JobState::Completed
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_written_to_is_named() {
     let fresh = sqlite();
     let store = fresh.store().await;
-    let id = store.submit(job("a")).await.unwrap().id;
-    store.writer.write(Statement("PRAGMA query_only = 1")).await.unwrap();
-    let error = store.submit(job("a")).await.unwrap_err();
+    let id = store.queue().submit(job("a")).await.unwrap().id;
+    store.parts.access.writer.write(Statement("PRAGMA query_only = 1")).await.unwrap();
+    let error = store.queue().submit(job("a")).await.unwrap_err();
     assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
     assert!(error.to_string().contains("warpgauge.db"), "{error}");
-    assert!(store.job(&id, Visibility::All).await.unwrap().is_some(), "it can still be read");
+    assert!(
+        store.jobs().find(&id, Visibility::All).await.unwrap().is_some(),
+        "it can still be read"
+    );
     // Not even root makes a directory there.
     let error = Store::open(&StoreConfig::new("/proc/warpgauge")).await.unwrap_err();
     assert!(matches!(error, StoreError::DataDir { .. }), "{error}");
@@ -349,7 +356,7 @@ async fn on_postgres_a_lost_connection_is_made_again() {
     needs!("PostgreSQL", crate::testing::server::installed());
     let fresh = postgres();
     let store = fresh.store().await;
-    store.submit(job("a")).await.unwrap();
+    store.queue().submit(job("a")).await.unwrap();
     let kill = "SELECT CAST(pg_terminate_backend(pid) AS TEXT) FROM pg_stat_activity \
                 WHERE pid <> pg_backend_pid() AND usename = 'warpgauge'";
     let database =
@@ -357,6 +364,6 @@ async fn on_postgres_a_lost_connection_is_made_again() {
     assert_eq!(database.backend, Backend::Postgres);
     let mut connection = database.connect().await.unwrap();
     connection.execute(sqlx::raw_sql(kill)).await.unwrap();
-    store.submit(job("a")).await.unwrap();
-    assert_eq!(store.counts(Visibility::All).await.unwrap().total(), 2);
+    store.queue().submit(job("a")).await.unwrap();
+    assert_eq!(store.jobs().counts(Visibility::All).await.unwrap().total(), 2);
 }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::testing::{Fresh, files, job, on_both, point};
+use super::testing::{Fresh, append_points, files, job, on_both, point};
 use super::*;
 
 on_both!(
@@ -16,25 +16,25 @@ on_both!(
 async fn ends_are_announced(fresh: Fresh) {
     let store = fresh.store().await;
     let webhook = Some("https://example.test/hook".to_owned());
-    let id = store.submit(NewJob { webhook, ..job("a") }).await.unwrap().id;
-    assert!(store.due_deliveries(10).await.unwrap().is_empty(), "it has not ended");
-    store.cancel(&id, Visibility::All).await.unwrap();
-    let due = store.due_deliveries(10).await.unwrap();
+    let id = store.queue().submit(NewJob { webhook, ..job("a") }).await.unwrap().id;
+    assert!(store.deliveries().take_due(10).await.unwrap().is_empty(), "it has not ended");
+    store.queue().cancel(&id, Visibility::All).await.unwrap();
+    let due = store.deliveries().take_due(10).await.unwrap();
     assert_eq!((due.len(), due[0].attempt, due[0].job.as_str()), (1, 1, id.as_str()));
-    assert!(store.due_deliveries(10).await.unwrap().is_empty(), "it is being delivered");
+    assert!(store.deliveries().take_due(10).await.unwrap().is_empty(), "it is being delivered");
     let again = DeliveryOutcome::RetryAt(SystemTime::now(), "503".to_owned());
-    store.settle_delivery(&id, again).await.unwrap();
-    assert_eq!(store.due_deliveries(10).await.unwrap()[0].attempt, 2);
-    store.settle_delivery(&id, DeliveryOutcome::Delivered).await.unwrap();
+    store.deliveries().settle(&id, again).await.unwrap();
+    assert_eq!(store.deliveries().take_due(10).await.unwrap()[0].attempt, 2);
+    store.deliveries().settle(&id, DeliveryOutcome::Delivered).await.unwrap();
     let late = DeliveryOutcome::RetryAt(SystemTime::UNIX_EPOCH, "late".to_owned());
-    store.settle_delivery(&id, late).await.unwrap();
-    assert!(store.due_deliveries(10).await.unwrap().is_empty());
+    store.deliveries().settle(&id, late).await.unwrap();
+    assert!(store.deliveries().take_due(10).await.unwrap().is_empty());
 }
 
 async fn artifacts_give_way(mut fresh: Fresh) {
     fresh.config.artifacts_max_bytes = 300_000;
     let store = fresh.store().await;
-    let id = store.submit(job("a")).await.unwrap().id;
+    let id = store.queue().submit(job("a")).await.unwrap().id;
     // Bytes that do not compress.
     let noise = |seed: u8| -> Vec<u8> {
         let mut bytes = vec![0; 100_000];
@@ -42,21 +42,22 @@ async fn artifacts_give_way(mut fresh: Fresh) {
         bytes
     };
     for seed in 0..4 {
-        store.put_artifact(&id, &format!("{seed}"), "log", noise(seed)).await.unwrap();
+        store.artifacts().put(&id, &format!("{seed}"), "log", noise(seed)).await.unwrap();
     }
-    let kept = store.artifacts(&id).await.unwrap();
+    let kept = store.artifacts().list(&id).await.unwrap();
     let gone: Vec<bool> = kept.iter().map(|artifact| artifact.gone).collect();
     assert_eq!(gone, [true, false, false, false]);
-    assert_eq!(store.artifact(&id, "0").await.unwrap().unwrap().bytes, None);
-    assert_eq!(store.artifact(&id, "3").await.unwrap().unwrap().bytes, Some(noise(3)));
-    assert_eq!(store.artifact(&id, "none").await.unwrap(), None);
-    store.put_artifact(&id, "large", "log", noise(9).repeat(4)).await.unwrap();
-    assert!(store.artifact(&id, "large").await.unwrap().unwrap().artifact.gone);
-    let nobody = store.put_artifact("nobody", "x", "log", noise(1)).await.unwrap_err();
+    assert_eq!(store.artifacts().get(&id, "0").await.unwrap().unwrap().bytes, None);
+    assert_eq!(store.artifacts().get(&id, "3").await.unwrap().unwrap().bytes, Some(noise(3)));
+    assert_eq!(store.artifacts().get(&id, "none").await.unwrap(), None);
+    store.artifacts().put(&id, "large", "log", noise(9).repeat(4)).await.unwrap();
+    assert!(store.artifacts().get(&id, "large").await.unwrap().unwrap().artifact.gone);
+    let nobody = store.artifacts().put("nobody", "x", "log", noise(1)).await.unwrap_err();
     assert!(nobody.is_refusal());
-    store.cancel(&id, Visibility::All).await.unwrap();
+    store.queue().cancel(&id, Visibility::All).await.unwrap();
     store
-        .cleanup(&Retention { max_age: Some(Duration::ZERO), ..Retention::default() })
+        .cleaner()
+        .clean_up(&Retention { max_age: Some(Duration::ZERO), ..Retention::default() })
         .await
         .unwrap();
     let left = files(&fresh.config.data_dir.join("objects"));
@@ -65,25 +66,28 @@ async fn artifacts_give_way(mut fresh: Fresh) {
 
 async fn what_is_old_goes(fresh: Fresh) {
     let store = fresh.store().await;
-    let eldest = store.submit(job("a")).await.unwrap().id;
+    let eldest = store.queue().submit(job("a")).await.unwrap().id;
     let mut ids = Vec::new();
     for _ in 0..10 {
-        ids.push(store.submit(job("a")).await.unwrap().id);
+        ids.push(store.queue().submit(job("a")).await.unwrap().id);
     }
     for id in &ids[..8] {
-        store.cancel(id, Visibility::All).await.unwrap();
+        store.queue().cancel(id, Visibility::All).await.unwrap();
     }
     let policy = Retention { max_jobs: 3, ..Retention::default() };
-    assert_eq!(store.cleanup(&policy).await.unwrap().jobs, 5);
-    assert!(store.job(&ids[4], Visibility::All).await.unwrap().is_none(), "the oldest went");
-    assert!(store.job(&ids[5], Visibility::All).await.unwrap().is_some());
+    assert_eq!(store.cleaner().clean_up(&policy).await.unwrap().jobs, 5);
+    assert!(
+        store.jobs().find(&ids[4], Visibility::All).await.unwrap().is_none(),
+        "the oldest went"
+    );
+    assert!(store.jobs().find(&ids[5], Visibility::All).await.unwrap().is_some());
     let page = Page { after: Some(ids[2].clone()), limit: 5 };
-    let rest = store.list(&JobFilter::default(), &page).await.unwrap();
+    let rest = store.jobs().list(&JobFilter::default(), &page).await.unwrap();
     let rest: Vec<&str> = rest.jobs.iter().map(|job| job.id.as_str()).collect();
     assert_eq!(rest, [&eldest], "a page goes on after a job that has gone");
     let policy = Retention { max_bytes: 1, ..Retention::default() };
-    assert_eq!(store.cleanup(&policy).await.unwrap().jobs, 3);
-    let counts = store.counts(Visibility::All).await.unwrap();
+    assert_eq!(store.cleaner().clean_up(&policy).await.unwrap().jobs, 3);
+    let counts = store.jobs().counts(Visibility::All).await.unwrap();
     assert_eq!((counts.total(), counts.waiting), (3, 3), "what has not ended stays");
     let stray = fresh.config.data_dir.join("objects/jobs/aa/x/report-stray");
     std::fs::create_dir_all(stray.parent().unwrap()).unwrap();
@@ -91,16 +95,16 @@ async fn what_is_old_goes(fresh: Fresh) {
     let unfinished = fresh.config.data_dir.join("objects/baselines/x#12");
     std::fs::create_dir_all(unfinished.parent().unwrap()).unwrap();
     std::fs::write(&unfinished, "left half way").unwrap();
-    assert_eq!(store.remove_leftovers(Duration::from_secs(600)).await.unwrap(), 0);
-    assert_eq!(store.remove_leftovers(Duration::ZERO).await.unwrap(), 2);
+    assert_eq!(store.cleaner().remove_leftovers(Duration::from_secs(600)).await.unwrap(), 0);
+    assert_eq!(store.cleaner().remove_leftovers(Duration::ZERO).await.unwrap(), 2);
     assert!(!stray.exists() && !unfinished.exists());
 }
 
 async fn history_is_kept(fresh: Fresh) {
     let store = fresh.store().await;
     let points = (0..10).map(|value| point("gemm", f64::from(value))).collect();
-    store.append_points(points).await.unwrap();
-    store.append_points(vec![point("scan", 1.5)]).await.unwrap();
+    append_points(&store, points).await.unwrap();
+    append_points(&store, vec![point("scan", 1.5)]).await.unwrap();
     let filter = SeriesFilter {
         owner: Visibility::Owner("a"),
         case: "gemm",
@@ -118,10 +122,10 @@ async fn history_is_kept(fresh: Fresh) {
     let names: Vec<_> = cases.iter().map(|series| (series.case.as_str(), series.points)).collect();
     assert_eq!(names, [("gemm", 10), ("scan", 1)]);
     assert!(store.view().cases(Visibility::Owner("b"), None, 10).await.unwrap().is_empty());
-    let odd = store.append_points(vec![point("gemm", 1.0), point("gemm", f64::NAN)]).await;
+    let odd = append_points(&store, vec![point("gemm", 1.0), point("gemm", f64::NAN)]).await;
     assert!(odd.unwrap_err().is_refusal());
     let policy = Retention { max_points: Some(1), ..Retention::default() };
-    assert_eq!(store.cleanup(&policy).await.unwrap().points, 10);
+    assert_eq!(store.cleaner().clean_up(&policy).await.unwrap().points, 10);
     let cases = store.view().cases(Visibility::All, None, 10).await.unwrap();
     assert_eq!((cases.len(), cases[0].case.as_str()), (1, "scan"));
 }
@@ -136,20 +140,20 @@ async fn baselines_are_promoted(fresh: Fresh) {
         body: body.to_vec(),
         promote,
     };
-    let first = store.put_baseline(baseline(b"1", true)).await.unwrap();
-    let second = store.put_baseline(baseline(&[2; 200_000], false)).await.unwrap();
+    let first = store.baselines().put(baseline(b"1", true)).await.unwrap();
+    let second = store.baselines().put(baseline(&[2; 200_000], false)).await.unwrap();
     let body = async || {
-        let found = store.promoted_baseline("a", "main", "H200/570/events").await.unwrap();
+        let found = store.baselines().promoted("a", "main", "H200/570/events").await.unwrap();
         found.map(|found| found.body.len())
     };
     assert_eq!(body().await, Some(1));
-    assert!(!store.promote_baseline(&second, Visibility::Owner("b")).await.unwrap());
-    assert!(store.promote_baseline(&second, Visibility::Owner("a")).await.unwrap());
+    assert!(!store.baselines().promote(&second, Visibility::Owner("b")).await.unwrap());
+    assert!(store.baselines().promote(&second, Visibility::Owner("a")).await.unwrap());
     assert_eq!(body().await, Some(200_000));
-    let all = store.baselines(Visibility::All, Some("main"), 10).await.unwrap();
+    let all = store.baselines().list(Visibility::All, Some("main"), 10).await.unwrap();
     let flags: Vec<_> = all.iter().map(|one| (one.id == first, one.promoted)).collect();
     assert_eq!(flags, [(false, true), (true, false)]);
-    assert!(store.delete_baseline(&second, Visibility::All).await.unwrap());
+    assert!(store.baselines().delete(&second, Visibility::All).await.unwrap());
     assert_eq!(body().await, None, "nothing takes its place by itself");
-    assert!(store.baseline(&first, Visibility::Owner("a")).await.unwrap().is_some());
+    assert!(store.baselines().get(&first, Visibility::Owner("a")).await.unwrap().is_some());
 }

@@ -23,7 +23,7 @@ pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// The right of this process to work on a job, until it ends it or is found dead.
 ///
-/// Dropped without [`Store::finish`](super::Store::finish), it gives the job back: the job is queued
+/// Dropped without [`JobQueue::finish`](super::JobQueue::finish), it gives the job back: the job is queued
 /// again, and that attempt counts.
 #[derive(Debug)]
 pub struct JobLease {

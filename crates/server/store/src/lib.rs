@@ -4,7 +4,10 @@
 //! One code path serves SQLite (a file in the data directory) and PostgreSQL; the statements differ
 //! where one of them must lock rows. docs/store.md argues the design.
 //!
-//! - [`Store`] is what callers use. [`JobLease`] is the right to work on a job.
+//! - [`Store`] is what callers open. It has a part for each kind of what it keeps: [`JobQueue`],
+//!   [`JobReader`], [`ArtifactStore`], [`BaselineStore`], [`MatrixStore`], [`DeliveryQueue`]; and
+//!   [`Membership`], [`StoreHealth`] and [`Cleaner`]. They share an `Access` to rows and files.
+//! - [`JobLease`] is the right to work on a job.
 //! - Writes go through one task per process (`writer`), which commits what waits as a group.
 //! - [`may_follow`] is the one table of legal transitions.
 //! - A job that was accepted ends: whoever holds its lease ends it, or is found gone, and then it is
@@ -17,11 +20,13 @@
 #[path = "../../../../tests/support/needs.rs"]
 mod needs;
 
+mod access;
 mod artifacts;
 mod baselines;
 mod bulk;
 mod cancel;
 mod claim;
+mod cleanup;
 mod clock;
 mod condition;
 mod database;
@@ -31,17 +36,19 @@ mod error;
 mod faults_tests;
 mod history;
 mod instance;
-mod kept;
+mod jobs;
 #[cfg(test)]
 mod kept_tests;
 mod kept_types;
 mod lease;
 mod log;
 mod matrices;
+mod membership;
 mod migrate;
 mod objects;
 mod offer;
 mod open;
+mod queue;
 mod read;
 mod recover;
 mod repeated;
@@ -59,17 +66,25 @@ mod types;
 mod view;
 mod writer;
 
+pub use artifacts::ArtifactStore;
+pub use baselines::BaselineStore;
 pub use bulk::{Bulk, RequestReader};
+pub use cleanup::Cleaner;
 pub use database::Durability;
+pub use deliveries::DeliveryQueue;
 pub use error::StoreError;
+pub use jobs::JobReader;
 pub use kept_types::{
     ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, PointPage,
     Retention, SeriesFilter, SeriesRow, StoredArtifact, StoredBaseline,
 };
 pub use lease::{HEARTBEAT, JobLease, LEASE};
-pub use matrices::{MatrixRow, NewMatrix};
+pub use matrices::{MatrixRow, MatrixStore, NewMatrix};
+pub use membership::Membership;
 pub use offer::MAX_REQUIREMENT_BYTES;
 pub use open::{Quotas, Store, StoreConfig};
+pub use queue::JobQueue;
+pub use sound::StoreHealth;
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
     Cancel, Claimed, Ending, Heartbeat, Idempotency, JobCounts, JobError, JobFilter, JobId,

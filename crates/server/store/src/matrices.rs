@@ -7,10 +7,11 @@ use futures_util::future::BoxFuture;
 use sqlx::Row;
 use sqlx::any::AnyRow;
 
+use super::access::Access;
 use super::objects::Body;
 use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
-use super::{Bulk, RequestReader, Store, StoreError};
+use super::{Bulk, RequestReader, StoreError};
 
 /// Most matrices of one owner.
 const MAX_OF_OWNER: i64 = 10_000;
@@ -45,17 +46,18 @@ pub struct MatrixRow {
     pub detail: Vec<u8>,
 }
 
-impl Store {
+/// Matrices that were uploaded.
+pub struct MatrixStore {
+    pub(super) access: Access,
+}
+
+impl MatrixStore {
     /// Keeps a matrix in place of the one of its name. Whoever reads that one reads it to its end.
     ///
     /// # Errors
     /// [`StoreError::Full`] where the owner has as much as it may have; then nothing is kept, and nothing
     /// was replaced.
-    pub async fn put_matrix(
-        &self,
-        matrix: NewMatrix,
-        content: Arc<dyn Bulk>,
-    ) -> Result<(), StoreError> {
+    pub async fn put(&self, matrix: NewMatrix, content: Arc<dyn Bulk>) -> Result<(), StoreError> {
         for (field, text, min) in [("name", &matrix.name, 1), ("owner", &matrix.owner, 0)] {
             if !(min..=MAX_LABEL_BYTES).contains(&text.len()) || text.contains('\0') {
                 let problem =
@@ -65,16 +67,16 @@ impl Store {
         }
         let bytes = content.bytes();
         let key = format!("matrices/{}", uuid::Uuid::now_v7());
-        let body = self.objects.keep_bulk(&key, Vec::new(), vec![content]).await?;
+        let body = self.access.objects.keep_bulk(&key, Vec::new(), vec![content]).await?;
         let put = PutMatrix { matrix, bytes, key: key.clone(), codec: body.codec };
-        match self.writer.write(put).await {
+        match self.access.writer.write(put).await {
             Ok(replaced) => {
-                self.objects.remove(replaced).await;
+                self.access.objects.remove(replaced).await;
                 Ok(())
             }
             Err(error) => {
                 if error.is_refusal() {
-                    self.objects.remove([key]).await;
+                    self.access.objects.remove([key]).await;
                 }
                 Err(error)
             }
@@ -82,19 +84,19 @@ impl Store {
     }
 
     /// A matrix and its content, as it was given.
-    pub async fn matrix(
+    pub async fn get(
         &self,
         owner: &str,
         name: &str,
     ) -> Result<Option<(MatrixRow, RequestReader)>, StoreError> {
-        let failed = self.reader.failed("read a matrix");
+        let failed = self.access.reader.failed("read a matrix");
         let row = sqlx::query(
             "SELECT name, hash, bytes, created_at, detail, codec, object FROM matrices \
              WHERE owner = $1 AND name = $2",
         )
         .bind(owner)
         .bind(name)
-        .fetch_optional(&self.reader.pool)
+        .fetch_optional(&self.access.reader.pool)
         .await
         .map_err(&failed)?;
         let Some(row) = row else { return Ok(None) };
@@ -104,30 +106,30 @@ impl Store {
             inline: None,
             object: Some(row.try_get("object").map_err(&failed)?),
         };
-        Ok(Some((found, self.objects.open_body(body).await?)))
+        Ok(Some((found, self.access.objects.open_body(body).await?)))
     }
 
     /// An owner's matrices, by name.
-    pub async fn matrices(&self, owner: &str) -> Result<Vec<MatrixRow>, StoreError> {
-        let failed = self.reader.failed("list matrices");
+    pub async fn list(&self, owner: &str) -> Result<Vec<MatrixRow>, StoreError> {
+        let failed = self.access.reader.failed("list matrices");
         let rows = sqlx::query(
             "SELECT name, hash, bytes, created_at, detail FROM matrices \
              WHERE owner = $1 ORDER BY name LIMIT $2",
         )
         .bind(owner)
         .bind(MAX_OF_OWNER)
-        .fetch_all(&self.reader.pool)
+        .fetch_all(&self.access.reader.pool)
         .await
         .map_err(&failed)?;
         rows.iter().map(matrix_of).collect::<Result<_, _>>().map_err(failed)
     }
 
     /// Removes a matrix; whether there was one.
-    pub async fn delete_matrix(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
+    pub async fn delete(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
         let (owner, name) = (owner.to_owned(), name.to_owned());
-        let gone = self.writer.write(DeleteMatrix { owner, name }).await?;
+        let gone = self.access.writer.write(DeleteMatrix { owner, name }).await?;
         let found = gone.is_some();
-        self.objects.remove(gone).await;
+        self.access.objects.remove(gone).await;
         Ok(found)
     }
 }

@@ -217,6 +217,11 @@ fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
     Ok(removed)
 }
 
+/// Folder of a job's files. The last digits are random: no folder gets too many entries.
+pub(super) fn folder(id: &str) -> String {
+    format!("jobs/{}/{id}", id.get(id.len().saturating_sub(2)..).unwrap_or("00"))
+}
+
 fn path(key: &str) -> object_store::path::Path {
     object_store::path::Path::from(key)
 }

@@ -2,12 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use sqlx::Row;
-
-use super::{Store, StoreError};
-
 /// Longest offer of a process, bytes.
-const MAX_OFFER_BYTES: usize = 64 << 10;
+pub(super) const MAX_OFFER_BYTES: usize = 64 << 10;
 
 /// Longest text of what a job requires, bytes.
 pub const MAX_REQUIREMENT_BYTES: usize = 1 << 10;
@@ -22,8 +18,8 @@ pub(super) type Takes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 #[derive(Clone, Default)]
 pub(super) struct Offer {
     /// For the other processes.
-    text: Option<String>,
-    takes: Option<Takes>,
+    pub(super) text: Option<String>,
+    pub(super) takes: Option<Takes>,
 }
 
 /// The offer, shared with the writer.
@@ -31,7 +27,7 @@ pub(super) struct Offer {
 pub(super) struct Offered(Arc<Mutex<Offer>>);
 
 impl Offered {
-    fn set(&self, offer: Offer) {
+    pub(super) fn set(&self, offer: Offer) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = offer;
     }
 
@@ -46,65 +42,11 @@ impl Offered {
     }
 }
 
-impl Store {
-    /// Says what this process has, as a text for the other processes that use the database, and which
-    /// jobs it takes, by what they require. Until then it takes jobs that require nothing.
-    ///
-    /// # Errors
-    ///
-    /// The text is too long, or the database fails.
-    pub async fn offer(
-        &self,
-        text: String,
-        takes: impl Fn(&str) -> bool + Send + Sync + 'static,
-    ) -> Result<(), StoreError> {
-        if text.len() > MAX_OFFER_BYTES {
-            let problem = format!("has {} bytes; {MAX_OFFER_BYTES} are allowed", text.len());
-            return Err(StoreError::Invalid { field: "offer", problem });
-        }
-        self.offered.set(Offer { text: Some(text), takes: Some(Arc::new(takes)) });
-        self.heartbeat().await?;
-        // Jobs that waited for this are work now.
-        self.work.notify_one();
-        Ok(())
-    }
-
-    /// What this process said that it has; `None`: nothing yet.
-    pub fn own_offer(&self) -> Option<String> {
-        self.offered.text()
-    }
-
-    /// What the other processes offer that live, as far as is known.
-    ///
-    /// # Errors
-    ///
-    /// The database fails.
-    pub async fn offers_of_others(&self) -> Result<Vec<String>, StoreError> {
-        let failed = self.reader.failed("look for what processes offer");
-        let rows = sqlx::query(
-            "SELECT instance, offers FROM instances WHERE offers IS NOT NULL AND lease_until >= $1 \
-             LIMIT 10000",
-        )
-        .bind(super::clock::now())
-        .fetch_all(&self.reader.pool)
-        .await
-        .map_err(&failed)?;
-        let mut offers = Vec::new();
-        for row in rows {
-            let instance: String = row.try_get(0).map_err(&failed)?;
-            if instance != self.instance() {
-                offers.push(row.try_get(1).map_err(&failed)?);
-            }
-        }
-        Ok(offers)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{Fresh, on_both};
-    use crate::{JobState, NewJob, Visibility};
+    use crate::{JobState, NewJob, Store, Visibility};
     use warpgauge_model::ErrorCode;
 
     on_both![
@@ -121,11 +63,11 @@ mod tests {
     }
 
     async fn claimed(store: &Store) -> Option<String> {
-        let claimed = store.claim().await.unwrap()?;
+        let claimed = store.queue().claim().await.unwrap()?;
         let id = claimed.job.id.clone();
         let done = crate::testing::completed(b"{}");
-        store.advance(&claimed.lease, JobState::Compiling).await.unwrap();
-        store.finish(claimed.lease, done).await.unwrap();
+        store.queue().advance(&claimed.lease, JobState::Compiling).await.unwrap();
+        store.queue().finish(claimed.lease, done).await.unwrap();
         Some(id)
     }
 
@@ -133,48 +75,55 @@ mod tests {
         let (one, other) = (fresh.store().await, fresh.store().await);
         let mut ids = Vec::new();
         for requires in [Some("red"), None, Some("blue"), Some("red")] {
-            ids.push(one.submit(requiring("a", requires)).await.unwrap().id);
+            ids.push(one.queue().submit(requiring("a", requires)).await.unwrap().id);
         }
         // Without an offer only what requires nothing is taken.
         assert_eq!(claimed(&one).await.as_ref(), Some(&ids[1]));
         assert_eq!(claimed(&one).await, None);
-        other.offer("blue paint".to_owned(), |requires| requires == "blue").await.unwrap();
-        one.offer("red paint".to_owned(), |requires| requires == "red").await.unwrap();
-        assert_eq!(one.offers_of_others().await.unwrap(), ["blue paint"]);
+        other
+            .membership()
+            .offer("blue paint".to_owned(), |requires| requires == "blue")
+            .await
+            .unwrap();
+        one.membership().offer("red paint".to_owned(), |requires| requires == "red").await.unwrap();
+        assert_eq!(one.membership().offers_of_others().await.unwrap(), ["blue paint"]);
         assert_eq!(claimed(&other).await.as_ref(), Some(&ids[2]));
         assert_eq!(claimed(&other).await, None);
         // By priority and age, whatever they require.
         let urgent = NewJob { priority: 1, ..requiring("a", None) };
-        let urgent = one.submit(urgent).await.unwrap().id;
+        let urgent = one.queue().submit(urgent).await.unwrap().id;
         for expected in [&urgent, &ids[0], &ids[3]] {
             assert_eq!(claimed(&one).await.as_ref(), Some(expected));
         }
         assert_eq!(claimed(&one).await, None);
         other.close().await;
         drop(other);
-        one.requeue_expired().await.unwrap();
-        assert!(one.offers_of_others().await.unwrap().is_empty(), "who is gone offers nothing");
+        one.membership().requeue_expired().await.unwrap();
+        assert!(
+            one.membership().offers_of_others().await.unwrap().is_empty(),
+            "who is gone offers nothing"
+        );
     }
 
     async fn owners_whose_jobs_are_for_others_keep_nobody_waiting(fresh: Fresh) {
         let store = fresh.store().await;
-        store.offer(String::new(), |requires| requires == "red").await.unwrap();
+        store.membership().offer(String::new(), |requires| requires == "red").await.unwrap();
         let strange = (0..80).map(|at| requiring(&format!("a{at:02}"), Some("blue"))).collect();
-        store.submit_all(strange).await.unwrap();
-        let mine = store.submit(requiring("z", Some("red"))).await.unwrap().id;
-        let plain = store.submit(requiring("zz", None)).await.unwrap().id;
+        store.queue().submit_all(strange).await.unwrap();
+        let mine = store.queue().submit(requiring("z", Some("red"))).await.unwrap().id;
+        let plain = store.queue().submit(requiring("zz", None)).await.unwrap().id;
         assert_eq!(claimed(&store).await, Some(mine));
         assert_eq!(claimed(&store).await, Some(plain));
         assert_eq!(claimed(&store).await, None);
-        assert_eq!(store.counts(Visibility::All).await.unwrap().waiting, 80);
+        assert_eq!(store.jobs().counts(Visibility::All).await.unwrap().waiting, 80);
     }
 
     async fn jobs_that_require_many_different_things_are_all_taken(fresh: Fresh) {
         let store = fresh.store().await;
-        store.offer(String::new(), |_| true).await.unwrap();
+        store.membership().offer(String::new(), |_| true).await.unwrap();
         let many = MOST_REQUIREMENTS + 10;
         let jobs = (0..many).map(|at| requiring(&format!("a{}", at % 3), Some(&format!("r{at}"))));
-        store.submit_all(jobs.collect()).await.unwrap();
+        store.queue().submit_all(jobs.collect()).await.unwrap();
         for at in 0..many {
             assert!(claimed(&store).await.is_some(), "{at}");
         }
@@ -184,16 +133,16 @@ mod tests {
     async fn a_job_that_comes_back_says_why(fresh: Fresh) {
         let store = fresh.store().await;
         let job = NewJob { max_attempts: 2, ..requiring("a", None) };
-        let id = store.submit(job).await.unwrap().id;
-        let lease = store.claim().await.unwrap().unwrap().lease;
-        store.return_to_queue(lease, "the device is gone".to_owned()).await.unwrap();
-        let row = store.job(&id, Visibility::All).await.unwrap().unwrap();
+        let id = store.queue().submit(job).await.unwrap().id;
+        let lease = store.queue().claim().await.unwrap().unwrap().lease;
+        store.queue().return_to_queue(lease, "the device is gone".to_owned()).await.unwrap();
+        let row = store.jobs().find(&id, Visibility::All).await.unwrap().unwrap();
         assert_eq!((row.state, row.attempts), (JobState::Queued, 1));
         assert_eq!(row.error.as_deref(), Some("the device is gone"));
-        let again = store.claim().await.unwrap().unwrap();
+        let again = store.queue().claim().await.unwrap().unwrap();
         assert_eq!((again.job.attempts, again.job.error), (2, None));
-        store.return_to_queue(again.lease, "gone again".to_owned()).await.unwrap();
-        let row = store.job(&id, Visibility::All).await.unwrap().unwrap();
+        store.queue().return_to_queue(again.lease, "gone again".to_owned()).await.unwrap();
+        let row = store.jobs().find(&id, Visibility::All).await.unwrap().unwrap();
         assert_eq!(row.state, JobState::Failed);
         assert_eq!(row.error_code, Some(ErrorCode::AttemptsExhausted));
         assert!(row.error.unwrap().ends_with("2 times, at last: gone again"));

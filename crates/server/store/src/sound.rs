@@ -8,7 +8,8 @@ use sqlx::{AnyConnection, Connection, Executor};
 
 use super::database::{Backend, Database};
 use super::error::lost_connection;
-use super::{Store, StoreError, migrate};
+use super::read::Reader;
+use super::{StoreError, migrate};
 
 /// Largest database that is read as a whole, bytes: some ten milliseconds.
 const READ_WHOLE_BYTES: u64 = 16 << 20;
@@ -22,23 +23,22 @@ const TABLES: [&str; 6] = ["owners", "instances", "jobs", "requests", "reports",
 /// Longest wait for an answer of a database server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// What was opened: the database, and the directories that must take new files.
-#[derive(Debug, Clone)]
-pub(super) struct Opened {
+/// Looks at what was opened: the database, and the directories that must take new files.
+pub struct StoreHealth {
+    pub(super) reader: Reader,
     pub(super) database: Database,
     pub(super) directories: Vec<PathBuf>,
 }
 
-impl Store {
+impl StoreHealth {
     /// Whether the files of the store are there and there is room for more. Blocking.
     ///
     /// # Errors
     ///
     /// What is wrong, where, and what to do.
     pub fn check_files(&self) -> Result<(), StoreError> {
-        let Opened { database, directories } = &*self.opened;
-        database.check()?;
-        for directory in directories {
+        self.database.check()?;
+        for directory in &self.directories {
             let written = tempfile::tempfile_in(directory)
                 .and_then(|mut file| file.write_all(&[1; PROBE_BYTES]));
             written.map_err(|source| unwritable(directory, source))?;
@@ -49,7 +49,7 @@ impl Store {
     /// Whether [`Self::check_database`] finds all that a heartbeat may find. What became of the rows of a
     /// database server is known to heartbeats alone.
     pub fn check_is_whole(&self) -> bool {
-        self.opened.database.backend == Backend::Sqlite
+        self.database.backend == Backend::Sqlite
     }
 
     /// Whether the database can be read, over a connection of its own: those that are open remember
@@ -59,7 +59,7 @@ impl Store {
     ///
     /// What is wrong, where, and what to do.
     pub async fn check_database(&self) -> Result<(), StoreError> {
-        let database = &self.opened.database;
+        let database = &self.database;
         if database.backend == Backend::Postgres {
             return self.check_remote().await;
         }
@@ -76,7 +76,7 @@ impl Store {
         let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
         // Not one of the readers' connections: while a server is away, waiting for one of these takes long.
         let asked = async {
-            let mut connection = self.opened.database.plain_connection().await?;
+            let mut connection = self.database.plain_connection().await?;
             let answer = sqlx::query(highest).fetch_one(&mut connection).await;
             let _ = connection.close().await;
             answer
@@ -140,7 +140,7 @@ async fn check_sqlite(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::StoreConfig;
+    use crate::{Store, StoreConfig};
     use std::io::{Seek, SeekFrom};
 
     async fn opened(directory: &Path) -> Store {
@@ -152,8 +152,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let store = opened(directory.path()).await;
         for _ in 0..3 {
-            store.check_files().unwrap();
-            store.check_database().await.unwrap();
+            store.health().check_files().unwrap();
+            store.health().check_database().await.unwrap();
         }
         store.close().await;
     }
@@ -165,13 +165,13 @@ mod tests {
         let file = directory.path().join("warpgauge.db");
         let aside = directory.path().join("aside");
         std::fs::rename(&file, &aside).unwrap();
-        assert!(matches!(store.check_files(), Err(StoreError::Gone { .. })));
-        assert!(matches!(store.check_database().await, Err(StoreError::Gone { .. })));
+        assert!(matches!(store.health().check_files(), Err(StoreError::Gone { .. })));
+        assert!(matches!(store.health().check_database().await, Err(StoreError::Gone { .. })));
         std::fs::copy(&aside, &file).unwrap();
-        assert!(matches!(store.check_files(), Err(StoreError::Gone { .. })));
+        assert!(matches!(store.health().check_files(), Err(StoreError::Gone { .. })));
         std::fs::rename(&aside, &file).unwrap();
-        store.check_files().unwrap();
-        store.check_database().await.unwrap();
+        store.health().check_files().unwrap();
+        store.health().check_database().await.unwrap();
     }
 
     #[tokio::test]
@@ -185,10 +185,10 @@ mod tests {
             let mut file = std::fs::File::options().write(true).open(&path).unwrap();
             file.seek(SeekFrom::Start(start as u64)).unwrap();
             file.write_all(&[0x5a; 8_192]).unwrap();
-            let error = store.check_database().await.expect_err("it is damaged");
+            let error = store.health().check_database().await.expect_err("it is damaged");
             assert!(matches!(error, StoreError::Corrupt { .. }), "{start}: {error:?}");
             std::fs::write(&path, &whole).unwrap();
-            store.check_database().await.unwrap();
+            store.health().check_database().await.unwrap();
         }
     }
 
@@ -198,7 +198,7 @@ mod tests {
         let store = opened(directory.path()).await;
         let objects = directory.path().join("objects");
         std::fs::remove_dir_all(&objects).unwrap();
-        let told = store.check_files().unwrap_err().to_string();
+        let told = store.health().check_files().unwrap_err().to_string();
         assert!(told.contains(objects.to_str().unwrap()), "{told}");
     }
 }

@@ -103,12 +103,10 @@ pub(super) fn bytes(mut request: RequestReader) -> Vec<u8> {
     bytes
 }
 
-impl Store {
-    /// Appends measured values by themselves: all or none.
-    pub(super) async fn append_points(&self, points: Vec<Point>) -> Result<(), StoreError> {
-        points.iter().try_for_each(super::history::check)?;
-        self.writer.write(super::history::Append::new(points)).await
-    }
+/// Appends measured values by themselves: all or none.
+pub(super) async fn append_points(store: &Store, points: Vec<Point>) -> Result<(), StoreError> {
+    points.iter().try_for_each(super::history::check)?;
+    store.parts.access.writer.write(super::history::Append::new(points)).await
 }
 
 /// A point of a series that is the same for all but its case.

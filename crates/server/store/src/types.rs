@@ -47,7 +47,7 @@ pub struct NewJob {
     pub webhook: Option<String>,
     /// How often it may be started, 1 to [`MAX_ATTEMPTS`].
     pub max_attempts: u8,
-    /// What it requires of the process that takes it, in a form that [`super::Store::offer`] knows;
+    /// What it requires of the process that takes it, in a form that [`super::Membership::offer`] knows;
     /// `None`: nothing.
     pub requires: Option<String>,
 }

@@ -5,12 +5,12 @@ use std::path::Path;
 use super::database::{Backend, Database};
 use super::migrate::{self, VERSION};
 use super::read::Reader;
-use super::{Page, PointPage, SeriesFilter, SeriesRow, Store, StoreConfig, StoreError, Visibility};
+use super::{Page, PointPage, SeriesFilter, SeriesRow, StoreConfig, StoreError, Visibility};
 
 /// What is kept, to be read. Cheap to clone.
 #[derive(Clone)]
 pub struct StoreView {
-    reader: Reader,
+    pub(super) reader: Reader,
 }
 
 impl StoreView {
@@ -71,13 +71,6 @@ impl StoreView {
     }
 }
 
-impl Store {
-    /// What this store keeps, to be read.
-    pub fn view(&self) -> StoreView {
-        StoreView { reader: self.reader.clone() }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
@@ -85,7 +78,7 @@ mod tests {
     use sqlx::{Connection, Executor, Row};
 
     use super::*;
-    use crate::testing::{Fresh, on_both, point, sqlite};
+    use crate::testing::{Fresh, append_points, on_both, point, sqlite};
 
     on_both!(reads_beside_a_server_and_leaves_no_trace, other_versions_are_refused_as_they_are);
 
@@ -118,14 +111,14 @@ mod tests {
     async fn reads_beside_a_server_and_leaves_no_trace(fresh: Fresh) {
         assert!(StoreView::open(&fresh.config).await.unwrap().is_none(), "there is nothing yet");
         let store = fresh.store().await;
-        store.append_points(vec![point("gemm", 1.5)]).await.unwrap();
+        append_points(&store, vec![point("gemm", 1.5)]).await.unwrap();
         let instances = "SELECT COUNT(*) FROM instances";
         let before = sql(&fresh, instances).await;
         let locks = || std::fs::read_dir(fresh.config.data_dir.join("instances")).unwrap().count();
         let locked = locks();
         let view = StoreView::open(&fresh.config).await.unwrap().unwrap();
         assert_eq!(cases(&view).await, ["gemm"]);
-        store.append_points(vec![point("scan", 1.5)]).await.unwrap();
+        append_points(&store, vec![point("scan", 1.5)]).await.unwrap();
         assert_eq!(cases(&view).await, ["gemm", "scan"], "what comes meanwhile is seen");
         assert_eq!((sql(&fresh, instances).await, locks()), (before, locked));
         view.close().await;
@@ -153,7 +146,7 @@ mod tests {
     async fn a_log_that_a_killed_process_left_is_read_too() {
         let fresh = sqlite();
         let store = fresh.store().await;
-        store.append_points(vec![point("gemm", 1.5)]).await.unwrap();
+        append_points(&store, vec![point("gemm", 1.5)]).await.unwrap();
         // As if the process ended here: its files, without their locks.
         let copy = tempfile::tempdir().unwrap();
         for (name, _) in

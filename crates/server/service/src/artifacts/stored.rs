@@ -44,7 +44,7 @@ pub(crate) async fn store_artifacts(store: &Store, job_id: &str, artifacts: Snap
         }
     }
     for (name, bytes) in things {
-        if let Err(error) = store.put_artifact(job_id, name, name, bytes).await {
+        if let Err(error) = store.artifacts().put(job_id, name, name, bytes).await {
             let error = error::chain(&error);
             tracing::warn!(job = job_id, name, error, "an artifact cannot be kept");
         }
@@ -72,7 +72,7 @@ impl Source {
         {
             return Ok(Lookup::Here(kernels));
         }
-        let stored = self.store.artifact(&job.id, KERNELS).await.map_err(refused)?;
+        let stored = self.store.artifacts().get(&job.id, KERNELS).await.map_err(refused)?;
         match stored.map(|stored| stored.bytes) {
             Some(Some(bytes)) => unpack(&bytes).map(Lookup::Here).map_err(|why| {
                 error::internal("reading a job's kernels", &std::io::Error::other(why))
@@ -92,7 +92,7 @@ impl Source {
         if let Some(running) = self.running.artifacts(id) {
             files.extend(running.files.into_iter().map(|(kind, (_, bytes))| (kind, bytes)));
         }
-        for artifact in self.store.artifacts(id).await.map_err(refused)? {
+        for artifact in self.store.artifacts().list(id).await.map_err(refused)? {
             let kind = ArtifactKind::named(&artifact.name).filter(|_| !artifact.gone);
             files.extend(kind.map(|kind| (kind, artifact.bytes)));
         }
@@ -113,7 +113,7 @@ impl Source {
         {
             return Ok(Lookup::Here(content));
         }
-        let stored = self.store.artifact(&job.id, kind.name()).await.map_err(refused)?;
+        let stored = self.store.artifacts().get(&job.id, kind.name()).await.map_err(refused)?;
         Ok(match stored.map(|stored| stored.bytes) {
             Some(Some(content)) => Lookup::Here(content),
             Some(None) => Lookup::Gone(TAKEN_DOWN),

@@ -158,7 +158,7 @@ impl Intake {
         let job = self.new_job(&request, &submission).await?;
         if let Placement::Elsewhere = placement {
             // The answer comes through the store, from the process that carries it out.
-            let submitted = self.store.submit(job).await.map_err(refused)?;
+            let submitted = self.store.queue().submit(job).await.map_err(refused)?;
             telemetry().submitted();
             return self.follow(&submitted.id, &submission.caller).await;
         }
@@ -168,7 +168,8 @@ impl Intake {
             || request.request().kind() == JobKind::Sweep
             || self.has_running_bound;
         if careful {
-            let (submitted, lease) = self.store.submit_leased(job).await.map_err(refused)?;
+            let (submitted, lease) =
+                self.store.queue().submit_leased(job).await.map_err(refused)?;
             let Some(lease) = lease else {
                 drop(admitted);
                 return self.follow(&submitted.id, &submission.caller).await;
@@ -263,7 +264,7 @@ impl Intake {
             let (request, _) = accepted.map_err(placed)?;
             rows.push(self.new_job(&request, &submission).await?);
         }
-        let submitted = self.store.submit_all(rows).await.map_err(refused)?;
+        let submitted = self.store.queue().submit_all(rows).await.map_err(refused)?;
         for _ in submitted.iter().filter(|job| !job.existing) {
             telemetry().submitted();
         }

@@ -163,7 +163,7 @@ impl Runner {
     ) -> Result<End, ServiceError> {
         let Some(new) = to_accept else { return Ok(work.await) };
         let accepted = async {
-            let (_, lease) = self.store.submit_leased(new).await.map_err(refused)?;
+            let (_, lease) = self.store.queue().submit_leased(new).await.map_err(refused)?;
             *job.lease() = lease;
             Ok::<_, ServiceError>(())
         };
@@ -317,9 +317,9 @@ impl Runner {
         // Only a job that is held can end.
         let Some(mut lease) = job.lease().take() else { return Ok(()) };
         if ending.state == JobState::Completed && may_not_complete(lease.state()) {
-            self.store.advance_behind(&lease, JobState::Compiling)?;
+            self.store.queue().advance_behind(&lease, JobState::Compiling)?;
         }
-        let mut outcome = self.store.try_finish(&mut lease, ending).await;
+        let mut outcome = self.store.queue().try_finish(&mut lease, ending).await;
         for pause in PAUSES_S {
             let Err(error) = &outcome else { break };
             if !error.may_pass() || self.admission.is_closing() {
@@ -329,7 +329,7 @@ impl Runner {
             tracing::warn!(job = job.id(), error = cause, "the end of a job is written again soon");
             tokio::time::sleep(Duration::from_secs(pause)).await;
             let Some(ending) = again() else { break };
-            outcome = self.store.try_finish(&mut lease, ending).await;
+            outcome = self.store.queue().try_finish(&mut lease, ending).await;
         }
         if outcome.is_err() {
             // Given back where the job leaves.
@@ -341,7 +341,7 @@ impl Runner {
     /// Has the job wait for another process, and says why.
     async fn return_to_queue(&self, job: &LiveJob, why: String) {
         let Some(lease) = job.lease().take() else { return };
-        if let Err(error) = self.store.return_to_queue(lease, why).await {
+        if let Err(error) = self.store.queue().return_to_queue(lease, why).await {
             // Written again with a heartbeat, without the reason.
             tracing::warn!(job = job.id(), error = error::chain(&error), "cannot give a job back");
         }
@@ -350,7 +350,7 @@ impl Runner {
     /// Has the job wait for its turn again.
     async fn give_back(&self, job: &LiveJob) {
         let Some(lease) = job.lease().take() else { return };
-        if let Err(error) = self.store.release(lease).await {
+        if let Err(error) = self.store.queue().release(lease).await {
             // Its lease ends with this process, with the same effect.
             tracing::warn!(job = job.id(), error = error::chain(&error), "cannot give a job back");
         }

@@ -190,7 +190,7 @@ async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
                 biased;
                 _ = stop.wait_for(|stop| *stop) => return,
                 () = claimer.places.plain_is_free(), if is_extra => {}
-                () = claimer.store.wait_for_work() => {}
+                () = claimer.store.queue().wait_for_work() => {}
             },
             Turn::Trouble => {
                 if paused(&mut stop).await {
@@ -220,7 +220,7 @@ impl Claimer {
             return Turn::Trouble;
         }
         self.told = false;
-        match self.store.claim_of_others(place.not_of()).await {
+        match self.store.queue().claim_of_others(place.not_of()).await {
             Ok(Some(claimed)) => {
                 match self.executor.has_place().await.map_err(ServiceError::from) {
                     Ok(()) => {
@@ -245,7 +245,7 @@ impl Claimer {
     async fn put_off(&self, claimed: Claimed, why: &ServiceError) {
         let job = claimed.job.id;
         tracing::error!(job, error = chain(why), "a job cannot be begun, and waits");
-        if let Err(error) = self.store.release(claimed.lease).await {
+        if let Err(error) = self.store.queue().release(claimed.lease).await {
             tracing::error!(job, error = chain(&error), "nor be given back yet");
         }
     }
@@ -263,7 +263,9 @@ impl Claimer {
             }
             Err(error) => {
                 tracing::error!(job = row.id, %error, "a stored request cannot be used");
-                if let Err(error) = self.store.finish(lease, outcome::unreadable(&error)).await {
+                if let Err(error) =
+                    self.store.queue().finish(lease, outcome::unreadable(&error)).await
+                {
                     tracing::error!(job = row.id, error = chain(&error), "nor be ended");
                 }
                 return;

@@ -116,7 +116,8 @@ impl Placements {
             }
         };
         let taking = Arc::clone(&self.taking);
-        if let Err(error) = self.store.offer(text, move |key| taking.takes(key)).await {
+        if let Err(error) = self.store.membership().offer(text, move |key| taking.takes(key)).await
+        {
             // Told again with the next change; until then this process takes what requires nothing.
             self.taking.update(&Capabilities::default());
             tracing::error!(error = chain(&error), "cannot tell what is offered here");
@@ -136,7 +137,7 @@ impl Placements {
             Err(reason) => reason,
         };
         let mut reasons = BTreeSet::from([here]);
-        for offer in self.store.offers_of_others().await.map_err(refused)? {
+        for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
             // One of another version is nobody that could be counted on.
             let Ok(offer) = serde_json::from_str::<Capabilities>(&offer) else { continue };
             match offer.meet(order) {
@@ -156,7 +157,7 @@ impl Placements {
         self.taking.broke(key.clone());
         let order = Requirements::of_key(&key).unwrap_or_default();
         tracing::error!(requires = key, why, "an order cannot be carried out here after all");
-        for offer in self.store.offers_of_others().await.map_err(refused)? {
+        for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
             let offer = serde_json::from_str::<Capabilities>(&offer);
             if offer.is_ok_and(|offer| offer.meet(&order).is_ok()) {
                 return Ok(());

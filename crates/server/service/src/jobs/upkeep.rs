@@ -81,7 +81,7 @@ impl Upkeep {
 
     /// Has jobs wait for their turn again whose process is gone.
     pub(super) async fn recover(&self) {
-        match self.store.requeue_expired().await {
+        match self.store.membership().requeue_expired().await {
             Ok(found) => {
                 for job in &found.queued {
                     tracing::warn!(job, "its process is gone: the job waits for its turn again");
@@ -100,7 +100,7 @@ impl Upkeep {
 
     /// Counts the end of a job that no task of this process worked on.
     async fn count_end(&self, job: &str, state: EndState) {
-        let age = match self.store.job(job, Visibility::All).await {
+        let age = match self.store.jobs().find(job, Visibility::All).await {
             Ok(row) => row.and_then(|row| row.created_at.elapsed().ok()),
             Err(error) => {
                 tracing::warn!(job, error = chain(&error), "cannot tell how long a job took");
@@ -120,7 +120,7 @@ impl Upkeep {
             max_bytes: storage.keep_bytes,
             max_points: Some(storage.keep_points).filter(|points| *points > 0),
         };
-        match self.store.cleanup(&policy).await {
+        match self.store.cleaner().clean_up(&policy).await {
             Ok(cleaned) if cleaned.jobs > 0 => {
                 tracing::info!(jobs = cleaned.jobs, bytes = cleaned.bytes, "old jobs were removed");
             }
@@ -131,7 +131,7 @@ impl Upkeep {
 
     async fn renew_leases(&self) {
         self.readiness.beats();
-        let outcome = self.store.heartbeat().await;
+        let outcome = self.store.membership().heartbeat().await;
         self.readiness.beaten(&outcome);
         match outcome {
             Ok(told) => {
@@ -154,7 +154,7 @@ impl Upkeep {
         let Some(lease) = lease.as_ref().filter(|lease| lease.state() != state) else { return };
         if may_follow(lease.state(), state)
             && !state.is_end()
-            && let Err(error) = self.store.advance_behind(lease, state)
+            && let Err(error) = self.store.queue().advance_behind(lease, state)
         {
             tracing::warn!(job = job.id(), error = chain(&error), "cannot write a stage");
         }

@@ -110,7 +110,7 @@ impl JobRecords {
 
     async fn add_report(&self, view: &mut JobView, row: &JobRow) -> Result<(), ServiceError> {
         view.status = Some(ResponseStatus::Error);
-        let Some(stored) = self.store.report(&row.id).await.map_err(refused)? else {
+        let Some(stored) = self.store.jobs().report(&row.id).await.map_err(refused)? else {
             return Ok(());
         };
         let outcome = records::restore(view.kind, &stored)
@@ -164,7 +164,7 @@ impl JobRecords {
             (cursor, bound) => cursor.or(bound),
         };
         let page = Page { after, limit: query.limit as usize };
-        let mut found = self.store.list(&filter, &page).await.map_err(refused)?;
+        let mut found = self.store.jobs().list(&filter, &page).await.map_err(refused)?;
         if let Some(since) = query.created_after {
             let old = found.jobs.iter().position(|row| epoch_seconds(row.created_at) < since);
             if let Some(old) = old {
@@ -183,7 +183,7 @@ impl JobRecords {
 
     async fn cancel_job(&self, id: &str, caller: &Caller) -> Result<CancelReport, ServiceError> {
         let (outcome, state) =
-            match self.store.cancel(id, visibility(caller)).await.map_err(refused)? {
+            match self.store.queue().cancel(id, visibility(caller)).await.map_err(refused)? {
                 Cancel::Cancelled => {
                     // It never began, so no task tells of its end.
                     let age = self.row(id, caller).await?.created_at.elapsed();
@@ -226,7 +226,7 @@ impl JobRecords {
             max_bytes: policy.max_bytes.unwrap_or(0),
             ..Retention::default()
         };
-        let cleaned = self.store.cleanup(&policy).await.map_err(refused)?;
+        let cleaned = self.store.cleaner().clean_up(&policy).await.map_err(refused)?;
         Ok(CleanupReport { jobs: cleaned.jobs, bytes: cleaned.bytes })
     }
 }

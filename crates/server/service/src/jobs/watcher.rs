@@ -76,7 +76,7 @@ impl Watcher {
             // Not here, or at its end: the store says how it ended.
             let row = match self.first.take() {
                 Some(row) => row,
-                None => self.store.job(&self.id, visibility(&self.caller)).await.ok()??,
+                None => self.store.jobs().find(&self.id, visibility(&self.caller)).await.ok()??,
             };
             let event = of_row(&row);
             if self.is_news(&event) {

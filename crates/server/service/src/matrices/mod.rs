@@ -138,7 +138,7 @@ impl MatrixService for Matrices {
                 .map_err(|error| error::internal("describing a matrix", &error))?;
             let hash = parsed.hash;
             let new = NewMatrix { owner, name: name.clone(), hash, detail, max_bytes };
-            self.store.put_matrix(new, Arc::new(parsed.file)).await.map_err(refused)?;
+            self.store.matrices().put(new, Arc::new(parsed.file)).await.map_err(refused)?;
             let all = self.matrices(caller).await?;
             // Another upload may have removed it meanwhile.
             all.into_iter().find(|one| one.filename == name).ok_or(ServiceError::NoSuchMatrix(name))
@@ -148,7 +148,7 @@ impl MatrixService for Matrices {
 
     fn matrices<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<MatrixSummary>> {
         async move {
-            let rows = self.store.matrices(&caller.owner).await.map_err(refused)?;
+            let rows = self.store.matrices().list(&caller.owner).await.map_err(refused)?;
             rows.into_iter().map(summary).collect()
         }
         .boxed()
@@ -178,7 +178,7 @@ impl MatrixService for Matrices {
     fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()> {
         async move {
             check_matrix_name(name).map_err(|message| invalid("name", message))?;
-            match self.store.delete_matrix(&caller.owner, name).await.map_err(refused)? {
+            match self.store.matrices().delete(&caller.owner, name).await.map_err(refused)? {
                 true => Ok(()),
                 false => Err(ServiceError::NoSuchMatrix(name.to_owned())),
             }

@@ -204,7 +204,7 @@ impl Matrices {
         }
         check_matrix_name(name)
             .map_err(|message| problem(path, FailureCode::InvalidValue, message))?;
-        let found = self.store.matrix(owner, name).await.map_err(refused)?;
+        let found = self.store.matrices().get(owner, name).await.map_err(refused)?;
         let (row, content) = found.ok_or_else(|| ServiceError::NoSuchMatrix(name.to_owned()))?;
         Ok(Source::Stored { hash: row.hash, content })
     }

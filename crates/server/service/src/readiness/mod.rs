@@ -319,7 +319,7 @@ impl Readiness {
         let started = thread.spawn(move || {
             let mut found = Vec::new();
             found.extend(looked_at.executor.unready());
-            if let Err(error) = looked_at.store.check_files() {
+            if let Err(error) = looked_at.store.health().check_files() {
                 tracing::debug!(error = chain(&error), "the data directory cannot be used");
                 found.push(of_store(&error));
             }
@@ -342,11 +342,11 @@ async fn look_now(looking: Looking, since: Instant) {
     unready.extend(readiness.no_device());
     unready.extend(readiness.of_files().await);
     let mut said = None;
-    if let Err(error) = readiness.store.check_database().await {
+    if let Err(error) = readiness.store.health().check_database().await {
         unready.push(of_store(&error));
         said = Some(chain(&error));
     } else {
-        readiness.findings.is_well(readiness.store.check_is_whole());
+        readiness.findings.is_well(readiness.store.health().check_is_whole());
         unready.extend(readiness.findings.of_heartbeats());
     }
     // Files and database have much the same to say of a disk.

@@ -26,7 +26,7 @@ pub(super) fn visibility(caller: &Caller) -> Visibility<'_> {
 /// # Errors
 /// [`ServiceError::NoSuchJob`] where there is none.
 pub(super) async fn row(store: &Store, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
-    let row = store.job(id, visibility(caller)).await.map_err(refused)?;
+    let row = store.jobs().find(id, visibility(caller)).await.map_err(refused)?;
     row.ok_or_else(|| ServiceError::NoSuchJob(id.to_owned()))
 }
 
@@ -45,7 +45,7 @@ pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<Outcome, C
 /// # Errors
 /// Why the job has no report.
 pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<Outcome, ServiceError> {
-    if let Some(stored) = store.report(&row.id).await.map_err(refused)? {
+    if let Some(stored) = store.jobs().report(&row.id).await.map_err(refused)? {
         return restore(row.kind, &stored)
             .map_err(|error| error::internal("reading a stored report", &error));
     }
@@ -85,7 +85,7 @@ pub(super) async fn gate_job(
         return Err(no("has not ended"));
     }
     let report = response_of::<Gate>(outcome(store, row).await?)?;
-    let request = store.request(id).await.map_err(refused)?;
+    let request = store.jobs().request(id).await.map_err(refused)?;
     let request = request.ok_or_else(|| no("is not kept any more"))?;
     let request = codec::decoded(JobKind::Gate, request)
         .await

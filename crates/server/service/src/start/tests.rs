@@ -310,14 +310,14 @@ async fn an_order_goes_to_who_has_what_it_requires() {
 
 /// Waits until the service has told the store what it has.
 async fn offered(service: &LocalService) {
-    while service.store.own_offer().is_none() {
+    while service.store.membership().own_offer().is_none() {
         tokio::task::yield_now().await;
     }
 }
 
 /// Waits until the store tells a service what so many others have.
 async fn knows_of(service: &LocalService, others: usize) {
-    while service.store.offers_of_others().await.unwrap().len() < others {
+    while service.store.membership().offers_of_others().await.unwrap().len() < others {
         tokio::task::yield_now().await;
     }
 }

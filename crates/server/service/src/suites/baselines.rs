@@ -62,7 +62,7 @@ impl Baselines {
 
     async fn versions(&self, name: &str, owner: &str) -> Result<Vec<BaselineRow>, ServiceError> {
         let who = Visibility::Owner(owner);
-        self.store.baselines(who, Some(name), MAX_VERSIONS).await.map_err(refused)
+        self.store.baselines().list(who, Some(name), MAX_VERSIONS).await.map_err(refused)
     }
 
     /// Of several baselines of one name, each for other conditions, the one for this machine; else
@@ -77,7 +77,8 @@ impl Baselines {
     }
 
     async fn read(&self, id: &str, owner: &str) -> Result<Option<Baseline>, ServiceError> {
-        let stored = self.store.baseline(id, Visibility::Owner(owner)).await.map_err(refused)?;
+        let stored =
+            self.store.baselines().get(id, Visibility::Owner(owner)).await.map_err(refused)?;
         let read = |stored: StoredBaseline| {
             serde_json::from_slice(&stored.body)
                 .map_err(|error| error::internal("reading a stored baseline", &error))
@@ -100,7 +101,7 @@ impl Baselines {
             body: serde_json::to_vec(baseline).map_err(|error| written(&error))?,
             promote: true,
         };
-        self.store.put_baseline(new).await.map_err(refused)?;
+        self.store.baselines().put(new).await.map_err(refused)?;
         self.drop_old_versions(&baseline.name, &caller.owner).await?;
         Ok(baseline.summary())
     }
@@ -112,7 +113,7 @@ impl Baselines {
         rows.sort_by_key(|row| std::cmp::Reverse(row.created_at));
         for row in rows.iter().skip(KEPT_VERSIONS) {
             let who = Visibility::Owner(owner);
-            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
+            self.store.baselines().delete(&row.id, who).await.map_err(refused)?;
         }
         Ok(())
     }
@@ -123,7 +124,7 @@ impl Baselines {
     /// Where the store fails.
     pub async fn list(&self, caller: &Caller) -> Result<Vec<BaselineSummary>, ServiceError> {
         let who = Visibility::Owner(&caller.owner);
-        let rows = self.store.baselines(who, None, MAX_VERSIONS).await.map_err(refused)?;
+        let rows = self.store.baselines().list(who, None, MAX_VERSIONS).await.map_err(refused)?;
         let mut summaries = Vec::new();
         for row in rows.into_iter().filter(|row| row.promoted).take(MAX_LISTED) {
             // One that was removed meanwhile is not listed.
@@ -187,7 +188,7 @@ impl Baselines {
         }
         for row in rows {
             let who = Visibility::Owner(&caller.owner);
-            self.store.delete_baseline(&row.id, who).await.map_err(refused)?;
+            self.store.baselines().delete(&row.id, who).await.map_err(refused)?;
         }
         Ok(())
     }

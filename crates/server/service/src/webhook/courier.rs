@@ -59,7 +59,7 @@ async fn run(store: Store, policy: Arc<Policy>, longest: Duration) {
                     tracing::error!(%error, "an attempt to deliver a webhook panicked");
                 }
             }
-            () = store.wait_for_delivery(), if free => {}
+            () = store.deliveries().wait(), if free => {}
             () = tokio::time::sleep(pause), if free => {}
         }
     }
@@ -73,11 +73,11 @@ async fn due(
     longest: Duration,
 ) -> Result<(Vec<Delivery>, Duration), StoreError> {
     // Looking costs less than writing, and often there is nothing.
-    let next = store.next_delivery().await?.map_or(longest, |next| next.min(longest));
+    let next = store.deliveries().next_due().await?.map_or(longest, |next| next.min(longest));
     if !next.is_zero() {
         return Ok((Vec::new(), next));
     }
-    let found = store.due_deliveries(free).await?;
+    let found = store.deliveries().take_due(free).await?;
     // Behind what was taken there may be more.
     let pause = if found.is_empty() { PAUSE } else { Duration::ZERO };
     Ok((found, pause))
@@ -108,7 +108,7 @@ async fn attempt(store: Store, policy: Arc<Policy>, delivery: Delivery) {
         }
     };
     telemetry().delivered(counted);
-    settle(store.settle_delivery(job, settled).await);
+    settle(store.deliveries().settle(job, settled).await);
     // Said once it is written.
     match (outcome, retry) {
         (Err(reason), Some(wait)) => {
@@ -120,7 +120,7 @@ async fn attempt(store: Store, policy: Arc<Policy>, delivery: Delivery) {
 }
 
 async fn send(store: &Store, policy: &Arc<Policy>, delivery: &Delivery) -> Result<(), Failed> {
-    let found = store.job(&delivery.job, Visibility::All).await;
+    let found = store.jobs().find(&delivery.job, Visibility::All).await;
     let row = found.map_err(|error| Failed::Internal(error.to_string()))?.ok_or(Failed::NoJob)?;
     let seconds =
         |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -176,10 +176,10 @@ mod tests {
     async fn run_job(store: &Store, webhook: Option<&str>) -> String {
         let mut job = NewJob::new("a", JobKind::Evaluate, b"{}".to_vec());
         job.webhook = webhook.map(str::to_owned);
-        let (submitted, lease) = store.submit_leased(job).await.unwrap();
+        let (submitted, lease) = store.queue().submit_leased(job).await.unwrap();
         let ending =
             Ending { state: JobState::Failed, report: None, error: None, points: Vec::new() };
-        store.finish(lease.unwrap(), ending).await.unwrap();
+        store.queue().finish(lease.unwrap(), ending).await.unwrap();
         submitted.id
     }
 
@@ -202,7 +202,7 @@ mod tests {
         let (url, mut came) = receiver();
         let mut task = JoinSet::new();
         task.spawn(run(store.clone(), policy(), DAY));
-        while store.looks_for_deliveries() == 0 {
+        while store.deliveries().looks() == 0 {
             tokio::task::yield_now().await;
         }
         for _ in 0..ROUNDS {
@@ -213,7 +213,7 @@ mod tests {
             assert!(came.recv().await.unwrap().contains(&id));
         }
         // At its start; then as it is woken, after what it found, and after the attempt.
-        let looks = store.looks_for_deliveries();
+        let looks = store.deliveries().looks();
         assert!(looks <= 1 + 3 * ROUNDS, "{looks} looks");
     }
 
@@ -230,7 +230,7 @@ mod tests {
         assert_eq!(due(&store, AT_ONCE, LONGEST).await.unwrap(), (Vec::new(), LONGEST));
         let soon = SystemTime::now() + Duration::from_secs(5);
         let again = DeliveryOutcome::RetryAt(soon, "busy".to_owned());
-        store.settle_delivery(&id, again).await.unwrap();
+        store.deliveries().settle(&id, again).await.unwrap();
         let (none, pause) = due(&store, AT_ONCE, LONGEST).await.unwrap();
         assert!(none.is_empty() && pause <= Duration::from_secs(5) && !pause.is_zero());
     }

@@ -1,0 +1,213 @@
+//! The life of a job: it is accepted, claimed, brought from state to state, and ended or given back.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use super::access::Access;
+use super::history::Append;
+use super::lease::{Finish, GiveBack, LeaseMaker, PackedReport};
+use super::objects::{cut, folder};
+use super::state::has_ended;
+use super::submit::{Accepted, Entry, Group, check};
+use super::types::MAX_BATCH;
+use super::writer::{Held, Message};
+use super::{
+    Cancel, Claimed, Ending, JobLease, JobState, NewJob, StoreError, Submitted, Visibility,
+};
+
+/// How long to wait for work at most before looking: others may have brought some.
+const POLL: Duration = Duration::from_millis(250);
+
+/// The jobs that wait or run, and what may be done to them.
+pub struct JobQueue {
+    pub(super) access: Access,
+    /// Rings when jobs begin to wait.
+    pub(super) work: Arc<Notify>,
+    pub(super) held: Held,
+}
+
+impl JobQueue {
+    /// Accepts a job, or finds the one with the same idempotency key.
+    pub async fn submit(&self, job: NewJob) -> Result<Submitted, StoreError> {
+        self.accept(vec![job], false).await?.jobs.pop().ok_or(StoreError::Closed)
+    }
+
+    /// Accepts all jobs or none.
+    pub async fn submit_all(&self, jobs: Vec<NewJob>) -> Result<Vec<Submitted>, StoreError> {
+        if jobs.len() > MAX_BATCH {
+            let problem = format!("are {}; {MAX_BATCH} at a time are allowed", jobs.len());
+            return Err(StoreError::Invalid { field: "jobs", problem });
+        }
+        Ok(self.accept(jobs, false).await?.jobs)
+    }
+
+    /// Accepts a job that this process runs at once, because somebody waits for it. There is no lease
+    /// if the job exists already.
+    pub async fn submit_leased(
+        &self,
+        job: NewJob,
+    ) -> Result<(Submitted, Option<JobLease>), StoreError> {
+        let mut accepted = self.accept(vec![job], true).await?;
+        let submitted = accepted.jobs.pop().ok_or(StoreError::Closed)?;
+        Ok((submitted, accepted.lease))
+    }
+
+    async fn accept(&self, jobs: Vec<NewJob>, leased: bool) -> Result<Accepted, StoreError> {
+        jobs.iter().try_for_each(check)?;
+        let mut entries = Vec::with_capacity(jobs.len());
+        let mut files: Vec<(String, String)> = Vec::new();
+        for mut job in jobs {
+            let id = job.id.clone();
+            let request = std::mem::take(&mut job.request);
+            let bulk = std::mem::take(&mut job.bulk);
+            let bytes = request.len() as u64 + bulk.iter().map(|part| part.bytes()).sum::<u64>();
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            let file = format!("{}/request", folder(&id));
+            let kept = match bulk.is_empty() {
+                true => self.access.objects.keep(&file, request).await,
+                false => self.access.objects.keep_bulk(&file, request, bulk).await,
+            };
+            let body = match kept {
+                Ok(body) => body,
+                Err(error) => {
+                    self.access.objects.remove(files.into_iter().map(|(_, file)| file)).await;
+                    return Err(error);
+                }
+            };
+            files.extend(body.object.clone().map(|file| (id.clone(), file)));
+            entries.push(Entry { id, job, body, bytes, leased });
+        }
+        let lease = leased.then(|| LeaseMaker(self.access.writer.clone()));
+        let group = |reply| Message::Submit(Group { entries, reply, lease });
+        let outcome = self.access.writer.ask(group).await;
+        // What became of an earlier job, or of none, needs no file.
+        let named = |id: &str| {
+            outcome.as_ref().is_ok_and(|a| a.jobs.iter().any(|s| s.id == id && !s.existing))
+        };
+        let refused = outcome.as_ref().err().is_none_or(StoreError::is_refusal);
+        let unnamed =
+            files.into_iter().filter(|(id, _)| refused && !named(id)).map(|(_, file)| file);
+        self.access.objects.remove(unnamed).await;
+        outcome
+    }
+
+    /// The next job: of the least served owner the one of highest priority, of these the oldest.
+    pub async fn claim(&self) -> Result<Option<Claimed>, StoreError> {
+        self.claim_of_others(Vec::new()).await
+    }
+
+    /// The next job that is of none of these owners.
+    pub async fn claim_of_others(
+        &self,
+        not_of: Vec<String>,
+    ) -> Result<Option<Claimed>, StoreError> {
+        let lease = LeaseMaker(self.access.writer.clone());
+        let claiming = |reply| Message::Claim(super::claim::Claiming { reply, lease, not_of });
+        let Some(taken) = self.access.writer.ask(claiming).await? else { return Ok(None) };
+        let lease = taken.lease.ok_or(StoreError::Closed)?;
+        // Dropped on failure, the lease gives the job back.
+        let request = self.access.objects.open_body(taken.body).await?;
+        Ok(Some(Claimed { job: taken.job, request, lease }))
+    }
+
+    /// Returns when a job may have begun to wait, after 250 ms at the latest.
+    pub async fn wait_for_work(&self) {
+        let _ = tokio::time::timeout(POLL, self.work.notified()).await;
+    }
+
+    /// Brings a job to its next state, and waits until that is written.
+    pub async fn advance(&self, lease: &JobLease, to: JobState) -> Result<(), StoreError> {
+        let step = lease.step(to)?;
+        self.access.writer.write(step).await
+    }
+
+    /// Brings a job to its next state; written soon, and before anything asked for later.
+    pub fn advance_behind(&self, lease: &JobLease, to: JobState) -> Result<(), StoreError> {
+        let step = lease.step(to)?;
+        self.access.writer.write_behind(step);
+        Ok(())
+    }
+
+    /// Ends a job, with its report and its points of the history, in one transaction. Only the holder of the lease can.
+    ///
+    /// # Errors
+    ///
+    /// `LeaseLost` if somebody else has the job: then the work was in vain. If the database fails, the
+    /// job is given back, and is run again.
+    pub async fn finish(&self, mut lease: JobLease, ending: Ending) -> Result<(), StoreError> {
+        self.try_finish(&mut lease, ending).await
+    }
+
+    /// As [`Self::finish`], but what fails leaves the lease, so that it can be tried again.
+    pub async fn try_finish(&self, lease: &mut JobLease, ending: Ending) -> Result<(), StoreError> {
+        if !has_ended(ending.state) {
+            let (job, from) = (lease.job().to_owned(), lease.state());
+            return Err(StoreError::IllegalTransition { job, from, to: ending.state });
+        }
+        let job = lease.job().to_owned();
+        let report = match ending.report {
+            None => None,
+            Some(report) => {
+                let bytes = report.body.len() as i64;
+                let key = format!("{}/report-{}", folder(&job), uuid::Uuid::new_v4());
+                let body = self.access.objects.keep(&key, report.body).await?;
+                let kind = cut(&report.kind, 64).into_owned();
+                Some(PackedReport { version: report.version, kind, body, bytes })
+            }
+        };
+        let file = report.as_ref().and_then(|report| report.body.object.clone());
+        let (state, error) = (ending.state, ending.error);
+        let (points, epoch) = (Append::what_fits(ending.points), lease.epoch());
+        let from = lease.state();
+        let finish = Finish { job, epoch, from, state, error, report, points };
+        let outcome = self.access.writer.write(finish).await;
+        match &outcome {
+            Ok(()) => lease.disarm(),
+            Err(error) if error.is_refusal() => self.access.objects.remove(file).await,
+            // Whether it was committed may not be known: the file stays until the clean-up.
+            Err(_) => {}
+        }
+        outcome
+    }
+
+    /// Gives a job back that was not really started: the attempt does not count.
+    pub async fn release(&self, lease: JobLease) -> Result<(), StoreError> {
+        self.give_back(lease, false, None).await
+    }
+
+    /// Gives a job back that was started and could not be carried out here, and says why: it is there
+    /// for who looks at the job while it waits. The attempt counts.
+    pub async fn return_to_queue(&self, lease: JobLease, why: String) -> Result<(), StoreError> {
+        self.give_back(lease, true, Some(why)).await
+    }
+
+    async fn give_back(
+        &self,
+        mut lease: JobLease,
+        counts: bool,
+        why: Option<String>,
+    ) -> Result<(), StoreError> {
+        let (job, epoch) = (lease.job().to_owned(), lease.epoch());
+        lease.disarm();
+        let back = GiveBack { job: job.clone(), epoch, counts, why };
+        let outcome = self.access.writer.write(back).await;
+        if outcome.as_ref().is_err_and(|error| !error.is_refusal()) {
+            // Tried again with the next heartbeat.
+            super::writer::locked(&self.access.writer.dropped).insert(job, epoch);
+        }
+        outcome
+    }
+
+    /// Cancels a job that waits, or asks whoever runs it to stop.
+    pub async fn cancel(&self, id: &str, owner: Visibility<'_>) -> Result<Cancel, StoreError> {
+        let owner = owner.owner().map(str::to_owned);
+        self.access.writer.write(super::cancel::CancelJob { job: id.to_owned(), owner }).await
+    }
+
+    /// Leases that this process holds now.
+    pub fn held(&self) -> usize {
+        super::writer::locked(&self.held).len()
+    }
+}
