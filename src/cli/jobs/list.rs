@@ -27,7 +27,7 @@ pub(super) fn run(args: &ListArgs, terminal: Terminal) -> Result<Exit, CliError>
             cursor: cursor.as_deref(),
             limit: wanted.min(PAGE),
         };
-        let page = client.jobs(&filter)?.value;
+        let page = client.jobs().list(&filter)?.value;
         let came = page.jobs.len();
         jobs.extend(page.jobs);
         jobs.truncate(args.limit as usize);

@@ -45,7 +45,7 @@ fn show(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
 }
 
 fn cancel(args: &JobArgs, terminal: Terminal) -> Result<Exit, CliError> {
-    let Reply { text, value: answer } = args.server.client()?.cancel(&args.job_id)?;
+    let Reply { text, value: answer } = args.server.client()?.jobs().cancel(&args.job_id)?;
     if args.json {
         terminal.print_line(&text)?;
     } else {
@@ -95,11 +95,11 @@ fn follow(
     on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), CliError>,
 ) -> Result<bool, CliError> {
     let mut patience = place::patience(PATIENCE_S, terminal);
-    args.server.client()?.follow(&args.job_id, until, &mut patience, on_event)
+    args.server.client()?.jobs().follow(&args.job_id, until, &mut patience, on_event)
 }
 
 fn fetch(args: &JobArgs) -> Result<Reply<JobView>, CliError> {
-    Ok(args.server.client()?.job(&args.job_id)?)
+    Ok(args.server.client()?.jobs().get(&args.job_id)?)
 }
 
 /// A job for people: where it stands and, once it ended, its report.

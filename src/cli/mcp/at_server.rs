@@ -47,8 +47,12 @@ impl Desk for ServerDesk {
             let (label, idempotency_key) = (label.as_deref(), idempotency_key.as_deref());
             let taken = Taken { label, idempotency_key };
             match request {
-                JobRequest::Compare(request) => client.submit_comparison(&request, &taken),
-                JobRequest::Evaluate(request) => client.submit_evaluation(&request, &taken),
+                JobRequest::Compare(request) => {
+                    client.unattended().submit_comparison(&request, &taken)
+                }
+                JobRequest::Evaluate(request) => {
+                    client.unattended().submit_evaluation(&request, &taken)
+                }
                 other => {
                     let what = format!("agents hand in no {:?}", other.kind());
                     Err(ClientError::Internal(what))
@@ -64,9 +68,10 @@ impl Desk for ServerDesk {
             let (sender, news) = mpsc::channel(NEWS);
             // It ends with the job, or when nobody hears its news any more.
             tokio::task::spawn_blocking(move || {
-                let followed = client.follow(&job_id, None, &mut patience, &mut |event, _| {
-                    sender.blocking_send(event.clone()).map_err(|_| ClientError::Interrupted)
-                });
+                let followed =
+                    client.jobs().follow(&job_id, None, &mut patience, &mut |event, _| {
+                        sender.blocking_send(event.clone()).map_err(|_| ClientError::Interrupted)
+                    });
                 if let Err(error) = followed
                     && !matches!(error, ClientError::Interrupted)
                 {
@@ -83,12 +88,12 @@ impl Desk for ServerDesk {
 
     fn job<'a>(&'a self, job_id: &'a str) -> Ask<'a, JobView> {
         let job_id = job_id.to_owned();
-        self.ask(move |client| Ok(client.job(&job_id)?.value))
+        self.ask(move |client| Ok(client.jobs().get(&job_id)?.value))
     }
 
     fn cancel<'a>(&'a self, job_id: &'a str) -> Ask<'a, ()> {
         let job_id = job_id.to_owned();
-        self.ask(move |client| client.cancel(&job_id).map(drop))
+        self.ask(move |client| client.jobs().cancel(&job_id).map(drop))
     }
 
     fn devices(&self) -> Ask<'_, Vec<DeviceView>> {
@@ -103,7 +108,7 @@ impl Desk for ServerDesk {
     ) -> Ask<'a, Content> {
         let (job_id, kernel) = (job_id.to_owned(), kernel.map(str::to_owned));
         self.ask(move |client| {
-            let bytes = client.artifact(&job_id, kind.name(), kernel.as_deref())?;
+            let bytes = client.jobs().artifact(&job_id, kind.name(), kernel.as_deref())?;
             Ok(Content { bytes })
         })
     }

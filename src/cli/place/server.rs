@@ -67,7 +67,7 @@ impl Place for AtServer {
             Ok(())
         };
         let attendant = Attendant { told, interruptible: &signals::interrupts };
-        self.client.evaluate(&contract.fields, self.limit(), attendant)
+        self.client.attended(attendant).evaluate(&contract.fields, self.limit())
     }
 
     fn compare(
@@ -81,12 +81,12 @@ impl Place for AtServer {
             Ok(())
         };
         let attendant = Attendant { told, interruptible: &signals::interrupts };
-        self.client.compare(&contract.fields, self.limit(), attendant)
+        self.client.attended(attendant).compare(&contract.fields, self.limit())
     }
 
     fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError> {
         let Self { client, patience, .. } = self;
-        Ok(patience.with(|| client.compare_unwatched(&request))?.value)
+        Ok(patience.with(|| client.unattended().compare(&request))?.value)
     }
 
     fn sweep(
@@ -95,7 +95,7 @@ impl Place for AtServer {
         told: &mut dyn FnMut(Told) -> Result<(), CliError>,
     ) -> Result<Reply<SweepResponse>, CliError> {
         let attendant = Attendant { told, interruptible: &signals::interrupts };
-        self.client.sweep(&contract.fields, self.limit(), attendant)
+        self.client.attended(attendant).sweep(&contract.fields, self.limit())
     }
 
     fn compile(&mut self, request: CompileRequest) -> Result<Reply<CompileResponse>, CliError> {
@@ -121,32 +121,32 @@ impl Place for AtServer {
             Ok(())
         };
         let attendant = Attendant { told, interruptible: &signals::interrupts };
-        self.client.gate(&request, patience(self.patience_s, terminal), attendant)
+        self.client.attended(attendant).gate(&request, patience(self.patience_s, terminal))
     }
 
     fn baselines(&mut self) -> Result<Vec<BaselineSummary>, CliError> {
         let Self { client, patience, .. } = self;
-        Ok(patience.with(|| client.baselines())?)
+        Ok(patience.with(|| client.baselines().list())?)
     }
 
     fn baseline(&mut self, name: &str) -> Result<Baseline, CliError> {
         let Self { client, patience, .. } = self;
-        Ok(patience.with(|| client.baseline(name))?)
+        Ok(patience.with(|| client.baselines().get(name))?)
     }
 
     fn store_baseline(&mut self, new: NewBaseline) -> Result<BaselineSummary, CliError> {
         let Self { client, patience, .. } = self;
-        Ok(patience.with(|| client.store_baseline(&new))?)
+        Ok(patience.with(|| client.baselines().store(&new))?)
     }
 
     fn promote(&mut self, name: &str, job_id: &str) -> Result<BaselineSummary, CliError> {
         let Self { client, patience, .. } = self;
-        Ok(patience.with(|| client.promote(name, job_id))?)
+        Ok(patience.with(|| client.baselines().promote(name, job_id))?)
     }
 
     fn remove_baseline(&mut self, name: &str) -> Result<String, CliError> {
         let Self { client, patience, .. } = self;
-        Ok(patience.with(|| client.remove_baseline(name))?)
+        Ok(patience.with(|| client.baselines().remove(name))?)
     }
 
     fn history(&mut self, query: &HistoryQuery) -> Result<HistoryAnswer, CliError> {

@@ -144,7 +144,7 @@ struct Remote {
 
 impl Evaluator for Remote {
     fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble> {
-        self.client.evaluate_keyed(request, key).map_err(of_client)
+        self.client.unattended().evaluate_keyed(request, key).map_err(of_client)
     }
 
     fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble> {

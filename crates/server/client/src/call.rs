@@ -9,7 +9,7 @@ use ureq::http::{Method, Response};
 
 use warpgauge_job_views::{CancelOutcome, CancelReport, JobList};
 
-use crate::connection::{Client, Reply, answer};
+use crate::connection::{Connection, Reply, answer};
 use crate::error::ClientError;
 use crate::routes::job_route;
 
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// A request that was or is to be sent.
 pub(crate) struct Call {
-    pub(crate) client: Client,
+    pub(crate) connection: Connection,
     route: &'static str,
     /// JSON.
     body: String,
@@ -38,13 +38,13 @@ pub(crate) struct Call {
 
 impl Call {
     pub(crate) fn new(
-        client: &Client,
+        connection: &Connection,
         route: &'static str,
         body: String,
         longest: Duration,
     ) -> Self {
         Self {
-            client: client.clone(),
+            connection: connection.clone(),
             route,
             body,
             key: uuid::Uuid::new_v4().to_string(),
@@ -64,12 +64,12 @@ impl Call {
 
     /// Where the request goes.
     pub(crate) fn url(&self) -> String {
-        self.client.url_of(self.route)
+        self.connection.url_of(self.route)
     }
 
     /// Sends the request, and waits for the head of the answer.
     pub(crate) fn send(&self, url: &str) -> Result<Response<Body>, ClientError> {
-        self.client.send(url, self.body.clone(), Some(&self.key), self.longest)
+        self.connection.send(url, self.body.clone(), Some(&self.key), self.longest)
     }
 
     /// Asks the server for the job; `None` if it has none yet.
@@ -78,12 +78,12 @@ impl Call {
     /// `Refused` where the server knows no jobs, or not by key.
     pub(crate) fn find(&self) -> Result<Option<String>, ClientError> {
         let route = format!("/jobs?limit=1&idempotency_key={}", self.key);
-        let list: JobList = self.client.ask_within(Method::GET, &route, SHORT)?.value;
+        let list: JobList = self.connection.ask_within(Method::GET, &route, SHORT)?.value;
         let Some(job) = list.jobs.into_iter().next() else { return Ok(None) };
         if job.idempotency_key.as_ref() != Some(&self.key) {
             // It did not look at the key, and listed any job.
             return Err(ClientError::Refused {
-                url: self.client.url_of(&route),
+                url: self.connection.url_of(&route),
                 status: 404,
                 message: "jobs cannot be found by their key".to_owned(),
                 problems: Vec::new(),
@@ -126,7 +126,7 @@ impl Call {
     pub(crate) fn lost(&self, error: ClientError) -> ClientError {
         match self.job() {
             Some(job) if error.is_broken() => {
-                let server = self.client.base().to_owned();
+                let server = self.connection.base().to_owned();
                 ClientError::JobLost { job, server, source: Box::new(error) }
             }
             _ => error,
@@ -135,7 +135,7 @@ impl Call {
 
     /// Cancels the job; what came of it.
     pub(crate) fn cancel(&self) -> String {
-        let server = self.client.base();
+        let server = self.connection.base();
         let Some(id) = self.sought() else {
             return format!(
                 "no job of this request was found at {server}; if it comes there after all, \
@@ -143,7 +143,7 @@ impl Call {
             );
         };
         let route = job_route(&id, "");
-        match self.client.ask_within::<CancelReport>(Method::DELETE, &route, SHORT) {
+        match self.connection.ask_within::<CancelReport>(Method::DELETE, &route, SHORT) {
             Ok(Reply { value: report, .. }) => match report.outcome {
                 CancelOutcome::Cancelled => format!("cancelled job {id} at {server}"),
                 CancelOutcome::Stopping if report.state.is_end() => {

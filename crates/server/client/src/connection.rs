@@ -1,6 +1,5 @@
-//! One server, and single requests to it.
+//! The way to one server, and single requests to it.
 
-use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -24,9 +23,9 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Largest answer, bytes: outputs travel in it.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
-/// A server. Clones are the same one.
+/// The way to a server: its address, the key, the certificates that are trusted. Clones are the same one.
 #[derive(Clone)]
-pub struct Client {
+pub(crate) struct Connection {
     server: Arc<Server>,
 }
 
@@ -49,20 +48,13 @@ pub struct Reply<T> {
     pub value: T,
 }
 
-impl fmt::Debug for Client {
-    // Without the key.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Client").field("url", &self.server.given).finish_non_exhaustive()
-    }
-}
-
-impl Client {
-    /// The server at `url`, e.g. `https://gpu-host:8000`; nothing is sent yet. With `ca_cert` the
-    /// authorities in that file (PEM) are trusted, and no others.
+impl Connection {
+    /// The server at `url`; nothing is sent yet. With `ca_cert` the authorities in that file (PEM) are
+    /// trusted, and no others.
     ///
     /// # Errors
     /// Where `url` is no address, or has a login in it.
-    pub fn new(
+    pub(crate) fn new(
         url: &str,
         api_key: Option<String>,
         ca_cert: Option<PathBuf>,
@@ -78,7 +70,7 @@ impl Client {
     }
 
     /// The address, as it was given.
-    pub fn url(&self) -> &str {
+    pub(crate) fn url(&self) -> &str {
         &self.server.given
     }
 
@@ -111,7 +103,7 @@ impl Client {
         self.ask_within(method, route, ANSWER_TIMEOUT)
     }
 
-    /// As [`Client::ask`], for at most `limit`.
+    /// As [`Self::ask`], for at most `limit`.
     pub(crate) fn ask_within<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -285,11 +277,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_not_shown() {
-        let client = Client::new("http://h:1/", Some("sesame".to_owned()), None).unwrap();
-        let shown = format!("{client:?}");
-        assert!(shown.contains("http://h:1/") && !shown.contains("sesame"), "{shown}");
-        assert_eq!(client.url(), "http://h:1/");
-        assert_eq!(client.url_of("/jobs"), "http://h:1/jobs");
+    fn routes_follow_the_address() {
+        let connection = Connection::new("http://h:1/", None, None).unwrap();
+        assert_eq!(connection.url_of("/jobs"), "http://h:1/jobs");
     }
 }

@@ -7,13 +7,17 @@ use std::time::{Duration, Instant};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use warpgauge_gate::GateRequest;
+use warpgauge_gate::report::GateReport;
 use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
 use crate::attend::{Attendant, Message, Tell, Told, attended};
 use crate::call::Call;
-use crate::connection::{ANSWER_TIMEOUT, Client, Reply, json};
+use crate::connection::{ANSWER_TIMEOUT, Connection, Reply, json};
 use crate::error::ClientError;
+use crate::follow::follow;
+use crate::gate::gate;
 use crate::patience::Patience;
 use crate::sweep::sweep;
 
@@ -34,65 +38,78 @@ const WAS_THERE: Duration = Duration::from_secs(15);
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LATER_LOOKS: Duration = Duration::from_secs(2);
 
+/// Requests whose progress is told to the one who waits for the answer.
+///
 /// What is sent is a contract as its author wrote it: which of its fields are valid, the server says.
 /// While the server has the job and goes away, it is waited for, for as long as `patience`, each time.
-impl Client {
+pub struct AttendedRequests<'a, E> {
+    pub(crate) connection: &'a Connection,
+    pub(crate) attendant: Attendant<'a, E>,
+}
+
+impl<E: From<ClientError>> AttendedRequests<'_, E> {
     /// Has an evaluation carried out.
     ///
     /// # Errors
     /// Where the server does not answer, refuses, or answers something else; those of the attendant;
     /// [`ClientError::Interrupted`].
-    pub fn evaluate<E: From<ClientError>>(
-        &self,
+    pub fn evaluate(
+        self,
         body: &Map<String, Value>,
         patience: Duration,
-        attendant: Attendant<'_, E>,
     ) -> Result<Reply<EvaluateResponse>, E> {
-        self.answered("/evaluate", body, patience, attendant)
+        self.answered("/evaluate", body, patience)
     }
 
     /// Has a comparison carried out.
     ///
     /// # Errors
-    /// As those of [`Client::evaluate`].
-    pub fn compare<E: From<ClientError>>(
-        &self,
+    /// As those of [`Self::evaluate`].
+    pub fn compare(
+        self,
         body: &Map<String, Value>,
         patience: Duration,
-        attendant: Attendant<'_, E>,
     ) -> Result<Reply<CompareResponse>, E> {
-        self.answered("/compare", body, patience, attendant)
+        self.answered("/compare", body, patience)
     }
 
     /// Has a sweep carried out, whose points are told as they come.
     ///
     /// # Errors
-    /// As those of [`Client::evaluate`].
-    pub fn sweep<E: From<ClientError>>(
-        &self,
+    /// As those of [`Self::evaluate`].
+    pub fn sweep(
+        self,
         body: &Map<String, Value>,
         patience: Duration,
-        attendant: Attendant<'_, E>,
     ) -> Result<Reply<SweepResponse>, E> {
-        let call = Call::new(self, "/sweep?stream=true", json("sweep", body)?, SWEEP_TIMEOUT);
+        let body = json("sweep", body)?;
+        let call = Call::new(self.connection, "/sweep?stream=true", body, SWEEP_TIMEOUT);
         let post = |call: &Call, tell: &Tell<Reply<SweepResponse>>| {
             sweep(call, &mut |event| {
                 // Whoever is told may have gone; then the answer is not wanted either.
                 let _ = tell.send(Message::Told(Told::Sweep(event)));
             })
         };
-        carried_out(call, patience, post, attendant)
+        carried_out(call, patience, post, self.attendant)
     }
 
-    fn answered<T: DeserializeOwned + Send + 'static, E: From<ClientError>>(
-        &self,
+    /// Takes a suite to its report.
+    ///
+    /// # Errors
+    /// Where the server does not answer for as long as there is patience, refuses, or answers something
+    /// else; where the job ends without a report; those of the attendant; [`ClientError::Interrupted`].
+    pub fn gate(self, request: &GateRequest, patience: Patience) -> Result<GateReport, E> {
+        gate(self.connection, request, patience, self.attendant)
+    }
+
+    fn answered<T: DeserializeOwned + Send + 'static>(
+        self,
         route: &'static str,
         body: &Map<String, Value>,
         patience: Duration,
-        attendant: Attendant<'_, E>,
     ) -> Result<Reply<T>, E> {
-        let call = Call::new(self, route, json("request", body)?, ANSWER_TIMEOUT);
-        carried_out(call, patience, |call, _| call.post(), attendant)
+        let call = Call::new(self.connection, route, json("request", body)?, ANSWER_TIMEOUT);
+        carried_out(call, patience, |call, _| call.post(), self.attendant)
     }
 }
 
@@ -171,7 +188,7 @@ fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
             let told = tell.send(Message::Told(Told::Job(event.clone())));
             told.map_err(|_| ClientError::Interrupted)
         };
-        if call.client.follow(id, None, &mut patience, on_event).is_ok() {
+        if follow(&call.connection, id, None, &mut patience, on_event).is_ok() {
             return;
         }
         call.rest(LATER_LOOKS);

@@ -12,8 +12,10 @@ use warpgauge_model::ErrorCode;
 
 use crate::attend::{Attendant, Message, Tell, Told, attended};
 use crate::call::Call;
-use crate::connection::{ANSWER_TIMEOUT, Client, json};
+use crate::connection::{ANSWER_TIMEOUT, Connection, json};
 use crate::error::{ClientError, EndedJob};
+use crate::follow::follow;
+use crate::jobs::RemoteJobs;
 use crate::patience::Patience;
 
 /// What of the answer of `POST /gate?wait=false` is needed.
@@ -22,25 +24,19 @@ struct Accepted {
     job_id: String,
 }
 
-impl Client {
-    /// Takes a suite to its report.
-    ///
-    /// # Errors
-    /// Where the server does not answer for as long as there is patience, refuses, or answers something
-    /// else; where the job ends without a report; those of the attendant; [`ClientError::Interrupted`].
-    pub fn gate<E: From<ClientError>>(
-        &self,
-        request: &GateRequest,
-        mut patience: Patience,
-        attendant: Attendant<'_, E>,
-    ) -> Result<GateReport, E> {
-        let cases = request.cases.len();
-        let call = Call::new(self, "/gate?wait=false", json("suite", request)?, ANSWER_TIMEOUT);
-        let work = move |call: &Arc<Call>, tell: &Tell<GateReport>| {
-            carry_out(call, cases, &mut patience, tell)
-        };
-        attended(call, work, attendant)
-    }
+/// Takes a suite to its report.
+pub(crate) fn gate<E: From<ClientError>>(
+    connection: &Connection,
+    request: &GateRequest,
+    mut patience: Patience,
+    attendant: Attendant<'_, E>,
+) -> Result<GateReport, E> {
+    let cases = request.cases.len();
+    let call = Call::new(connection, "/gate?wait=false", json("suite", request)?, ANSWER_TIMEOUT);
+    let work = move |call: &Arc<Call>, tell: &Tell<GateReport>| {
+        carry_out(call, cases, &mut patience, tell)
+    };
+    attended(call, work, attendant)
 }
 
 /// Hands the job in, follows it, and fetches its report.
@@ -56,7 +52,7 @@ fn carry_out(
     // Whoever was interrupted listens no more.
     let tell = |news| tell.send(Message::Told(news)).map_err(|_| ClientError::Interrupted);
     tell(Told::Accepted(id.clone()))?;
-    let server = call.client.base();
+    let server = call.connection.base();
     let lost = |error| match error {
         ClientError::Interrupted => error,
         source => {
@@ -65,8 +61,9 @@ fn carry_out(
         }
     };
     let on_event = &mut |event: &JobEvent, _: &str| tell(Told::Job(event.clone()));
-    call.client.follow(&id, None, patience, on_event).map_err(lost)?;
-    let fetched = patience.with(|| call.client.job(&id)).map_err(lost)?;
+    follow(&call.connection, &id, None, patience, on_event).map_err(lost)?;
+    let jobs = RemoteJobs { connection: &call.connection };
+    let fetched = patience.with(|| jobs.get(&id)).map_err(lost)?;
     report(fetched.value, server)
 }
 

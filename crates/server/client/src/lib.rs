@@ -1,12 +1,14 @@
 //! A warpgauge server, as its callers see it: the remote twin of the evaluation service. It blocks its
 //! caller's thread, prints nothing and ends no process.
 //!
-//! - [`Client`] is one server: its checked address, the key, the certificates that it trusts. It has a
-//!   method for each route that answers at once.
-//! - What takes long is posted as a request with an idempotency key of its own ([`Attendant`] waits for
-//!   it): by that key its job is found, so that its news are told and it is cancelled when the caller
-//!   gives up; and where the connection breaks, the same request sent again is the same job again.
-//! - [`Client::follow`] reads the event stream of a job, across connections that break and servers that
+//! - [`Client`] is one server: its checked address, the key, the certificates that it trusts.
+//! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] have a method for each route that is
+//!   asked once and answers.
+//! - What takes long ([`AttendedRequests`]) is posted as a request with an idempotency key of its own, and
+//!   an [`Attendant`] waits for it: by that key its job is found, so that its news are told and it is
+//!   cancelled when the caller gives up; and where the connection breaks, the same request sent again is
+//!   the same job again.
+//! - [`RemoteJobs::follow`] reads the event stream of a job, across connections that break and servers that
 //!   restart.
 //! - [`Patience`] says for how long it is worth asking again; how the pause is spent is the caller's.
 //! - [`ClientError`] says what went wrong, where, and what to do.
@@ -15,24 +17,30 @@
 
 mod address;
 mod attend;
+mod baselines;
 mod call;
+mod client;
 mod connection;
 mod delivery;
 mod error;
 mod events;
 mod follow;
 mod gate;
+mod jobs;
 mod patience;
 mod refusal;
 mod routes;
 mod sweep;
 mod tls;
-mod unwaited;
+mod unattended;
 
 pub use attend::{Attendant, Interrupt, Told};
-pub use connection::{Client, Reply};
+pub use baselines::RemoteBaselines;
+pub use client::Client;
+pub use connection::Reply;
+pub use delivery::AttendedRequests;
 pub use error::{ClientError, EndedJob, Transport};
+pub use jobs::{JobFilter, RemoteJobs};
 pub use patience::Patience;
-pub use routes::JobFilter;
 pub use tls::CertificateFileError;
-pub use unwaited::Taken;
+pub use unattended::{Taken, UnattendedRequests};

@@ -1,0 +1,130 @@
+//! Jobs at a server: listed, looked at, followed, cancelled, and what they leave.
+
+use std::time::{Duration, Instant};
+
+use ureq::http::{Method, Request};
+
+use warpgauge_job_views::{CancelReport, JobEvent, JobList, JobView};
+
+use crate::connection::{Connection, Reply};
+use crate::error::{ClientError, Transport};
+use crate::follow::follow;
+use crate::patience::Patience;
+use crate::routes::{encoded, job_route};
+
+/// How long an artifact may take: some are made on demand.
+const ARTIFACT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// Largest artifact, bytes.
+const MAX_ARTIFACT_BYTES: u64 = 64 << 20;
+
+/// Which jobs to list, and how many.
+#[derive(Debug, Clone, Default)]
+pub struct JobFilter<'a> {
+    /// In one of these states, as the API names them; none: in any.
+    pub states: &'a [String],
+    /// Of this kind.
+    pub kind: Option<&'a str>,
+    /// With this label.
+    pub label: Option<&'a str>,
+    /// After the page that gave this.
+    pub cursor: Option<&'a str>,
+    /// At most so many; a server gives 200 at most.
+    pub limit: u32,
+}
+
+impl JobFilter<'_> {
+    fn route(&self) -> String {
+        let mut route = format!("/jobs?limit={}", self.limit);
+        let mut add = |name: &str, value: &str| {
+            route.push_str(&format!("&{name}={}", encoded(value)));
+        };
+        for state in self.states {
+            add("state", state);
+        }
+        for (name, value) in [("kind", self.kind), ("label", self.label), ("cursor", self.cursor)] {
+            if let Some(value) = value {
+                add(name, value);
+            }
+        }
+        route
+    }
+}
+
+/// The jobs of a caller at a server.
+///
+/// Every method fails where the server does not answer, refuses, or answers something else.
+#[derive(Clone, Copy)]
+pub struct RemoteJobs<'a> {
+    pub(crate) connection: &'a Connection,
+}
+
+impl RemoteJobs<'_> {
+    /// A page of them, the youngest first.
+    pub fn list(&self, filter: &JobFilter<'_>) -> Result<Reply<JobList>, ClientError> {
+        self.connection.ask(Method::GET, &filter.route())
+    }
+
+    /// A job and, once it ended, its report.
+    pub fn get(&self, job_id: &str) -> Result<Reply<JobView>, ClientError> {
+        self.connection.ask(Method::GET, &job_route(job_id, ""))
+    }
+
+    /// Cancels a job; one that runs is stopped.
+    pub fn cancel(&self, job_id: &str) -> Result<Reply<CancelReport>, ClientError> {
+        self.connection.ask(Method::DELETE, &job_route(job_id, ""))
+    }
+
+    /// Tells of each event of a job, understood and as it came, until the last; whether that came
+    /// before `until`.
+    ///
+    /// # Errors
+    /// Where the server refuses, or did not answer for as long as there is patience; and those of
+    /// `on_event`.
+    pub fn follow<E: From<ClientError>>(
+        &self,
+        job_id: &str,
+        until: Option<Instant>,
+        patience: &mut Patience,
+        on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), E>,
+    ) -> Result<bool, E> {
+        follow(self.connection, job_id, until, patience, on_event)
+    }
+
+    /// What a job left under that name; in a comparison, of the kernel that is named.
+    pub fn artifact(
+        &self,
+        job_id: &str,
+        name: &str,
+        kernel: Option<&str>,
+    ) -> Result<Vec<u8>, ClientError> {
+        let kernel = kernel.map_or(String::new(), |kernel| format!("?kernel={}", encoded(kernel)));
+        let route = job_route(job_id, &format!("/artifacts/{}{kernel}", encoded(name)));
+        let url = self.connection.url_of(&route);
+        let request = Request::builder().method(Method::GET).uri(&url);
+        let response = self.connection.call(&url, request, ARTIFACT_TIMEOUT)?;
+        let content =
+            response.into_body().into_with_config().limit(MAX_ARTIFACT_BYTES).read_to_vec();
+        content.map_err(|source| ClientError::Broken { url, source: Transport(source) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_ask_for_what_is_named_only() {
+        assert_eq!(JobFilter { limit: 7, ..JobFilter::default() }.route(), "/jobs?limit=7");
+        let states = ["queued".to_owned(), "failed".to_owned()];
+        let filter = JobFilter {
+            states: &states,
+            kind: Some("gate"),
+            label: Some("a b"),
+            cursor: Some("c="),
+            limit: 50,
+        };
+        let expected = "/jobs?limit=50&state=queued&state=failed&kind=gate&label=a%20b&cursor=c%3D";
+        assert_eq!(filter.route(), expected);
+    }
+}
