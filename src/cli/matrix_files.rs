@@ -4,15 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::CliError;
 use super::contract_file::ContractFile;
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed};
-use warpgauge_sparse::spmv::{
-    Csr, Named, SpmvError, named_in, named_in_comparison, read_matrix_file,
-};
+use warpgauge_sparse::spmv::{Csr, Named, SpmvError, TakesMatrices, read_matrix_file};
 
 /// Bytes that a matrix may have here: what a key may have of them at a server.
 pub(super) fn max_bytes(config: &Config) -> u64 {
@@ -37,35 +36,38 @@ pub(super) fn put_into(contract: &mut ContractFile, max_bytes: u64) -> Result<()
             place.display()
         )));
     }
-    // A person's own files have no bound but the machine's; what a server takes has that of its bodies.
-    let mut left = u64::MAX;
-    let unfit = |error: SpmvError| CliError::Usage(format!("{}: {error}", place.display()));
     let whole = if contract.fields.contains_key("ref_kernel") {
-        let mut request: CompareRequest = contract.clone().typed()?;
-        let names = named_in_comparison(&request).map_err(|error| unfit(error.into()))?;
-        for (name, path) in names.into_iter().filter(|(name, _)| is_file(name)) {
-            let (csr, used) = read(&place, &name, &path, max_bytes)?;
-            let named = Named { name: &name, csr: &csr, max_bytes };
-            named.put_into_comparison(&mut request, &mut left).map_err(unfit)?;
-            request.matrices.push(used);
-        }
-        serde_json::to_value(request)
+        serde_json::to_value(filled::<CompareRequest>(contract, &place, max_bytes)?)
     } else {
-        let mut request: EvaluateRequest = contract.clone().typed()?;
-        let names = named_in(&request).map_err(|error| unfit(error.into()))?;
-        for (name, path) in names.into_iter().filter(|(name, _)| is_file(name)) {
-            let (csr, used) = read(&place, &name, &path, max_bytes)?;
-            let named = Named { name: &name, csr: &csr, max_bytes };
-            named.put_into(&mut request, &mut left).map_err(unfit)?;
-            request.matrices.push(used);
-        }
-        serde_json::to_value(request)
+        serde_json::to_value(filled::<EvaluateRequest>(contract, &place, max_bytes)?)
     };
     let whole = whole.map_err(|error| CliError::Internal(format!("contract to JSON: {error}")))?;
     if let Value::Object(fields) = whole {
         contract.fields = fields;
     }
     Ok(())
+}
+
+/// The request with the matrices of files in the places of their names.
+fn filled<R: TakesMatrices + DeserializeOwned>(
+    contract: &ContractFile,
+    place: &Path,
+    max_bytes: u64,
+) -> Result<R, CliError> {
+    // A person's own files have no bound but the machine's; what a server takes has that of its bodies.
+    let mut left = u64::MAX;
+    let unfit = |error: SpmvError| CliError::Usage(format!("{}: {error}", place.display()));
+    let mut request: R = contract.clone().typed()?;
+    let names = request.matrices_wanted().map_err(|error| unfit(error.into()))?;
+    for (name, path) in names.into_iter().filter(|(name, _)| is_file(name)) {
+        let (csr, used) = read(place, &name, &path, max_bytes)?;
+        let named = Named { name: &name, csr: &csr, max_bytes };
+        request.put_matrix(&named, &mut left).map_err(unfit)?;
+        if let Some(list) = request.matrices_used_mut() {
+            list.push(used);
+        }
+    }
+    Ok(request)
 }
 
 /// Whether a name of a matrix is a path.

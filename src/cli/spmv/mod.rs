@@ -20,7 +20,7 @@ use super::{CliError, json, matrix_files};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_sparse::spmv::Named;
+use warpgauge_sparse::spmv::{Named, TakesMatrices};
 
 pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let matrices = matrices::named(&args.matrices, args.target.server.is_some())?;
@@ -93,7 +93,7 @@ fn product(
         for contract in &mut contracts {
             let mut request: EvaluateRequest = contract.clone().typed()?;
             // A file of one's own has no bound but the machine's.
-            named.put_into(&mut request, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
+            request.put_matrix(&named, &mut { u64::MAX }).map_err(|error| wrong(&error))?;
             request.matrices.push(used.clone());
             contract.fields = match serde_json::to_value(request) {
                 Ok(serde_json::Value::Object(fields)) => fields,

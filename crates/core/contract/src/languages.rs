@@ -7,25 +7,28 @@ use serde_json::Value;
 use super::{CompareRequest, EvaluateRequest, KernelCode, KernelType, SweepRequest};
 use warpgauge_model::Library;
 
-impl EvaluateRequest {
+/// A request with kernels.
+pub trait UsesLanguages {
     /// Languages of its kernels, beyond the common ones.
-    pub fn languages(&self) -> BTreeSet<String> {
+    fn languages(&self) -> BTreeSet<String>;
+}
+
+impl UsesLanguages for EvaluateRequest {
+    fn languages(&self) -> BTreeSet<String> {
         let references = self.expected.values().filter_map(|expected| expected.kernel.as_deref());
         languages(std::iter::once(&self.kernel).chain(references))
     }
 }
 
-impl CompareRequest {
-    /// Languages of its kernels, beyond the common ones.
-    pub fn languages(&self) -> BTreeSet<String> {
+impl UsesLanguages for CompareRequest {
+    fn languages(&self) -> BTreeSet<String> {
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
         languages(std::iter::once(&self.ref_kernel).chain(&self.custom_kernel).chain(candidates))
     }
 }
 
-impl SweepRequest {
-    /// Languages of its kernels, beyond the common ones.
-    pub fn languages(&self) -> BTreeSet<String> {
+impl UsesLanguages for SweepRequest {
+    fn languages(&self) -> BTreeSet<String> {
         let expected = self.expected.as_ref().and_then(Value::as_object);
         let references = expected.into_iter().flat_map(|outputs| outputs.values());
         let references = references.filter_map(|expected| expected.get("kernel"));

@@ -38,10 +38,13 @@ pub use content::TensorSpec;
 pub use error::ContractError;
 pub use keep::KeepOutput;
 pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, KernelType};
+pub use languages::UsesLanguages;
 pub use legacy::LegacyCompareRequest;
 pub use library::{LibraryFunction, ResolvedCall, resolve_call};
 pub use limits::Limits;
-pub use named::{KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed};
+pub use named::{
+    KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices,
+};
 pub use parse::from_value;
 pub use parse::{BodyFormat, MAX_ARRAY_VALUES, ParseError, parse, parse_within};
 pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
@@ -49,7 +52,9 @@ pub use scalar::ScalarValue;
 pub use settings::{
     InputChoice, Isolation, MeasureSpec, ProfileSpec, ReturnOutputs, Sanitize, Tolerance,
 };
-pub use shared::{CopiedTensor, MAX_TENSORS, NamedTensor, TensorNames, TensorOrigin, TensorUsed};
+pub use shared::{
+    CopiedTensor, MAX_TENSORS, NamedTensor, NamesTensors, TensorNames, TensorOrigin, TensorUsed,
+};
 pub use sweep::{AxisValue, SweepAxis, SweepPlan, SweepRequest};
 pub use types::{
     ArgKind, ArgSpec, Backend, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,

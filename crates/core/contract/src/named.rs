@@ -76,9 +76,24 @@ pub(super) fn default_dtype(part: &str) -> Dtype {
 /// Names of matrices, and for each where it stands first.
 pub type MatrixNames = BTreeMap<String, String>;
 
-impl EvaluateRequest {
+/// A request that names sparse matrices in place of data.
+pub trait NamesMatrices {
     /// The matrices that stand in place of data.
-    pub fn matrix_names(&self) -> MatrixNames {
+    fn matrix_names(&self) -> MatrixNames;
+
+    /// The matrices that the request lists as its content.
+    fn matrices_used(&self) -> &[MatrixUsed] {
+        &[]
+    }
+
+    /// The same list, to add to; `None`: this kind of request has none.
+    fn matrices_used_mut(&mut self) -> Option<&mut Vec<MatrixUsed>> {
+        None
+    }
+}
+
+impl NamesMatrices for EvaluateRequest {
+    fn matrix_names(&self) -> MatrixNames {
         let mut names = MatrixNames::new();
         in_kernel(&self.kernel, "kernel", &mut names);
         for (output, expected) in &self.expected {
@@ -92,11 +107,18 @@ impl EvaluateRequest {
         }
         names
     }
+
+    fn matrices_used(&self) -> &[MatrixUsed] {
+        &self.matrices
+    }
+
+    fn matrices_used_mut(&mut self) -> Option<&mut Vec<MatrixUsed>> {
+        Some(&mut self.matrices)
+    }
 }
 
-impl CompareRequest {
-    /// The matrices that stand in place of data.
-    pub fn matrix_names(&self) -> MatrixNames {
+impl NamesMatrices for CompareRequest {
+    fn matrix_names(&self) -> MatrixNames {
         let mut names = MatrixNames::new();
         in_kernel(&self.ref_kernel, "ref_kernel", &mut names);
         for (path, kernel) in self.paths() {
@@ -104,11 +126,18 @@ impl CompareRequest {
         }
         names
     }
+
+    fn matrices_used(&self) -> &[MatrixUsed] {
+        &self.matrices
+    }
+
+    fn matrices_used_mut(&mut self) -> Option<&mut Vec<MatrixUsed>> {
+        Some(&mut self.matrices)
+    }
 }
 
-impl CompileRequest {
-    /// The matrices that stand in place of data.
-    pub fn matrix_names(&self) -> MatrixNames {
+impl NamesMatrices for CompileRequest {
+    fn matrix_names(&self) -> MatrixNames {
         let mut names = MatrixNames::new();
         in_kernel(&self.kernel, "kernel", &mut names);
         names

@@ -1,11 +1,14 @@
 //! What is known of a sweep before it is carried out: whether it is valid, and which matrices and shared
 //! tensors its points name.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use super::error::{ExecError, internal, invalid};
 use warpgauge_contract::{
-    ContractError, Limits, MatrixNames, SweepPlan, SweepRequest, TensorNames,
+    ContractError, EvaluateRequest, Limits, MatrixNames, NamesMatrices, NamesTensors, SweepPlan,
+    SweepRequest, TensorNames,
 };
 
 /// Whether a sweep is valid within these limits, at one of its points at least.
@@ -71,20 +74,7 @@ pub fn matrices_of_sweep(
     limits: &Limits,
     request: &SweepRequest,
 ) -> Result<MatrixNames, ExecError> {
-    let mut names = MatrixNames::new();
-    // Most sweeps have none, and are not written out for that.
-    if !is_named(request, "matrix") {
-        return Ok(names);
-    }
-    let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
-    for index in 0..plan.points() {
-        // A point that is not valid is reported when its turn comes.
-        let Ok(point) = plan.named_request(index) else { continue };
-        for (name, path) in point.matrix_names() {
-            names.entry(name).or_insert(path);
-        }
-    }
-    Ok(names)
+    named_in_points(limits, request, "matrix", NamesMatrices::matrix_names)
 }
 
 /// The shared tensors that points of a sweep name, each with where it stands first. Blocking, as
@@ -93,14 +83,26 @@ pub fn matrices_of_sweep(
 /// # Errors
 /// The sweep is no sweep.
 pub fn tensors_of_sweep(limits: &Limits, request: &SweepRequest) -> Result<TensorNames, ExecError> {
-    let mut names = TensorNames::new();
-    if !is_named(request, "tensor_id") {
+    named_in_points(limits, request, "tensor_id", NamesTensors::tensor_names)
+}
+
+/// What the points name in fields called `field`, each with what the first point says of it.
+fn named_in_points<T>(
+    limits: &Limits,
+    request: &SweepRequest,
+    field: &str,
+    names_of: impl Fn(&EvaluateRequest) -> BTreeMap<String, T>,
+) -> Result<BTreeMap<String, T>, ExecError> {
+    let mut names = BTreeMap::new();
+    // Most sweeps have none, and are not written out for that.
+    if !is_named(request, field) {
         return Ok(names);
     }
     let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
     for index in 0..plan.points() {
+        // A point that is not valid is reported when its turn comes.
         let Ok(point) = plan.named_request(index) else { continue };
-        for (name, named) in point.tensor_names() {
+        for (name, named) in names_of(&point) {
             names.entry(name).or_insert(named);
         }
     }

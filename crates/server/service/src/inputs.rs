@@ -102,8 +102,7 @@ impl NamedInputs {
         owner: &str,
     ) -> Result<CompileRequest, ServiceError> {
         let mut left = self.max_bytes;
-        let (request, _) = self.matrices.filled((request, Vec::new()), owner, &mut left).await?;
-        Ok(request)
+        self.matrices.filled(request, owner, &mut left).await
     }
 
     async fn gate_with(

@@ -10,7 +10,7 @@ use super::{
     EvaluateRequest, Expected, IoContract, Isolation, KernelCode, Limits, MatrixUsed, MeasureSpec,
     ProfileSpec, ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
 };
-use super::{named, shared};
+use super::{NamesMatrices, NamesTensors, named, shared};
 use crate::check::program;
 use crate::{ArgKind, KernelRuntime};
 use warpgauge_model::{FailureCode, Regime, Requirements, Work};

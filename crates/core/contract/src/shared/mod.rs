@@ -10,7 +10,7 @@ use super::error::{ContractError, Mistakes, quoted};
 use super::{
     ArgKind, CompareRequest, EvaluateRequest, KernelCode, KernelFamily, Role, Sanitize, TensorSpec,
 };
-use warpgauge_model::FailureCode;
+use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_tensor::{Blob, Compress, DataFormat, Dtype, TensorData, shape};
 
 /// Most different shared tensors that one contract names.
@@ -68,9 +68,39 @@ pub struct NamedTensor {
 /// Shared tensors by id, as it is written, and where they are named.
 pub type TensorNames = BTreeMap<String, NamedTensor>;
 
-impl EvaluateRequest {
+/// A request that names shared tensors in place of data.
+pub trait NamesTensors {
     /// The shared tensors that stand in place of data.
-    pub fn tensor_names(&self) -> TensorNames {
+    fn tensor_names(&self) -> TensorNames;
+
+    /// Puts the content of a shared tensor wherever `name` stands for it.
+    ///
+    /// # Errors
+    /// It does not fit where it is named.
+    fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError>;
+
+    /// The list of the tensors whose content is in the request.
+    fn tensors_used_mut(&mut self) -> &mut Vec<TensorUsed>;
+
+    /// What the request requires of the one device that it is run on, if nothing but the run reads a tensor
+    /// that it names in so many places; `None`: something else may read it.
+    fn runs_on_device(&self, _name: &str, _places: u64) -> Option<&Requirements> {
+        None
+    }
+}
+
+impl EvaluateRequest {
+    /// The device, by ordinal, that content of inputs is on, if any stayed there: it can be run on that one
+    /// alone.
+    pub fn device_of_content(&self) -> Option<u32> {
+        let args = self.kernel.io.iter().flat_map(|io| &io.args);
+        let mut data = args.filter_map(|arg| arg.tensor_spec.as_ref()?.data.as_ref());
+        data.find_map(|data| data.data_b64.on_device()).map(|content| content.device)
+    }
+}
+
+impl NamesTensors for EvaluateRequest {
+    fn tensor_names(&self) -> TensorNames {
         let mut names = TensorNames::new();
         in_kernel(&self.kernel, "kernel", &mut names);
         for (output, expected) in &self.expected {
@@ -85,41 +115,7 @@ impl EvaluateRequest {
         names
     }
 
-    /// Whether nobody but the run reads what a shared tensor holds that is named in so many places: it is an
-    /// input of kernels alone, which a device runs, and nothing is computed from it before. A sanitizer counts:
-    /// it takes what another process wrote for what nobody wrote.
-    pub fn is_input_alone(&self, name: &str, places: u64) -> bool {
-        let runs = |kernel: &KernelCode| kernel.family() == KernelFamily::Device;
-        let args = self.kernel.io.iter().flat_map(|io| &io.args);
-        let inputs = args.filter(|arg| {
-            let data = arg.tensor_spec.as_ref().and_then(|spec| spec.data.as_ref());
-            data.is_some_and(|data| data.tensor_id.as_deref() == Some(name))
-                && arg.kind == ArgKind::Tensor
-                && arg.role == Role::Input
-                && !arg.is_meta
-        });
-        let expected_of_device = self.expected.values().all(|expected| {
-            expected.matrix.is_none() && expected.kernel.as_ref().is_none_or(|kernel| runs(kernel))
-        });
-        self.sanitize == Sanitize::Off
-            && runs(&self.kernel)
-            && expected_of_device
-            && inputs.count() as u64 == places
-    }
-
-    /// The device, by ordinal, that content of inputs is on, if any stayed there: it can be run on that one
-    /// alone.
-    pub fn device_of_content(&self) -> Option<u32> {
-        let args = self.kernel.io.iter().flat_map(|io| &io.args);
-        let mut data = args.filter_map(|arg| arg.tensor_spec.as_ref()?.data.as_ref());
-        data.find_map(|data| data.data_b64.on_device()).map(|content| content.device)
-    }
-
-    /// Puts the content of a shared tensor wherever `name` stands for it.
-    ///
-    /// # Errors
-    /// It does not fit where it is named.
-    pub fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+    fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
         into_kernel(&mut self.kernel, "kernel", name, tensor)?;
         let args = self.kernel.io.as_ref().map_or(&[][..], |io| &io.args);
         for (output, expected) in &mut self.expected {
@@ -135,11 +131,18 @@ impl EvaluateRequest {
         }
         Ok(())
     }
+
+    fn tensors_used_mut(&mut self) -> &mut Vec<TensorUsed> {
+        &mut self.tensors
+    }
+
+    fn runs_on_device(&self, name: &str, places: u64) -> Option<&Requirements> {
+        is_input_alone(self, name, places).then_some(&self.requires)
+    }
 }
 
-impl CompareRequest {
-    /// The shared tensors that stand in place of data.
-    pub fn tensor_names(&self) -> TensorNames {
+impl NamesTensors for CompareRequest {
+    fn tensor_names(&self) -> TensorNames {
         let mut names = TensorNames::new();
         in_kernel(&self.ref_kernel, "ref_kernel", &mut names);
         for (path, kernel) in self.paths() {
@@ -148,11 +151,7 @@ impl CompareRequest {
         names
     }
 
-    /// As [`EvaluateRequest::put_tensor`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
+    fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
         into_kernel(&mut self.ref_kernel, "ref_kernel", name, tensor)?;
         if let Some(kernel) = &mut self.custom_kernel {
             into_kernel(kernel, "custom_kernel", name, tensor)?;
@@ -163,6 +162,32 @@ impl CompareRequest {
         }
         Ok(())
     }
+
+    fn tensors_used_mut(&mut self) -> &mut Vec<TensorUsed> {
+        &mut self.tensors
+    }
+}
+
+/// Whether nobody but the run reads what a shared tensor holds that is named in so many places: it is an
+/// input of kernels alone, which a device runs, and nothing is computed from it before. A sanitizer counts:
+/// it takes what another process wrote for what nobody wrote.
+fn is_input_alone(request: &EvaluateRequest, name: &str, places: u64) -> bool {
+    let runs = |kernel: &KernelCode| kernel.family() == KernelFamily::Device;
+    let args = request.kernel.io.iter().flat_map(|io| &io.args);
+    let inputs = args.filter(|arg| {
+        let data = arg.tensor_spec.as_ref().and_then(|spec| spec.data.as_ref());
+        data.is_some_and(|data| data.tensor_id.as_deref() == Some(name))
+            && arg.kind == ArgKind::Tensor
+            && arg.role == Role::Input
+            && !arg.is_meta
+    });
+    let expected_of_device = request.expected.values().all(|expected| {
+        expected.matrix.is_none() && expected.kernel.as_ref().is_none_or(|kernel| runs(kernel))
+    });
+    request.sanitize == Sanitize::Off
+        && runs(&request.kernel)
+        && expected_of_device
+        && inputs.count() as u64 == places
 }
 
 pub(super) fn in_kernel(kernel: &KernelCode, path: &str, names: &mut TensorNames) {

@@ -183,7 +183,7 @@ fn who_reads_a_tensor_decides_whether_it_may_stay() {
         let mut request = request(named.clone(), expected);
         change(&mut request);
         let places = request.tensor_names()["t"].places;
-        request.is_input_alone("t", places)
+        is_input_alone(&request, "t", places)
     };
     let kernel = |kind: &str| json!({"y": {"kernel": {"kernel_type": kind, "source_code": "x"}}});
     let same = |_: &mut EvaluateRequest| {};

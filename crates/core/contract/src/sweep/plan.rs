@@ -11,7 +11,9 @@ use super::numbers;
 use super::substitute::{Point, substitute};
 use crate::check::program;
 use crate::error::{ContractError, Mistakes};
-use crate::{CopiedTensor, EvaluateRequest, KeptMatrix, Limits, ReturnOutputs, parse};
+use crate::{
+    CopiedTensor, EvaluateRequest, KeptMatrix, Limits, NamesTensors, ReturnOutputs, parse,
+};
 use warpgauge_model::{FailureCode, Requirements};
 
 /// Bytes of all contracts of a sweep together, when every point is written out.

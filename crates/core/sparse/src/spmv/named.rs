@@ -9,7 +9,7 @@ use super::parts::{Part, Parts};
 use crate::{Csr, packed};
 use warpgauge_contract::{
     ArgKind, ArgSpec, CompareRequest, CompileRequest, EvaluateRequest, KernelCode, MAX_MATRICES,
-    MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, TensorSpec,
+    MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices, TensorSpec,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
@@ -58,70 +58,6 @@ pub fn used(
 }
 
 impl Named<'_> {
-    /// Puts the matrix where an evaluation names it. `left` is how many bytes of arrays may be made yet;
-    /// those that are made are taken off.
-    ///
-    /// # Errors
-    /// What does not fit, and where in the request.
-    pub fn put_into(&self, request: &mut EvaluateRequest, left: &mut u64) -> Result<(), SpmvError> {
-        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
-        let dtypes = self.put_into_kernel(&mut request.kernel, "kernel", &mut parts)?;
-        for (output, expected) in &mut request.expected {
-            if let Some(kernel) = &mut expected.kernel {
-                self.put_into_kernel(kernel, &format!("expected.{output}.kernel"), &mut parts)?;
-            }
-        }
-        *left = parts.left();
-        drop(parts);
-        let no_args = Vec::new();
-        let args = request.kernel.io.as_ref().map_or(&no_args, |io| &io.args);
-        for (output, expected) in &mut request.expected {
-            if expected.matrix.as_deref() == Some(self.name) {
-                let product = Product { output, args, values: &dtypes };
-                let dtype = product_of(self, expected, &product)?;
-                request.work.get_or_insert_with(|| work(self.csr, dtype));
-            }
-        }
-        Ok(())
-    }
-
-    /// Puts the matrix where a comparison names it; `left` as in [`Self::put_into`].
-    ///
-    /// # Errors
-    /// What does not fit, and where in the request.
-    pub fn put_into_comparison(
-        &self,
-        request: &mut CompareRequest,
-        left: &mut u64,
-    ) -> Result<(), SpmvError> {
-        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
-        self.put_into_kernel(&mut request.ref_kernel, "ref_kernel", &mut parts)?;
-        if let Some(kernel) = &mut request.custom_kernel {
-            self.put_into_kernel(kernel, "custom_kernel", &mut parts)?;
-        }
-        for (index, candidate) in request.candidates.iter_mut().enumerate() {
-            let path = format!("candidates[{index}].kernel");
-            self.put_into_kernel(&mut candidate.kernel, &path, &mut parts)?;
-        }
-        *left = parts.left();
-        Ok(())
-    }
-
-    /// Puts the matrix where a compilation names it; `left` as in [`Self::put_into`].
-    ///
-    /// # Errors
-    /// What does not fit, and where in the request.
-    pub fn put_into_compilation(
-        &self,
-        request: &mut CompileRequest,
-        left: &mut u64,
-    ) -> Result<(), SpmvError> {
-        let mut parts = self.parts(request.matrix_names().get(self.name), *left)?;
-        self.put_into_kernel(&mut request.kernel, "kernel", &mut parts)?;
-        *left = parts.left();
-        Ok(())
-    }
-
     /// Its parts; `path` is where it is named first.
     fn parts(&self, path: Option<&String>, left: u64) -> Result<Parts<'_>, SpmvError> {
         let path = path.map_or("kernel.io.args", String::as_str);
@@ -279,41 +215,88 @@ fn is_array(part: &str) -> bool {
     !numbers.contains(&part) && (part == "x" || arrays.iter().any(|end| part.ends_with(end)))
 }
 
-/// The matrices that an evaluation names and that are to be put into it, each with where it stands first.
-///
-/// # Errors
-/// There are too many, or a vector is an array of another matrix.
-pub fn named_in(request: &EvaluateRequest) -> Result<MatrixNames, SpmvProblem> {
-    let args = request.kernel.io.iter().flat_map(|io| &io.args).enumerate();
-    for expected in request.expected.values() {
-        let (Some(matrix), Some(times)) = (&expected.matrix, &expected.times) else { continue };
-        let vector = args.clone().find(|(_, arg)| arg.name == *times);
-        let Some((index, arg)) = vector else { continue };
-        let other = arg.tensor_spec.as_ref().and_then(TensorSpec::matrix_data);
-        if other.is_some_and(|(name, part)| name != matrix || part != "x") {
-            let path = format!("kernel.io.args[{index}].tensor_spec.data");
-            let message = "the vector of a product is generated (`init`), given (`data`), or part `x` of \
-                           the same matrix";
-            return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message));
-        }
+/// A request that matrices are put into.
+pub trait TakesMatrices: NamesMatrices {
+    /// The matrices that it names and that are to be put into it, each with where it stands first.
+    ///
+    /// # Errors
+    /// There are too many, or a vector is an array of another matrix.
+    fn matrices_wanted(&self) -> Result<MatrixNames, SpmvProblem> {
+        few(self.matrix_names(), self.matrices_used())
     }
-    few(request.matrix_names(), &request.matrices)
+
+    /// Puts a matrix where it is named. `left` is how many bytes of arrays may be made yet; those that are
+    /// made are taken off.
+    ///
+    /// # Errors
+    /// What does not fit, and where in the request.
+    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError>;
 }
 
-/// As [`named_in`], of a compilation.
-///
-/// # Errors
-/// As there.
-pub fn named_in_compilation(request: &CompileRequest) -> Result<MatrixNames, SpmvProblem> {
-    few(request.matrix_names(), &[])
+impl TakesMatrices for EvaluateRequest {
+    fn matrices_wanted(&self) -> Result<MatrixNames, SpmvProblem> {
+        let args = self.kernel.io.iter().flat_map(|io| &io.args).enumerate();
+        for expected in self.expected.values() {
+            let (Some(matrix), Some(times)) = (&expected.matrix, &expected.times) else { continue };
+            let vector = args.clone().find(|(_, arg)| arg.name == *times);
+            let Some((index, arg)) = vector else { continue };
+            let other = arg.tensor_spec.as_ref().and_then(TensorSpec::matrix_data);
+            if other.is_some_and(|(name, part)| name != matrix || part != "x") {
+                let path = format!("kernel.io.args[{index}].tensor_spec.data");
+                let message = "the vector of a product is generated (`init`), given (`data`), or part `x` of \
+                               the same matrix";
+                return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message));
+            }
+        }
+        few(self.matrix_names(), self.matrices_used())
+    }
+
+    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+        let mut parts = matrix.parts(self.matrix_names().get(matrix.name), *left)?;
+        let dtypes = matrix.put_into_kernel(&mut self.kernel, "kernel", &mut parts)?;
+        for (output, expected) in &mut self.expected {
+            if let Some(kernel) = &mut expected.kernel {
+                matrix.put_into_kernel(kernel, &format!("expected.{output}.kernel"), &mut parts)?;
+            }
+        }
+        *left = parts.left();
+        drop(parts);
+        let no_args = Vec::new();
+        let args = self.kernel.io.as_ref().map_or(&no_args, |io| &io.args);
+        for (output, expected) in &mut self.expected {
+            if expected.matrix.as_deref() == Some(matrix.name) {
+                let product = Product { output, args, values: &dtypes };
+                let dtype = product_of(matrix, expected, &product)?;
+                self.work.get_or_insert_with(|| work(matrix.csr, dtype));
+            }
+        }
+        Ok(())
+    }
 }
 
-/// As [`named_in`], of a comparison.
-///
-/// # Errors
-/// As there.
-pub fn named_in_comparison(request: &CompareRequest) -> Result<MatrixNames, SpmvProblem> {
-    few(request.matrix_names(), &request.matrices)
+impl TakesMatrices for CompareRequest {
+    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+        let mut parts = matrix.parts(self.matrix_names().get(matrix.name), *left)?;
+        matrix.put_into_kernel(&mut self.ref_kernel, "ref_kernel", &mut parts)?;
+        if let Some(kernel) = &mut self.custom_kernel {
+            matrix.put_into_kernel(kernel, "custom_kernel", &mut parts)?;
+        }
+        for (index, candidate) in self.candidates.iter_mut().enumerate() {
+            let path = format!("candidates[{index}].kernel");
+            matrix.put_into_kernel(&mut candidate.kernel, &path, &mut parts)?;
+        }
+        *left = parts.left();
+        Ok(())
+    }
+}
+
+impl TakesMatrices for CompileRequest {
+    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+        let mut parts = matrix.parts(self.matrix_names().get(matrix.name), *left)?;
+        matrix.put_into_kernel(&mut self.kernel, "kernel", &mut parts)?;
+        *left = parts.left();
+        Ok(())
+    }
 }
 
 fn few(names: MatrixNames, given: &[MatrixUsed]) -> Result<MatrixNames, SpmvProblem> {

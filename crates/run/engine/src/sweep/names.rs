@@ -5,7 +5,7 @@ use std::io::BufReader;
 use crate::error::{ExecError, Problem, internal};
 use warpgauge_contract::{EvaluateRequest, Limits, SweepPlan};
 use warpgauge_sparse::packed;
-use warpgauge_sparse::spmv::{Named, SpmvError, SpmvProblem, generated, named_in};
+use warpgauge_sparse::spmv::{Named, SpmvError, SpmvProblem, TakesMatrices, generated};
 
 /// Puts matrices into the contract of a point: those that came with the sweep, and generated ones.
 /// Blocking.
@@ -16,7 +16,7 @@ pub(crate) fn put_into(
 ) -> Result<(), ExecError> {
     let max_bytes = limits.max_matrix_bytes;
     let mut left = limits.max_decoded_bytes;
-    for (name, path) in named_in(request).map_err(unfit)? {
+    for (name, path) in request.matrices_wanted().map_err(unfit)? {
         let (csr, used) = match plan.matrices.get(&name) {
             Some(kept) => {
                 let csr = packed::read(&mut BufReader::new(kept.packed.reader()))
@@ -26,7 +26,7 @@ pub(crate) fn put_into(
             None => generated(&name, &path, max_bytes).map_err(unfit)?,
         };
         let named = Named { name: &name, csr: &csr, max_bytes };
-        named.put_into(request, &mut left).map_err(|error| match error {
+        request.put_matrix(&named, &mut left).map_err(|error| match error {
             SpmvError::Invalid(problem) => unfit(problem),
             error @ SpmvError::Io(_) => ExecError::Unavailable(error.to_string()),
         })?;

@@ -20,7 +20,7 @@ use crate::records::{self, TypedKind, response_of};
 use crate::settings::{self, Role};
 use crate::submission::{Answer, Caller, JobRequest, Submission, SubmittedJob, SweepEvents};
 use warpgauge_config::Config;
-use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
+use warpgauge_contract::{CompareRequest, EvaluateRequest, NamesTensors, SweepRequest};
 use warpgauge_executor::{Executor, Outcome};
 use warpgauge_model::JobKind;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::error::{Problem, ServiceError, chain, refused};
 use crate::submission::JobRequest;
-use warpgauge_contract::EvaluateRequest;
+use warpgauge_contract::{EvaluateRequest, UsesLanguages};
 use warpgauge_executor::{ExecError, Executor};
 use warpgauge_model::{Capabilities, FailureCode, Requirements};
 use warpgauge_store::Store;

@@ -8,15 +8,12 @@ use std::sync::Arc;
 use super::{Matrices, READ_BYTES, aside};
 use crate::error::{self, Problem, ServiceError, refused};
 use crate::turns::in_turn;
-use warpgauge_contract::{
-    CompareRequest, CompileRequest, EvaluateRequest, KeptMatrix, MAX_MATRICES, MatrixNames,
-    MatrixOrigin, MatrixUsed, SweepRequest,
-};
+use warpgauge_contract::{KeptMatrix, MAX_MATRICES, MatrixOrigin, MatrixUsed, SweepRequest};
 use warpgauge_model::FailureCode;
 use warpgauge_sparse::packed;
 use warpgauge_sparse::spmv::{
-    Csr, Named, SpmvError, SpmvProblem, check_matrix_name, generated, is_generated, named_in,
-    named_in_comparison, named_in_compilation, used,
+    Csr, Named, SpmvError, SpmvProblem, TakesMatrices, check_matrix_name, generated, is_generated,
+    used,
 };
 use warpgauge_store::RequestReader;
 use warpgauge_tensor::Blob;
@@ -43,72 +40,21 @@ impl Turn {
     }
 }
 
-/// A request that names matrices.
-pub(crate) trait NamesMatrices: Send + 'static {
-    /// Where the request lists the matrices in it.
-    fn used(&mut self) -> &mut Vec<MatrixUsed>;
-    /// The matrices that it names, each with the path of its first mention.
-    fn names(&self) -> Result<MatrixNames, SpmvProblem>;
-    /// Puts a matrix where it is named, within the bytes that are left.
-    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError>;
-}
-
-impl NamesMatrices for EvaluateRequest {
-    fn used(&mut self) -> &mut Vec<MatrixUsed> {
-        &mut self.matrices
-    }
-
-    fn names(&self) -> Result<MatrixNames, SpmvProblem> {
-        named_in(self)
-    }
-
-    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
-        matrix.put_into(self, left)
-    }
-}
-
-impl NamesMatrices for CompareRequest {
-    fn used(&mut self) -> &mut Vec<MatrixUsed> {
-        &mut self.matrices
-    }
-
-    fn names(&self) -> Result<MatrixNames, SpmvProblem> {
-        named_in_comparison(self)
-    }
-
-    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
-        matrix.put_into_comparison(self, left)
-    }
-}
-
-/// A compilation lists no matrices of its own: its report does not name them.
-impl NamesMatrices for (CompileRequest, Vec<MatrixUsed>) {
-    fn used(&mut self) -> &mut Vec<MatrixUsed> {
-        &mut self.1
-    }
-
-    fn names(&self) -> Result<MatrixNames, SpmvProblem> {
-        named_in_compilation(&self.0)
-    }
-
-    fn put(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
-        matrix.put_into_compilation(&mut self.0, left)
-    }
-}
-
 impl Matrices {
     /// The request with the matrices that it names in it. `left`: bytes of arrays that it may still take.
     ///
     /// # Errors
     /// A matrix that is not there, or does not fit where it is named.
-    pub(crate) async fn filled<R: NamesMatrices>(
+    pub(crate) async fn filled<R: TakesMatrices + Send + 'static>(
         &self,
         mut request: R,
         owner: &str,
         left: &mut u64,
     ) -> Result<R, ServiceError> {
-        said_by_caller(request.used());
-        for (name, path) in request.names().map_err(invalid)? {
+        if let Some(used) = request.matrices_used_mut() {
+            said_by_caller(used);
+        }
+        for (name, path) in request.matrices_wanted().map_err(invalid)? {
             let turn = self.turn(owner).await?;
             let from = self.found(&name, &path, owner).await?;
             let max_bytes = self.limits.max_matrix_bytes;
@@ -116,8 +62,10 @@ impl Matrices {
             let work = move || {
                 let (csr, used) = from.read(&name, &path, max_bytes)?;
                 let named = Named { name: &name, csr: &csr, max_bytes };
-                request.put(&named, &mut now).map_err(unfit)?;
-                request.used().push(used);
+                request.put_matrix(&named, &mut now).map_err(unfit)?;
+                if let Some(list) = request.matrices_used_mut() {
+                    list.push(used);
+                }
                 Ok((request, now))
             };
             (request, *left) = turn.aside(work).await?;

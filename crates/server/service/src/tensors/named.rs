@@ -15,8 +15,8 @@ use crate::error::{self, ServiceError};
 use crate::settings::Role;
 use crate::turns::in_turn;
 use warpgauge_contract::{
-    CompareRequest, ContractError, CopiedTensor, EvaluateRequest, MAX_TENSORS, NamedTensor,
-    SweepRequest, TensorNames, TensorOrigin, TensorUsed,
+    CopiedTensor, MAX_TENSORS, NamedTensor, NamesTensors, SweepRequest, TensorNames, TensorOrigin,
+    TensorUsed,
 };
 use warpgauge_model::{FailureCode, Requirements};
 use warpgauge_shared_tensors::{Held, TensorHolders};
@@ -28,53 +28,6 @@ const PIECES: usize = 1;
 
 /// Longest text in what a caller tells of tensors, bytes.
 const MAX_TEXT_BYTES: usize = 256;
-
-/// A request that names tensors.
-pub(crate) trait NamesTensors {
-    /// Those that it names.
-    fn names(&self) -> TensorNames;
-    /// Puts one where it is named.
-    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError>;
-    /// Where it says which it has.
-    fn told(&mut self) -> &mut Vec<TensorUsed>;
-    /// What it requires of the device that it is run on alone, if nobody else reads one that it names in so
-    /// many places.
-    fn runs_on_device(&self, _name: &str, _places: u64) -> Option<&Requirements> {
-        None
-    }
-}
-
-impl NamesTensors for EvaluateRequest {
-    fn names(&self) -> TensorNames {
-        self.tensor_names()
-    }
-
-    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
-        self.put_tensor(name, tensor)
-    }
-
-    fn told(&mut self) -> &mut Vec<TensorUsed> {
-        &mut self.tensors
-    }
-
-    fn runs_on_device(&self, name: &str, places: u64) -> Option<&Requirements> {
-        self.is_input_alone(name, places).then_some(&self.requires)
-    }
-}
-
-impl NamesTensors for CompareRequest {
-    fn names(&self) -> TensorNames {
-        self.tensor_names()
-    }
-
-    fn put(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError> {
-        self.put_tensor(name, tensor)
-    }
-
-    fn told(&mut self) -> &mut Vec<TensorUsed> {
-        &mut self.tensors
-    }
-}
 
 /// A permit to copy tensors; `None` for a request that names none.
 pub(crate) type CopyTurn = Option<Turn>;
@@ -92,8 +45,8 @@ impl SharedTensors {
         left: &mut u64,
         copies: Copies,
     ) -> Result<(R, CopyTurn), ServiceError> {
-        said_by_caller(request.told())?;
-        let names = request.names();
+        said_by_caller(request.tensors_used_mut())?;
+        let names = request.tensor_names();
         let turn = self.copy_turn(&names, owner).await?;
         if turn.is_none() {
             return Ok((request, turn));
@@ -105,8 +58,8 @@ impl SharedTensors {
             let stays =
                 order.filter(|_| copies == Copies::MayStay).map(|order| (order, &mut staying));
             let tensor = self.copied(&name, &path, places, owner, left, stays).await.map_err(at)?;
-            request.put(&name, &tensor).map_err(|error| error::invalid(vec![error]))?;
-            request.told().push(tensor.used);
+            request.put_tensor(&name, &tensor).map_err(|error| error::invalid(vec![error]))?;
+            request.tensors_used_mut().push(tensor.used);
         }
         Ok((request, turn))
     }
