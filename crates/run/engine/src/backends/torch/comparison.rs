@@ -9,8 +9,8 @@ use futures_util::future::BoxFuture;
 use super::TorchBackend;
 use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
 use super::gpu::beside::{Compared as Timed, SideBySide};
-use super::judge::unsure_ms;
 use super::player::{CANDIDATE, REFERENCE, submission};
+use super::timing::unsure_ms;
 use crate::backend::{
     Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, different_clocks,
 };

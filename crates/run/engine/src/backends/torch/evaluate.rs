@@ -9,16 +9,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use super::expectations::{Expectations, ReferencePlayer};
 use super::fault::{Failed, Stage};
 use super::foreign::expected_from_device;
 use super::gpu::beside::{Compared, SideBySide};
+use super::gpu::calls::Extras;
 use super::gpu::{Gpu, NoTime, Opened};
 use super::inputs::Inputs;
-use super::judge::{Expectations, Judge, Judged, Plan};
+use super::judge::{Judge, Judged};
 use super::player::{CANDIDATE, Player, REFERENCE, submission};
+use super::players::{Players, Spent};
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
 use super::runs::{Entered, no_verdict};
+use super::timing::Plan;
 use super::values::Value;
 use super::{TorchBackend, counters};
 use crate::backend::Evaluator;
@@ -298,8 +302,8 @@ impl Evaluation {
         }
         let unsure = outcome.is_unsure();
         let mut outcome = outcome.within(&case.request, most_output_bytes);
-        let compared = outcome.judged.compared.take();
-        let counted = outcome.judged.counted.take();
+        let compared = outcome.judged.observed.compared.take();
+        let counted = outcome.judged.observed.counted.take();
         let report = assembled(&job_id, &case.request, setting, outcome, timings);
         let report = report.map_err(|error| internal("encoding the outputs", &error))?;
         Ok(Judgement { report, compared, counted, unsure })
@@ -355,7 +359,7 @@ fn judged(
         if oracle.lends_init {
             init = player.loaded.init.clone().filter(|init| !init.leaves("").is_empty());
         }
-        references.push((player, oracle.outputs.clone()));
+        references.push(ReferencePlayer { player, outputs: oracle.outputs.clone() });
     }
     let Some(mut session) = sessions.pop() else {
         return Err(internal("judging", &std::io::Error::other("there is no runner")));
@@ -390,7 +394,7 @@ fn judged(
             return Ok(Outcome::not_loaded(failed, printed, load_ms));
         }
     };
-    let maker = references.first_mut().map_or(&mut player, |(reference, _)| reference);
+    let maker = references.first_mut().map_or(&mut player, |one| &mut one.player);
     let inputs = match inputs_of(case, maker)? {
         Ok(inputs) => inputs,
         Err(failed) => {
@@ -402,26 +406,27 @@ fn judged(
         }
     };
     let judge = Judge {
-        candidate: player,
-        expectations: Expectations { data, references },
-        inputs: inputs.clone(),
+        players: Players {
+            candidate: player,
+            expectations: Expectations { data, references },
+            inputs: inputs.clone(),
+            secret: warpgauge_torch::Secret::default(),
+            spent: Spent::default(),
+        },
         tolerance: case.request.tolerance.clone(),
         plan: case.plan,
-        beside: case.beside.clone(),
-        trace: timeline::is_wanted(&case.request),
-        count: case.count,
         backward: case.backward,
-        secret: warpgauge_torch::Secret::default(),
-        judged: Judged::default(),
+        extras: Extras {
+            beside: case.beside.clone(),
+            trace: timeline::is_wanted(&case.request),
+            count: case.count,
+        },
     };
-    let (judged, player) = match gpu {
-        Some(gpu) => judge.run_on(gpu, idle),
-        None => judge.run(),
-    };
+    let (judged, player) = judge.run(gpu.map(|gpu| (gpu, idle)));
     if let Some(what) = judged.broken {
         return Err(no_device(what));
     }
-    let shown = judged.arguments.as_ref().map(|made| inputs.shown(Some(made)));
+    let shown = judged.findings.arguments.as_ref().map(|made| inputs.shown(Some(made)));
     Ok(Outcome::new(judged, player, shown, load_ms, idle_ms))
 }
 

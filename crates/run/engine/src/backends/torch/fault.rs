@@ -39,6 +39,16 @@ pub(super) struct Failed {
     pub blame: Blame,
 }
 
+/// Why an evaluation ends before its last call.
+pub(super) enum Stop {
+    Candidate(Failed),
+    Reference(Failed),
+    /// The machine's fault, in words.
+    Broken(String),
+    /// Something speaks against the candidate.
+    Wrong,
+}
+
 /// What runners may say of themselves. Whatever else they say is the failure of a call.
 const KNOWN: [FailureCode; 25] = [
     FailureCode::CompilationFailed,

@@ -136,6 +136,11 @@ impl Inputs {
         }
     }
 
+    /// What places of results begin with.
+    pub(super) fn root(&self) -> &'static str {
+        if self.outputs().is_empty() { "output" } else { "returned" }
+    }
+
     /// Its arguments as a runner makes them; `None`: it makes its own.
     pub(super) fn tree(&self) -> Option<TreeOf<What>> {
         match self {

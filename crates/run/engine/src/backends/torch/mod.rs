@@ -5,12 +5,15 @@
 //! of a call into the memory of the runner once the call before has ended, reads what came of it from
 //! there while the runner is stopped, and compares its own copy. References run in processes of their own.
 //!
-//! [`judge`] has the order of the calls, `player` one submission in its runner, `inputs` what it gets,
-//! `values` what it gives and `backward` its gradients, `report` the answer; `expected` computes what
-//! kernels for devices are expected to leave, and `foreign` has those compute what torch kernels are expected to.
-//! `comparison` judges several torch kernels. `builder`
-//! compiles what runners ask for. `counters` has Nsight Compute look at a call. `functions` runs what callers send to be run, and judges
-//! nothing; `waiting` has those of its processes that wait for another call.
+//! [`judge`] has one evaluation, whose stages share `players`, both sides: `host` and `gpu` have the order of the
+//! calls, `expectations` what is expected of one, `verification` what is found, `timing` the times. `player` is one
+//! submission in its runner, `inputs` what it gets, `values` what it gives, `backward` what its gradients begin from
+//! and `gradients` their names, `report` the answer.
+//!
+//! `expected` computes what kernels for devices are expected to leave, and `foreign` has those compute what torch
+//! kernels are expected to. `comparison` judges several torch kernels. `builder` compiles what runners ask for.
+//! `counters` has Nsight Compute look at a call. `functions` runs what callers send to be run, and judges nothing;
+//! `waiting` has those of its processes that wait for another call.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -36,20 +39,26 @@ mod builder;
 mod comparison;
 mod counters;
 mod evaluate;
+mod expectations;
 pub(crate) mod expected;
 mod fault;
 mod foreign;
 mod functions;
 mod gpu;
+mod gradients;
 mod held;
+mod host;
 mod inputs;
 mod judge;
 mod player;
+mod players;
 pub mod process;
 mod report;
 mod runs;
 mod timeline;
+mod timing;
 mod values;
+mod verification;
 mod waiting;
 
 pub(crate) use functions::Functions;

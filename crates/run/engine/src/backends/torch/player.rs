@@ -7,8 +7,8 @@ use warpgauge_torch::{Entry, Fault, Loaded, Session, Submission, TreeOf, Upstrea
 use warpgauge_validate::{Reason, ReasonCode};
 
 use super::MOST_BYTES;
-use super::backward::separated;
-use super::fault::{Failed, Stage};
+use super::fault::{Failed, Stage, Stop};
+use super::gradients::separated;
 use super::inputs::{self, Inputs, Output, Presented};
 use super::values::{Named, Value, copied};
 
@@ -68,6 +68,12 @@ impl Player {
         Failed::of(self.session.explained(fault), Stage::Call, self.timeout)
     }
 
+    /// Makes a fault the end of an evaluation.
+    pub(super) fn stopped(&self, of_reference: bool, fault: Fault) -> Stop {
+        let failed = self.failed(fault);
+        if of_reference { Stop::Reference(failed) } else { Stop::Candidate(failed) }
+    }
+
     /// Whether it has been stopped since it answered.
     pub(super) fn still_stopped(&mut self) -> Result<(), Failed> {
         self.session.still_stopped().map_err(|fault| self.failed(fault))
@@ -118,7 +124,7 @@ impl Player {
         only: Option<&[String]>,
     ) -> Result<Result<Played, Reason>, Failed> {
         let called = self.session.call(seed).map_err(|fault| self.failed(fault))?;
-        let root = if inputs.outputs().is_empty() { "output" } else { "returned" };
+        let root = inputs.root();
         let values = copied(&self.session, &called.returned, root);
         let values = values.map_err(|fault| self.failed(fault))?;
         let (values, gradients) = match self.backward {

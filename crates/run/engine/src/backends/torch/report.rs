@@ -6,9 +6,11 @@ use std::io;
 use serde::{Deserialize, Serialize};
 
 use super::fault::{Blame, Failed, Stage};
-use super::judge::{Clocks, Judged, WARMUP, median};
+use super::host::WARMUP;
+use super::judge::Judged;
 use super::player::Player;
 use super::timeline::timeline_report;
+use super::timing::{Clocks, median};
 use crate::error::ExecError;
 use crate::profiling::nsight;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
@@ -66,8 +68,12 @@ impl Outcome {
 
     /// The same, or that the outputs which are to travel are too large.
     pub(super) fn within(mut self, request: &EvaluateRequest, most: u64) -> Self {
-        let (travel, others): (Vec<_>, Vec<_>) =
-            self.judged.outputs.iter().partition(|(name, _)| request.return_outputs.include(name));
+        let (travel, others): (Vec<_>, Vec<_>) = self
+            .judged
+            .findings
+            .outputs
+            .iter()
+            .partition(|(name, _)| request.return_outputs.include(name));
         let bytes: u64 = travel.into_iter().map(|(_, value)| value.bytes()).sum();
         if bytes > most && self.judged.failed.is_none() {
             let message = format!(
@@ -75,7 +81,7 @@ impl Outcome {
                  (limits.max_output_bytes): name fewer outputs, or none"
             );
             let refused = Failed::unusable(message);
-            self.judged.outputs.clear();
+            self.judged.findings.outputs.clear();
             self.judged.failed = Some((refused, false));
             return self;
         }
@@ -135,9 +141,9 @@ pub(super) fn assembled(
 ) -> io::Result<EvaluateResponse> {
     let judged = &outcome.judged;
     timings.compile = outcome.load_ms;
-    timings.h2d = judged.presenting.as_secs_f64() * 1e3;
-    timings.execute = judged.executing.as_secs_f64() * 1e3;
-    timings.verify = judged.verifying.as_secs_f64() * 1e3;
+    timings.h2d = judged.spent.presenting.as_secs_f64() * 1e3;
+    timings.execute = judged.spent.executing.as_secs_f64() * 1e3;
+    timings.verify = judged.spent.verifying.as_secs_f64() * 1e3;
     let validation = validation(request, &outcome);
     let correctness = match validation.status {
         _ if !outcome.is_loaded() => None,
@@ -147,7 +153,7 @@ pub(super) fn assembled(
         ValidationStatus::Failed | ValidationStatus::NotRun => Some(false),
     };
     let right = outcome.failed().is_none() && correctness != Some(false);
-    let mut stats = if right { runtime_stats(&judged.samples_ms) } else { None };
+    let mut stats = if right { runtime_stats(&judged.timed.samples_ms) } else { None };
     if let Some(stats) = stats.as_mut().filter(|_| setting.device.is_none()) {
         // Times of the CPU rank nothing.
         stats.ranked_by = RankedBy::Median;
@@ -231,7 +237,8 @@ fn without_counters(request: &EvaluateRequest, on_device: bool) -> Option<&'stat
 }
 
 fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
-    let clocks = outcome.judged.clocks.as_ref().filter(|clocks| !clocks.outside_ms.is_empty());
+    let clocks =
+        outcome.judged.timed.clocks.as_ref().filter(|clocks| !clocks.outside_ms.is_empty());
     TorchReport {
         torch: setting.versions.torch,
         python: setting.versions.python,
@@ -279,7 +286,7 @@ fn compile_report(failed: &Failed) -> CompileReport {
 
 fn validation(request: &EvaluateRequest, outcome: &Outcome) -> ValidationReport {
     let judged = &outcome.judged;
-    let mut reasons = judged.reasons.clone();
+    let mut reasons = judged.findings.reasons.clone();
     if let Some((failed, of_reference)) = judged.failed.as_ref().filter(|_| outcome.is_loaded()) {
         let code = match of_reference {
             true => ReasonCode::ReferenceFailed,
@@ -287,22 +294,23 @@ fn validation(request: &EvaluateRequest, outcome: &Outcome) -> ValidationReport 
         };
         reasons.push(Reason::new(code, failed.message.clone()));
     }
-    let compared = !judged.comparisons.is_empty();
+    let compared = !judged.findings.comparisons.is_empty();
     let expects = !request.expected.is_empty() || compared;
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
     let unchecked = args.filter(|arg| arg.is_output() && !request.expected.contains_key(&arg.name));
     let unchecked = unchecked.map(|arg| arg.name.clone());
-    let unchecked: Vec<String> = unchecked.chain(judged.unchecked.iter().cloned()).collect();
-    let wrong = judged.comparisons.values().any(|comparison| !comparison.passed);
+    let unchecked: Vec<String> =
+        unchecked.chain(judged.findings.unchecked.iter().cloned()).collect();
+    let wrong = judged.findings.comparisons.values().any(|comparison| !comparison.passed);
     let status = match () {
-        () if wrong || !judged.reasons.is_empty() => ValidationStatus::Failed,
+        () if wrong || !judged.findings.reasons.is_empty() => ValidationStatus::Failed,
         () if judged.failed.is_some() => ValidationStatus::NotRun,
         () if expects => ValidationStatus::Passed,
         () => ValidationStatus::NotChecked,
     };
     ValidationReport {
         status,
-        outputs: judged.comparisons.clone(),
+        outputs: judged.findings.comparisons.clone(),
         reasons,
         weaknesses: unchecked.iter().map(|name| no_expectation(name)).collect(),
         unchecked,
@@ -315,10 +323,10 @@ fn measurement(
     backward: bool,
 ) -> Option<MeasurementReport> {
     let judged = &outcome.judged;
-    if judged.samples_ms.is_empty() {
+    if judged.timed.samples_ms.is_empty() {
         return None;
     }
-    let Timing { method, cache, mut notes, warmup } = timing(judged.clocks.as_ref());
+    let Timing { method, cache, mut notes, warmup } = timing(judged.timed.clocks.as_ref());
     if backward {
         notes.push("a time is that of forward and backward together".to_owned());
     }
@@ -332,21 +340,21 @@ fn measurement(
         grid_blocks: None,
         warmup_launches: warmup,
         warmup_stable: false,
-        stopped: judged.stopped,
-        summary: Summary::new(&judged.samples_ms),
+        stopped: judged.timed.stopped,
+        summary: Summary::new(&judged.timed.samples_ms),
         empty_launch_ms: outcome.idle_ms,
         at_floor: false,
         speed_of_light: None,
         rates: None,
         rejected: Vec::new(),
-        audited: judged.verified.saturating_sub(warmup),
+        audited: judged.findings.verified.saturating_sub(warmup),
         sealed: None,
         load: None,
         sm_clock: None,
         gpu: None,
         batches: Vec::new(),
         notes,
-        samples_ms: judged.samples_ms.clone(),
+        samples_ms: judged.timed.samples_ms.clone(),
     })
 }
 
@@ -394,7 +402,7 @@ fn outputs(
     outcome: &Outcome,
 ) -> io::Result<BTreeMap<String, OutputReport>> {
     let mut reports = BTreeMap::new();
-    for (name, value) in &outcome.judged.outputs {
+    for (name, value) in &outcome.judged.findings.outputs {
         let travels = request.return_outputs.include(name) || outcome.kept.contains(name);
         if let Some(report) = value.shown(travels.then_some(request.output_encoding))? {
             reports.insert(name.clone(), report);

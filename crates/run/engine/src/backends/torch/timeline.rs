@@ -27,7 +27,7 @@ pub(super) fn timeline_report(
     if !is_wanted(request) {
         return None;
     }
-    Some(match &judged.traced {
+    Some(match &judged.observed.traced {
         Some(Ok(traced)) => match report(traced) {
             Some(report) => report,
             None => none(Cause::NoData.because("nothing was recorded of what the device did")),

@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Made, Seeds};
+use super::batches::{Batches, Made, Quiet};
 use super::expect::Expected;
-use super::shelf::Shelf;
-use super::stage::{Alone, Stage, Turn};
-use crate::backends::torch::judge::{Judge, Stop, UNSURE, median};
+use super::turn::{Alone, HandOver, Turn};
+use crate::backends::torch::fault::Stop;
+use crate::backends::torch::players::Seeds;
+use crate::backends::torch::timing::median;
 use warpgauge_statistics::paired::{
     Arm, BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, decide_at_end,
     decide_at_look,
@@ -48,53 +49,55 @@ const DISTURBED: f64 = 0.5;
 const MEASURED_ALONE: usize = 3;
 
 /// One block: its turns in the order of time.
-pub(super) struct Beside {
+struct Beside {
     order: BlockOrder,
     turns: [Turn; 4],
 }
 
-impl Judge {
-    /// Measures blocks until they are enough, or the time is up.
-    pub(super) fn side_by_side(
+/// Times the candidate beside its only reference.
+pub(super) struct Pairing {
+    wanted: SideBySide,
+    idle: HandOver,
+    blocks: Vec<Beside>,
+}
+
+impl Pairing {
+    pub(super) fn new(wanted: SideBySide, idle: HandOver) -> Self {
+        Self { wanted, idle, blocks: Vec::new() }
+    }
+
+    /// Measures blocks until they are enough, or the time is up. `pilot`: calls that make a batch of the candidate's
+    /// long enough; `most`: as many as a batch may have.
+    pub(super) fn run(
         &mut self,
-        stage: &mut Stage<'_>,
+        batches: &mut Batches<'_, '_>,
         seeds: Seeds,
-        most: u32,
+        (pilot, most): (u32, u32),
     ) -> Result<(), Stop> {
-        let Some(SideBySide { policy, max_time }) = self.beside.clone() else { return Ok(()) };
-        if self.expectations.references.len() != 1 {
-            return Ok(());
-        }
         let began = Instant::now();
         // Both get as many calls as the one needs that is quicker.
-        let pilot = stage.outside.first().map_or(1, |pilot| stage.calls_of(&pilot.turn));
-        let (a, b) = self.pair(stage, seeds, pilot.clamp(1, most), Arm::A)?;
-        let calls = stage.calls_of(&a).max(stage.calls_of(&b)).clamp(1, most);
+        let (a, b) = pair(batches, seeds, pilot.clamp(1, most), Arm::A)?;
+        let calls = self.idle.calls_of(&a).max(self.idle.calls_of(&b)).clamp(1, most);
         let mut look = 0;
         // No block is begun that would end too late if it took as long as the one before.
         let mut block = 2 * began.elapsed();
-        while began.elapsed() + block < max_time {
+        while began.elapsed() + block < self.wanted.max_time {
             let begun = Instant::now();
-            let order = BlockOrder::of_block(stage.beside.len());
+            let order = BlockOrder::of_block(self.blocks.len());
             let [first, _, third, _] = order.arms();
-            let (a1, b1) = self.pair(stage, seeds, calls, first)?;
-            let (a2, b2) = self.pair(stage, seeds, calls, third)?;
+            let (a1, b1) = pair(batches, seeds, calls, first)?;
+            let (a2, b2) = pair(batches, seeds, calls, third)?;
             let turns = match order {
                 BlockOrder::Abba => [a1, b1, b2, a2],
                 BlockOrder::Baab => [b1, a1, a2, b2],
             };
-            stage.beside.push(Beside { order, turns });
+            self.blocks.push(Beside { order, turns });
             block = begun.elapsed();
-            if policy.looks.get(look).is_none_or(|at| stage.beside.len() < *at as usize) {
+            let looks = &self.wanted.policy.looks;
+            if looks.get(look).is_none_or(|at| self.blocks.len() < *at as usize) {
                 continue;
             }
-            // So far the least that was seen stands for a device that nobody else uses.
-            let turns = stage.beside.iter().flat_map(|block| &block.turns);
-            let alone = Alone::least(turns.map(|turn| (turn.presenting, turn.copying)));
-            let round = Round::of(&stage.beside, stage.idle);
-            let policy = round.resolved(policy.clone(), alone, calls);
-            let blocks = blocks(&stage.beside, round);
-            if let LookOutcome::Done(_) = decide_at_look(&blocks, look, &policy) {
+            if self.is_decided(look, calls) {
                 break;
             }
             look += 1;
@@ -102,67 +105,69 @@ impl Judge {
         Ok(())
     }
 
-    /// One batch of each side with the same inputs; what the reference took, and the candidate.
-    fn pair(
-        &mut self,
-        stage: &mut Stage<'_>,
-        seeds: Seeds,
-        calls: u32,
-        first: Arm,
-    ) -> Result<(Turn, Turn), Stop> {
-        let seeds = self.seeds_of(seeds, calls);
-        let generator = self.drawn(stage, &seeds)?;
-        let with = (&seeds[..], generator);
-        let (made, expected) = match first {
-            Arm::A => {
-                let expected = self.expected_on(stage, with)?;
-                (self.candidate_on(stage, with, 0)?, expected)
-            }
-            Arm::B => {
-                let made = self.candidate_on(stage, with, 0)?;
-                (made, self.expected_on(stage, with)?)
-            }
-        };
-        let Made { turn, values } = made;
-        let Expected { values: expected, mut turns } = expected;
-        self.verify_batch(stage, (&values, &expected), &seeds, false)?;
-        let reference = turns.pop();
-        let reference =
-            reference.ok_or_else(|| Stop::Broken("there is no reference to time".to_owned()))?;
-        Ok((reference, turn))
+    /// Whether the blocks so far are enough at a look.
+    fn is_decided(&self, look: usize, calls: u32) -> bool {
+        // So far the least that was seen stands for a device that nobody else uses.
+        let turns = self.blocks.iter().flat_map(|block| &block.turns);
+        let alone = Alone::least(turns.map(|turn| (turn.presenting, turn.copying)));
+        let round = Round::of(&self.blocks, self.idle);
+        let policy = round.resolved(self.wanted.policy.clone(), alone, calls);
+        let blocks = blocks(&self.blocks, round);
+        matches!(decide_at_look(&blocks, look, &policy), LookOutcome::Done(_))
     }
 
-    /// The verdict, once nothing but the judge uses the device.
-    pub(super) fn compare_sides(
-        &mut self,
-        stage: &mut Stage<'_>,
-        spare: &mut Shelf,
-    ) -> Result<(), Stop> {
-        let (Some(beside), Some(block)) = (self.beside.clone(), stage.beside.first()) else {
-            return Ok(());
-        };
-        let (calls, sizes) = (block.turns[0].calls, block.turns[0].sizes.clone());
+    /// The verdict, once nothing but the judge uses the device; none, where there was no time for a block.
+    pub(super) fn conclude(self, quiet: &mut Quiet<'_, '_>) -> Result<Option<Compared>, Stop> {
+        let Some(block) = self.blocks.first() else { return Ok(None) };
+        let Turn { calls, sizes, .. } = &block.turns[0];
         let mut measured = Vec::new();
         for _ in 0..MEASURED_ALONE {
-            let seeds = (0..calls).map(|_| Some(self.seed())).collect::<Vec<_>>();
-            measured.push(self.alone(stage, spare, &seeds, &sizes)?);
+            let seeds = quiet.players.seeds_of(Seeds::Fresh, *calls);
+            measured.push(quiet.alone(&seeds, sizes)?);
         }
         let alone = Alone::least(measured.into_iter());
-        let round = Round::of(&stage.beside, stage.idle);
-        let policy = round.resolved(beside.policy, alone, calls);
-        let blocks = blocks(&stage.beside, round);
+        let round = Round::of(&self.blocks, self.idle);
+        let policy = round.resolved(self.wanted.policy, alone, *calls);
+        let blocks = blocks(&self.blocks, round);
         let of_arm = |arm: Arm| {
             let times = blocks.iter().flat_map(|block| block.slots(arm)).flatten();
             median(&times.copied().collect::<Vec<_>>())
         };
-        self.judged.compared = Some(Compared {
+        Ok(Some(Compared {
             reference_ms: of_arm(Arm::A),
             candidate_ms: of_arm(Arm::B),
             resolution_ms: policy.resolution_ms,
             comparison: decide_at_end(&blocks, &policy),
-        });
-        Ok(())
+        }))
     }
+}
+
+/// One batch of each side with the same inputs; what the reference took, and the candidate.
+fn pair(
+    batches: &mut Batches<'_, '_>,
+    seeds: Seeds,
+    calls: u32,
+    first: Arm,
+) -> Result<(Turn, Turn), Stop> {
+    let seeds = batches.players.seeds_of(seeds, calls);
+    let with = (&seeds[..], batches.drawn(&seeds)?);
+    let (made, expected) = match first {
+        Arm::A => {
+            let expected = batches.expected(with)?;
+            (batches.candidate(with, 0)?, expected)
+        }
+        Arm::B => {
+            let made = batches.candidate(with, 0)?;
+            (made, batches.expected(with)?)
+        }
+    };
+    let Made { turn, values } = made;
+    let Expected { values: expected, mut turns } = expected;
+    batches.verify(&values, &expected, &seeds, false)?;
+    let reference = turns.pop();
+    let reference =
+        reference.ok_or_else(|| Stop::Broken("there is no reference to time".to_owned()))?;
+    Ok((reference, turn))
 }
 
 impl Beside {
@@ -176,13 +181,13 @@ impl Beside {
 #[derive(Debug, Clone, Copy)]
 struct Round {
     /// Handing it over.
-    idle: Duration,
+    idle: HandOver,
     /// Writing its inputs and copying its results, as the reference's turns mostly show it.
     around: Duration,
 }
 
 impl Round {
-    fn of(beside: &[Beside], idle: Duration) -> Self {
+    fn of(beside: &[Beside], idle: HandOver) -> Self {
         let turns = beside.iter().flat_map(|block| block.of_arm(Arm::A));
         let mut around: Vec<Duration> = turns.map(Turn::around).collect();
         around.sort();
@@ -191,8 +196,8 @@ impl Round {
 
     /// The rule, with what is not known of what is round a batch as the resolution of a time.
     fn resolved(&self, policy: ComparePolicy, alone: Alone, calls: u32) -> ComparePolicy {
-        let unknown = self.idle.mul_f64(UNSURE)
-            + self.around.saturating_sub(alone.presenting + alone.copying);
+        let unknown =
+            self.idle.unsure() + self.around.saturating_sub(alone.presenting + alone.copying);
         let resolution_ms = unknown.as_secs_f64() * 1e3 / f64::from(calls.max(1));
         ComparePolicy { resolution_ms, ..policy }
     }
@@ -201,10 +206,10 @@ impl Round {
     /// the reference's do counts as its own, and less as less; a turn of the reference's that was disturbed has
     /// no time.
     fn time(&self, turn: &Turn, arm: Arm) -> Option<f32> {
-        let spent = turn.running.saturating_sub(self.idle);
+        let spent = turn.running.saturating_sub(self.idle.0);
         match arm {
             Arm::A => {
-                let most = self.around + self.around.mul_f64(DISTURBED) + self.idle;
+                let most = self.around + self.around.mul_f64(DISTURBED) + self.idle.0;
                 (turn.around() <= most).then(|| turn.each(spent))
             }
             Arm::B => Some(turn.each((spent + turn.around()).saturating_sub(self.around))),
@@ -253,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_candidate_pays_for_what_it_leaves_running_and_a_reference_does_not() {
-        let round = Round::of(&[block(BlockOrder::Abba, 21, 11)], ms(1));
+        let round = Round::of(&[block(BlockOrder::Abba, 21, 11)], HandOver(ms(1)));
         assert_eq!(round.around, ms(4));
         for order in [BlockOrder::Abba, BlockOrder::Baab] {
             let made = blocks(&[block(order, 21, 11)], round);
@@ -272,7 +277,7 @@ mod tests {
 
     #[test]
     fn what_is_not_known_of_handing_over_widens_the_margin() {
-        let round = Round { idle: ms(4), around: ms(8) };
+        let round = Round { idle: HandOver(ms(4)), around: ms(8) };
         let alone = Alone { presenting: ms(4), copying: ms(1) };
         let policy = round.resolved(ComparePolicy::default(), alone, 64);
         assert_eq!(policy.resolution_ms, 4.0 / 64.0);

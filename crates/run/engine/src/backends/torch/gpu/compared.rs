@@ -1,41 +1,47 @@
 //! What a batch left beside what is expected: on the device what can be, and on the host what cannot.
 
 use super::stage::Stage;
-use crate::backends::torch::judge::{Judge, Stop};
+use crate::backends::torch::fault::Stop;
 use crate::backends::torch::values::{Copied, Named, Value};
+use crate::backends::torch::verification::Verification;
 use warpgauge_device::inspection::{Finding, Inspection};
 use warpgauge_device::support::{Near, Support};
-use warpgauge_torch::Fault;
 use warpgauge_validate::{Reason, ReasonCode};
 
-impl Judge {
+/// Compares copies that are on the device.
+pub(super) struct DeviceComparison<'a, 'g> {
+    pub(super) stage: &'a Stage<'g>,
+    pub(super) verification: &'a mut Verification,
+}
+
+impl DeviceComparison<'_, '_> {
     /// Compares each call's results with what is expected: on the device what can be, and what is not near
     /// there once more on the host, which says how.
-    pub(super) fn compared(
+    pub(super) fn batch(
         &mut self,
-        stage: &Stage<'_>,
         values: &[Named],
         expected: &[Named],
         first: bool,
     ) -> Result<(), Stop> {
+        let stage = self.stage;
         let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
         let mut looks = stage.gpu.support.inspect(&stage.gpu.stream).map_err(broken)?;
         let mut found: Vec<(usize, String, Option<Finding>)> = Vec::new();
         for (call, (values, expected)) in values.iter().zip(expected).enumerate() {
             let expected_by_name = expected.iter().cloned().collect();
-            if let Some(reason) = self.missing(values, &expected_by_name) {
-                return Err(self.wrong(reason));
+            if let Some(reason) = self.verification.missing(values, &expected_by_name) {
+                return Err(self.verification.wrong(reason));
             }
             for (name, value) in values {
                 let Some((_, wanted)) = expected.iter().find(|(other, _)| other == name) else {
                     continue;
                 };
                 if let Some(reason) = elsewhere(name, value, wanted) {
-                    return Err(self.wrong(reason));
+                    return Err(self.verification.wrong(reason));
                 }
                 let look = match first {
                     true => None,
-                    false => self.look(stage, &mut looks, value, wanted)?,
+                    false => self.look(&mut looks, value, wanted)?,
                 };
                 found.push((call, name.clone(), look));
             }
@@ -52,24 +58,24 @@ impl Judge {
                 continue;
             };
             let (value, wanted) = (stage.fetched(value)?, stage.fetched(wanted)?);
-            self.told(&name, &value, &wanted, first);
-            if !self.judged.reasons.is_empty() && !first {
+            self.verification.compare(&name, &value, &wanted, first);
+            if self.verification.verdict().is_err() && !first {
                 break;
             }
         }
         if first {
-            self.note_unchecked(&values[0], &expected[0].iter().cloned().collect());
+            self.verification.note_unchecked(&values[0], &expected[0].iter().cloned().collect());
             let fetch =
                 |(name, value): &(String, Value)| Ok((name.clone(), stage.fetched(value.clone())?));
-            self.judged.outputs = values[0].iter().map(fetch).collect::<Result<_, Stop>>()?;
+            self.verification.found.outputs =
+                values[0].iter().map(fetch).collect::<Result<_, Stop>>()?;
         }
-        if self.judged.reasons.is_empty() { Ok(()) } else { Err(Stop::Wrong) }
+        self.verification.verdict()
     }
 
     /// Queues comparing two copies, if that can be done on the device.
     fn look(
         &self,
-        stage: &Stage<'_>,
         looks: &mut Inspection<'_>,
         value: &Value,
         wanted: &Value,
@@ -84,40 +90,19 @@ impl Judge {
         if (dtype, shape) != (other, extents) || !Support::compares(*dtype) {
             return Ok(None);
         }
-        let tolerance = warpgauge_validate::resolve(self.tolerance.as_ref(), *dtype);
+        let tolerance = warpgauge_validate::resolve(self.verification.tolerance(), *dtype);
         let near = Near {
             atol: tolerance.atol,
             rtol: tolerance.rtol,
             allow_non_finite: tolerance.allow_non_finite,
         };
-        let at = |copy: &Copied| Some(stage.shelf(copy.shelf)?.address() + copy.at as u64);
+        let at = |copy: &Copied| Some(self.stage.shelf(copy.shelf)?.address() + copy.at as u64);
         let (Some(one), Some(other)) = (at(copy), at(theirs)) else {
             return Err(Stop::Broken("a copy is gone".to_owned()));
         };
         let count = (copy.bytes / dtype.size()) as u64;
         let look = looks.first_not_near((one, other), count, *dtype, near);
         look.map(Some).map_err(|error| Stop::Broken(error.to_string()))
-    }
-
-    pub(super) fn check_parameters_on(
-        &mut self,
-        stage: &mut Stage<'_>,
-        before: &[(String, blake3::Hash)],
-    ) -> Result<(), Stop> {
-        let now = self.candidate.session.parameters();
-        let now = now.map_err(|fault| Stop::Candidate(self.candidate.failed(fault)))?;
-        let mut digests = Vec::new();
-        for parameter in now.iter().filter(|parameter| parameter.trained) {
-            let blocks = &mut stage.candidate.blocks;
-            let opened = blocks.open(stage.gpu, &parameter.tensor);
-            opened.map_err(|what| Stop::Candidate(self.candidate.failed(Fault::Forged(what))))?;
-            let bytes = blocks.read(stage.gpu, &self.candidate.session, &parameter.tensor);
-            let bytes = bytes.map_err(|error| {
-                Stop::Candidate(self.candidate.failed(self.candidate.session.fault_of(&error)))
-            })?;
-            digests.push((parameter.name.clone(), blake3::hash(&bytes)));
-        }
-        self.same_parameters(before, &digests)
     }
 }
 

@@ -1,21 +1,25 @@
 //! Torch kernels on a GPU: the judge has a context of its own there, beside those of the runners.
 //!
 //! Inputs lie in memory of the judge's, which runners open; what they return lies in theirs, which the judge
-//! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `beside` both
-//! sides in turns, `expect` and `compared` what is right, `stage` what the clocks say, `arena` the inputs,
+//! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `batches` one
+//! batch of both sides, `timing` the candidate's times, `beside` both sides in turns, `turn` what the clock says of a
+//! batch, `expect` and `compared` what is right, `stage` what lies on the device, `arena` the inputs,
 //! `shelf` the copies, `blocks` the runners' memory, `traced` what a device did, `counted`
 //! calls that a tool looks at.
 
 mod arena;
+mod batches;
 pub(super) mod beside;
 mod blocks;
-mod calls;
+pub(super) mod calls;
 mod compared;
 mod counted;
 mod expect;
 mod shelf;
 mod stage;
+mod timing;
 pub(super) mod traced;
+mod turn;
 
 use std::path::Path;
 use std::time::{Duration, Instant};

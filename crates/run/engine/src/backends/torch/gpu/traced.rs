@@ -3,9 +3,9 @@
 
 use std::time::Duration;
 
-use super::calls::Seeds;
-use super::stage::Stage;
-use crate::backends::torch::judge::{Judge, Stop};
+use super::batches::Batches;
+use crate::backends::torch::fault::Stop;
+use crate::backends::torch::players::Seeds;
 use warpgauge_torch::{Fault, Session, Trace};
 
 /// Calls that are traced.
@@ -23,33 +23,33 @@ pub(in crate::backends::torch) struct Traced {
     pub hardware: String,
 }
 
-impl Judge {
-    /// Has some calls traced. A runner that fails at it has been judged already.
-    pub(super) fn trace(&mut self, stage: &mut Stage<'_>, seeds: Seeds) -> Result<(), Stop> {
-        let calls = self.calls_at_once(stage).min(CALLS);
-        let traced = self.looked_at(stage, seeds, calls, |session| session.trace(WITHIN))?;
-        let hardware = stage.gpu.info.name.clone();
-        self.judged.traced = Some(traced.map(|trace| Traced { trace, calls, hardware }));
-        Ok(())
-    }
+/// Has some calls traced. A runner that fails at it has been judged already.
+pub(super) fn trace(
+    batches: &mut Batches<'_, '_>,
+    seeds: Seeds,
+) -> Result<Result<Traced, String>, Stop> {
+    let calls = batches.most().min(CALLS);
+    let traced = looked_at(batches, seeds, calls, |session| session.trace(WITHIN))?;
+    let hardware = batches.stage.gpu.info.name.clone();
+    Ok(traced.map(|trace| Traced { trace, calls, hardware }))
+}
 
-    /// Has calls made that are none of the timed ones; what is told of them, or why nothing is.
-    pub(super) fn looked_at<T>(
-        &mut self,
-        stage: &mut Stage<'_>,
-        seeds: Seeds,
-        calls: u32,
-        look: impl FnOnce(&mut Session) -> Result<T, Fault>,
-    ) -> Result<Result<T, String>, Stop> {
-        let seeds = self.seeds_of(seeds, calls);
-        let generator = self.drawn(stage, &seeds)?;
-        match self.candidate_ready(stage, (&seeds, generator), 0) {
-            Ok(_) => {
-                let told = look(&mut self.candidate.session);
-                Ok(told.map_err(|fault| self.candidate.failed(fault).message))
-            }
-            Err(Stop::Candidate(failed)) => Ok(Err(failed.message)),
-            Err(stop) => Err(stop),
+/// Has calls made that are none of the timed ones; what is told of them, or why nothing is.
+pub(super) fn looked_at<T>(
+    batches: &mut Batches<'_, '_>,
+    seeds: Seeds,
+    calls: u32,
+    look: impl FnOnce(&mut Session) -> Result<T, Fault>,
+) -> Result<Result<T, String>, Stop> {
+    let seeds = batches.players.seeds_of(seeds, calls);
+    let generator = batches.drawn(&seeds)?;
+    match batches.candidate_ready((&seeds, generator), 0) {
+        Ok(_) => {
+            let candidate = &mut batches.players.candidate;
+            let told = look(&mut candidate.session);
+            Ok(told.map_err(|fault| candidate.failed(fault).message))
         }
+        Err(Stop::Candidate(failed)) => Ok(Err(failed.message)),
+        Err(stop) => Err(stop),
     }
 }

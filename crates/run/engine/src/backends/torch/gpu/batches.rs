@@ -1,0 +1,203 @@
+//! Batches of calls of both sides on the same inputs, each of them verified.
+
+use std::time::{Duration, Instant};
+
+use super::arena::Whose;
+use super::blocks::Blocks;
+use super::compared::DeviceComparison;
+use super::expect::{Expected, expected, named_calls};
+use super::shelf::Shelf;
+use super::stage::{Side, Stage, not_shelved};
+use super::turn::Turn;
+use crate::backends::torch::fault::Stop;
+use crate::backends::torch::inputs::Inputs;
+use crate::backends::torch::players::{Players, generator_of};
+use crate::backends::torch::values::Named;
+use crate::backends::torch::verification::{ParameterHashes, Verification};
+use warpgauge_torch::{Fault, MAX_FRAME_BYTES};
+use warpgauge_validate::Reason;
+
+/// Most calls where results do not lie side by side: they go through the host.
+const STRIDED: u32 = 16;
+
+/// Bytes of a frame that a tensor of an answer may take.
+const TOLD_BYTES: usize = 384;
+
+/// Seeds of the inputs of a batch's calls, and of random numbers in it.
+pub(super) type With<'s> = (&'s [Option<u64>], u64);
+
+/// What a batch of the candidate's calls came to.
+pub(super) struct Made {
+    pub(super) turn: Turn,
+    /// What each call returned, by place.
+    pub(super) values: Vec<Named>,
+}
+
+/// Both sides on the device, while they are called.
+pub(super) struct Batches<'j, 'g> {
+    pub(super) players: &'j mut Players,
+    pub(super) verification: &'j mut Verification,
+    pub(super) stage: Stage<'g>,
+}
+
+impl<'j, 'g> Batches<'j, 'g> {
+    /// Most calls of a batch: as there is memory for their inputs and their results, and room to tell of
+    /// them.
+    pub(super) fn most(&self) -> u32 {
+        let outputs = &self.verification.found.outputs;
+        let leaves = outputs.len().max(1);
+        let told = MAX_FRAME_BYTES * 7 / 8 / (leaves * TOLD_BYTES);
+        let returned: u64 = outputs.iter().map(|(_, value)| value.bytes()).sum();
+        let sides = 1 + self.stage.references.len() as u64;
+        let kept = (16 << 30) / (returned.max(1) * sides);
+        // What a submission makes takes its time on the host.
+        let made = if matches!(self.players.inputs, Inputs::Made) { 32 } else { u32::MAX };
+        let most = u32::try_from(kept.min(told as u64)).unwrap_or(u32::MAX);
+        let most = if self.stage.strided { most.min(STRIDED) } else { most };
+        self.stage.arena.sets.min(most).min(made).max(1)
+    }
+
+    /// One batch of all sides, verified; what the candidate took. `flush`: bytes that are written before each call,
+    /// if events are to be round it.
+    pub(super) fn make(
+        &mut self,
+        seeds: &[Option<u64>],
+        flush: u64,
+        first: bool,
+    ) -> Result<Turn, Stop> {
+        let with = (seeds, self.drawn(seeds)?);
+        let Made { turn, values } = self.candidate(with, flush)?;
+        let expected = self.expected(with)?.values;
+        self.verify(&values, &expected, seeds, first)?;
+        Ok(turn)
+    }
+
+    /// Has the inputs of a batch made, where a submission makes them; the seed of random numbers in it.
+    pub(super) fn drawn(&mut self, seeds: &[Option<u64>]) -> Result<u64, Stop> {
+        if matches!(self.players.inputs, Inputs::Made) {
+            let began = Instant::now();
+            self.stage.draw(self.players, seeds)?;
+            self.players.spent.presenting += began.elapsed();
+        }
+        Ok(generator_of(seeds.first().copied().flatten()))
+    }
+
+    /// Has the candidate ready to make a batch of calls, and its inputs there; how long writing these took.
+    pub(super) fn candidate_ready(
+        &mut self,
+        (seeds, generator): With<'_>,
+        flush: u64,
+    ) -> Result<Duration, Stop> {
+        let Players { candidate, spent, .. } = &mut *self.players;
+        self.stage.candidate.blocks.tidy();
+        let ready = candidate.session.prepare(&self.stage.batch(seeds.len(), generator, flush));
+        ready.map_err(|fault| candidate.stopped(false, fault))?;
+        let presenting = self.stage.arena.present(self.stage.gpu, Whose::Candidate, seeds);
+        let presenting = presenting.map_err(|error| not_shelved(candidate, false, error))?;
+        spent.presenting += presenting;
+        Ok(presenting)
+    }
+
+    /// One batch of the candidate's calls, and copies of what they returned.
+    pub(super) fn candidate(&mut self, with: With<'_>, flush: u64) -> Result<Made, Stop> {
+        let count = with.0.len() as u32;
+        let presenting = self.candidate_ready(with, flush)?;
+        let Players { candidate, inputs, spent, .. } = &mut *self.players;
+        let ran = candidate.session.run().map_err(|fault| candidate.stopped(false, fault))?;
+        spent.executing += ran.took;
+        if ran.returned.len() != count as usize {
+            let what = format!(
+                "it tells of {} calls, of {count} that were to be made",
+                ran.returned.len()
+            );
+            return Err(candidate.stopped(false, Fault::Forged(what)));
+        }
+        let stage = &mut self.stage;
+        let also = stage.arena.also(Whose::Candidate, &stage.changing, count);
+        let Side { blocks, shelf } = &mut stage.candidate;
+        let returned = (&ran.returned[..], inputs.root());
+        let shelved = shelf.fill(stage.gpu, blocks, candidate, returned, &also);
+        let shelved = shelved.map_err(|error| not_shelved(candidate, false, error))?;
+        stage.strided |= shelved.strided;
+        let turn = Turn::new(count, presenting, ran.took, &shelved);
+        Ok(Made { turn, values: shelved.values })
+    }
+
+    /// What is expected of each call of a batch.
+    pub(super) fn expected(&mut self, with: With<'_>) -> Result<Expected, Stop> {
+        let began = Instant::now();
+        let Players { expectations, inputs, spent, .. } = &mut *self.players;
+        let expected = expected(expectations, inputs, &mut self.stage, with)?;
+        spent.verifying += began.elapsed();
+        Ok(expected)
+    }
+
+    /// Whether inputs are what they were, and results what is expected.
+    pub(super) fn verify(
+        &mut self,
+        returned: &[Named],
+        expected: &[Named],
+        seeds: &[Option<u64>],
+        first: bool,
+    ) -> Result<(), Stop> {
+        let Self { players, verification, stage } = self;
+        let Players { candidate, inputs, spent, .. } = &mut **players;
+        let began = Instant::now();
+        verification.found.verified += seeds.len() as u32;
+        let changed = stage.arena.changed(stage.gpu, seeds, &stage.changing);
+        if let Some(place) = changed.map_err(|error| not_shelved(candidate, false, error))? {
+            let name = inputs.name_of(&place);
+            return Err(verification.wrong(Reason::input_modified(&name, None)));
+        }
+        let values = named_calls(inputs, returned, None, candidate.backward);
+        let values = match values.map_err(|fault| candidate.stopped(false, fault))? {
+            Ok(values) => values,
+            Err(reason) => return Err(verification.wrong(reason)),
+        };
+        DeviceComparison { stage, verification: &mut *verification }
+            .batch(&values, expected, first)?;
+        if first {
+            verification.found.arguments = Some(stage.arguments());
+        }
+        spent.verifying += began.elapsed();
+        Ok(())
+    }
+
+    /// Whether the candidate's parameters hold what they held.
+    pub(super) fn check_parameters(&mut self, before: &ParameterHashes) -> Result<(), Stop> {
+        let now = self.stage.parameters(&mut self.players.candidate)?;
+        self.verification.same_parameters(before, &now)
+    }
+
+    /// Stops all runners for good.
+    pub(super) fn quiet(mut self) -> Quiet<'j, 'g> {
+        self.players.stop_for_good();
+        self.stage.candidate.blocks = Blocks::default();
+        Quiet { players: self.players, stage: self.stage, spare: Shelf::new(usize::MAX) }
+    }
+}
+
+/// The device once nothing but the judge uses it.
+pub(super) struct Quiet<'j, 'g> {
+    pub(super) players: &'j mut Players,
+    stage: Stage<'g>,
+    spare: Shelf,
+}
+
+impl Quiet<'_, '_> {
+    /// What writing the inputs of a batch and copying its results take now.
+    pub(super) fn alone(
+        &mut self,
+        seeds: &[Option<u64>],
+        sizes: &[usize],
+    ) -> Result<(Duration, Duration), Stop> {
+        let Self { players, stage, spare } = self;
+        let broken = |error| not_shelved(&players.candidate, false, error);
+        let presenting = stage.arena.present(stage.gpu, Whose::Candidate, seeds).map_err(broken)?;
+        let copying = match stage.candidate.shelf.memory() {
+            Some(from) => spare.time_copies(stage.gpu, from, sizes),
+            None => Ok(Duration::ZERO),
+        };
+        Ok((presenting, copying.map_err(broken)?))
+    }
+}

@@ -1,0 +1,64 @@
+//! The names of gradients, and which of those that came and those that are expected belong together.
+
+use std::collections::BTreeMap;
+
+use super::inputs::Inputs;
+use super::values::{Named, Value};
+use warpgauge_validate::{Reason, ReasonCode};
+
+/// What names of gradients begin with, and those of parameters' gradients.
+const GRADIENT: &str = "grad.";
+const OF_PARAMETER: &str = "grad.parameters.";
+
+/// Whether a value of that name is a gradient.
+pub(super) fn is_gradient(name: &str) -> bool {
+    name.starts_with(GRADIENT)
+}
+
+/// A gradient that is expected and did not come. Parameters that the candidate does not have are not
+/// missed: how it arranges them is its own.
+pub(super) fn missing(
+    values: &Named,
+    expected: &BTreeMap<String, Value>,
+    has_parameter: impl Fn(&str) -> bool,
+) -> Option<Reason> {
+    let known = |name: &str| name.strip_prefix(OF_PARAMETER).is_none_or(&has_parameter);
+    let came = |name: &String| values.iter().any(|(other, _)| other == name);
+    let mut wanted = expected.keys().filter(|name| is_gradient(name));
+    let absent = wanted.find(|name| known(name) && !came(name))?;
+    let message = format!("it gives no gradient `{absent}`, which the reference does");
+    Some(Reason::new(ReasonCode::OutputMismatch, message))
+}
+
+/// Gradients of either side that nothing of the other's is compared with.
+pub(super) fn unchecked(values: &Named, expected: &BTreeMap<String, Value>) -> Vec<String> {
+    let own = values.iter().map(|(name, _)| name);
+    let own = own.filter(|name| is_gradient(name) && !expected.contains_key(*name));
+    let theirs = expected
+        .keys()
+        .filter(|name| is_gradient(name) && values.iter().all(|(other, _)| other != *name));
+    own.chain(theirs).cloned().collect()
+}
+
+/// What a call returned, and the gradients by their names.
+pub(super) fn separated(values: Named, root: &str, inputs: &Inputs) -> (Named, Named) {
+    let (forward, of_inputs, of_parameters) = (
+        format!("{root}.returned"),
+        format!("{root}.gradients.inputs."),
+        format!("{root}.gradients.parameters."),
+    );
+    let (mut returned, mut gradients) = (Named::new(), Named::new());
+    for (name, value) in values {
+        if let Some(rest) = name.strip_prefix(&forward) {
+            returned.push((format!("{root}{rest}"), value));
+        } else if let Some(place) = name.strip_prefix(&of_inputs) {
+            gradients.push((format!("{GRADIENT}{}", inputs.name_of(place)), value));
+        } else if let Some(parameter) = name.strip_prefix(&of_parameters) {
+            gradients.push((format!("{OF_PARAMETER}{parameter}"), value));
+        } else {
+            // Arguments as the calls left them, which are named by their places alone.
+            returned.push((name, value));
+        }
+    }
+    (returned, gradients)
+}

@@ -1,0 +1,115 @@
+//! The order of the calls of one evaluation on the CPU: one with the contract's own inputs, one to warm up, and then
+//! those that are timed, each with inputs that no call before it saw. Every one is verified.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use super::fault::Stop;
+use super::inputs::Presented;
+use super::player::Played;
+use super::players::{Players, Seeds, generator_of};
+use super::timing::{Plan, Timed};
+use super::values::Value;
+use super::verification::{ParameterHashes, Verification};
+use warpgauge_statistics::StopReason;
+use warpgauge_validate::Reason;
+
+/// Calls before the first that is timed.
+pub(super) const WARMUP: u32 = 1;
+
+/// Fewest calls that are timed, however long they take.
+const LEAST: usize = 3;
+
+/// Calls both sides, and verifies each call before the next.
+pub(super) struct HostCalls<'a> {
+    pub players: &'a mut Players,
+    pub verification: &'a mut Verification,
+}
+
+impl HostCalls<'_> {
+    /// Makes all calls: the first with the seed `own`, the others with `seeds`. `before`: what the candidate's
+    /// parameters held.
+    pub(super) fn run(
+        &mut self,
+        plan: Option<Plan>,
+        (own, seeds): (Option<u64>, Seeds),
+        before: &ParameterHashes,
+        timed: &mut Timed,
+    ) -> Result<(), Stop> {
+        self.call(own, true)?;
+        if let Some(plan) = plan {
+            self.time(plan, seeds, timed)?;
+        }
+        let now = self.players.candidate.parameters().map_err(Stop::Candidate)?;
+        self.verification.same_parameters(before, &now)?;
+        // What was read of it since its last answer counts.
+        self.players.candidate.still_stopped().map_err(Stop::Candidate)
+    }
+
+    fn time(&mut self, plan: Plan, seeds: Seeds, timed: &mut Timed) -> Result<(), Stop> {
+        for _ in 0..WARMUP {
+            self.next(seeds)?;
+        }
+        let began = Instant::now();
+        while timed.samples_ms.len() < plan.trials as usize
+            && (timed.samples_ms.len() < LEAST || began.elapsed() < plan.max_time)
+        {
+            let took = self.next(seeds)?;
+            timed.samples_ms.push((took.as_secs_f64() * 1e3) as f32);
+        }
+        let all = timed.samples_ms.len() == plan.trials as usize;
+        timed.stopped = Some(if all { StopReason::TrialsDone } else { StopReason::TimeBudget });
+        Ok(())
+    }
+
+    /// A call that is not the first.
+    fn next(&mut self, seeds: Seeds) -> Result<Duration, Stop> {
+        let seed = self.players.seeds_of(seeds, 1).into_iter().flatten().next();
+        self.call(seed, false)
+    }
+
+    /// One call of all sides with the same inputs; what the candidate took.
+    fn call(&mut self, seed: Option<u64>, first: bool) -> Result<Duration, Stop> {
+        let Players { candidate, expectations, inputs, spent, .. } = &mut *self.players;
+        let generator = generator_of(seed);
+        let began = Instant::now();
+        let (expected, shown) = expectations.of_call((candidate, inputs), seed, generator)?;
+        spent.presenting += began.elapsed();
+        if first {
+            self.verification.found.arguments = Some(shown.arguments.clone());
+        }
+        let began = Instant::now();
+        let played = candidate.play(inputs, &shown, generator, None);
+        spent.executing += began.elapsed();
+        let played = played.map_err(Stop::Candidate)?;
+        let began = Instant::now();
+        let took = self.verify(played, &expected, &shown, first);
+        self.players.spent.verifying += began.elapsed();
+        took
+    }
+
+    /// Whether inputs are what they were, and results what is expected.
+    fn verify(
+        &mut self,
+        played: Result<Played, Reason>,
+        expected: &BTreeMap<String, Value>,
+        shown: &Presented,
+        first: bool,
+    ) -> Result<Duration, Stop> {
+        let Played { values, took } = match played {
+            Ok(played) => played,
+            Err(reason) => return Err(self.verification.wrong(reason)),
+        };
+        self.verification.found.verified += 1;
+        let Players { candidate, inputs, .. } = &*self.players;
+        let changing: Vec<usize> =
+            inputs.outputs().iter().filter_map(|output| output.argument).collect();
+        let changed = shown.changed(&candidate.session, &changing);
+        if let Some(place) = changed.map_err(|fault| candidate.stopped(false, fault))? {
+            let name = inputs.name_of(&place);
+            return Err(self.verification.wrong(Reason::input_modified(&name, None)));
+        }
+        self.verification.call(values, expected, first)?;
+        Ok(took)
+    }
+}

@@ -1,0 +1,111 @@
+//! What all stages of an evaluation share: the candidate, its references, the inputs of both, the seeds, and the
+//! account of the time spent.
+
+use std::time::Duration;
+
+use super::expectations::Expectations;
+use super::fault::Stop;
+use super::inputs::Inputs;
+use super::player::Player;
+use warpgauge_report::TorchParameters;
+use warpgauge_torch::Secret;
+
+/// Names of parameters that a report lists.
+const MOST_NAMES: usize = 10;
+
+/// Both sides of an evaluation.
+pub(super) struct Players {
+    pub candidate: Player,
+    pub expectations: Expectations,
+    pub inputs: Inputs,
+    pub secret: Secret,
+    pub spent: Spent,
+}
+
+/// Time that calls and what is round them took.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Spent {
+    pub executing: Duration,
+    pub verifying: Duration,
+    pub presenting: Duration,
+}
+
+/// Where the inputs of a call come from.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Seeds {
+    Fresh,
+    Same(Option<u64>),
+}
+
+impl Players {
+    /// A seed that every language and JSON reader has room for.
+    pub(super) fn seed(&mut self) -> u64 {
+        self.secret.bits() >> 32
+    }
+
+    /// The seed of the contract's own inputs: values of contracts are those of its own seeds; what makes its inputs
+    /// has none.
+    pub(super) fn own_seed(&mut self) -> Option<u64> {
+        matches!(self.inputs, Inputs::Made).then(|| self.seed())
+    }
+
+    /// Seeds of the inputs of so many calls.
+    pub(super) fn seeds_of(&mut self, seeds: Seeds, calls: u32) -> Vec<Option<u64>> {
+        let mut seed = || match seeds {
+            Seeds::Fresh => Some(self.seed()),
+            Seeds::Same(seed) => seed,
+        };
+        (0..calls).map(|_| seed()).collect()
+    }
+
+    /// Whether other inputs than the contract's can be judged.
+    pub(super) fn can_vary(&self) -> bool {
+        self.inputs.can_vary() && self.expectations.data.is_empty()
+    }
+
+    /// The side that says what the inputs are, and whether it is a reference.
+    pub(super) fn maker(&mut self) -> (&mut Player, bool) {
+        match self.expectations.references.first_mut() {
+            Some(reference) => (&mut reference.player, true),
+            None => (&mut self.candidate, false),
+        }
+    }
+
+    /// Gives the candidate the parameters of the first reference, if that has any; what a report says of it.
+    pub(super) fn share_parameters(&mut self) -> Result<Option<TorchParameters>, Stop> {
+        let count = self.candidate.loaded.parameters.len() as u32;
+        let mut told = TorchParameters { count, ..TorchParameters::default() };
+        if let Some(reference) = self.expectations.references.first()
+            && !reference.player.loaded.parameters.is_empty()
+        {
+            let taken = self.candidate.take_parameters(&reference.player);
+            let (carried, mut without) = taken.map_err(Stop::Candidate)?;
+            without.truncate(MOST_NAMES);
+            told.carried_over = Some(carried);
+            told.without_counterpart = without;
+        }
+        Ok(Some(told).filter(|told| *told != TorchParameters::default()))
+    }
+
+    /// Moves the objects of all sides to the device.
+    pub(super) fn move_to_device(&mut self) -> Result<(), Stop> {
+        self.candidate.move_to_device().map_err(Stop::Candidate)?;
+        for reference in &mut self.expectations.references {
+            reference.player.move_to_device().map_err(Stop::Reference)?;
+        }
+        Ok(())
+    }
+
+    /// Ends all runners' turns: none of them runs from here on.
+    pub(super) fn stop_for_good(&mut self) {
+        self.candidate.session.stop_for_good();
+        for reference in &self.expectations.references {
+            reference.player.session.stop_for_good();
+        }
+    }
+}
+
+/// Random numbers of a call are the same on all sides.
+pub(super) fn generator_of(seed: Option<u64>) -> u64 {
+    seed.unwrap_or_default().wrapping_add(1)
+}

@@ -1,0 +1,281 @@
+//! What the candidate's calls returned beside what is expected of them: what was found, and what speaks against it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::fault::Stop;
+use super::gradients::{self, is_gradient};
+use super::players::Players;
+use super::values::{Named, Value};
+use warpgauge_contract::Tolerance;
+use warpgauge_report::InputsShown;
+use warpgauge_torch::Tree;
+use warpgauge_validate::{Comparison, Reason, ReasonCode};
+
+/// What an object's parameters hold, by name.
+pub(super) type ParameterHashes = [(String, blake3::Hash)];
+
+/// Judges results, whatever computed them.
+pub(super) struct Verification {
+    rules: Rules,
+    pub found: Findings,
+}
+
+/// What is asked of results.
+pub(super) struct Rules {
+    pub tolerance: Option<Tolerance>,
+    /// Whether gradients are among them.
+    pub backward: bool,
+    /// Whether the contract names the outputs; else the reference does.
+    pub names_outputs: bool,
+    /// Parameters of the candidate that have gradients.
+    pub trained: BTreeSet<String>,
+    /// Whether calls after the first have other inputs.
+    pub shown: InputsShown,
+}
+
+/// What was found.
+#[derive(Default)]
+pub(super) struct Findings {
+    /// Calls whose outputs were verified, or would have been had anything been expected.
+    pub verified: u32,
+    pub comparisons: BTreeMap<String, Comparison>,
+    pub reasons: Vec<Reason>,
+    /// What the first call got.
+    pub arguments: Option<Tree>,
+    /// What the first call returned.
+    pub outputs: Named,
+    /// Gradients of one side that the other one does not have.
+    pub unchecked: Vec<String>,
+}
+
+impl Rules {
+    /// Of an evaluation whose sides are ready to be called.
+    pub(super) fn of(players: &Players, tolerance: Option<Tolerance>, shown: InputsShown) -> Self {
+        let trained = players.candidate.loaded.parameters.iter();
+        let trained = trained.filter(|parameter| parameter.trained);
+        Self {
+            tolerance,
+            backward: players.candidate.backward,
+            names_outputs: !players.inputs.outputs().is_empty(),
+            trained: trained.map(|parameter| parameter.name.clone()).collect(),
+            shown,
+        }
+    }
+}
+
+impl Verification {
+    pub(super) fn new(rules: Rules) -> Self {
+        Self { rules, found: Findings::default() }
+    }
+
+    pub(super) fn tolerance(&self) -> Option<&Tolerance> {
+        self.rules.tolerance.as_ref()
+    }
+
+    /// Judges what one call returned, with its elements on the host.
+    pub(super) fn call(
+        &mut self,
+        values: Named,
+        expected: &BTreeMap<String, Value>,
+        first: bool,
+    ) -> Result<(), Stop> {
+        if let Some(reason) = self.missing(&values, expected) {
+            return Err(self.wrong(reason));
+        }
+        for (name, value) in &values {
+            let Some(wanted) = expected.get(name) else { continue };
+            self.compare(name, value, wanted, first);
+        }
+        if first {
+            self.note_unchecked(&values, expected);
+            self.found.outputs = values;
+        }
+        self.verdict()
+    }
+
+    /// Compares a value with what is expected, and keeps what speaks against it.
+    pub(super) fn compare(&mut self, name: &str, value: &Value, wanted: &Value, first: bool) {
+        match value.against(wanted, name, self.rules.tolerance.as_ref()) {
+            Ok(comparison) => {
+                let reason = Reason::of_comparison(name, &comparison);
+                if first || reason.is_some() {
+                    self.found.comparisons.insert(name.to_owned(), comparison);
+                }
+                if let Some(reason) = reason {
+                    self.found.reasons.push(if first { reason } else { self.later(reason) });
+                }
+            }
+            Err(reason) => self.found.reasons.push(reason),
+        }
+    }
+
+    /// Another number of values than expected is told before any of them is compared.
+    pub(super) fn missing(
+        &self,
+        values: &Named,
+        expected: &BTreeMap<String, Value>,
+    ) -> Option<Reason> {
+        let has_parameter = |name: &str| self.rules.trained.contains(name);
+        if let Some(reason) = gradients::missing(values, expected, has_parameter) {
+            return Some(reason);
+        }
+        if self.rules.names_outputs || expected.is_empty() {
+            return None;
+        }
+        let names = values.iter().map(|(name, _)| name);
+        let names: Vec<_> = names.filter(|name| !is_gradient(name)).collect();
+        let absent = expected.keys().find(|name| !is_gradient(name) && !names.contains(name));
+        let surplus = names.iter().find(|name| !expected.contains_key(name.as_str()));
+        let message = match (absent, surplus) {
+            (Some(name), _) => format!("it does not return `{name}`, which the reference does"),
+            (None, Some(name)) => format!("it returns `{name}`, which the reference does not"),
+            (None, None) => return None,
+        };
+        Some(Reason::new(ReasonCode::OutputMismatch, message))
+    }
+
+    /// Gradients of either side that nothing of the other's is compared with.
+    pub(super) fn note_unchecked(&mut self, values: &Named, expected: &BTreeMap<String, Value>) {
+        if self.rules.backward && !expected.is_empty() {
+            self.found.unchecked = gradients::unchecked(values, expected);
+        }
+    }
+
+    /// Whether parameters hold what they held.
+    pub(super) fn same_parameters(
+        &mut self,
+        before: &ParameterHashes,
+        now: &ParameterHashes,
+    ) -> Result<(), Stop> {
+        match before.iter().zip(now).find(|(before, now)| before != now) {
+            None if before.len() == now.len() => Ok(()),
+            changed => {
+                let name = changed.map_or("one of them", |((name, _), _)| name.as_str());
+                let message =
+                    format!("a call changed the parameter `{name}`; leave parameters alone");
+                Err(self.wrong(Reason::new(ReasonCode::InputModified, message)))
+            }
+        }
+    }
+
+    /// Ends the evaluation for a reason.
+    pub(super) fn wrong(&mut self, reason: Reason) -> Stop {
+        self.found.reasons.push(reason);
+        Stop::Wrong
+    }
+
+    /// Whether nothing speaks against the candidate so far.
+    pub(super) fn verdict(&self) -> Result<(), Stop> {
+        if self.found.reasons.is_empty() { Ok(()) } else { Err(Stop::Wrong) }
+    }
+
+    /// What is wrong after the first call was right.
+    fn later(&self, reason: Reason) -> Reason {
+        let (code, when) = match self.rules.shown {
+            InputsShown::Fresh => (ReasonCode::WrongForOtherSeeds, "inputs of other seeds"),
+            InputsShown::Same | InputsShown::SameStateWiped => {
+                (ReasonCode::OutputVariesBetweenTrials, "a later call with the same inputs")
+            }
+        };
+        Reason::new(code, format!("right at first, and wrong for {when}: {}", reason.message))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_tensor::Dtype;
+
+    fn verification(backward: bool, shown: InputsShown) -> Verification {
+        Verification::new(Rules {
+            tolerance: None,
+            backward,
+            names_outputs: false,
+            trained: BTreeSet::from(["weight".to_owned()]),
+            shown,
+        })
+    }
+
+    fn number(value: f32) -> Value {
+        let bytes = value.to_le_bytes().to_vec();
+        Value::Tensor { dtype: Dtype::Float32, shape: vec![1], bytes }
+    }
+
+    fn named(values: &[(&str, f32)]) -> Named {
+        values.iter().map(|&(name, value)| (name.to_owned(), number(value))).collect()
+    }
+
+    fn expected(values: &[(&str, f32)]) -> BTreeMap<String, Value> {
+        named(values).into_iter().collect()
+    }
+
+    fn reason(verification: &Verification) -> (ReasonCode, &str) {
+        let [reason] = &verification.found.reasons[..] else { panic!("one reason") };
+        (reason.code, &reason.message)
+    }
+
+    #[test]
+    fn a_later_call_is_wrong_in_the_words_of_its_inputs() {
+        for (shown, code, when) in [
+            (InputsShown::Fresh, ReasonCode::WrongForOtherSeeds, "inputs of other seeds"),
+            (InputsShown::Same, ReasonCode::OutputVariesBetweenTrials, "with the same inputs"),
+        ] {
+            let mut verification = verification(false, shown);
+            let wanted = expected(&[("output", 1.0)]);
+            assert!(verification.call(named(&[("output", 1.0)]), &wanted, true).is_ok());
+            assert_eq!(verification.found.outputs, named(&[("output", 1.0)]));
+            assert!(verification.found.comparisons["output"].passed);
+            let stop = verification.call(named(&[("output", 2.0)]), &wanted, false);
+            assert!(matches!(stop, Err(Stop::Wrong)));
+            let (found, message) = reason(&verification);
+            assert_eq!(found, code);
+            assert!(message.contains(when), "{message}");
+            assert!(!verification.found.comparisons["output"].passed);
+            // What is shown is what the first call returned.
+            assert_eq!(verification.found.outputs, named(&[("output", 1.0)]));
+        }
+    }
+
+    #[test]
+    fn outputs_that_only_one_side_has_are_named() {
+        for (own, theirs, text) in [
+            (&[("a", 1.0)][..], &[("a", 1.0), ("b", 1.0)][..], "it does not return `b`"),
+            (&[("a", 1.0), ("b", 1.0)][..], &[("a", 1.0)][..], "it returns `b`"),
+        ] {
+            let mut verification = verification(false, InputsShown::Same);
+            assert!(verification.call(named(own), &expected(theirs), true).is_err());
+            let (code, message) = reason(&verification);
+            assert_eq!(code, ReasonCode::OutputMismatch);
+            assert!(message.starts_with(text), "{message}");
+        }
+        // Nothing is expected.
+        let mut verification = verification(false, InputsShown::Same);
+        assert!(verification.call(named(&[("a", 1.0)]), &expected(&[]), true).is_ok());
+    }
+
+    #[test]
+    fn gradients_of_parameters_that_the_candidate_lacks_are_not_missed() {
+        let wanted = [("output", 1.0), ("grad.parameters.bias", 1.0)];
+        let mut lenient = verification(true, InputsShown::Same);
+        assert!(lenient.call(named(&[("output", 1.0)]), &expected(&wanted), true).is_ok());
+        assert_eq!(lenient.found.unchecked, ["grad.parameters.bias"]);
+        for missed in ["grad.parameters.weight", "grad.x"] {
+            let mut strict = verification(true, InputsShown::Same);
+            let wanted = expected(&[("output", 1.0), (missed, 1.0)]);
+            assert!(strict.call(named(&[("output", 1.0)]), &wanted, true).is_err());
+            let text = format!("it gives no gradient `{missed}`, which the reference does");
+            assert_eq!(reason(&strict), (ReasonCode::OutputMismatch, &*text));
+        }
+    }
+
+    #[test]
+    fn a_changed_parameter_is_named() {
+        let held = |bytes: &[u8]| [("weight".to_owned(), blake3::hash(bytes))];
+        let mut verification = verification(false, InputsShown::Same);
+        assert!(verification.same_parameters(&held(b"1"), &held(b"1")).is_ok());
+        assert!(verification.same_parameters(&held(b"1"), &held(b"2")).is_err());
+        let (code, message) = reason(&verification);
+        assert_eq!(code, ReasonCode::InputModified);
+        assert!(message.contains("`weight`"), "{message}");
+    }
+}
