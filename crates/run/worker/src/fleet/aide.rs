@@ -1,57 +1,56 @@
 //! A worker beside those that time: started at its first use, kept warm, one of a kind for a device.
 
-use std::sync::Arc;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Mutex;
-
-use super::Fleet;
 use super::process::{StartPlan, Worker};
 use super::restart::RestartPolicy;
-use super::slot::Slot;
 
 /// Longest delay before another start that whoever needs the worker waits for.
 const WORTH_WAITING: Duration = Duration::from_secs(1);
 
 /// Such a worker, as its device remembers it between leases.
-#[derive(Default)]
 pub(super) struct Aide {
-    pub worker: Option<Worker>,
-    restart: RestartPolicy,
+    /// How to start it.
+    plan: StartPlan,
+    state: Mutex<Kept>,
     /// Held by whoever starts it: who comes meanwhile waits for that one.
-    starting: Arc<Mutex<()>>,
+    starting: tokio::sync::Mutex<()>,
 }
 
-/// Where a device has it.
-pub(super) type Place = fn(&mut Slot) -> &mut Aide;
+#[derive(Default)]
+struct Kept {
+    worker: Option<Worker>,
+    restart: RestartPolicy,
+    /// Whether the fleet shuts down, so that it is not kept any more.
+    closing: bool,
+}
 
-impl Fleet {
+impl Aide {
+    pub(super) fn new(plan: StartPlan) -> Self {
+        Self { plan, state: Mutex::default(), starting: tokio::sync::Mutex::default() }
+    }
+
     /// The worker, started if there is none that can take a job.
-    pub(super) async fn take_aide(
-        &self,
-        slot: usize,
-        place: Place,
-        plan: &StartPlan,
-    ) -> Result<Worker, String> {
-        let starting = Arc::clone(&place(&mut self.lock().slots[slot]).starting);
-        let _turn = starting.lock().await;
-        let kept = place(&mut self.lock().slots[slot]).worker.take();
-        if let Some(mut worker) = kept {
+    pub(super) async fn take(&self) -> Result<Worker, String> {
+        let _turn = self.starting.lock().await;
+        if let Some(mut worker) = self.take_kept() {
             match worker.settle().await {
                 Ok(()) => return Ok(worker),
-                Err(reason) => tracing::info!(kind = ?plan.kind, %reason, "a worker is replaced"),
+                Err(reason) => {
+                    tracing::info!(kind = ?self.plan.kind, %reason, "a worker is replaced");
+                }
             }
         }
-        let delay = place(&mut self.lock().slots[slot]).restart.delay(Instant::now());
+        let delay = self.lock().restart.delay(Instant::now());
         if delay <= WORTH_WAITING {
             tokio::time::sleep(delay).await;
         } else {
             let seconds = delay.as_secs_f64();
             return Err(format!("it could not be started before; next try in {seconds:.1} s"));
         }
-        let started = Worker::start(plan).await;
-        let mut state = self.lock();
-        let restart = &mut place(&mut state.slots[slot]).restart;
+        let started = Worker::start(&self.plan).await;
+        let restart = &mut self.lock().restart;
         match &started {
             Ok(_) => restart.succeeded(),
             Err(_) => drop(restart.failed(Instant::now())),
@@ -59,11 +58,30 @@ impl Fleet {
         started
     }
 
+    /// The worker, if nobody has it and it was started before.
+    pub(super) fn take_kept(&self) -> Option<Worker> {
+        self.lock().worker.take()
+    }
+
     /// Keeps it for the next who needs it.
-    pub(super) fn keep_aide(&self, slot: usize, place: Place, worker: Worker) {
+    pub(super) fn keep(&self, worker: Worker) {
         let mut state = self.lock();
         if !state.closing {
-            place(&mut state.slots[slot]).worker = Some(worker);
+            state.worker = Some(worker);
         }
+    }
+
+    /// Keeps none from now on that is given back.
+    pub(super) fn close(&self) {
+        self.lock().closing = true;
+    }
+
+    /// Ends it, unless somebody has it.
+    pub(super) fn dismiss(&self) {
+        drop(self.take_kept());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

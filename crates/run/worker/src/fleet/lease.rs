@@ -237,7 +237,7 @@ impl Drop for Lease {
             };
             let close = async {
                 if let Some(court) = court {
-                    court.close(&fleet, slot).await;
+                    court.close(&fleet.sealing[slot]).await;
                 }
             };
             let (settled, ()) = tokio::join!(settle, close);

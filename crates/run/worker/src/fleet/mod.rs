@@ -24,15 +24,15 @@ mod spawner;
 mod system;
 mod types;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot, watch};
 
+use crate::protocol::PlanReport;
 use crate::queue::{Need, WaitQueue, Waiter, retry_after};
-use warpgauge_model::{DeviceInfo, DeviceKind};
+use warpgauge_model::{DeviceInfo, DeviceKind, Unavailable};
 use warpgauge_telemetry::telemetry;
 use warpgauge_turns::Owner;
 
@@ -43,6 +43,8 @@ pub use one_shot::{OneShot, OneShotEnd};
 pub use plan::chip_of;
 use process::{StartPlan, Worker};
 pub use profiler::CounterClaim;
+use profiler::Profilers;
+use sealed::Sealing;
 use slot::{Slot, Work};
 use spawner::Spawner;
 pub use types::{
@@ -61,10 +63,9 @@ pub struct Fleet {
     state: Mutex<State>,
     /// How to start a worker of each device.
     plans: Vec<StartPlan>,
-    /// Where CUPTI may be, for each device.
-    cupti: Vec<Vec<PathBuf>>,
-    /// Whose turn it is to read counters: a machine's serve one process at a time.
-    counters: Arc<tokio::sync::Mutex<()>>,
+    /// Those that judge sealed jobs, and run their references, for each device.
+    sealing: Vec<Sealing>,
+    profilers: Profilers,
     /// Told when somebody begins to wait for a lease.
     begun_to_wait: Notify,
     /// True from the moment at which running jobs are to be stopped.
@@ -145,8 +146,8 @@ impl Fleet {
         let emulated = found.devices.iter().filter(|device| device.kind == DeviceKind::Emulator);
         let beside = emulated.flat_map(|device| std::iter::repeat_n(device, BESIDE));
         let all: Vec<&DeviceInfo> = found.devices.iter().chain(beside).collect();
-        let cupti = all.iter().copied().map(cupti).collect();
         let plans: Vec<StartPlan> = all.iter().copied().map(plan).collect();
+        let counted = plans.iter().cloned().zip(all.iter().copied().map(cupti));
         let devices = found.devices.len();
         let slots = all.iter().enumerate().map(|(index, device)| {
             // Workers beside another are started when they are needed.
@@ -162,11 +163,11 @@ impl Fleet {
         let stop = watch::Sender::new(false);
         let runtime = Handle::current();
         let fleet = Arc::new(Self {
-            counters: Arc::default(),
+            sealing: plans.iter().map(Sealing::new).collect(),
+            profilers: Profilers::new(counted),
             begun_to_wait: Notify::new(),
             state,
             plans: plans.clone(),
-            cupti,
             stop,
             runtime,
         });
@@ -175,7 +176,7 @@ impl Fleet {
             // A context takes a third of a second to make; the emulated device's, nothing.
             if fleet.lock().slots[index].info.kind == DeviceKind::Cuda {
                 let fleet = Arc::clone(&fleet);
-                tokio::spawn(async move { fleet.summon(index).await });
+                tokio::spawn(async move { fleet.sealing[index].summon().await });
             }
         }
         Ok(fleet)
@@ -257,6 +258,8 @@ impl Fleet {
         let mut slots = {
             let mut state = self.lock();
             state.closing = true;
+            self.sealing.iter().for_each(Sealing::close);
+            self.profilers.close();
             for waiter in state.queue.remove_where(|_| true) {
                 let _ = waiter.ticket.send(Err(LeaseError::ShuttingDown));
             }
@@ -282,6 +285,27 @@ impl Fleet {
         for slot in &mut self.lock().slots {
             slot.dismiss_all();
         }
+        self.sealing.iter().for_each(Sealing::dismiss);
+        self.profilers.dismiss();
+    }
+
+    /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
+    ///
+    /// # Errors
+    /// There is no CUPTI, it does not know the chip or any of the metrics, or it failed.
+    pub async fn plan_counters(
+        &self,
+        device: u32,
+        chip: &str,
+        metrics: &[String],
+    ) -> Result<PlanReport, Unavailable> {
+        self.profilers.plan(device, chip, metrics).await
+    }
+
+    /// Milliseconds that reading metrics of NVIDIA's takes on a device, as far as is known: by a
+    /// worker that has read the same before.
+    pub fn counters_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
+        self.profilers.expected_ms(device, metrics, passes)
     }
 
     fn give_back(

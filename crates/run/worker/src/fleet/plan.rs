@@ -1,10 +1,10 @@
 //! What reading counters would take, asked of a child that needs no device.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
-use super::Fleet;
 use super::asked::{Silence, ask};
-use super::costs::usual_ms;
+use super::kind::WorkerProgram;
 use crate::protocol::PlanReport;
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_sandbox::contained::Launch;
@@ -12,47 +12,32 @@ use warpgauge_sandbox::contained::Launch;
 /// Longest time for a plan; it takes a fifth of a second.
 const PLAN_TIMEOUT: Duration = Duration::from_secs(15);
 
-impl Fleet {
-    /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
-    ///
-    /// # Errors
-    /// There is no CUPTI, it does not know the chip or any of the metrics, or it failed.
-    pub async fn plan_counters(
-        &self,
-        device: u32,
-        chip: &str,
-        metrics: &[String],
-    ) -> Result<PlanReport, Unavailable> {
-        let slot = self.plans.iter().position(|plan| plan.device == device);
-        let Some((plan, libraries)) = slot.map(|slot| (&self.plans[slot], &self.cupti[slot]))
-        else {
-            return Err(Cause::NoTool.because(format!("there is no device {device}")));
+/// Plans the collection of NVIDIA's metrics on a chip, with one of the CUPTI `libraries`.
+///
+/// # Errors
+/// There is no CUPTI, it does not know the chip or any of the metrics, or it failed.
+pub(super) async fn plan_counters(
+    program: &WorkerProgram,
+    libraries: &[PathBuf],
+    chip: &str,
+    metrics: &[String],
+) -> Result<PlanReport, Unavailable> {
+    let program = program.counter_plan(chip, libraries);
+    let input = serde_json::to_vec(metrics)
+        .map_err(|error| Cause::ToolDied.because(format!("plan the passes: {error}")))?;
+    let report: PlanReport =
+        match ask(&Launch { input, ..Launch::new(program) }, PLAN_TIMEOUT).await {
+            Ok(report) => report,
+            Err(Silence::TimedOut) => {
+                return Err(Cause::TimedOut.because(format!("no plan within {PLAN_TIMEOUT:?}")));
+            }
+            Err(Silence::Ended(reason)) => {
+                return Err(Cause::ToolDied.because(format!("plan the passes: {reason}")));
+            }
         };
-        let program = plan.program.counter_plan(chip, libraries);
-        let input = serde_json::to_vec(metrics)
-            .map_err(|error| Cause::ToolDied.because(format!("plan the passes: {error}")))?;
-        let report: PlanReport =
-            match ask(&Launch { input, ..Launch::new(program) }, PLAN_TIMEOUT).await {
-                Ok(report) => report,
-                Err(Silence::TimedOut) => {
-                    return Err(Cause::TimedOut.because(format!("no plan within {PLAN_TIMEOUT:?}")));
-                }
-                Err(Silence::Ended(reason)) => {
-                    return Err(Cause::ToolDied.because(format!("plan the passes: {reason}")));
-                }
-            };
-        match report.unavailable {
-            Some(unavailable) => Err(unavailable),
-            None => Ok(report),
-        }
-    }
-
-    /// Milliseconds that reading metrics of NVIDIA's takes on a device, as far as is known: by a
-    /// worker that has read the same before.
-    pub fn counters_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
-        let slot = self.plans.iter().position(|plan| plan.device == device);
-        let seen = slot.and_then(|slot| self.lock().slots[slot].profiler.costs.seen(metrics));
-        seen.unwrap_or_else(|| usual_ms(metrics, passes))
+    match report.unavailable {
+        Some(unavailable) => Err(unavailable),
+        None => Ok(report),
     }
 }
 

@@ -1,26 +1,26 @@
-//! The worker that reads hardware counters: one for a device, started at its first use, kept warm.
+//! The workers that read hardware counters: one for a device, started at its first use, kept warm.
 //!
 //! It is never the worker that times: a process that has CUPTI in it launches kernels in another
 //! way. It runs only while a lease has the device, so it never runs beside a timed launch.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::OwnedMutexGuard;
 
-use super::Fleet;
 use super::aide::Aide;
 use super::answer::{Answer, outcome_of};
-use super::costs::Costs;
+use super::costs::{Costs, usual_ms};
 use super::kind::WorkerKind;
 use super::lease::Lease;
+use super::plan;
 use super::process::{StartPlan, Worker};
-use super::slot::Slot;
-use crate::protocol::{Blame, CountPlan, Counted, Job, RunFailure, RunOutcome};
+use crate::protocol::{Blame, CountPlan, Counted, Job, PlanReport, RunFailure, RunOutcome};
 
-use warpgauge_model::FailureCode;
+use warpgauge_model::{Cause, FailureCode, Unavailable};
 
-/// Longest time for it to become ready: the first use of CUPTI takes a second, and an evaluation
+/// Longest time for a worker to become ready: the first use of CUPTI takes a second, and an evaluation
 /// waits for it.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -29,12 +29,101 @@ pub struct CounterClaim {
     _turn: OwnedMutexGuard<()>,
 }
 
-/// What a device remembers of it between leases.
-#[derive(Default)]
-pub(super) struct Profiler {
+/// Reads the counters of all devices.
+pub(super) struct Profilers {
+    /// Whose turn it is to read counters: a machine's serve one process at a time.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// By slot.
+    all: Vec<Profiler>,
+}
+
+/// Reads those of one device.
+struct Profiler {
+    /// How workers of the device are started.
+    plan: StartPlan,
+    /// Where CUPTI may be.
+    cupti: Vec<PathBuf>,
     aide: Aide,
     /// What profiles took.
-    pub costs: Costs,
+    costs: Mutex<Costs>,
+}
+
+impl Profilers {
+    /// `devices`: how workers are started, and where CUPTI may be, by slot.
+    pub(super) fn new(devices: impl Iterator<Item = (StartPlan, Vec<PathBuf>)>) -> Self {
+        let all = devices.map(|(plan, cupti)| Profiler::new(plan, cupti)).collect();
+        Self { turn: Arc::default(), all }
+    }
+
+    /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
+    ///
+    /// # Errors
+    /// There is no CUPTI, it does not know the chip or any of the metrics, or it failed.
+    pub(super) async fn plan(
+        &self,
+        device: u32,
+        chip: &str,
+        metrics: &[String],
+    ) -> Result<PlanReport, Unavailable> {
+        let Some(Profiler { plan, cupti, .. }) = self.of_device(device) else {
+            return Err(Cause::NoTool.because(format!("there is no device {device}")));
+        };
+        plan::plan_counters(&plan.program, cupti, chip, metrics).await
+    }
+
+    /// Milliseconds that reading metrics of NVIDIA's takes on a device, as far as is known: by a
+    /// worker that has read the same before.
+    pub(super) fn expected_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
+        let seen = self.of_device(device).and_then(|profiler| profiler.costs().seen(metrics));
+        seen.unwrap_or_else(|| usual_ms(metrics, passes))
+    }
+
+    /// A worker that reads a device's counters, started if there is none; no other keeps any.
+    async fn take(&self, slot: usize) -> Result<Worker, String> {
+        self.release(Some(slot)).await;
+        self.all[slot].aide.take().await
+    }
+
+    /// Has workers that keep counters give them back.
+    async fn release(&self, except: Option<usize>) {
+        for (slot, Profiler { aide, .. }) in self.all.iter().enumerate() {
+            if Some(slot) == except {
+                continue;
+            }
+            let Some(mut worker) = aide.take_kept() else { continue };
+            match worker.release().await {
+                Ok(()) => aide.keep(worker),
+                // It is killed, and so it has none.
+                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
+            }
+        }
+    }
+
+    /// Keeps no workers from now on.
+    pub(super) fn close(&self) {
+        self.all.iter().for_each(|profiler| profiler.aide.close());
+    }
+
+    /// Ends all workers.
+    pub(super) fn dismiss(&self) {
+        self.all.iter().for_each(|profiler| profiler.aide.dismiss());
+    }
+
+    fn of_device(&self, device: u32) -> Option<&Profiler> {
+        self.all.iter().find(|profiler| profiler.plan.device == device)
+    }
+}
+
+impl Profiler {
+    fn new(plan: StartPlan, cupti: Vec<PathBuf>) -> Self {
+        let kind = WorkerKind::Counters { cupti: cupti.clone() };
+        let counting = StartPlan { kind, start_timeout: START_TIMEOUT, ..plan.clone() };
+        Self { plan, cupti, aide: Aide::new(counting), costs: Mutex::default() }
+    }
+
+    fn costs(&self) -> MutexGuard<'_, Costs> {
+        self.costs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Lease {
@@ -48,21 +137,22 @@ impl Lease {
         let asked = job.task.metrics.clone();
         let outcome = outcome_of::<CountPlan>(self.count_any(job.any(), time_limit).await);
         if let Some(facts) = outcome.told.facts.as_ref().filter(|facts| facts.passes > 0) {
-            self.fleet.lock().slots[self.slot].profiler.costs.note(&asked, &facts.timings);
+            self.fleet.profilers.all[self.slot].costs().note(&asked, &facts.timings);
         }
         outcome
     }
 
     async fn count_any(&mut self, job: Job, time_limit: Duration) -> Answer {
         self.adjourn().await;
-        let turn = Arc::clone(&self.fleet.counters).lock_owned();
+        let profilers = &self.fleet.profilers;
+        let turn = Arc::clone(&profilers.turn).lock_owned();
         let turn = tokio::time::timeout(time_limit, turn).await;
         let _turn = turn.map_err(|_| RunFailure {
             code: FailureCode::CountersBusy,
             message: "another profile of this service did not end".to_owned(),
             blame: Blame::Environment,
         })?;
-        let mut worker = self.take_profiler().await.map_err(unavailable)?;
+        let mut worker = profilers.take(self.slot).await.map_err(unavailable)?;
         let mut stop = self.fleet.stop.subscribe();
         let answer = tokio::select! {
             answer = worker.run(job, time_limit, &|_| {}) => answer,
@@ -75,7 +165,7 @@ impl Lease {
         };
         // At once, and not with the lease: until it gives counters back, nobody else has any.
         match worker.settle().await {
-            Ok(()) => self.fleet.keep_aide(self.slot, profiler_of, worker),
+            Ok(()) => profilers.all[self.slot].aide.keep(worker),
             Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
         }
         answer
@@ -85,40 +175,10 @@ impl Lease {
     /// until no worker of ours reads any, and has those that keep them give them back. One process of
     /// a machine can read counters at a time, on whatever GPU.
     pub async fn claim_counters(&mut self) -> CounterClaim {
-        let turn = Arc::clone(&self.fleet.counters).lock_owned().await;
-        self.fleet.release_counters(None).await;
+        let profilers = &self.fleet.profilers;
+        let turn = Arc::clone(&profilers.turn).lock_owned().await;
+        profilers.release(None).await;
         CounterClaim { _turn: turn }
-    }
-
-    /// The worker, started if there is none.
-    async fn take_profiler(&mut self) -> Result<Worker, String> {
-        self.fleet.release_counters(Some(self.slot)).await;
-        let plan = &self.fleet.plans[self.slot];
-        let kind = WorkerKind::Counters { cupti: self.fleet.cupti[self.slot].clone() };
-        let plan = StartPlan { kind, start_timeout: START_TIMEOUT, ..plan.clone() };
-        self.fleet.take_aide(self.slot, profiler_of, &plan).await
-    }
-}
-
-fn profiler_of(slot: &mut Slot) -> &mut Aide {
-    &mut slot.profiler.aide
-}
-
-impl Fleet {
-    async fn release_counters(&self, except: Option<usize>) {
-        for slot in 0..self.plans.len() {
-            if Some(slot) == except {
-                continue;
-            }
-            let Some(mut worker) = self.lock().slots[slot].profiler.aide.worker.take() else {
-                continue;
-            };
-            match worker.release().await {
-                Ok(()) => self.keep_aide(slot, profiler_of, worker),
-                // It is killed, and so it has none.
-                Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
-            }
-        }
     }
 }
 

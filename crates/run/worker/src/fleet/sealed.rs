@@ -11,13 +11,12 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::aide::{Aide, Place};
+use super::RunEvent;
+use super::aide::Aide;
 use super::answer::{Answer, outcome_of};
 use super::kind::WorkerKind;
 use super::lease::{Lease, unavailable};
 use super::process::{StartPlan, Worker};
-use super::slot::Slot;
-use super::{Fleet, RunEvent};
 use crate::protocol::{
     Blame, EvaluatePlan, Evaluated, Job, JudgePlan, Judged, Plan, RunFailure, RunOutcome,
     SealedFacts, Task,
@@ -31,18 +30,64 @@ const PARTING: Duration = Duration::from_secs(2);
 const ATTEMPTS: usize = 3;
 
 /// The workers of a device that sealed jobs need beside the lease's.
-#[derive(Default)]
 pub(super) struct Sealing {
     judge: Aide,
     reference: Aide,
 }
 
-fn judge_of(slot: &mut Slot) -> &mut Aide {
-    &mut slot.sealing.judge
-}
+impl Sealing {
+    /// `timing`: how the workers that time are started.
+    pub(super) fn new(timing: &StartPlan) -> Self {
+        let judge = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
+        Self { judge: Aide::new(judge), reference: Aide::new(timing.clone()) }
+    }
 
-fn reference_of(slot: &mut Slot) -> &mut Aide {
-    &mut slot.sealing.reference
+    /// Starts them, so that the device's first evaluation does not wait for them. One that cannot be started is
+    /// tried again by whoever needs it, who tells why.
+    pub(super) async fn summon(&self) {
+        let start = async |aide: &Aide| {
+            if let Ok(worker) = aide.take().await {
+                aide.keep(worker);
+            }
+        };
+        tokio::join!(start(&self.judge), start(&self.reference));
+    }
+
+    /// Those who judge a job, and run its references if it has any; the error is why there are none.
+    async fn convene(&self, references: bool) -> Result<Court, String> {
+        let reference = async {
+            match references {
+                true => self.reference.take().await.map(Some),
+                false => Ok(None),
+            }
+        };
+        // Side by side: each takes a third of a second where it has to be started.
+        match tokio::join!(self.judge.take(), reference) {
+            (Ok(judge), Ok(reference)) => Ok(Court { judge, reference }),
+            (Ok(judge), Err(reason)) => {
+                self.judge.keep(judge);
+                Err(reason)
+            }
+            (Err(reason), reference) => {
+                if let Ok(Some(reference)) = reference {
+                    self.reference.keep(reference);
+                }
+                Err(reason)
+            }
+        }
+    }
+
+    /// Keeps none of them from now on.
+    pub(super) fn close(&self) {
+        self.judge.close();
+        self.reference.close();
+    }
+
+    /// Ends them.
+    pub(super) fn dismiss(&self) {
+        self.judge.dismiss();
+        self.reference.dismiss();
+    }
 }
 
 impl Lease {
@@ -130,7 +175,10 @@ impl Lease {
         let mut failed = unavailable();
         for _ in 0..ATTEMPTS {
             self.make_ready(fresh).await.map_err(Hindrance::Candidate)?;
-            let mut court = self.convene(references).await.map_err(Hindrance::Judge)?;
+            let mut court = self.fleet.sealing[self.slot]
+                .convene(references)
+                .await
+                .map_err(Hindrance::Judge)?;
             let Some(candidate) = self.worker.as_mut() else { break };
             match court.connect(candidate).await {
                 Ok(()) => return Ok(court),
@@ -142,53 +190,11 @@ impl Lease {
         Err(Hindrance::Candidate(failed))
     }
 
-    /// The workers that judge; the error is why there are none.
-    async fn convene(&mut self, references: bool) -> Result<Court, String> {
-        let (fleet, slot) = (&self.fleet, self.slot);
-        let timing = &fleet.plans[slot];
-        let plan = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
-        let reference = async {
-            match references {
-                true => fleet.take_aide(slot, reference_of, timing).await.map(Some),
-                false => Ok(None),
-            }
-        };
-        // Side by side: each takes a third of a second where it has to be started.
-        match tokio::join!(fleet.take_aide(slot, judge_of, &plan), reference) {
-            (Ok(judge), Ok(reference)) => Ok(Court { judge, reference }),
-            (Ok(judge), Err(reason)) => {
-                fleet.keep_aide(slot, judge_of, judge);
-                Err(reason)
-            }
-            (Err(reason), reference) => {
-                if let Ok(Some(reference)) = reference {
-                    fleet.keep_aide(slot, reference_of, reference);
-                }
-                Err(reason)
-            }
-        }
-    }
-
     /// Has those that judged the last job clean up, and keeps them for the next.
     pub(super) async fn adjourn(&mut self) {
         if let Some(court) = self.court.take() {
-            court.close(&self.fleet, self.slot).await;
+            court.close(&self.fleet.sealing[self.slot]).await;
         }
-    }
-}
-
-impl Fleet {
-    /// Starts those that judge on a device, so that its first evaluation does not wait for them. One
-    /// that cannot be started is tried again by whoever needs it, who tells why.
-    pub(super) async fn summon(&self, slot: usize) {
-        let timing = &self.plans[slot];
-        let plan = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
-        let start = async |place: Place, plan: &StartPlan| {
-            if let Ok(worker) = self.take_aide(slot, place, plan).await {
-                self.keep_aide(slot, place, worker);
-            }
-        };
-        tokio::join!(start(judge_of, &plan), start(reference_of, timing));
     }
 }
 
@@ -211,14 +217,15 @@ type Watched<'a> = (Duration, &'a (dyn Fn(RunEvent) + Send + Sync));
 
 impl Court {
     /// Waits until both have cleaned up, and keeps them for the next job that needs them.
-    pub(super) async fn close(self, fleet: &Fleet, slot: usize) {
-        let settle = async |worker: Option<Worker>, place: Place| {
+    pub(super) async fn close(self, sealing: &Sealing) {
+        let settle = async |worker: Option<Worker>, aide: &Aide| {
             let Some(mut worker) = worker else { return };
             if worker.settle().await.is_ok() {
-                fleet.keep_aide(slot, place, worker);
+                aide.keep(worker);
             }
         };
-        tokio::join!(settle(Some(self.judge), judge_of), settle(self.reference, reference_of));
+        let reference = settle(self.reference, &sealing.reference);
+        tokio::join!(settle(Some(self.judge), &sealing.judge), reference);
     }
 
     /// Hands all of them an end of the connections that they need.

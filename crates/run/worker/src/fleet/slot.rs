@@ -8,9 +8,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::process::{StartPlan, Worker};
-use super::profiler::Profiler;
 use super::restart::RestartPolicy;
-use super::sealed::Sealing;
 use super::{DeviceStatus, Fleet};
 use warpgauge_model::{DeviceInfo, DeviceState};
 use warpgauge_sandbox::device_worker::Confinement;
@@ -48,10 +46,6 @@ pub(super) struct Slot {
     confinement: Option<Confinement>,
     /// What the device is at.
     pub work: watch::Sender<Work>,
-    /// The worker that reads counters.
-    pub profiler: Profiler,
-    /// Those that judge sealed jobs, and run their references.
-    pub sealing: Sealing,
     /// Changes whenever a worker may have to be started.
     pub changed: watch::Sender<()>,
     /// Changes whenever a worker was started, or could not be.
@@ -71,8 +65,6 @@ impl Slot {
             jobs: 0,
             confinement: None,
             work: watch::Sender::new(Work::None),
-            profiler: Profiler::default(),
-            sealing: Sealing::default(),
             changed: watch::Sender::new(()),
             arrivals: watch::Sender::new(()),
         }
@@ -168,8 +160,6 @@ impl Slot {
     /// Ends all ready workers.
     pub(super) fn dismiss_all(&mut self) {
         self.ready.clear();
-        self.profiler = Profiler::default();
-        self.sealing = Sealing::default();
         self.wanted = 0;
     }
 }

@@ -13,6 +13,7 @@ use crate::child::timing::sealed_turns::Turns;
 use crate::child::timing::trials;
 use crate::child::verify::counted_launch;
 use crate::child::verify::explanation;
+use crate::child::verify::lint;
 use crate::child::verify::oracle::Oracle;
 use crate::child::verify::outputs;
 use crate::child::verify::surroundings::{guards_intact, nothing_else_touched};
@@ -214,12 +215,13 @@ fn lint(
 ) -> JobResult<()> {
     let Rig { executor, buffers, .. } = rig;
     oracle.aside(executor, |oracle| {
-        let canonical = oracle.expect(executor, buffers, Shown::CANONICAL)?;
+        let canonical = oracle.references.expect(executor, buffers, Shown::CANONICAL)?;
         let other = match shown == Shown::CANONICAL {
             true => None,
-            false => Some((shown, oracle.expect(executor, buffers, shown)?)),
+            false => Some((shown, oracle.references.expect(executor, buffers, shown)?)),
         };
-        told.weaknesses = oracle.lint(executor, buffers, &canonical, other.as_ref())?;
+        let (tolerances, second) = (&oracle.checks.tolerances, other.as_ref());
+        told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, second)?;
         Ok(())
     })
 }

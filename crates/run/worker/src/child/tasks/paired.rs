@@ -17,7 +17,7 @@ use crate::child::secret::Secret;
 use crate::child::timing::batch::{NoJudge, Rig};
 use crate::child::timing::inputs::{Inputs, all_move, present};
 use crate::child::timing::judge::{Audit, Judge};
-use crate::child::verify::{comparison, on_device, outputs, surroundings};
+use crate::child::verify::{comparison, outputs, references, surroundings};
 use crate::protocol::{Blame, FromWorker, PairPlan, Paired, Program, Tolerances};
 use warpgauge_model::WorkerTimings;
 use warpgauge_statistics::paired::{
@@ -311,7 +311,7 @@ fn check(
 ) -> JobResult<()> {
     let left = outputs::copy_outputs(executor, buffers)?;
     present(audit.shown, buffers, executor.tools()?)?;
-    on_device::launch_reference(executor, reference, buffers, filling)?;
+    references::launch(executor, reference, buffers, filling)?;
     let expected = outputs::copy_outputs(executor, buffers)?;
     // What the reference does to them is no fault of the candidate's.
     rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;

@@ -58,7 +58,7 @@ pub(crate) fn run(
     let link = RefCell::new(&mut **link);
     let mut oracle = Oracle::new(plan, residue, &link, moving);
     // While the other process loads the kernel.
-    let loaded = oracle.load_references(rig.executor, rig.buffers);
+    let loaded = oracle.references.load_all(rig.executor, rig.buffers);
     let mut program = LoadedProgram::elsewhere(RemoteProgram::of_another(&candidate_runner));
     let judged =
         loaded.and_then(|()| judge(&mut rig, &mut program, &mut oracle, &candidate_runner, told));

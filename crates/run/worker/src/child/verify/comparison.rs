@@ -2,11 +2,11 @@
 //! reference.
 
 use super::expectations::Expected;
-use super::oracle::{Oracle, unknown};
-use super::outputs::Outputs;
+use super::oracle::unknown;
+use super::verdicts::LeftOutputs;
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::buffers::{JobBuffer, bytes_of};
-use crate::protocol::{Blame, BufferSpec};
+use crate::protocol::{Blame, BufferSpec, Checks};
 use warpgauge_device::MappedFile;
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, shape};
@@ -17,50 +17,54 @@ use warpgauge_validate::{
 /// Far below the finite fillings of floating-point outputs, of which one is proof.
 const FAR: f64 = 1e30;
 
-impl Oracle<'_, '_> {
-    pub(crate) fn compare(
-        &self,
-        buffers: &[JobBuffer<'_>],
-        buffer: usize,
-        (actual, filling): (&Outputs, Filling),
-        expected: &Expected,
-    ) -> JobResult<(Comparison, Trace)> {
-        let actual = actual.iter().find(|(index, _)| *index == buffer);
-        let (Some(tolerance), Some((_, actual)), Some(compared)) =
-            (self.checks.tolerances.of(buffer), actual, buffers.get(buffer))
-        else {
-            return Err(unknown(buffer));
-        };
-        let bounds = self.bounds(compared, buffer)?;
-        let bounds = bounds.as_ref().map(MappedFile::bytes);
-        let left = (actual.bytes(), filling);
-        let (comparison, trace) = compare(compared, tolerance, left, (expected.bytes(), bounds));
-        let dtype = compared.spec.dtype;
-        // Looked for only where it can be, since that takes as long as to compare.
-        let may_lack = comparison.matched < comparison.elements || !would_show(dtype, tolerance);
-        if let Expected::Computed(content, filling) = expected
-            && may_lack
-            && compared.is_poisoned()
-            && let Some(left) = filling.left_in(dtype, content.bytes())
-        {
-            return Err(reference_leaves(compared.spec, left));
-        }
-        Ok((comparison, trace))
+/// One of the outputs that a launch left beside what is expected of it, by the tolerance and the bounds of the
+/// checks.
+pub(crate) fn compare_output(
+    checks: &Checks,
+    buffers: &[JobBuffer<'_>],
+    buffer: usize,
+    (actual, filling): LeftOutputs<'_>,
+    expected: &Expected,
+) -> JobResult<(Comparison, Trace)> {
+    let actual = actual.iter().find(|(index, _)| *index == buffer);
+    let (Some(tolerance), Some((_, actual)), Some(compared)) =
+        (checks.tolerances.of(buffer), actual, buffers.get(buffer))
+    else {
+        return Err(unknown(buffer));
+    };
+    let bounds = bounds(checks, compared, buffer)?;
+    let bounds = bounds.as_ref().map(MappedFile::bytes);
+    let left = (actual.bytes(), filling);
+    let (comparison, trace) = compare(compared, tolerance, left, (expected.bytes(), bounds));
+    let dtype = compared.spec.dtype;
+    // Looked for only where it can be, since that takes as long as to compare.
+    let may_lack = comparison.matched < comparison.elements || !would_show(dtype, tolerance);
+    if let Expected::Computed(content, filling) = expected
+        && may_lack
+        && compared.is_poisoned()
+        && let Some(left) = filling.left_in(dtype, content.bytes())
+    {
+        return Err(reference_leaves(compared.spec, left));
     }
+    Ok((comparison, trace))
+}
 
-    /// How far each element of an output may be off beside the tolerance, if that was given.
-    fn bounds(&self, compared: &JobBuffer<'_>, buffer: usize) -> JobResult<Option<MappedFile>> {
-        let found = self.checks.bounds.iter().find(|(index, _)| *index == buffer);
-        let Some((_, path)) = found else { return Ok(None) };
-        let spec = compared.spec;
-        // Room for the output was made, so this product is one of two sizes that exist.
-        let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
-        let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
-            let text = format!("read the error bounds of {}: {error}", spec.name);
-            Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
-        })?;
-        Ok(Some(file))
-    }
+/// How far each element of an output may be off beside the tolerance, if that was given.
+fn bounds(
+    checks: &Checks,
+    compared: &JobBuffer<'_>,
+    buffer: usize,
+) -> JobResult<Option<MappedFile>> {
+    let found = checks.bounds.iter().find(|(index, _)| *index == buffer);
+    let Some((_, path)) = found else { return Ok(None) };
+    let spec = compared.spec;
+    // Room for the output was made, so this product is one of two sizes that exist.
+    let elements = bytes_of(spec)? / (spec.dtype.size() as u64).max(1);
+    let file = MappedFile::open(path, elements.saturating_mul(8)).map_err(|error| {
+        let text = format!("read the error bounds of {}: {error}", spec.name);
+        Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
+    })?;
+    Ok(Some(file))
 }
 
 /// An output beside what is expected of it, and what is left of its filling.

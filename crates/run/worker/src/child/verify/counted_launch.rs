@@ -4,17 +4,18 @@
 //! begin by their indices in it. So it is judged like any other: what it leaves out would otherwise be
 //! work that the kernel does not need.
 
-use super::expectations::{Evidence, Expectations};
+use super::expectations::Expectations;
 use super::oracle::Oracle;
 use super::outputs::{Outputs, copy_outputs};
 use super::surroundings::nothing_else_touched;
-use crate::child::failure::{Failed, JobResult, environment};
+use super::verdicts::{Otherwise, OutputVerdicts};
+use crate::child::failure::{JobResult, environment};
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::batch::Rig;
 use crate::child::timing::inputs::Shown;
 use warpgauge_model::LaunchCounts;
-use warpgauge_validate::{Filling, Reason, ReasonCode};
+use warpgauge_validate::{Filling, ReasonCode};
 
 /// What a launch on the contract's inputs left, and what its outputs held before.
 pub(crate) struct CountedOutputs {
@@ -47,26 +48,20 @@ pub(crate) fn launch(
     Ok(counts)
 }
 
-impl Oracle<'_, '_> {
+impl CountedOutputs {
     /// The launch that was counted is right, as the first was found to be; `all` is expected of both.
-    pub(crate) fn counted(
-        &mut self,
+    pub(crate) fn confirm(
+        &self,
         buffers: &[JobBuffer<'_>],
-        CountedOutputs { outputs, filling }: &CountedOutputs,
         all: &Expectations,
+        verdicts: &mut OutputVerdicts<'_>,
     ) -> JobResult<()> {
-        for (buffer, expected) in all {
-            let (comparison, trace) =
-                self.compare(buffers, *buffer, (outputs, *filling), expected)?;
-            let name = &buffers[*buffer].spec.name;
-            self.note(name, *buffer, (&trace, &comparison), "the launch that was counted")?;
-            if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
-                self.against = Evidence::new(Shown::CANONICAL, all);
-                let text = format!("right when not counted, but in the launch that was: {text}");
-                let code = ReasonCode::OutputVariesBetweenTrials;
-                return Err(Failed::reason(Reason::new(code, text)));
-            }
-        }
-        Ok(())
+        let otherwise = Otherwise {
+            launch: "the launch that was counted",
+            code: ReasonCode::OutputVariesBetweenTrials,
+            when: "right when not counted, but in the launch that was: ".to_owned(),
+        };
+        let left = (&self.outputs, self.filling);
+        verdicts.confirm(buffers, left, (Shown::CANONICAL, all), &otherwise)
     }
 }

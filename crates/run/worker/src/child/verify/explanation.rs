@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::expectations::{Expectations, Expected};
+use super::expectations::{Evidence, Expectations, Expected};
 use super::lint;
 use super::oracle::Oracle;
 use super::outputs::{Outputs, copy_outputs};
@@ -14,7 +14,7 @@ use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::{JobBuffer, restore_all};
 use crate::child::timing::batch::Rig;
 use crate::child::timing::inputs::{Shown, present};
-use crate::protocol::{Blame, BufferSpec, OutputCheck};
+use crate::protocol::{Blame, BufferSpec, OutputCheck, Tolerances};
 use warpgauge_device::Staging;
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
@@ -44,7 +44,7 @@ pub(crate) fn later(
     if failed.sticky || !told_apart.iter().any(|code| code.failure() == failed.failure.code) {
         return failed;
     }
-    let varying = match varying_output(rig, program, oracle, oracle.against.shown) {
+    let varying = match varying_output(rig, program, oracle, oracle.verdicts.against.shown) {
         Ok(None) => varying_reference(rig, oracle),
         other => other,
     };
@@ -96,8 +96,8 @@ fn why(
     let wrong = checks.iter().filter(|check| !check.comparison.passed);
     let wrong = wrong.map(|check| check.buffer).collect::<Vec<_>>();
     let Rig { executor, buffers, .. } = rig;
-    let expected =
-        oracle.aside(executor, |oracle| oracle.expect(executor, buffers, Shown::CANONICAL))?;
+    let expected = oracle
+        .aside(executor, |oracle| oracle.references.expect(executor, buffers, Shown::CANONICAL))?;
     let keys = lint::given(executor, buffers, &[Shown::CANONICAL])?;
     let reasons = wrong.iter().map(|&index| tie(buffers, index, (&actual, &expected), &keys));
     let reasons = reasons.collect::<Option<Vec<_>>>().unwrap_or_default();
@@ -111,9 +111,11 @@ fn varying_reference(
 ) -> JobResult<Option<Failed>> {
     let Rig { executor, buffers, .. } = rig;
     let specs = buffers.iter().map(|buffer| buffer.spec).collect::<Vec<_>>();
-    let shown = oracle.against.shown;
+    let shown = oracle.verdicts.against.shown;
     let output = oracle.aside(executor, |oracle| {
-        varying_expectation(|oracle| oracle.expect(executor, buffers, shown), oracle, &specs)
+        let (against, tolerances) = (&oracle.verdicts.against, &oracle.checks.tolerances);
+        let expect = || oracle.references.expect(executor, buffers, shown);
+        varying_expectation(expect, against, tolerances, &specs)
     })?;
     Ok(output.map(|output| {
         let name = &specs[output].name;
@@ -127,26 +129,26 @@ fn varying_reference(
 
 /// The first output for which the references, run again and again, expect something else than what spoke
 /// against the candidate.
-fn varying_expectation<'a, 'l>(
-    mut expect: impl FnMut(&mut Oracle<'a, 'l>) -> JobResult<Expectations>,
-    oracle: &mut Oracle<'a, 'l>,
+fn varying_expectation(
+    mut expect: impl FnMut() -> JobResult<Expectations>,
+    against: &Evidence,
+    tolerances: &Tolerances,
     specs: &[&BufferSpec],
 ) -> JobResult<Option<usize>> {
-    if oracle.against.computed.is_empty() {
+    if against.computed.is_empty() {
         return Ok(None);
     }
     let began = Instant::now();
     for run in 1..=REPEATS + 1 {
-        let again = expect(oracle)?;
+        let again = expect()?;
         let differs = |(index, before): &&(usize, Vec<u8>)| {
             let now = again.iter().find(|(other, _)| other == index);
-            let (Some((_, now)), Some(tolerance)) = (now, oracle.checks.tolerances.of(*index))
-            else {
+            let (Some((_, now)), Some(tolerance)) = (now, tolerances.of(*index)) else {
                 return false;
             };
             differ(specs[*index], tolerance, (before, now.bytes()))
         };
-        if let Some((index, _)) = oracle.against.computed.iter().find(differs) {
+        if let Some((index, _)) = against.computed.iter().find(differs) {
             return Ok(Some(*index));
         }
         let enough = if run < LEAST_RUNS.0 { LEAST_RUNS.1 } else { REPEAT_TIME };

@@ -1,12 +1,12 @@
 //! What would pass without doing the work, by what is expected for two sets of inputs.
 
 use super::expectations::{Expectations, Expected};
-use super::oracle::Oracle;
 use crate::child::device::executor::Executor;
 use crate::child::failure::{JobResult, environment};
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::content::is_random;
 use crate::child::timing::inputs::{Shown, present};
+use crate::protocol::Tolerances;
 use warpgauge_contract::Role;
 use warpgauge_device::Staging;
 use warpgauge_validate::{Contents, OutputFacts, Weakness};
@@ -14,38 +14,36 @@ use warpgauge_validate::{Contents, OutputFacts, Weakness};
 /// Inputs above this size are not looked at, bytes.
 const LINT_INPUT_BYTES: usize = 16 << 20;
 
-impl Oracle<'_, '_> {
-    /// What would pass without doing the work.
-    pub(crate) fn lint(
-        &mut self,
-        executor: &Executor,
-        buffers: &mut [JobBuffer<'_>],
-        canonical: &[(usize, Expected)],
-        second: Option<&(Shown, Expectations)>,
-    ) -> JobResult<Vec<Weakness>> {
-        let mut shown = vec![Shown::CANONICAL];
-        shown.extend(second.map(|(shown, _)| *shown));
-        let given = given(executor, buffers, &shown)?;
-        let mut weaknesses = Vec::new();
-        for (index, expected) in canonical {
-            let Some(tolerance) = self.checks.tolerances.of(*index) else { continue };
-            let other = second.and_then(|(_, all)| all.iter().find(|(other, _)| other == index));
-            let mut seeds = vec![expected.bytes()];
-            seeds.extend(other.map(|(_, expected)| expected.bytes()));
-            let inputs = given.iter().map(|(input, contents)| {
-                (input, contents.iter().map(Staging::bytes).collect::<Vec<_>>())
-            });
-            let inputs = inputs.collect::<Vec<_>>();
-            let inputs = inputs.iter().map(|(input, seeds)| contents(buffers, **input, seeds));
-            weaknesses.extend(warpgauge_validate::lint_output(&OutputFacts {
-                expected: contents(buffers, *index, &seeds),
-                tolerance,
-                seeded: buffers.iter().any(|b| is_random(&b.spec.content)),
-                inputs: &inputs.collect::<Vec<_>>(),
-            }));
-        }
-        Ok(weaknesses)
+/// What would pass without doing the work.
+pub(crate) fn weaknesses(
+    executor: &Executor,
+    buffers: &mut [JobBuffer<'_>],
+    tolerances: &Tolerances,
+    canonical: &[(usize, Expected)],
+    second: Option<&(Shown, Expectations)>,
+) -> JobResult<Vec<Weakness>> {
+    let mut shown = vec![Shown::CANONICAL];
+    shown.extend(second.map(|(shown, _)| *shown));
+    let given = given(executor, buffers, &shown)?;
+    let mut weaknesses = Vec::new();
+    for (index, expected) in canonical {
+        let Some(tolerance) = tolerances.of(*index) else { continue };
+        let other = second.and_then(|(_, all)| all.iter().find(|(other, _)| other == index));
+        let mut seeds = vec![expected.bytes()];
+        seeds.extend(other.map(|(_, expected)| expected.bytes()));
+        let inputs = given.iter().map(|(input, contents)| {
+            (input, contents.iter().map(Staging::bytes).collect::<Vec<_>>())
+        });
+        let inputs = inputs.collect::<Vec<_>>();
+        let inputs = inputs.iter().map(|(input, seeds)| contents(buffers, **input, seeds));
+        weaknesses.extend(warpgauge_validate::lint_output(&OutputFacts {
+            expected: contents(buffers, *index, &seeds),
+            tolerance,
+            seeded: buffers.iter().any(|b| is_random(&b.spec.content)),
+            inputs: &inputs.collect::<Vec<_>>(),
+        }));
     }
+    Ok(weaknesses)
 }
 
 /// What the kernel was given in each launch shown, as far as it is not too much to look at. All buffers

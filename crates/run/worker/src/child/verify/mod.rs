@@ -6,9 +6,12 @@
 //! - `explanation`: what is wrong, for people
 //! - `lint`: what would pass without doing the work
 //! - `on_device`: comparing on the device, where that suffices
-//! - `oracle`: the verdicts
+//! - `oracle`: which launches are verified, when, and what is told of those that are wrong
 //! - `outputs`: outputs, copied and hashed
+//! - `references`: the reference kernels, and what they expect
 //! - `surroundings`: guard bands and inputs that a launch must not touch
+//! - `verdicts`: what launches left beside what is expected of them
+//! - `written`: what launches left of their outputs' fillings
 
 pub(crate) mod comparison;
 pub(crate) mod counted_launch;
@@ -18,4 +21,7 @@ pub(crate) mod lint;
 pub(crate) mod on_device;
 pub(crate) mod oracle;
 pub(crate) mod outputs;
+pub(crate) mod references;
 pub(crate) mod surroundings;
+pub(crate) mod verdicts;
+pub(crate) mod written;

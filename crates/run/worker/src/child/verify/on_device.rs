@@ -1,33 +1,52 @@
 //! Outputs compared with a reference's on the device, where that suffices.
 
-use super::oracle::Oracle;
 use super::outputs::{Outputs, copy_outputs};
+use super::references::ReferenceKernels;
 use super::surroundings::{Surroundings, nothing_else_touched};
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
-use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{JobBuffer, SHIFT_STEP, restore_all};
-use crate::protocol::Blame;
+use crate::child::memory::buffers::{JobBuffer, SHIFT_STEP};
+use crate::child::memory::residue::Residue;
+use crate::protocol::{Blame, Checks};
 use warpgauge_device::DeviceBuffer;
 use warpgauge_device::support::{Near, Support};
 use warpgauge_model::{DeviceKind, FailureCode};
-use warpgauge_validate::Filling;
 
-impl Oracle<'_, '_> {
+/// Compares outputs on the device.
+pub(crate) struct DeviceCheck<'a> {
+    checks: &'a Checks,
+    /// Whether launches find nothing but inputs of their own, so that what was right for one is of no use
+    /// to another.
+    moving: bool,
+    /// Memory for outputs where that to flush L2 with is too small.
+    scratch: Option<DeviceBuffer>,
+}
+
+impl<'a> DeviceCheck<'a> {
+    pub(crate) fn new(checks: &'a Checks, moving: bool) -> Self {
+        Self { checks, moving, scratch: None }
+    }
+
+    /// Gives its memory up.
+    pub(crate) fn retire(self, residue: &mut Residue) {
+        self.scratch.into_iter().for_each(|memory| residue.take_memory(memory));
+    }
+
     /// What a launch left, on the host. `None`: it was compared on the device with what the references
     /// leave for the same inputs, and is right. Either way nothing else was touched.
-    pub(crate) fn unless_right_on_device(
+    pub(crate) fn unless_right(
         &mut self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
+        references: &mut ReferenceKernels<'_>,
     ) -> JobResult<Option<Outputs>> {
         let Some(kept) = self.layout(executor, buffers) else {
             nothing_else_touched(executor, buffers)?;
             return copy_outputs(executor, buffers).map(Some);
         };
-        let scratch = self.scratch(executor, kept.bytes)?;
+        let scratch = self.room(executor, kept.bytes)?;
         let memory = scratch.as_ref().or(executor.flush.as_ref()).ok_or_else(no_scratch)?;
-        let left = match self.is_right(executor, buffers, (&kept, memory)) {
+        let left = match self.is_right(executor, buffers, references, (&kept, memory)) {
             Ok(true) => Ok(None),
             Ok(false) => copied(executor, buffers, (&kept, memory)).map(Some),
             Err(failed) => Err(failed),
@@ -35,8 +54,21 @@ impl Oracle<'_, '_> {
         if !self.moving {
             memory.fill_range(0, kept.bytes, 0, &executor.stream).map_err(environment)?;
         }
-        self.keep_scratch(scratch);
+        self.scratch = scratch;
         left
+    }
+
+    /// Memory of so many bytes, taken out while it is used; `None`: that to flush L2 with serves.
+    fn room(&mut self, executor: &Executor, bytes: usize) -> JobResult<Option<DeviceBuffer>> {
+        if executor.flush.as_ref().is_some_and(|flush| flush.len() >= bytes) {
+            return Ok(None);
+        }
+        match self.scratch.take() {
+            Some(memory) => Ok(Some(memory)),
+            None => DeviceBuffer::new(&executor.context, bytes as u64, "verifying outputs")
+                .map(Some)
+                .map_err(environment),
+        }
     }
 
     /// Where each checked output goes, if all can be compared on the device.
@@ -63,9 +95,10 @@ impl Oracle<'_, '_> {
     /// Whether the outputs are, once they were moved to `memory`. All of it is queued before any of
     /// it is waited for.
     fn is_right(
-        &mut self,
+        &self,
         executor: &Executor,
         buffers: &[JobBuffer<'_>],
+        references: &mut ReferenceKernels<'_>,
         (kept, memory): (&Kept, &DeviceBuffer),
     ) -> JobResult<bool> {
         let checks = self.checks;
@@ -77,7 +110,7 @@ impl Oracle<'_, '_> {
         }
         let mut compared = Vec::new();
         for (index, reference) in checks.references.iter().enumerate() {
-            self.queue_reference(executor, buffers, index)?;
+            references.queue(executor, buffers, index)?;
             for output in &reference.outputs {
                 let place = kept.places.iter().find(|(index, _)| index == output);
                 let (Some((_, at)), Some(tolerance)) = (place, checks.tolerances.of(*output))
@@ -131,18 +164,4 @@ fn copied(
 fn no_scratch() -> Failed {
     let text = "there is no memory to keep outputs in".to_owned();
     Failed::new(FailureCode::InternalError, text, Blame::Environment)
-}
-
-/// Queues a reference on what the buffers show, its outputs filled, as if it had just been loaded.
-pub(crate) fn launch_reference(
-    executor: &Executor,
-    reference: &mut LoadedProgram,
-    buffers: &[JobBuffer<'_>],
-    filling: Filling,
-) -> JobResult<()> {
-    let tools = executor.tools()?;
-    reference.forget(tools.stream).map_err(environment)?;
-    restore_all(buffers, filling, tools).map_err(environment)?;
-    let launched = reference.launch(buffers, tools.stream);
-    launched.map_err(|error| Failed::device(error, Blame::Reference))
 }

@@ -6,53 +6,40 @@
 use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
-use super::comparison::unwritten;
 use super::counted_launch::CountedOutputs;
-use super::expectations::{Evidence, Expectations, Expected};
-use super::on_device::launch_reference;
+use super::on_device::DeviceCheck;
 use super::outputs::Outputs;
+use super::references::ReferenceKernels;
 use super::surroundings::nothing_else_touched;
+use super::verdicts::{LeftOutputs, Otherwise, OutputVerdicts};
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::io::link::Link;
-use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{JobBuffer, bytes_of, rewrite_inputs};
+use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::residue::Residue;
-use crate::child::memory::variables::Restored;
-use crate::child::secret::Secret;
 use crate::child::timing::audit_schedule::Assigned;
-use crate::child::timing::inputs::{Shown, present};
+use crate::child::timing::inputs::Shown;
 use crate::child::timing::judge::{Audit, Judge};
 use crate::child::timing::judge::{Phase, Referee};
 use crate::protocol::{AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck};
-use warpgauge_device::{DeviceBuffer, MappedFile, Staging};
 use warpgauge_model::FailureCode;
-use warpgauge_validate::{Comparison, Filling, Reason, ReasonCode, Trace};
+use warpgauge_validate::{Filling, ReasonCode};
 
 /// A verification above this time does not count for the time limit of the candidate.
 const WORTH_TELLING: Duration = Duration::from_millis(2);
 
-/// Who knows what is right, and tells whether launches are.
+/// Has launches verified: tells the server when, keeps to the time for it, and says which verdict each calls for.
 pub(crate) struct Oracle<'a, 'l> {
     pub checks: &'a Checks,
-    residue: &'a mut Residue,
     link: &'a RefCell<&'l mut Link>,
     /// Whether accesses of the candidate are checked; those of references are not.
     sanitize: bool,
     /// Whether launches find nothing but inputs of their own, so that what was right for one is of no use
     /// to another.
-    pub(crate) moving: bool,
-    /// Whether random inputs are drawn anew for each launch.
-    redrawn: bool,
-    /// Loaded at first use, in the plan's order.
-    pub(crate) references: Vec<LoadedProgram>,
-    /// What the outputs of references are filled with, anew for each run: a candidate cannot match what
-    /// a reference never wrote.
-    fillings: Secret,
-    /// Memory for outputs where that to flush L2 with is too small.
-    scratch: Option<DeviceBuffer>,
-    /// What launches left of their fillings, by buffer.
-    traces: Vec<(usize, Trace)>,
+    moving: bool,
+    pub(crate) references: ReferenceKernels<'a>,
+    on_device: DeviceCheck<'a>,
+    pub(crate) verdicts: OutputVerdicts<'a>,
     /// What the launch that was counted left, until the first is judged.
     pub(crate) counted: Option<CountedOutputs>,
     /// Timed launches that were verified, and that were to be.
@@ -60,33 +47,30 @@ pub(crate) struct Oracle<'a, 'l> {
     /// Whether verification takes so long that the server is told of it.
     slow: bool,
     assigned: Assigned,
-    /// What spoke against a launch that was found wrong.
-    pub against: Evidence,
 }
 
 impl<'a, 'l> Oracle<'a, 'l> {
+    /// `moving`: whether launches find nothing but inputs of their own; `redrawn`: whether random inputs are drawn
+    /// anew for each.
     pub(crate) fn new(
         plan: &'a EvaluatePlan,
         residue: &'a mut Residue,
         link: &'a RefCell<&'l mut Link>,
         (moving, redrawn): (bool, bool),
     ) -> Self {
+        let checks = &plan.checks;
         Self {
-            checks: &plan.checks,
-            residue,
+            checks,
             link,
             sanitize: plan.sanitize,
             moving,
-            redrawn,
-            references: Vec::new(),
-            fillings: Secret::new(),
-            scratch: None,
-            traces: Vec::new(),
+            references: ReferenceKernels::new(checks, residue, redrawn),
+            on_device: DeviceCheck::new(checks, moving),
+            verdicts: OutputVerdicts::new(checks),
             counted: None,
             audits: AuditFacts::default(),
             slow: true,
             assigned: Assigned::default(),
-            against: Evidence::NONE,
         }
     }
 
@@ -95,34 +79,9 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.link
     }
 
-    /// Gives up the references.
+    /// Gives up what it had loaded.
     pub(crate) fn retire(self) {
-        for reference in self.references {
-            reference.retire(self.residue);
-        }
-        self.scratch.into_iter().for_each(|memory| self.residue.take_memory(memory));
-    }
-
-    /// Memory of so many bytes, taken out while it is used; `None`: that to flush L2 with serves.
-    pub(crate) fn scratch(
-        &mut self,
-        executor: &Executor,
-        bytes: usize,
-    ) -> JobResult<Option<DeviceBuffer>> {
-        if executor.flush.as_ref().is_some_and(|flush| flush.len() >= bytes) {
-            return Ok(None);
-        }
-        match self.scratch.take() {
-            Some(memory) => Ok(Some(memory)),
-            None => DeviceBuffer::new(&executor.context, bytes as u64, "verifying outputs")
-                .map(Some)
-                .map_err(environment),
-        }
-    }
-
-    /// Takes it back.
-    pub(crate) fn keep_scratch(&mut self, memory: Option<DeviceBuffer>) {
-        self.scratch = memory;
+        self.on_device.retire(self.references.retire());
     }
 
     /// Does what is not the candidate's doing, while its time limit stands still.
@@ -154,128 +113,22 @@ impl<'a, 'l> Oracle<'a, 'l> {
         done
     }
 
-    /// What is expected for the inputs shown, by buffer.
-    pub(crate) fn expect(
-        &mut self,
-        executor: &Executor,
-        buffers: &mut [JobBuffer<'_>],
-        shown: Shown,
-    ) -> JobResult<Expectations> {
-        let mut expected = Vec::new();
-        for (buffer, path) in &self.checks.files {
-            let spec = buffers.get(*buffer).map(|buffer| buffer.spec);
-            let spec = spec.ok_or_else(|| unknown(*buffer))?;
-            let file = MappedFile::open(path, bytes_of(spec)?).map_err(|error| {
-                let text = format!("read the expected content of {}: {error}", spec.name);
-                Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
-            })?;
-            expected.push((*buffer, Expected::File(file)));
-        }
-        let checks = self.checks;
-        if !checks.references.is_empty() {
-            present(shown, buffers, executor.tools()?)?;
-        }
-        for (index, reference) in checks.references.iter().enumerate() {
-            let filling = self.run_reference(executor, buffers, index)?;
-            for &buffer in &reference.outputs {
-                let content = computed(executor, buffers, buffer)?;
-                expected.push((buffer, Expected::Computed(content, filling)));
-            }
-        }
-        Ok(expected)
-    }
-
-    /// Loads the reference kernels, ahead of their first use.
-    pub(crate) fn load_references(
-        &mut self,
-        executor: &Executor,
-        buffers: &[JobBuffer<'_>],
-    ) -> JobResult<()> {
-        for index in self.references.len()..self.checks.references.len() {
-            self.load_reference(executor, buffers, index)?;
-        }
-        Ok(())
-    }
-
-    fn load_reference(
-        &mut self,
-        executor: &Executor,
-        buffers: &[JobBuffer<'_>],
-        index: usize,
-    ) -> JobResult<()> {
-        let launches = &self.checks.references[index].launches;
-        let how = (Blame::Reference, Restored::ConstantsToo);
-        let arm = LoadedProgram::load(executor, launches, buffers, self.residue, how)?;
-        self.references.push(arm);
-        Ok(())
-    }
-
-    /// Runs a reference kernel on what the buffers show, and waits for it. Returns what its outputs held
-    /// before.
-    pub(crate) fn run_reference(
-        &mut self,
-        executor: &Executor,
-        buffers: &[JobBuffer<'_>],
-        index: usize,
-    ) -> JobResult<Filling> {
-        let filling = self.queue_reference(executor, buffers, index)?;
-        let ended = executor.stream.synchronize();
-        ended.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
-    }
-
-    /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before, as
-    /// far as anybody will see them: that a reference changes one is no fault of the candidate's.
-    pub(crate) fn queue_reference(
-        &mut self,
-        executor: &Executor,
-        buffers: &[JobBuffer<'_>],
-        index: usize,
-    ) -> JobResult<Filling> {
-        if index == self.references.len() {
-            self.load_reference(executor, buffers, index)?;
-        }
-        let filling = Filling::drawn(self.fillings.bits());
-        launch_reference(executor, &mut self.references[index], buffers, filling)?;
-        // The next reference is to find them.
-        let redrawn = self.redrawn && index + 1 == self.checks.references.len();
-        let rewritten = rewrite_inputs(buffers, redrawn, executor.tools()?);
-        rewritten.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
-    }
-
     /// The first launch, which had the contract's inputs: the verdict of each output. Returns whether
     /// all are right.
     pub(crate) fn first(
         &mut self,
         executor: &Executor,
         buffers: &mut [JobBuffer<'_>],
-        left: (&Outputs, Filling),
+        left: LeftOutputs<'_>,
         told: &mut Vec<OutputCheck>,
     ) -> JobResult<bool> {
         nothing_else_touched(executor, buffers)?;
-        let mut right = true;
-        let all = self.expect(executor, buffers, Shown::CANONICAL)?;
-        for (buffer, expected) in &all {
-            let buffer = *buffer;
-            let (judged, trace) = self.compare(buffers, buffer, left, expected)?;
-            right &= judged.passed;
-            if judged.passed {
-                self.note(
-                    &buffers[buffer].spec.name,
-                    buffer,
-                    (&trace, &judged),
-                    "the first launch",
-                )?;
-            } else {
-                self.traces.push((buffer, trace));
-            }
-            told.push(OutputCheck { buffer, comparison: judged });
-        }
+        let all = self.references.expect(executor, buffers, Shown::CANONICAL)?;
+        let right = self.verdicts.first(buffers, left, &all, told)?;
         // A kernel that is wrong needs no further witness.
-        let counted = self.counted.take().filter(|_| right);
-        if !right {
-            self.against = Evidence::new(Shown::CANONICAL, &all);
+        if let Some(counted) = self.counted.take().filter(|_| right) {
+            counted.confirm(buffers, &all, &mut self.verdicts)?;
         }
-        counted.map_or(Ok(()), |counted| self.counted(buffers, &counted, &all))?;
         Ok(right)
     }
 
@@ -287,25 +140,14 @@ impl<'a, 'l> Oracle<'a, 'l> {
         shown: Shown,
         filling: Filling,
     ) -> JobResult<()> {
-        let Some(outputs) = self.unless_right_on_device(executor, buffers)? else { return Ok(()) };
-        let left = (&outputs, filling);
-        let all = self.expect(executor, buffers, shown)?;
-        for (buffer, expected) in &all {
-            let (comparison, trace) = self.compare(buffers, *buffer, left, expected)?;
-            let name = &buffers[*buffer].spec.name;
-            self.note(name, *buffer, (&trace, &comparison), "the second launch")?;
-            let Some(text) = warpgauge_validate::validation_error(name, &comparison) else {
-                continue;
-            };
-            self.against = Evidence::new(shown, &all);
-            let (code, when) = if shown == Shown::CANONICAL {
-                (ReasonCode::DependsOnHistory, "right at the first launch, but at the second")
-            } else {
-                (ReasonCode::WrongForOtherSeeds, "right for the contract's seeds, but for others")
-            };
-            return Err(Failed::reason(Reason::new(code, format!("{when} {text}"))));
-        }
-        Ok(())
+        let (code, when) = if shown == Shown::CANONICAL {
+            (ReasonCode::DependsOnHistory, "right at the first launch, but at the second ")
+        } else {
+            (ReasonCode::WrongForOtherSeeds, "right for the contract's seeds, but for others ")
+        };
+        let when = when.to_owned();
+        let otherwise = Otherwise { launch: "the second launch", code, when };
+        self.confirm(executor, buffers, (shown, filling), &otherwise)
     }
 
     /// Whether elements that are wrong were never written, where one launch cannot tell: the second
@@ -318,55 +160,11 @@ impl<'a, 'l> Oracle<'a, 'l> {
         left: (&Outputs, Filling),
         checks: &mut [OutputCheck],
     ) -> JobResult<()> {
-        let open = |traces: &[(usize, Trace)], check: &OutputCheck| {
-            let comparison = &check.comparison;
-            let trace = traces.iter().find(|(buffer, _)| *buffer == check.buffer);
-            !comparison.passed
-                && comparison.unwritten == 0
-                && trace.is_some_and(|(_, trace)| trace.held > 0)
-        };
-        if !checks.iter().any(|check| open(&self.traces, check)) {
+        if !checks.iter().any(|check| self.verdicts.is_open(check)) {
             return Ok(());
         }
-        for (buffer, expected) in self.expect(executor, buffers, shown)? {
-            let Some(check) = checks.iter_mut().find(|check| check.buffer == buffer) else {
-                continue;
-            };
-            let found = self.traces.iter().find(|(index, _)| *index == buffer).map(|found| found.1);
-            let Some(first) = found.filter(|_| open(&self.traces, check)) else { continue };
-            let (_, mut both) = self.compare(buffers, buffer, left, &expected)?;
-            both.add(&first);
-            if both.is_reason() {
-                check.comparison.unwritten = first.held;
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds what a launch left of its filling. Unwritten elements count whatever share of mismatches
-    /// is allowed.
-    pub(crate) fn note(
-        &mut self,
-        name: &str,
-        buffer: usize,
-        (trace, comparison): (&Trace, &Comparison),
-        launch: &str,
-    ) -> JobResult<()> {
-        let known = self.traces.iter_mut().find(|(index, _)| *index == buffer);
-        let all = match known {
-            Some((_, all)) => {
-                all.add(trace);
-                *all
-            }
-            None => {
-                self.traces.push((buffer, *trace));
-                *trace
-            }
-        };
-        if trace.held > 0 && all.is_proof() {
-            return Err(unwritten(name, trace, comparison, launch));
-        }
-        Ok(())
+        let all = self.references.expect(executor, buffers, shown)?;
+        self.verdicts.settle(buffers, left, &all, checks)
     }
 
     /// A launch that was not the first, from what it left in the buffers.
@@ -376,7 +174,6 @@ impl<'a, 'l> Oracle<'a, 'l> {
         buffers: &mut [JobBuffer<'_>],
         audit: Audit,
     ) -> JobResult<()> {
-        let Some(actual) = self.unless_right_on_device(executor, buffers)? else { return Ok(()) };
         let (code, before, after) = match self.assigned.phase {
             Phase::WarmUp => {
                 (ReasonCode::DependsOnHistory, "right at first, but in launch", "of the warm-up")
@@ -393,20 +190,25 @@ impl<'a, 'l> Oracle<'a, 'l> {
             ),
         };
         let trial = self.assigned.trial(audit.trial);
-        let all = self.expect(executor, buffers, audit.shown)?;
-        for (buffer, expected) in &all {
-            let left = (&actual, audit.filling);
-            let (comparison, trace) = self.compare(buffers, *buffer, left, expected)?;
-            let name = &buffers[*buffer].spec.name;
-            let launch = format!("launch {trial} {after}");
-            self.note(name, *buffer, (&trace, &comparison), &launch)?;
-            if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
-                self.against = Evidence::new(audit.shown, &all);
-                let text = format!("{before} {trial} {after}: {text}");
-                return Err(Failed::reason(Reason::new(code, text)));
-            }
-        }
-        Ok(())
+        let launch = format!("launch {trial} {after}");
+        let when = format!("{before} {trial} {after}: ");
+        let otherwise = Otherwise { launch: &launch, code, when };
+        self.confirm(executor, buffers, (audit.shown, audit.filling), &otherwise)
+    }
+
+    /// A launch that was not the first is right: on the device, if that can be told there. `filling`: what its
+    /// outputs held before.
+    fn confirm(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        (shown, filling): (Shown, Filling),
+        otherwise: &Otherwise<'_>,
+    ) -> JobResult<()> {
+        let left = self.on_device.unless_right(executor, buffers, &mut self.references)?;
+        let Some(outputs) = left else { return Ok(()) };
+        let all = self.references.expect(executor, buffers, shown)?;
+        self.verdicts.confirm(buffers, (&outputs, filling), (shown, &all), otherwise)
     }
 }
 
@@ -453,15 +255,6 @@ impl Referee for Oracle<'_, '_> {
     fn spent(&self) -> Duration {
         self.assigned.spent_on_batch()
     }
-}
-
-fn computed(executor: &Executor, buffers: &[JobBuffer<'_>], buffer: usize) -> JobResult<Staging> {
-    let source = buffers.get(buffer).ok_or_else(|| unknown(buffer))?;
-    let mut content = executor.pinned.take(source.len());
-    source
-        .copy_to_host(content.bytes_mut(), &executor.stream)
-        .map_err(|error| Failed::device(error, Blame::Reference))?;
-    Ok(content)
 }
 
 pub(crate) fn unknown(buffer: usize) -> Failed {

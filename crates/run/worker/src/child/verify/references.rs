@@ -1,0 +1,155 @@
+//! The reference kernels: loaded at first use, run on the inputs of a launch, and what is expected by what they
+//! leave.
+
+use super::expectations::{Expectations, Expected};
+use super::oracle::unknown;
+use crate::child::device::executor::Executor;
+use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::launch::program::LoadedProgram;
+use crate::child::memory::buffers::{JobBuffer, bytes_of, restore_all, rewrite_inputs};
+use crate::child::memory::residue::Residue;
+use crate::child::memory::variables::Restored;
+use crate::child::secret::Secret;
+use crate::child::timing::inputs::{Shown, present};
+use crate::protocol::{Blame, Checks};
+use warpgauge_device::{MappedFile, Staging};
+use warpgauge_model::FailureCode;
+use warpgauge_validate::Filling;
+
+/// The references of a job.
+pub(crate) struct ReferenceKernels<'a> {
+    checks: &'a Checks,
+    residue: &'a mut Residue,
+    /// Whether random inputs are drawn anew for each launch.
+    redrawn: bool,
+    /// In the plan's order.
+    loaded: Vec<LoadedProgram>,
+    /// What their outputs are filled with, anew for each run: a candidate cannot match what a reference never
+    /// wrote.
+    fillings: Secret,
+}
+
+impl<'a> ReferenceKernels<'a> {
+    pub(crate) fn new(checks: &'a Checks, residue: &'a mut Residue, redrawn: bool) -> Self {
+        Self { checks, residue, redrawn, loaded: Vec::new(), fillings: Secret::new() }
+    }
+
+    /// Gives them up.
+    pub(crate) fn retire(self) -> &'a mut Residue {
+        for reference in self.loaded {
+            reference.retire(self.residue);
+        }
+        self.residue
+    }
+
+    /// Loads them, ahead of their first use.
+    pub(crate) fn load_all(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+    ) -> JobResult<()> {
+        for index in self.loaded.len()..self.checks.references.len() {
+            self.load(executor, buffers, index)?;
+        }
+        Ok(())
+    }
+
+    fn load(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+    ) -> JobResult<()> {
+        let launches = &self.checks.references[index].launches;
+        let how = (Blame::Reference, Restored::ConstantsToo);
+        let arm = LoadedProgram::load(executor, launches, buffers, self.residue, how)?;
+        self.loaded.push(arm);
+        Ok(())
+    }
+
+    /// What is expected for the inputs shown, by buffer.
+    pub(crate) fn expect(
+        &mut self,
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
+        shown: Shown,
+    ) -> JobResult<Expectations> {
+        let mut expected = Vec::new();
+        for (buffer, path) in &self.checks.files {
+            let spec = buffers.get(*buffer).map(|buffer| buffer.spec);
+            let spec = spec.ok_or_else(|| unknown(*buffer))?;
+            let file = MappedFile::open(path, bytes_of(spec)?).map_err(|error| {
+                let text = format!("read the expected content of {}: {error}", spec.name);
+                Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
+            })?;
+            expected.push((*buffer, Expected::File(file)));
+        }
+        let checks = self.checks;
+        if !checks.references.is_empty() {
+            present(shown, buffers, executor.tools()?)?;
+        }
+        for (index, reference) in checks.references.iter().enumerate() {
+            let filling = self.run(executor, buffers, index)?;
+            for &buffer in &reference.outputs {
+                let content = computed(executor, buffers, buffer)?;
+                expected.push((buffer, Expected::Computed(content, filling)));
+            }
+        }
+        Ok(expected)
+    }
+
+    /// Runs a reference kernel on what the buffers show, and waits for it. Returns what its outputs held
+    /// before.
+    fn run(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+    ) -> JobResult<Filling> {
+        let filling = self.queue(executor, buffers, index)?;
+        let ended = executor.stream.synchronize();
+        ended.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
+    }
+
+    /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before, as
+    /// far as anybody will see them: that a reference changes one is no fault of the candidate's.
+    pub(crate) fn queue(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+    ) -> JobResult<Filling> {
+        if index == self.loaded.len() {
+            self.load(executor, buffers, index)?;
+        }
+        let filling = Filling::drawn(self.fillings.bits());
+        launch(executor, &mut self.loaded[index], buffers, filling)?;
+        // The next reference is to find them.
+        let redrawn = self.redrawn && index + 1 == self.checks.references.len();
+        let rewritten = rewrite_inputs(buffers, redrawn, executor.tools()?);
+        rewritten.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
+    }
+}
+
+/// Queues a reference on what the buffers show, its outputs filled, as if it had just been loaded.
+pub(crate) fn launch(
+    executor: &Executor,
+    reference: &mut LoadedProgram,
+    buffers: &[JobBuffer<'_>],
+    filling: Filling,
+) -> JobResult<()> {
+    let tools = executor.tools()?;
+    reference.forget(tools.stream).map_err(environment)?;
+    restore_all(buffers, filling, tools).map_err(environment)?;
+    let launched = reference.launch(buffers, tools.stream);
+    launched.map_err(|error| Failed::device(error, Blame::Reference))
+}
+
+fn computed(executor: &Executor, buffers: &[JobBuffer<'_>], buffer: usize) -> JobResult<Staging> {
+    let source = buffers.get(buffer).ok_or_else(|| unknown(buffer))?;
+    let mut content = executor.pinned.take(source.len());
+    source
+        .copy_to_host(content.bytes_mut(), &executor.stream)
+        .map_err(|error| Failed::device(error, Blame::Reference))?;
+    Ok(content)
+}

@@ -1,0 +1,133 @@
+//! What launches left beside what is expected of them: the verdicts, and what speaks against a launch.
+
+use super::comparison::{compare_output, unwritten};
+use super::expectations::{Evidence, Expectations};
+use super::outputs::Outputs;
+use super::written::WriteTraces;
+use crate::child::failure::{Failed, JobResult};
+use crate::child::memory::buffers::JobBuffer;
+use crate::child::timing::inputs::Shown;
+use crate::protocol::{Checks, OutputCheck};
+use warpgauge_validate::{Comparison, Filling, Reason, ReasonCode, Trace};
+
+/// What a launch left, and what its outputs held before.
+pub(crate) type LeftOutputs<'a> = (&'a Outputs, Filling);
+
+/// The verdicts on a job's launches, whatever made these.
+pub(crate) struct OutputVerdicts<'a> {
+    checks: &'a Checks,
+    written: WriteTraces,
+    /// What spoke against a launch that was found wrong.
+    pub against: Evidence,
+}
+
+/// How a launch is told of that is wrong after others were right.
+pub(crate) struct Otherwise<'a> {
+    /// As the proof names it that elements were never written.
+    pub launch: &'a str,
+    pub code: ReasonCode,
+    /// What comes before what is wrong.
+    pub when: String,
+}
+
+impl<'a> OutputVerdicts<'a> {
+    pub(crate) fn new(checks: &'a Checks) -> Self {
+        Self { checks, written: WriteTraces::default(), against: Evidence::NONE }
+    }
+
+    /// The verdict on each output of the first launch, which had the contract's inputs. Returns whether all are
+    /// right.
+    pub(crate) fn first(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        left: LeftOutputs<'_>,
+        all: &Expectations,
+        told: &mut Vec<OutputCheck>,
+    ) -> JobResult<bool> {
+        let mut right = true;
+        for (buffer, expected) in all {
+            let buffer = *buffer;
+            let (judged, trace) = compare_output(self.checks, buffers, buffer, left, expected)?;
+            right &= judged.passed;
+            if judged.passed {
+                let name = &buffers[buffer].spec.name;
+                self.note(name, buffer, (&trace, &judged), "the first launch")?;
+            } else {
+                self.written.add(buffer, &trace);
+            }
+            told.push(OutputCheck { buffer, comparison: judged });
+        }
+        if !right {
+            self.against = Evidence::new(Shown::CANONICAL, all);
+        }
+        Ok(right)
+    }
+
+    /// A launch after one that was right is right too.
+    pub(crate) fn confirm(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        left: LeftOutputs<'_>,
+        (shown, all): (Shown, &Expectations),
+        otherwise: &Otherwise<'_>,
+    ) -> JobResult<()> {
+        for (buffer, expected) in all {
+            let (comparison, trace) =
+                compare_output(self.checks, buffers, *buffer, left, expected)?;
+            let name = &buffers[*buffer].spec.name;
+            self.note(name, *buffer, (&trace, &comparison), otherwise.launch)?;
+            if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
+                self.against = Evidence::new(shown, all);
+                let text = format!("{}{text}", otherwise.when);
+                return Err(Failed::reason(Reason::new(otherwise.code, text)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one launch cannot tell if elements of an output that are wrong were never written.
+    pub(crate) fn is_open(&self, check: &OutputCheck) -> bool {
+        let comparison = &check.comparison;
+        !comparison.passed
+            && comparison.unwritten == 0
+            && self.written.of(check.buffer).is_some_and(|trace| trace.held > 0)
+    }
+
+    /// Tells so by another launch, which had another filling.
+    pub(crate) fn settle(
+        &self,
+        buffers: &[JobBuffer<'_>],
+        left: LeftOutputs<'_>,
+        all: &Expectations,
+        checks: &mut [OutputCheck],
+    ) -> JobResult<()> {
+        for (buffer, expected) in all {
+            let Some(check) = checks.iter_mut().find(|check| check.buffer == *buffer) else {
+                continue;
+            };
+            let first = self.written.of(*buffer).filter(|_| self.is_open(check));
+            let Some(first) = first else { continue };
+            let (_, mut both) = compare_output(self.checks, buffers, *buffer, left, expected)?;
+            both.add(first);
+            if both.is_reason() {
+                check.comparison.unwritten = first.held;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds what a launch left of its filling. Unwritten elements count whatever share of mismatches
+    /// is allowed.
+    fn note(
+        &mut self,
+        name: &str,
+        buffer: usize,
+        (trace, comparison): (&Trace, &Comparison),
+        launch: &str,
+    ) -> JobResult<()> {
+        if self.written.add(buffer, trace) {
+            return Err(unwritten(name, trace, comparison, launch));
+        }
+        Ok(())
+    }
+}

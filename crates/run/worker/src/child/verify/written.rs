@@ -1,0 +1,53 @@
+//! Whether outputs were written at all: what launches left of their fillings, all of them together.
+
+use warpgauge_validate::Trace;
+
+/// What launches left of their fillings, by buffer.
+#[derive(Default)]
+pub(crate) struct WriteTraces(Vec<(usize, Trace)>);
+
+impl WriteTraces {
+    /// Adds what a launch left in a buffer. Returns whether elements of that launch were never written, as all
+    /// launches together prove.
+    pub(crate) fn add(&mut self, buffer: usize, trace: &Trace) -> bool {
+        let known = self.0.iter_mut().find(|(index, _)| *index == buffer);
+        let all = match known {
+            Some((_, all)) => {
+                all.add(trace);
+                *all
+            }
+            None => {
+                self.0.push((buffer, *trace));
+                *trace
+            }
+        };
+        trace.held > 0 && all.is_proof()
+    }
+
+    /// What launches left in a buffer.
+    pub(crate) fn of(&self, buffer: usize) -> Option<&Trace> {
+        self.0.iter().find(|(index, _)| *index == buffer).map(|(_, trace)| trace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_tensor::Dtype;
+
+    #[test]
+    fn launches_add_up_by_buffer() {
+        let mut traces = WriteTraces::default();
+        let written = Trace::new(Dtype::Float32);
+        assert!(!traces.add(3, &written));
+        assert_eq!(traces.of(3).map(|trace| trace.held), Some(0));
+        assert!(traces.of(2).is_none());
+        let mut left = written;
+        left.held = 2;
+        assert!(traces.add(3, &left));
+        assert!(traces.add(3, &left));
+        assert_eq!(traces.of(3).map(|trace| trace.held), Some(4));
+        // What was left before speaks against no launch that wrote all.
+        assert!(!traces.add(3, &written));
+    }
+}
