@@ -11,6 +11,7 @@ use base64::Engine;
 use serde_json::{Map, Value};
 
 use warpgauge_contract::BodyFormat;
+use warpgauge_document::path_text;
 
 /// Largest kernel source, bytes.
 const MAX_SOURCE_BYTES: u64 = 16 << 20;
@@ -112,12 +113,12 @@ impl ContractFile {
     /// The contract as a typed request.
     pub(super) fn typed<T: serde::de::DeserializeOwned>(self) -> Result<T, ContractFileError> {
         let path = self.path;
-        serde_path_to_error::deserialize(Value::Object(self.fields)).map_err(|error| {
-            let at = match error.path().to_string() {
-                root if root == "." => "the document".to_owned(),
+        warpgauge_document::from_value(Value::Object(self.fields)).map_err(|error| {
+            let at = match path_text(&error.path()) {
+                root if root.is_empty() => "the document".to_owned(),
                 at => at,
             };
-            field(&path, &at, &error.inner().to_string())
+            field(&path, &at, error.message())
         })
     }
 

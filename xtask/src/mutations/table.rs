@@ -68,7 +68,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "written_proof",
         what: "unwritten elements count whatever share of mismatches is allowed",
-        file: "crates/worker/src/child/verify/written.rs",
+        file: "crates/run/worker/src/child/verify/written.rs",
         text: "trace.held > 0 && all.is_proof()",
         replacement: "trace.held > 0 && all.is_proof() && false",
         noticed: By(&["partial_within_ratio", "partial_bytes_within_ratio", "unwritten_nan"]),
@@ -76,7 +76,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "written_later",
         what: "they count in all verified launches, not in the first two alone",
-        file: "crates/worker/src/child/verify/verdicts.rs",
+        file: "crates/run/worker/src/child/verify/verdicts.rs",
         text: "self.note(name, *buffer, (&trace, &comparison), otherwise.launch)?;",
         replacement: "if otherwise.launch == \"the second launch\" { self.note(name, *buffer, (&trace, \
                       &comparison), otherwise.launch)?; }",
@@ -149,7 +149,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "lint",
         what: "contracts that a useless kernel passes are reported as weak",
-        file: "crates/worker/src/child/tasks/evaluation.rs",
+        file: "crates/run/worker/src/child/tasks/evaluation.rs",
         text: "told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, second)?;",
         replacement: "let _ = (&canonical, tolerances, second);",
         noticed: By(&["assumes_ones", "copies_input", "hard_coded_answer"]),
@@ -165,7 +165,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "comparison",
         what: "results for the contract's own inputs are compared",
-        file: "crates/worker/src/child/verify/verdicts.rs",
+        file: "crates/run/worker/src/child/verify/verdicts.rs",
         text: "told.push(OutputCheck { buffer, comparison: judged });",
         replacement: "told.push(OutputCheck { buffer, comparison: Comparison { passed: true, \
                       ..judged } });",
@@ -222,9 +222,9 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "reference_repeated",
         what: "a reference that leaves something else each time speaks against no kernel",
-        file: "crates/worker/src/child/verify/explanation.rs",
+        file: "crates/run/worker/src/child/verify/explanation.rs",
         text: "varying_expectation(expect, against, tolerances, &specs)",
-        replacement: "let _ = (expect, against, tolerances); Ok(None)",
+        replacement: "let _ = (expect, against, tolerances); Ok(None::<usize>)",
         noticed: By(&["reference_races"]),
     },
     Mutation {
@@ -238,7 +238,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "reference_fillings",
         what: "nobody knows what the outputs of a reference are filled with",
-        file: "crates/worker/src/child/verify/references.rs",
+        file: "crates/run/worker/src/child/verify/references.rs",
         text: "Filling::drawn(self.fillings.bits())",
         replacement: "Filling::FIXED",
         noticed: By(&["guesses_what_a_reference_left"]),

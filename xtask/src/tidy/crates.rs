@@ -14,7 +14,8 @@ const FOLDERS: [&str; 5] = ["lib", "core", "run", "server", ""];
 
 /// The folder of a crate, its name, and the crates of the workspace that it may use. Dependencies of tests are
 /// free. ARCHITECTURE.md says what each crate is for.
-const CRATES: [(&str, &str, &[&str]); 32] = [
+const CRATES: [(&str, &str, &[&str]); 33] = [
+    ("lib", "document", &[]),
     ("lib", "private-files", &[]),
     ("lib", "sandbox", &[]),
     ("lib", "svg", &[]),
@@ -25,7 +26,7 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
     ("core", "config", &["model"]),
     ("core", "tensor", &[]),
     ("core", "metrics", &["model", "svg", "tensor"]),
-    ("core", "contract", &["metrics", "model", "tensor"]),
+    ("core", "contract", &["document", "metrics", "model", "tensor"]),
     ("core", "statistics", &["model"]),
     ("core", "validate", &["contract", "model", "tensor"]),
     (
@@ -41,7 +42,17 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
     (
         "run",
         "compile",
-        &["code", "contract", "device", "model", "private-files", "sandbox", "telemetry", "turns"],
+        &[
+            "code",
+            "contract",
+            "device",
+            "document",
+            "model",
+            "private-files",
+            "sandbox",
+            "telemetry",
+            "turns",
+        ],
     ),
     ("run", "executor", &["contract", "gate", "job-views", "model", "report", "turns"]),
     (
@@ -50,6 +61,7 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
         &[
             "contract",
             "device",
+            "document",
             "model",
             "sandbox",
             "shared-tensors",
@@ -61,7 +73,7 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
         ],
     ),
     ("run", "nsight", &["metrics", "model", "sandbox", "worker"]),
-    ("run", "torch", &["sandbox", "tensor", "turns"]),
+    ("run", "torch", &["document", "sandbox", "tensor", "turns"]),
     (
         "run",
         "engine",
@@ -96,6 +108,7 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
         &[
             "config",
             "contract",
+            "document",
             "executor",
             "gate",
             "job-views",
@@ -113,7 +126,16 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
     (
         "server",
         "mcp",
-        &["contract", "job-views", "model", "report", "service", "statistics", "validate"],
+        &[
+            "contract",
+            "document",
+            "job-views",
+            "model",
+            "report",
+            "service",
+            "statistics",
+            "validate",
+        ],
     ),
     (
         "server",
@@ -121,6 +143,7 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
         &[
             "config",
             "contract",
+            "document",
             "gate",
             "job-views",
             "mcp",
@@ -134,8 +157,8 @@ const CRATES: [(&str, &str, &[&str]); 32] = [
             "turns",
         ],
     ),
-    ("server", "client", &["contract", "gate", "job-views", "model", "report"]),
-    ("server", "watch", &["code", "contract", "report", "sandbox"]),
+    ("server", "client", &["contract", "document", "gate", "job-views", "model", "report"]),
+    ("server", "watch", &["code", "contract", "document", "report", "sandbox"]),
     ("", "emulator", &[]),
 ];
 
@@ -156,7 +179,7 @@ const ONLY_IN: [(&str, &[&str]); 13] = [
     ("ureq", &["client", "service"]),
     ("notify", &["watch"]),
     ("rustls-native-certs", &["client"]),
-    ("serde-saphyr", &["api", "contract", "statistics"]),
+    ("serde-saphyr", &["api", "contract", "document", "statistics"]),
 ];
 
 /// Checks the manifests and roots of all crates against the table.

@@ -46,7 +46,7 @@ pub use named::{
     KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices,
 };
 pub use parse::from_value;
-pub use parse::{BodyFormat, MAX_ARRAY_VALUES, ParseError, parse, parse_within};
+pub use parse::{BodyFormat, ParseError, parse, parse_arrays};
 pub use resolve::{Names, ResolvedLaunch, resolve_launch, resolve_launch_at};
 pub use scalar::ScalarValue;
 pub use settings::{

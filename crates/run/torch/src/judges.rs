@@ -181,7 +181,7 @@ impl Judges {
         });
         let answered = conversation.await;
         let lost = match answered {
-            Ok(Ok(answer)) => match serde_json::from_slice(&answer) {
+            Ok(Ok(answer)) => match warpgauge_document::from_json(&answer) {
                 Ok(answer) => return Ok(answer),
                 Err(error) => Lost::Died(error.to_string()),
             },

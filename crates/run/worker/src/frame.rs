@@ -12,6 +12,10 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::protocol::MAX_FRAME_BYTES;
+use warpgauge_document::DocumentError;
+
+/// Most values in a frame. A worker that a kernel took over may send any.
+const MAX_VALUES: u64 = 1 << 20;
 
 /// How long a thread looks for a message that is due soon before it sleeps.
 const SOON: Duration = Duration::from_micros(500);
@@ -36,7 +40,7 @@ pub enum FrameError {
     Encode(#[source] rmp_serde::encode::Error),
     /// It is not the message expected.
     #[error("decode a frame: {0}")]
-    Decode(#[source] rmp_serde::decode::Error),
+    Decode(#[source] DocumentError),
 }
 
 /// A message with its length in front.
@@ -60,7 +64,7 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
 /// # Errors
 /// It is not the message expected.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FrameError> {
-    rmp_serde::from_slice(bytes).map_err(FrameError::Decode)
+    warpgauge_document::from_msgpack_within(MAX_VALUES, bytes).map_err(FrameError::Decode)
 }
 
 fn checked_length(prefix: [u8; 4]) -> Result<usize, FrameError> {

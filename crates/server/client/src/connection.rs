@@ -210,7 +210,7 @@ pub(crate) fn answer<T: DeserializeOwned>(
 
 /// An answer, or a part of one, as what it should be.
 pub(crate) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
-    serde_json::from_str(text)
+    warpgauge_document::from_json(text.as_bytes())
         .map_err(|error| ClientError::Answer { url: url.to_owned(), message: error.to_string() })
 }
 

@@ -6,6 +6,7 @@ use serde_json::{Map, Value, json};
 
 use warpgauge_code::infer;
 use warpgauge_contract::{BodyFormat, CodeForm, CompileRequest, EvaluateRequest, KernelType};
+use warpgauge_document::path_text;
 use warpgauge_report::CompileResponse;
 
 use crate::comment;
@@ -95,8 +96,12 @@ fn request(
     from: ContractFrom,
     assumed: Vec<String>,
 ) -> Result<Request, Trouble> {
-    let request = serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
-        let (at, why) = (error.path().to_string(), error.inner().to_string());
+    let request = warpgauge_document::from_value(Value::Object(fields)).map_err(|error| {
+        let at = match path_text(&error.path()) {
+            root if root.is_empty() => ".".to_owned(),
+            at => at,
+        };
+        let why = error.message();
         Refusal::new("invalid_contract", format!("the contract: {at}: {why}"))
     })?;
     Ok(Request { request, from, assumed })

@@ -11,6 +11,7 @@ pub(crate) mod torch;
 use super::error::{ContractError, Mistakes, quoted};
 use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
 use super::{NamesMatrices, NamesTensors, named, shared};
+use warpgauge_metrics::{select, unknown_name};
 use warpgauge_model::{FailureCode, Regime, Requirements};
 
 /// Timed launches that a request may ask for.

@@ -2,22 +2,54 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
+use warpgauge_document::{Document, DocumentError, DocumentFormat};
 
-use super::{ParseError, data_error_code, too_many_values};
+use super::locate::locate;
+use super::{ParseError, data_error, data_error_code, too_many_values};
 
 use warpgauge_model::FailureCode;
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Result<T, ParseError> {
-    // Base64 holds no separators, so the quick count decides for nearly every body.
-    if separator_bytes(bytes) > max_values && separators(bytes) > max_values {
-        return Err(too_many_values(max_values));
-    }
+    document(bytes, max_values)?.read(DocumentFormat::Json).map_err(|error| mistake(&error, bytes))
+}
+
+fn document(bytes: &[u8], max_values: usize) -> Result<Document<'_>, ParseError> {
+    check_number_of_values(bytes, max_values)?;
     // The parser itself refuses nesting beyond 128.
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let document = Document::parse(&mut deserializer)
+        .map_err(|unparsed| describe(&unparsed.error).at_path(&unparsed.path))?;
+    deserializer.end().map_err(|error| describe(&error))?;
+    Ok(document)
+}
+
+/// Parses without a tree, which a list of millions of numbers would not fit.
+pub(super) fn parse_directly<T: DeserializeOwned>(
+    bytes: &[u8],
+    max_values: usize,
+) -> Result<T, ParseError> {
+    check_number_of_values(bytes, max_values)?;
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| describe(error.inner()).at_path(error.path()))?;
+        .map_err(|error| describe(error.inner()).at_tracked_path(error.path()))?;
     deserializer.end().map_err(|error| describe(&error))?;
     Ok(value)
+}
+
+fn check_number_of_values(bytes: &[u8], max_values: usize) -> Result<(), ParseError> {
+    // Base64 holds no separators, so the quick count decides for nearly every body.
+    match separator_bytes(bytes) > max_values && separators(bytes) > max_values {
+        true => Err(too_many_values(max_values)),
+        false => Ok(()),
+    }
+}
+
+/// A value that the type does not expect.
+fn mistake(error: &DocumentError, bytes: &[u8]) -> ParseError {
+    let described = data_error(error);
+    let at_key = matches!(described.code, FailureCode::UnknownField | FailureCode::DuplicateField);
+    let (line, column) = locate(bytes, &error.path(), at_key);
+    described.at_line(line, column)
 }
 
 /// Number of commas and opening brackets anywhere.
@@ -43,7 +75,7 @@ fn separators(bytes: &[u8]) -> usize {
 }
 
 /// Offset after the closing quote of the string whose content starts at `position`.
-fn end_of_string(bytes: &[u8], mut position: usize) -> usize {
+pub(super) fn end_of_string(bytes: &[u8], mut position: usize) -> usize {
     while let Some(&byte) = bytes.get(position) {
         match byte {
             b'"' => return position + 1,
@@ -52,6 +84,7 @@ fn end_of_string(bytes: &[u8], mut position: usize) -> usize {
             _ => position += 1,
         }
     }
+    // A text that ends in a backslash is no JSON.
     bytes.len()
 }
 

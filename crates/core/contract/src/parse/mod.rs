@@ -4,17 +4,19 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use warpgauge_document::{DocumentError, MAX_YAML_DEPTH, PathSegment, path_text};
 
 use super::ContractError;
 
 use warpgauge_model::FailureCode;
 
 mod json;
+mod locate;
 mod msgpack;
 mod yaml;
 
 /// Deepest nesting of a body. The contract itself nests 9 deep.
-const MAX_DEPTH: usize = 64;
+const MAX_DEPTH: usize = MAX_YAML_DEPTH;
 
 /// Most values (list elements, fields) in a body. In memory a value takes up to some hundred times
 /// the bytes that it takes in a body, so their number must be bounded, not only the body's length.
@@ -69,7 +71,13 @@ impl ParseError {
         Self { code, path: String::new(), message, line: None, column: None, offset: None }
     }
 
-    fn at_path(mut self, path: &serde_path_to_error::Path) -> Self {
+    fn at_path(mut self, path: &[PathSegment]) -> Self {
+        self.path =
+            shortened(path_text(path).trim_end_matches(".?").trim_end_matches('?').to_owned());
+        self
+    }
+
+    fn at_tracked_path(mut self, path: &serde_path_to_error::Path) -> Self {
         let path = path.to_string();
         // The library writes `.` for the document itself, and `?` for a key it could not read.
         let path = path.trim_end_matches('?').trim_end_matches('.');
@@ -104,42 +112,53 @@ impl fmt::Display for ParseError {
 impl std::error::Error for ParseError {}
 
 /// Most values of a body that is made of arrays of numbers, each of which takes 8 bytes once it is read.
-pub const MAX_ARRAY_VALUES: usize = 1 << 28;
+const MAX_ARRAY_VALUES: usize = 1 << 28;
 
-/// As [`parse`], with at most so many values: for types of which a list takes little more than its text.
-pub fn parse_within<T: DeserializeOwned>(
+/// As [`parse`], with at most [`MAX_ARRAY_VALUES`]: for types of which a list takes little more than its text.
+pub fn parse_arrays<T: DeserializeOwned>(
     format: BodyFormat,
     bytes: &[u8],
-    max_values: usize,
 ) -> Result<T, ParseError> {
-    if bytes.iter().all(u8::is_ascii_whitespace) {
-        return Err(ParseError::new(
-            FailureCode::TruncatedBody,
-            format!("the {format} body is empty"),
-        ));
-    }
+    check_content(format, bytes)?;
     match format {
-        BodyFormat::Json => json::parse(bytes, max_values),
+        BodyFormat::Json => json::parse_directly(bytes, MAX_ARRAY_VALUES),
         // Its parser's own tree of values has the usual bound.
         BodyFormat::Yaml => yaml::parse(bytes),
-        BodyFormat::MsgPack => msgpack::parse(bytes, max_values),
+        BodyFormat::MsgPack => msgpack::parse_directly(bytes, MAX_ARRAY_VALUES),
     }
 }
 
 /// Parses a whole body. Memory beyond the result is small and bounded: long strings are borrowed
-/// from `bytes`, nesting is limited, and YAML aliases cannot multiply a document.
+/// from `bytes`, the number of values and their nesting are limited, and YAML aliases cannot multiply a document.
 pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
-    parse_within(format, bytes, MAX_VALUES)
+    check_content(format, bytes)?;
+    match format {
+        BodyFormat::Json => json::parse(bytes, MAX_VALUES),
+        BodyFormat::Yaml => yaml::parse(bytes),
+        BodyFormat::MsgPack => msgpack::parse(bytes, MAX_VALUES),
+    }
+}
+
+fn check_content(format: BodyFormat, bytes: &[u8]) -> Result<(), ParseError> {
+    match bytes.iter().all(u8::is_ascii_whitespace) {
+        true => {
+            Err(ParseError::new(FailureCode::TruncatedBody, format!("the {format} body is empty")))
+        }
+        false => Ok(()),
+    }
 }
 
 /// A typed request from JSON that was parsed before.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError> {
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        let message = error.inner().to_string();
-        let code = data_error_code(&message);
-        let described = ParseError::new(code, message).at_path(error.path());
-        ContractError { path: described.path, code: described.code, message: described.message }
+    warpgauge_document::from_value(value).map_err(|error| {
+        let ParseError { path, code, message, .. } = data_error(&error);
+        ContractError { path, code, message }
     })
+}
+
+/// A value that is not what its type expects.
+fn data_error(error: &DocumentError) -> ParseError {
+    ParseError::new(data_error_code(error.message()), error.message()).at_path(&error.path())
 }
 
 fn too_many_values(most: usize) -> ParseError {

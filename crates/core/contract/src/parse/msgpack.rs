@@ -4,12 +4,32 @@
 //! second builds the value.
 
 use serde::de::DeserializeOwned;
+use warpgauge_document::{Document, DocumentFormat};
 
-use super::{MAX_DEPTH, ParseError, data_error_code, too_many_values};
+use super::{MAX_DEPTH, ParseError, data_error, data_error_code, too_many_values};
 
 use warpgauge_model::FailureCode;
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Result<T, ParseError> {
+    let mut deserializer = deserializer(bytes, max_values)?;
+    Document::parse(&mut deserializer)
+        .map_err(|unparsed| describe(&unparsed.error).at_path(&unparsed.path))?
+        .read(DocumentFormat::MsgPack)
+        .map_err(|error| data_error(&error))
+}
+
+/// Parses without a tree, which a list of millions of numbers would not fit.
+pub(super) fn parse_directly<T: DeserializeOwned>(
+    bytes: &[u8],
+    max_values: usize,
+) -> Result<T, ParseError> {
+    serde_path_to_error::deserialize(&mut deserializer(bytes, max_values)?)
+        .map_err(|error| describe(error.inner()).at_tracked_path(error.path()))
+}
+
+type Deserializer<'a> = rmp_serde::Deserializer<rmp_serde::decode::ReadRefReader<'a, [u8]>>;
+
+fn deserializer(bytes: &[u8], max_values: usize) -> Result<Deserializer<'_>, ParseError> {
     let end = scan(bytes, max_values)?;
     if end < bytes.len() {
         let message = format!("{} bytes follow the MessagePack document", bytes.len() - end);
@@ -18,8 +38,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Res
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
     // Options count as a level each in the library.
     deserializer.set_max_depth(4 * MAX_DEPTH);
-    serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| describe(error.inner()).at_path(error.path()))
+    Ok(deserializer)
 }
 
 fn describe(error: &rmp_serde::decode::Error) -> ParseError {

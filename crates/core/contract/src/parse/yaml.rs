@@ -4,7 +4,9 @@ use serde::de::DeserializeOwned;
 use serde_saphyr::options::AliasLimits;
 use serde_saphyr::{Budget, Error, NonFiniteFloatPolicy, Options};
 
-use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error_code};
+use warpgauge_document::{Document, DocumentFormat};
+
+use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error, data_error_code};
 
 use warpgauge_model::FailureCode;
 
@@ -18,21 +20,12 @@ const MAX_REPEATED_NODES: usize = 20_000;
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error))?;
-    let mut path = None;
-    let parsed = serde_saphyr::with_deserializer_from_str_with_options(
-        text,
-        options(text.len()),
-        |deserializer| {
-            serde_path_to_error::deserialize(deserializer).map_err(|error| {
-                path = Some(error.path().clone());
-                error.into_inner()
-            })
-        },
-    );
-    parsed.map_err(|error| {
-        let described = describe(&error);
-        match &path {
-            Some(path) => described.at_path(path),
+    let document = Document::parse_yaml(text, || options(text.len()))
+        .map_err(|unparsed| describe(&unparsed.error).at_path(&unparsed.path))?;
+    document.read(DocumentFormat::Yaml).map_err(|error| {
+        let described = data_error(&error);
+        match error.place() {
+            Some(place) => described.at_line(place.line.into(), place.column.into()),
             None => described,
         }
     })
@@ -80,39 +73,10 @@ fn describe(error: &Error) -> ParseError {
             FailureCode::TruncatedBody,
             "the YAML body ends too early; it may be cut off",
         ),
-        Error::SerdeUnknownField { field, expected, .. } => ParseError::new(
-            FailureCode::UnknownField,
-            format!("unknown field `{field}`, expected {}", one_of(expected)),
-        ),
-        Error::SerdeUnknownVariant { variant, expected, .. } => ParseError::new(
-            FailureCode::InvalidValue,
-            format!("unknown variant `{variant}`, expected {}", one_of(expected)),
-        ),
-        Error::SerdeMissingField { field, .. } => {
-            ParseError::new(FailureCode::MissingField, format!("missing field `{field}`"))
-        }
         Error::DuplicateMappingKey { key, .. } => ParseError::new(
             FailureCode::DuplicateField,
             format!("duplicate field `{}`", key.as_deref().unwrap_or("?")),
         ),
-        Error::SerdeInvalidType { unexpected, expected, .. } => ParseError::new(
-            FailureCode::WrongType,
-            format!("invalid type: {unexpected}, expected {expected}"),
-        ),
-        Error::SerdeInvalidValue { unexpected, expected, .. } => ParseError::new(
-            FailureCode::InvalidValue,
-            format!("invalid value: {unexpected}, expected {expected}"),
-        ),
-        Error::InvalidScalar { ty, .. } => ParseError::new(
-            FailureCode::WrongType,
-            format!("invalid type: expected {}", type_name(ty)),
-        ),
-        Error::Unexpected { expected, .. } => {
-            ParseError::new(FailureCode::WrongType, format!("invalid type: expected {expected}"))
-        }
-        Error::NullIntoString { .. } => {
-            ParseError::new(FailureCode::WrongType, "invalid type: null, expected a string")
-        }
         Error::Message { msg, .. } => ParseError::new(data_error_code(msg), msg.as_str()),
         Error::MultipleDocuments { .. } => ParseError::new(
             FailureCode::MalformedYaml,
@@ -150,24 +114,6 @@ fn over_budget(breach: &str) -> ParseError {
         "the YAML document passes a limit ({breach}); send data as base64 and write aliases out"
     );
     ParseError::new(FailureCode::TooLarge, message)
-}
-
-/// The library's type names in words.
-fn type_name(ty: &str) -> String {
-    match ty {
-        "u8" | "u16" | "u32" | "u64" => format!("a non-negative integer ({ty})"),
-        "i8" | "i16" | "i32" | "i64" => format!("an integer ({ty})"),
-        "f32" | "f64" => "a number".to_owned(),
-        other => other.to_owned(),
-    }
-}
-
-fn one_of(names: &[&str]) -> String {
-    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
-    match quoted.as_slice() {
-        [one] => one.clone(),
-        many => format!("one of {}", many.join(", ")),
-    }
 }
 
 fn invalid_utf8(bytes: &[u8], error: std::str::Utf8Error) -> ParseError {

@@ -161,7 +161,7 @@ fn decode<T: Kept>(bytes: &[u8], key: &Key) -> Option<T> {
     if magic != MAGIC || blake3::hash(body).as_bytes() != sum {
         return None;
     }
-    rmp_serde::from_slice(body).ok().filter(|artifact: &T| artifact.fits(key))
+    warpgauge_document::from_msgpack(body).ok().filter(|artifact: &T| artifact.fits(key))
 }
 
 #[cfg(test)]

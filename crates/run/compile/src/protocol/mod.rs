@@ -23,6 +23,9 @@ pub(crate) const PROTOCOL_VERSION: u32 = 6;
 /// Largest frame, in bytes: machine code is the largest thing that travels.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
 
+/// Most values in a frame.
+const MAX_VALUES: u64 = 1 << 20;
+
 /// Largest object that is built for a Python process, bytes: it fits a frame.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 48 << 20;
 
@@ -286,7 +289,8 @@ pub(crate) fn frame<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
 }
 
 fn decode<T: DeserializeOwned>(body: &[u8]) -> io::Result<T> {
-    rmp_serde::from_slice(body).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e))
+    warpgauge_document::from_msgpack_within(MAX_VALUES, body)
+        .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
 fn checked_length(prefix: [u8; 4]) -> io::Result<u64> {

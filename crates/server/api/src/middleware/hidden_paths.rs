@@ -41,12 +41,13 @@ impl HiddenPaths {
         &self,
         value: T,
     ) -> Result<T, ApiError> {
-        let failed = |error: serde_json::Error| {
+        let failed = |error: &dyn std::fmt::Display| {
             tracing::error!(%error, "an answer cannot be read again");
             ApiError::internal("places", "the answer cannot be written")
         };
-        let text = serde_json::to_vec(&value).map_err(failed)?;
-        serde_json::from_slice(&self.hidden_in_text(text.into())).map_err(failed)
+        let text = serde_json::to_vec(&value).map_err(|error| failed(&error))?;
+        warpgauge_document::from_json(&self.hidden_in_text(text.into()))
+            .map_err(|error| failed(&error))
     }
 }
 

@@ -12,7 +12,7 @@ use crate::blocking::{HEAVY_BYTES, run_blocking};
 use crate::connection::table::ConnectionState;
 use crate::error::{ApiError, JSON};
 use crate::schema;
-use warpgauge_contract::{BodyFormat, MAX_ARRAY_VALUES};
+use warpgauge_contract::BodyFormat;
 use warpgauge_model::ErrorCode;
 
 /// Media types that request bodies may have.
@@ -77,7 +77,7 @@ async fn receive<T: DeserializeOwned + Send + 'static, const ARRAYS: bool>(
 ) -> Result<ParsedBody<T, ARRAYS>, ApiError> {
     let (bytes, share) = body::read(body, declared(headers), limits, connection).await?;
     let parse = move |bytes: &[u8]| match ARRAYS {
-        true => warpgauge_contract::parse_within(format, bytes, MAX_ARRAY_VALUES),
+        true => warpgauge_contract::parse_arrays(format, bytes),
         false => warpgauge_contract::parse(format, bytes),
     };
     let value = if bytes.len() > HEAVY_BYTES {

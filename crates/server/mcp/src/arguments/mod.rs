@@ -139,8 +139,8 @@ fn request(tool: ToolName, body: &Body, asked: Option<Value>) -> Result<JobReque
     if tool == ToolName::Profile {
         let mut profile = request.profile.take().unwrap_or_default();
         if let Some(asked) = asked {
-            let asked: warpgauge_contract::ProfileSpec =
-                serde_json::from_value(asked).map_err(|error| {
+            let asked: warpgauge_contract::ProfileSpec = warpgauge_document::from_value(asked)
+                .map_err(|error| {
                     Refusal::at("metrics", "wrong_type", format!("metrics, tools: {error}"))
                 })?;
             if !asked.metrics.is_empty() {

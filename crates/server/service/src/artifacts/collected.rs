@@ -30,7 +30,7 @@ pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<Arc<KeptKernel>>, String> {
     match bytes.split_first() {
         Some((&FORMAT, content)) => {
             let kernels: Vec<KeptKernel> =
-                rmp_serde::from_slice(content).map_err(|error| error.to_string())?;
+                warpgauge_document::from_msgpack(content).map_err(|error| error.to_string())?;
             Ok(kernels.into_iter().map(Arc::new).collect())
         }
         Some((format, _)) => Err(format!("format {format} is not known to this program")),

@@ -189,7 +189,8 @@ fn read_array<const N: usize>(from: &mut impl Read) -> io::Result<[u8; N]> {
 }
 
 fn unpacked<T: DeserializeOwned>(content: &[u8]) -> Result<T, CodecError> {
-    rmp_serde::from_slice(content).map_err(|error| CodecError::Unreadable(error.to_string()))
+    warpgauge_document::from_msgpack(content)
+        .map_err(|error| CodecError::Unreadable(error.to_string()))
 }
 
 /// A report for the store.
@@ -204,7 +205,8 @@ pub(crate) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, Code
     if stored.version > REPORT_VERSION {
         return Err(CodecError::Newer { found: stored.version, known: REPORT_VERSION });
     }
-    serde_json::from_slice(&stored.body).map_err(|error| CodecError::Unreadable(error.to_string()))
+    warpgauge_document::from_json(&stored.body)
+        .map_err(|error| CodecError::Unreadable(error.to_string()))
 }
 
 /// A sweep as a job shows it.

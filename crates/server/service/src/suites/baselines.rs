@@ -69,7 +69,7 @@ impl Baselines {
     /// the newest.
     fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
         let here = |row: &BaselineRow| {
-            let pin = serde_json::from_str::<Pin>(&row.pin).ok();
+            let pin = warpgauge_document::from_json::<Pin>(row.pin.as_bytes()).ok();
             pin.is_some_and(|pin| Some(pin.device) == self.device)
         };
         let promoted = rows.into_iter().filter(|row| row.promoted);
@@ -80,7 +80,7 @@ impl Baselines {
         let stored =
             self.store.baselines().get(id, Visibility::Owner(owner)).await.map_err(refused)?;
         let read = |stored: StoredBaseline| {
-            serde_json::from_slice(&stored.body)
+            warpgauge_document::from_json(&stored.body)
                 .map_err(|error| error::internal("reading a stored baseline", &error))
         };
         stored.map(read).transpose()

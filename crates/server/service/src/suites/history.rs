@@ -122,7 +122,7 @@ pub(crate) async fn history_in(
     // The oldest first, so that those of one second keep their order.
     points.reverse();
     // What a newer program wrote is not ours to read.
-    let read = |point: Point| serde_json::from_slice::<HistoryPoint>(&point.detail).ok();
+    let read = |point: Point| warpgauge_document::from_json::<HistoryPoint>(&point.detail).ok();
     let grouped = tokio::task::spawn_blocking(move || {
         warpgauge_gate::history::group(points.into_iter().filter_map(read).collect())
     });

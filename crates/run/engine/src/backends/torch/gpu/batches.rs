@@ -154,8 +154,7 @@ impl<'j, 'g> Batches<'j, 'g> {
             Ok(values) => values,
             Err(reason) => return Err(verification.wrong(reason)),
         };
-        DeviceComparison { stage, verification: &mut *verification }
-            .batch(&values, expected, first)?;
+        DeviceComparison { stage, verification }.batch(&values, expected, first)?;
         if first {
             verification.found.arguments = Some(stage.arguments());
         }

@@ -1,0 +1,149 @@
+//! Where a value stands in a JSON text: looked up when there is an error to report, so that reading needs no places.
+
+use std::borrow::Cow;
+
+use warpgauge_document::PathSegment;
+
+/// Line and column (in bytes) of the value that a path leads to, from 1; of its key where `key`. Where the path leads
+/// nowhere, those of the last value on the way. The text is JSON that was parsed before.
+pub(super) fn locate(text: &[u8], path: &[PathSegment], key: bool) -> (u64, u64) {
+    let position = Scanner { text, position: 0 }.find(path, key);
+    let before = &text[..position.min(text.len())];
+    let line = before.iter().filter(|&&byte| byte == b'\n').count();
+    let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count();
+    (line as u64 + 1, column as u64 + 1)
+}
+
+struct Scanner<'a> {
+    text: &'a [u8],
+    position: usize,
+}
+
+impl Scanner<'_> {
+    fn find(mut self, path: &[PathSegment], key: bool) -> usize {
+        self.space();
+        for (index, segment) in path.iter().enumerate() {
+            let start = self.position;
+            let found = match segment {
+                PathSegment::Field(name) | PathSegment::Variant(name) => self.field(name),
+                PathSegment::Element(index) => self.element(*index).then_some(self.position),
+                PathSegment::Unnamed => None,
+            };
+            match found {
+                None => return start,
+                Some(name) if key && index + 1 == path.len() => return name,
+                Some(_) => {}
+            }
+        }
+        self.position
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.position).copied()
+    }
+
+    fn space(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.position += 1;
+        }
+    }
+
+    /// Goes to the value of a field, and returns where its name begins.
+    fn field(&mut self, wanted: &str) -> Option<usize> {
+        self.enter(b'{')?;
+        while self.peek()? == b'"' {
+            let start = self.position;
+            self.position = super::json::end_of_string(self.text, start + 1);
+            let name = serde_json::from_slice::<Cow<'_, str>>(&self.text[start..self.position]);
+            self.space();
+            // The colon.
+            self.position += 1;
+            self.space();
+            if name.is_ok_and(|name| name == wanted) {
+                return Some(start);
+            }
+            self.skip_with_comma();
+        }
+        None
+    }
+
+    /// Goes to an element of a list.
+    fn element(&mut self, index: usize) -> bool {
+        if self.enter(b'[').is_none() {
+            return false;
+        }
+        for _ in 0..index {
+            self.skip_with_comma();
+        }
+        self.peek().is_some_and(|byte| byte != b']')
+    }
+
+    fn enter(&mut self, bracket: u8) -> Option<()> {
+        if self.peek()? != bracket {
+            return None;
+        }
+        self.position += 1;
+        self.space();
+        Some(())
+    }
+
+    /// Goes behind a value and what separates it from the next one.
+    fn skip_with_comma(&mut self) {
+        let mut depth = 0_u32;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.position = super::json::end_of_string(self.text, self.position + 1);
+                    continue;
+                }
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' if depth == 0 => return,
+                b']' | b'}' => depth -= 1,
+                b',' if depth == 0 => {
+                    self.position += 1;
+                    self.space();
+                    return;
+                }
+                _ => {}
+            }
+            self.position += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "{ \"a,]\" : [1, {\"x\": \"}\\\"\", \"y\": [ ]},\n  [[2], 3]],\n \"\\u0062\": {\"c\": null}}";
+
+    fn at(path: &[PathSegment], key: bool) -> (u64, u64) {
+        locate(TEXT.as_bytes(), path, key)
+    }
+
+    fn field(name: &str) -> PathSegment {
+        PathSegment::Field(name.to_owned())
+    }
+
+    #[test]
+    fn values_and_keys_are_found() {
+        let element = PathSegment::Element;
+        assert_eq!(at(&[], false), (1, 1));
+        assert_eq!(at(&[field("a,]")], false), (1, 11));
+        assert_eq!(at(&[field("a,]")], true), (1, 3));
+        assert_eq!(at(&[field("a,]"), element(1), field("y")], false), (1, 33));
+        assert_eq!(at(&[field("a,]"), element(2), element(0), element(0)], false), (2, 5));
+        assert_eq!(at(&[field("a,]"), element(2), element(1)], false), (2, 9));
+        assert_eq!(at(&[field("b"), field("c")], false), (3, 18));
+    }
+
+    #[test]
+    fn a_path_that_leads_nowhere_ends_at_the_last_value_on_it() {
+        assert_eq!(at(&[field("b"), field("lost")], true), (3, 12));
+        assert_eq!(at(&[field("a,]"), PathSegment::Element(9)], false), (1, 11));
+        assert_eq!(at(&[PathSegment::Element(0)], false), (1, 1));
+        for end in 0..TEXT.len() {
+            locate(&TEXT.as_bytes()[..end], &[field("b"), field("c")], false);
+        }
+    }
+}

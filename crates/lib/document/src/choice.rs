@@ -1,0 +1,108 @@
+//! Variants of enums.
+
+use serde::de::{
+    DeserializeSeed, Deserializer, EnumAccess, Error, Unexpected, VariantAccess, Visitor,
+};
+
+use crate::document::{Document, DocumentFormat, Value};
+use crate::read::{Reader, mismatch};
+use crate::{DocumentError, PathSegment};
+
+/// A variant of an enum, and what it holds.
+pub(crate) struct Choice<'de> {
+    variant: Document<'de>,
+    content: Option<Document<'de>>,
+    format: DocumentFormat,
+}
+
+pub(crate) fn choice(reader: Reader<'_>) -> Result<Choice<'_>, DocumentError> {
+    let Reader { value, place, format, .. } = reader;
+    match value {
+        Value::Map(mut map) => match (map.pop(), map.is_empty()) {
+            (Some((variant, content)), true) => {
+                Ok(Choice { variant, content: Some(content), format })
+            }
+            _ => Err(DocumentError::invalid_value(Unexpected::Map, &"map with a single key")),
+        },
+        Value::List(_) | Value::Float(_) | Value::Bool(_) => {
+            Err(mismatch(&value, &"string or map"))
+        }
+        value => Ok(Choice { variant: Document { value, place }, content: None, format }),
+    }
+}
+
+impl<'de> EnumAccess<'de> for Choice<'de> {
+    type Error = DocumentError;
+    type Variant = Held<'de>;
+
+    fn variant_seed<V: DeserializeSeed<'de>>(
+        self,
+        seed: V,
+    ) -> Result<(V::Value, Held<'de>), DocumentError> {
+        let name = self.variant.text().map(str::to_owned);
+        let held = Held { name: name.clone(), content: self.content, format: self.format };
+        match seed.deserialize(Reader::key(self.variant, self.format)) {
+            Ok(variant) => Ok((variant, held)),
+            Err(error) if held.content.is_some() => {
+                Err(error.under(name.map_or(PathSegment::Unnamed, PathSegment::Variant)))
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// What a variant holds.
+pub(crate) struct Held<'de> {
+    name: Option<String>,
+    content: Option<Document<'de>>,
+    format: DocumentFormat,
+}
+
+impl<'de> Held<'de> {
+    fn reader(&mut self, expected: &str) -> Result<Reader<'de>, DocumentError> {
+        match self.content.take() {
+            Some(content) => Ok(Reader::new(content, self.format)),
+            None => Err(DocumentError::invalid_type(Unexpected::UnitVariant, &expected)),
+        }
+    }
+
+    fn under(self, error: DocumentError) -> DocumentError {
+        error.under(self.name.map_or(PathSegment::Unnamed, PathSegment::Variant))
+    }
+}
+
+impl<'de> VariantAccess<'de> for Held<'de> {
+    type Error = DocumentError;
+
+    fn unit_variant(mut self) -> Result<(), DocumentError> {
+        let Some(content) = self.content.take() else { return Ok(()) };
+        let read = <() as serde::Deserialize>::deserialize(Reader::new(content, self.format));
+        read.map_err(|error| self.under(error))
+    }
+
+    fn newtype_variant_seed<T: DeserializeSeed<'de>>(
+        mut self,
+        seed: T,
+    ) -> Result<T::Value, DocumentError> {
+        let reader = self.reader("newtype variant")?;
+        seed.deserialize(reader).map_err(|error| self.under(error))
+    }
+
+    fn tuple_variant<V: Visitor<'de>>(
+        mut self,
+        length: usize,
+        visitor: V,
+    ) -> Result<V::Value, DocumentError> {
+        let reader = self.reader("tuple variant")?;
+        reader.deserialize_tuple(length, visitor).map_err(|error| self.under(error))
+    }
+
+    fn struct_variant<V: Visitor<'de>>(
+        mut self,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, DocumentError> {
+        let reader = self.reader("struct variant")?;
+        reader.deserialize_struct("", fields, visitor).map_err(|error| self.under(error))
+    }
+}

@@ -1,0 +1,118 @@
+//! Errors, with the way to the value that they are about.
+
+use std::fmt;
+
+use serde::de::{self, Unexpected};
+
+use crate::LineColumn;
+
+/// One step from a value to a value in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PathSegment {
+    /// The value of a field.
+    Field(String),
+    /// An element of a list, from 0.
+    Element(usize),
+    /// The content of an enum's variant.
+    Variant(String),
+    /// A field whose name is no text.
+    Unnamed,
+}
+
+/// A value that is not what a type expects.
+#[derive(Debug)]
+pub struct DocumentError(Box<Content>);
+
+#[derive(Debug)]
+struct Content {
+    message: String,
+    /// The innermost step first.
+    path: Vec<PathSegment>,
+    place: Option<LineColumn>,
+}
+
+impl DocumentError {
+    pub(crate) fn new(message: impl fmt::Display) -> Self {
+        Self(Box::new(Content { message: message.to_string(), path: Vec::new(), place: None }))
+    }
+
+    pub(crate) fn with_path(mut self, path: Vec<PathSegment>) -> Self {
+        self.0.path = path;
+        self
+    }
+
+    /// The same error, seen from the value around.
+    pub(crate) fn under(mut self, segment: PathSegment) -> Self {
+        self.0.path.push(segment);
+        self
+    }
+
+    /// The same error with a place, unless it has one.
+    pub(crate) fn at(mut self, place: Option<LineColumn>) -> Self {
+        self.0.place = self.0.place.or(place);
+        self
+    }
+
+    /// What was expected and what was found, without path and place.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The steps from the whole document to the value.
+    pub fn path(&self) -> Vec<PathSegment> {
+        self.0.path.iter().rev().cloned().collect()
+    }
+
+    /// Where the value stands, in formats whose parser reports it.
+    pub fn place(&self) -> Option<LineColumn> {
+        self.0.place
+    }
+}
+
+impl fmt::Display for DocumentError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = path_text(&self.path());
+        if !path.is_empty() {
+            write!(f, "{path}: ")?;
+        }
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for DocumentError {}
+
+impl de::Error for DocumentError {
+    #[inline(never)]
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(message)
+    }
+
+    #[inline(never)]
+    fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        // The documents' word, and not Rust's.
+        match unexpected {
+            Unexpected::Unit => Self::new(format_args!("invalid type: null, expected {expected}")),
+            _ => Self::new(format_args!("invalid type: {unexpected}, expected {expected}")),
+        }
+    }
+}
+
+/// A path in the notation of JavaScript, e.g. `kernel.io.args[0].tensor_spec`; empty for the whole document.
+pub fn path_text(path: &[PathSegment]) -> String {
+    let mut text = String::new();
+    for segment in path {
+        let name = match segment {
+            PathSegment::Element(index) => {
+                text.push_str(&format!("[{index}]"));
+                continue;
+            }
+            PathSegment::Field(name) | PathSegment::Variant(name) => name,
+            PathSegment::Unnamed => "?",
+        };
+        if !text.is_empty() {
+            text.push('.');
+        }
+        text.push_str(name);
+    }
+    text
+}

@@ -1,0 +1,176 @@
+//! Filling a tree from the parser of a format.
+
+use std::borrow::Cow;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::document::{Document, Value};
+use crate::{DocumentError, PathSegment};
+
+/// Most values that space is reserved for before they are read.
+const RESERVED: usize = 1024;
+
+/// Why a parser gave up.
+#[derive(Debug)]
+pub struct Unparsed<E> {
+    /// The parser's own error.
+    pub error: E,
+    /// The steps from the whole document to where it was.
+    pub path: Vec<PathSegment>,
+}
+
+impl<E: fmt::Display> Unparsed<E> {
+    pub(crate) fn into_error(self) -> DocumentError {
+        DocumentError::new(self.error).with_path(self.path.into_iter().rev().collect())
+    }
+}
+
+thread_local! {
+    /// The steps to the value that could not be parsed, innermost first. A parser passes nothing but its own error
+    /// from a value to the one around it.
+    static PATH: RefCell<Vec<PathSegment>> = const { RefCell::new(Vec::new()) };
+    /// How many more values the tree may have.
+    static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
+}
+
+/// Runs a parser for at most so many values, and adds the path to its error.
+pub(crate) fn with_path<T, E>(
+    max_values: u64,
+    parse: impl FnOnce() -> Result<T, E>,
+) -> Result<T, Unparsed<E>> {
+    PATH.with_borrow_mut(Vec::clear);
+    LEFT.set(max_values);
+    parse().map_err(|error| Unparsed { error, path: PATH.take().into_iter().rev().collect() })
+}
+
+fn under<E>(segment: PathSegment) -> impl FnOnce(E) -> E {
+    |error| {
+        PATH.with_borrow_mut(|path| path.push(segment));
+        error
+    }
+}
+
+impl<'de> Document<'de> {
+    /// Parses a document with the parser of a format.
+    ///
+    /// # Errors
+    /// The parser's, with the path to the value.
+    pub fn parse<D: Deserializer<'de>>(parser: D) -> Result<Self, Unparsed<D::Error>> {
+        Self::parse_within(u64::MAX, parser)
+    }
+
+    /// As [`Document::parse`], for input that may be made to grow: with at most so many values.
+    ///
+    /// # Errors
+    /// The parser's, with the path to the value; also where there are more values.
+    pub fn parse_within<D: Deserializer<'de>>(
+        max_values: u64,
+        parser: D,
+    ) -> Result<Self, Unparsed<D::Error>> {
+        with_path(max_values, || Self::deserialize(parser))
+    }
+}
+
+impl<'de> Deserialize<'de> for Document<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let left = LEFT.get().checked_sub(1).ok_or_else(|| D::Error::custom("too many values"))?;
+        LEFT.set(left);
+        deserializer.deserialize_any(Builder::<Self>(PhantomData)).map(Self::new)
+    }
+}
+
+/// Builds a value out of children of type `C`.
+pub(crate) struct Builder<C>(pub(crate) PhantomData<C>);
+
+impl<'de, C: Deserialize<'de> + Into<Document<'de>>> Visitor<'de> for Builder<C> {
+    type Value = Value<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(Value::Unsigned(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(match u64::try_from(value) {
+            Ok(value) => Value::Unsigned(value),
+            Err(_) => Value::Signed(value),
+        })
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(Value::Float(value))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_string<E>(self, text: String) -> Result<Self::Value, E> {
+        Ok(Value::Text(Cow::Owned(text)))
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Self::Value, E> {
+        Ok(Value::Bytes(Cow::Owned(bytes.to_vec())))
+    }
+
+    fn visit_borrowed_bytes<E>(self, bytes: &'de [u8]) -> Result<Self::Value, E> {
+        Ok(Value::Bytes(Cow::Borrowed(bytes)))
+    }
+
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Self::Value, E> {
+        Ok(Value::Bytes(Cow::Owned(bytes)))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_none<E>(self) -> Result<Self::Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, some: D) -> Result<Self::Value, D::Error> {
+        some.deserialize_any(self)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<Self::Value, A::Error> {
+        let mut list = Vec::with_capacity(elements.size_hint().unwrap_or(0).min(RESERVED));
+        while let Some(element) =
+            elements.next_element::<C>().map_err(under(PathSegment::Element(list.len())))?
+        {
+            list.push(element.into());
+        }
+        Ok(Value::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self::Value, A::Error> {
+        let mut map = Vec::with_capacity(fields.size_hint().unwrap_or(0).min(RESERVED));
+        while let Some(key) = fields.next_key::<C>()? {
+            let key: Document<'de> = key.into();
+            match fields.next_value::<C>() {
+                Ok(value) => map.push((key, value.into())),
+                Err(error) => {
+                    let name = key
+                        .text()
+                        .map_or(PathSegment::Unnamed, |it| PathSegment::Field(it.to_owned()));
+                    return Err(under(name)(error));
+                }
+            }
+        }
+        Ok(Value::Map(map))
+    }
+}
