@@ -9,8 +9,13 @@ fn a_worker_passes_its_self_test() {
     needs!("the emulated device", emulated());
     let images = tempfile::tempdir().unwrap();
     for (source, kernel, name, options) in [
-        ("device/src/support.cu", "wg_write", "support", &["--compiler-option=--fmad=false"][..]),
-        ("worker/src/selftest/kernels.cu", "st_nothing", "selftest", &[]),
+        (
+            "run/device/src/support.cu",
+            "wg_write",
+            "support",
+            &["--compiler-option=--fmad=false"][..],
+        ),
+        ("run/worker/src/selftest/kernels.cu", "st_nothing", "selftest", &[]),
     ] {
         let source = root().join("crates").join(source);
         let image = images.path().join(format!("{name}.ptx"));

@@ -71,7 +71,13 @@ async fn malformed_bodies_say_where() {
         ("application/json", "{\n  \"kernel\": {]\n}", "malformed_json", Some("kernel"), true),
         ("application/json", "", "truncated_body", None, false),
         ("application/json", "{\"kernel\": ", "truncated_body", Some("kernel"), true),
-        ("application/yaml", "kernel: {kernel_type: ]", "malformed_yaml", Some("kernel"), true),
+        (
+            "application/yaml",
+            "kernel: {kernel_type: ]",
+            "malformed_yaml",
+            Some("kernel.kernel_type"),
+            true,
+        ),
         (
             "application/json",
             "{\"kernel\": {\"kernel_type\": \"cuda\", \"io\": {\"arg\": []}}}",

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod checked;
 mod compare;
 mod compile;
 mod content;
@@ -29,6 +30,7 @@ mod types;
 
 pub use check::program::check_comparable;
 pub use check::{validate, validate_kernel};
+pub use checked::{Checked, Rules};
 pub use compare::{
     CUSTOM_NAME, Candidate, CompareRequest, DecisionSpec, MAX_CANDIDATES, REFERENCE_NAME,
     validate_compare,

@@ -17,7 +17,7 @@ use crate::clock::ms;
 use crate::engine::Engine;
 use crate::error::{self, ExecError};
 use crate::progress::ActiveOrder;
-use warpgauge_contract::{Candidate, CompareRequest, KernelRuntime};
+use warpgauge_contract::{Candidate, Checked, CompareRequest, KernelRuntime};
 use warpgauge_report::{
     CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, Timings, VerdictBy,
 };
@@ -41,13 +41,13 @@ async fn compare_all(
     if host.config.devices.device_metrics {
         request.profile.get_or_insert_default();
     }
-    warpgauge_contract::validate_compare(&request, &host.limits).map_err(error::invalid)?;
+    let request = Checked::new(request, &host.limits).map_err(error::invalid)?;
     let candidates = request.named_candidates();
     let family = request.ref_kernel.family();
     let has_its_runtime =
         |index: &usize| candidates[*index].kernel.family().runtime() == family.runtime();
     let own = (0..candidates.len()).filter(has_its_runtime).collect::<Vec<_>>();
-    let contest = Contest { request: request.clone(), own: own.clone() };
+    let contest = Contest::new(&request, own.clone());
 
     let mut session = engine.backend(family).compare(job, contest).await?;
     let reference = session.reference().await;

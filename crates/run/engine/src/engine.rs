@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use futures_util::future::BoxFuture;
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, ready};
 
 use crate::backend::{Evaluator, KernelBackend, Purpose};
 use crate::backends::device::DeviceBackend;
@@ -11,10 +12,10 @@ use crate::backends::example::ExampleBackend;
 use crate::backends::library::LibraryBackend;
 use crate::backends::program::ProgramBackend;
 use crate::backends::torch::TorchBackend;
-use crate::error::ExecError;
+use crate::error::{self, ExecError};
 use crate::host::Host;
 use crate::progress::ActiveOrder;
-use warpgauge_contract::{EvaluateRequest, KernelFamily};
+use warpgauge_contract::{Checked, EvaluateRequest, KernelFamily};
 use warpgauge_report::EvaluateResponse;
 
 /// Evaluates kernels of all families.
@@ -62,6 +63,11 @@ impl Evaluator for Engine {
         request: EvaluateRequest,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
-        self.backend(request.kernel.family()).evaluate(self, job, request, purpose)
+        match Checked::new(request, &self.host.limits) {
+            Ok(request) => {
+                self.backend(request.kernel.family()).evaluate(self, job, request, purpose)
+            }
+            Err(mistakes) => ready(Err(error::invalid(mistakes))).boxed(),
+        }
     }
 }

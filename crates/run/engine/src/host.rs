@@ -51,11 +51,6 @@ impl Host {
         Self { config, limits, tools, compiler, fleet, scratch, room, noise }
     }
 
-    /// Checks a request against the contract's rules.
-    pub(crate) fn check(&self, request: &EvaluateRequest) -> Result<(), ExecError> {
-        warpgauge_contract::validate(request, &self.limits).map_err(error::invalid)
-    }
-
     /// Devices and compilers, as orders see them.
     pub(crate) fn offer(&self) -> Offer {
         let devices = self.fleet.devices().into_iter().map(|status| OfferedDevice {

@@ -18,7 +18,7 @@ use crate::{capabilities, comparison, compile_only, gate, profiling, start, swee
 use warpgauge_compile::{CompileError, CompileOptions};
 use warpgauge_config::Config;
 use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
-use warpgauge_contract::{CompileRequest, EvaluateRequest, Limits};
+use warpgauge_contract::{Checked, CompileRequest, EvaluateRequest, Limits};
 use warpgauge_executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, Outcome, Work, WorkOrder};
 use warpgauge_job_views::Unready;
 use warpgauge_model::{Capabilities, ImageFormat};
@@ -127,7 +127,12 @@ impl Executor for LocalExecutor {
     }
 
     fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
-        async move { profiling::plan::of(&self.engine.host, &request).await }.boxed()
+        async move {
+            let host = &self.engine.host;
+            let request = Checked::new(request, &host.limits).map_err(error::invalid)?;
+            profiling::plan::of(host, &request).await
+        }
+        .boxed()
     }
 
     fn image(&self, kernel: CodeOrder) -> Answer<'_, Result<BuiltCode, String>> {

@@ -70,7 +70,7 @@ pub struct CheckRun<'a> {
 
 /// What a check yields.
 #[derive(Debug)]
-pub struct Checked {
+pub struct SanitizedRun {
     /// What the tool found, by its log; a kernel cannot print to it.
     pub log: SanitizerLog,
     /// The tool and its version.
@@ -89,7 +89,7 @@ pub async fn check(
     tools: &Tools,
     lease: &mut Lease,
     request: &CheckRun<'_>,
-) -> Result<Checked, Unavailable> {
+) -> Result<SanitizedRun, Unavailable> {
     let sanitizer = run::usable(tools, ToolName::ComputeSanitizer).await?;
     let directory = run::directory(request.directory, request.check.name())?;
     let log_file = directory.join("sanitizer.log");
@@ -110,7 +110,7 @@ pub async fn check(
         let name = ToolName::ComputeSanitizer;
         return Err(run::failed(name, &end, problem, &said, request.time_limit));
     }
-    Ok(Checked {
+    Ok(SanitizedRun {
         log,
         tool: format!("compute-sanitizer {}", sanitizer.version().unwrap_or("of unknown version")),
         outcome: end.outcome,

@@ -72,6 +72,10 @@ impl ParseError {
     }
 
     fn at_path(mut self, path: &[PathSegment]) -> Self {
+        // A path of a hundred brackets shows nobody the way.
+        if self.code == FailureCode::TooDeep {
+            return self;
+        }
         self.path =
             shortened(path_text(path).trim_end_matches(".?").trim_end_matches('?').to_owned());
         self

@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use crate::error::ExecError;
 use crate::host::Host;
 use crate::progress::ActiveOrder;
-use warpgauge_contract::EvaluateRequest;
+use warpgauge_contract::{Checked, EvaluateRequest};
 use warpgauge_report::{EvaluateResponse, ToolReport};
 
 pub(crate) mod decision;
@@ -34,7 +34,7 @@ pub(crate) type Opened<'a> =
 
 /// Evaluates kernels of all families.
 pub(crate) trait Evaluator: Sync {
-    /// Takes one evaluation to its report.
+    /// Takes one evaluation to its report, or reports what is wrong with the request.
     fn evaluate<'a>(
         &'a self,
         job: &'a ActiveOrder<'_>,
@@ -45,7 +45,7 @@ pub(crate) trait Evaluator: Sync {
 
 /// Runs kernels of one family.
 ///
-/// A backend checks a request, runs it and reports, says what it needs beside a device, and opens
+/// A backend runs a checked request and reports, says what it needs beside a device, and opens
 /// comparisons whose reference is of its family. Nothing else in this crate distinguishes kernels by what
 /// runs them.
 pub(crate) trait KernelBackend: Send + Sync {
@@ -58,7 +58,7 @@ pub(crate) trait KernelBackend: Send + Sync {
         &'a self,
         evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
-        request: EvaluateRequest,
+        request: Checked<EvaluateRequest>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>>;
 

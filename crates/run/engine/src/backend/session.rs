@@ -4,7 +4,7 @@ use futures_util::future::BoxFuture;
 
 use crate::error::{self, ExecError};
 use warpgauge_code::listing::CodeDiff;
-use warpgauge_contract::{Candidate, CompareRequest, check_comparable};
+use warpgauge_contract::{Candidate, Checked, CompareRequest, check_comparable};
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{CountComparison, EvaluateResponse, VerdictBy};
 use warpgauge_statistics::paired::{PairedComparison, Ranking};
@@ -18,6 +18,11 @@ pub(crate) struct Contest {
 }
 
 impl Contest {
+    /// The contest of a request that was checked, among these candidates of it.
+    pub(crate) fn new(request: &Checked<CompareRequest>, own: Vec<usize>) -> Self {
+        Self { request: CompareRequest::clone(request), own }
+    }
+
     /// The candidates of the session, by their indices among all.
     pub(crate) fn candidates(&self) -> Vec<(usize, Candidate)> {
         let all = self.request.named_candidates().into_iter().enumerate();

@@ -14,8 +14,8 @@ use crate::error::ExecError;
 use crate::host::Host;
 use crate::progress::ActiveOrder;
 use crate::reporting::{Additions, assemble, finished};
-use warpgauge_contract::EvaluateRequest;
 use warpgauge_contract::expr::{Variable, evaluate};
+use warpgauge_contract::{Checked, EvaluateRequest};
 use warpgauge_report::{EvaluateResponse, Timings, ToolReport, ValidationStatus};
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -39,7 +39,7 @@ impl KernelBackend for ExampleBackend {
         &'a self,
         _evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
-        request: EvaluateRequest,
+        request: Checked<EvaluateRequest>,
         _purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
         ready(evaluated(&self.host, job, &request)).boxed()
@@ -56,7 +56,6 @@ fn evaluated(
     request: &EvaluateRequest,
 ) -> Result<EvaluateResponse, ExecError> {
     let arrived = Instant::now();
-    host.check(request)?;
     let device = host.device_for(&request.requires)?;
     let mut report = assemble::empty(job.id(), request, &device, Timings::default());
     let source = request.kernel.source_code.as_deref().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::error::ExecError;
 use crate::host::Host;
 use crate::prepare::libraries;
 use crate::progress::ActiveOrder;
-use warpgauge_contract::EvaluateRequest;
+use warpgauge_contract::{Checked, EvaluateRequest};
 use warpgauge_report::{EvaluateResponse, ToolReport};
 
 /// Calls functions of libraries in workers, as code for devices is launched there.
@@ -35,7 +35,7 @@ impl KernelBackend for LibraryBackend {
         &'a self,
         evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
-        request: EvaluateRequest,
+        request: Checked<EvaluateRequest>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
         self.device.evaluate(evaluator, job, request, purpose)

@@ -4,7 +4,7 @@ use crate::error::{ExecError, Problem};
 use crate::host::Host;
 use crate::profiling::monitored;
 use crate::profiling::profiled::{self, MAX_PASSES, Rung};
-use warpgauge_contract::{EvaluateRequest, KernelRuntime};
+use warpgauge_contract::{Checked, EvaluateRequest, KernelRuntime};
 use warpgauge_metrics::{MetricSource, Selection, gpm};
 use warpgauge_model::{Cause, DeviceInfo, DeviceKind, FailureCode, Unavailable};
 use warpgauge_nsight::{counters, ncu};
@@ -15,8 +15,10 @@ use warpgauge_worker::chip_of;
 const FIXED_MS: f64 = 10.0;
 
 /// Plans the profile that a request asks for; one that asks for none gets the default's.
-pub(crate) async fn of(host: &Host, request: &EvaluateRequest) -> Result<ProfilePlan, ExecError> {
-    host.check(request)?;
+pub(crate) async fn of(
+    host: &Host,
+    request: &Checked<EvaluateRequest>,
+) -> Result<ProfilePlan, ExecError> {
     let is_launched = match request.kernel.family().runtime() {
         KernelRuntime::Worker => true,
         KernelRuntime::Judge | KernelRuntime::Process => false,

@@ -9,7 +9,7 @@ use crate::prepare::Prepared;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
 use warpgauge_metrics::sanitizer::SanitizerFinding;
 use warpgauge_model::{DeviceInfo, DeviceKind, Unavailable};
-use warpgauge_nsight::sanitizer::{self, Check, Checked};
+use warpgauge_nsight::sanitizer::{self, Check, SanitizedRun};
 use warpgauge_report::{CheckReport, Finding, SanitizeReport};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{Blame, Evaluated, RunOutcome};
@@ -82,7 +82,7 @@ fn wanted(sanitize: &Sanitize) -> Vec<Check> {
 }
 
 /// What the checkers told, in one report.
-fn gpu_report(told: Vec<(Check, Result<Checked, Unavailable>)>) -> SanitizeReport {
+fn gpu_report(told: Vec<(Check, Result<SanitizedRun, Unavailable>)>) -> SanitizeReport {
     let (mut checks, mut findings, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     for (check, answer) in told {
         let tool = check.name().to_owned();
@@ -230,7 +230,7 @@ mod tests {
                    =========     Access to 0x7f86dac04214 is out of bounds\n\
                    ========= \n\
                    ========= ERROR SUMMARY: 1 error\n";
-        let checked = Checked {
+        let checked = SanitizedRun {
             log: warpgauge_metrics::sanitizer::parse_log(log),
             tool: "compute-sanitizer 2025.3.1.0".to_owned(),
             outcome: RunOutcome::default(),

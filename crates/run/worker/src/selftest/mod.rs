@@ -1,7 +1,7 @@
 //! `warpgauge __worker --self-test`: the worker checked on the device at hand.
 //!
 //! It needs nothing but this program and a folder of images, so that it runs on a GPU host where
-//! nothing can be built: `support` (from `src/device/support.cu`, compiled with `--fmad=false`) and
+//! nothing can be built: `support` (from `crates/run/device/src/support.cu`, compiled with `--fmad=false`) and
 //! `selftest` (from `kernels.cu` beside this file), each as `.cubin` or `.ptx`. Checks go through a
 //! [`Fleet`], as every evaluation does.
 

@@ -21,7 +21,7 @@ use crate::reporting::{AUDITS, Additions, Ran, assemble, finished, kept_outputs}
 use comparison::DeviceSession;
 use linted::{LintedContracts, Look};
 use tuning::Winners;
-use warpgauge_contract::{EvaluateRequest, InputChoice, Isolation, KernelType, Sanitize};
+use warpgauge_contract::{Checked, EvaluateRequest, InputChoice, Isolation, KernelType, Sanitize};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings, ToolReport};
 use warpgauge_statistics::{Preset, StopRule};
@@ -83,10 +83,10 @@ impl KernelBackend for DeviceBackend {
         &'a self,
         _evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
-        request: EvaluateRequest,
+        request: Checked<EvaluateRequest>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
-        self.evaluate_on_device(job, request, purpose).boxed()
+        self.evaluate_on_device(job, request.into_inner(), purpose).boxed()
     }
 
     fn compare<'a>(&'a self, job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
@@ -116,7 +116,6 @@ impl DeviceBackend {
         purpose: Purpose,
     ) -> Result<EvaluateResponse, ExecError> {
         let arrived = Instant::now();
-        self.host.check(&request)?;
         if purpose == Purpose::Execute {
             kept_outputs::return_something(&mut request);
         }

@@ -21,7 +21,7 @@ use crate::reporting::{Additions, assemble, finished};
 use crate::start;
 use crate::whole_program::{Device, Ended, NotRun, WholeProgram};
 use warpgauge_compile::{Built, CompileError, CompileFailure, ProgramOrder};
-use warpgauge_contract::{EvaluateRequest, KernelType};
+use warpgauge_contract::{Checked, EvaluateRequest, KernelType};
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
 use warpgauge_report::{
@@ -101,10 +101,10 @@ impl KernelBackend for ProgramBackend {
         &'a self,
         _evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
-        request: EvaluateRequest,
+        request: Checked<EvaluateRequest>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
-        self.evaluate_program(job, request, purpose).boxed()
+        self.evaluate_program(job, request.into_inner(), purpose).boxed()
     }
 
     fn compare<'a>(&'a self, _job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {
@@ -125,7 +125,6 @@ impl ProgramBackend {
         purpose: Purpose,
     ) -> Result<EvaluateResponse, ExecError> {
         let arrived = Instant::now();
-        self.host.check(&request)?;
         let device = self.host.device_for(&request.requires)?;
         let emulator = self.emulator_of(&device)?;
         job.stage(JobStage::Compiling);

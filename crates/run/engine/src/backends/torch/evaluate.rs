@@ -103,7 +103,6 @@ impl TorchBackend {
         purpose: Purpose,
     ) -> Result<EvaluateResponse, ExecError> {
         let arrived = Instant::now();
-        self.host.check(&request)?;
         if purpose == Purpose::Execute {
             kept_outputs::return_something(&mut request);
         } else if self.host.config.devices.device_metrics {

@@ -29,7 +29,7 @@ use crate::host::Host;
 use crate::progress::ActiveOrder;
 use comparison::TorchSession;
 use runs::Side;
-use warpgauge_contract::{EvaluateRequest, KernelType};
+use warpgauge_contract::{Checked, EvaluateRequest, KernelType};
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::{EvaluateResponse, ToolReport};
 use warpgauge_torch::{Judges, Runners, RunnersConfig};
@@ -92,10 +92,10 @@ impl KernelBackend for TorchBackend {
         &'a self,
         evaluator: &'a dyn Evaluator,
         job: &'a ActiveOrder<'_>,
-        request: EvaluateRequest,
+        request: Checked<EvaluateRequest>,
         purpose: Purpose,
     ) -> BoxFuture<'a, Result<EvaluateResponse, ExecError>> {
-        self.evaluate_torch(evaluator, job, request, purpose).boxed()
+        self.evaluate_torch(evaluator, job, request.into_inner(), purpose).boxed()
     }
 
     fn compare<'a>(&'a self, job: &'a ActiveOrder<'a>, contest: Contest) -> Opened<'a> {

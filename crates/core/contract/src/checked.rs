@@ -1,0 +1,56 @@
+//! Requests that meet the contract's rules, as a type.
+
+use std::ops::Deref;
+
+use crate::{CompareRequest, ContractError, EvaluateRequest, Limits, validate, validate_compare};
+
+/// A request that the contract has rules for.
+pub trait Rules {
+    /// Checks the request.
+    ///
+    /// # Errors
+    /// Every mistake in it, up to `limits.max_errors`.
+    fn check(&self, limits: &Limits) -> Result<(), Vec<ContractError>>;
+}
+
+impl Rules for EvaluateRequest {
+    fn check(&self, limits: &Limits) -> Result<(), Vec<ContractError>> {
+        validate(self, limits)
+    }
+}
+
+impl Rules for CompareRequest {
+    fn check(&self, limits: &Limits) -> Result<(), Vec<ContractError>> {
+        validate_compare(self, limits)
+    }
+}
+
+/// A request that meets the contract's rules. What takes one need not check it.
+#[derive(Debug, Clone)]
+pub struct Checked<T>(T);
+
+impl<T: Rules> Checked<T> {
+    /// Checks a request.
+    ///
+    /// # Errors
+    /// As [`Rules::check`].
+    pub fn new(request: T, limits: &Limits) -> Result<Self, Vec<ContractError>> {
+        request.check(limits)?;
+        Ok(Self(request))
+    }
+}
+
+impl<T> Checked<T> {
+    /// The request, for whoever changes it.
+    pub fn into_inner(self) -> T {
+        self.0
+    }
+}
+
+impl<T> Deref for Checked<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
