@@ -133,7 +133,7 @@ pub const MUTATIONS: &[Mutation] = &[
     Mutation {
         name: "non_finite",
         what: "NaN matches nothing unless the contract allows it",
-        file: "crates/core/validate/src/compare.rs",
+        file: "crates/core/validate/src/compare/mod.rs",
         text: "tolerance.allow_non_finite && same",
         replacement: "!y.is_nan() || same",
         noticed: By(&["nan_output", "infinite_output", "nan_where_allowed"]),
