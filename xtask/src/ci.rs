@@ -44,6 +44,7 @@ pub fn run(options: &Options) -> Result<()> {
     })?;
     steps.step("PostgreSQL", tests_had_postgres)?;
     steps.step("specifications", || spec(&SpecOptions { bless: false }))?;
+    steps.step("builds", product::check_builds_are_shared)?;
     if shell::find("cargo-deny").is_some() {
         steps.step("licences and advisories", || {
             shell::run(shell::cargo().args(["deny", "check"]))

@@ -10,13 +10,38 @@ use crate::shell;
 /// How to build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Profile {
-    /// Fast to build: the program alone.
+    /// Fast to build: the program alone, with the features of dependencies that the tests have. Cargo would
+    /// otherwise compile most crates a second time for the tests.
     Dev,
-    /// The same with the features of dependencies that the tests have. Cargo would otherwise compile most crates a
-    /// second time for the tests.
+    /// The same with the libraries that only tests use.
     Test,
     /// Fast to run.
     Release,
+}
+
+/// What the demo needs, and what gives it the features of the tests' build.
+const PROGRAM: [&str; 6] =
+    ["-p", "warpgauge", "-p", "warpgauge-emulator", "-p", "warpgauge-test-features"];
+
+/// Checks that the demo's build is a part of the tests' build, which was made before.
+pub fn check_builds_are_shared() -> Result<()> {
+    let mut cargo = shell::cargo();
+    let messages =
+        shell::capture(cargo.arg("build").args(PROGRAM).args(["--message-format", "json"]))?;
+    let compiled = messages.lines().filter_map(|line| {
+        let message: serde_json::Value = serde_json::from_str(line).ok()?;
+        let fresh = message["fresh"].as_bool()?;
+        (!fresh).then(|| message["target"]["name"].to_string())
+    });
+    let compiled: Vec<String> = compiled.collect();
+    if !compiled.is_empty() {
+        bail!(
+            "the demo compiles {} again, which the tests' build has with other features: \
+             give xtask/test-features/Cargo.toml the features that differ",
+            compiled.join(", ")
+        );
+    }
+    Ok(())
 }
 
 /// Builds the program and the emulator and returns the program's path.
@@ -24,7 +49,7 @@ pub fn build(profile: Profile) -> Result<PathBuf> {
     let mut cargo = shell::cargo();
     cargo.arg("build");
     match profile {
-        Profile::Dev => cargo.args(["-p", "warpgauge", "-p", "warpgauge-emulator"]),
+        Profile::Dev => cargo.args(PROGRAM),
         // Examples bring the features of the dependencies that only tests have.
         Profile::Test => cargo.args(["--workspace", "--lib", "--bins", "--examples"]),
         Profile::Release => {

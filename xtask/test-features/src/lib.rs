@@ -1,0 +1,3 @@
+//! Nothing but dependencies: Cargo.toml says what for.
+
+#![forbid(unsafe_code)]
