@@ -213,13 +213,13 @@ fn table(all: &[BaselineSummary]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpgauge_gate::Pin;
+    use warpgauge_gate::BaselinePin;
 
     #[test]
     fn a_line_per_baseline_that_cannot_steer_the_terminal() {
         let one = BaselineSummary {
             name: "main".to_owned(),
-            pin: Pin {
+            pin: BaselinePin {
                 device: "H200\x1b[2J".to_owned(),
                 driver: Some("580.1".to_owned()),
                 cuda: "13.0".to_owned(),

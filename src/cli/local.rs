@@ -9,7 +9,7 @@ use super::CliError;
 use warpgauge_config::Config;
 use warpgauge_engine::LocalExecutor;
 use warpgauge_service::{
-    LocalService, PrepareHolders, Role, ServiceError, Services, Storage, limits,
+    LocalService, PrepareHolders, ProcessRole, ServiceError, Services, Storage, limits,
 };
 use warpgauge_worker::holder::Holders;
 
@@ -24,10 +24,13 @@ const BLOCKING_THREADS: usize = 16;
 ///
 /// # Errors
 /// [`ServiceError::Unavailable`] where this machine lacks what it takes.
-pub(super) async fn start(config: &Config, role: Role) -> Result<LocalService, ServiceError> {
+pub(super) async fn start(
+    config: &Config,
+    role: ProcessRole,
+) -> Result<LocalService, ServiceError> {
     let storage = Storage::open(config).await?;
     let executor = LocalExecutor::start(config, limits(config), storage.run_dir()).await?;
-    if role == Role::Server {
+    if role == ProcessRole::Server {
         executor.keep_warm();
     }
     let prepare_holders: PrepareHolders = |settings| Ok(Arc::new(Holders::new(settings)?));
@@ -57,7 +60,7 @@ impl Session {
     /// Starts the pipeline.
     pub(super) fn start(config: &Config) -> Result<Self, CliError> {
         let runtime = runtime()?;
-        let service = runtime.block_on(start(config, Role::Command))?;
+        let service = runtime.block_on(start(config, ProcessRole::Command))?;
         let interrupted = Box::pin(async {
             // Where signals cannot be had, none comes.
             if tokio::signal::ctrl_c().await.is_err() {
@@ -97,7 +100,7 @@ where
     W: Future<Output = Result<T, CliError>>,
 {
     runtime()?.block_on(async {
-        let service = start(config, Role::Command).await?;
+        let service = start(config, ProcessRole::Command).await?;
         let outcome = tokio::select! {
             outcome = work(service.services().clone()) => outcome,
             _ = tokio::signal::ctrl_c() => Err(CliError::Interrupted),

@@ -11,7 +11,7 @@ use super::CliError;
 use super::contract_file::ContractFile;
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed};
-use warpgauge_sparse::spmv::{Csr, Named, SpmvError, TakesMatrices, read_matrix_file};
+use warpgauge_sparse::spmv::{Csr, NamedMatrix, SpmvError, TakesMatrices, read_matrix_file};
 
 /// Bytes that a matrix may have here: what a key may have of them at a server.
 pub(super) fn max_bytes(config: &Config) -> u64 {
@@ -61,7 +61,7 @@ fn filled<R: TakesMatrices + DeserializeOwned>(
     let names = request.matrices_wanted().map_err(|error| unfit(error.into()))?;
     for (name, path) in names.into_iter().filter(|(name, _)| is_file(name)) {
         let (csr, used) = read(place, &name, &path, max_bytes)?;
-        let named = Named { name: &name, csr: &csr, max_bytes };
+        let named = NamedMatrix { name: &name, csr: &csr, max_bytes };
         request.put_matrix(&named, &mut left).map_err(unfit)?;
         if let Some(list) = request.matrices_used_mut() {
             list.push(used);

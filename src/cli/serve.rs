@@ -11,7 +11,7 @@ use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_report::Warning;
 use warpgauge_sandbox::{own_root, privileges};
-use warpgauge_service::{Role, ServiceStatus};
+use warpgauge_service::{ProcessRole, ServiceStatus};
 
 pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> {
     // A server writes what strangers sent, and nothing that is meant for other users of the machine.
@@ -20,7 +20,7 @@ pub(super) fn run(config: Config, terminal: Terminal) -> Result<Exit, CliError> 
     runtime.block_on(async {
         // Before the pipeline starts: a signal during a slow start must not be lost.
         let signals = EndSignals::listen()?;
-        let service = Arc::new(local::start(&config, Role::Server).await?);
+        let service = Arc::new(local::start(&config, ProcessRole::Server).await?);
         let status = service.services().machine.status();
         let announce = move |address: SocketAddr| {
             if !terminal.quiet {

@@ -6,7 +6,7 @@ use super::args::ConfigArgs;
 use super::terminal::Terminal;
 use super::{CliError, json};
 use crate::exit::Exit;
-use warpgauge_config::settings::{Kind, SETTINGS, Setting};
+use warpgauge_config::settings::{SETTINGS, Setting, SettingKind};
 use warpgauge_config::{DEFAULT_TOML, Effective, Origin};
 
 /// Prints every setting with its origin. The output is a configuration file that means the same,
@@ -32,11 +32,13 @@ fn settings_json(effective: &Effective, values: &Value) -> Value {
         let value = values.get(table)?.get(name).cloned().unwrap_or(Value::Null);
         let origin = effective.origins.get(setting.key).unwrap_or(&Origin::Default).to_string();
         let shown = match (setting.kind, &value) {
-            (Kind::Keys, Value::Array(keys)) => json!({"given": keys.len(), "origin": origin}),
-            (Kind::Secret | Kind::DatabaseUrl, Value::String(secret)) => {
+            (SettingKind::Keys, Value::Array(keys)) => {
+                json!({"given": keys.len(), "origin": origin})
+            }
+            (SettingKind::Secret | SettingKind::DatabaseUrl, Value::String(secret)) => {
                 json!({"given": !secret.is_empty(), "origin": origin})
             }
-            (Kind::Keys | Kind::Secret | Kind::DatabaseUrl, _) => {
+            (SettingKind::Keys | SettingKind::Secret | SettingKind::DatabaseUrl, _) => {
                 json!({"given": false, "origin": origin})
             }
             _ => json!({"value": value, "origin": origin}),
@@ -68,10 +70,10 @@ fn listing(effective: &Effective) -> Result<String, CliError> {
         }
         let value = values.get(table).and_then(|entries| entries.get(name));
         let line = match (setting.kind, value) {
-            (Kind::Keys, Some(toml::Value::Array(keys))) if !keys.is_empty() => {
+            (SettingKind::Keys, Some(toml::Value::Array(keys))) if !keys.is_empty() => {
                 format!("# {name}: {} given, not shown", keys.len())
             }
-            (Kind::Secret | Kind::DatabaseUrl, Some(toml::Value::String(secret)))
+            (SettingKind::Secret | SettingKind::DatabaseUrl, Some(toml::Value::String(secret)))
                 if !secret.is_empty() =>
             {
                 format!("# {name}: given, not shown")

@@ -9,7 +9,7 @@ use super::sweep_table::SweepTableView;
 use super::terminal::Terminal;
 use super::{CliError, place};
 use crate::exit::Exit;
-use warpgauge_client::{Reply, Told};
+use warpgauge_client::{Reply, WaitEvent};
 use warpgauge_config::Config;
 use warpgauge_job_views::SweepEvent;
 use warpgauge_report::{SweepResponse, SweepStarted};
@@ -66,16 +66,16 @@ struct News {
 
 impl News {
     /// What comes on the way.
-    fn hear(&mut self, told: Told) -> Result<(), CliError> {
+    fn hear(&mut self, told: WaitEvent) -> Result<(), CliError> {
         match told {
-            Told::Sweep(event) => return self.take(&event),
-            Told::Job(event) => {
+            WaitEvent::Sweep(event) => return self.take(&event),
+            WaitEvent::Job(event) => {
                 if let (true, Some(done)) = (self.again, event.points_done) {
                     self.progress.done(done as u64);
                 }
             }
             other => {
-                self.again |= matches!(other, Told::Again(_));
+                self.again |= matches!(other, WaitEvent::Again(_));
                 self.progress.beside(|| place::remark(&other, self.terminal));
             }
         }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use warpgauge_contract::MeasureSpec;
 use warpgauge_job_views::JobEvent;
 use warpgauge_model::JobStage;
-use warpgauge_service::{Answer, Caller, JobEvents, JobService, Submission};
+use warpgauge_service::{Caller, JobEvents, JobService, JobSubmission, ServiceFuture};
 use warpgauge_statistics::Preset;
 
 /// What is known of the work before it begins.
@@ -55,7 +55,7 @@ pub(super) async fn with_progress<'a, T>(
     jobs: &dyn JobService,
     expected: Expected,
     progress: &Progress,
-    work: impl FnOnce(Submission) -> Answer<'a, T>,
+    work: impl FnOnce(JobSubmission) -> ServiceFuture<'a, T>,
 ) -> Result<T, CliError> {
     let mut view = View::new(expected);
     with_news(jobs, &mut |event| view.show(event, progress), work).await
@@ -66,9 +66,9 @@ pub(super) async fn with_progress<'a, T>(
 pub(super) async fn with_news<'a, T>(
     jobs: &dyn JobService,
     on_event: &mut (dyn FnMut(&JobEvent) + Send),
-    work: impl FnOnce(Submission) -> Answer<'a, T>,
+    work: impl FnOnce(JobSubmission) -> ServiceFuture<'a, T>,
 ) -> Result<T, CliError> {
-    let (submission, id) = Submission::local_watched();
+    let (submission, id) = JobSubmission::local_watched();
     let caller = Caller::local();
     let mut work = work(submission);
     let mut ticks = tokio::time::interval(TICK);

@@ -9,7 +9,7 @@ use tokio::net::UnixListener;
 
 use warpgauge_model::{DeviceState, FailureCode, Image, ImageFormat};
 use warpgauge_worker::protocol::{
-    Blame, EvaluatePlan, Evaluated, Job, KernelLaunch, Program, RunOutcome,
+    Blame, EvaluatePlan, EvaluatedRun, KernelLaunch, KernelProgram, RunOutcome, WorkerJob,
 };
 use warpgauge_worker::queue::Need;
 use warpgauge_worker::{
@@ -75,7 +75,7 @@ pub async fn lease(fleet: &Arc<Fleet>) -> Lease {
     fleet.lease(&Need::default()).await.unwrap()
 }
 
-pub fn job(id: &str) -> Job<EvaluatePlan> {
+pub fn job(id: &str) -> WorkerJob<EvaluatePlan> {
     let image = Image { bytes: vec![1; 100_000].into(), format: ImageFormat::Cubin };
     let launch = KernelLaunch {
         image,
@@ -87,15 +87,15 @@ pub fn job(id: &str) -> Job<EvaluatePlan> {
         cluster: None,
         cooperative: false,
     };
-    Job {
+    WorkerJob {
         id: id.to_owned(),
         directory: std::env::temp_dir(),
-        program: Program { buffers: Vec::new(), launches: launch.into() },
+        program: KernelProgram { buffers: Vec::new(), launches: launch.into() },
         task: EvaluatePlan::default(),
     }
 }
 
-async fn run(fleet: &Arc<Fleet>, id: &str) -> RunOutcome<Evaluated> {
+async fn run(fleet: &Arc<Fleet>, id: &str) -> RunOutcome<EvaluatedRun> {
     lease(fleet).await.run(job(id), LIMIT, false, &|_| ()).await
 }
 
@@ -316,7 +316,7 @@ async fn shutdown_lets_workers_clean_up_behind_what_was_answered() {
     let fleet = fleet(false).await;
     let directory = tempfile::tempdir().unwrap();
     let scrubbing = UnixListener::bind(directory.path().join(SCRUBBING)).unwrap();
-    let job = Job { directory: directory.path().to_owned(), ..job("scrub slowly") };
+    let job = WorkerJob { directory: directory.path().to_owned(), ..job("scrub slowly") };
     let answer = lease(&fleet).await.run(job, LIMIT, false, &|_| ()).await;
     assert_eq!(answer.failure, None);
     assert!(fleet.devices()[0].busy, "the answer does not wait for the scrubbing");

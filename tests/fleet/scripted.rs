@@ -11,8 +11,8 @@ use warpgauge_sandbox::device_worker::Confinement;
 use warpgauge_worker::frame;
 use warpgauge_worker::protocol::ProbeReport;
 use warpgauge_worker::protocol::{
-    Blame, Evaluated, FromWorker, Job, PROTOCOL_VERSION, RunFailure, RunOutcome, Task, TaskOutcome,
-    ToWorker, Traced,
+    Blame, EvaluatedRun, FromWorker, PROTOCOL_VERSION, RunFailure, RunOutcome, TaskOutcome,
+    ToWorker, TracedRun, WorkerJob, WorkerTask,
 };
 
 /// Socket in the job's directory that a slow scrub waits for.
@@ -64,7 +64,7 @@ fn send(stream: &mut UnixStream, message: &FromWorker) {
     frame::write(stream, message).unwrap();
 }
 
-fn play(stream: &mut UnixStream, job: &Job) {
+fn play(stream: &mut UnixStream, job: &WorkerJob) {
     if job.id == "die while loading" {
         eprintln!("loading went wrong");
         std::process::abort();
@@ -100,8 +100,11 @@ fn play(stream: &mut UnixStream, job: &Job) {
 }
 
 /// Under a tool: one job, and the end.
-fn play_once(stream: &mut UnixStream, job: &Job) {
-    assert!(matches!(job.task, Task::Trace(_)), "a job under a tool says what the tool is to see");
+fn play_once(stream: &mut UnixStream, job: &WorkerJob) {
+    assert!(
+        matches!(job.task, WorkerTask::Trace(_)),
+        "a job under a tool says what the tool is to see"
+    );
     send(stream, &FromWorker::Started);
     match job.id.as_str() {
         "hang" => hang(),
@@ -129,15 +132,15 @@ fn hang() -> ! {
 }
 
 /// The process number stands in for a measurement, so that tests see which process answered.
-fn outcome(job: &Job) -> RunOutcome {
+fn outcome(job: &WorkerJob) -> RunOutcome {
     let number = u64::from(std::process::id());
     RunOutcome::default().map(|()| match &job.task {
-        Task::Trace(_) => TaskOutcome::Traced(Traced { memory_bytes: Some(number) }),
-        _ if job.id == "answer another task" => TaskOutcome::Traced(Traced::default()),
-        _ => TaskOutcome::Evaluated(Box::new(Evaluated {
+        WorkerTask::Trace(_) => TaskOutcome::Traced(TracedRun { memory_bytes: Some(number) }),
+        _ if job.id == "answer another task" => TaskOutcome::Traced(TracedRun::default()),
+        _ => TaskOutcome::Evaluated(Box::new(EvaluatedRun {
             samples_ms: vec![0.5],
             warmup_launches: std::process::id(),
-            ..Evaluated::default()
+            ..EvaluatedRun::default()
         })),
     })
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use warpgauge_metrics::ClockControl;
 use warpgauge_model::{CacheState, FailureCode, Unavailable};
 use warpgauge_nsight::{ToolName, ToolSearch, Tools, ncu, sanitizer};
-use warpgauge_worker::protocol::{Job, TracePlan, TraceView, Traced};
+use warpgauge_worker::protocol::{TracePlan, TraceView, TracedRun, WorkerJob};
 use warpgauge_worker::{OneShot, OneShotEnd};
 
 use crate::checks::{Check, LIMIT, fleet, job, lease, until_gone};
@@ -68,7 +68,7 @@ impl Stand {
         fs::read_to_string(self.directory.path().join(file)).unwrap()
     }
 
-    async fn ncu(&self, id: &str, limit: Duration) -> Result<ncu::Profiled, Unavailable> {
+    async fn ncu(&self, id: &str, limit: Duration) -> Result<ncu::NcuOutput, Unavailable> {
         self.ncu_of(id, limit, &["dram__bytes.sum", "x"]).await
     }
 
@@ -77,11 +77,11 @@ impl Stand {
         id: &str,
         limit: Duration,
         metrics: &[&str],
-    ) -> Result<ncu::Profiled, Unavailable> {
+    ) -> Result<ncu::NcuOutput, Unavailable> {
         let fleet = fleet(false).await;
         let directory = tempfile::tempdir().unwrap();
         let request = ncu::ProfileRun {
-            subject: ncu::Subject::Job(&job(id)),
+            subject: ncu::NcuTarget::Job(&job(id)),
             directory: directory.path(),
             metrics: ncu::Metrics::Named(metrics.iter().map(|&name| name.to_owned()).collect()),
             cache: CacheState::Cold,
@@ -96,11 +96,11 @@ impl Stand {
     }
 }
 
-fn traced(id: &str) -> Job<TracePlan> {
+fn traced(id: &str) -> WorkerJob<TracePlan> {
     job(id).with(TracePlan { view: TraceView::Counters, cache: CacheState::Cold })
 }
 
-async fn under(script: &str, id: &str, limit: Duration) -> OneShotEnd<Traced> {
+async fn under(script: &str, id: &str, limit: Duration) -> OneShotEnd<TracedRun> {
     let fleet = fleet(false).await;
     let directory = tempfile::tempdir().unwrap();
     let shot = OneShot {

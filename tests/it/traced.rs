@@ -12,7 +12,8 @@ use warpgauge_device::{loader, support};
 use warpgauge_model::{CacheState, FailureCode, Image, ImageFormat};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 use warpgauge_worker::protocol::{
-    Argument, Blame, BufferSpec, Content, Job, KernelLaunch, Program, TracePlan, TraceView, Traced,
+    Argument, Blame, BufferContent, BufferSpec, KernelLaunch, KernelProgram, TracePlan, TraceView,
+    TracedRun, WorkerJob,
 };
 use warpgauge_worker::queue::Need;
 use warpgauge_worker::{DeviceChoice, Fleet, FleetConfig, OneShot, OneShotEnd};
@@ -35,13 +36,13 @@ fn compile(server: &Server, source: &str, name: &str, options: &[&str]) -> Image
     Image { bytes: bytes.unwrap().into(), format: ImageFormat::Ptx }
 }
 
-fn buffer(name: &str, role: Role, content: Content) -> BufferSpec {
+fn buffer(name: &str, role: Role, content: BufferContent) -> BufferSpec {
     BufferSpec { name: name.to_owned(), dtype: Dtype::Float32, shape: vec![COUNT], role, content }
 }
 
 /// `k(const float* in, float* sum, float* out)` on 4 blocks of 256 threads.
-fn job(image: Image, directory: &Path, view: TraceView) -> Job<TracePlan> {
-    let random = Content::Init(TensorInit::of_kind(InitKind::Randn));
+fn job(image: Image, directory: &Path, view: TraceView) -> WorkerJob<TracePlan> {
+    let random = BufferContent::Init(TensorInit::of_kind(InitKind::Randn));
     let launch = KernelLaunch {
         image,
         symbol: "k".to_owned(),
@@ -55,12 +56,12 @@ fn job(image: Image, directory: &Path, view: TraceView) -> Job<TracePlan> {
     let buffers = vec![
         buffer("in", Role::Input, random.clone()),
         buffer("sum", Role::Inout, random),
-        buffer("out", Role::Output, Content::Undefined),
+        buffer("out", Role::Output, BufferContent::Undefined),
     ];
-    Job {
+    WorkerJob {
         id: "traced".to_owned(),
         directory: directory.to_owned(),
-        program: Program { buffers, launches: launch.into() },
+        program: KernelProgram { buffers, launches: launch.into() },
         task: TracePlan { view, cache: CacheState::Cold },
     }
 }
@@ -70,7 +71,7 @@ async fn run(
     image: &Image,
     view: TraceView,
     script: &str,
-) -> OneShotEnd<Traced> {
+) -> OneShotEnd<TracedRun> {
     let directory = tempfile::tempdir().unwrap();
     let shot = OneShot {
         wrapper: ["/bin/sh", "-c", script, "sh"].map(OsString::from).into(),

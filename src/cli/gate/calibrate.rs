@@ -13,8 +13,8 @@ use crate::exit::GateExit;
 use warpgauge_config::Config;
 use warpgauge_contract::{DecisionSpec, EvaluateRequest};
 use warpgauge_gate::{
-    Calibrated, Calibration, CaseSpec, Conditions, Evidence, Manner, Metric, PlannedTest, Seen,
-    Sides, Suite, calibrated, idle_multiprocessors,
+    CalibratedCase, Calibration, CalibrationConditions, CaseEvidence, CaseSpec, GateMetric, Manner,
+    PlannedTest, Seen, Sides, Suite, calibrated, idle_multiprocessors,
 };
 use warpgauge_report::{CompareResponse, VerdictBy};
 use warpgauge_statistics::Preset;
@@ -27,7 +27,8 @@ pub(super) fn run(
     let suite = suite_file::read(&args.suite)?;
     let home = args.suite.parent().unwrap_or(Path::new(""));
     let limit = config.server.body_limit_bytes;
-    let timed = suite.cases.iter().filter(|case| case.metric == Metric::Time).collect::<Vec<_>>();
+    let timed =
+        suite.cases.iter().filter(|case| case.metric == GateMetric::Time).collect::<Vec<_>>();
     let contracts = timed.iter().map(|case| cases::required(case, home, limit));
     let contracts = contracts.collect::<Result<Vec<_>, _>>()?;
     let mut place = place::open(&args.target, args.patience, config, terminal)?;
@@ -55,7 +56,7 @@ pub(super) fn run(
         let what = "the kernels ran on the CPU, whose times rank nothing";
         return Err(CliError::Usage(what.to_owned()));
     };
-    let conditions = Conditions::of(&seen, suite.preset);
+    let conditions = CalibrationConditions::of(&seen, suite.preset);
     let path = suite_file::calibration_path(&args.suite);
     let shown = plain(&table(&judged));
     let calibration = Calibration::new(conditions, args.blocks, args.runs, judged);
@@ -109,19 +110,21 @@ fn judge(
     suite: &Suite,
     case: &CaseSpec,
     answers: &[CompareResponse],
-) -> Result<Calibrated, CliError> {
+) -> Result<CalibratedCase, CliError> {
     let mut runs = Vec::new();
     for answer in answers {
-        match Evidence::of(answer, case.metric) {
-            Evidence::Times(comparison) => runs.push(*comparison),
-            Evidence::Error(message) | Evidence::Invalid(message) | Evidence::Missing(message) => {
+        match CaseEvidence::of(answer, case.metric) {
+            CaseEvidence::Times(comparison) => runs.push(*comparison),
+            CaseEvidence::Error(message)
+            | CaseEvidence::Invalid(message)
+            | CaseEvidence::Missing(message) => {
                 let case = case.name.clone();
                 return Err(GateError::NotCalibrated { case, message }.into());
             }
-            Evidence::Counts(_)
-            | Evidence::Identical
-            | Evidence::Right(_)
-            | Evidence::Alone { .. } => {
+            CaseEvidence::Counts(_)
+            | CaseEvidence::Identical
+            | CaseEvidence::Right(_)
+            | CaseEvidence::Alone { .. } => {
                 return Err(GateError::NothingToCalibrate.into());
             }
         }
@@ -154,7 +157,7 @@ fn hindrances(answers: &[CompareResponse]) -> Vec<String> {
     found
 }
 
-fn table(cases: &BTreeMap<String, Calibrated>) -> String {
+fn table(cases: &BTreeMap<String, CalibratedCase>) -> String {
     let width = cases.keys().map(|name| name.chars().count()).max().unwrap_or(0).max(4);
     let mut text = format!("{:<width$}  floor %  block SD %  finds %\n", "case");
     for (name, case) in cases {

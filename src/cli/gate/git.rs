@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::GateError;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Longest message of git that is passed on, characters.
 const MAX_MESSAGE: usize = 500;
@@ -20,13 +20,13 @@ const BENT: [&str; 6] = [
 ];
 
 /// Filters and hooks of a repository are programs of others: they get no secrets of ours.
-fn git(directory: &Path) -> Program {
-    let git = Program::new("git", Environment::Users).without(BENT).arg("-C").arg(directory);
+fn git(directory: &Path) -> ChildProgram {
+    let git = ChildProgram::new("git", Environment::Users).without(BENT).arg("-C").arg(directory);
     git.variable("GIT_TERMINAL_PROMPT", "0").variable("LC_ALL", "C")
 }
 
 /// Runs it; the error is what git said.
-fn run(git: &Program) -> Result<Result<String, String>, GateError> {
+fn run(git: &ChildProgram) -> Result<Result<String, String>, GateError> {
     let output = git.to_blocking().output().map_err(GateError::NoGit)?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
     if output.status.success() {

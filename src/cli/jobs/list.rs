@@ -8,7 +8,7 @@ use super::args::ListArgs;
 use crate::cli::terminal::{Terminal, plain};
 use crate::cli::{CliError, json};
 use crate::exit::Exit;
-use warpgauge_client::JobFilter;
+use warpgauge_client::JobListQuery;
 use warpgauge_job_views::{JobList, JobSummary};
 
 /// Largest page that a server gives.
@@ -20,7 +20,7 @@ pub(super) fn run(args: &ListArgs, terminal: Terminal) -> Result<Exit, CliError>
     let mut cursor: Option<String> = None;
     loop {
         let wanted = args.limit - jobs.len() as u32;
-        let filter = JobFilter {
+        let filter = JobListQuery {
             states: &args.state,
             kind: args.kind.as_deref(),
             label: args.label.as_deref(),

@@ -8,7 +8,7 @@ use crate::cli::place::patience;
 use crate::cli::terminal::Terminal;
 use warpgauge_client::{Client, ClientError, Taken};
 use warpgauge_job_views::{JobEvent, JobView};
-use warpgauge_mcp::{Ask, Content, Desk, Order, Refusal};
+use warpgauge_mcp::{ArtifactBytes, Ask, Desk, JobBackendError, Order};
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{ArtifactKind, DeviceView, JobRequest};
 
@@ -34,7 +34,8 @@ impl ServerDesk {
         let client = self.client.clone();
         Box::pin(async move {
             let asked = tokio::task::spawn_blocking(move || work(&client)).await;
-            let broken = |_| Refusal::new(ErrorCode::Internal, "asking the server panicked");
+            let broken =
+                |_| JobBackendError::new(ErrorCode::Internal, "asking the server panicked");
             asked.map_err(broken)?.map_err(refusal)
         })
     }
@@ -105,17 +106,17 @@ impl Desk for ServerDesk {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> Ask<'a, Content> {
+    ) -> Ask<'a, ArtifactBytes> {
         let (job_id, kernel) = (job_id.to_owned(), kernel.map(str::to_owned));
         self.ask(move |client| {
             let bytes = client.jobs().artifact(&job_id, kind.name(), kernel.as_deref())?;
-            Ok(Content { bytes })
+            Ok(ArtifactBytes { bytes })
         })
     }
 }
 
 /// What a server refuses, by its status: the message has the code that the server gives.
-fn refusal(error: ClientError) -> Refusal {
+fn refusal(error: ClientError) -> JobBackendError {
     let code = match &error {
         ClientError::Refused { status, .. } => match status {
             400 | 413 | 415 => ErrorCode::InvalidContract,
@@ -131,5 +132,5 @@ fn refusal(error: ClientError) -> Refusal {
         ClientError::Internal(_) => ErrorCode::Internal,
         _ => ErrorCode::Unavailable,
     };
-    Refusal::new(code, error.to_string())
+    JobBackendError::new(code, error.to_string())
 }

@@ -15,7 +15,7 @@ use super::{CliError, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, ServiceDesk, serve};
-use warpgauge_service::{Caller, LocalService, Role};
+use warpgauge_service::{Caller, LocalService, ProcessRole};
 
 /// How long calls that were cancelled at the end may take to cancel their jobs.
 const LAST_CALLS: Duration = Duration::from_secs(10);
@@ -38,7 +38,7 @@ pub(super) fn run(args: &McpArgs, config: &Config, terminal: Terminal) -> Result
                 (Arc::new(ServerDesk::new(client, args.patience.seconds, terminal)), None)
             }
             None => {
-                let service = local::start(config, Role::Command).await?;
+                let service = local::start(config, ProcessRole::Command).await?;
                 let here = service.services().clone();
                 (
                     Arc::new(ServiceDesk::new(here, Caller::local(), Keeping::WhileHere)),

@@ -9,7 +9,7 @@ use crate::cli::local::{self, Session};
 use crate::cli::progress::Progress;
 use crate::cli::with_progress::{Expected, with_news, with_progress};
 use crate::cli::{CliError, json};
-use warpgauge_client::{Reply, Told};
+use warpgauge_client::{Reply, WaitEvent};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest, EvaluateRequest, SweepRequest};
 use warpgauge_gate::history::HistoryAnswer;
@@ -18,7 +18,8 @@ use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
 use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, CompileResponse, EvaluateResponse, SweepResponse};
 use warpgauge_service::{
-    Baselines, Caller, EvaluationService, HistoryQuery, ServiceError, Submission, stored_history,
+    Caller, EvaluationService, GateBaselines, HistoryQuery, JobSubmission, ServiceError,
+    stored_history,
 };
 
 /// Work in this process. The pipeline is started by the first work that takes it.
@@ -44,10 +45,10 @@ impl<'c> Here<'c> {
     /// Asks this machine's store. No device is started for it.
     fn stored<T>(
         &self,
-        work: impl AsyncFnOnce(&Baselines) -> Result<T, ServiceError>,
+        work: impl AsyncFnOnce(&GateBaselines) -> Result<T, ServiceError>,
     ) -> Result<T, CliError> {
         local::runtime()?.block_on(async {
-            let baselines = Baselines::open(self.config).await?;
+            let baselines = GateBaselines::open(self.config).await?;
             let outcome = work(&baselines).await;
             baselines.close().await;
             Ok(outcome?)
@@ -97,14 +98,14 @@ impl Place for Here<'_> {
 
     fn compare_unwatched(&mut self, request: CompareRequest) -> Result<CompareResponse, CliError> {
         self.session()?.call(|service| async move {
-            Ok(service.evaluations.compare(request, Submission::local()).await?)
+            Ok(service.evaluations.compare(request, JobSubmission::local()).await?)
         })
     }
 
     fn sweep(
         &mut self,
         contract: ContractFile,
-        told: &mut dyn FnMut(Told) -> Result<(), CliError>,
+        told: &mut dyn FnMut(WaitEvent) -> Result<(), CliError>,
     ) -> Result<Reply<SweepResponse>, CliError> {
         let request: SweepRequest = contract.typed()?;
         reply(self.session()?.call(|service| async move {
@@ -170,14 +171,14 @@ impl Place for Here<'_> {
 async fn stream_sweep(
     service: &dyn EvaluationService,
     request: SweepRequest,
-    told: &mut dyn FnMut(Told) -> Result<(), CliError>,
+    told: &mut dyn FnMut(WaitEvent) -> Result<(), CliError>,
 ) -> Result<SweepResponse, CliError> {
-    let mut take = |event| told(Told::Sweep(event));
+    let mut take = |event| told(WaitEvent::Sweep(event));
     let (sender, mut events) = mpsc::unbounded_channel();
     // The receiver outlives the sweep.
     let sweep = service.sweep(
         request,
-        Submission::local(),
+        JobSubmission::local(),
         Box::new(move |event| drop(sender.send(event))),
     );
     tokio::pin!(sweep);

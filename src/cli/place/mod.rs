@@ -13,7 +13,7 @@ use super::args::Target;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::{Terminal, write_error_stream};
-use warpgauge_client::{Patience, Reply, Told};
+use warpgauge_client::{Patience, Reply, WaitEvent};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest};
 use warpgauge_gate::history::HistoryAnswer;
@@ -56,7 +56,7 @@ pub(super) trait Place {
     fn sweep(
         &mut self,
         contract: ContractFile,
-        told: &mut dyn FnMut(Told) -> Result<(), CliError>,
+        told: &mut dyn FnMut(WaitEvent) -> Result<(), CliError>,
     ) -> Result<Reply<SweepResponse>, CliError>;
 
     /// Compiles a kernel.
@@ -120,14 +120,14 @@ fn duration(seconds: f64) -> Duration {
 }
 
 /// Says what is no news of the job.
-pub(super) fn remark(told: &Told, terminal: Terminal) {
+pub(super) fn remark(told: &WaitEvent, terminal: Terminal) {
     match told {
-        Told::Again(why) => terminal.note(&format!("warpgauge: {why}")),
-        Told::Untold => terminal.note(
+        WaitEvent::Again(why) => terminal.note(&format!("warpgauge: {why}")),
+        WaitEvent::Untold => terminal.note(
             "warpgauge: this server does not tell how far its jobs are, it is an older one; waiting \
              for its answer",
         ),
-        Told::GivenUp(what) => write_error_stream(&format!("warpgauge: {what}")),
-        Told::Accepted(_) | Told::Job(_) | Told::Sweep(_) => {}
+        WaitEvent::GivenUp(what) => write_error_stream(&format!("warpgauge: {what}")),
+        WaitEvent::Accepted(_) | WaitEvent::Job(_) | WaitEvent::Sweep(_) => {}
     }
 }

@@ -9,7 +9,7 @@ use crate::cli::progress::Progress;
 use crate::cli::signals;
 use crate::cli::terminal::Terminal;
 use crate::cli::with_progress::{Expected, View};
-use warpgauge_client::{Attendant, Client, Patience, Reply, Told};
+use warpgauge_client::{Attendant, Client, Patience, Reply, WaitEvent};
 use warpgauge_contract::{CompareRequest, CompileRequest};
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
@@ -37,11 +37,11 @@ impl AtServer {
     }
 
     /// Shows what comes on the way to a report.
-    fn show(&self, told: Told, view: &mut View, progress: &Progress) {
+    fn show(&self, told: WaitEvent, view: &mut View, progress: &Progress) {
         match told {
             // After its end there is nothing to show but the answer.
-            Told::Job(event) if event.state.is_end() => {}
-            Told::Job(event) => view.show(&event, progress),
+            WaitEvent::Job(event) if event.state.is_end() => {}
+            WaitEvent::Job(event) => view.show(&event, progress),
             other => progress.beside(|| remark(&other, self.terminal)),
         }
     }
@@ -92,7 +92,7 @@ impl Place for AtServer {
     fn sweep(
         &mut self,
         contract: ContractFile,
-        told: &mut dyn FnMut(Told) -> Result<(), CliError>,
+        told: &mut dyn FnMut(WaitEvent) -> Result<(), CliError>,
     ) -> Result<Reply<SweepResponse>, CliError> {
         let attendant = Attendant { told, interruptible: &signals::interrupts };
         self.client.attended(attendant).sweep(&contract.fields, self.limit())
@@ -112,10 +112,10 @@ impl Place for AtServer {
         let told = &mut |told| -> Result<(), CliError> {
             match told {
                 // Beside a bar it would stay; the report names it as well.
-                Told::Accepted(id) if !terminal.interactive => {
+                WaitEvent::Accepted(id) if !terminal.interactive => {
                     terminal.note(&format!("warpgauge: job {id} at {}", self.client.url()));
                 }
-                Told::Job(event) => on_event(&event),
+                WaitEvent::Job(event) => on_event(&event),
                 other => remark(&other, terminal),
             }
             Ok(())

@@ -20,7 +20,7 @@ use super::{CliError, json, matrix_files};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_sparse::spmv::{Named, TakesMatrices};
+use warpgauge_sparse::spmv::{NamedMatrix, TakesMatrices};
 
 pub(super) fn run(args: &SpmvArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let matrices = matrices::named(&args.matrices, args.target.server.is_some())?;
@@ -89,7 +89,7 @@ fn product(
         let tell = |read, bytes| progress.detail(&reading(what, read, bytes));
         let (csr, used) = warpgauge_sparse::spmv::read_matrix_file(path, name, max_bytes, tell)
             .map_err(|error| wrong(&error))?;
-        let named = Named { name, csr: &csr, max_bytes };
+        let named = NamedMatrix { name, csr: &csr, max_bytes };
         for contract in &mut contracts {
             let mut request: EvaluateRequest = contract.clone().typed()?;
             // A file of one's own has no bound but the machine's.

@@ -3,7 +3,9 @@
 use super::row::Row;
 use crate::cli::format::duration_ms;
 use warpgauge_model::DeviceKind;
-use warpgauge_svg::{Anchor, Axis, Drawing, Element, Logarithmic, Plot, Side, Tick, shortened, si};
+use warpgauge_svg::{
+    Anchor, Axis, Drawing, Logarithmic, Plot, Side, SvgElement, Tick, shortened, si,
+};
 
 /// Most matrices in one picture.
 const MAX_ROWS: usize = 200;
@@ -31,8 +33,8 @@ pub(super) fn svg(rows: &[Row]) -> String {
     let title = "Sparse matrix times vector: median time of a launch";
     let mut drawing = Drawing::new([WIDTH, bottom + BOTTOM], title);
     drawing.style(STYLE);
-    drawing.add(Element::text("t", [20.0, 20.0], title));
-    drawing.add(Element::text("", [20.0, 36.0], &conditions(rows)));
+    drawing.add(SvgElement::text("t", [20.0, 20.0], title));
+    drawing.add(SvgElement::text("", [20.0, 36.0], &conditions(rows)));
     let plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom };
     // In seconds, with a decade of room: the shortest bar is still one.
     let others = shown.iter().filter_map(theirs);
@@ -50,10 +52,10 @@ pub(super) fn svg(rows: &[Row]) -> String {
         let top = TOP + step * index as f64;
         let label = shortened(&row.matrix, 36);
         let beside = [LEFT - 8.0, top + 15.0];
-        drawing.add(Element::text("", beside, &label).anchored(Anchor::End).titled(&row.matrix));
+        drawing.add(SvgElement::text("", beside, &label).anchored(Anchor::End).titled(&row.matrix));
         match (row.median_ms, &scale) {
             (Some(ms), Some(scale)) => bar(&mut drawing, row, ms, scale, top),
-            _ => drawing.add(Element::text("bad", [LEFT + 6.0, top + 15.0], row.verdict)),
+            _ => drawing.add(SvgElement::text("bad", [LEFT + 6.0, top + 15.0], row.verdict)),
         }
         if let (Some(ms), Some(scale)) = (theirs(row), &scale) {
             other(&mut drawing, ms, scale, top + STEP - 3.0);
@@ -67,13 +69,13 @@ fn bar(drawing: &mut Drawing, row: &Row, ms: f64, scale: &Logarithmic, top: f64)
     let size = [(end - LEFT).max(1.0), STEP - 6.0];
     let times = row.times().map_or(String::new(), |times| format!(", {times:.2} x"));
     let shown = format!("{}{times}", duration_ms(ms));
-    drawing.add(Element::rectangle("bar", [LEFT, top + 3.0], size).titled(&shown));
+    drawing.add(SvgElement::rectangle("bar", [LEFT, top + 3.0], size).titled(&shown));
     if let Some([low, high]) = row.ci_ms.filter(|[low, _]| *low > 0.0) {
         let at = top + STEP / 2.0;
         let [low, high] = [low, high].map(|ms| [scale.at(ms / 1e3), at]);
-        drawing.add(Element::line("ci", low, high));
+        drawing.add(SvgElement::line("ci", low, high));
     }
-    drawing.add(Element::text("", [end + 8.0, top + 15.0], &shown));
+    drawing.add(SvgElement::text("", [end + 8.0, top + 15.0], &shown));
 }
 
 /// Median time of the library, milliseconds.
@@ -84,7 +86,7 @@ fn theirs(row: &Row) -> Option<f64> {
 fn other(drawing: &mut Drawing, ms: f64, scale: &Logarithmic, top: f64) {
     let size = [(scale.at(ms / 1e3) - LEFT).max(1.0), OTHER - 2.0];
     let title = format!("cuSPARSE: {}", duration_ms(ms));
-    drawing.add(Element::rectangle("other", [LEFT, top], size).titled(&title));
+    drawing.add(SvgElement::rectangle("other", [LEFT, top], size).titled(&title));
 }
 
 /// Where it ran.

@@ -14,8 +14,10 @@ use warpgauge_config::Config;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_model::FailureCode;
 use warpgauge_report::{CompileResponse, EvaluateResponse};
-use warpgauge_service::{Caller, ExecError, LocalService, Role, ServiceError, Submission};
-use warpgauge_watch::{Evaluator, Refusal, Stop, Trouble, UNMET};
+use warpgauge_service::{
+    Caller, ExecError, JobSubmission, LocalService, ProcessRole, ServiceError,
+};
+use warpgauge_watch::{Evaluator, FileRejection, Stop, Trouble, UNMET};
 
 /// What evaluates, wherever that is.
 pub(super) type AnyEvaluator = Box<dyn Evaluator>;
@@ -61,7 +63,7 @@ struct Local {
 impl Local {
     fn start(config: &Config, stop: Arc<Stop>) -> Result<Self, CliError> {
         let runtime = local::runtime()?;
-        let service = runtime.block_on(local::start(config, Role::Server))?;
+        let service = runtime.block_on(local::start(config, ProcessRole::Server))?;
         let (sender, stopped) = watch::channel(false);
         runtime.spawn(async move {
             // Where signals cannot be had, they end the process as ever.
@@ -102,7 +104,7 @@ impl Drop for Local {
 impl Evaluator for Local {
     fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble> {
         let idempotency_key = Some(key.to_owned());
-        let submission = Submission { idempotency_key, ..Submission::local() };
+        let submission = JobSubmission { idempotency_key, ..JobSubmission::local() };
         self.wait(self.service.services().evaluations.evaluate(request.clone(), submission))
     }
 
@@ -134,7 +136,7 @@ fn of_service(error: ServiceError) -> Trouble {
         ServiceError::Exec(ExecError::NotOffered(_)) => UNMET,
         _ => "job_failed",
     };
-    Refusal::new(code, CliError::from(error).render()).into()
+    FileRejection::new(code, CliError::from(error).render()).into()
 }
 
 /// A server.
@@ -166,5 +168,5 @@ fn of_client(error: ClientError) -> Trouble {
         // The server is away or full, or it is the wrong one, or the key is: no fault of the file.
         _ => return Trouble::Again(CliError::from(error).render()),
     };
-    Refusal::new(code, error.to_string()).into()
+    FileRejection::new(code, error.to_string()).into()
 }

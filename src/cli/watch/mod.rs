@@ -17,7 +17,7 @@ use super::args::{Target, seconds};
 use super::terminal::Terminal;
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_watch::{Folder, Options, Stop, Told, mailbox};
+use warpgauge_watch::{Folder, Options, Stop, WatchEvent, mailbox};
 
 /// Flags of `watch`.
 #[derive(Debug, Args)]
@@ -70,7 +70,8 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
         (Some(folder), _) => {
             let folder = Folder::open(folder)?;
             let evaluator = evaluator(&args.target, config, &stop)?;
-            let told = |told: Told<'_>| tell(&folder.kernels(), folder.root(), &told, terminal);
+            let told =
+                |told: WatchEvent<'_>| tell(&folder.kernels(), folder.root(), &told, terminal);
             warpgauge_watch::watch(&folder, &options, &*evaluator, &stop, &told)?;
         }
         (None, Some(url)) => {
@@ -80,10 +81,12 @@ pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Resu
                 .mode(0o700)
                 .create(&directory)
                 .map_err(|source| CliError::Write { path: directory.clone(), source })?;
-            let address = mailbox::Address { url, branch: &args.branch, directory: &directory };
+            let address =
+                mailbox::MailboxAddress { url, branch: &args.branch, directory: &directory };
             let evaluator = evaluator(&args.target, config, &stop)?;
             let root = directory.join("folder");
-            let told = |told: Told<'_>| tell(Path::new("the mailbox"), &root, &told, terminal);
+            let told =
+                |told: WatchEvent<'_>| tell(Path::new("the mailbox"), &root, &told, terminal);
             mailbox::serve(&address, &options, &*evaluator, &stop, &told)?;
         }
         // The command line lets none through without either.
@@ -101,27 +104,27 @@ fn directory_of(config: &Config, url: &str, branch: &str) -> PathBuf {
 }
 
 /// Results go to standard output, a line each; the rest is a remark.
-fn tell(kernels: &Path, root: &Path, told: &Told<'_>, terminal: Terminal) {
+fn tell(kernels: &Path, root: &Path, told: &WatchEvent<'_>, terminal: Terminal) {
     match told {
-        Told::Watching { polling: None } => {
+        WatchEvent::Watching { polling: None } => {
             terminal.note(&format!("warpgauge: watching {}", kernels.display()));
         }
-        Told::Watching { polling: Some((every, why)) } => terminal.note(&format!(
+        WatchEvent::Watching { polling: Some((every, why)) } => terminal.note(&format!(
             "warpgauge: looking at {} every {:.1} s: {why}",
             kernels.display(),
             every.as_secs_f64()
         )),
-        Told::Result { line, path } => {
+        WatchEvent::Result { line, path } => {
             let path = path.strip_prefix(root).unwrap_or(path);
             // Whoever read these lines may have gone: results are in the folder.
             let line = super::terminal::plain_line(&format!("{line}  {}", path.display()));
             let _ = terminal.print_line(&line);
         }
-        Told::Waiting { file, why } => {
+        WatchEvent::Waiting { file, why } => {
             let text = format!("warpgauge: {file} waits: {why}");
             terminal.note(&super::terminal::plain_line(&text));
         }
-        Told::Trouble(error) => {
+        WatchEvent::Trouble(error) => {
             let text = warpgauge_service::error_chain(*error);
             super::terminal::write_error_stream(&format!(
                 "warpgauge: {}",

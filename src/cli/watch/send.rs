@@ -14,7 +14,7 @@ use crate::cli::{CliError, report, signals};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_report::EvaluateResponse;
-use warpgauge_watch::mailbox::{self, Address, Letter};
+use warpgauge_watch::mailbox::{self, Letter, MailboxAddress};
 use warpgauge_watch::{Stop, kernel_type};
 
 /// Largest file that is sent, bytes.
@@ -57,7 +57,8 @@ pub(in crate::cli) fn run(
         interrupt.stop();
         true
     }));
-    let address = Address { url: &args.git, branch: &args.branch, directory: directory.path() };
+    let address =
+        MailboxAddress { url: &args.git, branch: &args.branch, directory: directory.path() };
     let sent =
         || terminal.note(&format!("warpgauge: sent as {}; waiting for the result", letter.stem));
     let patience = Duration::from_secs_f64(args.patience);

@@ -19,8 +19,8 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::sync::{Semaphore, watch};
 use warpgauge_api::openapi;
 use warpgauge_contract::{
-    AxisValue, CompareRequest, CompileRequest, EvaluateRequest, KernelCode, Limits, ReturnOutputs,
-    SweepPlan, SweepRequest,
+    AxisValue, CompareRequest, CompileRequest, ContractLimits, EvaluateRequest, KernelCode,
+    ReturnOutputs, SweepPlan, SweepRequest,
 };
 use warpgauge_gate::Baseline;
 use warpgauge_job_views::Unready;
@@ -35,10 +35,10 @@ use warpgauge_report::{
     Tooling,
 };
 use warpgauge_service::{
-    Answer, ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView, Caller,
+    ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView, Caller,
     CleanupPolicy, CompileService, EvaluationService, ExecError, JobEvents, JobQuery, JobRequest,
-    JobService, MachineService, Problem, ServiceError, ServiceStatus, Services, Submission,
-    SubmittedJob, SweepEvents,
+    JobService, JobSubmission, MachineService, Problem, ServiceError, ServiceFuture, ServiceStatus,
+    Services, SubmittedJob, SweepEvents,
 };
 
 const REPORT: &str = include_str!("../../../openapi/examples/report.json");
@@ -246,7 +246,11 @@ impl Drop for CancelGuard<'_> {
 }
 
 impl EvaluationService for FakeService {
-    fn evaluate(&self, request: EvaluateRequest, _: Submission) -> Answer<'_, EvaluateResponse> {
+    fn evaluate(
+        &self,
+        request: EvaluateRequest,
+        _: JobSubmission,
+    ) -> ServiceFuture<'_, EvaluateResponse> {
         async move {
             self.check_ranges(&request)?;
             if name_of(&request.kernel) == HANG {
@@ -260,7 +264,11 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn compare(&self, request: CompareRequest, _: Submission) -> Answer<'_, CompareResponse> {
+    fn compare(
+        &self,
+        request: CompareRequest,
+        _: JobSubmission,
+    ) -> ServiceFuture<'_, CompareResponse> {
         async move {
             let candidates = request.named_candidates();
             let kernels = candidates.iter().map(|candidate| &candidate.kernel);
@@ -282,8 +290,8 @@ impl EvaluationService for FakeService {
     fn execute(
         &self,
         request: EvaluateRequest,
-        submission: Submission,
-    ) -> Answer<'_, EvaluateResponse> {
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, EvaluateResponse> {
         self.evaluate(request, submission)
     }
 
@@ -291,11 +299,11 @@ impl EvaluationService for FakeService {
     fn sweep(
         &self,
         request: SweepRequest,
-        _: Submission,
+        _: JobSubmission,
         events: SweepEvents,
-    ) -> Answer<'_, SweepResponse> {
+    ) -> ServiceFuture<'_, SweepResponse> {
         async move {
-            let plan = SweepPlan::new(request, &Limits::default()).map_err(|errors| {
+            let plan = SweepPlan::new(request, &ContractLimits::default()).map_err(|errors| {
                 ServiceError::invalid(errors.into_iter().map(Into::into).collect())
             })?;
             let (job_id, axes) = (self.new_id(), plan.axes().to_vec());
@@ -333,7 +341,11 @@ impl EvaluationService for FakeService {
     }
 
     /// Evaluations are done at once.
-    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
+    fn submit(
+        &self,
+        request: JobRequest,
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, SubmittedJob> {
         async move {
             let kind = request.kind();
             let JobRequest::Evaluate(request) = request else {
@@ -364,7 +376,10 @@ impl EvaluationService for FakeService {
         .boxed()
     }
 
-    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+    fn submit_all(
+        &self,
+        jobs: Vec<(JobRequest, JobSubmission)>,
+    ) -> ServiceFuture<'_, Vec<SubmittedJob>> {
         async move {
             let mut accepted = Vec::new();
             for (request, submission) in jobs {
@@ -377,19 +392,23 @@ impl EvaluationService for FakeService {
 }
 
 impl JobService for FakeService {
-    fn job<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, JobView> {
+    fn job<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> ServiceFuture<'a, JobView> {
         let found = self.jobs.lock().unwrap().get(job_id).cloned();
         async move { found.ok_or_else(|| ServiceError::NoSuchJob(job_id.to_owned())) }.boxed()
     }
 
-    fn jobs<'a>(&'a self, query: JobQuery, _: &'a Caller) -> Answer<'a, JobList> {
+    fn jobs<'a>(&'a self, query: JobQuery, _: &'a Caller) -> ServiceFuture<'a, JobList> {
         let jobs = self.jobs.lock().unwrap();
         let jobs = jobs.values().rev().map(summary);
         let jobs = jobs.take(query.limit as usize).collect();
         async move { Ok(JobList { jobs, next_cursor: None }) }.boxed()
     }
 
-    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
+    fn cancel<'a>(
+        &'a self,
+        job_id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, CancelReport> {
         async move {
             let job = self.job(job_id, caller).await?;
             let outcome = CancelOutcome::Ended;
@@ -398,7 +417,7 @@ impl JobService for FakeService {
         .boxed()
     }
 
-    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobEvents> {
         async move {
             let job = self.job(job_id, caller).await?;
             let event = JobEvent {
@@ -418,7 +437,11 @@ impl JobService for FakeService {
         .boxed()
     }
 
-    fn cleanup<'a>(&'a self, _: CleanupPolicy, caller: &'a Caller) -> Answer<'a, CleanupReport> {
+    fn cleanup<'a>(
+        &'a self,
+        _: CleanupPolicy,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, CleanupReport> {
         async move {
             if !caller.admin {
                 return Err(ServiceError::Forbidden("for administrators".into()));
@@ -433,7 +456,7 @@ impl JobService for FakeService {
 
 impl ArtifactService for FakeService {
     /// A job that is there left its PTX, and had a log.
-    fn artifacts<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> Answer<'a, ArtifactList> {
+    fn artifacts<'a>(&'a self, job_id: &'a str, _: &'a Caller) -> ServiceFuture<'a, ArtifactList> {
         let view = |kind: ArtifactKind| ArtifactView {
             name: kind.name().to_owned(),
             kernel: "kernel".to_owned(),
@@ -454,7 +477,7 @@ impl ArtifactService for FakeService {
         kind: ArtifactKind,
         kernel: Option<&'a str>,
         _: &'a Caller,
-    ) -> Answer<'a, ArtifactContent> {
+    ) -> ServiceFuture<'a, ArtifactContent> {
         async move {
             let (what, reason) = (format!("{} of job {job_id}", kind.name()), "why".to_owned());
             match kind {
@@ -476,7 +499,7 @@ impl CompileService for FakeService {
         &'a self,
         request: EvaluateRequest,
         _: &'a Caller,
-    ) -> Answer<'a, ProfilePlan> {
+    ) -> ServiceFuture<'a, ProfilePlan> {
         async move {
             self.check(&request.kernel)?;
             Ok(serde_json::from_str(PROFILE_PLAN).unwrap())
@@ -488,7 +511,7 @@ impl CompileService for FakeService {
         &'a self,
         request: CompileRequest,
         _: &'a Caller,
-    ) -> Answer<'a, CompileResponse> {
+    ) -> ServiceFuture<'a, CompileResponse> {
         async move {
             self.check(&request.kernel)?;
             let report: EvaluateResponse = serde_json::from_str(REPORT).unwrap();
@@ -514,7 +537,7 @@ impl MachineService for FakeService {
         self.status.clone()
     }
 
-    fn statistics<'a>(&'a self, _: &'a Caller) -> Answer<'a, ServiceStatistics> {
+    fn statistics<'a>(&'a self, _: &'a Caller) -> ServiceFuture<'a, ServiceStatistics> {
         async { Ok(ServiceStatistics::default()) }.boxed()
     }
 

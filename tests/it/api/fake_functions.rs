@@ -4,7 +4,7 @@ use futures_util::FutureExt;
 use warpgauge_contract::functions::{
     CallStatus, FunctionCall, FunctionOutcome, FunctionPlaces, OutcomeHead, PlaceKind,
 };
-use warpgauge_service::{Answer, FunctionService};
+use warpgauge_service::{FunctionService, ServiceFuture};
 
 const PLACES: &str = include_str!("../../../openapi/examples/function_places.json");
 
@@ -16,7 +16,7 @@ impl FunctionService for FakeFunctions {
         serde_json::from_str(PLACES).expect("examples/function_places.json is a FunctionPlaces")
     }
 
-    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
+    fn call_function(&self, call: FunctionCall) -> ServiceFuture<'_, FunctionOutcome> {
         async move {
             let head = OutcomeHead {
                 again: false,

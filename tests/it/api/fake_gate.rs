@@ -4,11 +4,13 @@ use futures_util::FutureExt;
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{
-    Baseline, BaselineSummary, GateRequest, NewBaseline, Pin, SuiteError, check_baseline_name,
+    Baseline, BaselinePin, BaselineSummary, GateRequest, NewBaseline, SuiteError,
+    check_baseline_name,
 };
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{
-    Answer, Caller, ExecError, GateService, HistoryQuery, Problem, ServiceError, Submission,
+    Caller, ExecError, GateService, HistoryQuery, JobSubmission, Problem, ServiceError,
+    ServiceFuture,
 };
 
 use super::FakeService;
@@ -21,8 +23,8 @@ fn invalid(error: SuiteError) -> ServiceError {
     ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
 }
 
-fn pin() -> Pin {
-    Pin {
+fn pin() -> BaselinePin {
+    BaselinePin {
         device: "NVIDIA H200".to_owned(),
         driver: Some("580.159.04".to_owned()),
         cuda: "13.0".to_owned(),
@@ -40,7 +42,7 @@ fn found<'a>(
 }
 
 impl GateService for FakeService {
-    fn gate(&self, request: GateRequest, _: Submission) -> Answer<'_, GateReport> {
+    fn gate(&self, request: GateRequest, _: JobSubmission) -> ServiceFuture<'_, GateReport> {
         async move {
             request.check().map_err(invalid)?;
             for case in &request.cases {
@@ -48,7 +50,7 @@ impl GateService for FakeService {
             }
             if let Some(name) = &request.baseline {
                 let baselines = self.baselines.lock().unwrap();
-                let now = Pin { device: "NVIDIA H100".to_owned(), ..pin() };
+                let now = BaselinePin { device: "NVIDIA H100".to_owned(), ..pin() };
                 let checked = found(&baselines, name)?.pin.check(&now);
                 checked.map_err(|error| ExecError::ConditionsDiffer(error.to_string()))?;
             }
@@ -57,7 +59,11 @@ impl GateService for FakeService {
         .boxed()
     }
 
-    fn put_baseline<'a>(&'a self, new: NewBaseline, _: &'a Caller) -> Answer<'a, BaselineSummary> {
+    fn put_baseline<'a>(
+        &'a self,
+        new: NewBaseline,
+        _: &'a Caller,
+    ) -> ServiceFuture<'a, BaselineSummary> {
         async move {
             new.check().map_err(invalid)?;
             let cases = new.cases.into_iter().map(|case| (case.name, case.contract)).collect();
@@ -77,12 +83,12 @@ impl GateService for FakeService {
         .boxed()
     }
 
-    fn baselines<'a>(&'a self, _: &'a Caller) -> Answer<'a, Vec<BaselineSummary>> {
+    fn baselines<'a>(&'a self, _: &'a Caller) -> ServiceFuture<'a, Vec<BaselineSummary>> {
         let all = self.baselines.lock().unwrap().values().map(Baseline::summary).collect();
         async move { Ok(all) }.boxed()
     }
 
-    fn baseline<'a>(&'a self, name: &'a str, _: &'a Caller) -> Answer<'a, Baseline> {
+    fn baseline<'a>(&'a self, name: &'a str, _: &'a Caller) -> ServiceFuture<'a, Baseline> {
         let found = found(&self.baselines.lock().unwrap(), name).cloned();
         async move { found }.boxed()
     }
@@ -92,7 +98,7 @@ impl GateService for FakeService {
         name: &'a str,
         job_id: &'a str,
         caller: &'a Caller,
-    ) -> Answer<'a, BaselineSummary> {
+    ) -> ServiceFuture<'a, BaselineSummary> {
         use warpgauge_service::JobService;
         async move {
             check_baseline_name(name).map_err(invalid)?;
@@ -103,14 +109,18 @@ impl GateService for FakeService {
         .boxed()
     }
 
-    fn remove_baseline<'a>(&'a self, name: &'a str, _: &'a Caller) -> Answer<'a, ()> {
+    fn remove_baseline<'a>(&'a self, name: &'a str, _: &'a Caller) -> ServiceFuture<'a, ()> {
         let mut baselines = self.baselines.lock().unwrap();
         let outcome = found(&baselines, name).map(drop);
         baselines.remove(name);
         async move { outcome }.boxed()
     }
 
-    fn history<'a>(&'a self, query: HistoryQuery, _: &'a Caller) -> Answer<'a, HistoryAnswer> {
+    fn history<'a>(
+        &'a self,
+        query: HistoryQuery,
+        _: &'a Caller,
+    ) -> ServiceFuture<'a, HistoryAnswer> {
         async move {
             let mut answer: HistoryAnswer = serde_json::from_str(HISTORY).unwrap();
             let wanted = |case: &str| query.case.as_deref().is_none_or(|wanted| wanted == case);

@@ -5,8 +5,8 @@ use std::io::{Seek, Write};
 use futures_util::FutureExt;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_service::{
-    Answer, Caller, Extents, MatrixFile, MatrixFileFormat, MatrixService, ServiceError, Upload,
-    WantedProduct,
+    Caller, Extents, MatrixFile, MatrixFileFormat, MatrixService, ServiceError, ServiceFuture,
+    Upload, WantedProduct,
 };
 use warpgauge_sparse::spmv::{MatrixShape, MatrixSummary, UploadProgress, UploadState};
 
@@ -33,11 +33,11 @@ fn found(name: &str) -> Result<(), ServiceError> {
 pub struct FakeMatrices;
 
 impl MatrixService for FakeMatrices {
-    fn put_matrix<'a>(&'a self, upload: Upload, _: &'a Caller) -> Answer<'a, MatrixSummary> {
+    fn put_matrix<'a>(&'a self, upload: Upload, _: &'a Caller) -> ServiceFuture<'a, MatrixSummary> {
         async move { Ok(MatrixSummary { filename: upload.name, ..summary() }) }.boxed()
     }
 
-    fn matrices<'a>(&'a self, _: &'a Caller) -> Answer<'a, Vec<MatrixSummary>> {
+    fn matrices<'a>(&'a self, _: &'a Caller) -> ServiceFuture<'a, Vec<MatrixSummary>> {
         async { Ok(vec![summary()]) }.boxed()
     }
 
@@ -55,7 +55,7 @@ impl MatrixService for FakeMatrices {
         &'a self,
         wanted: WantedProduct,
         _: &'a Caller,
-    ) -> Answer<'a, (EvaluateRequest, Extents)> {
+    ) -> ServiceFuture<'a, (EvaluateRequest, Extents)> {
         async move {
             if let WantedProduct::Stored(request) = &wanted {
                 found(&request.mtx_filename)?;
@@ -71,7 +71,7 @@ impl MatrixService for FakeMatrices {
         name: &'a str,
         format: MatrixFileFormat,
         _: &'a Caller,
-    ) -> Answer<'a, MatrixFile> {
+    ) -> ServiceFuture<'a, MatrixFile> {
         async move {
             found(name)?;
             let mut content = tempfile::tempfile().expect("a temporary file");
@@ -83,7 +83,7 @@ impl MatrixService for FakeMatrices {
         .boxed()
     }
 
-    fn remove_matrix<'a>(&'a self, name: &'a str, _: &'a Caller) -> Answer<'a, ()> {
+    fn remove_matrix<'a>(&'a self, name: &'a str, _: &'a Caller) -> ServiceFuture<'a, ()> {
         async move { found(name) }.boxed()
     }
 }

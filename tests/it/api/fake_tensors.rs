@@ -1,9 +1,11 @@
 //! Shared tensors of the service without devices: one, whose id everybody knows.
 
 use futures_util::{FutureExt, StreamExt};
-use warpgauge_service::{Answer, Caller, ServiceError, TensorContent, TensorService, TensorUpload};
+use warpgauge_service::{
+    Caller, ServiceError, ServiceFuture, TensorContent, TensorService, TensorUpload,
+};
 use warpgauge_shared_tensors::{
-    DataFormat, LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList,
+    LeaseReply, SharedTensor, TensorDeleted, TensorHandle, TensorList, TransferFormat,
 };
 
 /// The id of the tensor, and of its lease.
@@ -35,25 +37,25 @@ fn lease(id: &str, lease_s: f64) -> Result<LeaseReply, ServiceError> {
 pub struct FakeTensors;
 
 impl TensorService for FakeTensors {
-    fn put_tensor<'a>(&'a self, _: TensorUpload, _: &'a Caller) -> Answer<'a, SharedTensor> {
+    fn put_tensor<'a>(&'a self, _: TensorUpload, _: &'a Caller) -> ServiceFuture<'a, SharedTensor> {
         async { Ok(tensor()) }.boxed()
     }
 
-    fn tensors<'a>(&'a self, _: &'a Caller) -> Answer<'a, TensorList> {
+    fn tensors<'a>(&'a self, _: &'a Caller) -> ServiceFuture<'a, TensorList> {
         let tensors = vec![tensor()];
         async { Ok(TensorList { count: 1, tensors, held_bytes: 2 << 20 }) }.boxed()
     }
 
-    fn tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, SharedTensor> {
+    fn tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> ServiceFuture<'a, SharedTensor> {
         async move { found(id).map(|()| tensor()) }.boxed()
     }
 
     fn tensor_content<'a>(
         &'a self,
         id: &'a str,
-        format: DataFormat,
+        format: TransferFormat,
         _: &'a Caller,
-    ) -> Answer<'a, TensorContent> {
+    ) -> ServiceFuture<'a, TensorContent> {
         async move {
             found(id)?;
             let stream = futures_util::stream::iter([Ok(vec![0; 16].into())]).boxed();
@@ -62,7 +64,7 @@ impl TensorService for FakeTensors {
         .boxed()
     }
 
-    fn open_tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, TensorHandle> {
+    fn open_tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> ServiceFuture<'a, TensorHandle> {
         async move {
             found(id)?;
             Ok(serde_json::from_str(HANDLE).expect("a handle"))
@@ -70,7 +72,7 @@ impl TensorService for FakeTensors {
         .boxed()
     }
 
-    fn delete_tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, TensorDeleted> {
+    fn delete_tensor<'a>(&'a self, id: &'a str, _: &'a Caller) -> ServiceFuture<'a, TensorDeleted> {
         async move {
             found(id)?;
             let message = "Tensor deleted".to_owned();
@@ -79,11 +81,11 @@ impl TensorService for FakeTensors {
         .boxed()
     }
 
-    fn renew_lease<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, LeaseReply> {
+    fn renew_lease<'a>(&'a self, id: &'a str, _: &'a Caller) -> ServiceFuture<'a, LeaseReply> {
         async move { lease(id, 60.0) }.boxed()
     }
 
-    fn release_lease<'a>(&'a self, id: &'a str, _: &'a Caller) -> Answer<'a, LeaseReply> {
+    fn release_lease<'a>(&'a self, id: &'a str, _: &'a Caller) -> ServiceFuture<'a, LeaseReply> {
         async move { lease(id, 0.0) }.boxed()
     }
 }

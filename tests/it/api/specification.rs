@@ -1,7 +1,8 @@
 use serde_json::Value;
 use warpgauge_api::openapi;
 use warpgauge_contract::{
-    CompareRequest, EvaluateRequest, Limits, SweepPlan, SweepRequest, validate, validate_compare,
+    CompareRequest, ContractLimits, EvaluateRequest, SweepPlan, SweepRequest, validate,
+    validate_compare,
 };
 
 /// Compares a file with what the code generates; with `WARPGAUGE_UPDATE_SPEC=1`, writes it.
@@ -151,12 +152,12 @@ fn request_examples_are_valid_contracts() {
     let content = &document["paths"]["/compare"]["post"]["requestBody"]["content"];
     let example = content["application/json"]["example"].clone();
     let request: CompareRequest = serde_json::from_value(example).unwrap();
-    validate_compare(&request, &Limits::default()).unwrap();
+    validate_compare(&request, &ContractLimits::default()).unwrap();
     let sweep = &document["paths"]["/sweep"]["post"];
     let example = &sweep["requestBody"]["content"]["application/json"]["example"];
     let request = serde_json::from_value::<SweepRequest>(example.clone()).unwrap();
-    let plan = SweepPlan::new(request, &Limits::default()).unwrap();
-    validate(&plan.request(0).unwrap(), &Limits::default()).unwrap();
+    let plan = SweepPlan::new(request, &ContractLimits::default()).unwrap();
+    validate(&plan.request(0).unwrap(), &ContractLimits::default()).unwrap();
     let answers = sweep["responses"]["200"]["content"].as_object().unwrap();
     let forms: Vec<_> = answers.keys().map(String::as_str).collect();
     assert_eq!(forms, ["application/json", "text/csv", "text/event-stream"]);

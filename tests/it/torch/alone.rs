@@ -5,9 +5,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use warpgauge_sandbox::contained::{Contained, End, Launch};
+use warpgauge_sandbox::contained::{Contained, ProcessEnd, ProcessLaunch};
 use warpgauge_torch::{
-    Entry, Fault, Memory, Runners, RunnersConfig, Scalar, Session, Submission, TreeOf, What,
+    EntryPoint, RunnerFault, RunnerSession, Runners, RunnersConfig, Scalar, SubmissionMemory,
+    TorchSubmission, TreeOf, What,
 };
 
 use super::available;
@@ -46,16 +47,16 @@ def f(x):
     return ' '.join(told) or 'nothing'
 ";
 
-fn submission(source: &str) -> Submission {
-    let entry = Entry { function: Some("f".to_owned()), ..Entry::default() };
-    Submission { source: source.to_owned(), entry, preferred: Vec::new() }
+fn submission(source: &str) -> TorchSubmission {
+    let entry = EntryPoint { function: Some("f".to_owned()), ..EntryPoint::default() };
+    TorchSubmission { source: source.to_owned(), entry, preferred: Vec::new() }
 }
 
 /// Starts one under `env`, in the place of a tool, which leaves a descriptor open as tools do, and asks it.
 async fn asked<T: Send + 'static>(
     directory: &Path,
-    ask: impl FnOnce(Session) -> T + Send + 'static,
-) -> (T, End) {
+    ask: impl FnOnce(RunnerSession) -> T + Send + 'static,
+) -> (T, ProcessEnd) {
     let found = &crate::support::toolchain()["torch"];
     let path = |value: &Value| PathBuf::from(value.as_str().unwrap());
     let runners = Runners::new(RunnersConfig {
@@ -72,12 +73,12 @@ async fn asked<T: Send + 'static>(
     let (program, stdin, alone) = runners.alone(directory).unwrap();
     let script = "exec 3</dev/null 4</dev/null; exec \"$@\"";
     let tool = ["/bin/sh", "-c", script, "sh"].map(Into::into);
-    let launch = Launch::new(program.under(&tool));
+    let launch = ProcessLaunch::new(program.under(&tool));
     let running = Contained::start_with(&launch, Stdio::from(stdin)).unwrap();
     let deadline = Instant::now() + LONG;
     let answer = tokio::task::spawn_blocking(move || {
         let runner = alone.runner(deadline).unwrap();
-        ask(Session::begin(runner, deadline).unwrap())
+        ask(RunnerSession::begin(runner, deadline).unwrap())
     });
     let answer = answer.await;
     let end = running.finish(tokio::time::Instant::now() + LONG).await;
@@ -125,7 +126,7 @@ async fn what_a_tool_has_open_stays_open_and_inputs_are_written_from_outside() {
         let mut bytes = vec![0; 8];
         session.memory().read(y.address, &mut bytes).unwrap();
         // There is no device that a tool could look at.
-        assert!(matches!(session.count(), Err(Fault::Refused(_))));
+        assert!(matches!(session.count(), Err(RunnerFault::Refused(_))));
         bytes
     })
     .await;

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use super::settings::Kind;
+use super::settings::SettingKind;
 use warpgauge_model::HostPattern;
 
 /// Which devices evaluations may use.
@@ -55,56 +55,62 @@ const MAX_HOSTS: usize = 1_000;
 /// Shortest secret, characters.
 const MIN_SECRET: usize = 16;
 
-impl Kind {
+impl SettingKind {
     /// What values of this kind are, for messages.
     pub fn expected(self) -> String {
         match self {
-            Kind::Integer(min, max) => format!("a whole number from {min} to {max}"),
-            Kind::Number(min, max) => format!("a number from {min} to {max}"),
-            Kind::Boolean => "true or false".to_owned(),
-            Kind::Text => format!("text of at most {MAX_TEXT_BYTES} bytes"),
-            Kind::Host => "a host name or address".to_owned(),
-            Kind::Keys => {
+            SettingKind::Integer(min, max) => format!("a whole number from {min} to {max}"),
+            SettingKind::Number(min, max) => format!("a number from {min} to {max}"),
+            SettingKind::Boolean => "true or false".to_owned(),
+            SettingKind::Text => format!("text of at most {MAX_TEXT_BYTES} bytes"),
+            SettingKind::Host => "a host name or address".to_owned(),
+            SettingKind::Keys => {
                 format!("a list of at most {MAX_KEYS} keys, each of 1 to 512 printable characters")
             }
-            Kind::DatabaseUrl => "empty, or postgres://user:password@host/name".to_owned(),
-            Kind::Secret => "empty, or a secret of 16 to 512 printable characters".to_owned(),
-            Kind::Hosts => format!(
+            SettingKind::DatabaseUrl => "empty, or postgres://user:password@host/name".to_owned(),
+            SettingKind::Secret => {
+                "empty, or a secret of 16 to 512 printable characters".to_owned()
+            }
+            SettingKind::Hosts => format!(
                 "a list of at most {MAX_HOSTS} hosts such as \"ci.example.org\", \
                  \"*.example.org\" or \"ci.example.org:8443\""
             ),
-            Kind::Devices => {
+            SettingKind::Devices => {
                 "`auto`, `emulator`, or different device ordinals such as `0,1`".to_owned()
             }
-            Kind::Choice(words) => format!("one of {}", words.join(", ")),
-            Kind::LogFilter => "off, error, warn, info, debug or trace, or a filter such as \
+            SettingKind::Choice(words) => format!("one of {}", words.join(", ")),
+            SettingKind::LogFilter => {
+                "off, error, warn, info, debug or trace, or a filter such as \
                                 `info,warpgauge=debug`"
-                .to_owned(),
-            Kind::Path => "a path; `~` is expanded by shells only, so write it out".to_owned(),
+                    .to_owned()
+            }
+            SettingKind::Path => {
+                "a path; `~` is expanded by shells only, so write it out".to_owned()
+            }
         }
     }
 
     /// Reads a value from the text of an environment variable or a flag; `None` if it does not fit.
     pub(super) fn parse(self, text: &str) -> Option<toml::Value> {
         let value = match self {
-            Kind::Integer(..) => toml::Value::Integer(text.trim().parse().ok()?),
-            Kind::Number(..) => toml::Value::Float(text.trim().parse().ok()?),
-            Kind::Boolean => toml::Value::Boolean(parse_bool(text.trim())?),
-            Kind::Keys | Kind::Hosts => toml::Value::Array(
+            SettingKind::Integer(..) => toml::Value::Integer(text.trim().parse().ok()?),
+            SettingKind::Number(..) => toml::Value::Float(text.trim().parse().ok()?),
+            SettingKind::Boolean => toml::Value::Boolean(parse_bool(text.trim())?),
+            SettingKind::Keys | SettingKind::Hosts => toml::Value::Array(
                 text.split(',')
                     .map(str::trim)
                     .filter(|key| !key.is_empty())
                     .map(|key| toml::Value::String(key.to_owned()))
                     .collect(),
             ),
-            Kind::Text
-            | Kind::Secret
-            | Kind::DatabaseUrl
-            | Kind::Host
-            | Kind::Devices
-            | Kind::Choice(_)
-            | Kind::LogFilter
-            | Kind::Path => toml::Value::String(text.to_owned()),
+            SettingKind::Text
+            | SettingKind::Secret
+            | SettingKind::DatabaseUrl
+            | SettingKind::Host
+            | SettingKind::Devices
+            | SettingKind::Choice(_)
+            | SettingKind::LogFilter
+            | SettingKind::Path => toml::Value::String(text.to_owned()),
         };
         self.check(value)
     }
@@ -114,14 +120,16 @@ impl Kind {
     pub(super) fn check(self, value: toml::Value) -> Option<toml::Value> {
         use toml::Value::{Array, Boolean, Float, Integer, String};
         let fits = match (self, &value) {
-            (Kind::Integer(min, max), Integer(n)) => (min..=max).contains(n),
-            (Kind::Number(min, max), Float(x)) => (min..=max).contains(x),
-            (Kind::Number(..), Integer(n)) => return self.check(Float(*n as f64)),
-            (Kind::Boolean, Boolean(_)) => true,
+            (SettingKind::Integer(min, max), Integer(n)) => (min..=max).contains(n),
+            (SettingKind::Number(min, max), Float(x)) => (min..=max).contains(x),
+            (SettingKind::Number(..), Integer(n)) => return self.check(Float(*n as f64)),
+            (SettingKind::Boolean, Boolean(_)) => true,
             // A single GPU is naturally written as a bare number.
-            (Kind::Devices, Integer(n)) => return self.check(String(n.to_string())),
-            (Kind::Keys, Array(keys)) => keys.len() <= MAX_KEYS && keys.iter().all(is_key),
-            (Kind::Hosts, Array(hosts)) => hosts.len() <= MAX_HOSTS && hosts.iter().all(is_host),
+            (SettingKind::Devices, Integer(n)) => return self.check(String(n.to_string())),
+            (SettingKind::Keys, Array(keys)) => keys.len() <= MAX_KEYS && keys.iter().all(is_key),
+            (SettingKind::Hosts, Array(hosts)) => {
+                hosts.len() <= MAX_HOSTS && hosts.iter().all(is_host)
+            }
             (kind, String(text)) => text.len() <= MAX_TEXT_BYTES && kind.text_fits(text),
             _ => false,
         };
@@ -130,19 +138,23 @@ impl Kind {
 
     fn text_fits(self, text: &str) -> bool {
         match self {
-            Kind::Text => true,
-            Kind::DatabaseUrl => {
+            SettingKind::Text => true,
+            SettingKind::DatabaseUrl => {
                 text.is_empty() || (text.contains("://") && text.len() <= MAX_TEXT_BYTES)
             }
-            Kind::Secret => text.is_empty() || (text.len() >= MIN_SECRET && is_key_text(text)),
-            Kind::Host => !text.is_empty() && !text.contains(char::is_whitespace),
-            Kind::Devices => text.parse::<DeviceSelection>().is_ok(),
-            Kind::Choice(words) => words.contains(&text),
-            Kind::LogFilter => is_log_filter(text),
-            Kind::Path => !text.starts_with('~') && !text.contains('\0'),
-            Kind::Integer(..) | Kind::Number(..) | Kind::Boolean | Kind::Keys | Kind::Hosts => {
-                false
+            SettingKind::Secret => {
+                text.is_empty() || (text.len() >= MIN_SECRET && is_key_text(text))
             }
+            SettingKind::Host => !text.is_empty() && !text.contains(char::is_whitespace),
+            SettingKind::Devices => text.parse::<DeviceSelection>().is_ok(),
+            SettingKind::Choice(words) => words.contains(&text),
+            SettingKind::LogFilter => is_log_filter(text),
+            SettingKind::Path => !text.starts_with('~') && !text.contains('\0'),
+            SettingKind::Integer(..)
+            | SettingKind::Number(..)
+            | SettingKind::Boolean
+            | SettingKind::Keys
+            | SettingKind::Hosts => false,
         }
     }
 }
@@ -208,17 +220,25 @@ mod tests {
     #[test]
     fn booleans_from_text() {
         for text in ["true", "1", "YES", "on"] {
-            assert_eq!(Kind::Boolean.parse(text), Some(toml::Value::Boolean(true)), "{text}");
+            assert_eq!(
+                SettingKind::Boolean.parse(text),
+                Some(toml::Value::Boolean(true)),
+                "{text}"
+            );
         }
         for text in ["false", "0", "No", "off"] {
-            assert_eq!(Kind::Boolean.parse(text), Some(toml::Value::Boolean(false)), "{text}");
+            assert_eq!(
+                SettingKind::Boolean.parse(text),
+                Some(toml::Value::Boolean(false)),
+                "{text}"
+            );
         }
-        assert_eq!(Kind::Boolean.parse("maybe"), None);
+        assert_eq!(SettingKind::Boolean.parse("maybe"), None);
     }
 
     #[test]
     fn numbers_must_be_in_range_and_finite() {
-        let kind = Kind::Number(0.0, 10.0);
+        let kind = SettingKind::Number(0.0, 10.0);
         assert_eq!(kind.parse("2.5"), Some(toml::Value::Float(2.5)));
         assert_eq!(kind.check(toml::Value::Integer(3)), Some(toml::Value::Float(3.0)));
         for wrong in ["-1", "10.1", "nan", "inf", "1s", ""] {
@@ -228,7 +248,7 @@ mod tests {
 
     #[test]
     fn secrets_are_long_or_not_there() {
-        let secret = |text: &str| Kind::Secret.parse(text).is_some();
+        let secret = |text: &str| SettingKind::Secret.parse(text).is_some();
         assert!(secret("") && secret("0123456789abcdef"));
         assert!(!secret("short") && !secret("with a blank in the middle"));
         assert!(!secret(&"x".repeat(513)));
@@ -236,14 +256,14 @@ mod tests {
 
     #[test]
     fn hosts_from_text() {
-        let hosts = |text: &str| Kind::Hosts.parse(text).map(|v| v.as_array().map(Vec::len));
+        let hosts = |text: &str| SettingKind::Hosts.parse(text).map(|v| v.as_array().map(Vec::len));
         assert_eq!(hosts("a.example, *.example.org:*"), Some(Some(2)));
         assert_eq!(hosts("http://a.example"), None);
     }
 
     #[test]
     fn keys_from_text() {
-        let keys = |text: &str| Kind::Keys.parse(text).map(|v| v.as_array().map(Vec::len));
+        let keys = |text: &str| SettingKind::Keys.parse(text).map(|v| v.as_array().map(Vec::len));
         assert_eq!(keys("a, b,,c"), Some(Some(3)));
         assert_eq!(keys("with blank"), None);
         assert_eq!(keys(&"x".repeat(513)), None);

@@ -2,7 +2,9 @@
 
 use std::ops::Deref;
 
-use crate::{CompareRequest, ContractError, EvaluateRequest, Limits, validate, validate_compare};
+use crate::{
+    CompareRequest, ContractError, ContractLimits, EvaluateRequest, validate, validate_compare,
+};
 
 /// A request that the contract has rules for.
 pub trait Rules {
@@ -10,17 +12,17 @@ pub trait Rules {
     ///
     /// # Errors
     /// Every mistake in it, up to `limits.max_errors`.
-    fn check(&self, limits: &Limits) -> Result<(), Vec<ContractError>>;
+    fn check(&self, limits: &ContractLimits) -> Result<(), Vec<ContractError>>;
 }
 
 impl Rules for EvaluateRequest {
-    fn check(&self, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    fn check(&self, limits: &ContractLimits) -> Result<(), Vec<ContractError>> {
         validate(self, limits)
     }
 }
 
 impl Rules for CompareRequest {
-    fn check(&self, limits: &Limits) -> Result<(), Vec<ContractError>> {
+    fn check(&self, limits: &ContractLimits) -> Result<(), Vec<ContractError>> {
         validate_compare(self, limits)
     }
 }
@@ -34,7 +36,7 @@ impl<T: Rules> Checked<T> {
     ///
     /// # Errors
     /// As [`Rules::check`].
-    pub fn new(request: T, limits: &Limits) -> Result<Self, Vec<ContractError>> {
+    pub fn new(request: T, limits: &ContractLimits) -> Result<Self, Vec<ContractError>> {
         request.check(limits)?;
         Ok(Self(request))
     }

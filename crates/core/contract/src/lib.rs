@@ -43,7 +43,7 @@ pub use kernel_type::{CodeForm, FILE_EXTENSIONS, KernelFamily, KernelRuntime, Ke
 pub use languages::UsesLanguages;
 pub use legacy::LegacyCompareRequest;
 pub use library::{LibraryFunction, ResolvedCall, resolve_call};
-pub use limits::Limits;
+pub use limits::ContractLimits;
 pub use named::{
     KeptMatrix, MAX_MATRICES, MatrixNames, MatrixOrigin, MatrixPart, MatrixUsed, NamesMatrices,
 };

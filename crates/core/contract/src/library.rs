@@ -278,7 +278,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::{CompareRequest, EvaluateRequest, Limits, validate, validate_compare};
+    use crate::{CompareRequest, ContractLimits, EvaluateRequest, validate, validate_compare};
 
     fn tensor(name: &str, shape: Value, dtype: &str, output: bool) -> Value {
         let mut arg = json!({"name": name, "type": "tensor", "tensor_spec": {
@@ -306,14 +306,14 @@ mod tests {
 
     fn told(body: Value) -> Vec<(String, String)> {
         let request: EvaluateRequest = serde_json::from_value(body).unwrap();
-        let errors = validate(&request, &Limits::default()).err().unwrap_or_default();
+        let errors = validate(&request, &ContractLimits::default()).err().unwrap_or_default();
         errors.into_iter().map(|error| (error.path, error.message)).collect()
     }
 
     #[test]
     fn a_call_takes_its_arguments_by_their_names() {
         let request: EvaluateRequest = serde_json::from_value(spmv()).unwrap();
-        assert_eq!(validate(&request, &Limits::default()), Ok(()));
+        assert_eq!(validate(&request, &ContractLimits::default()), Ok(()));
         let args = &request.kernel.io.as_ref().unwrap().args;
         let call = resolve_call(&request.kernel, args, "kernel").unwrap();
         assert_eq!((call.extents, call.dtype), ([4, 7, 9], Dtype::Float64));
@@ -326,7 +326,7 @@ mod tests {
             tensor("C", json!([2, 5]), "float16", true),
         ]);
         let request: EvaluateRequest = serde_json::from_value(gemm).unwrap();
-        assert_eq!(validate(&request, &Limits::default()), Ok(()));
+        assert_eq!(validate(&request, &ContractLimits::default()), Ok(()));
         let args = &request.kernel.io.as_ref().unwrap().args;
         assert_eq!(resolve_call(&request.kernel, args, "kernel").unwrap().extents, [2, 5, 3]);
     }
@@ -395,7 +395,7 @@ mod tests {
         });
         let check = |body: &Value| {
             let request: CompareRequest = serde_json::from_value(body.clone()).unwrap();
-            validate_compare(&request, &Limits::default())
+            validate_compare(&request, &ContractLimits::default())
         };
         assert_eq!(check(&body), Ok(()));
         // The library's launch is its own: a kernel beside it needs one.

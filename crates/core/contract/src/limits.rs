@@ -2,7 +2,7 @@
 
 /// Bounds of one server. Every default can be lowered or raised by configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct ContractLimits {
     /// Bytes of one tensor.
     pub max_tensor_bytes: u64,
     /// Bytes of all tensors of a contract together, expected ones included.
@@ -33,7 +33,7 @@ pub struct Limits {
     pub max_errors: usize,
 }
 
-impl Default for Limits {
+impl Default for ContractLimits {
     fn default() -> Self {
         Self {
             max_tensor_bytes: 16 << 30,

@@ -5,7 +5,9 @@ use std::cell::Cell;
 use super::error::{ContractError, Mistakes, quoted};
 use super::expr::{Variable, evaluate};
 use super::scalar::ScalarValue;
-use super::{ArgKind, ArgSpec, Dim3, Extent, IoContract, KernelFamily, KernelType, Limits, triton};
+use super::{
+    ArgKind, ArgSpec, ContractLimits, Dim3, Extent, IoContract, KernelFamily, KernelType, triton,
+};
 
 use warpgauge_model::FailureCode;
 
@@ -66,7 +68,7 @@ impl Names {
 /// Resolves a contract's own launch configuration.
 pub fn resolve_launch(
     io: &IoContract,
-    limits: &Limits,
+    limits: &ContractLimits,
 ) -> Result<ResolvedLaunch, Vec<ContractError>> {
     resolve_launch_at(io, KernelType::Cuda, limits, "kernel.io.launch")
 }
@@ -77,7 +79,7 @@ pub fn resolve_launch(
 pub fn resolve_launch_at(
     io: &IoContract,
     kind: KernelType,
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
 ) -> Result<ResolvedLaunch, Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
@@ -89,7 +91,7 @@ pub fn resolve_launch_at(
 pub(super) fn resolve_into(
     io: &IoContract,
     names: Names,
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
     mistakes: &mut Mistakes,
 ) -> ResolvedLaunch {

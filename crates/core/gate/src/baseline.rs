@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{MAX_CASES, Pin, SuiteError};
+use super::{BaselinePin, MAX_CASES, SuiteError};
 use warpgauge_contract::EvaluateRequest;
 
 /// Longest name of a baseline, and of a case, bytes.
@@ -18,7 +18,7 @@ pub struct Baseline {
     /// Its name.
     pub name: String,
     /// The device, driver and method that it is for.
-    pub pin: Pin,
+    pub pin: BaselinePin,
     /// The suite that it is of.
     pub suite: String,
     /// Commit of the code, where it is known.
@@ -39,7 +39,7 @@ pub struct BaselineSummary {
     /// Its name.
     pub name: String,
     /// The device, driver and method that it is for.
-    pub pin: Pin,
+    pub pin: BaselinePin,
     /// The suite that it is of.
     pub suite: String,
     /// Commit of the code, where it is known.
@@ -68,7 +68,7 @@ pub struct NewBaseline {
     /// The device, driver and method that it must be for; it is refused if this server has others.
     /// Default: those it was run with here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pin: Option<Pin>,
+    pub pin: Option<BaselinePin>,
     /// Commit of the code, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,

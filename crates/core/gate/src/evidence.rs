@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::Metric;
+use super::GateMetric;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{
     CompareResponse, CountComparison, EvaluateResponse, ResponseStatus, ValidationStatus, VerdictBy,
@@ -12,7 +12,7 @@ use warpgauge_statistics::paired::PairedComparison;
 
 /// What there is to judge a case by.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Evidence {
+pub enum CaseEvidence {
     /// The candidate has removed the case.
     Missing(String),
     /// The case could not be measured, through no fault of the candidate.
@@ -48,17 +48,22 @@ pub enum NoBaseline {
     Broken,
 }
 
-impl Evidence {
+impl CaseEvidence {
     /// From the evaluation of a candidate on its own; `what` is what there is to say of the baseline.
-    pub fn alone(report: &EvaluateResponse, metric: Metric, why: NoBaseline, what: &str) -> Self {
+    pub fn alone(
+        report: &EvaluateResponse,
+        metric: GateMetric,
+        why: NoBaseline,
+        what: &str,
+    ) -> Self {
         if let Some(against) = Self::against(report) {
             return against;
         }
         let device = report.device.as_ref().map(|device| device.kind);
-        if let (true, Metric::Count(name)) = (report.torch.is_some(), metric) {
+        if let (true, GateMetric::Count(name)) = (report.torch.is_some(), metric) {
             return Self::Error(not_counted(name));
         }
-        if let (Some(DeviceKind::Cuda), Metric::Count(name)) = (device, metric) {
+        if let (Some(DeviceKind::Cuda), GateMetric::Count(name)) = (device, metric) {
             return Self::Error(counted_elsewhere(name));
         }
         let unchecked = &report.validation.unchecked;
@@ -89,7 +94,7 @@ impl Evidence {
     }
 
     /// From the comparison of the baseline (the reference) with the candidate.
-    pub fn of(response: &CompareResponse, metric: Metric) -> Self {
+    pub fn of(response: &CompareResponse, metric: GateMetric) -> Self {
         let Some(candidate) = response.candidates.first() else {
             return Self::Error("the answer has no candidate in it".to_owned());
         };
@@ -103,25 +108,25 @@ impl Evidence {
         };
         let device = match (&response.device, response.verdict_by, metric) {
             (Some(device), VerdictBy::Times | VerdictBy::Counts, _) => device,
-            (_, _, Metric::Time) => return Self::Right(unranked()),
-            (_, _, Metric::Count(name)) => return Self::Error(not_counted(name)),
+            (_, _, GateMetric::Time) => return Self::Right(unranked()),
+            (_, _, GateMetric::Count(name)) => return Self::Error(not_counted(name)),
         };
         match (device.kind, metric) {
-            (DeviceKind::Cuda, Metric::Time) if candidate.same_image => Self::Identical,
-            (DeviceKind::Cuda, Metric::Time) => match &candidate.comparison {
+            (DeviceKind::Cuda, GateMetric::Time) if candidate.same_image => Self::Identical,
+            (DeviceKind::Cuda, GateMetric::Time) => match &candidate.comparison {
                 Some(comparison) => Self::Times(Box::new(comparison.clone())),
                 None => Self::Error(candidate.not_compared.clone().unwrap_or_else(|| {
                     "the times were not compared, and the answer does not say why".to_owned()
                 })),
             },
-            (DeviceKind::Cuda, Metric::Count(name)) => Self::Error(counted_elsewhere(name)),
-            (DeviceKind::Emulator, Metric::Time) => {
+            (DeviceKind::Cuda, GateMetric::Count(name)) => Self::Error(counted_elsewhere(name)),
+            (DeviceKind::Emulator, GateMetric::Time) => {
                 match response.reference.counted.zip(own.counted) {
                     Some((reference, own)) => Self::Counts(both(reference, own)),
                     None => Self::Error("the emulated device counted nothing".to_owned()),
                 }
             }
-            (DeviceKind::Emulator, Metric::Count(name)) => {
+            (DeviceKind::Emulator, GateMetric::Count(name)) => {
                 match candidate.counts.iter().find(|one| one.count == name) {
                     Some(count) => Self::Counts(vec![count.clone()]),
                     None => Self::Error(format!("the emulated device did not count `{name}`")),
@@ -146,14 +151,14 @@ fn counted_elsewhere(count: &str) -> String {
 }
 
 /// Counts of one kernel, those that the metric is about as far as they are known.
-fn counts_of(counted: Counted, metric: Metric) -> BTreeMap<String, u64> {
+fn counts_of(counted: Counted, metric: GateMetric) -> BTreeMap<String, u64> {
     let all = [
         ("warp_instructions", counted.warp_instructions),
         ("global_sectors", counted.global_sectors),
     ];
     let wanted = |name: &str| match metric {
-        Metric::Time => true,
-        Metric::Count(wanted) => wanted == name,
+        GateMetric::Time => true,
+        GateMetric::Count(wanted) => wanted == name,
     };
     let some = all.into_iter().filter(|(name, _)| wanted(name));
     some.map(|(name, count)| (name.to_owned(), count)).collect()

@@ -1,7 +1,7 @@
 //! The report of a run, from what was planned and what was measured.
 
 use super::report::{CaseReport, GateReport, Totals};
-use super::{GatePlan, MeasuredCase, Outcome, Reason, Seen, conclude};
+use super::{GateOutcome, GatePlan, GateReason, MeasuredCase, Seen, conclude};
 use warpgauge_report::VerdictBy;
 
 /// Version of the report's format.
@@ -62,7 +62,7 @@ pub fn finish(
 }
 
 fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
-    let is_new = |case: &CaseReport| case.outcome == Outcome::New;
+    let is_new = |case: &CaseReport| case.outcome == GateOutcome::New;
     let compared = |case: &CaseReport| case.comparison.is_some() || !case.counts.is_empty();
     match by {
         _ if cases.iter().any(is_new) && !cases.iter().any(compared) => {
@@ -76,7 +76,7 @@ fn statement(by: Option<VerdictBy>, cases: &[CaseReport]) -> &'static str {
             "Exact counts of one launch on the emulated device, where a difference of one is a \
              difference. They say nothing of times."
         }
-        _ if cases.iter().any(|case| case.reason == Reason::OnlyRight) => {
+        _ if cases.iter().any(|case| case.reason == GateReason::OnlyRight) => {
             "Torch kernels were found right or wrong, which is all that they are gated on: times of the CPU \
              rank nothing."
         }

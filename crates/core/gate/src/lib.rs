@@ -2,7 +2,7 @@
 //!
 //! A suite ([`Suite`]) names cases: a contract, a kernel and a policy each. Baseline and candidate of
 //! a case are compared by the pipeline like any two kernels; what that showed is the case's
-//! [`Evidence`]. [`decide`] makes outcomes of the evidence of a whole suite, by rules that bear many
+//! [`CaseEvidence`]. [`decide`] makes outcomes of the evidence of a whole suite, by rules that bear many
 //! cases and many runs: the whole interval beyond a margin, Holm's correction over the suite, a
 //! confirmation in a fresh process, and a third outcome where nothing can be shown. [`Calibration`]
 //! is what each case showed against itself. The [`report`] is one result in seven formats.
@@ -32,20 +32,21 @@ pub use baseline::{
     Baseline, BaselineCase, BaselineSummary, NewBaseline, Promotion, check_baseline_name,
 };
 pub use calibration::{
-    Calibrated, Calibration, CalibrationError, Conditions, MIN_RUNS, PlannedTest, calibrated,
+    CalibratedCase, Calibration, CalibrationConditions, CalibrationError, MIN_RUNS, PlannedTest,
+    calibrated,
 };
 pub use decide::{
-    Judged, Outcome, Reason, SuiteVerdict, Verdict, decide, suite_verdict, to_confirm,
+    GateOutcome, GateReason, JudgedCase, SuiteVerdict, Verdict, decide, suite_verdict, to_confirm,
 };
-pub use evidence::{Evidence, NoBaseline};
+pub use evidence::{CaseEvidence, NoBaseline};
 pub use finish::{Clocked, finish};
 pub use measured::{MeasuredCase, conclude, idle_multiprocessors, unconfirmed, with_calibration};
-pub use pin::{Pin, PinMismatch};
+pub use pin::{BaselinePin, PinMismatch};
 pub use plan::{ADVISORY_RATE, CaseCode, GatePlan, PlannedCase, first_alphas};
 pub use request::{BaselineOrigin, GateCase, GateRequest, RemovedCase};
 pub use seen::Seen;
 pub use sides::{Manner, Sides, alone};
 pub use suite::{
-    CasePolicy, CaseSpec, MAX_CASES, MAX_SUITE_BYTES, Metric, OnInconclusive, OnMissing,
+    CasePolicy, CaseSpec, GateMetric, MAX_CASES, MAX_SUITE_BYTES, OnInconclusive, OnMissing,
     PolicyFile, Suite, SuiteError,
 };

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::report::{CalibrationReport, CaseReport};
 use super::{
-    Calibrated, CasePolicy, CaseSpec, Evidence, Judged, OnMissing, SuiteVerdict, decide,
-    suite_verdict, to_confirm,
+    CalibratedCase, CaseEvidence, CasePolicy, CaseSpec, JudgedCase, OnMissing, SuiteVerdict,
+    decide, suite_verdict, to_confirm,
 };
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{CompareResponse, EvaluateResponse};
@@ -18,11 +18,11 @@ pub struct MeasuredCase {
     /// What it lets pass, with what the calibration adds.
     pub policy: CasePolicy,
     /// What it showed against itself, where that counts.
-    pub calibrated: Option<Calibrated>,
+    pub calibrated: Option<CalibratedCase>,
     /// What its comparison showed.
-    pub first: Evidence,
+    pub first: CaseEvidence,
     /// What a second one in fresh processes showed.
-    pub confirmation: Option<Evidence>,
+    pub confirmation: Option<CaseEvidence>,
     /// Median times of baseline and candidate on their own, milliseconds.
     pub own_ms: [Option<f64>; 2],
     /// Ends of the candidate's median's 95 % confidence interval, or nothing.
@@ -39,7 +39,7 @@ pub struct MeasuredCase {
 
 impl MeasuredCase {
     /// A case of which nothing is known but why.
-    pub fn unmeasured(spec: CaseSpec, why: Evidence) -> Self {
+    pub fn unmeasured(spec: CaseSpec, why: CaseEvidence) -> Self {
         let policy = spec.policy;
         Self {
             spec,
@@ -58,9 +58,9 @@ impl MeasuredCase {
 
     /// Takes in what the first comparison showed.
     pub fn set_first(&mut self, response: &CompareResponse) {
-        self.first = Evidence::of(response, self.spec.metric);
+        self.first = CaseEvidence::of(response, self.spec.metric);
         self.identical_code = response.candidates.first().and_then(|one| one.identical_code);
-        if matches!(self.first, Evidence::Identical) {
+        if matches!(self.first, CaseEvidence::Identical) {
             // A few launches for the outputs: their times say nothing.
             self.identical_code = Some(true);
         } else if response.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
@@ -76,9 +76,9 @@ impl MeasuredCase {
     }
 
     /// Takes in what the candidate showed on its own, where there is nothing to compare it with.
-    pub fn set_alone(&mut self, report: &EvaluateResponse, evidence: Evidence) {
+    pub fn set_alone(&mut self, report: &EvaluateResponse, evidence: CaseEvidence) {
         self.first = evidence;
-        let Evidence::Alone { counts, .. } = &self.first else { return };
+        let CaseEvidence::Alone { counts, .. } = &self.first else { return };
         if report.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
             self.own_ms = [None, median_ms(Some(report))];
             self.own_ci_ms = median_ci_ms(report).unwrap_or_default();
@@ -87,8 +87,8 @@ impl MeasuredCase {
         self.own_counts.clone_from(counts);
     }
 
-    fn judged(&self) -> Judged<'_> {
-        Judged {
+    fn judged(&self) -> JudgedCase<'_> {
+        JudgedCase {
             policy: &self.policy,
             first: &self.first,
             confirmation: self.confirmation.as_ref(),
@@ -130,7 +130,7 @@ fn median_ci_ms(report: &EvaluateResponse) -> Option<Vec<f64>> {
 
 /// The policy of a case with its calibration: the floor widens the margin, Δ keeps its distance, and
 /// a case that cannot carry the gate only informs.
-pub fn with_calibration(policy: CasePolicy, calibrated: Option<&Calibrated>) -> CasePolicy {
+pub fn with_calibration(policy: CasePolicy, calibrated: Option<&CalibratedCase>) -> CasePolicy {
     let Some(calibrated) = calibrated else {
         return policy;
     };
@@ -153,8 +153,8 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
     let verdicts = decide(&cases.iter().map(MeasuredCase::judged).collect::<Vec<_>>());
     let reports = cases.iter().zip(verdicts).map(|(case, verdict)| {
         let alone = suite_verdict([(verdict.outcome, case.policy)], on_missing);
-        let of = |evidence: Option<&Evidence>| match evidence {
-            Some(Evidence::Times(comparison)) => Some(comparison.as_ref().clone()),
+        let of = |evidence: Option<&CaseEvidence>| match evidence {
+            Some(CaseEvidence::Times(comparison)) => Some(comparison.as_ref().clone()),
             _ => None,
         };
         CaseReport {
@@ -180,7 +180,7 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
             comparison: of(Some(&case.first)),
             confirmation: of(case.confirmation.as_ref()),
             counts: match &case.first {
-                Evidence::Counts(counts) => counts.clone(),
+                CaseEvidence::Counts(counts) => counts.clone(),
                 _ => Vec::new(),
             },
             duration_s: case.duration_s,

@@ -3,14 +3,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Conditions;
+use super::CalibrationConditions;
 
 /// The device, driver and method that a stored baseline is for. What it was promoted under says
 /// nothing under others: kernels are tuned for a device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "BaselinePin")]
-pub struct Pin {
+pub struct BaselinePin {
     /// Product name of the device.
     pub device: String,
     /// Version of the driver; absent where the device tells none.
@@ -39,11 +38,11 @@ pub struct PinMismatch {
     pub now: String,
 }
 
-impl Pin {
+impl BaselinePin {
     /// Whether it holds here; the error names the first difference.
-    pub fn check(&self, now: &Pin) -> Result<(), PinMismatch> {
+    pub fn check(&self, now: &BaselinePin) -> Result<(), PinMismatch> {
         let driver = |driver: &Option<String>| driver.clone().unwrap_or("unknown".to_owned());
-        let method = |of: &Pin| format!("{} version {}", of.method, of.method_version);
+        let method = |of: &BaselinePin| format!("{} version {}", of.method, of.method_version);
         let differences = [
             ("device", self.device.clone(), now.device.clone()),
             ("driver", driver(&self.driver), driver(&now.driver)),
@@ -57,8 +56,8 @@ impl Pin {
     }
 }
 
-impl From<&Conditions> for Pin {
-    fn from(conditions: &Conditions) -> Self {
+impl From<&CalibrationConditions> for BaselinePin {
+    fn from(conditions: &CalibrationConditions) -> Self {
         Self {
             device: conditions.device.clone(),
             driver: conditions.driver.clone(),
@@ -75,7 +74,7 @@ mod tests {
 
     #[test]
     fn the_first_difference_is_named() {
-        let pin = Pin {
+        let pin = BaselinePin {
             device: "H200".to_owned(),
             driver: Some("580.1".to_owned()),
             cuda: "13.0".to_owned(),
@@ -84,11 +83,11 @@ mod tests {
         };
         assert_eq!(pin.check(&pin), Ok(()));
         for (now, what) in [
-            (Pin { device: "H100".to_owned(), ..pin.clone() }, "device"),
-            (Pin { driver: None, ..pin.clone() }, "driver"),
-            (Pin { cuda: "13.1".to_owned(), ..pin.clone() }, "CUDA version"),
-            (Pin { method_version: 3, ..pin.clone() }, "method"),
-            (Pin { method: "emulated".to_owned(), ..pin.clone() }, "method"),
+            (BaselinePin { device: "H100".to_owned(), ..pin.clone() }, "device"),
+            (BaselinePin { driver: None, ..pin.clone() }, "driver"),
+            (BaselinePin { cuda: "13.1".to_owned(), ..pin.clone() }, "CUDA version"),
+            (BaselinePin { method_version: 3, ..pin.clone() }, "method"),
+            (BaselinePin { method: "emulated".to_owned(), ..pin.clone() }, "method"),
         ] {
             assert_eq!(pin.check(&now).unwrap_err().what, what);
         }

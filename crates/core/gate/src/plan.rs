@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::report::BaselineReport;
 use super::{
-    Calibration, CasePolicy, CaseSpec, Evidence, MeasuredCase, OnMissing, Pin, Sides,
+    BaselinePin, Calibration, CaseEvidence, CasePolicy, CaseSpec, MeasuredCase, OnMissing, Sides,
     with_calibration,
 };
 use warpgauge_contract::EvaluateRequest;
@@ -27,7 +27,7 @@ pub struct GatePlan {
     /// What the candidate is compared with.
     pub baseline: BaselineReport,
     /// What the baseline is pinned to, if it is.
-    pub pin: Option<Pin>,
+    pub pin: Option<BaselinePin>,
     /// What the cases showed against themselves.
     pub calibration: Option<Calibration>,
     /// Whether kernels that are the same image with the same launch are measured.
@@ -92,9 +92,9 @@ impl GatePlan {
             let spec = planned.spec.clone();
             let calibrated = self.calibration.as_ref().and_then(|all| all.cases.get(&spec.name));
             let why = match &planned.code {
-                CaseCode::Removed(why) => Evidence::Missing(why.clone()),
+                CaseCode::Removed(why) => CaseEvidence::Missing(why.clone()),
                 CaseCode::Both(_) | CaseCode::New { .. } => {
-                    Evidence::Error("it was not come to".to_owned())
+                    CaseEvidence::Error("it was not come to".to_owned())
                 }
             };
             let mut case = MeasuredCase::unmeasured(spec, why);

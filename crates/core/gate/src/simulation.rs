@@ -8,13 +8,13 @@ use std::collections::BTreeMap;
 use std::io::Read;
 
 use super::{
-    CasePolicy, CaseSpec, Evidence, MeasuredCase, Metric, OnInconclusive, OnMissing, Outcome,
-    SuiteVerdict, conclude, unconfirmed,
+    CaseEvidence, CasePolicy, CaseSpec, GateMetric, GateOutcome, MeasuredCase, OnInconclusive,
+    OnMissing, SuiteVerdict, conclude, unconfirmed,
 };
 use warpgauge_statistics::paired::{
     BlockOrder, ComparePolicy, LookOutcome, PairedBlock, PairedComparison, decide_at_look,
 };
-pub use warpgauge_statistics::random::Stream;
+pub use warpgauge_statistics::random::RandomStream;
 
 const POLICY: CasePolicy = CasePolicy {
     margin: 0.005,
@@ -43,7 +43,7 @@ fn measured_noise() -> Vec<f64> {
     medians.collect()
 }
 
-fn compare(random: &mut Stream, sd: f64, effect: f64, alpha: f64) -> PairedComparison {
+fn compare(random: &mut RandomStream, sd: f64, effect: f64, alpha: f64) -> PairedComparison {
     let policy = ComparePolicy { alpha, equivalence: POLICY.delta, ..ComparePolicy::default() };
     let mut blocks = Vec::new();
     for look in 0.. {
@@ -66,7 +66,7 @@ fn compare(random: &mut Stream, sd: f64, effect: f64, alpha: f64) -> PairedCompa
 
 /// One run of the gate over a suite of kernels with this noise, the first of them slower by a
 /// factor: the suite's verdict and the first case's outcome.
-fn suite_run(random: &mut Stream, noise: &[f64], effect: f64) -> (SuiteVerdict, Outcome) {
+fn suite_run(random: &mut RandomStream, noise: &[f64], effect: f64) -> (SuiteVerdict, GateOutcome) {
     let family = noise.len() as f64;
     let effect_of = |index: usize| if index == 0 { effect } else { 1.0 };
     let mut cases = Vec::new();
@@ -75,15 +75,15 @@ fn suite_run(random: &mut Stream, noise: &[f64], effect: f64) -> (SuiteVerdict, 
             name: index.to_string(),
             contract: String::new(),
             source: None,
-            metric: Metric::Time,
+            metric: GateMetric::Time,
             policy: POLICY,
         };
         let first = compare(random, *sd, effect_of(index), POLICY.alpha / family);
-        cases.push(MeasuredCase::unmeasured(spec, Evidence::Times(Box::new(first))));
+        cases.push(MeasuredCase::unmeasured(spec, CaseEvidence::Times(Box::new(first))));
     }
     for index in unconfirmed(&cases) {
         let again = compare(random, noise[index], effect_of(index), POLICY.alpha);
-        cases[index].confirmation = Some(Evidence::Times(Box::new(again)));
+        cases[index].confirmation = Some(CaseEvidence::Times(Box::new(again)));
     }
     let (reports, verdict) = conclude(&cases, OnMissing::Fail);
     (verdict, reports[0].outcome)
@@ -93,7 +93,7 @@ fn suite_run(random: &mut Stream, noise: &[f64], effect: f64) -> (SuiteVerdict, 
 fn suites_of_unchanged_kernels_do_not_fail() {
     let noise = measured_noise();
     assert!(noise.len() >= 5, "{noise:?}");
-    let mut random = Stream::new(1);
+    let mut random = RandomStream::new(1);
     let mut counts = BTreeMap::<SuiteVerdict, u32>::new();
     for _ in 0..300 {
         *counts.entry(suite_run(&mut random, &noise, 1.0).0).or_default() += 1;
@@ -109,9 +109,9 @@ fn two_percent_is_caught_in_a_suite() {
     for slower in 0..noise.len() {
         let mut rotated = noise.clone();
         rotated.rotate_left(slower);
-        let mut random = Stream::new(100 + slower as u64);
+        let mut random = RandomStream::new(100 + slower as u64);
         let caught = (0..100)
-            .filter(|_| suite_run(&mut random, &rotated, 1.02).1 == Outcome::Regression)
+            .filter(|_| suite_run(&mut random, &rotated, 1.02).1 == GateOutcome::Regression)
             .count();
         assert!(caught >= 95, "block SD {:.4}: {caught} of 100", rotated[0]);
     }
@@ -120,7 +120,7 @@ fn two_percent_is_caught_in_a_suite() {
 #[test]
 fn a_difference_within_the_margin_passes() {
     let noise = measured_noise();
-    let mut random = Stream::new(7);
+    let mut random = RandomStream::new(7);
     let regressions = (0..200)
         .filter(|_| suite_run(&mut random, &noise, 1.004).0 == SuiteVerdict::Regression)
         .count();

@@ -12,7 +12,7 @@ const SET_UP: &str = "shared memory is not what limits the blocks of this launch
 
 /// A launch of a kernel on a device.
 #[derive(Debug, Clone, Copy)]
-pub struct Launch<'a> {
+pub struct DeviceLaunch<'a> {
     /// The device.
     pub device: &'a DeviceInfo,
     /// The kernel's resources, if the driver told them.
@@ -29,7 +29,7 @@ fn known(value: f64, note: Option<&'static str>) -> Found {
     Ok(Known { note: note.map(Into::into), ..Known::plain(value, MetricSource::Static) })
 }
 
-impl Launch<'_> {
+impl DeviceLaunch<'_> {
     /// The metric of this id, if it follows from the launch; `None` for all other ids.
     pub(super) fn fact(&self, id: &str) -> Option<Found> {
         let threads = self.threads();

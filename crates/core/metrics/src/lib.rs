@@ -38,16 +38,16 @@ pub use analysis::analyse;
 pub use cross_check::CrossCheck;
 pub use emulator::metrics as emulator_metrics;
 pub use facts::{Facts, Timed};
-pub use launch::Launch;
+pub use launch::DeviceLaunch;
 pub use roofline::{
     BoundBy, Ceiling, CeilingSource, ComputeRoof, Level, MemoryRoof, Precision, RatesOver,
     Roofline, RooflinePoint, TimeBasis,
 };
 pub use select::{Selection, select, unknown_name};
-pub use several::{MAX_KERNELS, Profiled, several_metrics};
+pub use several::{MAX_KERNELS, ProfiledLaunch, several_metrics};
 pub use svg::{Caption, render as roofline_svg, si};
 pub use types::{
     CacheControl, ClockControl, Conditions, DeviceMetrics, KernelMetrics, Metric, MetricGroups,
     MetricSource, Replay,
 };
-pub use values::{Collected, counter_names, device_metrics, nvidia_names};
+pub use values::{CollectedMetrics, counter_names, device_metrics, nvidia_names};

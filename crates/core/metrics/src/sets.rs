@@ -115,7 +115,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::catalogue::{CATALOGUE, Group};
+    use super::super::catalogue::{CATALOGUE, MetricGroup};
     use super::*;
     use warpgauge_model::PresetName;
     use warpgauge_statistics::Preset;
@@ -132,7 +132,7 @@ mod tests {
             assert!(members.iter().all(|member| is_known(member)), "{name}: {members:?}");
         }
         // A set and a group share a name: the set has all of the group.
-        assert!(set(Group::SpeedOfLight.name()).unwrap().contains(&"speed_of_light"));
+        assert!(set(MetricGroup::SpeedOfLight.name()).unwrap().contains(&"speed_of_light"));
         assert!(set("none").is_none());
     }
 

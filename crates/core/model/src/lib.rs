@@ -40,7 +40,7 @@ pub use image::{Image, ImageFormat};
 pub use job::{JobKind, JobStage, JobState, PartialStatistics};
 pub use library::Library;
 pub use observed::{LaunchCounts, MonitorFacts, MonitorWindow};
-pub use requirements::{COMMON_LANGUAGES, Capabilities, DeviceOffer, Requirements};
+pub use requirements::{COMMON_LANGUAGES, DeviceOffer, ExecutorCapabilities, Requirements};
 pub use resources::{FunctionFacts, Resources};
 pub use spelling::{edit_distance, nearest};
 pub use target::Target;

@@ -100,7 +100,7 @@ impl Requirements {
 
 /// What an executor has, as far as orders can require it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capabilities {
+pub struct ExecutorCapabilities {
     /// Its devices, those that do not work at the moment too.
     pub devices: Vec<DeviceOffer>,
     /// Tools that can be used.
@@ -123,7 +123,7 @@ pub struct DeviceOffer {
     pub name: String,
 }
 
-impl Capabilities {
+impl ExecutorCapabilities {
     /// Whether an order can be carried out with these.
     ///
     /// # Errors
@@ -197,13 +197,13 @@ fn has_words(name: &str, words: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn host() -> Capabilities {
+    fn host() -> ExecutorCapabilities {
         let gpu = |name: &str, compute_capability| DeviceOffer {
             kind: DeviceKind::Cuda,
             compute_capability,
             name: name.to_owned(),
         };
-        Capabilities {
+        ExecutorCapabilities {
             devices: vec![gpu("NVIDIA H200", (9, 0)), gpu("NVIDIA L4", (8, 9))],
             tools: ["ncu".to_owned()].into(),
             languages: BTreeSet::new(),
@@ -236,9 +236,9 @@ mod tests {
         let triton = Requirements { languages: ["triton".to_owned()].into(), ..wants("{}") };
         assert!(host().meet(&triton).unwrap_err().contains("`triton`"));
         let no_languages = [("triton".to_owned(), "none; get one".to_owned())].into();
-        let told = Capabilities { no_languages, ..host() }.meet(&triton).unwrap_err();
+        let told = ExecutorCapabilities { no_languages, ..host() }.meet(&triton).unwrap_err();
         assert_eq!(told, "language `triton` is not there: none; get one");
-        assert!(Capabilities::default().meet(&wants("{}")).unwrap_err().contains("none"));
+        assert!(ExecutorCapabilities::default().meet(&wants("{}")).unwrap_err().contains("none"));
     }
 
     #[test]

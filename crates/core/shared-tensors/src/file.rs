@@ -29,7 +29,7 @@ pub struct Elements {
 
 /// Why a file has no tensor to read.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum TensorFileError {
     /// The file is wrong, or more than is taken.
     #[error("{message}")]
     Invalid {
@@ -43,7 +43,7 @@ pub enum FileError {
     Io(#[from] io::Error),
 }
 
-impl FileError {
+impl TensorFileError {
     pub(crate) fn data(message: impl Into<String>) -> Self {
         Self::Invalid { code: FailureCode::InvalidData, message: message.into() }
     }
@@ -62,8 +62,8 @@ impl FileError {
 /// only, whatever the file says of itself.
 ///
 /// # Errors
-/// As [`FileError`] says; a tensor of more than `max_bytes` is one.
-pub fn read(file: File, tensor: Option<&str>, max_bytes: u64) -> Result<Elements, FileError> {
+/// As [`TensorFileError`] says; a tensor of more than `max_bytes` is one.
+pub fn read(file: File, tensor: Option<&str>, max_bytes: u64) -> Result<Elements, TensorFileError> {
     let mut first = [0; 12];
     let found = read_some(&file, &mut first)?;
     let first = &first[..found];
@@ -77,7 +77,7 @@ pub fn read(file: File, tensor: Option<&str>, max_bytes: u64) -> Result<Elements
     if first.get(8) == Some(&b'{') {
         return safetensors::read(file, tensor, max_bytes);
     }
-    Err(FileError::data(
+    Err(TensorFileError::data(
         "the file is neither WAV (RIFF), .npy nor .safetensors by its first bytes; convert it to one",
     ))
 }

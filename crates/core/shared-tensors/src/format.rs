@@ -10,7 +10,7 @@ use crate::safetensors;
 /// Form of a tensor's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum DataFormat {
+pub enum TransferFormat {
     /// A `.npy` file.
     #[default]
     Npy,
@@ -20,7 +20,7 @@ pub enum DataFormat {
     Raw,
 }
 
-impl DataFormat {
+impl TransferFormat {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Npy, Self::Safetensors, Self::Raw];
 

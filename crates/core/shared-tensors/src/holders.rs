@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
 
-use super::registry::{Freed, Held, Limits, Place, Registry};
+use super::registry::{Freed, Held, RegistryLimits, TensorLocation, TensorRegistry};
 
 /// Most bytes of a tensor that one read gives.
 pub const CHUNK_BYTES: usize = 4 << 20;
@@ -31,13 +31,13 @@ pub struct HolderSettings {
     /// A directory in which files are memory; no other user may enter it.
     pub shared_dir: PathBuf,
     /// Bounds.
-    pub limits: Limits,
+    pub limits: RegistryLimits,
 }
 
 /// The processes that hold shared tensors: one for each device, and one for the host's memory.
 pub trait TensorHolders: Send + Sync + 'static {
     /// Whose tensors there are.
-    fn registry(&self) -> &Registry;
+    fn registry(&self) -> &TensorRegistry;
 
     /// Devices there are, by CUDA ordinal.
     fn devices(&self) -> &[u32];
@@ -49,7 +49,7 @@ pub trait TensorHolders: Send + Sync + 'static {
     fn emulator(&self) -> Option<&Path>;
 
     /// Allocates room for a tensor, all zeros; gives the generation of the process that has it.
-    fn create(&self, place: Place, id: Uuid, bytes: u64) -> Reached<'_, u64>;
+    fn create(&self, place: TensorLocation, id: Uuid, bytes: u64) -> Reached<'_, u64>;
 
     /// Copies a tensor to new memory beside it, as `id`.
     fn copy<'a>(&'a self, held: &'a Held, id: Uuid) -> Reached<'a, ()>;
@@ -96,7 +96,7 @@ pub enum HolderError {
     #[error("the process that holds tensors on {place} cannot be started: {reason}")]
     Start {
         /// Where.
-        place: Place,
+        place: TensorLocation,
         /// Why.
         reason: String,
     },
@@ -104,7 +104,7 @@ pub enum HolderError {
     #[error("the process that held the tensors on {place} has died ({reason}), and they with it")]
     Died {
         /// Where.
-        place: Place,
+        place: TensorLocation,
         /// How it was noticed.
         reason: String,
     },

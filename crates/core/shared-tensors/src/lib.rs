@@ -1,5 +1,5 @@
 //! Shared tensors: wire types, the files that tensors come from (WAV, `.npy`, `.safetensors`) and become, and
-//! the [`Registry`]: whose a tensor is, how long it stays, and who has it open. Processes hold the content; the
+//! the [`TensorRegistry`]: whose a tensor is, how long it stays, and who has it open. Processes hold the content; the
 //! service reaches them through [`TensorHolders`]. No device, no web.
 
 #![forbid(unsafe_code)]
@@ -13,10 +13,13 @@ mod safetensors;
 mod types;
 mod wav;
 
-pub use file::{Elements, FileError, read};
-pub use format::DataFormat;
+pub use file::{Elements, TensorFileError, read};
+pub use format::TransferFormat;
 pub use holders::{CHUNK_BYTES, Exported, HolderError, HolderSettings, Reached, TensorHolders};
-pub use registry::{DEVICE_PAGE, Freed, Gone, Held, Limits, New, Place, Quota, Registry, Unknown};
+pub use registry::{
+    DEVICE_PAGE, Freed, Gone, Held, New, Quota, RegistryLimits, TensorLocation, TensorRegistry,
+    Unknown,
+};
 pub use types::{
     ArrayRequest, CPU, HandleKind, LeaseReply, SharedTensor, TensorDeleted, TensorHandle,
     TensorList, strides,

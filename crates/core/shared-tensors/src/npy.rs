@@ -8,33 +8,33 @@ use warpgauge_model::FailureCode;
 use warpgauge_tensor::encoding::{NpyError, NpyHeader};
 use warpgauge_tensor::{Dtype, shape};
 
-use crate::{Elements, FileError};
+use crate::{Elements, TensorFileError};
 
 /// Longest header that is looked for, bytes, with what stands before it.
 const MAX_HEAD: u64 = (1 << 16) + 16;
 
-pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<Elements, FileError> {
+pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<Elements, TensorFileError> {
     let length = file.metadata()?.len();
     let mut reader = &*file;
     reader.seek(SeekFrom::Start(0))?;
     let header = NpyHeader::read(&mut reader.take(MAX_HEAD)).map_err(|error| match error {
         NpyError::Read(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => {
-            FileError::Io(error)
+            TensorFileError::Io(error)
         }
-        other => FileError::data(other.to_string()),
+        other => TensorFileError::data(other.to_string()),
     })?;
     let offset = (&*file).stream_position()?;
     let dtype = dtype_of(&header)?;
-    let bytes = shape::bytes(&header.shape, dtype).map_err(|error| FileError::Invalid {
+    let bytes = shape::bytes(&header.shape, dtype).map_err(|error| TensorFileError::Invalid {
         code: FailureCode::InvalidShape,
         message: error.to_string(),
     })?;
     if bytes > max_bytes {
-        return Err(FileError::too_large(bytes, max_bytes));
+        return Err(TensorFileError::too_large(bytes, max_bytes));
     }
     let there = length.saturating_sub(offset);
     if there != bytes {
-        return Err(FileError::Invalid {
+        return Err(TensorFileError::Invalid {
             code: FailureCode::SizeMismatch,
             message: format!(
                 "the .npy header says shape {} of {dtype}, which is {bytes} bytes; {there} follow it",
@@ -47,9 +47,9 @@ pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<Elements, FileErro
 
 /// The element type that a header means. `V2` is how extensions of numpy store bfloat16; 8-bit floats
 /// have no name of their own there.
-fn dtype_of(header: &NpyHeader) -> Result<Dtype, FileError> {
+fn dtype_of(header: &NpyHeader) -> Result<Dtype, TensorFileError> {
     if header.descr.trim_start_matches(['|', '<', '>', '=']).starts_with('O') {
-        return Err(FileError::data(
+        return Err(TensorFileError::data(
             "the .npy file holds pickled Python objects, which are never read; save an array of numbers",
         ));
     }
@@ -57,6 +57,6 @@ fn dtype_of(header: &NpyHeader) -> Result<Dtype, FileError> {
     let own = Dtype::ALL.into_iter().filter(|dtype| !stand_ins.contains(dtype));
     own.chain([Dtype::Bfloat16]).find(|dtype| header.check_dtype(*dtype).is_ok()).ok_or_else(|| {
         let descr: String = header.descr.chars().take(40).collect();
-        FileError::data(NpyError::Descr(descr).to_string())
+        TensorFileError::data(NpyError::Descr(descr).to_string())
     })
 }

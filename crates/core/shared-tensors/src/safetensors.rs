@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, shape};
 
-use crate::{Elements, FileError};
+use crate::{Elements, TensorFileError};
 
 /// Longest header that is read, bytes: some 80,000 tensors.
 const MAX_HEADER: u64 = 8 << 20;
@@ -33,14 +33,14 @@ pub(crate) fn read(
     file: Arc<File>,
     tensor: Option<&str>,
     max_bytes: u64,
-) -> Result<Elements, FileError> {
+) -> Result<Elements, TensorFileError> {
     let length = file.metadata()?.len();
     let mut prefix = [0; 8];
     file.read_exact_at(&mut prefix, 0)?;
     let header = u64::from_le_bytes(prefix);
     let there = length.saturating_sub(8);
     if header > there || header > MAX_HEADER {
-        return Err(FileError::data(format!(
+        return Err(TensorFileError::data(format!(
             "the .safetensors file says that its header has {header} bytes; {there} follow, and at most \
              {MAX_HEADER} are read"
         )));
@@ -48,23 +48,24 @@ pub(crate) fn read(
     let mut text = vec![0; header as usize];
     file.read_exact_at(&mut text, 8)?;
     let mut entries: BTreeMap<String, Box<RawValue>> = serde_json::from_slice(&text)
-        .map_err(|error| FileError::data(format!("the .safetensors header: {error}")))?;
+        .map_err(|error| TensorFileError::data(format!("the .safetensors header: {error}")))?;
     entries.remove(METADATA);
     let (name, entry) = chosen(&entries, tensor)?;
-    let wrong = |message: String| FileError::data(format!("tensor {}: {message}", short(name)));
+    let wrong =
+        |message: String| TensorFileError::data(format!("tensor {}: {message}", short(name)));
     let Entry { dtype, shape: extents, data_offsets: (begin, end) } =
         serde_json::from_str(entry.get()).map_err(|error| wrong(error.to_string()))?;
     let dtype = dtype_named(&dtype).ok_or_else(|| wrong("its dtype is not known".to_owned()))?;
-    let bytes = shape::bytes(&extents, dtype).map_err(|error| FileError::Invalid {
+    let bytes = shape::bytes(&extents, dtype).map_err(|error| TensorFileError::Invalid {
         code: FailureCode::InvalidShape,
         message: error.to_string(),
     })?;
     if bytes > max_bytes {
-        return Err(FileError::too_large(bytes, max_bytes));
+        return Err(TensorFileError::too_large(bytes, max_bytes));
     }
     let room = there - header;
     if begin > end || end > room || end - begin != bytes {
-        return Err(FileError::Invalid {
+        return Err(TensorFileError::Invalid {
             code: FailureCode::SizeMismatch,
             message: format!(
                 "tensor {}: shape {} of {dtype} is {bytes} bytes, its data_offsets are [{begin}, {end}], \
@@ -82,7 +83,7 @@ pub(crate) fn read(
 fn chosen<'a>(
     entries: &'a BTreeMap<String, Box<RawValue>>,
     tensor: Option<&'a str>,
-) -> Result<(&'a str, &'a RawValue), FileError> {
+) -> Result<(&'a str, &'a RawValue), TensorFileError> {
     let listed = || {
         let names: Vec<String> = entries.keys().take(LISTED).map(|name| short(name)).collect();
         let more = if entries.len() > LISTED { ", …" } else { "" };
@@ -91,7 +92,7 @@ fn chosen<'a>(
     match (tensor, entries.len()) {
         (Some(name), _) => match entries.get(name) {
             Some(entry) => Ok((name, entry)),
-            None => Err(FileError::data(format!(
+            None => Err(TensorFileError::data(format!(
                 "the .safetensors file has no tensor {}; it has {} ({})",
                 short(name),
                 entries.len(),
@@ -100,10 +101,10 @@ fn chosen<'a>(
         },
         (None, 1) => match entries.iter().next() {
             Some((name, entry)) => Ok((name, entry)),
-            None => Err(FileError::data("the .safetensors file has no tensor")),
+            None => Err(TensorFileError::data("the .safetensors file has no tensor")),
         },
-        (None, 0) => Err(FileError::data("the .safetensors file has no tensor")),
-        (None, count) => Err(FileError::data(format!(
+        (None, 0) => Err(TensorFileError::data("the .safetensors file has no tensor")),
+        (None, count) => Err(TensorFileError::data(format!(
             "the .safetensors file has {count} tensors ({}); name one in `tensor`",
             listed()
         ))),

@@ -9,7 +9,7 @@ use hound::{SampleFormat, WavReader};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
 
-use crate::{Elements, FileError};
+use crate::{Elements, TensorFileError};
 
 /// Bytes that are read at once, and kept for each channel.
 const BUFFER: usize = 64 << 10;
@@ -17,14 +17,14 @@ const BUFFER: usize = 64 << 10;
 /// Most channels: buffers for all of them are held at once.
 const MAX_CHANNELS: u16 = 256;
 
-pub(crate) fn read(file: &File, max_bytes: u64) -> Result<Elements, FileError> {
+pub(crate) fn read(file: &File, max_bytes: u64) -> Result<Elements, TensorFileError> {
     let length = file.metadata()?.len();
     let mut from = file.try_clone()?;
     from.seek(SeekFrom::Start(0))?;
     let mut reader = WavReader::new(BufReader::with_capacity(BUFFER, from)).map_err(wrong)?;
     let spec = reader.spec();
     if spec.channels > MAX_CHANNELS || spec.sample_rate == 0 {
-        return Err(FileError::data(format!(
+        return Err(TensorFileError::data(format!(
             "the WAV file has {} channels at {} Hz; it may have {MAX_CHANNELS}, and a rate above zero",
             spec.channels, spec.sample_rate
         )));
@@ -34,14 +34,14 @@ pub(crate) fn read(file: &File, max_bytes: u64) -> Result<Elements, FileError> {
         return Err(truncated());
     }
     if frames == 0 {
-        return Err(FileError::Invalid {
+        return Err(TensorFileError::Invalid {
             code: FailureCode::InvalidShape,
             message: "the WAV file has no samples; a tensor has at least one element".to_owned(),
         });
     }
     let bytes = samples * 4;
     if bytes > max_bytes {
-        return Err(FileError::too_large(bytes, max_bytes));
+        return Err(TensorFileError::too_large(bytes, max_bytes));
     }
     let mut planes = Planes::new(usize::from(spec.channels), frames)?;
     match spec.sample_format {
@@ -97,7 +97,7 @@ impl Planes {
         Ok(())
     }
 
-    fn finish(mut self) -> Result<Arc<File>, FileError> {
+    fn finish(mut self) -> Result<Arc<File>, TensorFileError> {
         for channel in 0..self.channels.len() {
             self.flush(channel)?;
         }
@@ -107,21 +107,21 @@ impl Planes {
     }
 }
 
-fn truncated() -> FileError {
-    FileError::data(
+fn truncated() -> TensorFileError {
+    TensorFileError::data(
         "the WAV file says that it has more samples than it has: it was cut off, or never finished",
     )
 }
 
-fn wrong(error: hound::Error) -> FileError {
+fn wrong(error: hound::Error) -> TensorFileError {
     match error {
         hound::Error::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => truncated(),
         // Its own error for a file that ends early has no kind.
         hound::Error::IoError(error) if error.raw_os_error().is_none() => truncated(),
-        hound::Error::IoError(error) => FileError::Io(error),
-        hound::Error::Unsupported => FileError::data(
+        hound::Error::IoError(error) => TensorFileError::Io(error),
+        hound::Error::Unsupported => TensorFileError::data(
             "the WAV file is of a kind that is not read; 8, 16, 24 and 32 bit and 32-bit float are",
         ),
-        other => FileError::data(format!("the WAV file: {other}")),
+        other => TensorFileError::data(format!("the WAV file: {other}")),
     }
 }

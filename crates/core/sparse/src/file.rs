@@ -27,7 +27,7 @@ impl FileKind {
 
 /// Why a file is no matrix that can be used here.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub enum MatrixFileError {
     /// It is no Matrix Market file, or one that is wrong.
     #[error(transparent)]
     Market(#[from] MarketError),
@@ -36,7 +36,7 @@ pub enum FileError {
     Spasm(#[from] SpasmError),
 }
 
-impl FileError {
+impl MatrixFileError {
     /// What kept the file from being read, if that is what is wrong.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
@@ -48,7 +48,7 @@ impl FileError {
     }
 }
 
-impl From<io::Error> for FileError {
+impl From<io::Error> for MatrixFileError {
     fn from(error: io::Error) -> Self {
         Self::Market(MarketError::Io(error))
     }
@@ -63,7 +63,7 @@ pub fn read(
     bytes: u64,
     limits: &ReadLimits,
     progress: impl FnMut(u64),
-) -> Result<(Csr, FileKind), FileError> {
+) -> Result<(Csr, FileKind), MatrixFileError> {
     let mut first = Vec::new();
     from.by_ref().take(spasm::MAGIC.len() as u64).read_to_end(&mut first)?;
     let is_spasm = first == spasm::MAGIC;
@@ -79,11 +79,11 @@ pub fn read(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Generator;
+    use crate::MatrixGenerator;
 
     #[test]
     fn a_file_is_what_it_begins_with() {
-        let csr = "banded:n=50,half=3".parse::<Generator>().unwrap().generate().unwrap();
+        let csr = "banded:n=50,half=3".parse::<MatrixGenerator>().unwrap().generate().unwrap();
         // What the format holds: binary32.
         let csr = csr.with_values(|value| f64::from(value as f32));
         let (mut text, mut binary) = (Vec::new(), Vec::new());
@@ -100,7 +100,7 @@ mod tests {
         }
         for text in ["", "SP", "SPAM"] {
             let read = read(&mut text.as_bytes(), 4, &ReadLimits::default(), |_| ());
-            assert!(matches!(read, Err(FileError::Market(MarketError::Header(_)))), "{text}");
+            assert!(matches!(read, Err(MatrixFileError::Market(MarketError::Header(_)))), "{text}");
         }
     }
 }

@@ -26,7 +26,7 @@ const MAX_ENTRIES: u64 = 1 << 28;
 ///
 /// All but the Laplacians have values in [−1, 1), multiples of 2⁻²³, and take a `seed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Generator {
+pub struct MatrixGenerator {
     kind: Kind,
     seed: u64,
     text: String,
@@ -70,7 +70,7 @@ pub enum GeneratorError {
 const KINDS: &str =
     "poisson2d, poisson3d, banded, rmat, block, diagonal and random, e.g. poisson2d:nx=512,ny=512";
 
-impl FromStr for Generator {
+impl FromStr for MatrixGenerator {
     type Err = GeneratorError;
 
     fn from_str(text: &str) -> Result<Self, GeneratorError> {
@@ -111,7 +111,7 @@ impl FromStr for Generator {
     }
 }
 
-impl fmt::Display for Generator {
+impl fmt::Display for MatrixGenerator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -162,7 +162,7 @@ impl<'a> Parameters<'a> {
     }
 }
 
-impl Generator {
+impl MatrixGenerator {
     fn check(&self, kind: &str) -> Result<(), GeneratorError> {
         let wrong = |problem: &str| {
             Err(GeneratorError::Parameter { kind: kind.to_owned(), problem: problem.to_owned() })
@@ -432,7 +432,7 @@ mod tests {
     use super::*;
 
     fn generate(text: &str) -> Csr {
-        text.parse::<Generator>().unwrap().generate().unwrap()
+        text.parse::<MatrixGenerator>().unwrap().generate().unwrap()
     }
 
     /// FNV-1a of everything that a matrix holds.
@@ -509,7 +509,7 @@ mod tests {
             ("block:n=3,size=0", "at least 1"),
             ("random:rows=3,cols=2,nnz_per_row=9", "at most `cols`"),
         ] {
-            let error = text.parse::<Generator>().unwrap_err().to_string();
+            let error = text.parse::<MatrixGenerator>().unwrap_err().to_string();
             assert!(error.contains(message), "{text}: {error}");
         }
     }

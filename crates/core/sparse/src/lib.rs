@@ -24,6 +24,6 @@ pub mod spasm;
 pub mod spmv;
 
 pub use csr::{Csr, CsrError, MAX_EXTENT};
-pub use file::{FileError, FileKind};
-pub use generate::{Generator, GeneratorError};
+pub use file::{FileKind, MatrixFileError};
+pub use generate::{GeneratorError, MatrixGenerator};
 pub use market::{MarketError, MarketInfo, ReadLimits};

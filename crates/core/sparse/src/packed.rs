@@ -87,11 +87,11 @@ pub fn read(from: &mut impl Read) -> io::Result<Csr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Generator;
+    use crate::MatrixGenerator;
 
     #[test]
     fn a_matrix_reads_back_and_damage_is_noticed() {
-        let csr = "rmat:scale=8,edges=20".parse::<Generator>().unwrap().generate().unwrap();
+        let csr = "rmat:scale=8,edges=20".parse::<MatrixGenerator>().unwrap().generate().unwrap();
         let mut file = Vec::new();
         write(&csr, &mut file).unwrap();
         assert_eq!(file.len() as u64, packed_bytes(&csr));

@@ -6,14 +6,14 @@ use super::Csr;
 
 /// Precision of a kernel's arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
+pub enum FloatPrecision {
     /// binary32.
     Single,
     /// binary64.
     Double,
 }
 
-impl Precision {
+impl FloatPrecision {
     /// Unit roundoff: half the distance from 1 to the next number.
     pub fn unit_roundoff(self) -> f64 {
         match self {
@@ -50,9 +50,9 @@ pub struct Product {
 ///
 /// # Panics
 /// If `x` has another length.
-pub fn product(matrix: &Csr, x: &[f64], precision: Precision) -> Product {
+pub fn product(matrix: &Csr, x: &[f64], precision: FloatPrecision) -> Product {
     assert_eq!(x.len(), matrix.cols() as usize, "x has one element for each column");
-    let (unit, own) = (precision.unit_roundoff(), Precision::Double.unit_roundoff());
+    let (unit, own) = (precision.unit_roundoff(), FloatPrecision::Double.unit_roundoff());
     let (y, bounds) = (0..matrix.rows() as usize)
         .into_par_iter()
         .with_min_len(1 << 10)
@@ -76,12 +76,12 @@ pub fn product(matrix: &Csr, x: &[f64], precision: Precision) -> Product {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Generator;
+    use crate::MatrixGenerator;
 
     #[test]
     fn the_product_is_that_of_the_definition() {
         let csr = Csr::new(3, vec![0, 2, 2, 3], vec![0, 2, 1], vec![1.5, -2.0, 4.0]).unwrap();
-        let product = product(&csr, &[2.0, 3.0, 5.0], Precision::Single);
+        let product = product(&csr, &[2.0, 3.0, 5.0], FloatPrecision::Single);
         assert_eq!(product.y, [-7.0, 0.0, 12.0]);
         assert_eq!(product.bounds[1], 0.0);
     }
@@ -91,9 +91,9 @@ mod tests {
     #[test]
     fn right_sums_are_within_their_bounds_and_wrong_ones_are_not() {
         let text = "random:rows=300,cols=5000,nnz_per_row=40,long_rows=3,seed=5";
-        let csr = text.parse::<Generator>().unwrap().generate().unwrap();
+        let csr = text.parse::<MatrixGenerator>().unwrap().generate().unwrap();
         let x: Vec<f64> = (0..5000u32).map(|i| f64::from(i % 61) / 64.0 - 0.4).collect();
-        let product = product(&csr, &x, Precision::Single);
+        let product = product(&csr, &x, FloatPrecision::Single);
         let mut left_out = 0;
         for row in 0..300 {
             let (columns, values) = csr.row(row);

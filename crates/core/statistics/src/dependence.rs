@@ -63,14 +63,14 @@ pub fn mean_variance_inflation(series: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     /// Mean inflation over seeded first-order autoregressions.
     fn of_autoregression(phi: f64, n: usize) -> f64 {
         let runs = 40;
         let mut total = 0.0;
         for seed in 0..runs {
-            let mut random = Stream::new(seed);
+            let mut random = RandomStream::new(seed);
             let mut x = 0.0;
             let samples: Vec<f64> = (0..n)
                 .map(|_| {
@@ -101,7 +101,7 @@ mod tests {
 
     #[test]
     fn spikes_do_not_hide_dependence() {
-        let mut random = Stream::new(7);
+        let mut random = RandomStream::new(7);
         let mut x = 0.0;
         let samples: Vec<f64> = (0..2000)
             .map(|i| {

@@ -137,7 +137,7 @@ pub fn health_flags(reading: &Reading, peak_hz: f64) -> Vec<HealthFlag> {
 
 /// Successive samples, and the device meanwhile.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Batch {
+pub struct SampleBatch {
     /// Number of samples.
     pub samples: u32,
     /// The device.
@@ -189,9 +189,10 @@ impl Screened {
 /// (`clock_drop`). The comparison is with its like, not with the peak: a device at its power limit
 /// runs steadily below the peak, and a limit low enough to allow that (75 % is in use elsewhere)
 /// would let a fall of a quarter pass. The rule for clocks alone never rejects half of the batches.
-pub fn screen(batches: &[Batch]) -> Screened {
-    let throttles = |batch: &Batch| invalidates_timing(batch.reading.throttle_reasons);
-    let clock = |batch: &Batch| batch.reading.sm_clock_hz.filter(|hz| hz.is_finite() && *hz > 0.0);
+pub fn screen(batches: &[SampleBatch]) -> Screened {
+    let throttles = |batch: &SampleBatch| invalidates_timing(batch.reading.throttle_reasons);
+    let clock =
+        |batch: &SampleBatch| batch.reading.sm_clock_hz.filter(|hz| hz.is_finite() && *hz > 0.0);
     let mut clocks: Vec<f64> = batches.iter().filter(|b| !throttles(b)).filter_map(clock).collect();
     clocks.sort_unstable_by(f64::total_cmp);
     // The lower of the middle two, so that half at most lies below it.
@@ -225,10 +226,10 @@ pub fn screen(batches: &[Batch]) -> Screened {
 mod tests {
     use super::*;
 
-    fn batch(ghz: f64, bits: u64) -> Batch {
+    fn batch(ghz: f64, bits: u64) -> SampleBatch {
         let reading =
             Reading { sm_clock_hz: Some(ghz * 1e9), throttle_reasons: bits, ..Reading::default() };
-        Batch { samples: 10, reading }
+        SampleBatch { samples: 10, reading }
     }
 
     #[test]
@@ -280,7 +281,7 @@ mod tests {
         let expected = RejectCount { reason: RejectReason::ThermalThrottle, count: 30 };
         assert_eq!(hot.rejected, [expected]);
         assert!(!screen(&[]).no_valid_samples());
-        let unknown = Batch { samples: 5, reading: Reading::default() };
+        let unknown = SampleBatch { samples: 5, reading: Reading::default() };
         assert_eq!(screen(&[unknown]).kept, 5);
         // Two halves: the median is the lower, and neither is rejected.
         assert_eq!(screen(&[batch(1.0, 0), batch(2.0, 0)]).kept, 20);

@@ -33,8 +33,8 @@ pub use floor::{
     speed_of_light,
 };
 pub use health::{
-    Batch, HealthFlag, Reading, RejectCount, RejectReason, Screened, ThrottleReason, health_flags,
-    invalidates_timing, screen, throttle_reasons,
+    HealthFlag, Reading, RejectCount, RejectReason, SampleBatch, Screened, ThrottleReason,
+    health_flags, invalidates_timing, screen, throttle_reasons,
 };
 pub use load::load_agrees;
 pub use modes::{TwoModes, two_modes};

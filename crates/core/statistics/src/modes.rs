@@ -130,15 +130,15 @@ fn coin_tail(heads: usize, tosses: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
-    fn found(mut draw: impl FnMut(&mut Stream) -> f64, n: usize, seed: u64) -> bool {
-        let mut random = Stream::new(seed);
+    fn found(mut draw: impl FnMut(&mut RandomStream) -> f64, n: usize, seed: u64) -> bool {
+        let mut random = RandomStream::new(seed);
         let samples: Vec<f64> = (0..n).map(|_| draw(&mut random)).collect();
         two_modes(&Sorted::new(&samples).expect("finite")).is_some()
     }
 
-    fn rate(draw: impl Fn(&mut Stream) -> f64 + Copy, n: usize) -> f64 {
+    fn rate(draw: impl Fn(&mut RandomStream) -> f64 + Copy, n: usize) -> f64 {
         let runs = 1000;
         (0..runs).filter(|seed| found(draw, n, *seed)).count() as f64 / runs as f64
     }
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn the_modes_are_told() {
-        let mut random = Stream::new(3);
+        let mut random = RandomStream::new(3);
         let samples: Vec<f64> = (0..300)
             .map(|i| 2.0 * (1.0 + if i % 3 == 0 { 0.04 } else { 0.0 } + 0.004 * random.normal()))
             .collect();

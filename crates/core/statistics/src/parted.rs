@@ -62,10 +62,10 @@ pub(crate) fn parted_by(samples: &[f32]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     fn noisy(n: usize, sd: f64, seed: u64) -> Vec<f32> {
-        let mut random = Stream::new(seed);
+        let mut random = RandomStream::new(seed);
         (0..n).map(|_| (1.0 + sd * random.normal()) as f32).collect()
     }
 

@@ -1,12 +1,12 @@
 //! Seeded random numbers: for permutation tests, and for simulations that test the statistics.
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
-pub struct Stream {
+pub struct RandomStream {
     state: u64,
     spare: Option<f64>,
 }
 
-impl Stream {
+impl RandomStream {
     /// The stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut stream = Self { state: seed.wrapping_mul(0xD1B5_4A32_D192_ED03), spare: None };

@@ -38,15 +38,15 @@ pub fn sealed_times(sealed_ms: &[f32], others_ms: &[f32]) -> Option<SealedTimes>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
-    fn noisy(n: usize, median: f64, sd: f64, random: &mut Stream) -> Vec<f32> {
+    fn noisy(n: usize, median: f64, sd: f64, random: &mut RandomStream) -> Vec<f32> {
         (0..n).map(|_| (median * (1.0 + sd * random.normal())) as f32).collect()
     }
 
     #[test]
     fn work_left_out_where_nobody_looks_shows() {
-        let mut random = Stream::new(7);
+        let mut random = RandomStream::new(7);
         let missed = (0..1000).filter(|index| {
             let sd = [0.002, 0.01, 0.02][index % 3];
             let sealed = noisy(12, 0.1, sd, &mut random);
@@ -61,7 +61,7 @@ mod tests {
 
     #[test]
     fn noise_does_not() {
-        let mut random = Stream::new(9);
+        let mut random = RandomStream::new(9);
         let mut parted = |sd: f64| {
             (0..1000)
                 .filter(|index| {

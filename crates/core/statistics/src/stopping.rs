@@ -78,10 +78,10 @@ pub fn half_width(samples_ms: &[f32], looks: usize) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     fn samples(n: usize, sd: f64, phi: f64, seed: u64) -> Vec<f32> {
-        let mut random = Stream::new(seed);
+        let mut random = RandomStream::new(seed);
         let scale = sd * (1.0 - phi * phi).sqrt();
         let mut x = sd * random.normal();
         (0..n)

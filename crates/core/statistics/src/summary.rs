@@ -96,7 +96,7 @@ impl Summary {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::random::Stream;
+    use crate::random::RandomStream;
 
     #[test]
     fn a_known_series() {
@@ -131,7 +131,7 @@ mod tests {
         // independent would miss the median in a third of the cases.
         let (runs, mut covered) = (300, 0);
         for seed in 0..runs {
-            let mut random = Stream::new(seed);
+            let mut random = RandomStream::new(seed);
             let mut x = random.normal() * 0.014;
             let samples: Vec<f32> = (0..500)
                 .map(|_| {

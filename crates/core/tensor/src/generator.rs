@@ -24,7 +24,7 @@ impl InitError {
 /// How the elements of a tensor are computed; element `i` depends on `i` and, for the random kinds,
 /// on word `i` of the argument's stream alone.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Generator {
+pub enum ElementGenerator {
     /// Every element is this value.
     Constant(f64),
     /// `start + i * step`.
@@ -75,7 +75,7 @@ impl Dtype {
     }
 }
 
-impl Generator {
+impl ElementGenerator {
     /// Fills in the defaults and checks the parameters. Parameters that a kind does not use are
     /// ignored, as the CUDA Evaluation Server does.
     pub fn new(init: &TensorInit, dtype: Dtype) -> Result<Self, InitError> {
@@ -92,8 +92,8 @@ impl Generator {
             }
         }
         match init.kind {
-            InitKind::Zeros => Ok(Generator::Constant(0.0)),
-            InitKind::Ones => Ok(Generator::Constant(1.0)),
+            InitKind::Zeros => Ok(ElementGenerator::Constant(0.0)),
+            InitKind::Ones => Ok(ElementGenerator::Constant(1.0)),
             InitKind::Full => full(init, dtype),
             InitKind::Arange => arange(init),
             InitKind::Uniform if dtype.is_float() => uniform(init),
@@ -111,7 +111,7 @@ impl Generator {
     }
 }
 
-fn full(init: &TensorInit, dtype: Dtype) -> Result<Generator, InitError> {
+fn full(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     let Some(value) = init.fill_value else {
         let message = "`full` needs `fill_value`, the value of every element".to_owned();
         return Err(InitError::new("fill_value", message));
@@ -123,38 +123,38 @@ fn full(init: &TensorInit, dtype: Dtype) -> Result<Generator, InitError> {
             return Err(InitError::new("fill_value", message));
         }
     }
-    Ok(Generator::Constant(value))
+    Ok(ElementGenerator::Constant(value))
 }
 
-fn arange(init: &TensorInit) -> Result<Generator, InitError> {
+fn arange(init: &TensorInit) -> Result<ElementGenerator, InitError> {
     let step = init.step.unwrap_or(1.0);
     if step == 0.0 {
         let message = "`step` is zero; for equal elements use `full`".to_owned();
         return Err(InitError::new("step", message));
     }
-    Ok(Generator::Arange { start: init.start.unwrap_or(0.0), step })
+    Ok(ElementGenerator::Arange { start: init.start.unwrap_or(0.0), step })
 }
 
-fn uniform(init: &TensorInit) -> Result<Generator, InitError> {
+fn uniform(init: &TensorInit) -> Result<ElementGenerator, InitError> {
     let (low, high) = (init.low.unwrap_or(0.0), init.high.unwrap_or(1.0));
     ordered(low, high)?;
     if !(high - low).is_finite() {
         let message = format!("`high` - `low` overflows float64 ({low} to {high})");
         return Err(InitError::new("high", message));
     }
-    Ok(Generator::Uniform { low, high })
+    Ok(ElementGenerator::Uniform { low, high })
 }
 
-fn normal(init: &TensorInit) -> Result<Generator, InitError> {
+fn normal(init: &TensorInit) -> Result<ElementGenerator, InitError> {
     let std = init.std.unwrap_or(1.0);
     if std < 0.0 {
         let message = format!("`std` must be 0 or more, not {std}");
         return Err(InitError::new("std", message));
     }
-    Ok(Generator::Normal { mean: init.mean.unwrap_or(0.0), std })
+    Ok(ElementGenerator::Normal { mean: init.mean.unwrap_or(0.0), std })
 }
 
-fn integers(init: &TensorInit, dtype: Dtype) -> Result<Generator, InitError> {
+fn integers(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitError> {
     let (lowest, highest) = dtype.integer_range().unwrap_or((0, 0));
     let default_high = if dtype == Dtype::Bool { 2.0 } else { 100.0 };
     let (low, high) = (init.low.unwrap_or(0.0), init.high.unwrap_or(default_high));
@@ -183,19 +183,19 @@ fn integers(init: &TensorInit, dtype: Dtype) -> Result<Generator, InitError> {
         let message = format!("`high` - `low` must be below 2^64, not {}", high - low);
         InitError::new("high", message)
     })?;
-    Ok(Generator::Integers { low, span })
+    Ok(ElementGenerator::Integers { low, span })
 }
 
 /// Integers have no normal distribution here: like the CUDA Evaluation Server, the full range of
 /// the type, and one million for 64 bits.
-fn integer_normal(dtype: Dtype) -> Generator {
+fn integer_normal(dtype: Dtype) -> ElementGenerator {
     const MILLION: i128 = 1_000_000;
     let (low, end) = match dtype {
         Dtype::Int64 => (-MILLION, MILLION),
         Dtype::Uint64 => (0, MILLION),
         other => other.integer_range().map_or((0, 1), |(low, high)| (low, high + 1)),
     };
-    Generator::Integers { low, span: (end - low) as u64 }
+    ElementGenerator::Integers { low, span: (end - low) as u64 }
 }
 
 fn ordered(low: f64, high: f64) -> Result<(), InitError> {

@@ -23,7 +23,7 @@ pub use base64_stream::{Base64Error, encode as base64};
 pub use blob::{Blob, BlobError, Kept};
 pub use content::{Compress, DataFormat, InitKind, OutputEncoding, TensorData, TensorInit};
 pub use dtype::Dtype;
-pub use generator::{Generator, InitError};
+pub use generator::{ElementGenerator, InitError};
 pub use init::{fill, fill_parallel};
 pub use normal::{inverse_normal_cdf, standard_normal};
 pub use on_device::OnDevice;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::{ReasonCode, WeaknessCode};
-use warpgauge_contract::{EvaluateRequest, Limits};
+use warpgauge_contract::{ContractLimits, EvaluateRequest};
 
 use corpora::{Outcome, Row, Where};
 
@@ -41,7 +41,7 @@ fn every_contract_is_valid_small_and_explained() {
     for corpus in ["exploits", "legitimate"] {
         for (name, (text, request)) in contracts(corpus) {
             assert_eq!(
-                warpgauge_contract::validate(&request, &Limits::default()),
+                warpgauge_contract::validate(&request, &ContractLimits::default()),
                 Ok(()),
                 "{name}"
             );

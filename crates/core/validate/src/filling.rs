@@ -4,7 +4,7 @@
 //! drawn at random, and an element that holds the filling of its own launch, where something else is
 //! expected, was not written: a kernel that writes would have to hit what it cannot know. How sure
 //! that is depends on the type. One value of 2³² is hit by no accident; one of 250 is, now and then,
-//! so that for narrow types the elements of all verified launches together decide ([`Trace`]).
+//! so that for narrow types the elements of all verified launches together decide ([`FillTrace`]).
 
 use warpgauge_tensor::Dtype;
 
@@ -155,7 +155,7 @@ fn chance(dtype: Dtype) -> Option<f64> {
 /// writes hits it with a probability of at most `p`, whatever it writes: so the share of suspects in a
 /// cell that hold the filling is at most `p` on average, and is 1 where they were not written.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Trace {
+pub struct FillTrace {
     dtype: Dtype,
     /// Elements that hold the filling of their launch, where something else is expected.
     pub held: u64,
@@ -165,7 +165,7 @@ pub struct Trace {
     shares: f64,
 }
 
-impl Trace {
+impl FillTrace {
     /// Of no launch yet.
     pub fn new(dtype: Dtype) -> Self {
         Self { dtype, held: 0, cells: 0.0, shares: 0.0 }
@@ -260,7 +260,7 @@ mod tests {
     #[test]
     fn written_bytes_are_not_taken_for_unwritten_ones() {
         for value in 0..=255u8 {
-            let mut trace = Trace::new(Dtype::Uint8);
+            let mut trace = FillTrace::new(Dtype::Uint8);
             for (n, filling) in fillings().take(45).enumerate() {
                 let mut held = [0; CELLS];
                 for (cell, element) in filling.elements(Dtype::Uint8).iter().enumerate() {
@@ -296,7 +296,7 @@ mod tests {
     #[test]
     fn unwritten_elements_are_proven_by_few_launches() {
         let launches = |dtype, held: [u64; CELLS], suspects| {
-            let mut trace = Trace::new(dtype);
+            let mut trace = FillTrace::new(dtype);
             (1..100)
                 .find(|_| {
                     trace.add_launch(held, suspects);

@@ -19,8 +19,10 @@ mod tolerance;
 mod corpora_tests;
 
 pub use compare::{Expectation, compare, compare_traced};
-pub use filling::{Filling, Left, POISON_BYTE, Trace};
-pub use lint::{Contents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation};
+pub use filling::{FillTrace, Filling, Left, POISON_BYTE};
+pub use lint::{
+    ArgumentContents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation,
+};
 pub use message::validation_error;
 pub use reason::{Reason, ReasonCode};
 pub use ties::{Tie, tie};

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use super::Contents;
+use super::ArgumentContents;
 use warpgauge_tensor::Dtype;
 
 /// Indices that differ, all of them between equal keys.
@@ -24,16 +24,16 @@ pub struct Tie<'a> {
 /// Indices count elements of the whole input or, where output and input agree in all dimensions but
 /// the last, of its row. Only the first entry of `seeds` is looked at.
 pub fn tie<'a>(
-    output: &Contents<'_>,
+    output: &ArgumentContents<'_>,
     (actual, expected): (&[u8], &[u8]),
-    inputs: &'a [Contents<'a>],
+    inputs: &'a [ArgumentContents<'a>],
 ) -> Option<Tie<'a>> {
     let (actual, expected) = (integers(output.dtype, actual)?, integers(output.dtype, expected)?);
     let elements = actual.iter().zip(&expected).filter(|(a, e)| a != e).count() as u64;
     if elements == 0 || actual.len() != expected.len() {
         return None;
     }
-    let agree = |keys: &&Contents<'_>| {
+    let agree = |keys: &&ArgumentContents<'_>| {
         let bytes = keys.seeds.first().copied().unwrap_or_default();
         rows(output.shape, keys.shape).any(|(row, of_keys)| {
             name_equal_keys((&actual, &expected), row, (bytes, keys.dtype.size()), of_keys)
@@ -109,8 +109,9 @@ mod tests {
     ) -> Option<u64> {
         let bytes = keys.1.iter().flat_map(|key| key.to_le_bytes()).collect::<Vec<_>>();
         let seeds = [&bytes[..]];
-        let keys = [Contents { name: "x", dtype: Dtype::Float32, shape: keys.0, seeds: &seeds }];
-        let output = Contents { name: "order", dtype: Dtype::Int32, shape, seeds: &[] };
+        let keys =
+            [ArgumentContents { name: "x", dtype: Dtype::Float32, shape: keys.0, seeds: &seeds }];
+        let output = ArgumentContents { name: "order", dtype: Dtype::Int32, shape, seeds: &[] };
         let tie = tie(&output, (&of_i32(actual), &of_i32(expected)), &keys);
         tie.map(|tie| tie.elements)
     }

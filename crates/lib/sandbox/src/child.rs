@@ -12,7 +12,7 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 
-use super::program::Program;
+use super::program::ChildProgram;
 
 /// What the standard streams of a child are.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ pub struct Start(Command);
 
 impl Start {
     /// Of a program, with these streams.
-    pub fn new(program: &Program, streams: Streams) -> Self {
+    pub fn new(program: &ChildProgram, streams: Streams) -> Self {
         let mut command = program.to_command();
         command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
         Self(command)
@@ -133,7 +133,7 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
 
     fn shell(script: &str) -> Child {
-        let program = Program::new("/bin/sh", Environment::Empty).arg("-c").arg(script);
+        let program = ChildProgram::new("/bin/sh", Environment::Empty).arg("-c").arg(script);
         Start::new(&program, Streams::piped()).now().unwrap()
     }
 

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Kind, allow_only};
+use super::calls::{ChildKind, allow_only};
 use super::enforcement::{Enforcement, FileAccess, close_file_system};
 use super::proc_files::{self, OWN_THREADS};
 use super::shared_events;
@@ -74,7 +74,7 @@ impl std::fmt::Display for Confinement {
 /// Confines this process, before it has other threads. `run_dir` is written to; `libraries` are read,
 /// with all that lies beside them.
 pub fn confine(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
-    confined(access(run_dir, libraries), Kind::Device)
+    confined(access(run_dir, libraries), ChildKind::Device)
 }
 
 /// The same for a process that runs no stranger's kernels and stops those that do.
@@ -82,20 +82,20 @@ pub fn confine_judge(run_dir: &Path) -> Confinement {
     // It observes in /proc that they are stopped.
     let mut access = FileAccess { signals: true, ..access(run_dir, &[]) };
     access.read.push("/proc".into());
-    confined(access, Kind::DeviceJudge)
+    confined(access, ChildKind::DeviceJudge)
 }
 
 /// The same for a process that runs no kernels and shares memory and events of a GPU with others.
 pub fn confine_holder(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     let mut access = access(run_dir, libraries);
     access.write.extend(Some(PathBuf::from(shared_events::DIRECTORY)).filter(|path| path.exists()));
-    confined(access, Kind::Device)
+    confined(access, ChildKind::Device)
 }
 
 /// Confines the system calls of this process alone: a tool in it keeps files.
 pub fn confine_watched() -> Confinement {
     let reason = "a tool that watches this process keeps files".to_owned();
-    Confinement { files: Enforcement::None { reason }, calls: allow_only(Kind::WatchedDevice) }
+    Confinement { files: Enforcement::None { reason }, calls: allow_only(ChildKind::WatchedDevice) }
 }
 
 /// What a driver reads, and what it writes to beside the names of its threads, in whichever process.
@@ -105,7 +105,7 @@ pub fn files_of_driver() -> FileAccess {
     FileAccess { write: Vec::new(), ..access }
 }
 
-fn confined(mut access: FileAccess, kind: Kind) -> Confinement {
+fn confined(mut access: FileAccess, kind: ChildKind) -> Confinement {
     // Of a process that cannot be looked into, /proc shows its user nothing to write to but the names of its
     // threads: so it cannot lower its score for when memory runs out.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);

@@ -202,7 +202,7 @@ fn grant(
 
 /// Limits on what a child may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Limits {
+pub struct ResourceLimits {
     /// Address space, bytes.
     pub address_space: u64,
     /// Processor time, seconds; the process is killed at the end of it.
@@ -214,7 +214,7 @@ pub struct Limits {
 }
 
 /// Applies `limits` to this process and all it starts. Core dumps are off.
-pub fn limit_resources(limits: &Limits) -> Result<(), SandboxError> {
+pub fn limit_resources(limits: &ResourceLimits) -> Result<(), SandboxError> {
     let wanted = [
         ("address space", Resource::As, limits.address_space),
         ("processor time", Resource::Cpu, limits.cpu_seconds),

@@ -114,10 +114,13 @@ mod tests {
     /// A setting that is secret is in the list of secrets, and in no list of what is handed on.
     #[test]
     fn secrets_are_known() {
-        use warpgauge_config::settings::{Kind, SETTINGS};
+        use warpgauge_config::settings::{SETTINGS, SettingKind};
         for setting in SETTINGS {
             let Some(name) = setting.env else { continue };
-            let secret = matches!(setting.kind, Kind::Keys | Kind::Secret | Kind::DatabaseUrl);
+            let secret = matches!(
+                setting.kind,
+                SettingKind::Keys | SettingKind::Secret | SettingKind::DatabaseUrl
+            );
             assert_eq!(SECRET.contains(&name), secret, "{name}");
         }
         assert!(SECRET.iter().all(|name| !INHERITED.contains(name)));

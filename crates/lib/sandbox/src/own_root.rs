@@ -26,7 +26,7 @@ use rustix::thread::UnshareFlags;
 
 use super::enforcement::{Enforcement, FileAccess, SandboxError, close_file_system};
 use super::privileges::{Keep, drop_all};
-use super::program::{Environment, Program};
+use super::program::{ChildProgram, Environment};
 
 /// Where the new root is put together. Everything of the old root is open by then.
 const BASE: &str = "/proc";
@@ -261,7 +261,8 @@ pub fn visible_because() -> Option<&'static str> {
 }
 
 fn attempt() -> Option<String> {
-    let program = std::env::current_exe().map(|program| Program::new(program, Environment::Empty));
+    let program =
+        std::env::current_exe().map(|program| ChildProgram::new(program, Environment::Empty));
     let output = program.and_then(|program| program.args([COMMAND]).to_blocking().output());
     let reason = match output {
         Ok(output) if output.status.success() => {

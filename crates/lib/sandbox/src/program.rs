@@ -25,7 +25,7 @@ pub enum Environment {
 
 /// A program to start.
 #[derive(Debug, Clone)]
-pub struct Program {
+pub struct ChildProgram {
     /// A path, or a name that is searched in `PATH`.
     pub path: PathBuf,
     /// What follows it.
@@ -40,7 +40,7 @@ pub struct Program {
     pub directory: Option<PathBuf>,
 }
 
-impl Program {
+impl ChildProgram {
     /// A program without arguments.
     pub fn new(path: impl Into<PathBuf>, environment: Environment) -> Self {
         Self {
@@ -146,7 +146,7 @@ impl Program {
 mod tests {
     use super::*;
 
-    fn environment_of(program: &Program) -> Vec<String> {
+    fn environment_of(program: &ChildProgram) -> Vec<String> {
         let output = program.to_blocking().output().unwrap();
         assert!(output.status.success());
         String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
@@ -156,7 +156,9 @@ mod tests {
     fn a_program_gets_what_its_environment_says_and_what_it_is_given() {
         let place = tempfile::tempdir().unwrap();
         let given = |environment| {
-            Program::new("/usr/bin/env", environment).variable("GIVEN", "yes").within(place.path())
+            ChildProgram::new("/usr/bin/env", environment)
+                .variable("GIVEN", "yes")
+                .within(place.path())
         };
         let mut empty = environment_of(&given(Environment::Empty));
         empty.sort();
@@ -178,12 +180,12 @@ mod tests {
 
     #[test]
     fn a_wrapper_stands_before_it() {
-        let words = |program: Program| {
+        let words = |program: ChildProgram| {
             let mut words = vec![program.path.into_os_string()];
             words.extend(program.arguments);
             words
         };
-        let program = || Program::new("worker", Environment::Cuda).arg("--device").arg("0");
+        let program = || ChildProgram::new("worker", Environment::Cuda).arg("--device").arg("0");
         assert_eq!(words(program().under(&[])), ["worker", "--device", "0"]);
         let wrapped = program().under(&["ncu".into(), "--csv".into()]);
         assert_eq!(words(wrapped), ["ncu", "--csv", "worker", "--device", "0"]);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use super::program::{Environment, Program};
+use super::program::{ChildProgram, Environment};
 
 /// Frames, and `allow_only`, which installs [`encoded_with_asking`](super::calls::encoded_with_asking) filters.
 const PRELUDE: &str = include_str!("prelude.py");
@@ -16,8 +16,12 @@ const PRELUDE: &str = include_str!("prelude.py");
 ///
 /// # Errors
 /// The settings are none that JSON has.
-pub fn interpreter(python: &Path, source: &str, settings: &impl Serialize) -> io::Result<Program> {
-    let mut program = Program::new(python, Environment::Empty)
+pub fn interpreter(
+    python: &Path,
+    source: &str,
+    settings: &impl Serialize,
+) -> io::Result<ChildProgram> {
+    let mut program = ChildProgram::new(python, Environment::Empty)
         .args(["-S", "-s", "-c"])
         .arg(format!("{PRELUDE}\n{source}"))
         .arg(serde_json::to_string(settings)?)

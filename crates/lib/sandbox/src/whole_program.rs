@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Resource;
 use serde::{Deserialize, Serialize};
 
-use super::calls::{Kind, allow_only};
+use super::calls::{ChildKind, allow_only};
 use super::device_worker::{Confinement, files_of_driver, has_driver};
 use super::enforcement::{FileAccess, SandboxError, limit};
 use super::own_root::{self, Processes};
@@ -20,7 +20,7 @@ const LOADERS: [&str; 3] =
 
 /// What a program may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Bounds {
+pub struct ProgramLimits {
     /// Memory of its own, bytes. Addresses are not bounded: a driver reserves them for all of the device.
     pub data_bytes: u64,
     /// Open files.
@@ -39,12 +39,12 @@ pub struct Granted<'a> {
     /// Libraries that it loads, files or directories.
     pub libraries: &'a [PathBuf],
     /// The tool round it, if there is one.
-    pub tool: Option<Tool<'a>>,
+    pub tool: Option<AttachedTool<'a>>,
 }
 
 /// A tool that looks into a program.
 #[derive(Debug, Clone, Copy)]
-pub struct Tool<'a> {
+pub struct AttachedTool<'a> {
     /// Where it has its files.
     pub directory: &'a Path,
     /// TCP ports on which it listens to what it puts into the program.
@@ -55,7 +55,7 @@ pub struct Tool<'a> {
 ///
 /// # Errors
 /// A limit cannot be set, or a path is not there.
-pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, SandboxError> {
+pub fn confine(granted: &Granted<'_>, bounds: ProgramLimits) -> Result<Confinement, SandboxError> {
     let limits = [
         ("memory", Resource::Data, bounds.data_bytes),
         ("open files", Resource::Nofile, bounds.open_files),
@@ -66,9 +66,9 @@ pub fn confine(granted: &Granted<'_>, bounds: Bounds) -> Result<Confinement, San
     let processes = if granted.tool.is_some() { Processes::All } else { Processes::Own };
     let files = own_root::confine(&access(granted), processes)?;
     let kind = match granted.tool {
-        None => Kind::Program,
-        Some(Tool { ports: [], .. }) => Kind::WatchedProgram,
-        Some(_) => Kind::TracedProgram,
+        None => ChildKind::Program,
+        Some(AttachedTool { ports: [], .. }) => ChildKind::WatchedProgram,
+        Some(_) => ChildKind::TracedProgram,
     };
     Ok(Confinement { files, calls: allow_only(kind) })
 }
@@ -129,9 +129,10 @@ mod tests {
             program: &program,
             directory: &directory,
             libraries: &[],
-            tool: (!ports.is_empty()).then_some(Tool { directory: &directory, ports: &ports }),
+            tool: (!ports.is_empty())
+                .then_some(AttachedTool { directory: &directory, ports: &ports }),
         };
-        let bounds = Bounds { data_bytes: 4 << 30, open_files: 64, file_bytes: 1 << 20 };
+        let bounds = ProgramLimits { data_bytes: 4 << 30, open_files: 64, file_bytes: 1 << 20 };
         let confinement = confine(&granted, bounds).unwrap();
         assert_eq!(confinement.calls, Enforcement::Full);
         assert_eq!(confinement.files, Enforcement::Full, "the tests need Linux 6.12 or later");

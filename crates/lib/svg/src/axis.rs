@@ -1,7 +1,7 @@
 //! Axes: ticks with their lines and labels round a plot.
 
 use crate::drawing::Drawing;
-use crate::element::{Anchor, Element};
+use crate::element::{Anchor, SvgElement};
 
 /// Pixels between the plot and the labels beside, above and below it; the last two to the line that
 /// letters stand on.
@@ -26,19 +26,19 @@ pub struct Plot {
 
 impl Plot {
     /// Its outline.
-    pub fn frame(&self, class: &str) -> Element {
+    pub fn frame(&self, class: &str) -> SvgElement {
         let size = [self.right - self.left, self.bottom - self.top];
-        Element::rectangle(class, [self.left, self.top], size)
+        SvgElement::rectangle(class, [self.left, self.top], size)
     }
 
     /// A line through all of it, at a place from left to right.
-    pub fn vertical(&self, class: &str, x: f64) -> Element {
-        Element::line(class, [x, self.top], [x, self.bottom])
+    pub fn vertical(&self, class: &str, x: f64) -> SvgElement {
+        SvgElement::line(class, [x, self.top], [x, self.bottom])
     }
 
     /// A line through all of it, at a place from top to bottom.
-    pub fn horizontal(&self, class: &str, y: f64) -> Element {
-        Element::line(class, [self.left, y], [self.right, y])
+    pub fn horizontal(&self, class: &str, y: f64) -> SvgElement {
+        SvgElement::line(class, [self.left, y], [self.right, y])
     }
 }
 
@@ -94,7 +94,7 @@ impl Axis<'_> {
                     Side::Top | Side::Bottom => plot.vertical(class, at),
                 });
             }
-            drawing.add(Element::text(self.label, place, &tick.label).anchored(anchor));
+            drawing.add(SvgElement::text(self.label, place, &tick.label).anchored(anchor));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::element::{Element, described};
+use crate::element::{SvgElement, described};
 
 /// An SVG document in the making. Its size is fixed, and so is the order of its elements: later ones
 /// cover earlier ones.
@@ -47,7 +47,7 @@ impl Drawing {
     }
 
     /// Draws an element over those before.
-    pub fn add(&mut self, element: Element) {
+    pub fn add(&mut self, element: SvgElement) {
         let _ = writeln!(self.out, "{element}");
     }
 
@@ -66,7 +66,7 @@ mod tests {
     fn a_drawing_is_well_formed_and_says_what_it_is() {
         let mut drawing = Drawing::described([10.0, 20.4], "a < b", "c & d");
         drawing.style("text{fill:#444}");
-        drawing.add(Element::text("x", [1.0, 2.0], "<script>"));
+        drawing.add(SvgElement::text("x", [1.0, 2.0], "<script>"));
         let text = drawing.finish();
         let document = roxmltree::Document::parse(&text).expect("well-formed");
         let svg = document.root_element();

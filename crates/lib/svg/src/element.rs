@@ -25,13 +25,13 @@ pub enum Anchor {
 /// One element, with those within it. Classes are what the style of the drawing, or of the page
 /// around it, knows it by; an empty one is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Element {
+pub struct SvgElement {
     tag: &'static str,
     attributes: String,
     content: String,
 }
 
-impl Element {
+impl SvgElement {
     fn new(tag: &'static str, class: &str) -> Self {
         let mut attributes = String::new();
         if !class.is_empty() {
@@ -101,13 +101,13 @@ impl Element {
     }
 
     /// As it is, with an element within it.
-    pub fn with(mut self, child: Element) -> Self {
+    pub fn with(mut self, child: SvgElement) -> Self {
         let _ = write!(self.content, "{child}");
         self
     }
 }
 
-impl Display for Element {
+impl Display for SvgElement {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { tag, attributes, content } = self;
         match content.is_empty() {
@@ -153,17 +153,18 @@ mod tests {
 
     #[test]
     fn elements_are_written_as_svg_has_them() {
-        let line = Element::line("a b", [1.0, 2.25], [3.0, 4.0]);
+        let line = SvgElement::line("a b", [1.0, 2.25], [3.0, 4.0]);
         assert_eq!(
             line.to_string(),
             "<line class=\"a b\" x1=\"1.0\" y1=\"2.2\" x2=\"3.0\" y2=\"4.0\"/>"
         );
-        let group = Element::group("").titled("t").with(Element::circle("c", [0.0, 1.0], 2.5));
+        let group =
+            SvgElement::group("").titled("t").with(SvgElement::circle("c", [0.0, 1.0], 2.5));
         assert_eq!(
             group.to_string(),
             "<g><title>t</title><circle class=\"c\" cx=\"0.0\" cy=\"1.0\" r=\"2.5\"/></g>"
         );
-        let text = Element::text("", [1.0, 2.0], "a").anchored(Anchor::End);
+        let text = SvgElement::text("", [1.0, 2.0], "a").anchored(Anchor::End);
         assert_eq!(text.to_string(), "<text x=\"1.0\" y=\"2.0\" text-anchor=\"end\">a</text>");
     }
 
@@ -173,7 +174,7 @@ mod tests {
             shown("a<b>&\"'\u{0}\u{202e}", MAX_TEXT),
             "a&lt;b&gt;&amp;&quot;&#39;\u{fffd}\u{fffd}"
         );
-        let quoted = Element::path("\"/><script>", "\"/><script>").to_string();
+        let quoted = SvgElement::path("\"/><script>", "\"/><script>").to_string();
         assert!(!quoted.contains("<script"), "{quoted}");
     }
 

@@ -17,14 +17,14 @@ impl Counter {
 }
 
 /// The kinds that a label may name.
-pub trait Named: Copy + 'static {
+pub trait LabelKind: Copy + 'static {
     /// All of them; a kind's place in it is its index.
     const ALL: &'static [Self];
 
     /// As a label has it.
     fn name(self) -> &'static str;
 
-    /// Its place in [`Named::ALL`].
+    /// Its place in [`LabelKind::ALL`].
     fn index(self) -> usize;
 }
 
@@ -34,7 +34,7 @@ macro_rules! named {
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum $name { $($(#[$variant_doc])* $variant,)* }
 
-        impl Named for $name {
+        impl LabelKind for $name {
             const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
             fn name(self) -> &'static str {
@@ -160,19 +160,19 @@ named! {
 
 /// A counter for each of a kind.
 #[derive(Debug)]
-pub(super) struct Counters<K: Named> {
+pub(super) struct Counters<K: LabelKind> {
     each: Box<[Counter]>,
     kinds: std::marker::PhantomData<fn() -> K>,
 }
 
-impl<K: Named> Default for Counters<K> {
+impl<K: LabelKind> Default for Counters<K> {
     fn default() -> Self {
         let each = K::ALL.iter().map(|_| Counter::default()).collect();
         Self { each, kinds: std::marker::PhantomData }
     }
 }
 
-impl<K: Named> Counters<K> {
+impl<K: LabelKind> Counters<K> {
     pub(super) fn add(&self, kind: K) {
         self.each[kind.index()].add();
     }
@@ -190,7 +190,7 @@ impl<K: Named> Counters<K> {
 mod tests {
     use super::*;
 
-    fn check<K: Named + PartialEq + std::fmt::Debug>() {
+    fn check<K: LabelKind + PartialEq + std::fmt::Debug>() {
         for (place, kind) in K::ALL.iter().enumerate() {
             assert_eq!(kind.index(), place, "{kind:?}");
             let same = K::ALL.iter().filter(|other| other.name() == kind.name());

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::counters::{
-    CacheResult, Counter, Counters, Delivery, EndState, Named, Outcome, Reject, Stage,
+    CacheResult, Counter, Counters, Delivery, EndState, LabelKind, Outcome, Reject, Stage,
 };
 use super::histogram::{Histogram, Observed};
 use super::recent::Recent;
@@ -58,7 +58,7 @@ pub struct Runs {
 
 /// How long a device was in use, seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct DeviceUse {
+pub struct DeviceOccupancy {
     /// Leased, or being cleaned up after a lease; up to now.
     pub busy_s: f64,
     /// Part of it: running evaluations that have ended.
@@ -216,12 +216,12 @@ impl Telemetry {
     }
 
     /// How long a device was in use.
-    pub fn device_use(&self, device: u32) -> DeviceUse {
+    pub fn device_use(&self, device: u32) -> DeviceOccupancy {
         let device = self.device(device);
         let load = |ns: &AtomicU64| ns.load(Ordering::Relaxed);
         let since = load(&device.since_ns);
         let current = if since > 0 { (self.now_ns() + 1).saturating_sub(since) } else { 0 };
-        DeviceUse {
+        DeviceOccupancy {
             busy_s: (load(&device.busy_ns) + current) as f64 * 1e-9,
             run_s: load(&device.run_ns) as f64 * 1e-9,
             leased: since > 0,

@@ -20,7 +20,7 @@ pub struct Rank {
 /// An owner that comes back after having had nothing is taken to have had as much as the one whose turn
 /// it was last (start-time fair queueing), so that idleness earns no credit.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct OwnerAccounts {
     accounts: HashMap<Owner, Account>,
     /// What the owner had whose turn it was last.
     clock: Duration,
@@ -52,7 +52,7 @@ impl Account {
     }
 }
 
-impl Ledger {
+impl OwnerAccounts {
     /// How an owner stands.
     pub fn rank(&self, owner: Owner, now: Instant) -> Rank {
         match self.accounts.get(&owner) {
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn the_fewest_places_come_first_and_then_the_least_time() {
         let (a, b, start) = (Owner::named("a"), Owner::named("b"), Instant::now());
-        let mut ledger = Ledger::default();
+        let mut ledger = OwnerAccounts::default();
         ledger.begin(a, 1, start);
         assert!(ledger.rank(b, start) < ledger.rank(a, start));
         ledger.begin(b, 2, start);
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn idleness_earns_no_credit_and_is_forgotten() {
         let (a, b, start) = (Owner::named("a"), Owner::named("b"), Instant::now());
-        let mut ledger = Ledger::default();
+        let mut ledger = OwnerAccounts::default();
         ledger.begin(a, 1, start);
         ledger.end(a, 1, start + 10 * SECOND);
         // It had more than others, which is remembered.

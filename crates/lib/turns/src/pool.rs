@@ -6,11 +6,11 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, oneshot};
 
-use super::{Ledger, Owner};
+use super::{Owner, OwnerAccounts};
 
 /// How many may have what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bounds {
+pub struct PoolBounds {
     /// Places.
     pub places: usize,
     /// Places beside those: while all are taken, an owner that has none gets one of these.
@@ -41,14 +41,14 @@ pub struct Pool(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    bounds: Bounds,
+    bounds: PoolBounds,
     state: Mutex<State>,
     begun_to_wait: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    ledger: Ledger,
+    ledger: OwnerAccounts,
     held: usize,
     queues: HashMap<Owner, VecDeque<Waiter>>,
     waiting: usize,
@@ -78,7 +78,7 @@ struct Waiting {
 
 impl Pool {
     /// All places are free.
-    pub fn new(bounds: Bounds) -> Self {
+    pub fn new(bounds: PoolBounds) -> Self {
         let (state, begun_to_wait) = (Mutex::default(), Notify::new());
         Self(Arc::new(Inner { bounds, state, begun_to_wait }))
     }
@@ -130,7 +130,7 @@ impl Pool {
     }
 
     /// The bounds.
-    pub fn bounds(&self) -> Bounds {
+    pub fn bounds(&self) -> PoolBounds {
         self.0.bounds
     }
 

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::{Bounds, Full, Owner, Pool, Turn};
+use super::{Full, Owner, Pool, PoolBounds, Turn};
 
 type Taking<'a> = Pin<Box<dyn Future<Output = Result<Turn, Full>> + 'a>>;
 
-const PLAIN: Bounds = Bounds { places: 2, extra: 0, waiting: 100, shared: false, least: 1 };
+const PLAIN: PoolBounds = PoolBounds { places: 2, extra: 0, waiting: 100, shared: false, least: 1 };
 
 fn owner(name: &str) -> Owner {
     Owner::named(name)
@@ -71,7 +71,7 @@ fn the_owner_that_holds_least_is_next_and_its_first_comer() {
 
 #[test]
 fn whoever_has_none_gets_an_extra_place_at_once() {
-    let pool = Pool::new(Bounds { extra: 1, ..PLAIN });
+    let pool = Pool::new(PoolBounds { extra: 1, ..PLAIN });
     let (one, two) = (taken(&pool, "a"), taken(&pool, "a"));
     let mut third = waits(&pool, "a");
     let extra = taken(&pool, "b");
@@ -110,7 +110,7 @@ fn whoever_goes_away_leaves_no_trace() {
 
 #[test]
 fn those_that_wait_are_bounded_in_all_and_by_owner() {
-    let pool = Pool::new(Bounds { places: 1, waiting: 4, shared: true, ..PLAIN });
+    let pool = Pool::new(PoolBounds { places: 1, waiting: 4, shared: true, ..PLAIN });
     let turn = taken(&pool, "a");
     let mut all = vec![waits(&pool, "a"), waits(&pool, "a")];
     assert_eq!(polled(&pool, "a").1.map(|answer| answer.err()), Some(Some(Full::Share(2))));
@@ -125,7 +125,7 @@ fn those_that_wait_are_bounded_in_all_and_by_owner() {
 
 #[test]
 fn an_owner_leaves_as_many_as_it_takes() {
-    let pool = Pool::new(Bounds { places: 16, shared: true, ..PLAIN });
+    let pool = Pool::new(PoolBounds { places: 16, shared: true, ..PLAIN });
     let most = |name: &str| {
         let turns: Vec<Turn> = std::iter::from_fn(|| pool.try_take(owner(name), 1).ok()).collect();
         (turns.len(), turns)
@@ -142,7 +142,7 @@ fn an_owner_leaves_as_many_as_it_takes() {
     drop(held);
     assert_eq!(pool.free(), 16);
     // Where there is one owner only, it has all.
-    let pool = Pool::new(Bounds { places: 16, ..PLAIN });
+    let pool = Pool::new(PoolBounds { places: 16, ..PLAIN });
     let all = pool.try_take(owner("a"), 16).expect("all");
     assert_eq!(pool.try_take(owner("a"), 1).err(), Some(Full::All(16)));
     drop(all);
@@ -150,7 +150,7 @@ fn an_owner_leaves_as_many_as_it_takes() {
 
 #[test]
 fn the_least_is_had_in_any_case() {
-    let pool = Pool::new(Bounds { places: 10, shared: true, least: 6, ..PLAIN });
+    let pool = Pool::new(PoolBounds { places: 10, shared: true, least: 6, ..PLAIN });
     let one = pool.try_take(owner("a"), 6).expect("the least");
     assert_eq!(pool.try_take(owner("a"), 1).err(), Some(Full::Share(6)));
     assert_eq!(pool.try_take(owner("b"), 6).err(), Some(Full::All(10)));
@@ -160,7 +160,7 @@ fn the_least_is_had_in_any_case() {
 
 #[tokio::test]
 async fn whoever_wants_a_place_is_noticed() {
-    let pool = Pool::new(Bounds { places: 1, ..PLAIN });
+    let pool = Pool::new(PoolBounds { places: 1, ..PLAIN });
     let turn = pool.take(owner("a")).await.unwrap();
     let wanted = pool.wanted();
     tokio::pin!(wanted);

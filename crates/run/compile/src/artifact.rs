@@ -9,7 +9,7 @@ use warpgauge_model::{Diagnostic, ImageFormat, Resources, TensorMap};
 
 /// A loadable module and what is known of its kernels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Artifact {
+pub struct CompiledModule {
     /// The image. PTX text carries no terminating NUL here.
     #[serde(with = "image_bytes")]
     pub image: Arc<[u8]>,
@@ -39,7 +39,7 @@ pub struct Artifact {
     pub stages: Vec<(String, String)>,
 }
 
-impl Artifact {
+impl CompiledModule {
     /// The kernel to run.
     pub fn entry_kernel(&self) -> &KernelInfo {
         &self.kernels[self.entry]
@@ -47,7 +47,7 @@ impl Artifact {
 
     /// Whether both kernels are the same machine code, whatever their names; `None` if the images
     /// do not tell (only cubins do).
-    pub fn same_code(&self, other: &Artifact) -> Option<bool> {
+    pub fn same_code(&self, other: &CompiledModule) -> Option<bool> {
         if self.format != ImageFormat::Cubin || other.format != ImageFormat::Cubin {
             return None;
         }
@@ -57,7 +57,7 @@ impl Artifact {
 
     /// Whether both are one image to the last byte that bears on how it runs, and start the same
     /// kernel: two launches of them with the same arguments cannot differ but by chance.
-    pub fn same_image(&self, other: &Artifact) -> bool {
+    pub fn same_image(&self, other: &CompiledModule) -> bool {
         self.format == other.format
             && self.entry_kernel().symbol == other.entry_kernel().symbol
             && (self.image == other.image

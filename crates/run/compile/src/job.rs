@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::artifact::{Artifact, CompileTimings};
+use super::artifact::{CompileTimings, CompiledModule};
 use super::cache::{Key, KeyCompiler, KeyInputs};
 use super::environment::{Environment, Headers};
 use super::error::{CompileError, REMEDY};
@@ -223,7 +223,7 @@ impl Attempt<'_> {
         &self,
         environment: &Environment,
         limit: Duration,
-    ) -> Result<(Artifact, Option<Enforcement>), CompileError> {
+    ) -> Result<(CompiledModule, Option<Enforcement>), CompileError> {
         let headers = self.headers(environment);
         if let (With::Nvrtc(install), Some(directory)) = (self.compiler, &headers.to_unpack) {
             environment.unpack_headers(install, directory).await?;
@@ -272,12 +272,12 @@ impl Attempt<'_> {
         environment: &Environment,
         outcome: Outcome,
         toolkit_headers: bool,
-    ) -> Result<Artifact, CompileError> {
+    ) -> Result<CompiledModule, CompileError> {
         match outcome {
             Outcome::Built(built) => {
                 let source = find_kernels(self.job.text);
                 let entry = select(&built.kernels, self.job.kernel_name, &source)?;
-                Ok(Artifact {
+                Ok(CompiledModule {
                     image: built.image.into(),
                     format: built.format,
                     kernels: built.kernels,

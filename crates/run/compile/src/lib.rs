@@ -2,7 +2,7 @@
 //!
 //! [`Compiler::compile`] looks into the [`cache`], else starts a [`child`] that may read the
 //! toolchain and its own directory and nothing else. PTX, cubins and fatbins are checked
-//! ([`passthrough`]) and passed on. What comes out is an [`Artifact`]: an image, its kernels with
+//! ([`passthrough`]) and passed on. What comes out is an [`CompiledModule`]: an image, its kernels with
 //! their parameter types and resource usage, and the compiler's messages.
 
 #![forbid(unsafe_code)]
@@ -48,10 +48,10 @@ mod usage;
 mod nvrtc_tests;
 
 pub use artifact::{
-    Artifact, CompileTimings, CompiledLaunch, Constant, KernelInfo, Param, Passed, Scratch,
+    CompileTimings, CompiledLaunch, CompiledModule, Constant, KernelInfo, Param, Passed, Scratch,
 };
 pub use build::{
-    AssemblyOrder, BuildOrder, Built, ExtensionOrder, ModuleOrder, ProgramOrder, PythonHost,
+    AssemblyOrder, BuildOrder, BuildOutput, ExtensionOrder, ModuleOrder, ProgramOrder, PythonHost,
 };
 pub use compiler::{CompileStats, Compiler, CompilerConfig};
 pub use ctype::CType;

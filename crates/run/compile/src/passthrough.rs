@@ -1,6 +1,6 @@
 //! PTX, cubin and fatbin: nothing to compile, everything to check before a driver sees it.
 
-use super::artifact::{Artifact, CompileTimings, KernelInfo};
+use super::artifact::{CompileTimings, CompiledModule, KernelInfo};
 use super::binary::{
     Cubin, FatbinEntry, FatbinKind, Ptx, cuda_version_of, read_cubin, read_fatbin, read_ptx,
 };
@@ -43,7 +43,7 @@ impl Passthrough {
     }
 
     /// Checks the image and describes its kernels.
-    pub(crate) fn check(self) -> Result<Artifact, CompileError> {
+    pub(crate) fn check(self) -> Result<CompiledModule, CompileError> {
         let name = self.kernel_name.as_deref();
         let mut artifact = match self.kind {
             KernelType::Cubin => cubin(&self.code, &self.target, name)?,
@@ -87,7 +87,11 @@ fn binary(kernel: &KernelCode) -> Result<Vec<u8>, CompileError> {
 }
 
 /// Checks PTX text and describes its kernels.
-fn ptx(text: &str, target: &Target, kernel_name: Option<&str>) -> Result<Artifact, CompileError> {
+fn ptx(
+    text: &str,
+    target: &Target,
+    kernel_name: Option<&str>,
+) -> Result<CompiledModule, CompileError> {
     let ptx = read_ptx(text)
         .map_err(|e| CompileError::rejected(FailureCode::InvalidPtx, e.to_string()))?;
     check_ptx(&ptx, target)?;
@@ -147,7 +151,7 @@ fn cubin(
     image: &[u8],
     target: &Target,
     kernel_name: Option<&str>,
-) -> Result<Artifact, CompileError> {
+) -> Result<CompiledModule, CompileError> {
     let cubin = read_cubin(image)
         .map_err(|e| CompileError::rejected(FailureCode::InvalidCubin, e.to_string()))?;
     let device = target.architecture();
@@ -182,7 +186,7 @@ fn fatbin(
     image: &[u8],
     target: &Target,
     kernel_name: Option<&str>,
-) -> Result<Artifact, CompileError> {
+) -> Result<CompiledModule, CompileError> {
     let entries = read_fatbin(image)
         .map_err(|e| CompileError::rejected(FailureCode::InvalidFatbin, e.to_string()))?;
     let device = target.architecture();
@@ -252,7 +256,7 @@ fn opaque(
     image: &[u8],
     entries: &[FatbinEntry<'_>],
     kernel_name: Option<&str>,
-) -> Result<Artifact, CompileError> {
+) -> Result<CompiledModule, CompileError> {
     let Some(name) = kernel_name else {
         let message = format!(
             "the images of the fatbin are compressed in a way not understood here ({}): give \
@@ -266,8 +270,13 @@ fn opaque(
     Ok(artifact(image, ImageFormat::Fatbin, vec![kernel], 0))
 }
 
-fn artifact(image: &[u8], format: ImageFormat, kernels: Vec<KernelInfo>, entry: usize) -> Artifact {
-    Artifact {
+fn artifact(
+    image: &[u8],
+    format: ImageFormat,
+    kernels: Vec<KernelInfo>,
+    entry: usize,
+) -> CompiledModule {
+    CompiledModule {
         image: image.into(),
         format,
         kernels,

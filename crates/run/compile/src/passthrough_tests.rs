@@ -35,7 +35,7 @@ fn kernel(
     }
 }
 
-fn checked(kernel: &KernelCode, target: &Target) -> Result<Artifact, CompileError> {
+fn checked(kernel: &KernelCode, target: &Target) -> Result<CompiledModule, CompileError> {
     Passthrough::new(kernel, target)?.expect("it is no CUDA source").check()
 }
 

@@ -15,7 +15,7 @@ use super::error::CompileError;
 use super::protocol::{ChildReply, ChildRequest, receive_frame, send_frame};
 use super::usage::{ProcessUsage, kills_for_memory};
 use warpgauge_sandbox::child::{Child, Start, Streams};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Hidden subcommand of the program.
 pub(crate) const SUBCOMMAND: &str = "__compile";
@@ -134,7 +134,8 @@ impl Running {
     fn try_start(program: &Path, job_dir: &Path) -> io::Result<Self> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        let program = Program::new(program, Environment::Empty).arg(SUBCOMMAND).within(job_dir);
+        let program =
+            ChildProgram::new(program, Environment::Empty).arg(SUBCOMMAND).within(job_dir);
         let stdin = Stdio::from(OwnedFd::from(theirs));
         let child = Start::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
         Ok(Self { child, kills: kills_for_memory(), socket: UnixStream::from_std(ours)? })

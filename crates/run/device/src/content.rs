@@ -15,14 +15,14 @@ const THREAD_BYTES: u64 = 16;
 /// What a range of device memory holds, which belongs to this process or is lent to it.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
-pub struct Content {
+pub struct RangeContent {
     address: u64,
     bytes: u64,
     first: u64,
     params: InitParams,
 }
 
-impl Content {
+impl RangeContent {
     /// Elements of a tensor from `first` on, a multiple of 4, in `bytes` bytes at an address that is a
     /// multiple of 16.
     pub fn tensor(params: InitParams, first: u64, (address, bytes): (u64, usize)) -> Self {
@@ -43,16 +43,16 @@ impl Content {
 /// Mirrors `Contents` in support.cu: ranges, and the number of the first block that is not theirs.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
-pub struct Contents {
-    of: [Content; TOGETHER],
+pub struct RangeContents {
+    of: [RangeContent; TOGETHER],
     ends: [u32; TOGETHER],
 }
 
-impl Contents {
+impl RangeContents {
     /// At most [`TOGETHER`] ranges, each with as many blocks as `blocks` gives for so many threads; and
     /// the number of blocks.
-    pub fn new(contents: &[Content], blocks: impl Fn(u64) -> u32) -> (Self, u32) {
-        let mut all = Self { of: [Content::zeroed(); TOGETHER], ends: [u32::MAX; TOGETHER] };
+    pub fn new(contents: &[RangeContent], blocks: impl Fn(u64) -> u32) -> (Self, u32) {
+        let mut all = Self { of: [RangeContent::zeroed(); TOGETHER], ends: [u32::MAX; TOGETHER] };
         let mut end = 0;
         for (index, content) in contents.iter().enumerate().take(TOGETHER) {
             end += blocks(content.bytes.div_ceil(THREAD_BYTES));
@@ -67,7 +67,7 @@ impl Support {
     ///
     /// # Errors
     /// As the driver says.
-    pub fn write(&self, contents: &[Content], stream: &Stream) -> Result<(), DeviceError> {
+    pub fn write(&self, contents: &[RangeContent], stream: &Stream) -> Result<(), DeviceError> {
         for contents in contents.chunks(TOGETHER) {
             self.launch_on("wg_write", contents, None, stream)?;
         }
@@ -78,11 +78,11 @@ impl Support {
     pub(super) fn launch_on(
         &self,
         symbol: &str,
-        contents: &[Content],
+        contents: &[RangeContent],
         cells: Option<u64>,
         stream: &Stream,
     ) -> Result<(), DeviceError> {
-        let (all, blocks) = Contents::new(contents, |threads| self.spread(threads).grid[0]);
+        let (all, blocks) = RangeContents::new(contents, |threads| self.spread(threads).grid[0]);
         let mut arguments = Params::new();
         // Addresses are whole.
         arguments.push_address(0).push(bytemuck::bytes_of(&all));
@@ -101,15 +101,15 @@ mod tests {
 
     #[test]
     fn the_ranges_of_a_launch_have_the_layout_of_the_kernel() {
-        assert_eq!((size_of::<Content>(), size_of::<Contents>()), (96, 800));
+        assert_eq!((size_of::<RangeContent>(), size_of::<RangeContents>()), (96, 800));
         assert!(SOURCE.contains(&format!("enum {{ CONTENTS = {TOGETHER} }};")));
     }
 
     #[test]
     fn every_range_has_blocks_of_its_own() {
-        let range = |bytes| Content::byte(1, (16, bytes));
+        let range = |bytes| RangeContent::byte(1, (16, bytes));
         let blocks = |threads: u64| threads.div_ceil(256).clamp(1, 10) as u32;
-        let (all, end) = Contents::new(&[range(1 << 20), range(0), range(4097)], blocks);
+        let (all, end) = RangeContents::new(&[range(1 << 20), range(0), range(4097)], blocks);
         assert_eq!((all.ends[..3].to_vec(), end), (vec![10, 11, 13], 13));
         // The last range takes what is left, so no block looks for one beyond the table.
         assert!(all.ends[3..].iter().all(|&end| end == u32::MAX));

@@ -1,7 +1,7 @@
 //! Looks at device memory that are queued one after the other, and whose findings are read together:
 //! waiting for each would take longer than looking.
 
-use super::content::{Content, TOGETHER};
+use super::content::{RangeContent, TOGETHER};
 use super::launch::{LaunchShape, Params};
 use super::memory::DeviceBuffer;
 use super::support::{Near, Support, dtype_number};
@@ -36,14 +36,14 @@ pub struct Inspection<'a> {
 
 /// A look that was queued: what it found is in the [`Findings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Finding(usize);
+pub struct FindingHandle(usize);
 
 /// What an inspection found.
 pub struct Findings(Vec<u64>);
 
 impl Findings {
     /// Index of the first byte or element that was looked for; `None`: there is none.
-    pub fn of(&self, finding: Finding) -> Option<u64> {
+    pub fn of(&self, finding: FindingHandle) -> Option<u64> {
         self.0.get(finding.0).copied().filter(|&first| first != NOTHING)
     }
 }
@@ -65,7 +65,10 @@ impl Inspection<'_> {
     ///
     /// # Errors
     /// As the driver says.
-    pub fn first_others(&mut self, contents: &[Content]) -> Result<Vec<Finding>, DeviceError> {
+    pub fn first_others(
+        &mut self,
+        contents: &[RangeContent],
+    ) -> Result<Vec<FindingHandle>, DeviceError> {
         let mut found = Vec::with_capacity(contents.len());
         for contents in contents.chunks(TOGETHER) {
             if self.queued + contents.len() > CELLS {
@@ -88,7 +91,7 @@ impl Inspection<'_> {
         count: u64,
         dtype: Dtype,
         near: Near,
-    ) -> Result<Finding, DeviceError> {
+    ) -> Result<FindingHandle, DeviceError> {
         let mut arguments = Params::new();
         arguments.push_address(actual).push_address(expected).push(&count.to_ne_bytes());
         arguments.push(&near.atol.to_ne_bytes()).push(&near.rtol.to_ne_bytes());
@@ -106,7 +109,7 @@ impl Inspection<'_> {
         &mut self,
         (one, other): (u64, u64),
         bytes: usize,
-    ) -> Result<Finding, DeviceError> {
+    ) -> Result<FindingHandle, DeviceError> {
         let mut arguments = Params::new();
         arguments.push_address(one).push_address(other).push(&(bytes as u64).to_ne_bytes());
         self.look("wg_differ", self.support.spread(bytes as u64 / 8 + 1), arguments)
@@ -127,7 +130,7 @@ impl Inspection<'_> {
         symbol: &str,
         shape: LaunchShape,
         mut arguments: Params,
-    ) -> Result<Finding, DeviceError> {
+    ) -> Result<FindingHandle, DeviceError> {
         if self.queued == CELLS {
             self.collect()?;
         }
@@ -141,9 +144,9 @@ impl Inspection<'_> {
         self.support.cells.0.address() + 8 * self.queued as u64
     }
 
-    fn taken(&mut self) -> Finding {
+    fn taken(&mut self) -> FindingHandle {
         self.queued += 1;
-        Finding(self.read.len() + self.queued - 1)
+        FindingHandle(self.read.len() + self.queued - 1)
     }
 
     /// Makes room for others.

@@ -8,7 +8,7 @@ use cudarc::driver::sys::{
 };
 
 use super::stream::Stream;
-use super::{DeviceError, Function};
+use super::{DeviceError, KernelFunction};
 
 use warpgauge_model::FailureCode;
 
@@ -107,7 +107,7 @@ impl Params {
 
 /// A kernel with its arguments and shape, ready to be launched again and again.
 pub struct PreparedLaunch {
-    function: Function,
+    function: KernelFunction,
     shape: LaunchShape,
     pointers: Vec<*mut c_void>,
     // The pointers point into it; it never grows again.
@@ -126,7 +126,7 @@ impl PreparedLaunch {
     /// # Errors
     /// The device cannot do it.
     pub fn new(
-        function: Function,
+        function: KernelFunction,
         shape: LaunchShape,
         params: Params,
     ) -> Result<Self, DeviceError> {

@@ -38,7 +38,7 @@ mod tensor_map;
 mod wipe;
 
 pub use blocking_kernel::BlockingKernel;
-pub use content::{Content, Contents};
+pub use content::{RangeContent, RangeContents};
 pub use context::{Context, Driver};
 pub use emulator::EmulatorControl;
 pub use error::{DeviceError, error_code, is_sticky};
@@ -47,7 +47,7 @@ pub use launch::{LaunchShape, Params, PreparedLaunch};
 pub use loader::{DriverChoice, LoadError};
 pub use mapped::MappedFile;
 pub use memory::DeviceBuffer;
-pub use module::{Function, Module};
+pub use module::{KernelFunction, Module};
 pub use nvml::{GpuHealth, GpuMonitor, GpuSettings};
 pub use pinned::{PendingCopy, PinnedBuffer, PinnedPool, Staging};
 pub use shared::MemoryHandle;

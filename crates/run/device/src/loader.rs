@@ -83,7 +83,7 @@ pub enum LoadError {
 }
 
 /// A driver, opened and initialised.
-pub struct Loaded {
+pub struct LoadedDriver {
     /// The driver.
     pub driver: Driver,
     /// Present if it is the emulator.
@@ -124,7 +124,7 @@ fn absolute(path: &Path) -> PathBuf {
 ///
 /// # Errors
 /// It cannot be found, opened or initialised.
-pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<Loaded, LoadError> {
+pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<LoadedDriver, LoadError> {
     match OPENED.get() {
         Some(opened) if opened.choice == *choice => {}
         Some(_) => return Err(LoadError::AlreadyChosen),
@@ -155,7 +155,7 @@ pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<Loaded, LoadError> 
         let _ = API.set(api);
     }
     let api = API.get().ok_or(LoadError::AlreadyChosen)?;
-    Ok(Loaded { driver: Driver::initialise(api, kind)?, emulator })
+    Ok(LoadedDriver { driver: Driver::initialise(api, kind)?, emulator })
 }
 
 /// Opens the library first under the name that cudarc will ask for.

@@ -88,7 +88,7 @@ impl Module {
     ///
     /// # Errors
     /// `not_found`, or as the driver says.
-    pub fn function(&self, symbol: &str) -> Result<Function, DeviceError> {
+    pub fn function(&self, symbol: &str) -> Result<KernelFunction, DeviceError> {
         let operation = format!("find kernel {symbol}");
         let name = c_name(symbol, &operation)?;
         let mut handle: CUfunction = std::ptr::null_mut();
@@ -101,7 +101,7 @@ impl Module {
             )
         };
         self.inner.context.api().check(result, &operation)?;
-        Ok(Function { handle, symbol: symbol.to_owned(), module: self.clone() })
+        Ok(KernelFunction { handle, symbol: symbol.to_owned(), module: self.clone() })
     }
 
     /// Address and size of a global variable; `None`: the module has none of that name.
@@ -153,13 +153,13 @@ impl Drop for Loaded {
 
 /// A kernel of a loaded module.
 #[derive(Clone)]
-pub struct Function {
+pub struct KernelFunction {
     pub(super) handle: CUfunction,
     symbol: String,
     module: Module,
 }
 
-impl Function {
+impl KernelFunction {
     /// Its symbol.
     pub fn symbol(&self) -> &str {
         &self.symbol

@@ -98,7 +98,7 @@ pub struct Nvrtc {
 
 /// One compilation.
 #[derive(Debug)]
-pub struct Job<'a> {
+pub struct NvrtcJob<'a> {
     /// Program text.
     pub source: &'a str,
     /// Name the diagnostics give it.
@@ -115,16 +115,16 @@ pub struct Job<'a> {
 
 /// What a compilation gave.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct NvrtcOutcome {
     /// The compiler's log, complete.
     pub log: String,
     /// The code, unless the source or an option was at fault.
-    pub built: Result<Built, Fault>,
+    pub built: Result<NvrtcCode, NvrtcFault>,
 }
 
 /// Code of a successful compilation.
 #[derive(Debug)]
-pub struct Built {
+pub struct NvrtcCode {
     /// PTX text, without the terminating NUL.
     pub ptx: Vec<u8>,
     /// Machine code, where asked for.
@@ -135,7 +135,7 @@ pub struct Built {
 
 /// Whose fault a failed compilation is, within the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fault {
+pub enum NvrtcFault {
     /// The source does not compile.
     Source,
     /// An option is not accepted.
@@ -170,7 +170,7 @@ impl Nvrtc {
     }
 
     /// Compiles. `Err` means the library failed; a source that does not compile is in the outcome.
-    pub fn compile(&self, job: &Job<'_>) -> Result<Outcome, NvrtcError> {
+    pub fn compile(&self, job: &NvrtcJob<'_>) -> Result<NvrtcOutcome, NvrtcError> {
         let program = Program::create(job)?;
         let names = c_strings("a name expression", job.name_expressions)?;
         for name in &names {
@@ -187,24 +187,24 @@ impl Nvrtc {
         let fault = match code {
             sys::nvrtcResult::NVRTC_SUCCESS => None,
             sys::nvrtcResult::NVRTC_ERROR_COMPILATION
-            | sys::nvrtcResult::NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID => Some(Fault::Source),
-            sys::nvrtcResult::NVRTC_ERROR_INVALID_OPTION => Some(Fault::Option),
-            sys::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Some(Fault::Memory),
+            | sys::nvrtcResult::NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID => Some(NvrtcFault::Source),
+            sys::nvrtcResult::NVRTC_ERROR_INVALID_OPTION => Some(NvrtcFault::Option),
+            sys::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Some(NvrtcFault::Memory),
             // It loads, and compiles other sources: this one is more than it can do.
             sys::nvrtcResult::NVRTC_ERROR_INTERNAL_ERROR
-            | sys::nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE => Some(Fault::Compiler),
+            | sys::nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE => Some(NvrtcFault::Compiler),
             other => {
                 let reason = format!("{other:?}; log: {log}");
                 return Err(NvrtcError::Call { call: "nvrtcCompileProgram", reason });
             }
         };
         if let Some(fault) = fault {
-            return Ok(Outcome { log, built: Err(fault) });
+            return Ok(NvrtcOutcome { log, built: Err(fault) });
         }
         let symbols = names.iter().map(|name| program.symbol(name)).collect::<Result<_, _>>()?;
         let ptx = program.ptx()?;
         let cubin = if job.cubin { Some(program.cubin()?) } else { None };
-        Ok(Outcome { log, built: Ok(Built { ptx, cubin, symbols }) })
+        Ok(NvrtcOutcome { log, built: Ok(NvrtcCode { ptx, cubin, symbols }) })
     }
 }
 
@@ -233,7 +233,7 @@ struct Program {
 }
 
 impl Program {
-    fn create(job: &Job<'_>) -> Result<Self, NvrtcError> {
+    fn create(job: &NvrtcJob<'_>) -> Result<Self, NvrtcError> {
         let text = |what, s: &str| CString::new(s).map_err(|_| NvrtcError::Nul { what });
         let source = text("the source", job.source)?;
         let name = text("the file name", job.file_name)?;

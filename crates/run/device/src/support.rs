@@ -6,10 +6,10 @@ use bytemuck::{Pod, Zeroable};
 
 use super::inspection::Cells;
 use super::memory::DeviceBuffer;
-use super::module::{Function, Module};
+use super::module::{KernelFunction, Module};
 use super::{Context, DeviceError, LaunchShape, Params, PreparedLaunch, Stream};
 use warpgauge_model::{DeviceInfo, Image};
-use warpgauge_tensor::{Dtype, Generator, InitError, Philox, TensorInit};
+use warpgauge_tensor::{Dtype, ElementGenerator, InitError, Philox, TensorInit};
 
 /// Source of the kernels, for the compile stage.
 pub const SOURCE: &str = include_str!("support.cu");
@@ -61,24 +61,24 @@ impl InitParams {
         let mut params = Self::zeroed();
         params.key = Philox::for_argument(init.seed.unwrap_or(0), name).key();
         params.dtype = dtype_number(dtype);
-        match Generator::new(init, dtype)? {
-            Generator::Constant(_) => {
+        match ElementGenerator::new(init, dtype)? {
+            ElementGenerator::Constant(_) => {
                 let mut pattern = [0; 8];
                 pattern.chunks_exact_mut(dtype.size()).try_for_each(|element| {
                     warpgauge_tensor::fill(init, dtype, name, 0, element)
                 })?;
                 params.pattern = u64::from_le_bytes(pattern);
             }
-            Generator::Arange { start, step } => {
+            ElementGenerator::Arange { start, step } => {
                 (params.generator, params.a, params.b) = (1, start, step);
             }
-            Generator::Uniform { low, high } => {
+            ElementGenerator::Uniform { low, high } => {
                 (params.generator, params.a, params.b) = (2, low, high - low);
             }
-            Generator::Normal { mean, std } => {
+            ElementGenerator::Normal { mean, std } => {
                 (params.generator, params.a, params.b) = (3, mean, std);
             }
-            Generator::Integers { low, span } => {
+            ElementGenerator::Integers { low, span } => {
                 // Two's complement: the sum of the kernel wraps to the same bits.
                 (params.generator, params.low, params.span) = (4, low as u64, span);
             }
@@ -95,7 +95,7 @@ impl InitParams {
     pub fn secret(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
         let mut params = Self::new(init, dtype, name)?;
         params.secret = 1;
-        if let Generator::Normal { mean, std } = Generator::new(init, dtype)?
+        if let ElementGenerator::Normal { mean, std } = ElementGenerator::new(init, dtype)?
             && dtype.is_float()
             && dtype.size() <= 4
             && mean.abs() + 10.0 * std.abs() < QUICK_RANGE
@@ -132,7 +132,7 @@ pub(super) fn dtype_number(dtype: Dtype) -> u32 {
 pub struct Support {
     module: Module,
     /// Those that were launched.
-    functions: RefCell<Vec<Function>>,
+    functions: RefCell<Vec<KernelFunction>>,
     multiprocessors: u32,
     shared_bytes: u32,
     /// One word for the scrubbing kernels, or for the index that the comparison finds.

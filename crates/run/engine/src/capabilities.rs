@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::engine::Engine;
 use warpgauge_contract::KernelFamily;
-use warpgauge_model::{Capabilities, DeviceInfo, DeviceKind};
+use warpgauge_model::{DeviceInfo, DeviceKind, ExecutorCapabilities};
 use warpgauge_nsight::counters::{self, CounterAccess};
 use warpgauge_nsight::{FoundTools, ToolName};
 use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
@@ -33,7 +33,7 @@ pub(crate) async fn tooling(engine: &Engine, refresh: bool) -> Tooling {
 }
 
 /// What orders can require: devices, whether they work at the moment or not, and tools.
-pub(crate) async fn offered(engine: &Engine) -> Capabilities {
+pub(crate) async fn offered(engine: &Engine) -> ExecutorCapabilities {
     let host = &engine.host;
     let found = host.tools.found(false).await;
     let usable = |name: &ToolName| found.get(*name).is_some_and(|tool| tool.problem.is_none());
@@ -44,7 +44,7 @@ pub(crate) async fn offered(engine: &Engine) -> Capabilities {
         Some((package.name.clone(), format!("{}; {}", why.0, why.1)))
     };
     let there = packages.iter().filter(|package| package.available);
-    Capabilities {
+    ExecutorCapabilities {
         devices: host.fleet.devices().iter().map(|status| status.info.offer()).collect(),
         tools: tools.map(|name| name.program().to_owned()).collect(),
         languages: there.map(|package| package.name.clone()).collect(),

@@ -17,9 +17,9 @@ use warpgauge_contract::{
 };
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{
-    CaseCode, CasePolicy, Clocked, Conditions, Evidence, GatePlan, Manner, MeasuredCase,
-    NoBaseline, Pin, PlannedCase, Seen, Sides, alone, finish, first_alphas, idle_multiprocessors,
-    unconfirmed,
+    BaselinePin, CalibrationConditions, CaseCode, CaseEvidence, CasePolicy, Clocked, GatePlan,
+    Manner, MeasuredCase, NoBaseline, PlannedCase, Seen, Sides, alone, finish, first_alphas,
+    idle_multiprocessors, unconfirmed,
 };
 use warpgauge_model::{DeviceKind, FailureCode, Requirements};
 use warpgauge_report::{CompareResponse, EvaluateResponse, VerdictBy};
@@ -192,7 +192,7 @@ impl Run<'_> {
             }
             if let Some(why) = &gone {
                 let why = format!("not measured, because of an earlier case's error: {why}");
-                self.cases[index].first = Evidence::Error(why);
+                self.cases[index].first = CaseEvidence::Error(why);
                 continue;
             }
             let began = Instant::now();
@@ -207,7 +207,7 @@ impl Run<'_> {
                 }
                 let why = error.to_string();
                 gone = (gravity == Gravity::Suite).then(|| why.clone());
-                self.cases[index].first = Evidence::Error(why);
+                self.cases[index].first = CaseEvidence::Error(why);
             }
         }
         Ok(())
@@ -236,7 +236,7 @@ impl Run<'_> {
                         self.look_alone(index, contract, &manner, NoBaseline::Broken, &why).await
                     }
                     (None, Some(why)) => {
-                        self.cases[index].first = Evidence::Invalid(why);
+                        self.cases[index].first = CaseEvidence::Invalid(why);
                         Ok(())
                     }
                     (None, None) => Err(error),
@@ -273,19 +273,19 @@ impl Run<'_> {
         what: &str,
     ) -> Result<(), ExecError> {
         match self.evaluate(alone(contract, manner, true)).await? {
-            Err(unfit) => self.cases[index].first = Evidence::Invalid(unfit),
+            Err(unfit) => self.cases[index].first = CaseEvidence::Invalid(unfit),
             Ok(report) => {
                 if let Some(seen) = Seen::of(&report) {
                     self.look_at_conditions(Some(seen))?;
                 }
                 let metric = self.cases[index].spec.metric;
-                let mut evidence = Evidence::alone(&report, metric, why, what);
+                let mut evidence = CaseEvidence::alone(&report, metric, why, what);
                 // A case that was there before is not let through because nothing can be said of it.
                 if why == NoBaseline::Broken
                     && contract.expected.is_empty()
-                    && matches!(evidence, Evidence::Alone { .. })
+                    && matches!(evidence, CaseEvidence::Alone { .. })
                 {
-                    evidence = Evidence::Error(format!(
+                    evidence = CaseEvidence::Error(format!(
                         "{what}; the candidate runs, and its contract has no `expected` that says \
                          whether it is right: give it one"
                     ));
@@ -305,32 +305,32 @@ impl Run<'_> {
     ) -> Result<(), ExecError> {
         let metric = self.cases[index].spec.metric;
         if sides.candidate.expected.is_empty()
-            || matches!(self.cases[index].first, Evidence::Error(_))
+            || matches!(self.cases[index].first, CaseEvidence::Error(_))
         {
             return Ok(());
         }
         let own = self.evaluate(alone(&sides.candidate, manner, false)).await?;
-        let differs = matches!(self.cases[index].first, Evidence::Invalid(_));
+        let differs = matches!(self.cases[index].first, CaseEvidence::Invalid(_));
         let against = match &own {
-            Err(unfit) => Some(Evidence::Invalid(unfit.clone())),
-            Ok(report) => Evidence::against(report),
+            Err(unfit) => Some(CaseEvidence::Invalid(unfit.clone())),
+            Ok(report) => CaseEvidence::against(report),
         };
         match (against, own) {
-            (Some(Evidence::Invalid(why)), _) if !differs => {
+            (Some(CaseEvidence::Invalid(why)), _) if !differs => {
                 let why = format!("it is not what its contract's `expected` says: {why}");
-                self.cases[index].first = Evidence::Invalid(why);
+                self.cases[index].first = CaseEvidence::Invalid(why);
             }
-            (Some(Evidence::Error(why)), _) if !differs => {
-                self.cases[index].first = Evidence::Error(why);
+            (Some(CaseEvidence::Error(why)), _) if !differs => {
+                self.cases[index].first = CaseEvidence::Error(why);
             }
             // Other outputs than the baseline's, and right ones: which of the two is wrong?
             (None, Ok(report)) if differs => {
                 let theirs = alone(&sides.baseline_as_candidate(), manner, false);
                 if let Ok(theirs) = self.evaluate(theirs).await?
-                    && let Some(Evidence::Invalid(why)) = Evidence::against(&theirs)
+                    && let Some(CaseEvidence::Invalid(why)) = CaseEvidence::against(&theirs)
                 {
                     let what = format!("the baseline is not what `expected` says: {why}");
-                    let evidence = Evidence::alone(&report, metric, NoBaseline::Broken, &what);
+                    let evidence = CaseEvidence::alone(&report, metric, NoBaseline::Broken, &what);
                     self.cases[index].set_alone(&report, evidence);
                 }
             }
@@ -353,10 +353,10 @@ impl Run<'_> {
             let evidence = match outcome {
                 Ok(response) => {
                     self.look_at_conditions(Seen::of_comparison(&response))?;
-                    Evidence::of(&response, self.cases[index].spec.metric)
+                    CaseEvidence::of(&response, self.cases[index].spec.metric)
                 }
                 Err(error) if gravity(&error) == Gravity::Run => return Err(error),
-                Err(error) => Evidence::Error(error.to_string()),
+                Err(error) => CaseEvidence::Error(error.to_string()),
             };
             let measured = &mut self.cases[index];
             measured.confirmation = Some(evidence);
@@ -383,9 +383,9 @@ impl Run<'_> {
         }
         // What did not run shows the device, and nothing of how it measures.
         if now.method.is_some() {
-            let conditions = Conditions::of(&now, self.plan.preset);
+            let conditions = CalibrationConditions::of(&now, self.plan.preset);
             if let Some(pin) = &self.plan.pin {
-                pin.check(&Pin::from(&conditions))
+                pin.check(&BaselinePin::from(&conditions))
                     .map_err(|error| ExecError::ConditionsDiffer(error.to_string()))?;
             }
             if let (VerdictBy::Times, Some(calibration)) =

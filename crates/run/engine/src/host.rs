@@ -12,7 +12,7 @@ use crate::room::Room;
 use crate::scratch::Scratch;
 use warpgauge_compile::Compiler;
 use warpgauge_config::Config;
-use warpgauge_contract::{EvaluateRequest, Limits};
+use warpgauge_contract::{ContractLimits, EvaluateRequest};
 use warpgauge_executor::{Offer, OfferedDevice};
 use warpgauge_model::{DeviceInfo, Requirements};
 use warpgauge_nsight::Tools;
@@ -22,7 +22,7 @@ use warpgauge_worker::{Fleet, Lease};
 /// The machine, as backends use it.
 pub(crate) struct Host {
     pub(crate) config: Config,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ContractLimits,
     pub(crate) tools: Tools,
     pub(crate) compiler: Arc<Compiler>,
     pub(crate) fleet: Arc<Fleet>,
@@ -35,7 +35,7 @@ pub(crate) struct Host {
 /// Parts of a [`Host`].
 pub(crate) struct HostParts {
     pub(crate) config: Config,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ContractLimits,
     pub(crate) tools: Tools,
     pub(crate) compiler: Arc<Compiler>,
     pub(crate) fleet: Arc<Fleet>,

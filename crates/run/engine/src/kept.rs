@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use warpgauge_compile::{Artifact, CompileFailure};
+use warpgauge_compile::{CompileFailure, CompiledModule};
 use warpgauge_contract::KernelCode;
 pub(crate) use warpgauge_executor::{BuiltImage, KeptKernel};
 use warpgauge_model::Target;
@@ -16,7 +16,7 @@ pub(crate) fn built(
     code: &KernelCode,
     target: Target,
     lineinfo: bool,
-    artifact: &Artifact,
+    artifact: &CompiledModule,
 ) -> KeptKernel {
     let built = BuiltImage {
         image: Arc::clone(&artifact.image),
@@ -44,7 +44,7 @@ pub(crate) fn program(code: &KernelCode, target: Target, log: String) -> KeptKer
 }
 
 /// The last stages first, which people ask for most; what has no room is compiled again on demand.
-fn bounded_stages(artifact: &Artifact) -> Vec<(String, String)> {
+fn bounded_stages(artifact: &CompiledModule) -> Vec<(String, String)> {
     let mut room = MAX_STAGE_BYTES;
     let mut kept = Vec::new();
     for (language, text) in artifact.stages.iter().rev() {

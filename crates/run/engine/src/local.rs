@@ -18,10 +18,12 @@ use crate::{capabilities, comparison, compile_only, gate, profiling, start, swee
 use warpgauge_compile::{CompileError, CompileOptions};
 use warpgauge_config::Config;
 use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
-use warpgauge_contract::{Checked, CompileRequest, EvaluateRequest, Limits};
-use warpgauge_executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, Outcome, Work, WorkOrder};
+use warpgauge_contract::{Checked, CompileRequest, ContractLimits, EvaluateRequest};
+use warpgauge_executor::{
+    BuiltCode, CodeOrder, Executor, ExecutorFuture, JobOutcome, JobWork, Offer, WorkOrder,
+};
 use warpgauge_job_views::Unready;
-use warpgauge_model::{Capabilities, ImageFormat};
+use warpgauge_model::{ExecutorCapabilities, ImageFormat};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_turns::Owner;
 
@@ -39,7 +41,7 @@ impl LocalExecutor {
     /// What is missing on this machine, and what to do about it.
     pub async fn start(
         config: &Config,
-        limits: Limits,
+        limits: ContractLimits,
         run_dir: &Path,
     ) -> Result<Arc<Self>, ExecError> {
         let program = start::program()?;
@@ -74,7 +76,7 @@ impl LocalExecutor {
         &self,
         order: WorkOrder,
         progress: &dyn Progress,
-    ) -> Result<Outcome, ExecError> {
+    ) -> Result<JobOutcome, ExecError> {
         let job = &ActiveOrder::new(&order.id, order.owner, progress);
         if !order.requires.is_empty() {
             let met = capabilities::offered(&self.engine).await.meet(&order.requires);
@@ -82,21 +84,23 @@ impl LocalExecutor {
         }
         let engine = &self.engine;
         Ok(match order.work {
-            Work::Evaluate(request) => {
+            JobWork::Evaluate(request) => {
                 let report = engine.evaluate(job, *request, Purpose::Evaluate).await?;
-                Outcome::Evaluated(Box::new(report))
+                JobOutcome::Evaluated(Box::new(report))
             }
-            Work::Execute(request) => {
+            JobWork::Execute(request) => {
                 let report = engine.evaluate(job, *request, Purpose::Execute).await?;
-                Outcome::Evaluated(Box::new(report))
+                JobOutcome::Evaluated(Box::new(report))
             }
-            Work::Compare(request) => {
-                Outcome::Compared(Box::new(comparison::compare(engine, job, *request).await?))
+            JobWork::Compare(request) => {
+                JobOutcome::Compared(Box::new(comparison::compare(engine, job, *request).await?))
             }
-            Work::Sweep(request) => {
-                Outcome::Swept(Box::new(sweep::run(engine, job, *request, order.lanes).await?))
+            JobWork::Sweep(request) => {
+                JobOutcome::Swept(Box::new(sweep::run(engine, job, *request, order.lanes).await?))
             }
-            Work::Gate(plan) => Outcome::Gated(Box::new(gate::run_gate(*plan, engine, job).await?)),
+            JobWork::Gate(plan) => {
+                JobOutcome::Gated(Box::new(gate::run_gate(*plan, engine, job).await?))
+            }
         })
     }
 }
@@ -106,11 +110,15 @@ impl Executor for LocalExecutor {
         self.engine.host.offer()
     }
 
-    fn capabilities(&self) -> BoxFuture<'_, Capabilities> {
+    fn capabilities(&self) -> BoxFuture<'_, ExecutorCapabilities> {
         capabilities::offered(&self.engine).boxed()
     }
 
-    fn run<'a>(&'a self, order: WorkOrder, progress: &'a dyn Progress) -> Answer<'a, Outcome> {
+    fn run<'a>(
+        &'a self,
+        order: WorkOrder,
+        progress: &'a dyn Progress,
+    ) -> ExecutorFuture<'a, JobOutcome> {
         self.carry_out(order, progress).boxed()
     }
 
@@ -118,15 +126,19 @@ impl Executor for LocalExecutor {
         self.functions.places()
     }
 
-    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
+    fn call_function(&self, call: FunctionCall) -> ExecutorFuture<'_, FunctionOutcome> {
         self.functions.run(call).boxed()
     }
 
-    fn compile(&self, request: CompileRequest, owner: Owner) -> Answer<'_, CompileResponse> {
+    fn compile(
+        &self,
+        request: CompileRequest,
+        owner: Owner,
+    ) -> ExecutorFuture<'_, CompileResponse> {
         compile_only::run(&self.engine.host, request, owner).boxed()
     }
 
-    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan> {
+    fn profile_plan(&self, request: EvaluateRequest) -> ExecutorFuture<'_, ProfilePlan> {
         async move {
             let host = &self.engine.host;
             let request = Checked::new(request, &host.limits).map_err(error::invalid)?;
@@ -135,7 +147,7 @@ impl Executor for LocalExecutor {
         .boxed()
     }
 
-    fn image(&self, kernel: CodeOrder) -> Answer<'_, Result<BuiltCode, String>> {
+    fn image(&self, kernel: CodeOrder) -> ExecutorFuture<'_, Result<BuiltCode, String>> {
         async move {
             let (lineinfo, owner) = (kernel.lineinfo, kernel.owner);
             let options = CompileOptions { lineinfo, owner, ..CompileOptions::default() };
@@ -156,7 +168,7 @@ impl Executor for LocalExecutor {
         image: Arc<[u8]>,
         format: ImageFormat,
         owner: Owner,
-    ) -> Answer<'_, Result<Arc<str>, String>> {
+    ) -> ExecutorFuture<'_, Result<Arc<str>, String>> {
         let compiler = &self.engine.host.compiler;
         async move { explained(compiler.disassemble(&image, format, owner).await) }.boxed()
     }
@@ -169,7 +181,7 @@ impl Executor for LocalExecutor {
         capabilities::tooling(&self.engine, refresh).boxed()
     }
 
-    fn has_place(&self) -> Answer<'_, ()> {
+    fn has_place(&self) -> ExecutorFuture<'_, ()> {
         self.engine.host.scratch.probe().boxed()
     }
 

@@ -3,7 +3,7 @@
 use crate::kept::KeptKernel;
 pub(crate) use warpgauge_executor::{Progress, ProgressEvent};
 use warpgauge_model::JobStage;
-use warpgauge_nsight::Artifact;
+use warpgauge_nsight::ToolFile;
 use warpgauge_turns::Owner;
 use warpgauge_worker::RunEvent;
 
@@ -57,7 +57,7 @@ impl<'a> ActiveOrder<'a> {
         self.emit(ProgressEvent::Kernel(Box::new(kernel)));
     }
 
-    pub(crate) fn keep_files(&self, files: &[Artifact]) {
+    pub(crate) fn keep_files(&self, files: &[ToolFile]) {
         for file in files {
             self.emit(ProgressEvent::File(file.path.clone()));
         }

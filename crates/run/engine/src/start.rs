@@ -135,7 +135,7 @@ pub(crate) fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpgauge_compile::toolchain::{NvrtcInstall, Source, TritonInstall};
+    use warpgauge_compile::toolchain::{NvrtcInstall, PartOrigin, TritonInstall};
 
     #[test]
     fn a_compiler_must_still_be_where_it_was_found() {
@@ -145,7 +145,7 @@ mod tests {
             path: path.clone(),
             version: (13, 0),
             full_version: None,
-            source: Source::Explicit,
+            source: PartOrigin::Explicit,
             include_dirs: Vec::new(),
         };
         let toolchain = Toolchain { nvrtc: vec![install], ..Toolchain::default() };
@@ -171,7 +171,7 @@ mod tests {
             ptxas: "/packages/ptxas".into(),
             ptxas_blackwell: None,
             torch: false,
-            source: Source::Explicit,
+            source: PartOrigin::Explicit,
         };
         let toolchain = Toolchain { triton: Some(install), ..Toolchain::default() };
         let told = no_compiler(&toolchain).unwrap().message;

@@ -8,16 +8,18 @@ use futures_util::future::BoxFuture;
 use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_contract::{CompileRequest, EvaluateRequest, KernelCode};
 use warpgauge_job_views::Unready;
-use warpgauge_model::{Capabilities, DeviceInfo, DeviceState, ImageFormat, Requirements, Target};
+use warpgauge_model::{
+    DeviceInfo, DeviceState, ExecutorCapabilities, ImageFormat, Requirements, Target,
+};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_turns::Owner;
 
 use super::error::ExecError;
-use super::order::{Outcome, WorkOrder};
+use super::order::{JobOutcome, WorkOrder};
 use super::progress::Progress;
 
 /// What an executor answers with.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, ExecError>>;
+pub type ExecutorFuture<'a, T> = BoxFuture<'a, Result<T, ExecError>>;
 
 /// Carries out orders on devices. The service, which gives them, sees no lease, no fleet of workers and no
 /// compiler. An executor sees no store, and knows an owner by an opaque number.
@@ -26,26 +28,31 @@ pub trait Executor: Send + Sync + 'static {
     fn offer(&self) -> Offer;
 
     /// What orders can require of it. Tools are looked for once.
-    fn capabilities(&self) -> BoxFuture<'_, Capabilities>;
+    fn capabilities(&self) -> BoxFuture<'_, ExecutorCapabilities>;
 
     /// Takes an order to its outcome. One whose requirements are not met here is refused with
     /// [`ExecError::NotOffered`]. Dropping the future stops what runs.
-    fn run<'a>(&'a self, order: WorkOrder, progress: &'a dyn Progress) -> Answer<'a, Outcome>;
+    fn run<'a>(
+        &'a self,
+        order: WorkOrder,
+        progress: &'a dyn Progress,
+    ) -> ExecutorFuture<'a, JobOutcome>;
 
     /// Where functions can run.
     fn function_places(&self) -> FunctionPlaces;
 
     /// Runs a function in a process of its own. Dropping the future ends it.
-    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome>;
+    fn call_function(&self, call: FunctionCall) -> ExecutorFuture<'_, FunctionOutcome>;
 
     /// Compiles only, in the owner's turn.
-    fn compile(&self, request: CompileRequest, owner: Owner) -> Answer<'_, CompileResponse>;
+    fn compile(&self, request: CompileRequest, owner: Owner)
+    -> ExecutorFuture<'_, CompileResponse>;
 
     /// What the profile that a request asks for would take; nothing is run.
-    fn profile_plan(&self, request: EvaluateRequest) -> Answer<'_, ProfilePlan>;
+    fn profile_plan(&self, request: EvaluateRequest) -> ExecutorFuture<'_, ProfilePlan>;
 
     /// The code of a kernel, compiled for a target: what was built once is built again.
-    fn image(&self, kernel: CodeOrder) -> Answer<'_, Result<BuiltCode, String>>;
+    fn image(&self, kernel: CodeOrder) -> ExecutorFuture<'_, Result<BuiltCode, String>>;
 
     /// An image's machine code as text; the inner error is why there is none.
     fn listing(
@@ -53,7 +60,7 @@ pub trait Executor: Send + Sync + 'static {
         image: Arc<[u8]>,
         format: ImageFormat,
         owner: Owner,
-    ) -> Answer<'_, Result<Arc<str>, String>>;
+    ) -> ExecutorFuture<'_, Result<Arc<str>, String>>;
 
     /// Why images of a format cannot be listed here; `None` if they can.
     fn cannot_list(&self, format: ImageFormat) -> Option<String>;
@@ -62,7 +69,7 @@ pub trait Executor: Send + Sync + 'static {
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
     /// Whether orders can have files now.
-    fn has_place(&self) -> Answer<'_, ()>;
+    fn has_place(&self) -> ExecutorFuture<'_, ()>;
 
     /// Why nothing can be carried out now, as far as compilers and files tell; empty if something
     /// can. May block.
@@ -102,7 +109,8 @@ impl Offer {
         let fits = |device: &&OfferedDevice| order.is_met_by(&device.info.offer());
         if !order.is_empty() && !self.devices.iter().any(|device| fits(&device)) {
             let offers = self.devices.iter().map(|device| device.info.offer()).collect();
-            let capabilities = Capabilities { devices: offers, ..Capabilities::default() };
+            let capabilities =
+                ExecutorCapabilities { devices: offers, ..ExecutorCapabilities::default() };
             // The device is the first thing that the reason names.
             let reason = capabilities.meet(order).err();
             return Err(ExecError::NotOffered(reason.unwrap_or_default()));

@@ -14,8 +14,8 @@ mod progress;
 mod sweep;
 
 pub use error::{ExecError, Problem, chain, internal, invalid, logged};
-pub use executor::{Answer, BuiltCode, CodeOrder, Executor, Offer, OfferedDevice};
+pub use executor::{BuiltCode, CodeOrder, Executor, ExecutorFuture, Offer, OfferedDevice};
 pub use kept::{BuiltImage, KeptKernel};
-pub use order::{Outcome, Work, WorkOrder};
+pub use order::{JobOutcome, JobWork, WorkOrder};
 pub use progress::{Progress, ProgressEvent};
 pub use sweep::{check_sweep, matrices_of_sweep, plan_sweep, tensors_of_sweep};

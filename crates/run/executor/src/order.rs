@@ -17,7 +17,7 @@ pub struct WorkOrder {
     /// Identifies the job in reports and logs.
     pub id: String,
     /// What is to be done.
-    pub work: Work,
+    pub work: JobWork,
     /// What it requires of the executor.
     pub requires: Requirements,
     /// Points of a sweep that may be on their way at once, at least 1.
@@ -31,7 +31,7 @@ pub struct WorkOrder {
 /// baseline in it; for a service the request, which may name a stored one.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Work<G = GatePlan> {
+pub enum JobWork<G = GatePlan> {
     /// A kernel's verdict and times.
     Evaluate(Box<EvaluateRequest>),
     /// One untimed run, for its outputs.
@@ -44,7 +44,7 @@ pub enum Work<G = GatePlan> {
     Gate(Box<G>),
 }
 
-impl<G> Work<G> {
+impl<G> JobWork<G> {
     /// The kind of its job.
     pub fn kind(&self) -> JobKind {
         match self {
@@ -60,12 +60,12 @@ impl<G> Work<G> {
     ///
     /// # Errors
     /// The part of the gate, which has to be planned first.
-    pub fn planned(self) -> Result<Work, Box<G>> {
+    pub fn planned(self) -> Result<JobWork, Box<G>> {
         Ok(match self {
-            Self::Evaluate(request) => Work::Evaluate(request),
-            Self::Execute(request) => Work::Execute(request),
-            Self::Compare(request) => Work::Compare(request),
-            Self::Sweep(request) => Work::Sweep(request),
+            Self::Evaluate(request) => JobWork::Evaluate(request),
+            Self::Execute(request) => JobWork::Execute(request),
+            Self::Compare(request) => JobWork::Compare(request),
+            Self::Sweep(request) => JobWork::Sweep(request),
             Self::Gate(gate) => return Err(gate),
         })
     }
@@ -74,18 +74,18 @@ impl<G> Work<G> {
 /// What came of it; it can travel like its order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Of [`Work::Evaluate`] and [`Work::Execute`].
+pub enum JobOutcome {
+    /// Of [`JobWork::Evaluate`] and [`JobWork::Execute`].
     Evaluated(Box<EvaluateResponse>),
-    /// Of [`Work::Compare`].
+    /// Of [`JobWork::Compare`].
     Compared(Box<CompareResponse>),
-    /// Of [`Work::Sweep`].
+    /// Of [`JobWork::Sweep`].
     Swept(Box<SweepResponse>),
-    /// Of [`Work::Gate`].
+    /// Of [`JobWork::Gate`].
     Gated(Box<GateReport>),
 }
 
-impl Outcome {
+impl JobOutcome {
     /// With the matrices that stand in what was asked for. Points of a sweep tell of their own.
     pub fn with_matrices(mut self, matrices: Vec<MatrixUsed>) -> Self {
         match &mut self {
@@ -189,11 +189,11 @@ mod tests {
         });
         let plan = of::<GateRequest>(suite).plan(None).unwrap();
         let works = [
-            Work::Evaluate(of(contract())),
-            Work::Execute(of(contract())),
-            Work::Compare(of(comparison)),
-            Work::Sweep(of(sweep)),
-            Work::Gate(Box::new(plan)),
+            JobWork::Evaluate(of(contract())),
+            JobWork::Execute(of(contract())),
+            JobWork::Compare(of(comparison)),
+            JobWork::Sweep(of(sweep)),
+            JobWork::Gate(Box::new(plan)),
         ];
         for work in works {
             let requires = Requirements {
@@ -210,7 +210,7 @@ mod tests {
     fn an_outcome_arrives_as_it_was_sent() {
         let text = include_str!("../../../../openapi/examples/report.json");
         let report: Value = serde_json::from_str(text).unwrap();
-        assert_travels(&Outcome::Evaluated(of(report.clone())));
+        assert_travels(&JobOutcome::Evaluated(of(report.clone())));
         let text = include_str!("../../../../openapi/examples/comparison.json");
         let comparison: Value = serde_json::from_str(text).unwrap();
         let candidate = json!({
@@ -222,12 +222,12 @@ mod tests {
             "kernel_exec_result": report["kernel_exec_result"], "timings": report["timings"],
             "comparison": comparison, "reference": report, "candidates": [candidate],
         });
-        assert_travels(&Outcome::Compared(of(compared)));
+        assert_travels(&JobOutcome::Compared(of(compared)));
         let report: SweepResponse =
             serde_json::from_str(include_str!("../../../../openapi/examples/sweep.json")).unwrap();
-        assert_travels(&Outcome::Swept(Box::new(report)));
+        assert_travels(&JobOutcome::Swept(Box::new(report)));
         let report: GateReport =
             serde_json::from_str(include_str!("../../../../openapi/examples/gate.json")).unwrap();
-        assert_travels(&Outcome::Gated(Box::new(report)));
+        assert_travels(&JobOutcome::Gated(Box::new(report)));
     }
 }

@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use super::error::{ExecError, internal, invalid};
 use warpgauge_contract::{
-    ContractError, EvaluateRequest, Limits, MatrixNames, NamesMatrices, NamesTensors, SweepPlan,
-    SweepRequest, TensorNames,
+    ContractError, ContractLimits, EvaluateRequest, MatrixNames, NamesMatrices, NamesTensors,
+    SweepPlan, SweepRequest, TensorNames,
 };
 
 /// Whether a sweep is valid within these limits, at one of its points at least.
 ///
 /// # Errors
 /// Every mistake that was found.
-pub async fn check_sweep(limits: &Limits, request: SweepRequest) -> Result<(), ExecError> {
+pub async fn check_sweep(limits: &ContractLimits, request: SweepRequest) -> Result<(), ExecError> {
     plan_sweep(limits.clone(), request).await.map(drop)
 }
 
@@ -23,7 +23,10 @@ pub async fn check_sweep(limits: &Limits, request: SweepRequest) -> Result<(), E
 ///
 /// # Errors
 /// Every mistake that was found.
-pub async fn plan_sweep(limits: Limits, request: SweepRequest) -> Result<SweepPlan, ExecError> {
+pub async fn plan_sweep(
+    limits: ContractLimits,
+    request: SweepRequest,
+) -> Result<SweepPlan, ExecError> {
     tokio::task::spawn_blocking(move || plan(request, &limits))
         .await
         .map_err(|error| internal("planning the sweep", &error))?
@@ -31,7 +34,7 @@ pub async fn plan_sweep(limits: Limits, request: SweepRequest) -> Result<SweepPl
 }
 
 /// Checks the sweep. One that is not valid at any of its points is refused as a whole.
-fn plan(request: SweepRequest, limits: &Limits) -> Result<SweepPlan, Vec<ContractError>> {
+fn plan(request: SweepRequest, limits: &ContractLimits) -> Result<SweepPlan, Vec<ContractError>> {
     let plan = SweepPlan::new(request, limits)?;
     let mut first = None;
     for index in 0..plan.points() {
@@ -56,7 +59,7 @@ fn plan(request: SweepRequest, limits: &Limits) -> Result<SweepPlan, Vec<Contrac
 fn planned_point(
     plan: &SweepPlan,
     index: usize,
-    limits: &Limits,
+    limits: &ContractLimits,
 ) -> Result<(), Vec<ContractError>> {
     let request = plan.request(index)?;
     match request.matrix_names().is_empty() {
@@ -71,7 +74,7 @@ fn planned_point(
 /// # Errors
 /// The sweep is no sweep.
 pub fn matrices_of_sweep(
-    limits: &Limits,
+    limits: &ContractLimits,
     request: &SweepRequest,
 ) -> Result<MatrixNames, ExecError> {
     named_in_points(limits, request, "matrix", NamesMatrices::matrix_names)
@@ -82,13 +85,16 @@ pub fn matrices_of_sweep(
 ///
 /// # Errors
 /// The sweep is no sweep.
-pub fn tensors_of_sweep(limits: &Limits, request: &SweepRequest) -> Result<TensorNames, ExecError> {
+pub fn tensors_of_sweep(
+    limits: &ContractLimits,
+    request: &SweepRequest,
+) -> Result<TensorNames, ExecError> {
     named_in_points(limits, request, "tensor_id", NamesTensors::tensor_names)
 }
 
 /// What the points name in fields called `field`, each with what the first point says of it.
 fn named_in_points<T>(
-    limits: &Limits,
+    limits: &ContractLimits,
     request: &SweepRequest,
     field: &str,
     names_of: impl Fn(&EvaluateRequest) -> BTreeMap<String, T>,

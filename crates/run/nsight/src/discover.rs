@@ -9,7 +9,7 @@ use futures_util::future::join_all;
 use tokio::sync::Mutex;
 
 use super::nsys_view;
-use warpgauge_sandbox::contained::{Launch, run, tool};
+use warpgauge_sandbox::contained::{ProcessLaunch, run, tool};
 
 /// Longest wait for a version: the first start of a large program from a cold disk.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -297,7 +297,7 @@ fn is_program(path: &Path) -> bool {
 /// What a tool says its version is; `Ok(None)` if it does not tell.
 async fn version(name: ToolName, path: &Path, directory: &Path) -> Result<Option<String>, String> {
     let program = tool(path, directory).arg("--version");
-    let launch = Launch { stdout_bytes: 64 << 10, ..Launch::new(program) };
+    let launch = ProcessLaunch { stdout_bytes: 64 << 10, ..ProcessLaunch::new(program) };
     let end = run(&launch, VERSION_TIMEOUT).await;
     let end = end.map_err(|error| format!("it cannot be started: {error}"))?;
     let said = format!("{}\n{}", end.stdout.text, end.stderr.text);

@@ -21,4 +21,4 @@ pub mod sanitizer;
 mod watched;
 
 pub use discover::{FoundTool, FoundTools, ToolName, ToolSearch, Tools};
-pub use run::{Artifact, own_worker};
+pub use run::{ToolFile, own_worker};

@@ -14,15 +14,17 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 pub use super::ncu_values::{collected, collected_all};
-use super::run::{self, Artifact, Usable};
+use super::run::{self, ToolFile, Usable};
 use super::watched::{run_served, run_watched};
 use super::{ToolName, Tools};
 use warpgauge_metrics::ncu::parse_log;
 use warpgauge_metrics::{CacheControl, ClockControl, Conditions, Replay};
 use warpgauge_model::{CacheState, Cause, Unavailable};
-use warpgauge_sandbox::contained::{self, End, Launch};
-use warpgauge_sandbox::program::Program;
-use warpgauge_worker::protocol::{EvaluatePlan, Job, RunOutcome, TracePlan, TraceView, Traced};
+use warpgauge_sandbox::contained::{self, ProcessEnd, ProcessLaunch};
+use warpgauge_sandbox::program::ChildProgram;
+use warpgauge_worker::protocol::{
+    EvaluatePlan, RunOutcome, TracePlan, TraceView, TracedRun, WorkerJob,
+};
 use warpgauge_worker::{Lease, OneShotEnd};
 
 /// Most runs when the counters are taken by another process.
@@ -57,13 +59,13 @@ pub enum Metrics {
 
 /// What launches the kernels that are looked at.
 #[derive(Debug, Clone, Copy)]
-pub enum Subject<'a> {
+pub enum NcuTarget<'a> {
     /// A worker, once: the kernel of its job.
-    Job(&'a Job<EvaluatePlan>),
+    Job(&'a WorkerJob<EvaluatePlan>),
     /// A whole program, which ends by itself or with the time: its first launches.
     Program {
         /// What is started.
-        program: &'a Program,
+        program: &'a ChildProgram,
         /// What it reads from its standard input.
         stdin: &'a [u8],
         /// All that it and the tool may write to.
@@ -94,7 +96,7 @@ pub trait Service: fmt::Debug + Sync {
 /// One run of a program that is served.
 pub struct Served<'a> {
     /// What is started.
-    pub program: Program,
+    pub program: ChildProgram,
     /// What it talks through: its standard input.
     pub stdin: OwnedFd,
     /// What is done while it runs. It has the program end, and ends when the program does.
@@ -105,7 +107,7 @@ pub struct Served<'a> {
 #[derive(Debug, Clone)]
 pub struct ProfileRun<'a> {
     /// What launches.
-    pub subject: Subject<'a>,
+    pub subject: NcuTarget<'a>,
     /// Existing private directory for this profile alone.
     pub directory: &'a Path,
     /// What to read.
@@ -120,7 +122,7 @@ pub struct ProfileRun<'a> {
 
 /// What a profile yields.
 #[derive(Debug)]
-pub struct Profiled {
+pub struct NcuOutput {
     /// Tables as `--csv --page raw --print-units base` prints them: usually one, and one more for
     /// each list of metrics that was too long for the command line.
     pub tables: Vec<String>,
@@ -131,7 +133,7 @@ pub struct Profiled {
     /// How the values were taken, but for the passes, which the log tells.
     pub conditions: Conditions,
     /// Reports, to be kept.
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<ToolFile>,
 }
 
 /// Profiles one launch of a job on a leased device, or launches of a program that runs there. Metrics that the tool does not know, for which it
@@ -143,7 +145,7 @@ pub async fn profile(
     tools: &Tools,
     lease: &mut Lease,
     request: &ProfileRun<'_>,
-) -> Result<Profiled, Unavailable> {
+) -> Result<NcuOutput, Unavailable> {
     for round in 1.. {
         let known = ProfileRun { metrics: without(&request.metrics, tools), ..request.clone() };
         let directory = run::directory(request.directory, &format!("ncu-{round}"))?;
@@ -186,13 +188,13 @@ async fn profile_known(
     tools: &Tools,
     lease: &mut Lease,
     request: &ProfileRun<'_>,
-) -> Result<Profiled, Unavailable> {
+) -> Result<NcuOutput, Unavailable> {
     let ncu = run::usable(tools, ToolName::Ncu).await?;
     let deadline = Instant::now() + request.time_limit;
     let Ok(_counters) = tokio::time::timeout_at(deadline, lease.claim_counters()).await else {
         return Err(Cause::CountersBusy.because("another profile of this service did not end"));
     };
-    let mut profiled: Option<Profiled> = None;
+    let mut profiled: Option<NcuOutput> = None;
     for (index, part) in parts(&request.metrics).into_iter().enumerate() {
         let one = patiently(&ncu, lease, request, &part, index, deadline).await?;
         match &mut profiled {
@@ -215,7 +217,7 @@ async fn patiently(
     metrics: &[OsString],
     part: usize,
     deadline: Instant,
-) -> Result<Profiled, Unavailable> {
+) -> Result<NcuOutput, Unavailable> {
     let mut delay = FIRST_DELAY;
     let mut attempt = 1;
     loop {
@@ -237,27 +239,27 @@ async fn once(
     metrics: &[OsString],
     directory: PathBuf,
     deadline: Instant,
-) -> Result<Profiled, Unavailable> {
+) -> Result<NcuOutput, Unavailable> {
     let (report, log_file) = (directory.join("kernel.ncu-rep"), directory.join("ncu.log"));
     let mut wrapper = flags(ncu.path(), request, &report, &log_file);
     wrapper.extend_from_slice(metrics);
     let time_limit = deadline.saturating_duration_since(Instant::now());
     let end = match request.subject {
-        Subject::Job(job) => {
+        NcuTarget::Job(job) => {
             let plan = TracePlan { view: TraceView::Counters, cache: request.cache };
             let shot = run::shot(wrapper, &directory, time_limit);
             lease.run_under(&shot, job.with(plan)).await
         }
-        Subject::Program { program, stdin, writes, .. } => {
+        NcuTarget::Program { program, stdin, writes, .. } => {
             let program = program.clone().under(&wrapper);
-            let launch = Launch { input: stdin.to_vec(), ..Launch::new(program) };
-            let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
+            let launch = ProcessLaunch { input: stdin.to_vec(), ..ProcessLaunch::new(program) };
+            let launch = ProcessLaunch { stdout_bytes: PRINTED_BYTES, ..launch };
             untold(run_watched(&launch, writes, time_limit).await?)
         }
-        Subject::Served { service, writes, .. } => {
+        NcuTarget::Served { service, writes, .. } => {
             let Served { program, stdin, serving } = service.begin(writes)?;
-            let launch = Launch::new(program.under(&wrapper));
-            let launch = Launch { stdout_bytes: PRINTED_BYTES, ..launch };
+            let launch = ProcessLaunch::new(program.under(&wrapper));
+            let launch = ProcessLaunch { stdout_bytes: PRINTED_BYTES, ..launch };
             let running = run_served(&launch, stdin, writes, time_limit);
             let (tool, ()) = tokio::join!(running, serving);
             untold(tool?)
@@ -265,14 +267,14 @@ async fn once(
     };
     let log = run::log(&log_file, &end.tool);
     let failed = |problem| run::failed(ToolName::Ncu, &end, problem, &log, time_limit);
-    let Some(artifact) = Artifact::new("kernel.ncu-rep", report) else {
+    let Some(artifact) = ToolFile::new("kernel.ncu-rep", report) else {
         return Err(failed(parse_log(&log).problems.into_iter().next()));
     };
     if end.outcome.failure.is_some() || end.tool.status.is_none() {
         return Err(failed(None));
     }
     let table = import(ncu, &artifact.path, &directory, deadline).await?;
-    Ok(Profiled {
+    Ok(NcuOutput {
         tables: vec![table],
         tool: named(ncu),
         conditions: Conditions {
@@ -287,8 +289,8 @@ async fn once(
 }
 
 /// The end of what tells nothing of its own run.
-fn untold(tool: End) -> OneShotEnd<Traced> {
-    OneShotEnd { outcome: RunOutcome::default().map(|()| Traced::default()), tool }
+fn untold(tool: ProcessEnd) -> OneShotEnd<TracedRun> {
+    OneShotEnd { outcome: RunOutcome::default().map(|()| TracedRun::default()), tool }
 }
 
 fn cache_control(cache: CacheState) -> CacheControl {
@@ -315,7 +317,7 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
     flags.extend(["--replay-mode", "kernel"].map(OsString::from));
     flags.extend(["--clock-control", clocks, "--cache-control", caches].map(OsString::from));
     match request.subject {
-        Subject::Job(_) => {
+        NcuTarget::Job(_) => {
             flags.extend(["--target-processes", "application-only"].map(OsString::from));
             flags.extend(
                 ["--profile-from-start", "off", "--check-exit-code", "yes"].map(OsString::from),
@@ -323,11 +325,11 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
         }
         // What is started becomes another program, which counts as another process. How that ends was seen
         // without the tool.
-        Subject::Program { launches, .. } | Subject::Served { launches, .. } => {
+        NcuTarget::Program { launches, .. } | NcuTarget::Served { launches, .. } => {
             flags.extend(["--target-processes", "all"].map(OsString::from));
             let count = launches.to_string();
             flags.extend(["--launch-count", &count, "--check-exit-code", "no"].map(OsString::from));
-            if matches!(request.subject, Subject::Served { .. }) {
+            if matches!(request.subject, NcuTarget::Served { .. }) {
                 flags.extend(["--profile-from-start", "off"].map(OsString::from));
             }
         }
@@ -391,7 +393,7 @@ async fn import(
         .args(["--config-file", "off", "--import"])
         .arg(report)
         .args(["--csv", "--page", "raw", "--print-units", "base"]);
-    let launch = Launch { stdout_bytes: CSV_BYTES, ..Launch::new(program) };
+    let launch = ProcessLaunch { stdout_bytes: CSV_BYTES, ..ProcessLaunch::new(program) };
     let limit = deadline.saturating_duration_since(Instant::now()).min(IMPORT_LIMIT);
     let unreadable = |text: String| Cause::Unreadable.because(text);
     let end = contained::run(&launch, limit)

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::ncu::Profiled;
-use warpgauge_metrics::Collected;
+use super::ncu::NcuOutput;
+use warpgauge_metrics::CollectedMetrics;
 use warpgauge_metrics::ncu::{NcuLog, parse_csv, parse_log};
 use warpgauge_model::{Cause, Unavailable};
 
@@ -13,9 +13,9 @@ use warpgauge_model::{Cause, Unavailable};
 /// # Errors
 /// A table that cannot be read, or that is not of one launch.
 pub fn collected(
-    profiled: &Profiled,
+    profiled: &NcuOutput,
     requested: &BTreeSet<&str>,
-) -> Result<Collected, Unavailable> {
+) -> Result<CollectedMetrics, Unavailable> {
     let mut all = collected_all(profiled, requested)?;
     if all.len() > 1 {
         let text = format!("one launch was to be profiled, and {} were", all.len());
@@ -31,17 +31,17 @@ pub fn collected(
 /// # Errors
 /// A table that cannot be read, none at all, or tables of different launches.
 pub fn collected_all(
-    profiled: &Profiled,
+    profiled: &NcuOutput,
     requested: &BTreeSet<&str>,
-) -> Result<Vec<Collected>, Unavailable> {
+) -> Result<Vec<CollectedMetrics>, Unavailable> {
     let log = parse_log(&profiled.log);
-    let mut all: Vec<Collected> = Vec::new();
+    let mut all: Vec<CollectedMetrics> = Vec::new();
     for (part, table) in profiled.tables.iter().enumerate() {
         let report =
             parse_csv(table).map_err(|error| Cause::Unreadable.because(error.to_string()))?;
         let conditions = &profiled.conditions;
         let launches = report.kernels.iter();
-        let launches: Vec<Collected> = launches
+        let launches: Vec<CollectedMetrics> = launches
             .map(|kernel| kernel.collected(&profiled.tool, conditions, requested, &log.unreadable))
             .collect();
         if launches.is_empty() {
@@ -51,8 +51,9 @@ pub fn collected_all(
             all = launches;
             continue;
         }
-        let names =
-            |list: &[Collected]| list.iter().map(|one| one.kernel.clone()).collect::<Vec<_>>();
+        let names = |list: &[CollectedMetrics]| {
+            list.iter().map(|one| one.kernel.clone()).collect::<Vec<_>>()
+        };
         if names(&all) != names(&launches) {
             let text = "the runs for different metrics launched different kernels";
             return Err(Cause::Unreadable.because(text));

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::run::{self, Artifact, Usable};
+use super::run::{self, ToolFile, Usable};
 use super::watched::run_watched;
 use super::{ToolName, Tools};
 use warpgauge_metrics::nsys as reader;
 use warpgauge_model::{CacheState, Cause, Unavailable};
-use warpgauge_sandbox::contained::{self, End, Launch};
-use warpgauge_sandbox::program::Program;
+use warpgauge_sandbox::contained::{self, ProcessEnd, ProcessLaunch};
+use warpgauge_sandbox::program::ChildProgram;
 use warpgauge_worker::Lease;
-use warpgauge_worker::protocol::{EvaluatePlan, Job, TracePlan, TraceView};
+use warpgauge_worker::protocol::{EvaluatePlan, TracePlan, TraceView, WorkerJob};
 
 /// Longest time for one table.
 const TABLE_LIMIT: Duration = Duration::from_secs(60);
@@ -28,7 +28,7 @@ const PRINTED_BYTES: usize = 64 << 10;
 
 /// A table of `nsys stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Table {
+pub enum NsysTable {
     /// Time of kernels.
     Kernels,
     /// Time of copies and fills.
@@ -43,7 +43,7 @@ pub enum Table {
     Launches,
 }
 
-impl Table {
+impl NsysTable {
     /// All of them.
     pub const ALL: [Self; 6] = [
         Self::Kernels,
@@ -71,7 +71,7 @@ impl Table {
 #[derive(Debug, Clone)]
 pub struct TraceRun<'a> {
     /// The job whose kernel is launched.
-    pub job: &'a Job<EvaluatePlan>,
+    pub job: &'a WorkerJob<EvaluatePlan>,
     /// Existing private directory for this profile alone.
     pub directory: &'a Path,
     /// Launches to see.
@@ -84,17 +84,17 @@ pub struct TraceRun<'a> {
 
 /// What a trace yields.
 #[derive(Debug)]
-pub struct Timeline {
+pub struct NsysOutput {
     /// Tables as `nsys stats --format csv` prints them.
-    pub tables: BTreeMap<Table, String>,
+    pub tables: BTreeMap<NsysTable, String>,
     /// Tables that could not be had, and why.
-    pub missing: BTreeMap<Table, Unavailable>,
+    pub missing: BTreeMap<NsysTable, Unavailable>,
     /// What the tool said.
     pub log: String,
     /// The tool and its version.
     pub tool: String,
     /// Reports, to be kept.
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<ToolFile>,
     /// Device memory that the job's buffers took, bytes, as the worker told.
     pub memory_bytes: Option<u64>,
 }
@@ -107,7 +107,7 @@ pub async fn trace(
     tools: &Tools,
     lease: &mut Lease,
     request: &TraceRun<'_>,
-) -> Result<Timeline, Unavailable> {
+) -> Result<NsysOutput, Unavailable> {
     let nsys = run::usable(tools, ToolName::Nsys).await?;
     let deadline = Instant::now() + request.time_limit;
     let directory = run::directory(request.directory, "nsys")?;
@@ -121,7 +121,7 @@ pub async fn trace(
     let end = lease.run_under(&shot, request.job.with(plan)).await;
     let log = run::log(Path::new(""), &end.tool);
     let name = ToolName::Nsys;
-    let Some(artifact) = Artifact::new("kernel.nsys-rep", report) else {
+    let Some(artifact) = ToolFile::new("kernel.nsys-rep", report) else {
         let problem = reader::cause(&log).map(|cause| cause.because(run::quoted(&log)));
         return Err(run::failed(name, &end, problem, &log, request.time_limit));
     };
@@ -129,7 +129,7 @@ pub async fn trace(
         return Err(run::failed(name, &end, None, &log, request.time_limit));
     }
     let memory_bytes = end.outcome.told.memory_bytes;
-    Ok(Timeline { memory_bytes, ..read(&nsys, artifact, log, &directory, deadline).await? })
+    Ok(NsysOutput { memory_bytes, ..read(&nsys, artifact, log, &directory, deadline).await? })
 }
 
 /// Traces a whole program from its start to its end. `program` ends by itself or with `time_limit`, which is
@@ -140,19 +140,20 @@ pub async fn trace(
 /// Why there is nothing, with a code and what would help.
 pub async fn trace_program(
     tools: &Tools,
-    program: &Program,
+    program: &ChildProgram,
     input: Vec<u8>,
     directory: &Path,
     time_limit: Duration,
-) -> Result<Timeline, Unavailable> {
+) -> Result<NsysOutput, Unavailable> {
     let nsys = run::usable(tools, ToolName::Nsys).await?;
     let deadline = Instant::now() + time_limit;
     let report = directory.join("program.nsys-rep");
     let program = program.clone().under(&flags_of_program(nsys.path(), &directory.join("program")));
-    let launch = Launch { input, stdout_bytes: PRINTED_BYTES, ..Launch::new(program) };
+    let launch =
+        ProcessLaunch { input, stdout_bytes: PRINTED_BYTES, ..ProcessLaunch::new(program) };
     let end = run_watched(&launch, directory, time_limit).await?;
     let log = run::log(Path::new(""), &end);
-    let Some(artifact) = Artifact::new("program.nsys-rep", report) else {
+    let Some(artifact) = ToolFile::new("program.nsys-rep", report) else {
         let why = match (&end.status, reader::cause(&log)) {
             (_, Some(cause)) => cause,
             (None, None) => Cause::TimedOut,
@@ -171,12 +172,12 @@ pub async fn trace_program(
 /// All tables of a report.
 async fn read(
     nsys: &Usable,
-    artifact: Artifact,
+    artifact: ToolFile,
     log: String,
     directory: &Path,
     deadline: Instant,
-) -> Result<Timeline, Unavailable> {
-    let mut traced = Timeline {
+) -> Result<NsysOutput, Unavailable> {
+    let mut traced = NsysOutput {
         tables: BTreeMap::new(),
         missing: BTreeMap::new(),
         log,
@@ -185,7 +186,7 @@ async fn read(
         memory_bytes: None,
     };
     let report = traced.artifacts[0].path.clone();
-    for which in Table::ALL {
+    for which in NsysTable::ALL {
         match table(nsys, which, &report, directory, deadline).await {
             Ok(text) => drop(traced.tables.insert(which, text)),
             Err(why) => drop(traced.missing.insert(which, why)),
@@ -228,7 +229,7 @@ fn with_flags(nsys: &Path, own: &[&str], output: &Path) -> Vec<OsString> {
 /// One table; by its older name if the newer is not known.
 async fn table(
     nsys: &Usable,
-    which: Table,
+    which: NsysTable,
     report: &Path,
     directory: &Path,
     deadline: Instant,
@@ -261,12 +262,12 @@ async fn stats(
     report: &Path,
     directory: &Path,
     deadline: Instant,
-) -> Result<End, Unavailable> {
+) -> Result<ProcessEnd, Unavailable> {
     let program = contained::tool(nsys.path(), directory)
         .args(["stats", "--report", name, "--format", "csv"])
         .args(["--force-export=true", "--quiet"])
         .arg(report);
-    let launch = Launch { stdout_bytes: TABLE_BYTES, ..Launch::new(program) };
+    let launch = ProcessLaunch { stdout_bytes: TABLE_BYTES, ..ProcessLaunch::new(program) };
     let limit = deadline.saturating_duration_since(Instant::now()).min(TABLE_LIMIT);
     contained::run(&launch, limit)
         .await

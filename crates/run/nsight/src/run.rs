@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::{FoundTool, FoundTools, ToolName, Tools};
 use warpgauge_model::{Cause, FailureCode, Unavailable};
-use warpgauge_worker::protocol::{Blame, Job, Plan, RunOutcome, Traced};
+use warpgauge_worker::protocol::{Blame, RunOutcome, TaskPlan, TracedRun, WorkerJob};
 use warpgauge_worker::{Lease, OneShot, OneShotEnd};
 
 /// Log of a tool that is read, bytes.
@@ -19,7 +19,7 @@ const QUOTED_CHARS: usize = 600;
 
 /// A file of a tool's that is worth keeping.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Artifact {
+pub struct ToolFile {
     /// Name under which to keep it, e.g. `kernel.ncu-rep`.
     pub name: String,
     /// Where it lies until the job's directory goes.
@@ -28,7 +28,7 @@ pub struct Artifact {
     pub bytes: u64,
 }
 
-impl Artifact {
+impl ToolFile {
     /// A file that a tool should have written; `None` if it did not.
     pub(super) fn new(name: &str, path: PathBuf) -> Option<Self> {
         let bytes = path.metadata().ok().filter(|file| file.is_file())?.len();
@@ -87,7 +87,7 @@ pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailabl
 }
 
 /// The beginning of a tool's log, and what it printed beside it.
-pub(super) fn log(file: &Path, end: &warpgauge_sandbox::contained::End) -> String {
+pub(super) fn log(file: &Path, end: &warpgauge_sandbox::contained::ProcessEnd) -> String {
     let mut text = long_log(file, LOG_BYTES);
     for printed in [&end.stdout.text, &end.stderr.text] {
         if !printed.trim().is_empty() {
@@ -111,7 +111,7 @@ pub(super) fn long_log(file: &Path, bytes: u64) -> String {
 /// Why a run gave nothing to read: what the tool's log says, or how tool and worker ended.
 pub(super) fn failed(
     name: ToolName,
-    end: &OneShotEnd<Traced>,
+    end: &OneShotEnd<TracedRun>,
     known: Option<Unavailable>,
     log: &str,
     time_limit: Duration,
@@ -170,13 +170,13 @@ pub(super) fn shot(wrapper: Vec<OsString>, directory: &Path, time_limit: Duratio
 ///
 /// # Errors
 /// There is no place for its directory.
-pub async fn own_worker<P: Plan>(
+pub async fn own_worker<P: TaskPlan>(
     lease: &mut Lease,
     parent: &Path,
-    job: Job<P>,
+    job: WorkerJob<P>,
     name: &str,
     time_limit: Duration,
-) -> Result<RunOutcome<P::Told>, Unavailable> {
+) -> Result<RunOutcome<P::Output>, Unavailable> {
     let directory = directory(parent, name)?;
     Ok(lease.run_under(&shot(Vec::new(), &directory, time_limit), job).await.outcome)
 }

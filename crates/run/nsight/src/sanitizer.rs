@@ -14,7 +14,7 @@ use warpgauge_metrics::sanitizer::{self as reader, SanitizerLog};
 use warpgauge_model::{CacheState, FailureCode, Unavailable};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{
-    Blame, EvaluatePlan, Job, RunOutcome, TracePlan, TraceView, Traced,
+    Blame, EvaluatePlan, RunOutcome, TracePlan, TraceView, TracedRun, WorkerJob,
 };
 
 /// Records that are written: each thread of a wrong kernel has one.
@@ -59,7 +59,7 @@ impl Check {
 #[derive(Debug, Clone)]
 pub struct CheckRun<'a> {
     /// The job whose kernel is launched.
-    pub job: &'a Job<EvaluatePlan>,
+    pub job: &'a WorkerJob<EvaluatePlan>,
     /// Existing private directory for this check alone.
     pub directory: &'a Path,
     /// The checker.
@@ -70,13 +70,13 @@ pub struct CheckRun<'a> {
 
 /// What a check yields.
 #[derive(Debug)]
-pub struct SanitizedRun {
+pub struct SanitizerOutput {
     /// What the tool found, by its log; a kernel cannot print to it.
     pub log: SanitizerLog,
     /// The tool and its version.
     pub tool: String,
     /// What the worker told of the run. A kernel with findings may have failed.
-    pub outcome: RunOutcome<Traced>,
+    pub outcome: RunOutcome<TracedRun>,
     /// How long it took.
     pub wall: Duration,
 }
@@ -89,7 +89,7 @@ pub async fn check(
     tools: &Tools,
     lease: &mut Lease,
     request: &CheckRun<'_>,
-) -> Result<SanitizedRun, Unavailable> {
+) -> Result<SanitizerOutput, Unavailable> {
     let sanitizer = run::usable(tools, ToolName::ComputeSanitizer).await?;
     let directory = run::directory(request.directory, request.check.name())?;
     let log_file = directory.join("sanitizer.log");
@@ -110,7 +110,7 @@ pub async fn check(
         let name = ToolName::ComputeSanitizer;
         return Err(run::failed(name, &end, problem, &said, request.time_limit));
     }
-    Ok(SanitizedRun {
+    Ok(SanitizerOutput {
         log,
         tool: format!("compute-sanitizer {}", sanitizer.version().unwrap_or("of unknown version")),
         outcome: end.outcome,

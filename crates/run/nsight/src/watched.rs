@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, interval, sleep_until};
 
 use warpgauge_model::{Cause, Unavailable};
-use warpgauge_sandbox::contained::{Contained, End, Launch};
+use warpgauge_sandbox::contained::{Contained, ProcessEnd, ProcessLaunch};
 
 /// Bytes of all files of one run, those of the tool among them.
 const MOST_BYTES: u64 = 2 << 30;
@@ -25,10 +25,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// # Errors
 /// It cannot be started, or there was more in the directory than a tool needs.
 pub(crate) async fn run_watched(
-    launch: &Launch,
+    launch: &ProcessLaunch,
     directory: &Path,
     time_limit: Duration,
-) -> Result<End, Unavailable> {
+) -> Result<ProcessEnd, Unavailable> {
     let started = Contained::start(launch);
     bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
 }
@@ -38,16 +38,19 @@ pub(crate) async fn run_watched(
 /// # Errors
 /// As [`run_watched`].
 pub(crate) async fn run_served(
-    launch: &Launch,
+    launch: &ProcessLaunch,
     stdin: OwnedFd,
     directory: &Path,
     time_limit: Duration,
-) -> Result<End, Unavailable> {
+) -> Result<ProcessEnd, Unavailable> {
     let started = Contained::start_with(launch, Stdio::from(stdin));
     bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
 }
 
-fn running(started: io::Result<Contained>, launch: &Launch) -> Result<Contained, Unavailable> {
+fn running(
+    started: io::Result<Contained>,
+    launch: &ProcessLaunch,
+) -> Result<Contained, Unavailable> {
     started.map_err(|error| {
         Cause::ToolDied.because(format!("start {}: {error}", launch.program.name()))
     })
@@ -59,7 +62,7 @@ async fn bounded(
     time_limit: Duration,
     bytes: u64,
     entries: usize,
-) -> Result<End, Unavailable> {
+) -> Result<ProcessEnd, Unavailable> {
     let deadline = Instant::now() + time_limit;
     tokio::select! {
         () = running.exited() => {}
@@ -120,10 +123,10 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
-    async fn run(script: &str, limit: Duration) -> Result<End, Unavailable> {
+    async fn run(script: &str, limit: Duration) -> Result<ProcessEnd, Unavailable> {
         let directory = tempfile::tempdir().unwrap();
         let program = tool("/bin/sh", directory.path()).arg("-c").arg(script);
-        let running = Contained::start(&Launch::new(program)).unwrap();
+        let running = Contained::start(&ProcessLaunch::new(program)).unwrap();
         bounded(running, directory.path(), limit, 1 << 20, 100).await
     }
 

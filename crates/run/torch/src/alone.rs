@@ -16,7 +16,7 @@ use super::fork::{Ends, Runner};
 use super::wire::receive;
 use super::zygote::{Forked, ready};
 use warpgauge_sandbox::contained;
-use warpgauge_sandbox::program::Program;
+use warpgauge_sandbox::program::ChildProgram;
 
 /// The way to one that has yet to be started.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Alone {
         server: &Path,
         setup: &Setup,
         directory: &Path,
-    ) -> io::Result<(Program, OwnedFd, Self)> {
+    ) -> io::Result<(ChildProgram, OwnedFd, Self)> {
         let (control, theirs) = UnixStream::pair()?;
         let setup = Setup { tool: Some(directory.to_owned()), ..setup.clone() };
         let setup = serde_json::to_string(&setup)?;

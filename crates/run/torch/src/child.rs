@@ -10,14 +10,14 @@ use std::process::{ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
 
-use warpgauge_sandbox::calls::{self, Kind};
+use warpgauge_sandbox::calls::{self, ChildKind};
 use warpgauge_sandbox::device_worker::files_of_driver;
-use warpgauge_sandbox::enforcement::{self, FileAccess, Limits};
+use warpgauge_sandbox::enforcement::{self, FileAccess, ResourceLimits};
 use warpgauge_sandbox::own_root::{self, Processes};
 use warpgauge_sandbox::proc_files;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::python;
-use warpgauge_sandbox::whole_program::{self, Bounds, Granted, Tool};
+use warpgauge_sandbox::whole_program::{self, AttachedTool, Granted, ProgramLimits};
 
 /// First argument of the program: this child is wanted.
 pub const COMMAND: &str = "__torch";
@@ -141,7 +141,7 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
 
 /// Closes what neither the zygote nor a fork needs: each fork gives up more.
 fn confine_zygote(setup: &Setup) -> io::Result<()> {
-    let limits = Limits {
+    let limits = ResourceLimits {
         address_space: u64::MAX,
         cpu_seconds: CPU_SECONDS,
         file_size: 0,
@@ -154,7 +154,7 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
         access.modify.push("/proc".into());
     }
     own_root::confine(&access, Processes::All).map_err(io::Error::other)?;
-    calls::allow_only(Kind::Zygote);
+    calls::allow_only(ChildKind::Zygote);
     Ok(())
 }
 
@@ -183,9 +183,9 @@ fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
         program: &setup.python,
         directory: &setup.site_packages,
         libraries: &libraries,
-        tool: Some(Tool { directory, ports: &[] }),
+        tool: Some(AttachedTool { directory, ports: &[] }),
     };
-    let bounds = Bounds {
+    let bounds = ProgramLimits {
         data_bytes: enforcement::within_memory(DATA),
         open_files: OPEN_FILES,
         file_bytes: TOOL_FILE_BYTES,
@@ -204,12 +204,12 @@ fn installed(setup: &Setup) -> impl Iterator<Item = PathBuf> {
     setup.roots.iter().chain([&setup.python, &setup.site_packages]).cloned()
 }
 
-fn program(setup: &Setup) -> io::Result<Program> {
+fn program(setup: &Setup) -> io::Result<ChildProgram> {
     let files = access(setup);
     let kind = match (&setup.tool, &setup.device) {
-        (Some(_), _) => Kind::WatchedInterpreter,
-        (None, None) => Kind::Interpreter,
-        (None, Some(_)) => Kind::DeviceInterpreter,
+        (Some(_), _) => ChildKind::WatchedInterpreter,
+        (None, None) => ChildKind::Interpreter,
+        (None, Some(_)) => ChildKind::DeviceInterpreter,
     };
     let settings = Settings {
         site_packages: &setup.site_packages,

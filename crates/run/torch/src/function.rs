@@ -16,7 +16,7 @@ use super::wire::{fill, receive, send, send_all};
 
 /// What a runner is told.
 #[derive(Debug, Clone)]
-pub struct Function<'a> {
+pub struct RunnerCall<'a> {
     /// The function, its data, and what is to be done with them.
     pub program: &'a [u8],
     /// Whether it may have pickled objects.
@@ -33,11 +33,11 @@ pub struct Function<'a> {
 
 /// What came of a call.
 #[derive(Debug)]
-pub struct Collected {
+pub struct RunnerOutput {
     /// Records, each its length (four bytes, little endian) and so many bytes.
     pub records: Vec<u8>,
     /// How it ended.
-    pub end: End,
+    pub end: CallEnd,
     /// The beginning of what it printed.
     pub printed: String,
     /// Whether the runner waits for another call.
@@ -46,7 +46,7 @@ pub struct Collected {
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum End {
+pub enum CallEnd {
     /// It says that it is done.
     Done,
     /// It did not end in time.
@@ -106,7 +106,7 @@ impl Callee {
 
     /// Has it make a call, until the deadline; unless it [waits](Collected::waits) then, it ends with this. At
     /// most `most` bytes of records are kept. Blocks.
-    pub fn call(&self, deadline: Instant, function: &Function<'_>, most: u64) -> Collected {
+    pub fn call(&self, deadline: Instant, function: &RunnerCall<'_>, most: u64) -> RunnerOutput {
         let fork = &self.fork;
         let mut records = Vec::new();
         let asked = ask(fork, deadline, function);
@@ -118,12 +118,12 @@ impl Callee {
             // Nobody waits until it has given back what it had.
             fork.kill();
         }
-        Collected { records, end, printed: fork.printed_so_far(), waits: waits && function.keep }
+        RunnerOutput { records, end, printed: fork.printed_so_far(), waits: waits && function.keep }
     }
 }
 
-fn ask(fork: &Fork, deadline: Instant, function: &Function<'_>) -> io::Result<()> {
-    let Function { program, pickles, stand_in, memory, threads, keep } = *function;
+fn ask(fork: &Fork, deadline: Instant, function: &RunnerCall<'_>) -> io::Result<()> {
+    let RunnerCall { program, pickles, stand_in, memory, threads, keep } = *function;
     let bytes = program.len();
     let question =
         Question { turn: 0, r#do: "function", bytes, pickles, stand_in, memory, threads, keep };
@@ -137,21 +137,21 @@ fn listen(
     deadline: Instant,
     most: u64,
     records: &mut Vec<u8>,
-) -> io::Result<(End, bool)> {
+) -> io::Result<(CallEnd, bool)> {
     loop {
         let frame = receive(&fork.session, deadline)?;
         let length = match serde_json::from_slice(&frame) {
             Ok(Said::Record(length)) => length,
-            Ok(Said::Done(())) => return Ok((End::Done, false)),
-            Ok(Said::Waits(())) => return Ok((End::Done, true)),
+            Ok(Said::Done(())) => return Ok((CallEnd::Done, false)),
+            Ok(Said::Waits(())) => return Ok((CallEnd::Done, true)),
             Err(error) => {
                 let what = format!("what it said cannot be read: {error}");
-                return Ok((End::Garbled(what), false));
+                return Ok((CallEnd::Garbled(what), false));
             }
         };
         let needed = records.len() as u64 + 4 + u64::from(length);
         if needed > most {
-            return Ok((End::TooLarge, false));
+            return Ok((CallEnd::TooLarge, false));
         }
         records.extend(length.to_le_bytes());
         // At most `most`, which is in memory.
@@ -173,11 +173,11 @@ fn whole(records: &[u8]) -> usize {
     end
 }
 
-fn silence(fork: &Fork, error: &io::Error) -> End {
+fn silence(fork: &Fork, error: &io::Error) -> CallEnd {
     match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => End::TimedOut,
-        io::ErrorKind::InvalidData => End::Garbled(format!("it said too much: {error}")),
-        _ => End::Died(match fork.end() {
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => CallEnd::TimedOut,
+        io::ErrorKind::InvalidData => CallEnd::Garbled(format!("it said too much: {error}")),
+        _ => CallEnd::Died(match fork.end() {
             Some(end) => end.text(),
             None => "nobody can tell how".to_owned(),
         }),

@@ -22,7 +22,7 @@ use super::printed::Printed;
 use super::seat::{COMMAND, FILE, Header, RUNNER};
 use warpgauge_sandbox::child::{Child, Start, Streams};
 use warpgauge_sandbox::handed;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// How long beyond the deadline an answer is waited for: a judge that notices the end tells more of it.
 const GRACE: Duration = Duration::from_millis(500);
@@ -62,7 +62,7 @@ pub struct Bench {
 /// Starts those that judge.
 #[derive(Debug)]
 pub struct Judges {
-    program: Program,
+    program: ChildProgram,
     spare: Arc<Mutex<Option<Waiting>>>,
     /// Those that were asked, and give back what they have of a device.
     leaving: Mutex<Vec<Child>>,
@@ -90,8 +90,8 @@ impl Judges {
     pub fn new(program: PathBuf, device: Option<(u32, &Path)>) -> Self {
         let has_device = device.is_some();
         let program = match device {
-            None => Program::new(program, Environment::Empty).arg(COMMAND),
-            Some((ordinal, directory)) => Program::new(program, Environment::Cuda)
+            None => ChildProgram::new(program, Environment::Empty).arg(COMMAND),
+            Some((ordinal, directory)) => ChildProgram::new(program, Environment::Cuda)
                 .arg(COMMAND)
                 .arg(ordinal.to_string())
                 .arg(directory),

@@ -5,7 +5,7 @@ use std::io;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::memory::Memory;
+use super::memory::SubmissionMemory;
 use warpgauge_tensor::{Dtype, shape};
 
 /// Most dimensions: PyTorch itself takes 64.
@@ -105,7 +105,7 @@ impl TensorAt {
     ///
     /// # Errors
     /// As [`LayoutError`] says.
-    pub fn read(&self, memory: &dyn Memory, most: u64) -> Result<Vec<u8>, LayoutError> {
+    pub fn read(&self, memory: &dyn SubmissionMemory, most: u64) -> Result<Vec<u8>, LayoutError> {
         let span = self.span(most)?;
         // Fits: `most` is a size of memory, and so is what it bounds.
         let mut held = Vec::new();
@@ -145,7 +145,7 @@ impl TensorAt {
     /// As [`LayoutError`] says; it must lie side by side, as what was allocated for this does.
     pub fn write(
         &self,
-        memory: &dyn Memory,
+        memory: &dyn SubmissionMemory,
         mut fill: impl FnMut(u64, &mut [u8]),
     ) -> Result<(), LayoutError> {
         if !self.is_contiguous() {
@@ -169,7 +169,7 @@ mod tests {
     /// Memory from address 100 on.
     struct Held(std::cell::RefCell<Vec<u8>>);
 
-    impl Memory for Held {
+    impl SubmissionMemory for Held {
         fn read(&self, address: u64, out: &mut [u8]) -> io::Result<()> {
             let held = self.0.borrow();
             let from = address.checked_sub(100).ok_or(io::ErrorKind::InvalidInput)? as usize;

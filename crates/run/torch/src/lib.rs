@@ -3,15 +3,15 @@
 //! A [`Runners`] keeps one interpreter that has imported PyTorch, the zygote, which runs no stranger's
 //! code. For each evaluation it forks; the fork gives up files, network, processes and system calls
 //! ([`child`] and `python/confine.py`), and takes one submission. A process of ours takes a [`Seat`] to
-//! judge it, where [`Judges`] hands over an order, runners and files. It holds a [`Session`] with each:
+//! judge it, where [`Judges`] hands over an order, runners and files. It holds a [`RunnerSession`] with each:
 //! it says what is to be done next, and how long it took by its own clock. Between two calls the fork is
 //! stopped, with all of its threads: the judge observes that in `/proc` before it reads or writes anything, and
 //! again before the fork goes on.
 //!
 //! What a fork says is bounded and checked, and believed in nothing: the bytes of its tensors are read
-//! from its memory, and inputs are written there, through [`Memory`]. Results need no copy that the
+//! from its memory, and inputs are written there, through [`SubmissionMemory`]. Results need no copy that the
 //! submission would make while the clock runs, and none can be changed after it said that it is done.
-//! Buffers on a GPU will be another `Memory`.
+//! Buffers on a GPU will be another `SubmissionMemory`.
 //!
 //! A fork has no compilers. What it wants compiled it asks for on a socket of its own, whose other end, the
 //! [`Counter`], stays with the server; what comes back is a file, which it loads itself (`python/building.py`).
@@ -39,16 +39,16 @@ mod zygote;
 pub use alone::Alone;
 pub use builds::{Counter, MAX_ORDER_BYTES, NotBuilt};
 pub use fork::{Killer, Runner};
-pub use function::{Callee, Collected, End, Function};
+pub use function::{CallEnd, Callee, RunnerCall, RunnerOutput};
 pub use judges::{Bench, Judges, Lost};
 pub use layout::{LayoutError, TensorAt};
-pub use memory::{Memory, ProcessMemory};
-pub use runners::{Place, Runners, RunnersConfig, Unusable};
+pub use memory::{ProcessMemory, SubmissionMemory};
+pub use runners::{RunnerPermit, Runners, RunnersConfig, Unusable};
 pub use seat::{Bare, COMMAND as JUDGE, Seat};
-pub use session::{Batch, Called, NotBegun, Placed, Ran, Session, Submission, What};
+pub use session::{CallBatch, Called, NotBegun, Placed, Ran, RunnerSession, TorchSubmission, What};
 pub use wire::{
-    Building, Entry, Fault, Loaded, MAX_FRAME_BYTES, Parameter, Refusal, Scalar, Suggested,
-    Suggestion, Trace, Tree, TreeOf, Upstream, Versions,
+    Building, DeviceTrace, EntryPoint, LoadedModule, MAX_FRAME_BYTES, ModuleParameter, RunnerError,
+    RunnerFault, Scalar, Suggested, Suggestion, Tree, TreeOf, Upstream, Versions,
 };
 
 /// A stream of numbers that a submission cannot foresee.

@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 /// Where a submission's tensors are. Addresses come from the submission: those that are not its own, or
 /// not there, are errors.
-pub trait Memory {
+pub trait SubmissionMemory {
     /// Fills `out` with what is at an address.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl ProcessMemory {
     }
 }
 
-impl Memory for ProcessMemory {
+impl SubmissionMemory for ProcessMemory {
     fn read(&self, address: u64, out: &mut [u8]) -> io::Result<()> {
         self.0.read_exact_at(out, address)
     }

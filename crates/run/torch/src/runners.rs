@@ -11,8 +11,8 @@ use super::fork::Runner;
 use super::spares::Spares;
 use super::wire::Versions;
 use super::zygote::Zygote;
-use warpgauge_sandbox::program::Program;
-use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+use warpgauge_sandbox::program::ChildProgram;
+use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
 
 /// What runners are started with.
 #[derive(Debug, Clone)]
@@ -71,7 +71,7 @@ pub struct Runners {
 
 /// The right to run submissions, one after the other or beside each other for one evaluation.
 #[derive(Debug)]
-pub struct Place {
+pub struct RunnerPermit {
     _turn: Turn,
 }
 
@@ -92,7 +92,7 @@ impl Runners {
             device: config.device.clone(),
             tool: None,
         };
-        let pool = Pool::new(Bounds {
+        let pool = Pool::new(PoolBounds {
             places,
             // One who sleeps in its place keeps others from nothing.
             extra: places,
@@ -124,7 +124,7 @@ impl Runners {
     ///
     /// # Errors
     /// Too many wait already.
-    pub async fn place(&self, owner: Owner) -> Result<Place, Unusable> {
+    pub async fn place(&self, owner: Owner) -> Result<RunnerPermit, Unusable> {
         place_in(&self.evaluations, owner).await
     }
 
@@ -132,7 +132,7 @@ impl Runners {
     ///
     /// # Errors
     /// Too many wait already.
-    pub async fn function_place(&self, owner: Owner) -> Result<Place, Unusable> {
+    pub async fn function_place(&self, owner: Owner) -> Result<RunnerPermit, Unusable> {
         place_in(&self.functions, owner).await
     }
 
@@ -184,7 +184,7 @@ impl Runners {
     ///
     /// # Errors
     /// The machine does not let us.
-    pub fn alone(&self, directory: &Path) -> io::Result<(Program, OwnedFd, Alone)> {
+    pub fn alone(&self, directory: &Path) -> io::Result<(ChildProgram, OwnedFd, Alone)> {
         Alone::new(&self.config.program, &self.setup, directory)
     }
 
@@ -212,11 +212,11 @@ impl Runners {
     }
 }
 
-async fn place_in(pool: &Pool, owner: Owner) -> Result<Place, Unusable> {
+async fn place_in(pool: &Pool, owner: Owner) -> Result<RunnerPermit, Unusable> {
     let turn = pool.take(owner).await.map_err(|full| match full {
         Full::All(waiting) | Full::Share(waiting) => Unusable::QueueFull { waiting },
     })?;
-    Ok(Place { _turn: turn })
+    Ok(RunnerPermit { _turn: turn })
 }
 
 fn forked(

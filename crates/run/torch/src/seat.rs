@@ -13,8 +13,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::fork::Runner;
-use warpgauge_sandbox::calls::{Kind, allow_only};
-use warpgauge_sandbox::enforcement::{self, FileAccess, Limits};
+use warpgauge_sandbox::calls::{ChildKind, allow_only};
+use warpgauge_sandbox::enforcement::{self, FileAccess, ResourceLimits};
 use warpgauge_sandbox::{device_worker, handed};
 
 /// First argument of the program: this child is wanted.
@@ -162,7 +162,7 @@ impl Seat {
 }
 
 fn confine(device: Option<&Path>) -> io::Result<()> {
-    let limits = Limits {
+    let limits = ResourceLimits {
         // A driver reserves addresses for all of the device's memory, and more.
         address_space: if device.is_some() { u64::MAX } else { ADDRESS_SPACE },
         cpu_seconds: CPU_SECONDS,
@@ -178,7 +178,7 @@ fn confine(device: Option<&Path>) -> io::Result<()> {
     let read = vec!["/proc".into()];
     let access = FileAccess { signals: true, read, ..FileAccess::default() };
     enforcement::close_file_system(&access).map_err(io::Error::other)?;
-    allow_only(Kind::Judge);
+    allow_only(ChildKind::Judge);
     Ok(())
 }
 

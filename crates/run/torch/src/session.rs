@@ -9,8 +9,8 @@ use super::fork::{Fork, Runner};
 use super::memory::ProcessMemory;
 use super::threads::NotStopped;
 use super::wire::{
-    Answer, Answered, Asked, Entry, Fault, Loaded, Parameter, Question, Suggestion, Trace, Tree,
-    TreeOf, Upstream, receive, send,
+    Answer, Answered, Asked, DeviceTrace, EntryPoint, LoadedModule, ModuleParameter, Question,
+    RunnerFault, Suggestion, Tree, TreeOf, Upstream, receive, send,
 };
 use super::{LayoutError, Secret, TensorAt};
 use warpgauge_tensor::Dtype;
@@ -37,7 +37,7 @@ pub struct Placed {
 
 /// Calls that are made one after the other.
 #[derive(Debug, Clone)]
-pub struct Batch<'a> {
+pub struct CallBatch<'a> {
     /// What the first one gets.
     pub arguments: &'a TreeOf<Placed>,
     /// Bytes from there to what the next one gets.
@@ -62,11 +62,11 @@ pub struct Ran {
 
 /// What is submitted.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Submission {
+pub struct TorchSubmission {
     /// Python source.
     pub source: String,
     /// What is called.
-    pub entry: Entry,
+    pub entry: EntryPoint,
     /// Classes that are taken where the contract names none, best first.
     pub preferred: Vec<String>,
 }
@@ -83,7 +83,7 @@ pub struct Called {
 
 /// A runner with one submission. It is stopped unless it is asked something.
 #[derive(Debug)]
-pub struct Session {
+pub struct RunnerSession {
     fork: Fork,
     secret: Secret,
     deadline: Instant,
@@ -151,7 +151,7 @@ fn supervised(fork: &Fork, deadline: Instant) -> io::Result<()> {
     }
 }
 
-impl Session {
+impl RunnerSession {
     /// With a runner that has been asked nothing yet, which must end by the deadline.
     ///
     /// # Errors
@@ -199,7 +199,7 @@ impl Session {
     ///
     /// # Errors
     /// It did not answer.
-    pub fn idle(&mut self) -> Result<Duration, Fault> {
+    pub fn idle(&mut self) -> Result<Duration, RunnerFault> {
         match self.ask(Question::Nothing)? {
             (Answer::Done(_), took) => Ok(took),
             (other, _) => Err(unasked(&other)),
@@ -213,11 +213,11 @@ impl Session {
     /// What is wrong with the submission.
     pub fn load(
         &mut self,
-        submission: &Submission,
+        submission: &TorchSubmission,
         init: Option<&TreeOf<()>>,
         seed: u64,
-    ) -> Result<Loaded, Fault> {
-        let Submission { source, entry, preferred } = submission;
+    ) -> Result<LoadedModule, RunnerFault> {
+        let TorchSubmission { source, entry, preferred } = submission;
         match self.ask(Question::Load { source, entry, preferred, init, seed })?.0 {
             Answer::Loaded(loaded) => Ok(loaded),
             other => Err(unasked(&other)),
@@ -228,7 +228,7 @@ impl Session {
     ///
     /// # Errors
     /// It did not answer.
-    pub fn parameters(&mut self) -> Result<Vec<Parameter>, Fault> {
+    pub fn parameters(&mut self) -> Result<Vec<ModuleParameter>, RunnerFault> {
         match self.ask(Question::Parameters)?.0 {
             Answer::Parameters(parameters) => Ok(parameters),
             other => Err(unasked(&other)),
@@ -240,14 +240,16 @@ impl Session {
     ///
     /// # Errors
     /// It did not, or something else.
-    pub fn allocate(&mut self, arguments: &TreeOf<What>) -> Result<Tree, Fault> {
+    pub fn allocate(&mut self, arguments: &TreeOf<What>) -> Result<Tree, RunnerFault> {
         let made = match self.ask(Question::Allocate { arguments })?.0 {
             Answer::Made(made) => made,
             other => return Err(unasked(&other)),
         };
         let what = |tensor: &TensorAt| What { dtype: tensor.dtype, shape: tensor.shape.clone() };
         if !made.map(&mut |tensor| what(tensor)).is_alike(arguments) {
-            return Err(Fault::Forged("it allocated other arguments than it was told".to_owned()));
+            return Err(RunnerFault::Forged(
+                "it allocated other arguments than it was told".to_owned(),
+            ));
         }
         Ok(made)
     }
@@ -256,7 +258,7 @@ impl Session {
     ///
     /// # Errors
     /// It did not.
-    pub fn make_inputs(&mut self, seed: u64) -> Result<Tree, Fault> {
+    pub fn make_inputs(&mut self, seed: u64) -> Result<Tree, RunnerFault> {
         match self.ask(Question::MakeInputs { seed })?.0 {
             Answer::Made(made) => Ok(made),
             other => Err(unasked(&other)),
@@ -267,7 +269,7 @@ impl Session {
     ///
     /// # Errors
     /// Nothing that was tried fits.
-    pub fn suggest(&mut self) -> Result<Suggestion, Fault> {
+    pub fn suggest(&mut self) -> Result<Suggestion, RunnerFault> {
         match self.ask(Question::Suggest)?.0 {
             Answer::Suggested(suggestion) => Ok(suggestion),
             other => Err(unasked(&other)),
@@ -278,7 +280,11 @@ impl Session {
     ///
     /// # Errors
     /// It raised.
-    pub fn probe(&mut self, arguments: Option<&TreeOf<What>>, seed: u64) -> Result<Tree, Fault> {
+    pub fn probe(
+        &mut self,
+        arguments: Option<&TreeOf<What>>,
+        seed: u64,
+    ) -> Result<Tree, RunnerFault> {
         match self.ask(Question::Probe { arguments, seed })?.0 {
             Answer::Done(Some(returned)) => Ok(returned),
             other => Err(unasked(&other)),
@@ -289,7 +295,7 @@ impl Session {
     ///
     /// # Errors
     /// It did not answer.
-    pub fn backward(&mut self, upstream: &[Upstream]) -> Result<(), Fault> {
+    pub fn backward(&mut self, upstream: &[Upstream]) -> Result<(), RunnerFault> {
         self.done(Question::Backward { upstream })
     }
 
@@ -297,7 +303,7 @@ impl Session {
     ///
     /// # Errors
     /// It raised, ended, or did not come back.
-    pub fn call(&mut self, seed: u64) -> Result<Called, Fault> {
+    pub fn call(&mut self, seed: u64) -> Result<Called, RunnerFault> {
         match self.ask(Question::Call { seed })? {
             (Answer::Done(Some(returned)), took) => Ok(Called { returned, took }),
             (other, _) => Err(unasked(&other)),
@@ -308,7 +314,7 @@ impl Session {
     ///
     /// # Errors
     /// It did not answer.
-    pub fn idle_with_device(&mut self) -> Result<Duration, Fault> {
+    pub fn idle_with_device(&mut self) -> Result<Duration, RunnerFault> {
         match self.ask(Question::Wait)? {
             (Answer::Ran(_), took) => Ok(took),
             (other, _) => Err(unasked(&other)),
@@ -319,7 +325,7 @@ impl Session {
     ///
     /// # Errors
     /// It cannot be.
-    pub fn move_to_device(&mut self) -> Result<(), Fault> {
+    pub fn move_to_device(&mut self) -> Result<(), RunnerFault> {
         self.done(Question::Move)
     }
 
@@ -327,7 +333,7 @@ impl Session {
     ///
     /// # Errors
     /// It cannot.
-    pub fn open(&mut self, handle: &str, bytes: u64) -> Result<(), Fault> {
+    pub fn open(&mut self, handle: &str, bytes: u64) -> Result<(), RunnerFault> {
         self.done(Question::Open { handle, bytes })
     }
 
@@ -335,8 +341,8 @@ impl Session {
     ///
     /// # Errors
     /// It cannot.
-    pub fn prepare(&mut self, batch: &Batch<'_>) -> Result<(), Fault> {
-        let Batch { arguments, stride, count, seed, flush } = *batch;
+    pub fn prepare(&mut self, batch: &CallBatch<'_>) -> Result<(), RunnerFault> {
+        let CallBatch { arguments, stride, count, seed, flush } = *batch;
         self.done(Question::Prepare { arguments, stride, count, seed, flush })
     }
 
@@ -344,7 +350,7 @@ impl Session {
     ///
     /// # Errors
     /// It raised, ended, or did not come back.
-    pub fn run(&mut self) -> Result<Ran, Fault> {
+    pub fn run(&mut self) -> Result<Ran, RunnerFault> {
         match self.ask(Question::Run)? {
             (Answer::Ran(returned), took) => Ok(Ran { returned, took }),
             (other, _) => Err(unasked(&other)),
@@ -356,7 +362,7 @@ impl Session {
     ///
     /// # Errors
     /// It could not, or did not come back.
-    pub fn trace(&mut self, within: Duration) -> Result<Trace, Fault> {
+    pub fn trace(&mut self, within: Duration) -> Result<DeviceTrace, RunnerFault> {
         let deadline = self.deadline;
         self.deadline = deadline.min(Instant::now() + within);
         let answer = self.ask(Question::Trace);
@@ -371,7 +377,7 @@ impl Session {
     ///
     /// # Errors
     /// It raised, ended, or did not come back.
-    pub fn count(&mut self) -> Result<(), Fault> {
+    pub fn count(&mut self) -> Result<(), RunnerFault> {
         self.done(Question::Count)
     }
 
@@ -380,14 +386,14 @@ impl Session {
     ///
     /// # Errors
     /// It did not answer.
-    pub fn times(&mut self) -> Result<Vec<f64>, Fault> {
+    pub fn times(&mut self) -> Result<Vec<f64>, RunnerFault> {
         match self.ask(Question::Times)?.0 {
             Answer::Times(times) => Ok(times),
             other => Err(unasked(&other)),
         }
     }
 
-    fn done(&mut self, question: Question<'_>) -> Result<(), Fault> {
+    fn done(&mut self, question: Question<'_>) -> Result<(), RunnerFault> {
         match self.ask(question)?.0 {
             Answer::Done(None) => Ok(()),
             other => Err(unasked(&other)),
@@ -395,14 +401,15 @@ impl Session {
     }
 
     /// Why memory that it named cannot be read.
-    pub fn fault_of(&self, error: &LayoutError) -> Fault {
-        Fault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
+    pub fn fault_of(&self, error: &LayoutError) -> RunnerFault {
+        RunnerFault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
     }
 
     /// The same fault, or another one where the process has ended: its memory is gone then, whatever it said.
-    pub fn explained(&self, fault: Fault) -> Fault {
+    pub fn explained(&self, fault: RunnerFault) -> RunnerFault {
         // It is stopped: only somebody else can have ended it.
-        let ended = matches!(fault, Fault::Forged(_)) && self.fork.gone_by(Instant::now() + ENDING);
+        let ended =
+            matches!(fault, RunnerFault::Forged(_)) && self.fork.gone_by(Instant::now() + ENDING);
         if ended { self.died() } else { fault }
     }
 
@@ -410,14 +417,14 @@ impl Session {
     ///
     /// # Errors
     /// It ran, or has ended.
-    pub fn still_stopped(&mut self) -> Result<(), Fault> {
+    pub fn still_stopped(&mut self) -> Result<(), RunnerFault> {
         if self.is_trusted() {
             return Ok(());
         }
         self.fork.still_stopped().map_err(|why| self.awake(why))
     }
 
-    fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), Fault> {
+    fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), RunnerFault> {
         let turn = self.secret.bits();
         let timed = matches!(
             what,
@@ -445,19 +452,20 @@ impl Session {
         let frame = heard.map_err(|error| self.silence(&error))?;
         let late = self.stopped(heard_at)?.saturating_sub(FREE);
         let took = heard_at - began + if counts_late { late } else { Duration::ZERO };
-        let answered: Answered = serde_json::from_slice(&frame)
-            .map_err(|error| Fault::Forged(format!("what it said cannot be read: {error}")))?;
+        let answered: Answered = serde_json::from_slice(&frame).map_err(|error| {
+            RunnerFault::Forged(format!("what it said cannot be read: {error}"))
+        })?;
         if answered.turn != turn {
-            return Err(Fault::Forged("it answered what it was not asked".to_owned()));
+            return Err(RunnerFault::Forged("it answered what it was not asked".to_owned()));
         }
         match answered.answer {
-            Answer::Refused(refusal) => Err(Fault::Refused(refusal)),
+            Answer::Refused(refusal) => Err(RunnerFault::Refused(refusal)),
             answer => Ok((answer, took)),
         }
     }
 
     /// Waits until all threads are stopped; how long the last one ran on after the answer.
-    fn stopped(&mut self, heard_at: Instant) -> Result<Duration, Fault> {
+    fn stopped(&mut self, heard_at: Instant) -> Result<Duration, RunnerFault> {
         if self.is_trusted() {
             return Ok(Duration::ZERO);
         }
@@ -466,51 +474,51 @@ impl Session {
     }
 
     /// What it means that it does not count as stopped. It is ended.
-    fn awake(&self, why: NotStopped) -> Fault {
+    fn awake(&self, why: NotStopped) -> RunnerFault {
         match why {
             NotStopped::Ended => self.died(),
             NotStopped::Running(_) if Instant::now() >= self.deadline => {
                 self.fork.end();
-                Fault::TimedOut
+                RunnerFault::TimedOut
             }
             NotStopped::Unknown(_) => {
                 self.fork.end();
-                Fault::NotObserved(why.to_string())
+                RunnerFault::NotObserved(why.to_string())
             }
             // What is about to end runs once more.
             NotStopped::Woken if self.fork.gone_by(Instant::now() + ENDING) => self.died(),
             NotStopped::Running(_) => {
                 self.fork.end();
-                Fault::Running(why.to_string())
+                RunnerFault::Running(why.to_string())
             }
             NotStopped::Woken => {
                 self.fork.end();
-                Fault::Woken(why.to_string())
+                RunnerFault::Woken(why.to_string())
             }
         }
     }
 
-    fn silence(&self, error: &io::Error) -> Fault {
+    fn silence(&self, error: &io::Error) -> RunnerFault {
         match error.kind() {
             io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => {
                 self.fork.end();
-                Fault::TimedOut
+                RunnerFault::TimedOut
             }
-            io::ErrorKind::InvalidData => Fault::Forged(format!("it said too much: {error}")),
+            io::ErrorKind::InvalidData => RunnerFault::Forged(format!("it said too much: {error}")),
             _ => self.died(),
         }
     }
 
     /// How it ended.
-    fn died(&self) -> Fault {
+    fn died(&self) -> RunnerFault {
         match self.fork.end() {
-            Some(end) => Fault::Died(end.text()),
-            None => Fault::DiedWithParent,
+            Some(end) => RunnerFault::Died(end.text()),
+            None => RunnerFault::DiedWithParent,
         }
     }
 }
 
-fn unasked(answer: &Answer) -> Fault {
+fn unasked(answer: &Answer) -> RunnerFault {
     let kind = match answer {
         Answer::Loaded(_) => "loaded",
         Answer::Parameters(_) => "parameters",
@@ -522,5 +530,5 @@ fn unasked(answer: &Answer) -> Fault {
         Answer::Traced(_) => "traced",
         Answer::Refused(_) => "refused",
     };
-    Fault::Forged(format!("it answered `{kind}` where something else was asked"))
+    RunnerFault::Forged(format!("it answered `{kind}` where something else was asked"))
 }

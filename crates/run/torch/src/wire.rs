@@ -111,7 +111,7 @@ impl<T> TreeOf<T> {
 
 /// What is to be called, as the contract names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct EntryPoint {
     /// A function of the module.
     pub function: Option<String>,
     /// A class of the module.
@@ -135,7 +135,7 @@ pub(crate) enum Question<'a> {
     Nothing,
     Load {
         source: &'a str,
-        entry: &'a Entry,
+        entry: &'a EntryPoint,
         /// Classes that are taken where the contract names none.
         preferred: &'a [String],
         /// What the constructor gets, in place of what the module says.
@@ -197,20 +197,20 @@ pub(crate) struct Answered {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {
-    Loaded(Loaded),
-    Parameters(Vec<Parameter>),
+    Loaded(LoadedModule),
+    Parameters(Vec<ModuleParameter>),
     Made(Tree),
     Suggested(Suggestion),
     Done(Option<Tree>),
     Ran(Vec<Tree>),
     Times(Vec<f64>),
-    Traced(Trace),
-    Refused(Refusal),
+    Traced(DeviceTrace),
+    Refused(RunnerError),
 }
 
 /// What a device did during some calls, as the submission's process tells it; microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
-pub struct Trace {
+pub struct DeviceTrace {
     /// Of kernels, copies and functions.
     pub names: Vec<String>,
     /// What the device did: the name's place, when it began, how long it took.
@@ -223,7 +223,7 @@ pub struct Trace {
 
 /// What was loaded.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Loaded {
+pub struct LoadedModule {
     /// What is called, e.g. `Model.forward`.
     pub entry: String,
     /// What the constructor got; `None`: something that cannot be told.
@@ -231,12 +231,12 @@ pub struct Loaded {
     /// Whether the module makes its inputs itself.
     pub has_inputs: bool,
     /// Parameters and buffers.
-    pub parameters: Vec<Parameter>,
+    pub parameters: Vec<ModuleParameter>,
 }
 
 /// A parameter or a buffer of a module.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Parameter {
+pub struct ModuleParameter {
     /// As PyTorch names it.
     pub name: String,
     /// Whether it is a parameter; a buffer may change in a call.
@@ -291,7 +291,7 @@ pub enum Suggested {
 
 /// Why something could not be done, by the runner's own words.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Refusal {
+pub struct RunnerError {
     /// What programs compare.
     pub code: String,
     /// What happened.
@@ -330,9 +330,9 @@ pub struct Building {
 
 /// Why a submission gave no answer that counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fault {
+pub enum RunnerFault {
     /// It could not, and said why.
-    Refused(Refusal),
+    Refused(RunnerError),
     /// It did not answer in time.
     TimedOut,
     /// It ended.

@@ -16,7 +16,7 @@ use super::fork::{Ends, Runner};
 use super::printed::Printed;
 use super::wire::{Versions, receive};
 use warpgauge_sandbox::child::{Child, Start, Streams};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Time that importing PyTorch may take: some 6 s on two cores, more from a cold disk.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
@@ -61,7 +61,7 @@ impl Zygote {
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
         let (printed, messages) = Printed::pipe().map_err(failed)?;
         let setup = serde_json::to_string(setup).map_err(|error| failed(error.into()))?;
-        let program = Program::new(program, Environment::Empty).arg(COMMAND).arg(setup);
+        let program = ChildProgram::new(program, Environment::Empty).arg(COMMAND).arg(setup);
         let streams = Streams {
             stdin: Stdio::from(OwnedFd::from(theirs)),
             stdout: Stdio::null(),

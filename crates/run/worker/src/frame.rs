@@ -161,7 +161,7 @@ pub async fn receive<S: AsyncRead + Unpin, T: DeserializeOwned>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Content, FromWorker, ToWorker};
+    use crate::protocol::{BufferContent, FromWorker, ToWorker};
     use warpgauge_tensor::{InitKind, TensorInit};
 
     #[test]
@@ -191,8 +191,8 @@ mod tests {
             start: None,
             step: Some(3.0),
         };
-        let frame = encode(&Content::Init(init.clone())).unwrap();
-        assert!(matches!(decode(&frame[4..]).unwrap(), Content::Init(back) if back == init));
+        let frame = encode(&BufferContent::Init(init.clone())).unwrap();
+        assert!(matches!(decode(&frame[4..]).unwrap(), BufferContent::Init(back) if back == init));
     }
 
     #[test]

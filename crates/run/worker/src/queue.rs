@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 use warpgauge_model::{DeviceInfo, DeviceKind, Requirements, Target};
-use warpgauge_turns::{Ledger, Owner};
+use warpgauge_turns::{Owner, OwnerAccounts};
 
 /// What a lease needs of its device. The default is content with any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Need {
 pub struct WaitQueue<T> {
     waiters: VecDeque<Waiter<T>>,
     capacity: usize,
-    ledger: Ledger,
+    ledger: OwnerAccounts,
 }
 
 /// One who waits.
@@ -63,7 +63,7 @@ pub struct Waiter<T> {
 impl<T> WaitQueue<T> {
     /// An empty queue for at most `capacity` waiters.
     pub fn new(capacity: usize) -> Self {
-        Self { waiters: VecDeque::new(), capacity, ledger: Ledger::default() }
+        Self { waiters: VecDeque::new(), capacity, ledger: OwnerAccounts::default() }
     }
 
     /// Waiters there are.
@@ -119,7 +119,7 @@ impl<T> WaitQueue<T> {
     fn take_where(
         &mut self,
         now: Instant,
-        is_meant: impl Fn(&Ledger, &Waiter<T>) -> bool,
+        is_meant: impl Fn(&OwnerAccounts, &Waiter<T>) -> bool,
     ) -> Option<Waiter<T>> {
         let ledger = &self.ledger;
         let waiters = self.waiters.iter().enumerate().filter(|(_, one)| is_meant(ledger, one));

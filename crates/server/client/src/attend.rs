@@ -17,7 +17,7 @@ const NEWS: usize = 64;
 
 /// What is told on the way to an answer.
 #[derive(Debug)]
-pub enum Told {
+pub enum WaitEvent {
     /// The server has taken the request as this job. Told of runs of the gate only.
     Accepted(String),
     /// News of the job.
@@ -39,14 +39,14 @@ pub type Interrupt = Box<dyn FnOnce() -> bool + Send>;
 pub struct Attendant<'a, E> {
     /// Told of what happens meanwhile, on the thread that waits. An error ends the waiting: the job is
     /// cancelled.
-    pub told: &'a mut dyn FnMut(Told) -> Result<(), E>,
+    pub told: &'a mut dyn FnMut(WaitEvent) -> Result<(), E>,
     /// Given what interrupts the waiting, at its beginning.
     pub interruptible: &'a dyn Fn(Interrupt),
 }
 
 /// What reaches the one who waits.
 pub(crate) enum Message<R> {
-    Told(Told),
+    Told(WaitEvent),
     Interrupted,
     Ended(Result<R, ClientError>),
 }
@@ -82,7 +82,7 @@ fn attend<R, E: From<ClientError>>(
     call: &Call,
     messages: &Receiver<Message<R>>,
     has_ended: &dyn Fn() -> bool,
-    told: &mut dyn FnMut(Told) -> Result<(), E>,
+    told: &mut dyn FnMut(WaitEvent) -> Result<(), E>,
 ) -> Result<R, E> {
     loop {
         // Looked at first: what was said before the end is in the channel then.
@@ -101,7 +101,7 @@ fn attend<R, E: From<ClientError>>(
             }
         };
         // Nobody is left to take the answer, nor to be asked what to do about an error.
-        let _ = told(Told::GivenUp(call.cancel()));
+        let _ = told(WaitEvent::GivenUp(call.cancel()));
         return Err(failure);
     }
 }

@@ -12,7 +12,7 @@ use warpgauge_gate::report::GateReport;
 use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
-use crate::attend::{Attendant, Message, Tell, Told, attended};
+use crate::attend::{Attendant, Message, Tell, WaitEvent, attended};
 use crate::call::Call;
 use crate::connection::{ANSWER_TIMEOUT, Connection, Reply, json};
 use crate::error::ClientError;
@@ -87,7 +87,7 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
         let post = |call: &Call, tell: &Tell<Reply<SweepResponse>>| {
             sweep(call, &mut |event| {
                 // Whoever is told may have gone; then the answer is not wanted either.
-                let _ = tell.send(Message::Told(Told::Sweep(event)));
+                let _ = tell.send(Message::Told(WaitEvent::Sweep(event)));
             })
         };
         carried_out(call, patience, post, self.attendant)
@@ -158,7 +158,7 @@ fn deliver<R>(
         }
         let why = error.brief();
         let text = format!("{why}; asking for the job again in {:.1} s", wait.as_secs_f64());
-        let _ = tell.send(Message::Told(Told::Again(text)));
+        let _ = tell.send(Message::Told(WaitEvent::Again(text)));
         call.rest(wait);
         if call.has_ended() {
             // A job that was just cancelled must not be handed in again.
@@ -185,7 +185,7 @@ fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
     while !call.has_ended() {
         let on_event = &mut |event: &JobEvent, _: &str| {
             // The one who waits has gone.
-            let told = tell.send(Message::Told(Told::Job(event.clone())));
+            let told = tell.send(Message::Told(WaitEvent::Job(event.clone())));
             told.map_err(|_| ClientError::Interrupted)
         };
         if follow(&call.connection, id, None, &mut patience, on_event).is_ok() {
@@ -207,7 +207,7 @@ fn look_for<R>(call: &Call, tell: &Tell<R>) -> Option<String> {
         match call.find() {
             Ok(Some(id)) if Some(&id) != known.as_ref() => return Some(id),
             Err(ClientError::Refused { status: 400 | 404 | 405, .. }) => {
-                let _ = tell.send(Message::Told(Told::Untold));
+                let _ = tell.send(Message::Told(WaitEvent::Untold));
                 return None;
             }
             // The answer to the request itself tells what is wrong.

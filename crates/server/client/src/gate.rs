@@ -10,7 +10,7 @@ use warpgauge_gate::report::GateReport;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_model::ErrorCode;
 
-use crate::attend::{Attendant, Message, Tell, Told, attended};
+use crate::attend::{Attendant, Message, Tell, WaitEvent, attended};
 use crate::call::Call;
 use crate::connection::{ANSWER_TIMEOUT, Connection, json};
 use crate::error::{ClientError, EndedJob};
@@ -51,7 +51,7 @@ fn carry_out(
     call.found(id.clone());
     // Whoever was interrupted listens no more.
     let tell = |news| tell.send(Message::Told(news)).map_err(|_| ClientError::Interrupted);
-    tell(Told::Accepted(id.clone()))?;
+    tell(WaitEvent::Accepted(id.clone()))?;
     let server = call.connection.base();
     let lost = |error| match error {
         ClientError::Interrupted => error,
@@ -60,7 +60,7 @@ fn carry_out(
             ClientError::GateLost { job, server, source: Box::new(source) }
         }
     };
-    let on_event = &mut |event: &JobEvent, _: &str| tell(Told::Job(event.clone()));
+    let on_event = &mut |event: &JobEvent, _: &str| tell(WaitEvent::Job(event.clone()));
     follow(&call.connection, &id, None, patience, on_event).map_err(lost)?;
     let jobs = RemoteJobs { connection: &call.connection };
     let fetched = patience.with(|| jobs.get(&id)).map_err(lost)?;

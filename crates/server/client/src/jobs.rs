@@ -20,7 +20,7 @@ const MAX_ARTIFACT_BYTES: u64 = 64 << 20;
 
 /// Which jobs to list, and how many.
 #[derive(Debug, Clone, Default)]
-pub struct JobFilter<'a> {
+pub struct JobListQuery<'a> {
     /// In one of these states, as the API names them; none: in any.
     pub states: &'a [String],
     /// Of this kind.
@@ -33,7 +33,7 @@ pub struct JobFilter<'a> {
     pub limit: u32,
 }
 
-impl JobFilter<'_> {
+impl JobListQuery<'_> {
     fn route(&self) -> String {
         let mut route = format!("/jobs?limit={}", self.limit);
         let mut add = |name: &str, value: &str| {
@@ -61,7 +61,7 @@ pub struct RemoteJobs<'a> {
 
 impl RemoteJobs<'_> {
     /// A page of them, the youngest first.
-    pub fn list(&self, filter: &JobFilter<'_>) -> Result<Reply<JobList>, ClientError> {
+    pub fn list(&self, filter: &JobListQuery<'_>) -> Result<Reply<JobList>, ClientError> {
         self.connection.ask(Method::GET, &filter.route())
     }
 
@@ -115,9 +115,9 @@ mod tests {
 
     #[test]
     fn lists_ask_for_what_is_named_only() {
-        assert_eq!(JobFilter { limit: 7, ..JobFilter::default() }.route(), "/jobs?limit=7");
+        assert_eq!(JobListQuery { limit: 7, ..JobListQuery::default() }.route(), "/jobs?limit=7");
         let states = ["queued".to_owned(), "failed".to_owned()];
-        let filter = JobFilter {
+        let filter = JobListQuery {
             states: &states,
             kind: Some("gate"),
             label: Some("a b"),

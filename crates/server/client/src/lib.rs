@@ -34,13 +34,13 @@ mod sweep;
 mod tls;
 mod unattended;
 
-pub use attend::{Attendant, Interrupt, Told};
+pub use attend::{Attendant, Interrupt, WaitEvent};
 pub use baselines::RemoteBaselines;
 pub use client::Client;
 pub use connection::Reply;
 pub use delivery::AttendedRequests;
 pub use error::{ClientError, EndedJob, Transport};
-pub use jobs::{JobFilter, RemoteJobs};
+pub use jobs::{JobListQuery, RemoteJobs};
 pub use patience::Patience;
 pub use tls::CertificateFileError;
 pub use unattended::{Taken, UnattendedRequests};

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::answer::{self, Outcome};
 use super::arguments;
-use super::desk::{Desk, Refusal};
+use super::desk::{Desk, JobBackendError};
 use super::news;
 use super::report::{MAX_BLOB_BYTES, MAX_TEXT_BYTES, bounded, truncated};
 use super::resources::{self, Part};
@@ -59,7 +59,11 @@ async fn devices(desk: &dyn Desk, given: &JsonObject) -> CallToolResult {
     let listed = match given.keys().next() {
         Some(name) => {
             let name: String = name.chars().take(64).collect();
-            Err(Refusal::at(&name, "unknown_field", format!("{name}: list_devices takes nothing")))
+            Err(JobBackendError::at(
+                &name,
+                "unknown_field",
+                format!("{name}: list_devices takes nothing"),
+            ))
         }
         None => desk.devices().await,
     };
@@ -79,7 +83,7 @@ async fn job(
     tool: ToolName,
     given: JsonObject,
     context: &RequestContext<RoleServer>,
-) -> Result<Outcome, Refusal> {
+) -> Result<Outcome, JobBackendError> {
     let call = arguments::job(tool, given)?;
     let job_id = desk.submit(call.order).await?;
     let job =
@@ -91,7 +95,7 @@ async fn get_job(
     desk: &dyn Desk,
     given: JsonObject,
     context: &RequestContext<RoleServer>,
-) -> Result<(Outcome, Option<String>), Refusal> {
+) -> Result<(Outcome, Option<String>), JobBackendError> {
     let question = arguments::question(given)?;
     let job_id = &question.job_id;
     // Whoever only asks does not end the job by asking no more.
@@ -104,7 +108,7 @@ async fn get_job(
             _ => {
                 let what =
                     format!("it is no text; GET {} of the HTTP API has it", part.http_path(job_id));
-                return Err(Refusal::at("read", "invalid_value", format!("read: {what}")));
+                return Err(JobBackendError::at("read", "invalid_value", format!("read: {what}")));
             }
         }),
     };
@@ -112,7 +116,7 @@ async fn get_job(
 }
 
 /// The content of a resource.
-pub(crate) async fn read(desk: &dyn Desk, uri: &str) -> Result<ResourceContents, Refusal> {
+pub(crate) async fn read(desk: &dyn Desk, uri: &str) -> Result<ResourceContents, JobBackendError> {
     let (job_id, part) = resources::parse(uri)?;
     let job = desk.job(&job_id).await?;
     contents(desk, &job, &part, uri).await
@@ -123,7 +127,7 @@ async fn contents(
     job: &JobView,
     part: &Part,
     uri: &str,
-) -> Result<ResourceContents, Refusal> {
+) -> Result<ResourceContents, JobBackendError> {
     let media_type = part.media_type();
     let Part::Artifact { kind, kernel } = part else {
         return Ok(ResourceContents::text(bounded(job), uri).with_mime_type(media_type));
@@ -135,7 +139,7 @@ async fn contents(
             let message = format!(
                 "it has {length} bytes, more than {MAX_BLOB_BYTES}; GET {path} of the HTTP API has it"
             );
-            return Err(Refusal::new("too_large", message));
+            return Err(JobBackendError::new("too_large", message));
         }
         let blob = base64::engine::general_purpose::STANDARD.encode(content);
         return Ok(ResourceContents::blob(blob, uri).with_mime_type(media_type));
@@ -161,7 +165,7 @@ struct Waiting<'a> {
 
 impl Waiting<'_> {
     /// The job when it has ended, or when `wait` is over.
-    async fn until_end(&self, wait: Duration) -> Result<JobView, Refusal> {
+    async fn until_end(&self, wait: Duration) -> Result<JobView, JobBackendError> {
         if !wait.is_zero() {
             let waited = tokio::select! {
                 biased;
@@ -175,7 +179,7 @@ impl Waiting<'_> {
     }
 
     /// Tells of news until the last.
-    async fn follow(&self) -> Result<(), Refusal> {
+    async fn follow(&self) -> Result<(), JobBackendError> {
         let mut news = self.desk.watch(self.job_id).await?;
         let mut progress = Progress::of(self.context);
         loop {
@@ -191,7 +195,7 @@ impl Waiting<'_> {
     }
 
     /// The agent does not want the answer any more.
-    async fn cancelled(&self) -> Result<JobView, Refusal> {
+    async fn cancelled(&self) -> Result<JobView, JobBackendError> {
         if self.cancels
             && let Err(error) = self.desk.cancel(self.job_id).await
         {
@@ -250,6 +254,6 @@ impl<'a> Progress<'a> {
 }
 
 /// The answer where nothing was done.
-pub(crate) fn refused(refusal: &Refusal) -> CallToolResult {
+pub(crate) fn refused(refusal: &JobBackendError) -> CallToolResult {
     result(&Outcome::refused(refusal), None)
 }

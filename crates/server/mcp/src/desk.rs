@@ -10,7 +10,7 @@ use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{ArtifactKind, DeviceView, ExecError, JobRequest, ServiceError};
 
 /// What an asked desk answers.
-pub type Ask<'a, T> = BoxFuture<'a, Result<T, Refusal>>;
+pub type Ask<'a, T> = BoxFuture<'a, Result<T, JobBackendError>>;
 
 /// Where one caller's jobs are handed in and asked about. To everybody else they do not exist.
 pub trait Desk: Send + Sync + 'static {
@@ -40,7 +40,7 @@ pub trait Desk: Send + Sync + 'static {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> Ask<'a, Content>;
+    ) -> Ask<'a, ArtifactBytes>;
 }
 
 /// A job to be taken in.
@@ -55,14 +55,14 @@ pub struct Order {
 }
 
 /// The content of an artifact.
-pub struct Content {
+pub struct ArtifactBytes {
     /// It.
     pub bytes: Vec<u8>,
 }
 
 /// Why something was not done, as the HTTP API would say it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refusal {
+pub struct JobBackendError {
     /// Stable code, for programs.
     pub code: String,
     /// What happened, where, and what to do.
@@ -71,7 +71,7 @@ pub struct Refusal {
     pub path: Option<String>,
 }
 
-impl Refusal {
+impl JobBackendError {
     /// A refusal that is about no argument in particular.
     pub fn new(code: impl fmt::Display, message: impl Into<String>) -> Self {
         Self { code: code.to_string(), message: message.into(), path: None }
@@ -83,14 +83,14 @@ impl Refusal {
     }
 }
 
-impl From<ParseError> for Refusal {
+impl From<ParseError> for JobBackendError {
     fn from(error: ParseError) -> Self {
         let path = (!error.path.is_empty()).then(|| error.path.clone());
         Self { path, ..Self::new(&error.code, error.to_string()) }
     }
 }
 
-impl From<ServiceError> for Refusal {
+impl From<ServiceError> for JobBackendError {
     fn from(error: ServiceError) -> Self {
         let message = error.to_string();
         let path = match &error {

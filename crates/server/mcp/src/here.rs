@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 
-use super::desk::{Ask, Content, Desk, Order, Refusal};
+use super::desk::{ArtifactBytes, Ask, Desk, JobBackendError, Order};
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{
-    ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, ServiceError, Services, Submission,
+    ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, JobSubmission, ServiceError, Services,
 };
 
 /// How often to look whether a job that is on its way into the store has arrived.
@@ -43,18 +43,18 @@ impl ServiceDesk {
         Self { cancels: Box::new(cancels), ..self }
     }
 
-    fn submission(&self, order: &Order) -> Submission {
-        Submission {
+    fn submission(&self, order: &Order) -> JobSubmission {
+        JobSubmission {
             label: order.label.clone(),
             idempotency_key: order.idempotency_key.clone(),
-            ..Submission::of(self.caller.clone())
+            ..JobSubmission::of(self.caller.clone())
         }
     }
 
     /// Has the job done by a task of its own; its id, once it can be asked about.
-    async fn begin(&self, order: Order) -> Result<String, Refusal> {
-        let (watched, id) = Submission::local_watched();
-        let submission = Submission { job_id: watched.job_id, ..self.submission(&order) };
+    async fn begin(&self, order: Order) -> Result<String, JobBackendError> {
+        let (watched, id) = JobSubmission::local_watched();
+        let submission = JobSubmission { job_id: watched.job_id, ..self.submission(&order) };
         let key = submission.idempotency_key.clone();
         let service = self.service.clone();
         let mut work = tokio::spawn(async move {
@@ -82,7 +82,7 @@ impl ServiceDesk {
                     Ok(Err(ServiceError::Cancelled { job_id } | ServiceError::JobFailed { job_id, .. }))
                         => Ok(job_id),
                     Ok(Err(error)) => Err(error.into()),
-                    Err(_) => Err(Refusal::new("internal", "the job's task ended without an answer")),
+                    Err(_) => Err(JobBackendError::new("internal", "the job's task ended without an answer")),
                 },
                 _ = looks.tick() => if let Some(id) = self.arrived(&id, key.as_deref()).await {
                     return Ok(id);
@@ -149,11 +149,11 @@ impl Desk for ServiceDesk {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> Ask<'a, Content> {
+    ) -> Ask<'a, ArtifactBytes> {
         Box::pin(async move {
             let content =
                 self.service.artifacts.artifact(job_id, kind, kernel, &self.caller).await?;
-            Ok(Content { bytes: content.content.to_vec() })
+            Ok(ArtifactBytes { bytes: content.content.to_vec() })
         })
     }
 }

@@ -23,7 +23,7 @@ mod server;
 mod stream;
 mod tools;
 
-pub use desk::{Ask, Content, Desk, Order, Refusal};
+pub use desk::{ArtifactBytes, Ask, Desk, JobBackendError, Order};
 pub use here::{Keeping, ServiceDesk};
 pub use places::Calls;
 pub use server::AgentServer;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::desk::Refusal;
+use super::desk::JobBackendError;
 
 /// Calls over all agents, and of one owner: so many that wait must not keep all others out.
 const MAX_CALLS: usize = 256;
@@ -33,12 +33,12 @@ impl Calls {
     }
 
     /// A place for one more call of this owner's.
-    pub(crate) fn begin(&self, owner: &str) -> Result<Place, Refusal> {
+    pub(crate) fn begin(&self, owner: &str) -> Result<Place, JobBackendError> {
         let full = |most: usize, whose: &str| {
             let message = format!(
                 "{most} calls{whose} are under way already; wait for one of them, or ask again later"
             );
-            Refusal::new("too_many_calls", message)
+            JobBackendError::new("too_many_calls", message)
         };
         let permit = Arc::clone(&self.all).try_acquire_owned();
         let permit = permit.map_err(|_| full(MAX_CALLS, ""))?;

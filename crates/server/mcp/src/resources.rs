@@ -2,7 +2,7 @@
 
 use rmcp::model::ResourceTemplate;
 
-use super::desk::Refusal;
+use super::desk::JobBackendError;
 use warpgauge_service::ArtifactKind;
 
 /// What every URI begins with.
@@ -22,7 +22,7 @@ pub(crate) enum Part {
 
 impl Part {
     /// The part that `report` or the name of an artifact means.
-    pub(crate) fn named(name: &str, kernel: Option<String>) -> Result<Self, Refusal> {
+    pub(crate) fn named(name: &str, kernel: Option<String>) -> Result<Self, JobBackendError> {
         if name == "report" {
             return Ok(Self::Report);
         }
@@ -30,7 +30,7 @@ impl Part {
             let known = ArtifactKind::ALL.map(ArtifactKind::name).join(", ");
             let name: String = name.chars().take(64).collect();
             let message = format!("read: there is no {name:?} of a job; there are report, {known}");
-            Refusal::at("read", "no_such_artifact", message)
+            JobBackendError::at("read", "no_such_artifact", message)
         })?;
         Ok(Self::Artifact { kind, kernel })
     }
@@ -63,14 +63,14 @@ pub(crate) fn artifact_uri(job_id: &str, kind: ArtifactKind) -> String {
 }
 
 /// The job and its part that a URI names.
-pub(crate) fn parse(uri: &str) -> Result<(String, Part), Refusal> {
+pub(crate) fn parse(uri: &str) -> Result<(String, Part), JobBackendError> {
     let unknown = || {
         let shown: String = uri.chars().take(128).collect();
         let message = format!(
             "there is no resource {shown:?}; there are {JOBS}{{job_id}}/report and \
              {JOBS}{{job_id}}/artifacts/{{name}}"
         );
-        Refusal::new("not_found", message)
+        JobBackendError::new("not_found", message)
     };
     let (path, query) =
         uri.split_once('?').map_or((uri, None), |(path, query)| (path, Some(query)));

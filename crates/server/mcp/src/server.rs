@@ -11,7 +11,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::desk::{Desk, Refusal};
+use super::desk::{Desk, JobBackendError};
 use super::places::Calls;
 use super::tools::ToolName;
 use super::{calls, resources};
@@ -115,7 +115,7 @@ impl ServerHandler for AgentServer {
 }
 
 /// Why a resource cannot be read: that it is not there is a code of its own in the protocol.
-fn not_read(refusal: Refusal) -> ErrorData {
+fn not_read(refusal: JobBackendError) -> ErrorData {
     let data = serde_json::json!({"code": refusal.code, "path": refusal.path});
     match refusal.code.as_str() {
         "no_such_job" | "no_such_artifact" | "artifact_gone" | "not_found" => {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::ServiceError;
 use super::turns::queue_full;
-use warpgauge_turns::{Bounds, Owner, Pool, Turn};
+use warpgauge_turns::{Owner, Pool, PoolBounds, Turn};
 
 /// A permit of one evaluation in flight. Dropping it returns the permit.
 pub(super) type Admitted = Turn;
@@ -19,7 +19,7 @@ impl Admission {
     /// An admission with this many permits. Where keys share them (`shared`), one key takes at most as many as it
     /// leaves for the others. One more caller may wait: the dispatcher.
     pub(super) fn new(permits: usize, shared: bool) -> Self {
-        let bounds = Bounds { places: permits, extra: 0, waiting: 1, shared, least: 1 };
+        let bounds = PoolBounds { places: permits, extra: 0, waiting: 1, shared, least: 1 };
         Self { pool: Pool::new(bounds), closing: AtomicBool::new(false) }
     }
 

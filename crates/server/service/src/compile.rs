@@ -6,7 +6,7 @@ use futures_util::FutureExt;
 
 use super::admission::Admission;
 use super::inputs::NamedInputs;
-use super::submission::{Answer, Caller};
+use super::submission::{Caller, ServiceFuture};
 use super::tensors::Copies;
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_executor::Executor;
@@ -20,14 +20,14 @@ pub trait CompileService: Send + Sync {
         &'a self,
         request: EvaluateRequest,
         caller: &'a Caller,
-    ) -> Answer<'a, ProfilePlan>;
+    ) -> ServiceFuture<'a, ProfilePlan>;
 
     /// Compiles only.
     fn compile<'a>(
         &'a self,
         request: CompileRequest,
         caller: &'a Caller,
-    ) -> Answer<'a, CompileResponse>;
+    ) -> ServiceFuture<'a, CompileResponse>;
 }
 
 /// Compiles, and plans profiles.
@@ -53,7 +53,7 @@ impl CompileService for Compiler {
         &'a self,
         request: EvaluateRequest,
         caller: &'a Caller,
-    ) -> Answer<'a, ProfilePlan> {
+    ) -> ServiceFuture<'a, ProfilePlan> {
         async move {
             let (owner, mut left) = (&caller.owner, self.inputs.max_bytes());
             let request =
@@ -67,7 +67,7 @@ impl CompileService for Compiler {
         &'a self,
         request: CompileRequest,
         caller: &'a Caller,
-    ) -> Answer<'a, CompileResponse> {
+    ) -> ServiceFuture<'a, CompileResponse> {
         async move {
             let _admitted = self.admission.admit(&caller.owner)?;
             let request = self.inputs.compilation_with(request, &caller.owner).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::FutureExt;
 
 use super::admission::Admission;
-use super::submission::Answer;
+use super::submission::ServiceFuture;
 use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_executor::Executor;
 
@@ -15,7 +15,7 @@ pub trait FunctionService: Send + Sync {
     fn function_places(&self) -> FunctionPlaces;
 
     /// Runs one call. Dropping the future ends it.
-    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome>;
+    fn call_function(&self, call: FunctionCall) -> ServiceFuture<'_, FunctionOutcome>;
 }
 
 /// Has an executor run functions.
@@ -36,7 +36,7 @@ impl FunctionService for Functions {
         self.executor.function_places()
     }
 
-    fn call_function(&self, call: FunctionCall) -> Answer<'_, FunctionOutcome> {
+    fn call_function(&self, call: FunctionCall) -> ServiceFuture<'_, FunctionOutcome> {
         async move {
             let _admitted = self.admission.admit(&call.owner)?;
             Ok(self.executor.call_function(call).await?)

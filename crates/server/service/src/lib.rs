@@ -35,13 +35,13 @@ pub use jobs::{EvaluationService, JobService};
 pub use machine::{DeviceView, MachineService, ServiceStatus};
 pub use matrices::{Extents, MatrixFile, MatrixFileFormat, MatrixService, Upload, WantedProduct};
 pub use services::Services;
-pub use settings::{Role, limits};
+pub use settings::{ProcessRole, limits};
 pub use start::{LocalService, Storage};
 pub use submission::{
-    Answer, Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, Submission, SubmittedJob,
-    SweepEvents,
+    Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, JobSubmission, ServiceFuture,
+    SubmittedJob, SweepEvents,
 };
-pub use suites::{Baselines, HistoryQuery, MAX_HISTORY, stored_history};
+pub use suites::{GateBaselines, HistoryQuery, MAX_HISTORY, stored_history};
 pub use tensors::{
     PrepareHolders, TensorContent, TensorOptions, TensorService, TensorSource, TensorUpload,
 };

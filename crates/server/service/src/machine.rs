@@ -14,7 +14,7 @@ use super::jobs::LiveJobs;
 use super::readiness::Readiness;
 use super::records::visibility;
 use super::statistics;
-use super::submission::{Answer, Caller};
+use super::submission::{Caller, ServiceFuture};
 use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_job_views::{JobCounts, ServiceStatistics, Unready};
@@ -29,7 +29,7 @@ pub trait MachineService: Send + Sync {
     fn status(&self) -> ServiceStatus;
 
     /// What the service has done so far; jobs are counted as far as the caller may see them.
-    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics>;
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, ServiceStatistics>;
 
     /// Where the server keeps its data: answers to callers do not show it. `None`: it keeps none.
     fn data_dir(&self) -> Option<PathBuf> {
@@ -149,7 +149,7 @@ impl MachineService for Machine {
         }
     }
 
-    fn statistics<'a>(&'a self, caller: &'a Caller) -> Answer<'a, ServiceStatistics> {
+    fn statistics<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, ServiceStatistics> {
         self.readiness.with_database(self.statistics_for(caller))
     }
 

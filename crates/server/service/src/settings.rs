@@ -1,12 +1,12 @@
 //! What parts of the service take from the configuration.
 
 use warpgauge_config::Config;
-use warpgauge_contract::Limits;
+use warpgauge_contract::ContractLimits;
 use warpgauge_store::{Durability, Quotas, StoreConfig};
 
 /// What a process is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum ProcessRole {
     /// It serves others: takes on jobs that wait in the store, also those of processes that are gone.
     Server,
     /// It does what one command asks for, and nothing else.
@@ -14,8 +14,8 @@ pub enum Role {
 }
 
 /// What contracts may ask for, by the configuration.
-pub fn limits(config: &Config) -> Limits {
-    Limits {
+pub fn limits(config: &Config) -> ContractLimits {
+    ContractLimits {
         max_tensor_bytes: config.limits.max_tensor_bytes,
         max_total_bytes: config.limits.max_total_bytes,
         max_output_bytes: config.limits.max_output_bytes,
@@ -26,7 +26,7 @@ pub fn limits(config: &Config) -> Limits {
             bytes => bytes.min(config.limits.max_decoded_bytes),
         },
         max_sweep_points: config.limits.max_sweep_points,
-        ..Limits::default()
+        ..ContractLimits::default()
     }
 }
 

@@ -6,13 +6,13 @@ use futures_util::future::BoxFuture;
 use futures_util::stream::BoxStream;
 
 use super::error::ServiceError;
-use warpgauge_executor::Work;
+use warpgauge_executor::JobWork;
 use warpgauge_gate::GateRequest;
 use warpgauge_job_views::{JobEvent, SweepEvent};
 use warpgauge_model::{JobKind, JobState};
 
 /// What an operation answers with.
-pub type Answer<'a, T> = BoxFuture<'a, Result<T, ServiceError>>;
+pub type ServiceFuture<'a, T> = BoxFuture<'a, Result<T, ServiceError>>;
 
 /// News of a job; ends after that of its end.
 pub type JobEvents = BoxStream<'static, JobEvent>;
@@ -45,7 +45,7 @@ impl Caller {
 
 /// How a job is to be taken.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Submission {
+pub struct JobSubmission {
     /// Whose it is.
     pub caller: Caller,
     /// Its id, for who wants to watch it from its beginning; none: a new one.
@@ -60,7 +60,7 @@ pub struct Submission {
     pub webhook: Option<String>,
 }
 
-impl Submission {
+impl JobSubmission {
     /// A job of this caller, like any other.
     pub fn of(caller: Caller) -> Self {
         Self { caller, ..Self::default() }
@@ -79,7 +79,7 @@ impl Submission {
 }
 
 /// What a job is to do, as its caller sent it.
-pub type JobRequest = Work<GateRequest>;
+pub type JobRequest = JobWork<GateRequest>;
 
 /// A job that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::ServiceError;
 use warpgauge_config::Config;
-use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
 
 /// The most requests that wait for a permit of one pool. It exceeds the number of connections.
 const MAX_WAITING: usize = 100_000;
@@ -13,7 +13,7 @@ const MAX_WAITING: usize = 100_000;
 /// memory.
 pub(super) fn pool(permits: usize, config: &Config) -> Pool {
     let (waiting, shared) = (MAX_WAITING, config.server.has_several_keys());
-    Pool::new(Bounds { places: permits, extra: 0, waiting, shared, least: 1 })
+    Pool::new(PoolBounds { places: permits, extra: 0, waiting, shared, least: 1 })
 }
 
 /// Waits for a permit in the owner's turn.

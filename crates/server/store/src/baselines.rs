@@ -9,13 +9,13 @@ use super::objects::Body;
 use super::read::Reader;
 use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
-use super::{BaselineRow, NewBaseline, StoreError, StoredBaseline, Visibility};
+use super::{BaselineRow, NewBaselineRow, StoreError, StoredBaseline, Visibility};
 
 /// Most baselines of one owner.
 pub(super) const MAX_OF_OWNER: i64 = 10_000;
 
 /// Refuses what no row should hold.
-pub(super) fn check(baseline: &NewBaseline) -> Result<(), StoreError> {
+pub(super) fn check(baseline: &NewBaselineRow) -> Result<(), StoreError> {
     for (field, text, min) in
         [("name", &baseline.name, 1), ("pin", &baseline.pin, 0), ("owner", &baseline.owner, 0)]
     {
@@ -34,7 +34,7 @@ pub struct BaselineStore {
 
 impl BaselineStore {
     /// Keeps a baseline, as a new version under its name; its id.
-    pub async fn put(&self, mut baseline: NewBaseline) -> Result<String, StoreError> {
+    pub async fn put(&self, mut baseline: NewBaselineRow) -> Result<String, StoreError> {
         check(&baseline)?;
         let id = uuid::Uuid::now_v7().to_string();
         let bytes = std::mem::take(&mut baseline.body);
@@ -118,7 +118,7 @@ impl BaselineStore {
 /// A baseline to keep.
 pub(super) struct PutBaseline {
     pub(super) id: String,
-    pub(super) baseline: NewBaseline,
+    pub(super) baseline: NewBaselineRow,
     pub(super) body: Body,
 }
 

@@ -9,7 +9,7 @@ use sqlx::Row;
 
 use super::access::Access;
 use super::retention::{CHUNK, PAGES, Shrink, TakeDown, Tidy};
-use super::{Cleaned, Retention, StoreError, Visibility};
+use super::{CleanupCounts, Retention, StoreError, Visibility};
 
 /// Age from which a file that no row names is taken for a leftover: nobody takes so long between
 /// writing a file and its row.
@@ -25,8 +25,8 @@ pub struct Cleaner {
 
 impl Cleaner {
     /// Takes down ended jobs beyond the age, number and bytes that are to be kept, the oldest first.
-    pub async fn clean_up(&self, policy: &Retention) -> Result<Cleaned, StoreError> {
-        let mut cleaned = Cleaned::default();
+    pub async fn clean_up(&self, policy: &Retention) -> Result<CleanupCounts, StoreError> {
+        let mut cleaned = CleanupCounts::default();
         if let Some(age) = policy.max_age {
             let before = SystemTime::now().checked_sub(age).map_or(0, super::clock::micros);
             self.take_down(Some(before), u64::MAX, u64::MAX, &mut cleaned).await?;
@@ -65,7 +65,7 @@ impl Cleaner {
         before: Option<i64>,
         mut jobs: u64,
         mut bytes: u64,
-        cleaned: &mut Cleaned,
+        cleaned: &mut CleanupCounts,
     ) -> Result<(), StoreError> {
         while jobs > 0 && bytes > 0 {
             let down = self.access.writer.write(TakeDown { before, jobs, bytes }).await?;

@@ -8,7 +8,7 @@ use super::clock::{micros, time};
 use super::read::Reader;
 use super::types::MAX_LABEL_BYTES;
 use super::writer::{Batch, Write};
-use super::{Page, Point, PointPage, SeriesFilter, SeriesRow, StoreError};
+use super::{HistoryRow, Page, PointPage, SeriesFilter, SeriesRow, StoreError};
 
 /// Longest name of a case, metric, device or method, bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -17,7 +17,7 @@ const MAX_NAME_BYTES: usize = 255;
 const MAX_DETAIL_BYTES: usize = 16 << 10;
 
 /// Refuses what no row should hold.
-pub(super) fn check(point: &Point) -> Result<(), StoreError> {
+pub(super) fn check(point: &HistoryRow) -> Result<(), StoreError> {
     let names = [
         ("case", &point.case),
         ("metric", &point.metric),
@@ -48,18 +48,18 @@ pub(super) fn check(point: &Point) -> Result<(), StoreError> {
 
 /// Points to append.
 pub(super) struct Append {
-    points: Vec<(String, Point)>,
+    points: Vec<(String, HistoryRow)>,
 }
 
 impl Append {
     /// Appends points that were checked.
-    pub(super) fn new(points: Vec<Point>) -> Self {
+    pub(super) fn new(points: Vec<HistoryRow>) -> Self {
         let named = |point| (uuid::Uuid::now_v7().to_string(), point);
         Self { points: points.into_iter().map(named).collect() }
     }
 
     /// Appends those that rows can hold: what is only said beside something else must not stop it.
-    pub(super) fn what_fits(mut points: Vec<Point>) -> Self {
+    pub(super) fn what_fits(mut points: Vec<HistoryRow>) -> Self {
         points.retain(|point| match check(point) {
             Ok(()) => true,
             Err(error) => {
@@ -109,7 +109,7 @@ impl Write for Append {
     }
 }
 
-async fn insert(id: &str, point: &Point, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
+async fn insert(id: &str, point: &HistoryRow, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
     let inserted = sqlx::query(
         "INSERT INTO points (id, owner, case_name, metric, device, method, at, value, low, high, \
          revision, job_id, detail) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) \
@@ -207,7 +207,7 @@ impl Reader {
         let rows = query.bind(limit as i64 + 1).fetch_all(&self.pool).await.map_err(&failed)?;
         let more = rows.len() > limit;
         let rows = &rows[..rows.len().min(limit)];
-        let points: Result<Vec<Point>, _> = rows.iter().map(point_of).collect();
+        let points: Result<Vec<HistoryRow>, _> = rows.iter().map(point_of).collect();
         let last = rows.last().filter(|_| more).map(|row| row.try_get("id")).transpose();
         Ok(PointPage { points: points.map_err(&failed)?, next: last.map_err(failed)? })
     }
@@ -248,8 +248,8 @@ impl Reader {
     }
 }
 
-fn point_of(row: &AnyRow) -> Result<Point, sqlx::Error> {
-    Ok(Point {
+fn point_of(row: &AnyRow) -> Result<HistoryRow, sqlx::Error> {
+    Ok(HistoryRow {
         owner: row.try_get("owner")?,
         case: row.try_get("case_name")?,
         metric: row.try_get("metric")?,

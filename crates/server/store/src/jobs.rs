@@ -5,7 +5,7 @@ use sqlx::Row;
 use super::objects::Objects;
 use super::read::{Reader, body_of};
 use super::{
-    JobCounts, JobFilter, JobPage, JobRow, Page, RequestReader, StoreError, StoredReport,
+    JobFilter, JobPage, JobRow, JobStateCounts, Page, RequestReader, StoreError, StoredReport,
     Visibility,
 };
 
@@ -47,7 +47,7 @@ impl JobReader {
     }
 
     /// How many jobs there are, by state.
-    pub async fn counts(&self, owner: Visibility<'_>) -> Result<JobCounts, StoreError> {
+    pub async fn counts(&self, owner: Visibility<'_>) -> Result<JobStateCounts, StoreError> {
         self.reader.counts(owner).await
     }
 }

@@ -132,7 +132,7 @@ async fn history_is_kept(fresh: Fresh) {
 
 async fn baselines_are_promoted(fresh: Fresh) {
     let store = fresh.store().await;
-    let baseline = |body: &[u8], promote| NewBaseline {
+    let baseline = |body: &[u8], promote| NewBaselineRow {
         owner: "a".to_owned(),
         name: "main".to_owned(),
         pin: "H200/570/events".to_owned(),

@@ -52,7 +52,7 @@ pub enum DeliveryOutcome {
 
 /// A measured value.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct HistoryRow {
     /// Whose it is.
     pub owner: String,
     /// What was measured.
@@ -98,7 +98,7 @@ pub struct SeriesFilter<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct PointPage {
     /// The points.
-    pub points: Vec<Point>,
+    pub points: Vec<HistoryRow>,
     /// Where the next page begins; `None`: there is none.
     pub next: Option<String>,
 }
@@ -124,7 +124,7 @@ pub struct SeriesRow {
 
 /// A baseline to keep.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NewBaseline {
+pub struct NewBaselineRow {
     /// Whose it is.
     pub owner: String,
     /// Under which name.
@@ -182,7 +182,7 @@ pub struct Retention {
 
 /// What was taken down.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Cleaned {
+pub struct CleanupCounts {
     /// Jobs, with their requests, reports and artifacts.
     pub jobs: u64,
     /// Bytes of their requests and reports, before compression.

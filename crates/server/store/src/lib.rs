@@ -75,8 +75,8 @@ pub use deliveries::DeliveryQueue;
 pub use error::StoreError;
 pub use jobs::JobReader;
 pub use kept_types::{
-    ArtifactRow, BaselineRow, Cleaned, Delivery, DeliveryOutcome, NewBaseline, Point, PointPage,
-    Retention, SeriesFilter, SeriesRow, StoredArtifact, StoredBaseline,
+    ArtifactRow, BaselineRow, CleanupCounts, Delivery, DeliveryOutcome, HistoryRow, NewBaselineRow,
+    PointPage, Retention, SeriesFilter, SeriesRow, StoredArtifact, StoredBaseline,
 };
 pub use lease::{HEARTBEAT, JobLease, LEASE};
 pub use matrices::{MatrixRow, MatrixStore, NewMatrix};
@@ -87,8 +87,8 @@ pub use queue::JobQueue;
 pub use sound::StoreHealth;
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
-    Cancel, Claimed, Ending, Heartbeat, Idempotency, JobCounts, JobError, JobFilter, JobId,
-    JobKind, JobPage, JobRow, JobState, MAX_ATTEMPTS, MAX_BATCH, MAX_ERROR_BYTES, MAX_KEY_BYTES,
+    Cancel, Claimed, Ending, Heartbeat, Idempotency, JobError, JobFilter, JobId, JobKind, JobPage,
+    JobRow, JobState, JobStateCounts, MAX_ATTEMPTS, MAX_BATCH, MAX_ERROR_BYTES, MAX_KEY_BYTES,
     MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued,
     StoredReport, Submitted, Visibility,
 };

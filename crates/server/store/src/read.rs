@@ -9,7 +9,7 @@ use super::clock::time;
 use super::condition::OpenedFile;
 use super::objects::{Body, cut};
 use super::state::{STATES, name, parse};
-use super::{JobCounts, JobFilter, JobKind, JobPage, JobRow, Page, StoreError, Visibility};
+use super::{JobFilter, JobKind, JobPage, JobRow, JobStateCounts, Page, StoreError, Visibility};
 
 use warpgauge_model::ErrorCode;
 
@@ -208,7 +208,7 @@ impl Reader {
     }
 
     /// How many jobs there are: one row per owner is read, however many jobs they have.
-    pub(super) async fn counts(&self, who: Visibility<'_>) -> Result<JobCounts, StoreError> {
+    pub(super) async fn counts(&self, who: Visibility<'_>) -> Result<JobStateCounts, StoreError> {
         let columns = STATES.map(|state| format!("n_{}", name(state)));
         let sums: Vec<String> = columns
             .iter()
@@ -227,7 +227,7 @@ impl Reader {
         let count = |column: usize| {
             row.try_get::<i64, _>(column).map(|count| u64::try_from(count).unwrap_or(0))
         };
-        let mut counts = JobCounts::default();
+        let mut counts = JobStateCounts::default();
         for (index, place) in counts.by_state.iter_mut().enumerate() {
             *place = count(index).map_err(&failed)?;
         }

@@ -3,8 +3,8 @@
 use std::time::SystemTime;
 
 use super::{
-    Ending, JobKind, JobState, NewJob, NewReport, Point, Quotas, RequestReader, Store, StoreConfig,
-    StoreError,
+    Ending, HistoryRow, JobKind, JobState, NewJob, NewReport, Quotas, RequestReader, Store,
+    StoreConfig, StoreError,
 };
 use server::Server;
 
@@ -104,14 +104,17 @@ pub(super) fn bytes(mut request: RequestReader) -> Vec<u8> {
 }
 
 /// Appends measured values by themselves: all or none.
-pub(super) async fn append_points(store: &Store, points: Vec<Point>) -> Result<(), StoreError> {
+pub(super) async fn append_points(
+    store: &Store,
+    points: Vec<HistoryRow>,
+) -> Result<(), StoreError> {
     points.iter().try_for_each(super::history::check)?;
     store.parts.access.writer.write(super::history::Append::new(points)).await
 }
 
 /// A point of a series that is the same for all but its case.
-pub(super) fn point(case: &str, value: f64) -> Point {
-    Point {
+pub(super) fn point(case: &str, value: f64) -> HistoryRow {
+    HistoryRow {
         owner: "a".to_owned(),
         case: case.to_owned(),
         metric: "median_ms".to_owned(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::{Bulk, Point, RequestReader};
+use super::{Bulk, HistoryRow, RequestReader};
 pub use warpgauge_model::{ErrorCode, JobKind, JobState};
 
 /// Longest owner, bytes. Owners are short hashes of keys.
@@ -151,7 +151,7 @@ pub struct Ending {
     /// A code and a text for why there is none.
     pub error: Option<JobError>,
     /// What it leaves in the history. A point that no row can hold is left out, and logged.
-    pub points: Vec<Point>,
+    pub points: Vec<HistoryRow>,
 }
 
 /// Why a job ended without a report.
@@ -288,7 +288,7 @@ pub struct JobPage {
 
 /// How many jobs there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct JobCounts {
+pub struct JobStateCounts {
     /// By state, in the order of [`super::STATES`].
     pub by_state: [u64; 9],
     /// Jobs that wait in the database for a process.
@@ -297,7 +297,7 @@ pub struct JobCounts {
     pub running: u64,
 }
 
-impl JobCounts {
+impl JobStateCounts {
     /// Jobs in one state.
     pub fn of(&self, state: JobState) -> u64 {
         self.by_state[super::state::index(state)]

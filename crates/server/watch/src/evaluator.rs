@@ -23,7 +23,7 @@ pub trait Evaluator: Sync {
 pub enum Trouble {
     /// There will be none.
     #[error("{0}")]
-    Refused(Refusal),
+    Refused(FileRejection),
     /// There may be one later: the service is full, or away.
     #[error("{0}")]
     Again(String),
@@ -38,22 +38,22 @@ pub const UNMET: &str = "requirements_unmet";
 /// Why a file is not evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refusal {
+pub struct FileRejection {
     /// For programs.
     pub code: String,
     /// What is wrong, and what to do.
     pub message: String,
 }
 
-impl Refusal {
+impl FileRejection {
     /// A refusal.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into() }
     }
 }
 
-impl From<Refusal> for Trouble {
-    fn from(refusal: Refusal) -> Self {
+impl From<FileRejection> for Trouble {
+    fn from(refusal: FileRejection) -> Self {
         Self::Refused(refusal)
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
-use crate::evaluator::Refusal;
+use crate::evaluator::FileRejection;
 
 /// Largest source, bytes.
 pub(crate) const MAX_SOURCE_BYTES: u64 = 16 << 20;
@@ -48,7 +48,7 @@ pub(crate) enum Taken {
     /// Its content.
     Read(Version, Vec<u8>),
     /// It is there, and cannot be taken.
-    Refused(Version, Refusal),
+    Refused(Version, FileRejection),
     /// It is not there any more.
     Gone,
     /// It changed meanwhile.
@@ -71,7 +71,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
     if metadata.is_symlink() {
         return Ok(Taken::Refused(
             version,
-            Refusal::new(
+            FileRejection::new(
                 "symbolic_link",
                 "the file is a symbolic link, and those are not followed: put a copy of the kernel into the folder",
             ),
@@ -80,7 +80,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
     if !metadata.is_file() {
         return Ok(Taken::Refused(
             version,
-            Refusal::new(
+            FileRejection::new(
                 "not_a_file",
                 "this is no regular file but a pipe, a socket or a device: put the kernel into a file",
             ),
@@ -89,7 +89,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
     if metadata.size() > limit {
         return Ok(Taken::Refused(
             version,
-            Refusal::new(
+            FileRejection::new(
                 "file_too_large",
                 format!(
                     "the file has {} bytes, and {limit} is the most that is taken",
@@ -106,7 +106,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Taken::Gone),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
                 let message = "the file may not be read: give the watcher the right to";
-                return Ok(Taken::Refused(version, Refusal::new("not_readable", message)));
+                return Ok(Taken::Refused(version, FileRejection::new("not_readable", message)));
             }
             Err(_) if Version::at(&path) != Some(version) => return Ok(Taken::Changing),
             Err(error) => return Err(error),

@@ -10,7 +10,7 @@ use warpgauge_document::path_text;
 use warpgauge_report::CompileResponse;
 
 use crate::comment;
-use crate::evaluator::{Refusal, Trouble};
+use crate::evaluator::{FileRejection, Trouble};
 
 /// Endings of contracts beside them.
 pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
@@ -75,7 +75,7 @@ pub fn request_of(
     compile: Compile<'_>,
 ) -> Result<Request, Trouble> {
     let kind = kernel_type(name)
-        .ok_or_else(|| Refusal::new("unknown_file", format!("`{name}` is no kernel file")))?;
+        .ok_or_else(|| FileRejection::new("unknown_file", format!("`{name}` is no kernel file")))?;
     let code = code(kind, content)?;
     let (from, given) = match contract {
         Some((format, bytes)) => (ContractFrom::File, Some(parsed(format, bytes)?)),
@@ -102,7 +102,7 @@ fn request(
             at => at,
         };
         let why = error.message();
-        Refusal::new("invalid_contract", format!("the contract: {at}: {why}"))
+        FileRejection::new("invalid_contract", format!("the contract: {at}: {why}"))
     })?;
     Ok(Request { request, from, assumed })
 }
@@ -120,7 +120,7 @@ pub(crate) fn kernel_of_program(
     let code = code(KernelType::Cuda, content)?;
     if code.text().is_none_or(|text| infer::entries(text).is_empty()) {
         let message = format!("the file is a whole program, which cannot be run here: {reason}");
-        return Err(Refusal::new("whole_program", message).into());
+        return Err(FileRejection::new("whole_program", message).into());
     }
     let (fields, mut assumed) = inferred_kernel(name, KernelType::Cuda, &code, compile)?;
     assumed.insert(0, format!("the program cannot be run here: {reason}"));
@@ -142,31 +142,31 @@ impl Code {
     }
 }
 
-fn code(kind: KernelType, content: &[u8]) -> Result<Code, Refusal> {
+fn code(kind: KernelType, content: &[u8]) -> Result<Code, FileRejection> {
     if kind.code_form() == CodeForm::Binary {
         return Ok(Code::Image(base64::engine::general_purpose::STANDARD.encode(content)));
     }
     match std::str::from_utf8(content) {
-        Ok(text) if text.contains('\0') => Err(Refusal::new(
+        Ok(text) if text.contains('\0') => Err(FileRejection::new(
             "not_text",
             "the file is binary and not source code: it contains a zero byte",
         )),
         Ok(text) => Ok(Code::Text(text.to_owned())),
-        Err(error) => Err(Refusal::new(
+        Err(error) => Err(FileRejection::new(
             "not_text",
             format!("the file is no source code: byte {} is not UTF-8", error.valid_up_to()),
         )),
     }
 }
 
-fn parsed(format: BodyFormat, bytes: &[u8]) -> Result<Map<String, Value>, Refusal> {
+fn parsed(format: BodyFormat, bytes: &[u8]) -> Result<Map<String, Value>, FileRejection> {
     match warpgauge_contract::parse(format, bytes) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(Refusal::new(
+        Ok(_) => Err(FileRejection::new(
             "invalid_contract",
             "the contract: expected a mapping with `kernel` in it",
         )),
-        Err(error) => Err(Refusal::new("invalid_contract", format!("the contract: {error}"))),
+        Err(error) => Err(FileRejection::new("invalid_contract", format!("the contract: {error}"))),
     }
 }
 
@@ -176,15 +176,18 @@ fn completed(
     name: &str,
     kind: KernelType,
     code: &Code,
-) -> Result<Map<String, Value>, Refusal> {
+) -> Result<Map<String, Value>, FileRejection> {
     let kernel = fields.entry("kernel").or_insert_with(|| json!({}));
     let Value::Object(kernel) = kernel else {
-        return Err(Refusal::new("invalid_contract", "the contract: kernel: expected a mapping"));
+        return Err(FileRejection::new(
+            "invalid_contract",
+            "the contract: kernel: expected a mapping",
+        ));
     };
     if let Some(file) = kernel.remove("source_file")
         && file != name
     {
-        return Err(Refusal::new(
+        return Err(FileRejection::new(
             "invalid_contract",
             format!(
                 "the contract: kernel.source_file names {file}, and stands beside `{name}`: leave it out"
@@ -195,7 +198,7 @@ fn completed(
         if kernel.contains_key(given) {
             let message =
                 format!("the contract: kernel.{given} is given, and so is the file: leave it out");
-            return Err(Refusal::new("invalid_contract", message));
+            return Err(FileRejection::new("invalid_contract", message));
         }
     }
     let named = kernel.contains_key("io")
@@ -211,7 +214,7 @@ fn completed(
     let expected = fields.get("expected").and_then(Value::as_object);
     for (output, expectation) in expected.into_iter().flatten() {
         if expectation.get("kernel").is_some_and(|kernel| kernel.get("source_file").is_some()) {
-            return Err(Refusal::new(
+            return Err(FileRejection::new(
                 "invalid_contract",
                 format!(
                     "the contract: expected.{output}.kernel.source_file: other files of the folder are \
@@ -309,7 +312,7 @@ pub fn infer_file(
     compile: Compile<'_>,
 ) -> Result<Inferred, Trouble> {
     let kind = kernel_type(name).ok_or_else(|| {
-        Refusal::new(
+        FileRejection::new(
             "unknown_file",
             format!("`{name}` is no kernel file: expected .cu, .ptx, .cubin or .fatbin"),
         )
@@ -330,7 +333,7 @@ fn infer_contract(
         } else {
             "a torch kernel's"
         };
-        return Err(Refusal::new(
+        return Err(FileRejection::new(
             "contract_needed",
             format!("{what} arguments cannot be inferred from Python: give a contract, beside the file or in its first comment"),
         )
@@ -344,7 +347,7 @@ fn infer_contract(
     let mut assumed = Vec::new();
     if kind == KernelType::Cuda && source.is_some_and(infer::is_whole_program) {
         if entries.is_empty() {
-            return Err(Refusal::new(
+            return Err(FileRejection::new(
                 "whole_program",
                 "the file is a whole program without a kernel of its own: there is none to infer a contract for",
             )
@@ -377,7 +380,7 @@ fn infer_contract(
     }
     compiled(name, kind, code, chosen.as_deref(), compile).and_then(|(symbol_name, parameters)| {
         let guess = infer::contract(source, &symbol_name, &parameters)
-            .map_err(|message| Refusal::new("contract_needed", message))?;
+            .map_err(|message| FileRejection::new("contract_needed", message))?;
         let entries = entries.into_iter().map(|entry| entry.name).collect();
         Ok(Inferred { kernel_name: chosen.clone().unwrap_or(symbol_name), entries, guess, assumed })
     })
@@ -390,27 +393,31 @@ fn compiled(
     code: &Code,
     chosen: Option<&str>,
     compile: Compile<'_>,
-) -> Result<(String, Vec<infer::Parameter>), Trouble> {
+) -> Result<(String, Vec<infer::CompiledParameter>), Trouble> {
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), serde_json::to_value(kind).unwrap_or_default());
     put_code(&mut kernel, code);
     if let Some(chosen) = chosen {
         kernel.insert("metadata".to_owned(), json!({"kernel_name": chosen}));
     }
-    let request: CompileRequest = serde_json::from_value(json!({"kernel": kernel}))
-        .map_err(|error| Refusal::new("internal", format!("the compilation's request: {error}")))?;
+    let request: CompileRequest =
+        serde_json::from_value(json!({"kernel": kernel})).map_err(|error| {
+            FileRejection::new("internal", format!("the compilation's request: {error}"))
+        })?;
     let response = compile(&request)?;
     let Some(report) = response.compile.filter(|_| response.compiled) else {
         let why = response.compilation_error.unwrap_or_else(|| "no reason is given".to_owned());
-        return Err(Refusal::new("compile_error", format!("{name} does not compile: {why}")).into());
+        return Err(
+            FileRejection::new("compile_error", format!("{name} does not compile: {why}")).into()
+        );
     };
     let entry = response.signatures.into_iter().find(|kernel| kernel.symbol == report.symbol);
     let told = entry.and_then(|entry| Some((entry.name, entry.parameters?)));
     let Some((entry, parameters)) = told else {
         let message = "the image does not tell the kernel's parameters, or the server is too old to: give a contract";
-        return Err(Refusal::new("contract_needed", message).into());
+        return Err(FileRejection::new("contract_needed", message).into());
     };
-    let parameters = parameters.into_iter().map(|parameter| infer::Parameter {
+    let parameters = parameters.into_iter().map(|parameter| infer::CompiledParameter {
         name: parameter.name,
         c_type: parameter.c_type,
         bytes: parameter.bytes,

@@ -5,7 +5,7 @@
 //!   whatever ends the process.
 //! - [`watch`] finds files that are complete, has them evaluated by an [`Evaluator`], and publishes
 //!   results.
-//! - [`Outcome`] is a result: the fields of the reference executor, measured or `null` with a reason, and
+//! - [`KernelResult`] is a result: the fields of the reference executor, measured or `null` with a reason, and
 //!   the whole report.
 //! - [`mailbox`] is the repository.
 //!
@@ -25,10 +25,10 @@ mod outcome;
 mod watcher;
 mod work;
 
-pub use evaluator::{Evaluator, Refusal, Trouble, UNMET};
+pub use evaluator::{Evaluator, FileRejection, Trouble, UNMET};
 pub use folder::{Folder, FolderError};
 pub use kernel_file::{
     Compile, ContractFrom, Inferred, Request, infer_file, kernel_type, request_of,
 };
-pub use outcome::{Outcome, Subject};
-pub use watcher::{Options, Stop, Told, watch};
+pub use outcome::{KernelFileId, KernelResult};
+pub use watcher::{Options, Stop, WatchEvent, watch};

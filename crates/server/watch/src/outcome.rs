@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use warpgauge_contract::{EvaluateRequest, KernelRuntime};
 use warpgauge_report::{EvaluateResponse, ResponseStatus};
 
-use crate::evaluator::Refusal;
+use crate::evaluator::FileRejection;
 use crate::kernel_file::{ContractFrom, Request};
 
 /// What a result is about.
 #[derive(Debug, Clone)]
-pub struct Subject<'a> {
+pub struct KernelFileId<'a> {
     /// The kernel file's name.
     pub file: &'a str,
     /// blake3 of its content, hex; nothing where it was not read.
@@ -25,7 +25,7 @@ pub struct Subject<'a> {
 
 /// A result.
 #[derive(Debug, Clone, Serialize)]
-pub struct Outcome {
+pub struct KernelResult {
     /// `completed`: it ran and was not found wrong; else `failed`.
     pub status: &'static str,
     /// The kernel file's name.
@@ -81,8 +81,8 @@ pub struct Outcome {
     pub report: Option<EvaluateResponse>,
 }
 
-impl Outcome {
-    fn new(subject: &Subject<'_>) -> Self {
+impl KernelResult {
+    fn new(subject: &KernelFileId<'_>) -> Self {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             status: "failed",
@@ -115,7 +115,11 @@ impl Outcome {
     }
 
     /// The result of a file that was not evaluated.
-    pub fn refused(subject: &Subject<'_>, request: Option<&Request>, refusal: &Refusal) -> Self {
+    pub fn refused(
+        subject: &KernelFileId<'_>,
+        request: Option<&Request>,
+        refusal: &FileRejection,
+    ) -> Self {
         let mut outcome = Self::new(subject);
         if let Some(request) = request {
             outcome.take_request(request);
@@ -126,7 +130,11 @@ impl Outcome {
     }
 
     /// The result of an evaluation.
-    pub fn evaluated(subject: &Subject<'_>, request: &Request, report: EvaluateResponse) -> Self {
+    pub fn evaluated(
+        subject: &KernelFileId<'_>,
+        request: &Request,
+        report: EvaluateResponse,
+    ) -> Self {
         let mut outcome = Self::new(subject);
         outcome.take_request(request);
         outcome.take_verdict(&report);

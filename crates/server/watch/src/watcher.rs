@@ -47,7 +47,7 @@ pub struct Options {
 
 /// What is told on the way.
 #[derive(Debug)]
-pub enum Told<'t> {
+pub enum WatchEvent<'t> {
     /// The folder is watched from now on.
     Watching {
         /// How often it is looked at, where the kernel does not tell; and why it does not.
@@ -116,7 +116,7 @@ pub fn watch(
     options: &Options,
     evaluator: &dyn Evaluator,
     stop: &Stop,
-    told: &(dyn Fn(Told<'_>) + Sync),
+    told: &(dyn Fn(WatchEvent<'_>) + Sync),
 ) -> Result<(), FolderError> {
     let (inbox, messages) = mpsc::sync_channel(INBOX);
     stop.tell(Some(inbox.clone()));
@@ -169,11 +169,11 @@ fn listen(
     options: &Options,
     inbox: &SyncSender<Message>,
     missed: &Arc<AtomicBool>,
-    told: &(dyn Fn(Told<'_>) + Sync),
+    told: &(dyn Fn(WatchEvent<'_>) + Sync),
 ) -> (Duration, Option<notify::RecommendedWatcher>) {
     let kernels = folder.kernels();
     let polling = |every: Duration, why: String| {
-        told(Told::Watching { polling: Some((every, why)) });
+        told(WatchEvent::Watching { polling: Some((every, why)) });
         (every, None)
     };
     if let Some(every) = options.poll {
@@ -186,7 +186,7 @@ fn listen(
     }
     match news::subscribe(&kernels, inbox.clone(), Arc::clone(missed)) {
         Ok(subscription) => {
-            told(Told::Watching { polling: None });
+            told(WatchEvent::Watching { polling: None });
             (LOOK_ANYHOW, Some(subscription))
         }
         Err(error) => polling(POLL, format!("the system does not tell of changes: {error}")),
@@ -203,7 +203,7 @@ struct Unsettled {
 struct Watcher<'w> {
     folder: &'w Folder,
     options: &'w Options,
-    told: &'w (dyn Fn(Told<'_>) + Sync),
+    told: &'w (dyn Fn(WatchEvent<'_>) + Sync),
     tasks: SyncSender<Task>,
     /// What an earlier process began, by name.
     begun: BTreeMap<OsString, (String, Entry)>,
@@ -325,7 +325,7 @@ impl Watcher<'_> {
             }
             How::Changing => self.add_unsettled(name),
             How::Failed(error, begun) => {
-                (self.told)(Told::Trouble(&error));
+                (self.told)(WatchEvent::Trouble(&error));
                 if let Some(begun) = begun {
                     self.begun.insert(name, begun);
                 }

@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use warpgauge_contract::{BodyFormat, CodeForm, KernelRuntime, KernelType, ProfileSpec};
 
-use crate::evaluator::{Evaluator, Refusal, Trouble, UNMET};
+use crate::evaluator::{Evaluator, FileRejection, Trouble, UNMET};
 use crate::folder::{Folder, FolderError, failed};
 use crate::intake::{MAX_BINARY_BYTES, MAX_SOURCE_BYTES, Taken, Version, take};
 use crate::journal::{self, Entry};
 use crate::kernel_file::{
     CONTRACTS, ContractFrom, Request, kernel_of_program, kernel_type, request_of,
 };
-use crate::outcome::{Outcome, Subject};
-use crate::watcher::{Stop, Told};
+use crate::outcome::{KernelFileId, KernelResult};
+use crate::watcher::{Stop, WatchEvent};
 
 /// First and longest pause before a service that is away is asked again.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -54,7 +54,7 @@ pub(crate) enum How {
 struct Beside {
     name: OsString,
     version: Version,
-    content: Result<Vec<u8>, Refusal>,
+    content: Result<Vec<u8>, FileRejection>,
 }
 
 /// What a file is worked on with.
@@ -62,7 +62,7 @@ pub(crate) struct Bench<'b> {
     pub folder: &'b Folder,
     pub evaluator: &'b dyn Evaluator,
     pub stop: &'b Stop,
-    pub told: &'b (dyn Fn(Told<'_>) + Sync),
+    pub told: &'b (dyn Fn(WatchEvent<'_>) + Sync),
     pub profile: bool,
 }
 
@@ -112,7 +112,7 @@ impl Bench<'_> {
         };
         *begun = Some((key.clone(), entry.clone()));
         let content = match (content, &contract) {
-            (Ok(_), Some(Beside { content: Err(refusal), .. })) => Err(Refusal {
+            (Ok(_), Some(Beside { content: Err(refusal), .. })) => Err(FileRejection {
                 message: format!("the contract: {}", refusal.message),
                 ..refusal.clone()
             }),
@@ -126,7 +126,7 @@ impl Bench<'_> {
         };
         let blake3 =
             content.as_ref().ok().map(|content| blake3::hash(content).to_hex().to_string());
-        let subject = Subject { file: &text, blake3 };
+        let subject = KernelFileId { file: &text, blake3 };
         let outcome = match self.outcome(&subject, content, given, &entry, &mut key)? {
             Ok(outcome) => outcome,
             Err(()) => return Ok(How::Stopped),
@@ -137,7 +137,7 @@ impl Bench<'_> {
         let result = serde_json::to_vec_pretty(&outcome)
             .map_err(|error| failed("describe", &path)(error.into()))?;
         let published = journal::publish(self.folder, &key, &entry, &result)?;
-        (self.told)(Told::Result { line: &line, path: &published });
+        (self.told)(WatchEvent::Result { line: &line, path: &published });
         Ok(How::Settled)
     }
 
@@ -172,15 +172,15 @@ impl Bench<'_> {
     /// The outcome; an inner error where the watcher ends.
     fn outcome(
         &self,
-        subject: &Subject<'_>,
-        content: Result<Vec<u8>, Refusal>,
+        subject: &KernelFileId<'_>,
+        content: Result<Vec<u8>, FileRejection>,
         contract: Option<(BodyFormat, &[u8])>,
         entry: &Entry,
         key: &mut String,
-    ) -> Result<Result<Outcome, ()>, FolderError> {
+    ) -> Result<Result<KernelResult, ()>, FolderError> {
         let content = match content {
             Ok(content) => content,
-            Err(refusal) => return Ok(Ok(Outcome::refused(subject, None, &refusal))),
+            Err(refusal) => return Ok(Ok(KernelResult::refused(subject, None, &refusal))),
         };
         let made = self.patiently(subject.file, || {
             request_of(subject.file, &content, contract, &mut |it| self.evaluator.compile(it))
@@ -188,7 +188,7 @@ impl Bench<'_> {
         let mut request = match made {
             Ok(request) => request,
             Err(Trouble::Refused(refusal)) => {
-                return Ok(Ok(Outcome::refused(subject, None, &refusal)));
+                return Ok(Ok(KernelResult::refused(subject, None, &refusal)));
             }
             Err(_) => return Ok(Err(())),
         };
@@ -209,7 +209,7 @@ impl Bench<'_> {
             request = match made {
                 Ok(request) => request,
                 Err(Trouble::Refused(refusal)) => {
-                    return Ok(Ok(Outcome::refused(subject, Some(&request), &refusal)));
+                    return Ok(Ok(KernelResult::refused(subject, Some(&request), &refusal)));
                 }
                 Err(_) => return Ok(Err(())),
             };
@@ -227,9 +227,9 @@ impl Bench<'_> {
             report = ask(&request, key);
         }
         Ok(match report {
-            Ok(report) => Ok(Outcome::evaluated(subject, &request, report)),
+            Ok(report) => Ok(KernelResult::evaluated(subject, &request, report)),
             Err(Trouble::Refused(refusal)) => {
-                Ok(Outcome::refused(subject, Some(&request), &refusal))
+                Ok(KernelResult::refused(subject, Some(&request), &refusal))
             }
             Err(_) => Err(()),
         })
@@ -257,7 +257,7 @@ impl Bench<'_> {
             match ask() {
                 Err(Trouble::Again(why)) => {
                     if pause > FIRST_PAUSE {
-                        (self.told)(Told::Waiting { file, why: &why });
+                        (self.told)(WatchEvent::Waiting { file, why: &why });
                     }
                     if self.stop.wait(pause) {
                         return Err(Trouble::Stopped);

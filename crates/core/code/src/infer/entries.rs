@@ -11,7 +11,7 @@ const TEMPLATE_TILE: u64 = 16;
 
 /// A kernel of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct KernelEntry {
     /// Its name as the compiler takes it: a template's with arguments that were guessed.
     pub name: String,
     /// Whether its name is that of an instance that was guessed.
@@ -35,7 +35,7 @@ pub(crate) struct Kernel<'a> {
 }
 
 /// Kernels that the source defines, in its order.
-pub fn entries(source: &str) -> Vec<Entry> {
+pub fn entries(source: &str) -> Vec<KernelEntry> {
     let read = read(source);
     kernels(&read).iter().map(|kernel| kernel.entry(&read.tokens)).collect()
 }
@@ -64,9 +64,9 @@ pub fn is_whole_program(source: &str) -> bool {
 }
 
 impl Kernel<'_> {
-    fn entry(&self, tokens: &[&str]) -> Entry {
+    fn entry(&self, tokens: &[&str]) -> KernelEntry {
         if self.template.is_empty() {
-            return Entry { name: self.name.to_owned(), guessed_instance: false };
+            return KernelEntry { name: self.name.to_owned(), guessed_instance: false };
         }
         let argument = |(kind, name): &(&str, &str)| match *kind {
             "typename" | "class" => "float".to_owned(),
@@ -74,7 +74,10 @@ impl Kernel<'_> {
             _ => self.template_value(name, tokens).to_string(),
         };
         let arguments = self.template.iter().map(argument).collect::<Vec<_>>();
-        Entry { name: format!("{}<{}>", self.name, arguments.join(", ")), guessed_instance: true }
+        KernelEntry {
+            name: format!("{}<{}>", self.name, arguments.join(", ")),
+            guessed_instance: true,
+        }
     }
 
     /// The number for an integer parameter of a template.

@@ -21,7 +21,7 @@ const PER_ROW: u64 = 4;
 
 /// A parameter of the kernel, as the compiler tells it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parameter {
+pub struct CompiledParameter {
     /// Its name, where the source writes it plainly.
     pub name: Option<String>,
     /// Its type in C, e.g. `const float*`.
@@ -68,7 +68,7 @@ enum Kind {
 pub fn contract(
     source: Option<&str>,
     name: &str,
-    parameters: &[Parameter],
+    parameters: &[CompiledParameter],
 ) -> Result<Guess, String> {
     let source = source.map(read).unwrap_or_default();
     let all = kernels(&source);
@@ -92,7 +92,7 @@ pub fn contract(
     Ok(Work::new(&source, kernel, &named, &kinds).guess())
 }
 
-fn kind(parameter: &Parameter, name: &str) -> Result<Kind, String> {
+fn kind(parameter: &CompiledParameter, name: &str) -> Result<Kind, String> {
     let text = parameter.c_type.as_str();
     if let Some(pointee) = text.strip_suffix('*') {
         let is_const = pointee.starts_with("const ");

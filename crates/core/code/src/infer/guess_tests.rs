@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn parameters(all: &[(&str, &str)]) -> Vec<Parameter> {
-    let parameter = |(c_type, name): &(&str, &str)| Parameter {
+fn parameters(all: &[(&str, &str)]) -> Vec<CompiledParameter> {
+    let parameter = |(c_type, name): &(&str, &str)| CompiledParameter {
         name: Some((*name).to_owned()),
         c_type: (*c_type).to_owned(),
         bytes: if c_type.ends_with('*') { 8 } else { 4 },
@@ -35,8 +35,11 @@ fn guards_give_sizes_and_the_grid() {
 fn what_cannot_be_given_is_said() {
     let refused = contract(None, "k", &parameters(&[("Body*", "p")])).unwrap_err();
     assert!(refused.contains("Body* p"), "{refused}");
-    let unknown =
-        Parameter { name: None, c_type: "8-byte value of unknown type".to_owned(), bytes: 8 };
+    let unknown = CompiledParameter {
+        name: None,
+        c_type: "8-byte value of unknown type".to_owned(),
+        bytes: 8,
+    };
     let guess = contract(None, "k", &[unknown]).unwrap();
     assert!(guess.reasons[0].contains("a guess too"), "{:?}", guess.reasons);
 }

@@ -1,6 +1,6 @@
 //! What a kernel's own code says of how to run it: a contract guessed from parameters, names and code.
 //!
-//! The compiler tells the types ([`Parameter`]); names and guards tell sizes ([`contract()`]). Nothing
+//! The compiler tells the types ([`CompiledParameter`]); names and guards tell sizes ([`contract()`]). Nothing
 //! here is certain, so everything that was guessed is told, with its reason ([`Guess`]). Pure: no
 //! compiler is called, and no file is read.
 //!
@@ -17,6 +17,6 @@ mod names;
 mod upper;
 mod yaml;
 
-pub use entries::{Entry, entries, is_whole_program};
-pub use guess::{Guess, Parameter, contract};
+pub use entries::{KernelEntry, entries, is_whole_program};
+pub use guess::{CompiledParameter, Guess, contract};
 pub use yaml::text;

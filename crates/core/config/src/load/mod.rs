@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use toml::de::{DeTable, DeValue};
 
-use super::settings::{self, Kind, SETTINGS, Setting};
+use super::settings::{self, SETTINGS, Setting, SettingKind};
 use super::{Config, ConfigError, DEFAULT_TOML, DeviceSelection, Origin};
 
 /// Largest configuration file, bytes.
@@ -175,7 +175,7 @@ impl Merged {
             let got = shown(setting, &describe(value));
             return Err(wrong(origin, setting.key, setting.kind.expected(), got));
         };
-        if let (Kind::Path, toml::Value::String(text)) = (setting.kind, &mut checked)
+        if let (SettingKind::Path, toml::Value::String(text)) = (setting.kind, &mut checked)
             && !text.is_empty()
         {
             *text = directory.join(&*text).to_string_lossy().into_owned();
@@ -276,7 +276,7 @@ fn describe(value: &DeValue<'_>) -> String {
 
 /// What a message may repeat of a value: not a secret, and not more than fits a line.
 fn shown(setting: &Setting, text: &str) -> String {
-    if matches!(setting.kind, Kind::Keys | Kind::Secret | Kind::DatabaseUrl) {
+    if matches!(setting.kind, SettingKind::Keys | SettingKind::Secret | SettingKind::DatabaseUrl) {
         return "something else (not shown: it may hold keys)".to_owned();
     }
     let mut short: String = text.chars().take(MAX_SHOWN).collect();

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 
 use crate::error::{Mistakes, quoted};
-use crate::{ArgKind, ArgSpec, KernelType, Limits, Role, TensorSpec, triton};
+use crate::{ArgKind, ArgSpec, ContractLimits, KernelType, Role, TensorSpec, triton};
 use warpgauge_model::FailureCode;
-use warpgauge_tensor::{Compress, DataFormat, Generator, TensorData, shape};
+use warpgauge_tensor::{Compress, DataFormat, ElementGenerator, TensorData, shape};
 
 /// Longest C type name.
 const MAX_C_TYPE: usize = 64;
@@ -16,7 +16,7 @@ const MAX_TEXT: usize = 4096;
 pub(super) fn check(
     args: &[ArgSpec],
     kernel: KernelType,
-    limits: &Limits,
+    limits: &ContractLimits,
     mistakes: &mut Mistakes,
 ) {
     if args.len() > limits.max_args {
@@ -49,7 +49,7 @@ pub(super) fn check(
     }
 }
 
-fn name(name: &str, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+fn name(name: &str, limits: &ContractLimits, path: &str, mistakes: &mut Mistakes) {
     let path = format!("{path}.name");
     if name.len() > limits.max_name_len {
         let message =
@@ -103,7 +103,7 @@ fn text(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) 
     });
 }
 
-fn tensor(arg: &ArgSpec, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+fn tensor(arg: &ArgSpec, limits: &ContractLimits, path: &str, mistakes: &mut Mistakes) {
     if arg.value.is_some() {
         let message = "a tensor has no `value`; give its content in `tensor_spec.init` or `.data`";
         mistakes.add(format!("{path}.value"), FailureCode::WrongField, message);
@@ -144,7 +144,7 @@ fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
         _ => (),
     }
     if let Some(init) = &spec.init
-        && let Err(error) = Generator::new(init, spec.dtype)
+        && let Err(error) = ElementGenerator::new(init, spec.dtype)
     {
         mistakes.add(
             format!("{path}.init.{}", error.field),

@@ -2,12 +2,17 @@
 
 use super::family;
 use crate::error::{Mistakes, quoted};
-use crate::{CodeForm, KernelCode, KernelMetadata, Limits, library};
+use crate::{CodeForm, ContractLimits, KernelCode, KernelMetadata, library};
 
 use warpgauge_model::FailureCode;
 
 /// Checks a kernel's code; `path` is where it stands in the request.
-pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+pub(super) fn check(
+    kernel: &KernelCode,
+    limits: &ContractLimits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
     match kernel.kernel_type.code_form() {
         CodeForm::Binary => binary(kernel, limits, path, mistakes),
         CodeForm::Absent => library::check_code(kernel, path, mistakes),
@@ -27,7 +32,7 @@ pub(super) fn check(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: 
     }
 }
 
-fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+fn source(kernel: &KernelCode, limits: &ContractLimits, path: &str, mistakes: &mut Mistakes) {
     let kind = kernel.kernel_type.name();
     if kernel.binary_b64.is_some() {
         mistakes.add(
@@ -66,7 +71,7 @@ fn source(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
     }
 }
 
-fn binary(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+fn binary(kernel: &KernelCode, limits: &ContractLimits, path: &str, mistakes: &mut Mistakes) {
     let kind = kernel.kernel_type.name();
     if kernel.source_code.is_some() {
         mistakes.add(
@@ -98,7 +103,12 @@ fn binary(kernel: &KernelCode, limits: &Limits, path: &str, mistakes: &mut Mista
 
 /// Bounds on the text that reaches the compiler; which options it takes is the compile stage's to
 /// say.
-fn check_metadata(metadata: &KernelMetadata, limits: &Limits, path: &str, mistakes: &mut Mistakes) {
+fn check_metadata(
+    metadata: &KernelMetadata,
+    limits: &ContractLimits,
+    path: &str,
+    mistakes: &mut Mistakes,
+) {
     if let Some(name) = &metadata.kernel_name {
         line(name, limits.max_name_len, format!("{path}.kernel_name"), mistakes);
     }

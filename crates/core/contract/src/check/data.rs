@@ -1,13 +1,13 @@
 //! How much tensor data a request brings: packed, it says little of what it becomes.
 
 use crate::error::Mistakes;
-use crate::{EvaluateRequest, Limits, TensorSpec};
+use crate::{ContractLimits, EvaluateRequest, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Compress, TensorData, shape};
 
 /// Checks what compressed data of the whole request may become. What is not compressed is as large as
 /// the body that brought it.
-pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
+pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let bytes = sum(request, |data| data.compress != Compress::None);
     mistakes.require(bytes <= limits.max_decoded_bytes, "kernel.io.args", FailureCode::TooMuchData, || {
         format!(

@@ -4,15 +4,15 @@ use super::{args, code, data, outputs, program, torch};
 use crate::error::Mistakes;
 use crate::resolve::{Names, resolve_into};
 use crate::{
-    EvaluateRequest, IoContract, KernelCode, KernelFamily, KernelMetadata, KernelType, Limits,
-    Sanitize, library,
+    ContractLimits, EvaluateRequest, IoContract, KernelCode, KernelFamily, KernelMetadata,
+    KernelType, Sanitize, library,
 };
 use warpgauge_model::FailureCode;
 
 /// Checks a kernel that is to be evaluated, and what it is checked against.
 pub(super) fn check_evaluation(
     request: &EvaluateRequest,
-    limits: &Limits,
+    limits: &ContractLimits,
     mistakes: &mut Mistakes,
 ) {
     match request.kernel.family() {
@@ -54,7 +54,7 @@ pub(super) fn check_metadata(
 pub(super) fn check_reference(
     kernel: &KernelCode,
     (io, candidate): (&IoContract, KernelType),
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
     mistakes: &mut Mistakes,
 ) {
@@ -102,7 +102,7 @@ pub(super) fn not_compiled_because(kernel: &KernelCode) -> Option<String> {
 /// Checks a kernel that a worker runs; `own` checks what its family adds.
 fn launched(
     request: &EvaluateRequest,
-    limits: &Limits,
+    limits: &ContractLimits,
     mistakes: &mut Mistakes,
     own: impl FnOnce(&IoContract, &mut Mistakes),
 ) {
@@ -127,7 +127,7 @@ fn launched(
 fn launch_of_reference(
     kernel: &KernelCode,
     (io, candidate): (&IoContract, KernelType),
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
     mistakes: &mut Mistakes,
 ) {

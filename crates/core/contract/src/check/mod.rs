@@ -9,7 +9,7 @@ pub(crate) mod program;
 pub(crate) mod torch;
 
 use super::error::{ContractError, Mistakes, quoted};
-use super::{EvaluateRequest, Isolation, KernelCode, KernelType, Limits, Tolerance};
+use super::{ContractLimits, EvaluateRequest, Isolation, KernelCode, KernelType, Tolerance};
 use super::{NamesMatrices, NamesTensors, named, shared};
 use warpgauge_metrics::{select, unknown_name};
 use warpgauge_model::{FailureCode, Regime, Requirements};
@@ -27,7 +27,10 @@ const TOOLS: [&str; 3] = ["ncu", "nsys", "compute-sanitizer"];
 
 /// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
 /// up to `limits.max_errors`.
-pub fn validate(request: &EvaluateRequest, limits: &Limits) -> Result<(), Vec<ContractError>> {
+pub fn validate(
+    request: &EvaluateRequest,
+    limits: &ContractLimits,
+) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     named::unresolved(&request.matrix_names(), &mut mistakes);
     shared::unresolved(&request.tensor_names(), &mut mistakes);
@@ -52,7 +55,10 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
 
 /// Checks a kernel that is to be compiled and not run: its `io` may be missing, but for Triton, and its
 /// launch too.
-pub fn validate_kernel(kernel: &KernelCode, limits: &Limits) -> Result<(), Vec<ContractError>> {
+pub fn validate_kernel(
+    kernel: &KernelCode,
+    limits: &ContractLimits,
+) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     if let Some(message) = family::not_compiled_because(kernel) {
         mistakes.add("kernel.kernel_type", FailureCode::UnsupportedKernelType, message);

@@ -3,8 +3,8 @@
 use super::{args, family, program};
 use crate::error::{Mistakes, quoted};
 use crate::{
-    ArgKind, ArgSpec, EvaluateRequest, Expected, IoContract, KernelCode, KernelRuntime, KernelType,
-    Limits, ReturnOutputs, Role, TensorSpec, triton,
+    ArgKind, ArgSpec, ContractLimits, EvaluateRequest, Expected, IoContract, KernelCode,
+    KernelRuntime, KernelType, ReturnOutputs, Role, TensorSpec, triton,
 };
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, TensorData, shape};
@@ -12,7 +12,7 @@ use warpgauge_tensor::{Dtype, TensorData, shape};
 pub(super) fn check(
     request: &EvaluateRequest,
     io: &IoContract,
-    limits: &Limits,
+    limits: &ContractLimits,
     mistakes: &mut Mistakes,
 ) {
     for (name, expected) in &request.expected {
@@ -77,7 +77,7 @@ fn check_expected(
     expected: &Expected,
     arg: &ArgSpec,
     (io, candidate): (&IoContract, KernelType),
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
     mistakes: &mut Mistakes,
 ) {
@@ -141,7 +141,7 @@ fn reference(
     kernel: &KernelCode,
     io: &IoContract,
     candidate: KernelType,
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
     mistakes: &mut Mistakes,
 ) {
@@ -175,7 +175,12 @@ pub(super) fn check_reference_arguments(
     }
 }
 
-fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
+fn returned(
+    request: &EvaluateRequest,
+    io: &IoContract,
+    limits: &ContractLimits,
+    mistakes: &mut Mistakes,
+) {
     let bytes = match &request.return_outputs {
         ReturnOutputs::None => 0,
         ReturnOutputs::All => sum(io.args.iter().filter(|arg| arg.is_output())),
@@ -209,7 +214,12 @@ fn returned(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistake
 }
 
 /// What is kept lies on the disk before it is held.
-fn kept(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
+fn kept(
+    request: &EvaluateRequest,
+    io: &IoContract,
+    limits: &ContractLimits,
+    mistakes: &mut Mistakes,
+) {
     let mut found = Vec::new();
     for name in request.keep_outputs.keys() {
         if mistakes.full() {
@@ -233,7 +243,12 @@ fn kept(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &
 }
 
 /// Every tensor, and once more every output that is compared.
-fn total(request: &EvaluateRequest, io: &IoContract, limits: &Limits, mistakes: &mut Mistakes) {
+fn total(
+    request: &EvaluateRequest,
+    io: &IoContract,
+    limits: &ContractLimits,
+    mistakes: &mut Mistakes,
+) {
     let compared = io.args.iter().filter(|arg| request.expected.contains_key(&arg.name));
     let bytes = sum(io.args.iter()).saturating_add(sum(compared));
     mistakes.require(

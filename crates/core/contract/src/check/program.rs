@@ -4,8 +4,8 @@
 use super::code;
 use crate::error::{ContractError, Mistakes, quoted};
 use crate::{
-    Backend, EvaluateRequest, Expected, Isolation, KernelMetadata, KernelRuntime, KernelType,
-    Limits, ReturnOutputs, Sanitize,
+    Backend, ContractLimits, EvaluateRequest, Expected, Isolation, KernelMetadata, KernelRuntime,
+    KernelType, ReturnOutputs, Sanitize,
 };
 use warpgauge_model::FailureCode;
 
@@ -21,7 +21,7 @@ const STDOUT: &str = "stdout";
 const EXIT_CODE: &str = "exit_code";
 
 /// Checks a program that is to be evaluated.
-pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
+pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let kernel = &request.kernel;
     code::check(kernel, limits, "kernel", mistakes);
     mistakes.require(kernel.io.is_none(), "kernel.io", FailureCode::WrongField, || {
@@ -220,7 +220,7 @@ mod tests {
 
     fn mistakes(body: Value) -> Vec<String> {
         let request: EvaluateRequest = serde_json::from_value(body).unwrap();
-        let errors = validate(&request, &Limits::default()).err().unwrap_or_default();
+        let errors = validate(&request, &ContractLimits::default()).err().unwrap_or_default();
         errors.into_iter().map(|error| format!("{} {}", error.path, error.code)).collect()
     }
 
@@ -321,11 +321,11 @@ mod tests {
         ] {
             let pair = json!({"ref_kernel": reference, "custom_kernel": custom});
             let pair: CompareRequest = serde_json::from_value(pair).unwrap();
-            let errors = validate_compare(&pair, &Limits::default()).unwrap_err();
+            let errors = validate_compare(&pair, &ContractLimits::default()).unwrap_err();
             assert_eq!((errors[0].path.as_str(), errors.len()), (path, 1));
         }
         let request: EvaluateRequest = serde_json::from_value(program()).unwrap();
-        assert!(validate_kernel(&request.kernel, &Limits::default()).is_err());
+        assert!(validate_kernel(&request.kernel, &ContractLimits::default()).is_err());
         assert!(check_comparable(&request).is_err());
     }
 }

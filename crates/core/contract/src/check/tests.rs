@@ -30,7 +30,7 @@ fn good() -> Value {
 
 fn errors_of(value: &Value) -> Vec<ContractError> {
     let request: EvaluateRequest = serde_json::from_value(value.clone()).unwrap();
-    validate(&request, &Limits::default()).err().unwrap_or_default()
+    validate(&request, &ContractLimits::default()).err().unwrap_or_default()
 }
 
 /// The good request with the value at `pointer` replaced, or removed by null.
@@ -116,7 +116,7 @@ fn long_texts_are_refused() {
     expect_mistake(options, &json!(["x".repeat(1025)]), path, "too_large");
     let name = "/kernel/io/args/0/name";
     expect_mistake(name, &json!("a".repeat(300)), "kernel.io.args[0].name", "invalid_name");
-    let source = json!("x".repeat(Limits::default().max_source_bytes + 1));
+    let source = json!("x".repeat(ContractLimits::default().max_source_bytes + 1));
     expect_mistake("/kernel/source_code", &source, "kernel.source_code", "too_large");
 }
 
@@ -167,14 +167,14 @@ fn all_mistakes_are_reported_up_to_a_bound() {
     assert_eq!(errors_of(&request).len(), 3);
     let bad = json!({"name": "?", "type": "tensor"});
     request["kernel"]["io"]["args"] = json!(vec![bad; 200]);
-    assert_eq!(errors_of(&request).len(), Limits::default().max_errors);
+    assert_eq!(errors_of(&request).len(), ContractLimits::default().max_errors);
 }
 
 #[test]
 fn total_memory_counts_expected_outputs() {
     let request: EvaluateRequest = serde_json::from_value(good()).unwrap();
     let exact = 4000 + 16 + 16;
-    let limits = |max_total_bytes| Limits { max_total_bytes, ..Limits::default() };
+    let limits = |max_total_bytes| ContractLimits { max_total_bytes, ..ContractLimits::default() };
     assert_eq!(validate(&request, &limits(exact)), Ok(()));
     let errors = validate(&request, &limits(exact - 1)).unwrap_err();
     assert_eq!(
@@ -190,11 +190,14 @@ fn compressed_data_count_as_what_they_become() {
     request["kernel"]["io"]["args"][0]["tensor_spec"] = tensor("zstd", 1 << 30);
     let checked = |request: &Value, max_decoded_bytes| {
         let request: EvaluateRequest = serde_json::from_value(request.clone()).unwrap();
-        let limits = Limits { max_decoded_bytes, ..Limits::default() };
+        let limits = ContractLimits { max_decoded_bytes, ..ContractLimits::default() };
         let errors = validate(&request, &limits).err().unwrap_or_default();
         (errors.iter().any(|error| error.code == FailureCode::TooMuchData), request.decoded_bytes())
     };
-    assert!(checked(&request, Limits::default().max_decoded_bytes).0, "4 GiB of next to nothing");
+    assert!(
+        checked(&request, ContractLimits::default().max_decoded_bytes).0,
+        "4 GiB of next to nothing"
+    );
     let (refused, bytes) = checked(&request, 8 << 30);
     assert!(!refused && bytes >= 4 << 30, "{bytes}");
     let compressed = bytes - checked(&good(), 0).1;
@@ -209,7 +212,7 @@ fn compressed_data_count_as_what_they_become() {
 fn launches_resolve() {
     let resolved = |pointer: &str, new: Value| {
         let request: EvaluateRequest = serde_json::from_value(changed(pointer, &new)).unwrap();
-        resolve_launch(request.kernel.io.as_ref().unwrap(), &Limits::default())
+        resolve_launch(request.kernel.io.as_ref().unwrap(), &ContractLimits::default())
     };
     let expected = ResolvedLaunch {
         grid: [4, 1, 1],

@@ -3,11 +3,13 @@
 
 use super::{args, code, data, outputs};
 use crate::error::Mistakes;
-use crate::{EvaluateRequest, IoContract, KernelCode, KernelFamily, KernelMetadata, Limits, Role};
+use crate::{
+    ContractLimits, EvaluateRequest, IoContract, KernelCode, KernelFamily, KernelMetadata, Role,
+};
 use warpgauge_model::{DeviceKind, FailureCode};
 
 /// Checks a torch kernel that is to be evaluated.
-pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut Mistakes) {
+pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let kernel = &request.kernel;
     alone(kernel, "kernel", limits, mistakes);
     not_emulated(request, mistakes);
@@ -30,7 +32,12 @@ pub(super) fn check(request: &EvaluateRequest, limits: &Limits, mistakes: &mut M
 }
 
 /// Checks what a torch kernel is wherever it stands; `path` is where.
-pub(super) fn alone(kernel: &KernelCode, path: &str, limits: &Limits, mistakes: &mut Mistakes) {
+pub(super) fn alone(
+    kernel: &KernelCode,
+    path: &str,
+    limits: &ContractLimits,
+    mistakes: &mut Mistakes,
+) {
     code::check(kernel, limits, path, mistakes);
     if let Some(metadata) = &kernel.metadata {
         entry(metadata, &format!("{path}.metadata"), limits, mistakes);
@@ -42,7 +49,7 @@ pub(super) fn alone(kernel: &KernelCode, path: &str, limits: &Limits, mistakes: 
 }
 
 /// Checks what is to be called. What compilers are told means nothing here.
-fn entry(metadata: &KernelMetadata, path: &str, limits: &Limits, mistakes: &mut Mistakes) {
+fn entry(metadata: &KernelMetadata, path: &str, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let names = [
         ("function_name", &metadata.function_name),
         ("entry_point", &metadata.entry_point),

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::error::{ContractError, Mistakes};
 use super::{
-    EvaluateRequest, Expected, IoContract, Isolation, KernelCode, Limits, MatrixUsed, MeasureSpec,
-    ProfileSpec, ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
+    ContractLimits, EvaluateRequest, Expected, IoContract, Isolation, KernelCode, MatrixUsed,
+    MeasureSpec, ProfileSpec, ReturnOutputs, Role, Sanitize, TensorUsed, Tolerance, validate,
 };
 use super::{NamesMatrices, NamesTensors, named, shared};
 use crate::check::program;
@@ -260,7 +260,7 @@ impl CompareRequest {
 /// Checks everything that can be checked without decoding tensor data.
 pub fn validate_compare(
     request: &CompareRequest,
-    limits: &Limits,
+    limits: &ContractLimits,
 ) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     let given = (request.custom_kernel.is_some(), request.candidates.len());
@@ -341,7 +341,7 @@ fn same_arguments(
     reference: &[super::ArgSpec],
     candidate: &[super::ArgSpec],
     path: &str,
-    limits: &Limits,
+    limits: &ContractLimits,
 ) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
     // Compile-time constants are each kernel's own, and the form in which it takes a tensor.

@@ -47,7 +47,8 @@ fn request(value: &Value) -> CompareRequest {
 
 /// Path and code of every error.
 fn errors(value: &Value) -> Vec<(String, FailureCode)> {
-    let found = validate_compare(&request(value), &Limits::default()).err().unwrap_or_default();
+    let found =
+        validate_compare(&request(value), &ContractLimits::default()).err().unwrap_or_default();
     found.into_iter().map(|error| (error.path, error.code)).collect()
 }
 
@@ -228,7 +229,7 @@ fn mistakes_of_a_candidate_and_of_the_settings_have_their_places() {
 #[test]
 fn the_limits_of_the_server_hold_for_both_kernels() {
     let fits = kernel(&Value::Null)["source_code"].as_str().expect("text").to_owned();
-    let limits = Limits { max_source_bytes: fits.len(), ..Limits::default() };
+    let limits = ContractLimits { max_source_bytes: fits.len(), ..ContractLimits::default() };
     assert_eq!(validate_compare(&request(&verbatim()), &limits), Ok(()));
     let long = format!("{fits} ");
     for which in ["ref_kernel", "custom_kernel"] {

@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::KernelType;
-use crate::{Limits, validate};
+use crate::{ContractLimits, validate};
 
 /// Four floats as they are copied.
 fn tensor(dtype: Dtype, extents: &[u64]) -> CopiedTensor {
@@ -41,7 +41,7 @@ fn refused(spec: Value, expected: Value, tensor: &CopiedTensor) -> (String, Fail
     if let Err(error) = request.put_tensor("t", tensor) {
         return (error.path, error.code);
     }
-    let error = validate(&request, &Limits::default()).unwrap_err().remove(0);
+    let error = validate(&request, &ContractLimits::default()).unwrap_err().remove(0);
     (error.path, error.code)
 }
 
@@ -58,13 +58,13 @@ fn what_an_argument_leaves_out_is_the_tensors() {
         let path = "kernel.io.args[0].tensor_spec.data.tensor_id".to_owned();
         assert_eq!(names["t"], NamedTensor { path: path.clone(), places: 1 });
         // A name that nobody resolved is a mistake, and travels as it was written.
-        let error = validate(&request, &Limits::default()).unwrap_err().remove(0);
+        let error = validate(&request, &ContractLimits::default()).unwrap_err().remove(0);
         assert_eq!((error.path, error.code), (path, FailureCode::InvalidData));
         let written = serde_json::to_value(&request).unwrap();
         request = serde_json::from_value(written).unwrap();
         request.put_tensor("t", &tensor(Dtype::Int32, &[2, 2])).unwrap();
         assert!(request.tensor_names().is_empty());
-        validate(&request, &Limits::default()).unwrap();
+        validate(&request, &ContractLimits::default()).unwrap();
         let spec = request.kernel.io.unwrap().args[0].tensor_spec.clone().unwrap();
         assert_eq!((spec.dtype, spec.shape), (Dtype::Int32, extents));
     }
@@ -125,10 +125,10 @@ fn what_does_not_fit_says_where() {
     }
     let mut fits = request(ones.clone(), expected("data"));
     fits.put_tensor("t", &tensor(Dtype::Float32, &[2, 2])).unwrap();
-    validate(&fits, &Limits::default()).unwrap();
+    validate(&fits, &ContractLimits::default()).unwrap();
     let mut fits = request(ones, expected("bounds"));
     fits.put_tensor("t", &tensor(Dtype::Float64, &[4])).unwrap();
-    validate(&fits, &Limits::default()).unwrap();
+    validate(&fits, &ContractLimits::default()).unwrap();
 }
 
 fn base64_of(bytes: usize) -> Value {
@@ -152,26 +152,26 @@ fn each_place_counts() {
     let mut put = compare.clone();
     put.put_tensor("t", &tensor(Dtype::Float32, &[4])).unwrap();
     assert!(put.tensor_names().is_empty());
-    crate::validate_compare(&put, &Limits::default()).unwrap();
-    let errors = crate::validate_compare(&compare, &Limits::default()).unwrap_err();
+    crate::validate_compare(&put, &ContractLimits::default()).unwrap();
+    let errors = crate::validate_compare(&compare, &ContractLimits::default()).unwrap_err();
     assert_eq!(errors[0].path, "ref_kernel.io.args[0].tensor_spec.data.tensor_id");
 }
 
 #[test]
 fn outputs_to_keep_are_outputs_and_have_a_bound() {
     let spec = json!({"shape": [4], "init": {"kind": "ones"}});
-    let kept = |names: &[&str], limits: &Limits| {
+    let kept = |names: &[&str], limits: &ContractLimits| {
         let mut request = request(spec.clone(), json!({}));
         let all = names.iter().map(|name| ((*name).to_owned(), crate::KeepOutput::default()));
         request.keep_outputs = all.collect();
         validate(&request, limits).map_err(|mut errors| errors.remove(0))
     };
-    kept(&["y"], &Limits::default()).unwrap();
-    let error = kept(&["x"], &Limits::default()).unwrap_err();
+    kept(&["y"], &ContractLimits::default()).unwrap();
+    let error = kept(&["x"], &ContractLimits::default()).unwrap_err();
     assert_eq!((error.path.as_str(), error.code), ("keep_outputs.x", FailureCode::NotAnOutput));
-    let error = kept(&["z"], &Limits::default()).unwrap_err();
+    let error = kept(&["z"], &ContractLimits::default()).unwrap_err();
     assert_eq!((error.path.as_str(), error.code), ("keep_outputs.z", FailureCode::UnknownOutput));
-    let small = Limits { max_decoded_bytes: 15, ..Limits::default() };
+    let small = ContractLimits { max_decoded_bytes: 15, ..ContractLimits::default() };
     let error = kept(&["y"], &small).unwrap_err();
     assert_eq!((error.path.as_str(), error.code), ("keep_outputs", FailureCode::TooLarge));
 }
@@ -231,6 +231,6 @@ fn content_on_a_device_says_which() {
     let copied = CopiedTensor { content: Blob::of_device(content), ..copied };
     request.put_tensor("t", &copied).unwrap();
     assert_eq!(request.device_of_content(), Some(3));
-    validate(&request, &Limits::default()).unwrap();
+    validate(&request, &ContractLimits::default()).unwrap();
     assert_eq!(request.decoded_bytes(), 0, "it takes no room on the disk");
 }

@@ -12,7 +12,7 @@ use super::substitute::{Point, substitute};
 use crate::check::program;
 use crate::error::{ContractError, Mistakes};
 use crate::{
-    CopiedTensor, EvaluateRequest, KeptMatrix, Limits, NamesTensors, ReturnOutputs, parse,
+    ContractLimits, CopiedTensor, EvaluateRequest, KeptMatrix, NamesTensors, ReturnOutputs, parse,
 };
 use warpgauge_model::{FailureCode, Requirements};
 
@@ -98,7 +98,7 @@ pub struct SweepPlan {
 impl SweepPlan {
     /// Checks axes, bounds and references. What a single point comes to is for
     /// [`SweepPlan::request`].
-    pub fn new(request: SweepRequest, limits: &Limits) -> Result<Self, Vec<ContractError>> {
+    pub fn new(request: SweepRequest, limits: &ContractLimits) -> Result<Self, Vec<ContractError>> {
         let mut mistakes = Mistakes::new(limits.max_errors);
         let kind = request.kernel.get("kernel_type").cloned();
         // What is no kind of kernel is told where the points are checked.

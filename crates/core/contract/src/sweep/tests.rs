@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 
 use super::range;
 use super::{AxisValue, SweepPlan, SweepRequest};
-use crate::{ContractError, Extent, Limits};
+use crate::{ContractError, ContractLimits, Extent};
 
 use warpgauge_model::FailureCode;
 
@@ -126,7 +126,10 @@ fn contract() -> Value {
 }
 
 fn plan(body: Value) -> Result<SweepPlan, Vec<ContractError>> {
-    SweepPlan::new(serde_json::from_value::<SweepRequest>(body).unwrap(), &Limits::default())
+    SweepPlan::new(
+        serde_json::from_value::<SweepRequest>(body).unwrap(),
+        &ContractLimits::default(),
+    )
 }
 
 #[test]

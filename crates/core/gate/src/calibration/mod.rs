@@ -53,20 +53,19 @@ pub struct Calibration {
     /// Version of the format.
     pub version: u32,
     /// What it was made under.
-    pub conditions: Conditions,
+    pub conditions: CalibrationConditions,
     /// Blocks of each run.
     pub blocks: u32,
     /// Runs of each case, each in processes of its own.
     pub runs: u32,
     /// By name of the case.
-    pub cases: BTreeMap<String, Calibrated>,
+    pub cases: BTreeMap<String, CalibratedCase>,
 }
 
 /// What numbers of a calibration hold for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "CalibrationConditions")]
-pub struct Conditions {
+pub struct CalibrationConditions {
     /// Product name of the device.
     pub device: String,
     /// Version of the driver, as far as it is told.
@@ -81,7 +80,7 @@ pub struct Conditions {
     pub preset: PresetName,
 }
 
-impl Conditions {
+impl CalibrationConditions {
     /// What numbers measured there hold for.
     pub fn of(seen: &Seen, preset: PresetName) -> Self {
         let method = seen.method.as_ref();
@@ -99,8 +98,7 @@ impl Conditions {
 /// One case against itself.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "CalibratedCase")]
-pub struct Calibrated {
+pub struct CalibratedCase {
     /// State of the L2 cache at each launch.
     pub cache: CacheState,
     /// Largest difference with itself in any run, relative.
@@ -130,10 +128,10 @@ pub struct PlannedTest {
 impl Calibration {
     /// A calibration of this version.
     pub fn new(
-        conditions: Conditions,
+        conditions: CalibrationConditions,
         blocks: u32,
         runs: u32,
-        cases: BTreeMap<String, Calibrated>,
+        cases: BTreeMap<String, CalibratedCase>,
     ) -> Self {
         Self { version: VERSION, conditions, blocks, runs, cases }
     }
@@ -177,11 +175,12 @@ impl Calibration {
     }
 
     /// Whether it holds under these conditions; the error names the first difference.
-    pub fn check(&self, now: &Conditions) -> Result<(), CalibrationError> {
+    pub fn check(&self, now: &CalibrationConditions) -> Result<(), CalibrationError> {
         let then = &self.conditions;
         let driver = |driver: &Option<String>| driver.clone().unwrap_or("unknown".to_owned());
-        let method = |of: &Conditions| format!("{} version {}", of.method, of.method_version);
-        let preset = |of: &Conditions| format!("{:?}", of.preset).to_lowercase();
+        let method =
+            |of: &CalibrationConditions| format!("{} version {}", of.method, of.method_version);
+        let preset = |of: &CalibrationConditions| format!("{:?}", of.preset).to_lowercase();
         let differences = [
             ("device", then.device.clone(), now.device.clone()),
             ("driver", driver(&then.driver), driver(&now.driver)),
@@ -209,7 +208,7 @@ pub fn calibrated(
     runs: &[PairedComparison],
     planned: &PlannedTest,
     extra: Vec<String>,
-) -> Calibrated {
+) -> CalibratedCase {
     let estimates = runs.iter().filter_map(|run| run.time).collect::<Vec<_>>();
     let floor = estimates.iter().map(|time| (time.ratio - 1.0).abs()).fold(0.0, f64::max);
     let block_sd = estimates.iter().map(|time| time.block_sd).fold(0.0, f64::max);
@@ -232,7 +231,7 @@ pub fn calibrated(
     if estimates.is_empty() {
         advisory.push("no run gave a ratio".to_owned());
     }
-    Calibrated { cache, floor, block_sd, minimum_detectable_effect: found, advisory }
+    CalibratedCase { cache, floor, block_sd, minimum_detectable_effect: found, advisory }
 }
 
 #[cfg(test)]

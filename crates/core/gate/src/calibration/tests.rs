@@ -14,8 +14,8 @@ fn run(ratio: f64, block_sd: f64, sound: bool) -> PairedComparison {
     serde_json::from_value(json).expect("a comparison")
 }
 
-fn conditions() -> Conditions {
-    Conditions {
+fn conditions() -> CalibrationConditions {
+    CalibrationConditions {
         device: "NVIDIA H200".to_owned(),
         driver: Some("580.1".to_owned()),
         cuda: "13.0".to_owned(),
@@ -57,7 +57,7 @@ fn a_case_that_cannot_carry_the_gate_says_why() {
 fn another_machine_or_method_is_named() {
     let calibration = Calibration::new(conditions(), 64, 5, BTreeMap::new());
     assert!(calibration.check(&conditions()).is_ok());
-    type Change = fn(&mut Conditions);
+    type Change = fn(&mut CalibrationConditions);
     let changes: [(Change, &str); 5] = [
         (|now| now.device = "NVIDIA H100".to_owned(), "device: NVIDIA H200 then, NVIDIA H100 now"),
         (|now| now.driver = None, "driver: 580.1 then, unknown now"),

@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{ADVISORY_RATE, CasePolicy, Evidence, NoBaseline, OnInconclusive, OnMissing};
+use super::{ADVISORY_RATE, CaseEvidence, CasePolicy, NoBaseline, OnInconclusive, OnMissing};
 use warpgauge_report::CountComparison;
 use warpgauge_statistics::paired::{
     PairedComparison, PairedVerdict, benjamini_hochberg, holm_adjusted,
@@ -20,8 +20,7 @@ use warpgauge_statistics::paired::{
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-#[schemars(rename = "GateOutcome")]
-pub enum Outcome {
+pub enum GateOutcome {
     /// A slowdown that matters is excluded.
     Pass,
     /// The baseline has nothing to compare with; on its own the candidate is right. It passes.
@@ -43,8 +42,7 @@ pub enum Outcome {
 /// Why a case has its outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[schemars(rename = "GateReason")]
-pub enum Reason {
+pub enum GateReason {
     /// The interval lies above the margin, after Holm's correction, and did again in fresh processes.
     Confirmed,
     /// It did the first time, and not in fresh processes.
@@ -85,9 +83,9 @@ pub enum Reason {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
     /// What.
-    pub outcome: Outcome,
+    pub outcome: GateOutcome,
     /// Why.
-    pub reason: Reason,
+    pub reason: GateReason,
     /// Why, in words; empty where the reason and the numbers say all.
     pub detail: String,
     /// p-value of the slowdown beyond the margin, corrected for the looks and over the suite after
@@ -97,36 +95,36 @@ pub struct Verdict {
 
 /// A case with its evidence.
 #[derive(Debug, Clone, Copy)]
-pub struct Judged<'a> {
+pub struct JudgedCase<'a> {
     /// What it lets pass.
     pub policy: &'a CasePolicy,
     /// What its comparison showed.
-    pub first: &'a Evidence,
+    pub first: &'a CaseEvidence,
     /// What a second one in fresh processes showed, where one was asked for.
-    pub confirmation: Option<&'a Evidence>,
+    pub confirmation: Option<&'a CaseEvidence>,
 }
 
 /// Which cases have to be compared again, in fresh processes, before anything is said of them.
 /// Counts are exact: they need no second look.
-pub fn to_confirm(cases: &[Judged<'_>]) -> Vec<usize> {
+pub fn to_confirm(cases: &[JudgedCase<'_>]) -> Vec<usize> {
     let adjusted = adjusted(cases);
     (0..cases.len())
         .filter(|&index| {
-            matches!(cases[index].first, Evidence::Times(_))
+            matches!(cases[index].first, CaseEvidence::Times(_))
                 && is_slower(adjusted[index], cases[index].policy)
         })
         .collect()
 }
 
 /// The outcome of each case, in order. One whose regression was not compared again has none.
-pub fn decide(cases: &[Judged<'_>]) -> Vec<Verdict> {
+pub fn decide(cases: &[JudgedCase<'_>]) -> Vec<Verdict> {
     cases.iter().zip(adjusted(cases)).map(|(case, p)| verdict(case, p)).collect()
 }
 
 /// p-values of "slower beyond the margin": Holm's over the cases that may fail the suite, Benjamini
 /// and Hochberg's over those that only inform. All of them count for the others, whether they could
 /// be measured or not; only counts are exact.
-fn adjusted(cases: &[Judged<'_>]) -> Vec<Option<f64>> {
+fn adjusted(cases: &[JudgedCase<'_>]) -> Vec<Option<f64>> {
     let p_values = cases.iter().map(|case| slower_p(case.first)).collect::<Vec<_>>();
     let mut adjusted = p_values.clone();
     for (advisory, correct) in
@@ -134,7 +132,7 @@ fn adjusted(cases: &[Judged<'_>]) -> Vec<Option<f64>> {
     {
         let is_one = |index: &usize| {
             let case = &cases[*index];
-            case.policy.advisory == advisory && !matches!(case.first, Evidence::Counts(_))
+            case.policy.advisory == advisory && !matches!(case.first, CaseEvidence::Counts(_))
         };
         let family = (0..cases.len()).filter(is_one).collect::<Vec<_>>();
         let together = family.iter().map(|&index| p_values[index].unwrap_or(1.0));
@@ -147,8 +145,8 @@ fn adjusted(cases: &[Judged<'_>]) -> Vec<Option<f64>> {
 }
 
 /// p-value of "slower beyond the margin"; `None` where the blocks bear none.
-fn slower_p(evidence: &Evidence) -> Option<f64> {
-    let Evidence::Times(comparison) = evidence else {
+fn slower_p(evidence: &CaseEvidence) -> Option<f64> {
+    let CaseEvidence::Times(comparison) = evidence else {
         return None;
     };
     let (p, time) = comparison.p_value.zip(comparison.time)?;
@@ -161,7 +159,7 @@ fn is_slower(p: Option<f64>, policy: &CasePolicy) -> bool {
     p.is_some_and(|p| p <= limit)
 }
 
-fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
+fn verdict(case: &JudgedCase<'_>, p: Option<f64>) -> Verdict {
     let said = |outcome, reason, detail: &str| Verdict {
         outcome,
         reason,
@@ -169,49 +167,51 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
         adjusted_p: p,
     };
     match case.first {
-        Evidence::Missing(why) => said(Outcome::Missing, Reason::NotOnBothSides, why),
-        Evidence::Error(why) => said(Outcome::Error, Reason::NotMeasured, why),
-        Evidence::Invalid(why) => said(Outcome::Invalid, Reason::CandidateWrong, why),
-        Evidence::Identical => said(Outcome::Pass, Reason::IdenticalCode, ""),
-        Evidence::Right(why) => said(Outcome::Pass, Reason::OnlyRight, why),
-        Evidence::Alone { why: NoBaseline::New, note, .. } => {
-            said(Outcome::New, Reason::NewCase, note)
+        CaseEvidence::Missing(why) => said(GateOutcome::Missing, GateReason::NotOnBothSides, why),
+        CaseEvidence::Error(why) => said(GateOutcome::Error, GateReason::NotMeasured, why),
+        CaseEvidence::Invalid(why) => said(GateOutcome::Invalid, GateReason::CandidateWrong, why),
+        CaseEvidence::Identical => said(GateOutcome::Pass, GateReason::IdenticalCode, ""),
+        CaseEvidence::Right(why) => said(GateOutcome::Pass, GateReason::OnlyRight, why),
+        CaseEvidence::Alone { why: NoBaseline::New, note, .. } => {
+            said(GateOutcome::New, GateReason::NewCase, note)
         }
-        Evidence::Alone { why: NoBaseline::Broken, note, .. } => {
-            said(Outcome::New, Reason::BaselineBroken, note)
+        CaseEvidence::Alone { why: NoBaseline::Broken, note, .. } => {
+            said(GateOutcome::New, GateReason::BaselineBroken, note)
         }
-        Evidence::Counts(counts) => {
+        CaseEvidence::Counts(counts) => {
             let (outcome, reason) = of_counts(counts, case.policy.count_margin);
             said(outcome, reason, "")
         }
-        Evidence::Times(first) if is_slower(p, case.policy) => match case.confirmation {
-            Some(Evidence::Invalid(why)) => said(Outcome::Invalid, Reason::CandidateWrong, why),
-            Some(Evidence::Times(second)) => {
+        CaseEvidence::Times(first) if is_slower(p, case.policy) => match case.confirmation {
+            Some(CaseEvidence::Invalid(why)) => {
+                said(GateOutcome::Invalid, GateReason::CandidateWrong, why)
+            }
+            Some(CaseEvidence::Times(second)) => {
                 // One test of one hypothesis: nothing to correct for.
-                let again = slower_p(&Evidence::Times(second.clone()));
+                let again = slower_p(&CaseEvidence::Times(second.clone()));
                 if again.is_some_and(|p| p <= case.policy.alpha) {
-                    said(Outcome::Regression, Reason::Confirmed, clock_note(first))
+                    said(GateOutcome::Regression, GateReason::Confirmed, clock_note(first))
                 } else {
                     let why = "slower at first, and not when compared again in fresh processes";
-                    said(Outcome::Inconclusive, Reason::NotConfirmed, why)
+                    said(GateOutcome::Inconclusive, GateReason::NotConfirmed, why)
                 }
             }
-            Some(Evidence::Error(why) | Evidence::Missing(why)) => {
+            Some(CaseEvidence::Error(why) | CaseEvidence::Missing(why)) => {
                 let why = format!("slower at first; comparing again failed: {why}");
-                said(Outcome::Error, Reason::NotMeasured, &why)
+                said(GateOutcome::Error, GateReason::NotMeasured, &why)
             }
             Some(
-                Evidence::Counts(_)
-                | Evidence::Identical
-                | Evidence::Right(_)
-                | Evidence::Alone { .. },
+                CaseEvidence::Counts(_)
+                | CaseEvidence::Identical
+                | CaseEvidence::Right(_)
+                | CaseEvidence::Alone { .. },
             )
             | None => {
                 let why = "slower at first, and not compared again";
-                said(Outcome::Inconclusive, Reason::NotConfirmed, why)
+                said(GateOutcome::Inconclusive, GateReason::NotConfirmed, why)
             }
         },
-        Evidence::Times(first) => {
+        CaseEvidence::Times(first) => {
             let (outcome, reason) = of_times(first);
             said(outcome, reason, clock_note(first))
         }
@@ -219,21 +219,21 @@ fn verdict(case: &Judged<'_>, p: Option<f64>) -> Verdict {
 }
 
 /// Of times that are not slower.
-fn of_times(comparison: &PairedComparison) -> (Outcome, Reason) {
+fn of_times(comparison: &PairedComparison) -> (GateOutcome, GateReason) {
     let Some(time) = comparison.time.filter(|_| comparison.p_value.is_some()) else {
-        return (Outcome::Inconclusive, Reason::Unsound);
+        return (GateOutcome::Inconclusive, GateReason::Unsound);
     };
     if comparison.verdict == PairedVerdict::Faster {
-        (Outcome::Improved, Reason::Faster)
+        (GateOutcome::Improved, GateReason::Faster)
     } else if time.ci_high < 1.0 + comparison.equivalence {
-        (Outcome::Pass, Reason::WithinDelta)
+        (GateOutcome::Pass, GateReason::WithinDelta)
     } else {
-        (Outcome::Inconclusive, Reason::Unresolved)
+        (GateOutcome::Inconclusive, GateReason::Unresolved)
     }
 }
 
 /// Of exact counts: a difference of one is a difference, beyond the margin.
-fn of_counts(counts: &[CountComparison], margin: f64) -> (Outcome, Reason) {
+fn of_counts(counts: &[CountComparison], margin: f64) -> (GateOutcome, GateReason) {
     // In f64, whose 53 bits no count comes near; at a margin of 0 the comparison is of integers.
     let grew = |one: &CountComparison| {
         one.candidate > one.reference
@@ -241,13 +241,13 @@ fn of_counts(counts: &[CountComparison], margin: f64) -> (Outcome, Reason) {
     };
     let fell = |one: &CountComparison| one.candidate < one.reference;
     match (counts.iter().any(grew), counts.iter().any(fell)) {
-        (true, false) => (Outcome::Regression, Reason::MoreWork),
-        (true, true) => (Outcome::Inconclusive, Reason::TradedWork),
+        (true, false) => (GateOutcome::Regression, GateReason::MoreWork),
+        (true, true) => (GateOutcome::Inconclusive, GateReason::TradedWork),
         // Growth within the margin beside a fall is no improvement to speak of.
         (false, true) if counts.iter().all(|one| one.candidate <= one.reference) => {
-            (Outcome::Improved, Reason::LessWork)
+            (GateOutcome::Improved, GateReason::LessWork)
         }
-        (false, _) => (Outcome::Pass, Reason::CountsWithin),
+        (false, _) => (GateOutcome::Pass, GateReason::CountsWithin),
     }
 }
 
@@ -303,20 +303,20 @@ impl SuiteVerdict {
 
 /// The verdict on a suite: that of its worst case. Advisory cases never make it worse.
 pub fn suite_verdict(
-    outcomes: impl IntoIterator<Item = (Outcome, CasePolicy)>,
+    outcomes: impl IntoIterator<Item = (GateOutcome, CasePolicy)>,
     on_missing: OnMissing,
 ) -> SuiteVerdict {
-    let of_case = |(outcome, policy): (Outcome, CasePolicy)| match outcome {
+    let of_case = |(outcome, policy): (GateOutcome, CasePolicy)| match outcome {
         _ if policy.advisory => SuiteVerdict::Pass,
-        Outcome::Pass | Outcome::Improved | Outcome::New => SuiteVerdict::Pass,
-        Outcome::Inconclusive if policy.on_inconclusive == OnInconclusive::Fail => {
+        GateOutcome::Pass | GateOutcome::Improved | GateOutcome::New => SuiteVerdict::Pass,
+        GateOutcome::Inconclusive if policy.on_inconclusive == OnInconclusive::Fail => {
             SuiteVerdict::Inconclusive
         }
-        Outcome::Inconclusive => SuiteVerdict::Pass,
-        Outcome::Missing if on_missing == OnMissing::Warn => SuiteVerdict::Pass,
-        Outcome::Missing | Outcome::Error => SuiteVerdict::Error,
-        Outcome::Regression => SuiteVerdict::Regression,
-        Outcome::Invalid => SuiteVerdict::Invalid,
+        GateOutcome::Inconclusive => SuiteVerdict::Pass,
+        GateOutcome::Missing if on_missing == OnMissing::Warn => SuiteVerdict::Pass,
+        GateOutcome::Missing | GateOutcome::Error => SuiteVerdict::Error,
+        GateOutcome::Regression => SuiteVerdict::Regression,
+        GateOutcome::Invalid => SuiteVerdict::Invalid,
     };
     outcomes.into_iter().map(of_case).max().unwrap_or(SuiteVerdict::Error)
 }

@@ -13,7 +13,7 @@ const POLICY: CasePolicy = CasePolicy {
 const ADVISORY: CasePolicy = CasePolicy { advisory: true, ..POLICY };
 
 /// A comparison with this ratio, interval and p-value.
-fn times(ratio: f64, half: f64, p_value: Option<f64>) -> Evidence {
+fn times(ratio: f64, half: f64, p_value: Option<f64>) -> CaseEvidence {
     let (ci_low, ci_high) = (ratio - half, ratio + half);
     let verdict = if ci_low > 1.005 {
         PairedVerdict::Slower
@@ -32,7 +32,7 @@ fn times(ratio: f64, half: f64, p_value: Option<f64>) -> Evidence {
         blocks_per_group: 1,
         lag1_autocorrelation: None,
     };
-    Evidence::Times(Box::new(PairedComparison {
+    CaseEvidence::Times(Box::new(PairedComparison {
         verdict,
         reasons: Vec::new(),
         speedup: None,
@@ -53,64 +53,64 @@ fn times(ratio: f64, half: f64, p_value: Option<f64>) -> Evidence {
     }))
 }
 
-fn counts(pairs: &[(u64, u64)]) -> Evidence {
+fn counts(pairs: &[(u64, u64)]) -> CaseEvidence {
     let count = |&(reference, candidate): &(u64, u64)| CountComparison {
         count: "c".to_owned(),
         reference,
         candidate,
         ratio: None,
     };
-    Evidence::Counts(pairs.iter().map(count).collect())
+    CaseEvidence::Counts(pairs.iter().map(count).collect())
 }
 
-fn alone(why: NoBaseline) -> Evidence {
-    Evidence::Alone { why, note: "n".to_owned(), counts: Default::default() }
+fn alone(why: NoBaseline) -> CaseEvidence {
+    CaseEvidence::Alone { why, note: "n".to_owned(), counts: Default::default() }
 }
 
-fn slower() -> Evidence {
+fn slower() -> CaseEvidence {
     times(1.03, 0.005, Some(1e-6))
 }
 
-fn one(policy: &CasePolicy, first: &Evidence, confirmation: Option<&Evidence>) -> Verdict {
-    decide(&[Judged { policy, first, confirmation }]).remove(0)
+fn one(policy: &CasePolicy, first: &CaseEvidence, confirmation: Option<&CaseEvidence>) -> Verdict {
+    decide(&[JudgedCase { policy, first, confirmation }]).remove(0)
 }
 
 #[test]
 fn outcomes_of_one_case() {
-    use Outcome::*;
-    let error = Evidence::Error("server gone".to_owned());
-    let wrong = Evidence::Invalid("c[3] is 1, not 2".to_owned());
-    let missing = Evidence::Missing("no baseline".to_owned());
+    use GateOutcome::*;
+    let error = CaseEvidence::Error("server gone".to_owned());
+    let wrong = CaseEvidence::Invalid("c[3] is 1, not 2".to_owned());
+    let missing = CaseEvidence::Missing("no baseline".to_owned());
     let within = times(1.001, 0.004, Some(0.9));
     for (first, confirmation, outcome, reason) in [
-        (within.clone(), None, Pass, Reason::WithinDelta),
+        (within.clone(), None, Pass, GateReason::WithinDelta),
         // Slower, if anything, by less than Δ: what is not excluded does not matter.
-        (times(1.01, 0.008, Some(0.4)), None, Pass, Reason::WithinDelta),
-        (times(1.0, 0.03, Some(0.9)), None, Inconclusive, Reason::Unresolved),
+        (times(1.01, 0.008, Some(0.4)), None, Pass, GateReason::WithinDelta),
+        (times(1.0, 0.03, Some(0.9)), None, Inconclusive, GateReason::Unresolved),
         // The far end of the fast side is no matter.
-        (times(0.97, 0.04, Some(0.3)), None, Pass, Reason::WithinDelta),
-        (times(0.9, 0.01, Some(1e-9)), None, Improved, Reason::Faster),
-        (times(1.0, 0.001, None), None, Inconclusive, Reason::Unsound),
-        (slower(), None, Inconclusive, Reason::NotConfirmed),
-        (slower(), Some(slower()), Regression, Reason::Confirmed),
-        (slower(), Some(within.clone()), Inconclusive, Reason::NotConfirmed),
-        (slower(), Some(times(1.03, 0.005, None)), Inconclusive, Reason::NotConfirmed),
+        (times(0.97, 0.04, Some(0.3)), None, Pass, GateReason::WithinDelta),
+        (times(0.9, 0.01, Some(1e-9)), None, Improved, GateReason::Faster),
+        (times(1.0, 0.001, None), None, Inconclusive, GateReason::Unsound),
+        (slower(), None, Inconclusive, GateReason::NotConfirmed),
+        (slower(), Some(slower()), Regression, GateReason::Confirmed),
+        (slower(), Some(within.clone()), Inconclusive, GateReason::NotConfirmed),
+        (slower(), Some(times(1.03, 0.005, None)), Inconclusive, GateReason::NotConfirmed),
         // As sure as the first, on the other side.
-        (slower(), Some(times(0.9, 0.01, Some(1e-9))), Inconclusive, Reason::NotConfirmed),
-        (slower(), Some(wrong.clone()), Invalid, Reason::CandidateWrong),
-        (slower(), Some(error.clone()), Error, Reason::NotMeasured),
-        (error, None, Error, Reason::NotMeasured),
-        (wrong, None, Invalid, Reason::CandidateWrong),
-        (missing, None, Missing, Reason::NotOnBothSides),
-        (alone(NoBaseline::New), None, New, Reason::NewCase),
-        (alone(NoBaseline::Broken), None, New, Reason::BaselineBroken),
-        (Evidence::Identical, None, Pass, Reason::IdenticalCode),
-        (slower(), Some(Evidence::Identical), Inconclusive, Reason::NotConfirmed),
-        (counts(&[(100, 100), (7, 7)]), None, Pass, Reason::CountsWithin),
-        (counts(&[(100, 101), (7, 7)]), None, Regression, Reason::MoreWork),
-        (counts(&[(100, 99), (7, 7)]), None, Improved, Reason::LessWork),
-        (counts(&[(100, 99), (7, 8)]), None, Inconclusive, Reason::TradedWork),
-        (counts(&[(0, 1)]), None, Regression, Reason::MoreWork),
+        (slower(), Some(times(0.9, 0.01, Some(1e-9))), Inconclusive, GateReason::NotConfirmed),
+        (slower(), Some(wrong.clone()), Invalid, GateReason::CandidateWrong),
+        (slower(), Some(error.clone()), Error, GateReason::NotMeasured),
+        (error, None, Error, GateReason::NotMeasured),
+        (wrong, None, Invalid, GateReason::CandidateWrong),
+        (missing, None, Missing, GateReason::NotOnBothSides),
+        (alone(NoBaseline::New), None, New, GateReason::NewCase),
+        (alone(NoBaseline::Broken), None, New, GateReason::BaselineBroken),
+        (CaseEvidence::Identical, None, Pass, GateReason::IdenticalCode),
+        (slower(), Some(CaseEvidence::Identical), Inconclusive, GateReason::NotConfirmed),
+        (counts(&[(100, 100), (7, 7)]), None, Pass, GateReason::CountsWithin),
+        (counts(&[(100, 101), (7, 7)]), None, Regression, GateReason::MoreWork),
+        (counts(&[(100, 99), (7, 7)]), None, Improved, GateReason::LessWork),
+        (counts(&[(100, 99), (7, 8)]), None, Inconclusive, GateReason::TradedWork),
+        (counts(&[(0, 1)]), None, Regression, GateReason::MoreWork),
     ] {
         let verdict = one(&POLICY, &first, confirmation.as_ref());
         let found = (verdict.outcome, verdict.reason);
@@ -122,10 +122,10 @@ fn outcomes_of_one_case() {
 fn counts_grow_within_their_margin() {
     let policy = CasePolicy { count_margin: 0.05, ..POLICY };
     for (pairs, outcome) in [
-        (&[(100, 105)][..], Outcome::Pass),
-        (&[(100, 106)], Outcome::Regression),
-        (&[(100, 105), (50, 40)], Outcome::Pass),
-        (&[(100, 106), (50, 40)], Outcome::Inconclusive),
+        (&[(100, 105)][..], GateOutcome::Pass),
+        (&[(100, 106)], GateOutcome::Regression),
+        (&[(100, 105), (50, 40)], GateOutcome::Pass),
+        (&[(100, 106), (50, 40)], GateOutcome::Inconclusive),
     ] {
         assert_eq!(one(&policy, &counts(pairs), None).outcome, outcome, "{pairs:?}");
     }
@@ -135,9 +135,9 @@ fn counts_grow_within_their_margin() {
 fn a_suite_needs_smaller_p_values_than_a_case() {
     let borderline = times(1.02, 0.01, Some(0.004));
     let fine = times(1.0, 0.005, Some(0.8));
-    let confirm = |first: &[(&CasePolicy, &Evidence)]| {
+    let confirm = |first: &[(&CasePolicy, &CaseEvidence)]| {
         let judged =
-            first.iter().map(|&(policy, first)| Judged { policy, first, confirmation: None });
+            first.iter().map(|&(policy, first)| JudgedCase { policy, first, confirmation: None });
         to_confirm(&judged.collect::<Vec<_>>())
     };
     assert_eq!(confirm(&[(&POLICY, &borderline)]), [0]);
@@ -151,7 +151,7 @@ fn a_suite_needs_smaller_p_values_than_a_case() {
     let sure = slower();
     assert_eq!(confirm(&[(&POLICY, &sure), b, f]), [0, 1]);
     // What could not be measured still counts: an error must not make the others easier to call.
-    let error = Evidence::Error(String::new());
+    let error = CaseEvidence::Error(String::new());
     assert!(confirm(&[b, (&POLICY, &error), (&POLICY, &error)]).is_empty());
     // Counts are exact and need no confirmation.
     assert!(confirm(&[(&POLICY, &counts(&[(1, 2)]))]).is_empty());
@@ -160,7 +160,7 @@ fn a_suite_needs_smaller_p_values_than_a_case() {
 #[test]
 fn p_values_are_reported_as_they_were_judged() {
     let (a, b) = (times(1.02, 0.01, Some(0.004)), times(1.001, 0.01, Some(0.5)));
-    let judged = |policy, first| Judged { policy, first, confirmation: None };
+    let judged = |policy, first| JudgedCase { policy, first, confirmation: None };
     let found = decide(&[judged(&POLICY, &a), judged(&ADVISORY, &a), judged(&POLICY, &b)]);
     let p = found.iter().map(|verdict| verdict.adjusted_p.unwrap()).collect::<Vec<_>>();
     assert_eq!(p, [0.008, 0.004, 0.5]);
@@ -168,8 +168,8 @@ fn p_values_are_reported_as_they_were_judged() {
 
 #[test]
 fn the_suite_is_as_bad_as_its_worst_case() {
-    use Outcome::*;
-    let of = |outcomes: &[(Outcome, CasePolicy)], missing| {
+    use GateOutcome::*;
+    let of = |outcomes: &[(GateOutcome, CasePolicy)], missing| {
         suite_verdict(outcomes.iter().copied(), missing)
     };
     let lenient = CasePolicy { on_inconclusive: OnInconclusive::Warn, ..POLICY };
@@ -204,7 +204,7 @@ fn advisory_cases_bear_a_share_of_wrong_calls() {
         let evidence = values.iter().map(|value| p(*value)).collect::<Vec<_>>();
         let judged = evidence
             .iter()
-            .map(|first| Judged { policy: &ADVISORY, first, confirmation: None })
+            .map(|first| JudgedCase { policy: &ADVISORY, first, confirmation: None })
             .collect::<Vec<_>>();
         to_confirm(&judged)
     };
@@ -214,9 +214,9 @@ fn advisory_cases_bear_a_share_of_wrong_calls() {
     assert!(found(&[0.02, 0.2, 0.3]).is_empty());
     // A confirmation stands for itself.
     let (first, again) = (p(0.03), p(0.03));
-    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, Reason::NotConfirmed);
+    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, GateReason::NotConfirmed);
     let again = p(0.01);
-    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, Reason::Confirmed);
+    assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, GateReason::Confirmed);
 }
 
 #[test]

@@ -10,7 +10,7 @@
 //! The test takes the points of a segment as exchangeable. Where runs of one machine drift together
 //! they are not, and more changes are found than there are.
 
-use warpgauge_statistics::random::Stream;
+use warpgauge_statistics::random::RandomStream;
 
 /// Points that are looked at, the latest ones: the work grows with their square.
 pub const WINDOW: usize = 200;
@@ -48,7 +48,7 @@ struct Best {
 pub fn splits(values: &[f64]) -> Vec<Split> {
     let offset = values.len().saturating_sub(WINDOW);
     let values = &values[offset..];
-    let mut random = Stream::new(SEED);
+    let mut random = RandomStream::new(SEED);
     let mut bounds = vec![0, values.len()];
     let mut found = Vec::new();
     while let Some(best) = best_of(values, &bounds) {
@@ -104,7 +104,12 @@ fn best_split(segment: &[f64]) -> Option<Best> {
 
 /// The p-value of a best split, if it is below [`SIGNIFICANCE`]. Most are far from it, and that is
 /// known after a few permutations.
-fn permutation_p(values: &[f64], bounds: &[usize], score: f64, random: &mut Stream) -> Option<f64> {
+fn permutation_p(
+    values: &[f64],
+    bounds: &[usize],
+    score: f64,
+    random: &mut RandomStream,
+) -> Option<f64> {
     let p = |reached: usize| (reached + 1) as f64 / (PERMUTATIONS + 1) as f64;
     let mut shuffled = values.to_vec();
     let mut reached = 0;
@@ -123,7 +128,7 @@ fn permutation_p(values: &[f64], bounds: &[usize], score: f64, random: &mut Stre
 }
 
 /// Fisher and Yates.
-fn shuffle(values: &mut [f64], random: &mut Stream) {
+fn shuffle(values: &mut [f64], random: &mut RandomStream) {
     for last in (1..values.len()).rev() {
         let other = (random.uniform() * (last + 1) as f64) as usize;
         values.swap(last, other.min(last));
@@ -136,7 +141,7 @@ mod tests {
 
     /// Noise of relative size `sd` round levels, each with its length.
     fn stepped(levels: &[(f64, usize)], sd: f64, seed: u64) -> Vec<f64> {
-        let mut random = Stream::new(seed);
+        let mut random = RandomStream::new(seed);
         let level = |&(level, length): &(f64, usize)| std::iter::repeat_n(level, length);
         let levels = levels.iter().flat_map(level).collect::<Vec<_>>();
         levels.into_iter().map(|level| level + sd * random.normal()).collect()
@@ -207,7 +212,7 @@ mod tests {
         // with a probability of 0.2 %.
         let mut alarms = 0;
         for seed in 0..150 {
-            let mut random = Stream::new(50_000 + seed);
+            let mut random = RandomStream::new(50_000 + seed);
             let normal = (0..40).map(|_| random.normal()).collect::<Vec<_>>();
             let skewed = (0..40).map(|_| random.normal().exp()).collect::<Vec<_>>();
             let heavy = (0..40).map(|_| random.normal() / random.uniform()).collect::<Vec<_>>();

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::SeriesKey;
-use crate::Outcome;
+use crate::GateOutcome;
 use crate::report::GateReport;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceKind, Regime};
@@ -31,7 +31,7 @@ pub struct HistoryPoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,
     /// Verdict of the gate, or `PASS` and `INVALID` of an evaluation.
-    pub verdict: Outcome,
+    pub verdict: GateOutcome,
     /// Median time, milliseconds; on a GPU only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub median_ms: Option<f64>,
@@ -121,7 +121,7 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
         source: PointSource::Evaluation,
         job_id: Some(report.job_id.clone()),
         commit: None,
-        verdict: Outcome::Pass,
+        verdict: GateOutcome::Pass,
         median_ms: ranked.map(|stats| stats.ranked_ms()),
         ci_low_ms: interval.and_then(|summary| summary.median_ci_low),
         ci_high_ms: interval.and_then(|summary| summary.median_ci_high),

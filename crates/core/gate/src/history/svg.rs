@@ -2,8 +2,8 @@
 //! and the changes themselves. No script, nothing fetched.
 
 use super::{ChangePoint, Series, TrendPoint};
-use crate::Outcome;
-use warpgauge_svg::{Axis, Drawing, Element, Linear, Plot, Point, Side, Tick, rounded};
+use crate::GateOutcome;
+use warpgauge_svg::{Axis, Drawing, Linear, Plot, Point, Side, SvgElement, Tick, rounded};
 
 /// Most series in one picture, and most points of each: the latest.
 const MAX_SERIES: usize = 20;
@@ -29,7 +29,7 @@ pub fn svg(series: &[Series]) -> String {
     let mut drawing = Drawing::new([WIDTH, height], title);
     drawing.style(STYLE);
     if shown.is_empty() {
-        drawing.add(Element::text("", [20.0, 40.0], "No history."));
+        drawing.add(SvgElement::text("", [20.0, 40.0], "No history."));
     }
     for (index, one) in shown.iter().enumerate() {
         panel(&mut drawing, one, PANEL * index as f64);
@@ -58,11 +58,11 @@ fn panel(drawing: &mut Drawing, series: &Series, top: f64) {
     let key = &series.key;
     let driver = key.driver.as_deref().map(|driver| format!(", driver {driver}"));
     let title = format!("{}: {} {unit}", key.case, series.metric);
-    drawing.add(Element::text("t", [LEFT, top + 16.0], &title));
+    drawing.add(SvgElement::text("t", [LEFT, top + 16.0], &title));
     let conditions = format!("{}{}, {}", key.device, driver.unwrap_or_default(), key.method);
-    drawing.add(Element::text("", [LEFT, top + 32.0], &conditions));
+    drawing.add(SvgElement::text("", [LEFT, top + 32.0], &conditions));
     let Some((low, high)) = range(points) else {
-        drawing.add(Element::text("", [LEFT, top + 60.0], "no values"));
+        drawing.add(SvgElement::text("", [LEFT, top + 60.0], "no values"));
         return;
     };
     let plot =
@@ -98,13 +98,13 @@ fn range(points: &[TrendPoint]) -> Option<(f64, f64)> {
 fn draw(drawing: &mut Drawing, point: &TrendPoint, at: Point, panel: &Panel, unit: &str) {
     if let (Some(low), Some(high)) = (point.ci_low, point.ci_high) {
         let [low, high] = [low, high].map(|value| [at[0], panel.y.at(value)]);
-        drawing.add(Element::line("ci", low, high));
+        drawing.add(SvgElement::line("ci", low, high));
     }
-    let passes = matches!(point.verdict, Outcome::Pass | Outcome::Improved);
+    let passes = matches!(point.verdict, GateOutcome::Pass | GateOutcome::Improved);
     let class = if passes { "p" } else { "bad" };
     let commit = point.commit.as_deref().map(|commit| format!(" {commit}"));
     let title = format!("{} {unit}{}", rounded(point.value), commit.unwrap_or_default());
-    drawing.add(Element::circle(class, at, 2.5).titled(&title));
+    drawing.add(SvgElement::circle(class, at, 2.5).titled(&title));
 }
 
 /// A dashed line for each level, a red one for each change, with its size.
@@ -113,7 +113,7 @@ fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel)
     let changes = series.changes.iter().filter(seen).collect::<Vec<_>>();
     let level = |from: f64, to: f64, value: f64| {
         let y = panel.y.at(value);
-        Element::line("level", [from, y], [to, y])
+        SvgElement::line("level", [from, y], [to, y])
     };
     // Half way between a point and the one before.
     let at = |change: &ChangePoint| panel.x.at((change.at as usize - skipped) as f64);
@@ -133,7 +133,7 @@ fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel)
             format!("{:+.2} %", 100.0 * (change.after / change.before - 1.0))
         };
         drawing.add(panel.plot.vertical("change", x));
-        drawing.add(Element::text("note", [x + 3.0, panel.plot.bottom + 14.0], &size));
+        drawing.add(SvgElement::text("note", [x + 3.0, panel.plot.bottom + 14.0], &size));
     }
 }
 
@@ -149,7 +149,7 @@ mod tests {
             value: *value,
             ci_low: Some(value * 0.9),
             ci_high: Some(value * 1.1),
-            verdict: Outcome::Pass,
+            verdict: GateOutcome::Pass,
             commit: Some("<&\u{1}>".to_owned()),
             job_id: None,
         };

@@ -1,7 +1,7 @@
 //! JUnit XML: one suite, one test case per case, as CI systems read it.
 
 use super::{CaseReport, GateReport, words};
-use crate::Outcome;
+use crate::GateOutcome;
 use warpgauge_svg::xml::escape;
 
 /// The result as JUnit XML. What fails the suite is a `failure`, or an `error` where it could not be
@@ -51,8 +51,8 @@ enum Kind {
 
 fn kind_of(case: &CaseReport) -> Kind {
     match case.outcome {
-        Outcome::Pass | Outcome::Improved | Outcome::New => Kind::Passed,
-        Outcome::Error | Outcome::Missing if case.blocking => Kind::Error,
+        GateOutcome::Pass | GateOutcome::Improved | GateOutcome::New => Kind::Passed,
+        GateOutcome::Error | GateOutcome::Missing if case.blocking => Kind::Error,
         _ if case.blocking => Kind::Failure,
         _ => Kind::Skipped,
     }
@@ -79,7 +79,7 @@ fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
         }
     }
     let mut out = format!("{outcome} {measured}");
-    if case.outcome == Outcome::New {
+    if case.outcome == GateOutcome::New {
         // It passes, and whoever reads the file is to know that nothing was compared.
         out.push_str(&format!("; {why}"));
     }

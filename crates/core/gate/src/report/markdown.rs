@@ -1,7 +1,7 @@
 //! Markdown for a comment on a pull request.
 
 use super::{CaseReport, GateReport, words};
-use crate::{Outcome, SuiteVerdict};
+use crate::{GateOutcome, SuiteVerdict};
 
 /// Most cases in the table that stands open; the rest is in a fold.
 const OPEN_ROWS: usize = 50;
@@ -29,7 +29,7 @@ pub(super) fn markdown(report: &GateReport) -> String {
     let (loud, quiet): (Vec<_>, Vec<_>) = report
         .cases
         .iter()
-        .partition(|case| !matches!(case.outcome, Outcome::Pass | Outcome::Improved));
+        .partition(|case| !matches!(case.outcome, GateOutcome::Pass | GateOutcome::Improved));
     let open = loud.len().min(OPEN_ROWS);
     table(&mut text, &loud[..open]);
     let folded = loud[open..].iter().chain(&quiet).copied().collect::<Vec<_>>();

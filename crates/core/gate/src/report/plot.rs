@@ -1,7 +1,7 @@
 //! The intervals of a suite as one drawing: inline SVG, no script.
 
 use super::{CaseReport, words};
-use warpgauge_svg::{Anchor, Axis, Drawing, Element, Linear, Plot, Side, Tick, shortened};
+use warpgauge_svg::{Anchor, Axis, Drawing, Linear, Plot, Side, SvgElement, Tick, shortened};
 
 /// Most cases in one drawing.
 const MAX_ROWS: usize = 200;
@@ -80,15 +80,16 @@ fn axis(drawing: &mut Drawing, plot: &Plot, span: f64, scale: &Linear) {
     Axis { side: Side::Top, label: "tick" }.draw(drawing, plot, (-2..=2).map(tick));
 }
 
-fn draw(row: &Row<'_>, y: f64, scale: &Linear) -> Element {
+fn draw(row: &Row<'_>, y: f64, scale: &Linear) -> SvgElement {
     let class = words::outcome(row.case.outcome).to_lowercase();
     let [low, middle, high] = [row.low, row.middle, row.high].map(|change| scale.at(change));
     let (from, to) = (scale.at(-row.margin), scale.at(row.margin));
-    let label = Element::text("label", [LABELS - 8.0, y + 4.0], &shortened(&row.label, MAX_LABEL));
-    Element::group(&class)
+    let label =
+        SvgElement::text("label", [LABELS - 8.0, y + 4.0], &shortened(&row.label, MAX_LABEL));
+    SvgElement::group(&class)
         .titled(&format!("{}: {}", row.label, words::change(1.0 + row.middle)))
         .with(label.anchored(Anchor::End))
-        .with(Element::rectangle("margin", [from, y - 8.0], [to - from, 16.0]))
-        .with(Element::line("interval", [low, y], [high, y]))
-        .with(Element::circle("point", [middle, y], 4.0))
+        .with(SvgElement::rectangle("margin", [from, y - 8.0], [to - from, 16.0]))
+        .with(SvgElement::line("interval", [low, y], [high, y]))
+        .with(SvgElement::circle("point", [middle, y], 4.0))
 }

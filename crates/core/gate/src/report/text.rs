@@ -1,7 +1,7 @@
 //! The result for a terminal.
 
 use super::{GateReport, words};
-use crate::Outcome;
+use crate::GateOutcome;
 
 /// The whole result as lines of plain text.
 pub fn text(report: &GateReport) -> String {
@@ -16,7 +16,7 @@ pub fn text(report: &GateReport) -> String {
             text.push_str(&format!("  {measured}"));
         }
         text.push_str(&format!("{advisory}\n"));
-        if !matches!(case.outcome, Outcome::Pass | Outcome::Improved) {
+        if !matches!(case.outcome, GateOutcome::Pass | GateOutcome::Improved) {
             text.push_str(&format!("              {}\n", words::why(case)));
         }
         if let Some(effect) = words::detectable(case) {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{CasePolicy, Outcome, Reason, SuiteVerdict};
+use crate::{CasePolicy, GateOutcome, GateReason, SuiteVerdict};
 use warpgauge_contract::{MatrixUsed, TensorUsed};
 use warpgauge_report::{CountComparison, DeviceReport, VerdictBy};
 use warpgauge_statistics::paired::PairedComparison;
@@ -131,9 +131,9 @@ pub struct CaseReport {
     /// What must not grow: `time`, or the name of a count.
     pub metric: String,
     /// What the gate says.
-    pub outcome: Outcome,
+    pub outcome: GateOutcome,
     /// Why.
-    pub reason: Reason,
+    pub reason: GateReason,
     /// Why, in words; empty where the reason and the numbers say all.
     pub detail: String,
     /// Whether this outcome is why the suite does not pass.
@@ -195,14 +195,14 @@ impl Totals {
         let mut totals = Self::default();
         for case in cases {
             *match case.outcome {
-                Outcome::Pass => &mut totals.pass,
-                Outcome::Improved => &mut totals.improved,
-                Outcome::Inconclusive => &mut totals.inconclusive,
-                Outcome::Error => &mut totals.error,
-                Outcome::Missing => &mut totals.missing,
-                Outcome::New => &mut totals.new,
-                Outcome::Regression => &mut totals.regression,
-                Outcome::Invalid => &mut totals.invalid,
+                GateOutcome::Pass => &mut totals.pass,
+                GateOutcome::Improved => &mut totals.improved,
+                GateOutcome::Inconclusive => &mut totals.inconclusive,
+                GateOutcome::Error => &mut totals.error,
+                GateOutcome::Missing => &mut totals.missing,
+                GateOutcome::New => &mut totals.new,
+                GateOutcome::Regression => &mut totals.regression,
+                GateOutcome::Invalid => &mut totals.invalid,
             } += 1;
         }
         totals

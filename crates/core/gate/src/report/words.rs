@@ -1,46 +1,46 @@
 //! Phrases that several formats share.
 
 use super::{CaseReport, GateReport};
-use crate::{Outcome, Reason};
+use crate::{GateOutcome, GateReason};
 use warpgauge_report::CountComparison;
 use warpgauge_statistics::paired::PairedComparison;
 
 /// Longest detail that is quoted in a table, characters.
 const MAX_DETAIL: usize = 300;
 
-pub(super) fn outcome(outcome: Outcome) -> &'static str {
+pub(super) fn outcome(outcome: GateOutcome) -> &'static str {
     match outcome {
-        Outcome::Pass => "PASS",
-        Outcome::Improved => "IMPROVED",
-        Outcome::Inconclusive => "INCONCLUSIVE",
-        Outcome::Error => "ERROR",
-        Outcome::Missing => "MISSING",
-        Outcome::New => "NEW",
-        Outcome::Regression => "REGRESSION",
-        Outcome::Invalid => "INVALID",
+        GateOutcome::Pass => "PASS",
+        GateOutcome::Improved => "IMPROVED",
+        GateOutcome::Inconclusive => "INCONCLUSIVE",
+        GateOutcome::Error => "ERROR",
+        GateOutcome::Missing => "MISSING",
+        GateOutcome::New => "NEW",
+        GateOutcome::Regression => "REGRESSION",
+        GateOutcome::Invalid => "INVALID",
     }
 }
 
 /// A reason in words.
-pub(super) fn reason(reason: Reason) -> &'static str {
+pub(super) fn reason(reason: GateReason) -> &'static str {
     match reason {
-        Reason::Confirmed => "slower beyond the margin, and again in fresh processes",
-        Reason::NotConfirmed => "slower at first, not confirmed",
-        Reason::IdenticalCode => "the same machine code and launch, not measured",
-        Reason::WithinDelta => "no slowdown that matters",
-        Reason::Faster => "faster beyond the margin",
-        Reason::Unresolved => "too noisy to exclude a slowdown that matters",
-        Reason::Unsound => "the measurement bears no interval",
-        Reason::OnlyRight => "right; its time is compared with nothing",
-        Reason::CountsWithin => "counts within their margin",
-        Reason::MoreWork => "a count grew beyond its margin",
-        Reason::LessWork => "less of what is counted",
-        Reason::TradedWork => "one count grew, another fell",
-        Reason::CandidateWrong => "the candidate is not right",
-        Reason::NotOnBothSides => "the candidate lacks it",
-        Reason::NewCase => "a new case",
-        Reason::BaselineBroken => "the baseline's kernel is broken, the candidate's is not",
-        Reason::NotMeasured => "could not be measured",
+        GateReason::Confirmed => "slower beyond the margin, and again in fresh processes",
+        GateReason::NotConfirmed => "slower at first, not confirmed",
+        GateReason::IdenticalCode => "the same machine code and launch, not measured",
+        GateReason::WithinDelta => "no slowdown that matters",
+        GateReason::Faster => "faster beyond the margin",
+        GateReason::Unresolved => "too noisy to exclude a slowdown that matters",
+        GateReason::Unsound => "the measurement bears no interval",
+        GateReason::OnlyRight => "right; its time is compared with nothing",
+        GateReason::CountsWithin => "counts within their margin",
+        GateReason::MoreWork => "a count grew beyond its margin",
+        GateReason::LessWork => "less of what is counted",
+        GateReason::TradedWork => "one count grew, another fell",
+        GateReason::CandidateWrong => "the candidate is not right",
+        GateReason::NotOnBothSides => "the candidate lacks it",
+        GateReason::NewCase => "a new case",
+        GateReason::BaselineBroken => "the baseline's kernel is broken, the candidate's is not",
+        GateReason::NotMeasured => "could not be measured",
     }
 }
 
@@ -83,7 +83,7 @@ pub(super) fn measured(case: &CaseReport) -> String {
     let counts = case.counts.iter().map(|one| format!("{} {}", one.count, count_change(one)));
     let own = case.candidate_counts.iter().map(|(name, count)| format!("{name} {count}"));
     let counts = counts.chain(own).collect::<Vec<_>>().join(", ");
-    if counts.is_empty() && case.reason == Reason::IdenticalCode {
+    if counts.is_empty() && case.reason == GateReason::IdenticalCode {
         return reason(case.reason).to_owned();
     }
     counts

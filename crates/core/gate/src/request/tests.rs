@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::Pin;
+use crate::BaselinePin;
 
 fn contract(code: &str) -> Value {
     json!({"kernel": {"kernel_type": "ptx", "source_code": code}})
@@ -22,7 +22,7 @@ fn stored(names: &[&str]) -> Baseline {
     };
     Baseline {
         name: "main".to_owned(),
-        pin: Pin {
+        pin: BaselinePin {
             device: "d".to_owned(),
             driver: None,
             cuda: "13.0".to_owned(),

@@ -66,21 +66,21 @@ pub struct CaseSpec {
     /// Kernel in place of the contract's, relative to the suite.
     pub source: Option<String>,
     /// What must not grow.
-    pub metric: Metric,
+    pub metric: GateMetric,
     /// What it lets pass.
     pub policy: CasePolicy,
 }
 
 /// What must not grow; as text `time`, or the name of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Metric {
+pub enum GateMetric {
     /// Time, on a GPU; warp instructions and sectors of global memory on the emulated device.
     Time,
     /// One exact count, on the emulated device only.
     Count(&'static str),
 }
 
-impl Metric {
+impl GateMetric {
     fn parse(name: &str) -> Option<Self> {
         if name == "time" {
             return Some(Self::Time);
@@ -89,13 +89,13 @@ impl Metric {
     }
 }
 
-impl Serialize for Metric {
+impl Serialize for GateMetric {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Metric {
+impl<'de> Deserialize<'de> for GateMetric {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         let unknown = || D::Error::custom(format!("{name:?} is no metric of the gate"));
@@ -103,7 +103,7 @@ impl<'de> Deserialize<'de> for Metric {
     }
 }
 
-impl fmt::Display for Metric {
+impl fmt::Display for GateMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Time => "time",
@@ -251,7 +251,7 @@ impl Suite {
 impl CaseSpec {
     /// A case that only the baseline has, as it would be judged.
     pub fn removed(name: String, policy: CasePolicy) -> Self {
-        Self { name, contract: String::new(), source: None, metric: Metric::Time, policy }
+        Self { name, contract: String::new(), source: None, metric: GateMetric::Time, policy }
     }
 }
 
@@ -271,7 +271,7 @@ impl CaseFile {
             check_path(&format!("{at}.source"), source)?;
         }
         let name = self.metric.as_deref().unwrap_or("time");
-        let metric = Metric::parse(name).ok_or_else(|| {
+        let metric = GateMetric::parse(name).ok_or_else(|| {
             let known = COMPARED_COUNTS.join(", ");
             refused(&format!("{at}.metric"), format!("must be `time`, or a count: {known}"))
         })?;

@@ -12,7 +12,7 @@ fn what_is_left_out_is_the_presets() {
     let suite = Suite::parse(SMALL.as_bytes()).unwrap();
     assert_eq!((suite.preset, suite.on_missing), (PresetName::Ci, OnMissing::Fail));
     let [case] = suite.cases.as_slice() else { panic!("{suite:?}") };
-    assert_eq!((case.name.as_str(), case.metric, &case.source), ("add", Metric::Time, &None));
+    assert_eq!((case.name.as_str(), case.metric, &case.source), ("add", GateMetric::Time, &None));
     let expected = CasePolicy {
         margin: 0.005,
         delta: 0.02,
@@ -48,7 +48,7 @@ cases:
     assert_eq!(b.policy.on_inconclusive, OnInconclusive::Pass);
     assert_eq!(
         (b.metric, b.source.as_deref()),
-        (Metric::Count("warp_instructions"), Some("../b.cu"))
+        (GateMetric::Count("warp_instructions"), Some("../b.cu"))
     );
 }
 

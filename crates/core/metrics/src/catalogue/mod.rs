@@ -2,7 +2,7 @@
 //!
 //! An id means the same wherever the value comes from. Units are base units: bytes, seconds, Hz,
 //! percent. Names of NVIDIA's metrics are those that Nsight Compute and CUPTI take; where a chip
-//! has another name, [`Source::chips`] says which chips one is for.
+//! has another name, [`ChipFormula::chips`] says which chips one is for.
 
 mod table;
 
@@ -14,34 +14,36 @@ pub struct MetricInfo {
     /// Stable id.
     pub id: &'static str,
     /// Unit of the value.
-    pub unit: Unit,
+    pub unit: MetricUnit,
     /// Where it belongs.
-    pub group: Group,
+    pub group: MetricGroup,
     /// What it is.
     pub description: &'static str,
     /// How NVIDIA's tools tell it; the first that fits the chip. Empty: they do not.
-    pub sources: &'static [Source],
+    pub sources: &'static [ChipFormula],
     /// Where the CUDA Evaluation Server's responses have it.
-    pub fields: &'static [Field],
+    pub fields: &'static [MetricField],
 }
 
 impl MetricInfo {
     /// Whether a metric of NVIDIA's is a source of this one's whole value.
     pub fn has_source(&self, name: &str) -> bool {
-        let is =
-            |source: &Source| matches!(source.formula, Formula::Metric(metric) if metric == name);
+        let is = |source: &ChipFormula| matches!(source.formula, Formula::Metric(metric) if metric == name);
         self.sources.iter().any(is)
     }
 
     /// The sources that a chip of this compute capability, times 10, has; best first.
-    pub fn sources_for(&self, capability: u32) -> impl Iterator<Item = &'static Source> + use<> {
+    pub fn sources_for(
+        &self,
+        capability: u32,
+    ) -> impl Iterator<Item = &'static ChipFormula> + use<> {
         self.sources.iter().filter(move |source| source.fits(capability))
     }
 }
 
 /// How NVIDIA's tools tell a metric.
 #[derive(Debug, Clone, Copy)]
-pub struct Source {
+pub struct ChipFormula {
     /// First and last compute capability it is for, times 10.
     pub chips: (u32, u32),
     /// Whether it is only for chips that have memory of their own.
@@ -57,7 +59,7 @@ const UNKNOWN: u32 = 0;
 /// That of a chip that has no such metrics at all.
 const NONE: u32 = 72;
 
-impl Source {
+impl ChipFormula {
     /// Whether chips of this compute capability, times 10, have it; 0 for a chip of which it is not
     /// known.
     pub fn fits(&self, capability: u32) -> bool {
@@ -145,7 +147,7 @@ impl Formula {
 
 /// A field of the CUDA Evaluation Server's `device_metrics`.
 #[derive(Debug, Clone, Copy)]
-pub struct Field {
+pub struct MetricField {
     /// Its group.
     pub group: FieldGroup,
     /// Its name.
@@ -174,7 +176,7 @@ pub enum FieldGroup {
 /// Units of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "their names say what they are")]
-pub enum Unit {
+pub enum MetricUnit {
     Percent,
     Bytes,
     BytesPerSecond,
@@ -201,34 +203,34 @@ pub enum Unit {
     Ratio,
 }
 
-impl Unit {
+impl MetricUnit {
     /// As reports write it.
     pub fn name(self) -> &'static str {
         match self {
-            Unit::Percent => "%",
-            Unit::Bytes => "bytes",
-            Unit::BytesPerSecond => "bytes/s",
-            Unit::Seconds => "s",
-            Unit::Cycles => "cycles",
-            Unit::Instructions => "instructions",
-            Unit::InstructionsPerCycle => "instructions/cycle",
-            Unit::Warps => "warps",
-            Unit::Threads => "threads",
-            Unit::Registers => "registers",
-            Unit::Blocks => "blocks",
-            Unit::Requests => "requests",
-            Unit::Operations => "operations",
-            Unit::OperationsPerByte => "operations/byte",
-            Unit::OperationsPerSecond => "operations/s",
-            Unit::OperationsPerCycle => "operations/cycle",
-            Unit::BytesPerCycle => "bytes/cycle",
-            Unit::Hertz => "Hz",
-            Unit::Sectors => "sectors",
-            Unit::SectorsPerRequest => "sectors/request",
-            Unit::Wavefronts => "wavefronts",
-            Unit::Conflicts => "conflicts",
-            Unit::Waves => "waves",
-            Unit::Ratio => "ratio",
+            MetricUnit::Percent => "%",
+            MetricUnit::Bytes => "bytes",
+            MetricUnit::BytesPerSecond => "bytes/s",
+            MetricUnit::Seconds => "s",
+            MetricUnit::Cycles => "cycles",
+            MetricUnit::Instructions => "instructions",
+            MetricUnit::InstructionsPerCycle => "instructions/cycle",
+            MetricUnit::Warps => "warps",
+            MetricUnit::Threads => "threads",
+            MetricUnit::Registers => "registers",
+            MetricUnit::Blocks => "blocks",
+            MetricUnit::Requests => "requests",
+            MetricUnit::Operations => "operations",
+            MetricUnit::OperationsPerByte => "operations/byte",
+            MetricUnit::OperationsPerSecond => "operations/s",
+            MetricUnit::OperationsPerCycle => "operations/cycle",
+            MetricUnit::BytesPerCycle => "bytes/cycle",
+            MetricUnit::Hertz => "Hz",
+            MetricUnit::Sectors => "sectors",
+            MetricUnit::SectorsPerRequest => "sectors/request",
+            MetricUnit::Wavefronts => "wavefronts",
+            MetricUnit::Conflicts => "conflicts",
+            MetricUnit::Waves => "waves",
+            MetricUnit::Ratio => "ratio",
         }
     }
 }
@@ -236,7 +238,7 @@ impl Unit {
 /// Groups of metrics; their names select all their metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "their names say what they are")]
-pub enum Group {
+pub enum MetricGroup {
     SpeedOfLight,
     Detailed,
     Memory,
@@ -251,22 +253,22 @@ pub enum Group {
     Instructions,
 }
 
-impl Group {
+impl MetricGroup {
     /// As contracts name it.
     pub fn name(self) -> &'static str {
         match self {
-            Group::SpeedOfLight => "speed_of_light",
-            Group::Detailed => "detailed",
-            Group::Memory => "memory",
-            Group::Compute => "compute",
-            Group::Pipeline => "pipeline",
-            Group::Occupancy => "occupancy",
-            Group::Stall => "stall",
-            Group::Scheduler => "scheduler",
-            Group::AccessPattern => "access_pattern",
-            Group::Roofline => "roofline",
-            Group::Timing => "timing",
-            Group::Instructions => "instructions",
+            MetricGroup::SpeedOfLight => "speed_of_light",
+            MetricGroup::Detailed => "detailed",
+            MetricGroup::Memory => "memory",
+            MetricGroup::Compute => "compute",
+            MetricGroup::Pipeline => "pipeline",
+            MetricGroup::Occupancy => "occupancy",
+            MetricGroup::Stall => "stall",
+            MetricGroup::Scheduler => "scheduler",
+            MetricGroup::AccessPattern => "access_pattern",
+            MetricGroup::Roofline => "roofline",
+            MetricGroup::Timing => "timing",
+            MetricGroup::Instructions => "instructions",
         }
     }
 }

@@ -55,7 +55,7 @@ fn each_source_exists_on_the_chips_that_it_is_for() {
     let mut checked = 0;
     for info in CATALOGUE {
         for (chip, capability) in CHIPS {
-            for name in info.sources_for(capability).flat_map(Source::names) {
+            for name in info.sources_for(capability).flat_map(ChipFormula::names) {
                 if !is_counter(name) {
                     continue;
                 }
@@ -75,8 +75,7 @@ fn each_metric_has_a_source_on_the_chips_that_know_one() {
     for info in CATALOGUE {
         for (chip, capability) in CHIPS {
             let knows = |name: &str| told.get(name).is_some_and(|chips| chips.contains(chip));
-            let whole =
-                |source: &Source| matches!(source.formula, Formula::Metric(name) if knows(name));
+            let whole = |source: &ChipFormula| matches!(source.formula, Formula::Metric(name) if knows(name));
             if info.sources.iter().any(whole) {
                 let sources = info.sources_for(capability).count();
                 assert!(sources > 0, "{}: {chip} has a source for it", info.id);

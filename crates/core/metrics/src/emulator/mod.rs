@@ -1,7 +1,7 @@
 //! The emulator as a source: what it counted in one launch, and what follows from the launch.
 
 use super::found::{Found, Known, Report};
-use super::launch::Launch;
+use super::launch::DeviceLaunch;
 use super::select::Selection;
 use super::types::{DeviceMetrics, MetricSource};
 use warpgauge_model::LaunchCounts;
@@ -13,7 +13,11 @@ const EXPANDED: &str =
     "with the operations that divisions, roots and the like usually take on sm_90";
 
 /// The selected metrics of a launch that was counted.
-pub fn metrics(counts: &LaunchCounts, launch: &Launch<'_>, selection: &Selection) -> DeviceMetrics {
+pub fn metrics(
+    counts: &LaunchCounts,
+    launch: &DeviceLaunch<'_>,
+    selection: &Selection,
+) -> DeviceMetrics {
     let counted = Counted { counts, launch };
     Report {
         kernel: counts.kernel.clone(),
@@ -27,7 +31,7 @@ pub fn metrics(counts: &LaunchCounts, launch: &Launch<'_>, selection: &Selection
 /// What was counted of which launch.
 struct Counted<'a> {
     counts: &'a LaunchCounts,
-    launch: &'a Launch<'a>,
+    launch: &'a DeviceLaunch<'a>,
 }
 
 fn known(value: f64, note: Option<&'static str>) -> Found {

@@ -45,7 +45,7 @@ fn report(names: &[&str]) -> DeviceMetrics {
         max_threads_per_block: 1024,
         max_active_blocks: 24,
     };
-    let launch = Launch {
+    let launch = DeviceLaunch {
         device: &device,
         function: Some(&function),
         grid: [60, 2, 1],

@@ -10,11 +10,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::catalogue::{MetricInfo, Unit};
+use super::catalogue::{MetricInfo, MetricUnit};
 use super::found::{Found, Known};
 use super::select::Selection;
 use super::types::{CacheControl, ClockControl, Conditions, Metric, MetricSource, Replay};
-use super::values::Collected;
+use super::values::CollectedMetrics;
 use warpgauge_model::{Cause, MonitorFacts, MonitorWindow, Unavailable};
 
 /// Metrics of the catalogue that a reading means the same as.
@@ -86,7 +86,7 @@ pub fn collected(
     facts: &MonitorFacts,
     kernel: &str,
     driver: Option<&str>,
-) -> Result<Collected, Unavailable> {
+) -> Result<CollectedMetrics, Unavailable> {
     if let Some(unavailable) = &facts.unavailable {
         return Err(unavailable.clone());
     }
@@ -116,7 +116,7 @@ pub fn collected(
         missing.extend(names.map(|name| (name.to_owned(), reason.clone())));
     }
     let version = driver.map(|version| format!(", driver {version}"));
-    Ok(Collected {
+    Ok(CollectedMetrics {
         source: MetricSource::Gpm,
         tool: format!("NVML GPM{}", version.unwrap_or_default()),
         kernel: kernel.to_owned(),
@@ -187,7 +187,7 @@ fn alone(facts: &MonitorFacts) -> Result<MonitorWindow, Unavailable> {
 }
 
 /// A metric of the catalogue, if monitoring means the same by a reading.
-pub(super) fn told(collected: &Collected, info: &MetricInfo) -> Found {
+pub(super) fn told(collected: &CollectedMetrics, info: &MetricInfo) -> Found {
     match reading_of(info.id) {
         Some(name) => reading(collected, name),
         None => {
@@ -198,7 +198,7 @@ pub(super) fn told(collected: &Collected, info: &MetricInfo) -> Found {
     }
 }
 
-fn reading(collected: &Collected, name: &str) -> Found {
+fn reading(collected: &CollectedMetrics, name: &str) -> Found {
     match collected.values.get(name) {
         Some(value) => {
             let note = collected.note.clone().map(Cow::Owned);
@@ -212,21 +212,21 @@ fn reading(collected: &Collected, name: &str) -> Found {
 }
 
 /// Adds the readings that no metric of the catalogue means the same as, under their own names.
-pub(super) fn add_others(metrics: &mut BTreeMap<String, Metric>, collected: &Collected) {
+pub(super) fn add_others(metrics: &mut BTreeMap<String, Metric>, collected: &CollectedMetrics) {
     for (name, what) in OTHERS {
         let found = reading(collected, name);
         let note = |note: &str| format!("{what}; {note}");
         let metric = match found {
             Ok(known) => Metric {
                 value: Some(known.value),
-                unit: Some(Unit::Percent.name().to_owned()),
+                unit: Some(MetricUnit::Percent.name().to_owned()),
                 source: Some(known.source),
                 note: known.note.as_deref().map(note),
                 reason: None,
             },
             Err(reason) => Metric {
                 value: None,
-                unit: Some(Unit::Percent.name().to_owned()),
+                unit: Some(MetricUnit::Percent.name().to_owned()),
                 source: None,
                 note: None,
                 reason: Some(reason.into_owned()),

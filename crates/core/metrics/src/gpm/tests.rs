@@ -16,7 +16,7 @@ fn facts(running: MonitorWindow, restoring: Option<MonitorWindow>) -> MonitorFac
     MonitorFacts { running, restoring, empty_period_s: 2e-6, ..MonitorFacts::default() }
 }
 
-fn found(collected: &Collected, id: &str) -> Found {
+fn found(collected: &CollectedMetrics, id: &str) -> Found {
     told(collected, CATALOGUE.iter().find(|info| info.id == id).unwrap())
 }
 
@@ -31,7 +31,7 @@ const BUSY: [(&str, f64); 4] = [
 fn the_table_names_metrics_of_the_catalogue() {
     for id in metrics() {
         let info = CATALOGUE.iter().find(|info| info.id == id);
-        assert_eq!(info.map(|info| info.unit), Some(Unit::Percent), "{id}");
+        assert_eq!(info.map(|info| info.unit), Some(MetricUnit::Percent), "{id}");
     }
     assert!(tells(&select(&["speed_of_light".to_owned()])));
     assert!(!tells(&select(&["flop_count".to_owned()])));

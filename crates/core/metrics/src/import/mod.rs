@@ -4,14 +4,14 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::catalogue::Unit;
+use super::catalogue::MetricUnit;
 use super::ncu::{self, NcuCsvError, NcuReport, NcuRule};
 use super::nsys::{self, NsysError, NsysReport, Timeline, timeline};
 use super::sanitizer::{self, SanitizerLog};
 use super::select::Selection;
-use super::several::{Profiled, several_metrics};
+use super::several::{ProfiledLaunch, several_metrics};
 use super::types::{Conditions, DeviceMetrics};
-use super::values::Collected;
+use super::values::CollectedMetrics;
 use warpgauge_model::Unavailable;
 
 /// Percentages above 100 that are told of.
@@ -182,7 +182,7 @@ fn nothing(text: &str) -> ImportError {
 fn ncu_page(report: NcuReport, text: &str, selection: &Selection) -> Result<Imported, ImportError> {
     let unreadable = ncu::parse_log(text).unreadable;
     let conditions = Conditions::default();
-    let collected: Vec<(Collected, u32)> = report
+    let collected: Vec<(CollectedMetrics, u32)> = report
         .kernels
         .iter()
         .map(|kernel| {
@@ -192,9 +192,9 @@ fn ncu_page(report: NcuReport, text: &str, selection: &Selection) -> Result<Impo
             (of(&BTreeSet::new()), kernel.capability.unwrap_or(UNKNOWN))
         })
         .collect();
-    let profiled: Vec<Profiled<'_>> = collected
+    let profiled: Vec<ProfiledLaunch<'_>> = collected
         .iter()
-        .map(|(collected, capability)| Profiled {
+        .map(|(collected, capability)| ProfiledLaunch {
             collected,
             capability: *capability,
             launch: None,
@@ -218,7 +218,7 @@ fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
     let by_kernel = metrics.kernels.iter().flat_map(|kernel| {
         kernel.metrics.iter().map(move |(id, metric)| (id, metric, &kernel.kernel))
     });
-    let percent = Some(Unit::Percent.name());
+    let percent = Some(MetricUnit::Percent.name());
     let above = of_all.chain(by_kernel).filter_map(|(id, metric, kernel)| {
         let value = metric.value.filter(|value| *value > 100.0)?;
         (metric.unit.as_deref() == percent).then(|| {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use crate::catalogue::{CATALOGUE, Formula, Unit};
+use crate::catalogue::{CATALOGUE, Formula, MetricUnit};
 use crate::text::Dimension;
 
 /// What a metric measures.
@@ -99,14 +99,14 @@ pub(super) fn expected(name: &str) -> Expected {
     }
 }
 
-fn by_unit(unit: Unit, name: &str) -> Kind {
+fn by_unit(unit: MetricUnit, name: &str) -> Kind {
     match unit {
-        Unit::Seconds => Kind::Time,
-        Unit::Bytes => Kind::Bytes,
-        Unit::Hertz => Kind::Frequency,
-        Unit::BytesPerSecond => Kind::ByteRate,
-        Unit::OperationsPerSecond => Kind::Rate,
-        Unit::Percent => by_name(name).unwrap_or(Kind::Share),
+        MetricUnit::Seconds => Kind::Time,
+        MetricUnit::Bytes => Kind::Bytes,
+        MetricUnit::Hertz => Kind::Frequency,
+        MetricUnit::BytesPerSecond => Kind::ByteRate,
+        MetricUnit::OperationsPerSecond => Kind::Rate,
+        MetricUnit::Percent => by_name(name).unwrap_or(Kind::Share),
         _ => Kind::Count,
     }
 }

@@ -9,7 +9,7 @@ use super::csv::Columns;
 use super::expected::Expected;
 use crate::text::{Convention, OUT_OF_BOUNDS, Record, Value, unit, value};
 use crate::types::{Conditions, MetricSource};
-use crate::values::Collected;
+use crate::values::CollectedMetrics;
 
 /// Passes, as a metric.
 const PASSES: &str = "profiler__replayer_passes";
@@ -201,7 +201,7 @@ impl NcuKernel {
         conditions: &Conditions,
         requested: &BTreeSet<&str>,
         unreadable: &[String],
-    ) -> Collected {
+    ) -> CollectedMetrics {
         let mut missing = self.missing.clone();
         for (name, text) in &self.texts {
             missing.insert(name.clone(), format!("it is no number but `{}`", short(text)));
@@ -217,7 +217,7 @@ impl NcuKernel {
             missing.insert((*name).to_owned(), reason.to_owned());
         }
         let passes = self.values.get(PASSES).map(|passes| *passes as u32);
-        Collected {
+        CollectedMetrics {
             source: MetricSource::Ncu,
             tool: tool.to_owned(),
             kernel: self.name.clone(),

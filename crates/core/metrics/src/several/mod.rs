@@ -8,12 +8,12 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use super::catalogue::{Fraction, Group, MetricInfo, Unit};
+use super::catalogue::{Fraction, MetricGroup, MetricInfo, MetricUnit};
 use super::found::{Found, Known, Report};
-use super::launch::Launch;
+use super::launch::DeviceLaunch;
 use super::select::Selection;
 use super::types::{DeviceMetrics, KernelMetrics};
-use super::values::{Collected, report, told};
+use super::values::{CollectedMetrics, report, told};
 
 /// Most kernels that are told of one by one: those that took longest.
 pub const MAX_KERNELS: usize = 200;
@@ -24,24 +24,24 @@ const DIFFERS: &str = "it differs between the kernels: see each of them";
 
 /// A profiled launch of a kernel.
 #[derive(Debug, Clone, Copy)]
-pub struct Profiled<'a> {
+pub struct ProfiledLaunch<'a> {
     /// What the tool told.
-    pub collected: &'a Collected,
+    pub collected: &'a CollectedMetrics,
     /// Compute capability of the device, times 10.
     pub capability: u32,
     /// The launch, if it is known.
-    pub launch: Option<&'a Launch<'a>>,
+    pub launch: Option<&'a DeviceLaunch<'a>>,
 }
 
 /// The selected metrics of some launches: of all together, and by kernel if there are several
 /// launches. `None` for no launches.
-pub fn several_metrics(all: &[Profiled<'_>], selection: &Selection) -> Option<DeviceMetrics> {
+pub fn several_metrics(all: &[ProfiledLaunch<'_>], selection: &Selection) -> Option<DeviceMetrics> {
     let first = all.first()?;
     let mut metrics = together(all, selection, first.collected);
     if all.len() == 1 {
         return Some(metrics);
     }
-    let mut by_name: BTreeMap<&str, Vec<Profiled<'_>>> = BTreeMap::new();
+    let mut by_name: BTreeMap<&str, Vec<ProfiledLaunch<'_>>> = BTreeMap::new();
     for one in all {
         by_name.entry(&one.collected.kernel).or_default().push(*one);
     }
@@ -68,12 +68,16 @@ pub fn several_metrics(all: &[Profiled<'_>], selection: &Selection) -> Option<De
     Some(metrics)
 }
 
-fn time(one: &Profiled<'_>) -> Option<f64> {
+fn time(one: &ProfiledLaunch<'_>) -> Option<f64> {
     one.collected.values.get(DURATION).copied()
 }
 
 /// Metrics of some launches as of one.
-fn together(all: &[Profiled<'_>], selection: &Selection, first: &Collected) -> DeviceMetrics {
+fn together(
+    all: &[ProfiledLaunch<'_>],
+    selection: &Selection,
+    first: &CollectedMetrics,
+) -> DeviceMetrics {
     let mut header: Report = report(first);
     if let Some(conditions) = &mut header.conditions {
         // Kernels may differ in the passes that they took.
@@ -87,7 +91,7 @@ fn together(all: &[Profiled<'_>], selection: &Selection, first: &Collected) -> D
     })
 }
 
-fn find(one: &Profiled<'_>, info: &'static MetricInfo) -> Found {
+fn find(one: &ProfiledLaunch<'_>, info: &'static MetricInfo) -> Found {
     told(one.collected, info, one.capability)
         .or_else(|reason| one.launch.and_then(|launch| launch.fact(info.id)).unwrap_or(Err(reason)))
 }
@@ -103,32 +107,32 @@ enum Rule {
 fn rule(info: &MetricInfo) -> Rule {
     match info.unit {
         // Resources of a block or thread, and limits by them.
-        _ if info.group == Group::Occupancy => Rule::Same,
-        Unit::OperationsPerCycle | Unit::BytesPerCycle => Rule::Same,
-        Unit::Registers | Unit::Blocks | Unit::Waves => Rule::Same,
-        Unit::Bytes
-        | Unit::Seconds
-        | Unit::Cycles
-        | Unit::Instructions
-        | Unit::Requests
-        | Unit::Operations
-        | Unit::Sectors
-        | Unit::Wavefronts
-        | Unit::Conflicts => Rule::Sum,
-        Unit::Percent
-        | Unit::BytesPerSecond
-        | Unit::InstructionsPerCycle
-        | Unit::Warps
-        | Unit::Threads
-        | Unit::OperationsPerByte
-        | Unit::OperationsPerSecond
-        | Unit::Hertz
-        | Unit::SectorsPerRequest
-        | Unit::Ratio => Rule::Weighted,
+        _ if info.group == MetricGroup::Occupancy => Rule::Same,
+        MetricUnit::OperationsPerCycle | MetricUnit::BytesPerCycle => Rule::Same,
+        MetricUnit::Registers | MetricUnit::Blocks | MetricUnit::Waves => Rule::Same,
+        MetricUnit::Bytes
+        | MetricUnit::Seconds
+        | MetricUnit::Cycles
+        | MetricUnit::Instructions
+        | MetricUnit::Requests
+        | MetricUnit::Operations
+        | MetricUnit::Sectors
+        | MetricUnit::Wavefronts
+        | MetricUnit::Conflicts => Rule::Sum,
+        MetricUnit::Percent
+        | MetricUnit::BytesPerSecond
+        | MetricUnit::InstructionsPerCycle
+        | MetricUnit::Warps
+        | MetricUnit::Threads
+        | MetricUnit::OperationsPerByte
+        | MetricUnit::OperationsPerSecond
+        | MetricUnit::Hertz
+        | MetricUnit::SectorsPerRequest
+        | MetricUnit::Ratio => Rule::Weighted,
     }
 }
 
-fn combine(all: &[Profiled<'_>], info: &'static MetricInfo) -> Found {
+fn combine(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Found {
     if let Some(found) = from_sums(all, info) {
         return found;
     }
@@ -162,7 +166,7 @@ fn combine(all: &[Profiled<'_>], info: &'static MetricInfo) -> Found {
 }
 
 /// A quotient of counts, from the sums of both; `None` for all else, or if a count is missing.
-fn from_sums(all: &[Profiled<'_>], info: &'static MetricInfo) -> Option<Found> {
+fn from_sums(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Option<Found> {
     let capability = all.first()?.capability;
     if all.iter().any(|one| one.capability != capability) {
         return None;
@@ -174,7 +178,7 @@ fn from_sums(all: &[Profiled<'_>], info: &'static MetricInfo) -> Option<Found> {
     let fractions = info.sources_for(capability).map(|source| source.formula.fraction());
     fractions.filter(counts).find_map(|fraction| {
         let sum = |terms: &[(&'static str, f64)]| {
-            let of = |one: &Profiled<'_>| {
+            let of = |one: &ProfiledLaunch<'_>| {
                 let term =
                     |(name, weight): &(&str, f64)| Some(one.collected.values.get(*name)? * weight);
                 terms.iter().map(term).sum::<Option<f64>>()

@@ -8,8 +8,8 @@ const DRAM: &str = "dram__bytes.sum";
 const OCCUPANCY: &str = "sm__warps_active.avg.pct_of_peak_sustained_active";
 const REGISTERS: &str = "launch__registers_per_thread";
 
-fn collected(kernel: &str, values: &[(&str, f64)]) -> Collected {
-    Collected {
+fn collected(kernel: &str, values: &[(&str, f64)]) -> CollectedMetrics {
+    CollectedMetrics {
         source: MetricSource::Ncu,
         tool: "Nsight Compute 2025.3.1".to_owned(),
         kernel: kernel.to_owned(),
@@ -20,13 +20,15 @@ fn collected(kernel: &str, values: &[(&str, f64)]) -> Collected {
     }
 }
 
-fn of(all: &[Collected]) -> DeviceMetrics {
-    let profiled: Vec<Profiled<'_>> =
-        all.iter().map(|collected| Profiled { collected, capability: 90, launch: None }).collect();
+fn of(all: &[CollectedMetrics]) -> DeviceMetrics {
+    let profiled: Vec<ProfiledLaunch<'_>> = all
+        .iter()
+        .map(|collected| ProfiledLaunch { collected, capability: 90, launch: None })
+        .collect();
     several_metrics(&profiled, &select(&[])).unwrap()
 }
 
-fn two() -> [Collected; 2] {
+fn two() -> [CollectedMetrics; 2] {
     [
         collected(
             "a",
@@ -104,7 +106,7 @@ fn a_kernel_without_a_value_leaves_the_whole_without_one() {
 
 #[test]
 fn kernels_beyond_the_bound_are_counted() {
-    let all: Vec<Collected> = (0..MAX_KERNELS + 2)
+    let all: Vec<CollectedMetrics> = (0..MAX_KERNELS + 2)
         .map(|index| collected(&format!("k{index}"), &[(DURATION, 1e-6)]))
         .collect();
     let metrics = of(&all);
@@ -116,7 +118,10 @@ fn every_metric_has_a_rule_that_never_adds_percentages() {
     use crate::catalogue::CATALOGUE;
     for info in CATALOGUE {
         let added = rule(info) == Rule::Sum;
-        let averaged = matches!(info.unit, Unit::Percent | Unit::Hertz | Unit::BytesPerSecond);
+        let averaged = matches!(
+            info.unit,
+            MetricUnit::Percent | MetricUnit::Hertz | MetricUnit::BytesPerSecond
+        );
         assert!(!(added && averaged), "{}", info.id);
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write as _;
 use super::roofline::{Ceiling, Level, MemoryRoof, Precision, Roofline, RooflinePoint};
 pub use warpgauge_svg::si;
 use warpgauge_svg::{
-    Anchor, Axis, Drawing, Element, Logarithmic, Plot, Side, Tick, power_of_ten, shortened,
+    Anchor, Axis, Drawing, Logarithmic, Plot, Side, SvgElement, Tick, power_of_ten, shortened,
 };
 
 const WIDTH: f64 = 880.0;
@@ -88,10 +88,10 @@ fn open(roofline: &Roofline, caption: Caption<'_>) -> Drawing {
         &format!("{bound}; {}", roofline.bound_reason),
     );
     drawing.style(STYLE);
-    drawing.add(Element::rectangle("bg", [0.0, 0.0], [WIDTH, HEIGHT]));
-    drawing.add(Element::text("ink title", [LEFT, 26.0], &shortened(kernel, MAX_KERNEL)));
+    drawing.add(SvgElement::rectangle("bg", [0.0, 0.0], [WIDTH, HEIGHT]));
+    drawing.add(SvgElement::text("ink title", [LEFT, 26.0], &shortened(kernel, MAX_KERNEL)));
     let [device, tool] = [device, tool].map(|name| shortened(name, MAX_NAME));
-    drawing.add(Element::text("dim", [LEFT, 46.0], &format!("{device} · {tool} · {bound}")));
+    drawing.add(SvgElement::text("dim", [LEFT, 46.0], &format!("{device} · {tool} · {bound}")));
     drawing
 }
 
@@ -131,7 +131,7 @@ fn grid(drawing: &mut Drawing, x: &Logarithmic, y: Option<&Logarithmic>) {
     drawing.add(PLOT.horizontal("axis", PLOT.bottom));
     let place = [(PLOT.left + PLOT.right) / 2.0, PLOT.bottom + 36.0];
     let name = "arithmetic intensity, operations per byte of the level";
-    drawing.add(Element::text("ink", place, name).anchored(Anchor::Middle));
+    drawing.add(SvgElement::text("ink", place, name).anchored(Anchor::Middle));
 }
 
 /// The slanted lines up to the highest ceiling, and the level ones from the first ridge on.
@@ -155,15 +155,15 @@ fn roofs(drawing: &mut Drawing, roofline: &Roofline, x: &Logarithmic, y: &Logari
         let rate = si(ceiling.per_second, "B/s");
         let title = format!("{} {rate}: {}", roof.level.label(), ceiling.derivation);
         let class = format!("roof {}", class(roof.level));
-        drawing.add(Element::line(&class, place(from), place(to)).titled(&title));
+        drawing.add(SvgElement::line(&class, place(from), place(to)).titled(&title));
     }
     for (labels, ceiling) in peaks(roofline) {
         let ridge = if widest > 0.0 { ceiling.per_second / widest } else { x.low() };
         let (from, height) = (x.at(ridge.clamp(x.low(), x.high())), y.at(ceiling.per_second));
-        let line = Element::line("roof peak", [from, height], [PLOT.right, height]);
+        let line = SvgElement::line("roof peak", [from, height], [PLOT.right, height]);
         drawing.add(line.titled(&ceiling.derivation));
         let label = format!("{labels} {}", si(ceiling.per_second, "OP/s"));
-        let label = Element::text("dim small", [PLOT.right - 4.0, height - 4.0], &label);
+        let label = SvgElement::text("dim small", [PLOT.right - 4.0, height - 4.0], &label);
         drawing.add(label.anchored(Anchor::End));
     }
 }
@@ -189,7 +189,7 @@ fn mark(drawing: &mut Drawing, point: &RooflinePoint, x: &Logarithmic, y: &Logar
     let Some(rate) = point.rate else { return };
     let shape = shape(point.precision, x.at(point.intensity), y.at(rate));
     let class = format!("mark {}", class(point.level));
-    drawing.add(Element::path(&class, &shape).titled(&describe(point)));
+    drawing.add(SvgElement::path(&class, &shape).titled(&describe(point)));
 }
 
 /// Without rates: how intense the kernel is, a row for each mark.
@@ -197,11 +197,11 @@ fn bar(drawing: &mut Drawing, point: &RooflinePoint, row: usize, x: &Logarithmic
     let height = TOP + 24.0 + 13.0 * row as f64;
     let at = x.at(point.intensity);
     let level = class(point.level);
-    drawing.add(Element::line(&format!("roof {level}"), [LEFT, height], [at, height]));
+    drawing.add(SvgElement::line(&format!("roof {level}"), [LEFT, height], [at, height]));
     let shape = shape(point.precision, at, height);
-    drawing.add(Element::path(&format!("mark {level}"), &shape).titled(&describe(point)));
+    drawing.add(SvgElement::path(&format!("mark {level}"), &shape).titled(&describe(point)));
     let label = format!("{} on {}", point.precision.label(), point.level.label());
-    drawing.add(Element::text("dim small", [LEFT + 6.0, height - 3.0], &label));
+    drawing.add(SvgElement::text("dim small", [LEFT + 6.0, height - 3.0], &label));
 }
 
 fn describe(point: &RooflinePoint) -> String {
@@ -225,7 +225,7 @@ fn empty(drawing: &mut Drawing, roofline: &Roofline) {
         true => "no floating-point operations: nothing to draw",
         false => "the operations are not among the metrics: nothing to draw",
     };
-    let text = Element::text("dim", [WIDTH / 2.0, HEIGHT / 2.0], text);
+    let text = SvgElement::text("dim", [WIDTH / 2.0, HEIGHT / 2.0], text);
     drawing.add(text.anchored(Anchor::Middle));
 }
 
@@ -233,19 +233,19 @@ fn empty(drawing: &mut Drawing, roofline: &Roofline) {
 fn legend(drawing: &mut Drawing, roofline: &Roofline) {
     let (mut at, row) = (LEFT, HEIGHT - 64.0);
     for roof in &roofline.memory {
-        drawing.add(Element::rectangle(class(roof.level), [at, row - 10.0], [12.0, 12.0]));
-        drawing.add(Element::text("ink", [at + 18.0, row], &moved(roof)));
+        drawing.add(SvgElement::rectangle(class(roof.level), [at, row - 10.0], [12.0, 12.0]));
+        drawing.add(SvgElement::text("ink", [at + 18.0, row], &moved(roof)));
         at += 220.0;
     }
     let (mut at, row) = (LEFT, HEIGHT - 42.0);
     let used = roofline.compute.iter().filter(|roof| roof.operations.is_some_and(|n| n > 0.0));
     for roof in used {
-        drawing.add(Element::path("axis", &shape(roof.precision, at + 6.0, row - 4.0)));
-        drawing.add(Element::text("ink", [at + 18.0, row], roof.precision.label()));
+        drawing.add(SvgElement::path("axis", &shape(roof.precision, at + 6.0, row - 4.0)));
+        drawing.add(SvgElement::text("ink", [at + 18.0, row], roof.precision.label()));
         at += 104.0;
     }
     if let Some(note) = roofline.notes.first() {
-        drawing.add(Element::text("dim small", [LEFT, HEIGHT - 18.0], note));
+        drawing.add(SvgElement::text("dim small", [LEFT, HEIGHT - 18.0], note));
     }
 }
 

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::catalogue::{MetricInfo, Source};
+use super::catalogue::{ChipFormula, MetricInfo};
 use super::found::{Found, Known, Report};
 use super::gpm;
-use super::launch::Launch;
+use super::launch::DeviceLaunch;
 use super::select::Selection;
 use super::types::{Conditions, DeviceMetrics, MetricSource};
 
@@ -15,7 +15,7 @@ const NO_REQUESTS: &str = "the kernel makes no such request";
 
 /// What a tool told about one kernel.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Collected {
+pub struct CollectedMetrics {
     /// What kind of tool.
     pub source: MetricSource,
     /// The tool and its version, e.g. `CUPTI 13.0.85`.
@@ -36,15 +36,15 @@ pub struct Collected {
 /// ask Nsight Compute for.
 pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let source = |info: &&'static MetricInfo| info.sources_for(capability).next();
-    selection.metrics.iter().filter_map(source).flat_map(Source::names).collect()
+    selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
 /// The same for CUPTI, which has counters only: not what Nsight Compute derives from the launch or
 /// from the instructions.
 pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
-    let counters = |source: &&'static Source| source.names().into_iter().all(is_counter);
+    let counters = |source: &&'static ChipFormula| source.names().into_iter().all(is_counter);
     let source = |info: &&'static MetricInfo| info.sources_for(capability).find(counters);
-    selection.metrics.iter().filter_map(source).flat_map(Source::names).collect()
+    selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
 /// Whether a metric of NVIDIA's is a counter of the hardware or of instrumented instructions,
@@ -66,8 +66,8 @@ pub(super) fn is_counter(name: &str) -> bool {
 /// The selected metrics: what the tool told, through the catalogue's formulas; beyond it what
 /// follows from the launch; and a reason for everything else.
 pub fn device_metrics(
-    collected: &Collected,
-    launched: &Launch<'_>,
+    collected: &CollectedMetrics,
+    launched: &DeviceLaunch<'_>,
     selection: &Selection,
 ) -> DeviceMetrics {
     let capability = launched.device.target.architecture();
@@ -82,7 +82,7 @@ pub fn device_metrics(
     metrics
 }
 
-pub(super) fn report(collected: &Collected) -> Report {
+pub(super) fn report(collected: &CollectedMetrics) -> Report {
     Report {
         kernel: collected.kernel.clone(),
         source: collected.source,
@@ -92,7 +92,11 @@ pub(super) fn report(collected: &Collected) -> Report {
 }
 
 /// A metric from the first of its sources that the tool told all of.
-pub(super) fn told(collected: &Collected, info: &'static MetricInfo, capability: u32) -> Found {
+pub(super) fn told(
+    collected: &CollectedMetrics,
+    info: &'static MetricInfo,
+    capability: u32,
+) -> Found {
     if collected.source == MetricSource::Gpm {
         return gpm::told(collected, info);
     }
@@ -119,7 +123,7 @@ pub(super) fn told(collected: &Collected, info: &'static MetricInfo, capability:
     }
 }
 
-fn why_missing(collected: &Collected, source: &Source) -> String {
+fn why_missing(collected: &CollectedMetrics, source: &ChipFormula) -> String {
     let lacks = |name: &&str| !collected.values.contains_key(*name);
     let Some(name) = source.names().into_iter().find(lacks) else {
         return "its value is not a number".to_owned();

@@ -7,8 +7,8 @@ const DURATION: &str = "gpu__time_duration.sum";
 const LOADS: &str = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum";
 const LOAD_SECTORS: &str = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum";
 
-fn collected(values: &[(&str, f64)]) -> Collected {
-    Collected {
+fn collected(values: &[(&str, f64)]) -> CollectedMetrics {
+    CollectedMetrics {
         source: MetricSource::Cupti,
         tool: "CUPTI 13.0.85".to_owned(),
         kernel: "k".to_owned(),
@@ -19,7 +19,7 @@ fn collected(values: &[(&str, f64)]) -> Collected {
     }
 }
 
-fn report(collected: &Collected, names: &[&str]) -> DeviceMetrics {
+fn report(collected: &CollectedMetrics, names: &[&str]) -> DeviceMetrics {
     let device = h200();
     let function = FunctionFacts {
         registers: 16,
@@ -29,7 +29,7 @@ fn report(collected: &Collected, names: &[&str]) -> DeviceMetrics {
         max_threads_per_block: 1024,
         max_active_blocks: 8,
     };
-    let launch = Launch {
+    let launch = DeviceLaunch {
         device: &device,
         function: Some(&function),
         grid: [65_536, 1, 1],

@@ -9,7 +9,9 @@ use std::time::{Instant, SystemTime};
 
 use uuid::Uuid;
 
-pub use types::{DEVICE_PAGE, Freed, Gone, Held, Limits, New, Place, Quota, Unknown};
+pub use types::{
+    DEVICE_PAGE, Freed, Gone, Held, New, Quota, RegistryLimits, TensorLocation, Unknown,
+};
 
 /// Tensors that are gone and remembered, so that whoever asks is told why.
 const REMEMBERED: usize = 4096;
@@ -54,23 +56,23 @@ struct State {
     leases: HashMap<Uuid, Lease>,
     gone: VecDeque<(Uuid, String, Gone)>,
     /// Of each place, the last process that is known to have ended.
-    ended: HashMap<Place, u64>,
+    ended: HashMap<TensorLocation, u64>,
 }
 
 /// The books.
-pub struct Registry {
-    limits: Limits,
+pub struct TensorRegistry {
+    limits: RegistryLimits,
     state: Mutex<State>,
 }
 
-impl Registry {
+impl TensorRegistry {
     /// With nothing in them.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: RegistryLimits) -> Self {
         Self { limits, state: Mutex::default() }
     }
 
     /// The bounds.
-    pub fn limits(&self) -> &Limits {
+    pub fn limits(&self) -> &RegistryLimits {
         &self.limits
     }
 
@@ -227,7 +229,7 @@ impl Registry {
     }
 
     /// A process of a place has ended, and all that it held with it.
-    pub fn lose(&self, place: Place, generation: u64) -> usize {
+    pub fn lose(&self, place: TensorLocation, generation: u64) -> usize {
         let mut state = self.state();
         let ended = state.ended.entry(place).or_default();
         *ended = generation.max(*ended);
@@ -250,14 +252,14 @@ impl Registry {
     }
 }
 
-fn fits_alone(limits: &Limits, occupied: u64) -> bool {
+fn fits_alone(limits: &RegistryLimits, occupied: u64) -> bool {
     [limits.max_bytes_per_owner, limits.max_bytes]
         .iter()
         .all(|most| *most == 0 || occupied <= *most)
 }
 
 impl Entry {
-    fn held(&self, id: Uuid, limits: &Limits, now: Instant) -> Held {
+    fn held(&self, id: Uuid, limits: &RegistryLimits, now: Instant) -> Held {
         let ttl = self.tensor.ttl.or(limits.ttl);
         Held {
             id,
@@ -298,7 +300,7 @@ impl State {
     }
 
     /// Whether so many bytes more may be occupied.
-    fn room(&self, limits: &Limits, owner: &str, occupied: u64) -> Result<(), Quota> {
+    fn room(&self, limits: &RegistryLimits, owner: &str, occupied: u64) -> Result<(), Quota> {
         let own = || self.tensors.values().filter(|entry| entry.tensor.owner == owner);
         let count = own().count() as u64;
         if limits.max_count_per_owner != 0 && count >= limits.max_count_per_owner {
@@ -369,7 +371,7 @@ impl State {
         Some(freed)
     }
 
-    fn sweep(&mut self, limits: &Limits, now: Instant) -> Vec<Freed> {
+    fn sweep(&mut self, limits: &RegistryLimits, now: Instant) -> Vec<Freed> {
         let ended: Vec<(Uuid, Uuid)> = self
             .leases
             .iter()

@@ -6,8 +6,8 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn registry(max_bytes: u64, max_count: u64) -> Registry {
-    Registry::new(Limits {
+fn registry(max_bytes: u64, max_count: u64) -> TensorRegistry {
+    TensorRegistry::new(RegistryLimits {
         max_bytes_per_owner: max_bytes,
         max_count_per_owner: max_count,
         max_bytes: 0,
@@ -19,7 +19,7 @@ fn registry(max_bytes: u64, max_count: u64) -> Registry {
 fn new(owner: &str, bytes: u64) -> New {
     New {
         owner: owner.to_owned(),
-        place: Place::Host,
+        place: TensorLocation::Host,
         dtype: Dtype::Uint8,
         shape: vec![bytes],
         bytes,
@@ -30,7 +30,7 @@ fn new(owner: &str, bytes: u64) -> New {
     }
 }
 
-fn put(registry: &Registry, new: New, now: Instant) -> Uuid {
+fn put(registry: &TensorRegistry, new: New, now: Instant) -> Uuid {
     let id = registry.reserve(new, now).0.unwrap();
     registry.commit(id, 1, now).unwrap();
     id
@@ -83,9 +83,9 @@ fn reading_what_is_pinned_is_a_use() {
 
 #[test]
 fn a_page_of_a_device_is_one_tensors_own() {
-    assert_eq!(Place::Device(0).occupied(1), DEVICE_PAGE);
-    assert_eq!(Place::Device(0).occupied(DEVICE_PAGE + 1), 2 * DEVICE_PAGE);
-    assert_eq!(Place::Device(0).occupied(u64::MAX), u64::MAX);
+    assert_eq!(TensorLocation::Device(0).occupied(1), DEVICE_PAGE);
+    assert_eq!(TensorLocation::Device(0).occupied(DEVICE_PAGE + 1), 2 * DEVICE_PAGE);
+    assert_eq!(TensorLocation::Device(0).occupied(u64::MAX), u64::MAX);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn what_is_open_outlives_its_deletion_until_the_last_lease_ends() {
     assert_eq!(registry.release(one, "a"), Some((id, None)));
     // The other's client is dead: nothing comes any more.
     assert_eq!(registry.sweep(now + 11 * SECOND), []);
-    let freed = Freed { place: Place::Host, generation: 1, id };
+    let freed = Freed { place: TensorLocation::Host, generation: 1, id };
     assert_eq!(registry.sweep(now + 12 * SECOND), [freed]);
     assert_eq!(registry.renew(two, "a", now + 12 * SECOND), None);
     put(&registry, new("a", 60), now);
@@ -118,7 +118,7 @@ fn heartbeats_keep_a_lease_and_its_tensor() {
         assert_eq!(registry.renew(lease, "a", now), Some(id));
         assert_eq!(registry.sweep(now), []);
     }
-    let expected = Freed { place: Place::Host, generation: 1, id };
+    let expected = Freed { place: TensorLocation::Host, generation: 1, id };
     assert_eq!(registry.sweep(now + 101 * SECOND), [expected]);
     assert_eq!(registry.find(id, "a", now).unwrap_err(), Unknown::Gone(Gone::Expired));
     assert_eq!(registry.find(id, "b", now).unwrap_err(), Unknown::Never);
@@ -149,8 +149,8 @@ fn what_a_dead_process_held_is_gone_and_nothing_else() {
     let [one, two] = [0, 1].map(|_| put(&registry, new("a", 1), now));
     let (lease, _) = registry.lease(one, "a", now).unwrap();
     registry.commit(two, 2, now);
-    assert_eq!(registry.lose(Place::Device(0), 1), 0);
-    assert_eq!(registry.lose(Place::Host, 1), 1);
+    assert_eq!(registry.lose(TensorLocation::Device(0), 1), 0);
+    assert_eq!(registry.lose(TensorLocation::Host, 1), 1);
     assert_eq!(registry.find(one, "a", now).unwrap_err(), Unknown::Gone(Gone::HolderDied));
     assert_eq!(registry.renew(lease, "a", now), None);
     assert!(registry.find(two, "a", now).is_ok());
@@ -173,17 +173,17 @@ fn an_unseen_copy_is_counted_found_by_nobody_and_free_with_its_lease() {
     assert!(registry.sweep(now + 1000 * SECOND).is_empty(), "it does not expire");
     let evicting = New { evict: true, ..new("a", 50) };
     assert!(registry.reserve(evicting, now).0.is_err(), "nor is it evicted");
-    let freed = Freed { place: Place::Host, generation: 1, id };
+    let freed = Freed { place: TensorLocation::Host, generation: 1, id };
     assert_eq!(registry.release(lease, "a"), Some((id, Some(freed))));
     assert_eq!(registry.list("a", now).1, 0);
 
     let id = registry.reserve(new("a", 60), now).0.unwrap();
-    registry.lose(Place::Host, 1);
+    registry.lose(TensorLocation::Host, 1);
     assert!(registry.commit_unseen(id, 1, now).is_none(), "its process has ended");
     assert_eq!(registry.list("a", now).1, 0);
     let id = registry.reserve(new("a", 60), now).0.unwrap();
     let (lease, _) = registry.commit_unseen(id, 2, now).unwrap();
-    assert_eq!(registry.lose(Place::Host, 2), 1);
+    assert_eq!(registry.lose(TensorLocation::Host, 2), 1);
     assert_eq!(registry.release(lease, "a"), None);
     assert_eq!(registry.list("a", now).1, 0);
 }

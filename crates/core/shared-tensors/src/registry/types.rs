@@ -10,14 +10,14 @@ pub const DEVICE_PAGE: u64 = 2 << 20;
 
 /// Where a tensor is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Place {
+pub enum TensorLocation {
     /// The host's memory.
     Host,
     /// The device of this CUDA ordinal.
     Device(u32),
 }
 
-impl Place {
+impl TensorLocation {
     /// What a tensor of so many bytes occupies there.
     pub fn occupied(self, bytes: u64) -> u64 {
         match self {
@@ -27,7 +27,7 @@ impl Place {
     }
 }
 
-impl std::fmt::Display for Place {
+impl std::fmt::Display for TensorLocation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Host => f.write_str("cpu"),
@@ -38,7 +38,7 @@ impl std::fmt::Display for Place {
 
 /// Bounds; 0: none of that kind.
 #[derive(Debug, Clone, Copy)]
-pub struct Limits {
+pub struct RegistryLimits {
     /// Bytes that the tensors of one owner occupy.
     pub max_bytes_per_owner: u64,
     /// Tensors of one owner.
@@ -57,7 +57,7 @@ pub struct New {
     /// Whose it is.
     pub owner: String,
     /// Where.
-    pub place: Place,
+    pub place: TensorLocation,
     /// Element type.
     pub dtype: Dtype,
     /// Shape.
@@ -95,7 +95,7 @@ pub struct Held {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Freed {
     /// Where.
-    pub place: Place,
+    pub place: TensorLocation,
     /// In which process.
     pub generation: u64,
     /// Which.

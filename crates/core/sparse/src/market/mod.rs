@@ -40,7 +40,7 @@ pub struct MarketInfo {
     /// `coordinate` or `array`.
     pub layout: Layout,
     /// What a value is.
-    pub field: Field,
+    pub field: MarketField,
     /// Which entries stand for two.
     pub symmetry: Symmetry,
     /// Entries, or elements of an array, in the file.
@@ -56,9 +56,9 @@ impl MarketInfo {
                 Layout::Array => "array",
             },
             match self.field {
-                Field::Real => "real",
-                Field::Integer => "integer",
-                Field::Pattern => "pattern",
+                MarketField::Real => "real",
+                MarketField::Integer => "integer",
+                MarketField::Pattern => "pattern",
             },
             match self.symmetry {
                 Symmetry::General => "general",
@@ -80,7 +80,7 @@ pub enum Layout {
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Field {
+pub enum MarketField {
     /// A decimal number.
     Real,
     /// An integer.
@@ -237,9 +237,9 @@ fn head(blocks: &mut Blocks<'_, impl Read>) -> Result<Head, MarketError> {
         _ => return Err(not()),
     };
     let field = match field.as_str() {
-        "real" | "double" => Field::Real,
-        "integer" => Field::Integer,
-        "pattern" if layout == Layout::Coordinate => Field::Pattern,
+        "real" | "double" => MarketField::Real,
+        "integer" => MarketField::Integer,
+        "pattern" if layout == Layout::Coordinate => MarketField::Pattern,
         "complex" => {
             let remedy = "send its real and its imaginary part as two real matrices";
             return Err(MarketError::NotServed { word: "complex", remedy });
@@ -249,7 +249,7 @@ fn head(blocks: &mut Blocks<'_, impl Read>) -> Result<Head, MarketError> {
     let symmetry = match symmetry.as_str() {
         "general" => Symmetry::General,
         "symmetric" => Symmetry::Symmetric,
-        "skew-symmetric" if field != Field::Pattern => Symmetry::Skew,
+        "skew-symmetric" if field != MarketField::Pattern => Symmetry::Skew,
         "hermitian" => {
             let remedy = "a real matrix of this kind is `symmetric`";
             return Err(MarketError::NotServed { word: "hermitian", remedy });
@@ -351,7 +351,7 @@ impl Piece {
         }
         let row = index(first, "row", head.rows)?;
         let column = index(words.next().ok_or("the column is missing")?, "column", head.cols)?;
-        if info.field != Field::Pattern {
+        if info.field != MarketField::Pattern {
             let word = words.next().ok_or("the value is missing")?;
             self.values.push(value(word, info.field)?);
         }
@@ -394,10 +394,10 @@ fn index(word: &[u8], what: &str, extent: u32) -> Result<u32, String> {
     }
 }
 
-fn value(word: &[u8], field: Field) -> Result<f64, String> {
+fn value(word: &[u8], field: MarketField) -> Result<f64, String> {
     let text = std::str::from_utf8(word).unwrap_or("\u{fffd}");
     let parsed = match field {
-        Field::Integer => text.parse::<i64>().ok().map(|integer| integer as f64),
+        MarketField::Integer => text.parse::<i64>().ok().map(|integer| integer as f64),
         // Fortran's exponents.
         _ => text.parse::<f64>().ok().or_else(|| text.replace(['D', 'd'], "e").parse().ok()),
     };
@@ -405,7 +405,7 @@ fn value(word: &[u8], field: Field) -> Result<f64, String> {
     match parsed {
         Some(number) if number.is_finite() => Ok(number),
         Some(_) => Err(format!("{:?} is no finite number", shown())),
-        None if field == Field::Integer => Err(format!("{:?} is no integer", shown())),
+        None if field == MarketField::Integer => Err(format!("{:?} is no integer", shown())),
         None => Err(format!("{:?} is no number", shown())),
     }
 }
@@ -438,7 +438,7 @@ impl<'a> Entries<'a> {
     fn add(&mut self, piece: Piece, before: u64) -> Result<(), MarketError> {
         let info = &self.head.info;
         let came = match info.field {
-            Field::Pattern => piece.rows.len(),
+            MarketField::Pattern => piece.rows.len(),
             _ if piece.problem.is_none() => piece.values.len(),
             _ => piece.rows.len(),
         };
@@ -460,13 +460,13 @@ impl<'a> Entries<'a> {
             self.rows.extend_from_slice(&piece.rows);
             self.cols.extend_from_slice(&piece.cols);
             match info.field {
-                Field::Pattern => self.values.resize(self.rows.len(), 1.0),
+                MarketField::Pattern => self.values.resize(self.rows.len(), 1.0),
                 _ => self.values.extend_from_slice(&piece.values),
             }
             return Ok(());
         }
         for (at, (&row, &column)) in piece.rows.iter().zip(&piece.cols).enumerate() {
-            let value = if info.field == Field::Pattern { 1.0 } else { piece.values[at] };
+            let value = if info.field == MarketField::Pattern { 1.0 } else { piece.values[at] };
             self.add_pair(row, column, value);
         }
         Ok(())

@@ -344,7 +344,7 @@ fn word(from: &mut impl Read) -> io::Result<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Csr, Generator};
+    use crate::{Csr, MatrixGenerator};
 
     fn read(file: &[u8]) -> Result<Spasm, SpasmError> {
         Spasm::read(&mut &*file, file.len() as u64, &ReadLimits::default(), |_| ())
@@ -446,7 +446,7 @@ mod tests {
 
     #[test]
     fn a_file_that_is_cut_off_or_has_more_is_refused_by_its_length() {
-        let csr = "poisson2d:nx=40,ny=40".parse::<Generator>().unwrap().generate().unwrap();
+        let csr = "poisson2d:nx=40,ny=40".parse::<MatrixGenerator>().unwrap().generate().unwrap();
         let spasm = Spasm::from_csr(&csr).unwrap();
         let mut file = Vec::new();
         spasm.write(&mut file).unwrap();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::numbers::Numbers;
 use super::parts::{Part, PartError, Parts, float_blob, floats};
 use super::request::{DEFAULT_KERNEL, MatrixData, Multiplier, SpmvOptions};
-use crate::product::{Precision, product};
+use crate::product::{FloatPrecision, product};
 use crate::{Csr, CsrError};
 use warpgauge_contract::{
     ArgKind, ArgSpec, CodeForm, Dim3, EvaluateRequest, Expected, Extent, IoContract, KernelCode,
@@ -180,11 +180,11 @@ pub fn contract_of(
     let (rounded, x_rounded);
     // A kernel of single precision multiplies what it gets.
     let (multiplied, precision, with) = if dtype == Dtype::Float64 {
-        (csr, Precision::Double, x.as_slice())
+        (csr, FloatPrecision::Double, x.as_slice())
     } else {
         rounded = csr.clone().with_values(|value| f64::from(value as f32));
         x_rounded = x.iter().map(|&it| f64::from(it as f32)).collect::<Vec<_>>();
-        (&rounded, Precision::Single, x_rounded.as_slice())
+        (&rounded, FloatPrecision::Single, x_rounded.as_slice())
     };
     finite(csr.values(), dtype, "mtx_filename")?;
     let expected = product(multiplied, with, precision);
@@ -402,7 +402,7 @@ mod tests {
                 let kernel = Multiplier::Custom("…");
                 contract_of(&csr, Some(x.clone()), kernel, Some(3), (&options, 1 << 20)).unwrap()
             };
-            let limits = warpgauge_contract::Limits::default();
+            let limits = warpgauge_contract::ContractLimits::default();
             assert_eq!(warpgauge_contract::validate(&contract, &limits), Ok(()));
             let library = Multiplier::Cusparse;
             let contract = contract_of(&csr, Some(x), library, None, (&options, 1 << 20)).unwrap();

@@ -1,9 +1,9 @@
 //! What is expected of a product: the CPU's, of exactly what the kernel gets.
 
 use super::contract::{SpmvError, SpmvProblem, data, finite};
-use super::named::Named;
+use super::named::NamedMatrix;
 use super::parts::float_blob;
-use crate::product::{Precision, product};
+use crate::product::{FloatPrecision, product};
 use warpgauge_contract::{ArgSpec, Expected, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, encoding, fill_parallel};
@@ -20,7 +20,7 @@ pub(crate) struct Product<'a> {
 
 /// Puts values and bounds in place of a product's description; gives the element type of the output.
 pub(crate) fn product_of(
-    matrix: &Named<'_>,
+    matrix: &NamedMatrix<'_>,
     expected: &mut Expected,
     wanted: &Product<'_>,
 ) -> Result<Dtype, SpmvError> {
@@ -64,8 +64,8 @@ pub(crate) fn product_of(
     };
     finite(multiplied.values(), Dtype::Float64, &format!("{path}.matrix"))?;
     let precision = match values_are_single || single(&x_dtype) || single(&y_dtype) {
-        true => Precision::Single,
-        false => Precision::Double,
+        true => FloatPrecision::Single,
+        false => FloatPrecision::Double,
     };
     let product = product(multiplied, &with, precision);
     finite(&product.y, y_dtype, &path)?;

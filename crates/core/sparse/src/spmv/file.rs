@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use super::named::used;
-use crate::{Csr, FileError, ReadLimits, file};
+use crate::{Csr, MatrixFileError, ReadLimits, file};
 use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 
 /// Reads a Matrix Market or SPASM file of a matrix of at most `max_bytes` in CSR form, 4 bytes for each row
@@ -19,7 +19,7 @@ pub fn read_matrix_file(
     name: &str,
     max_bytes: u64,
     mut progress: impl FnMut(u64, u64),
-) -> Result<(Csr, MatrixUsed), FileError> {
+) -> Result<(Csr, MatrixUsed), MatrixFileError> {
     // Asked before opening: opening a named pipe would wait for its writer.
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {

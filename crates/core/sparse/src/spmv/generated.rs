@@ -2,7 +2,7 @@
 
 use super::contract::SpmvProblem;
 use super::named::used;
-use crate::{Csr, Generator, GeneratorError};
+use crate::{Csr, GeneratorError, MatrixGenerator};
 use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 use warpgauge_model::FailureCode;
 
@@ -31,7 +31,7 @@ pub fn generated(name: &str, path: &str, max_bytes: u64) -> Result<(Csr, MatrixU
         let message = format!("is longer than {MAX_NAME_BYTES} bytes");
         return Err(SpmvProblem::new(path, FailureCode::InvalidValue, message));
     }
-    let generator: Generator = name.parse().map_err(wrong)?;
+    let generator: MatrixGenerator = name.parse().map_err(wrong)?;
     let bytes = generator.bytes_at_most();
     if bytes > max_bytes {
         let message = format!(

@@ -21,7 +21,7 @@ pub use matrix::{
     MatrixInfo, MatrixList, MatrixReply, MatrixShape, MatrixSummary, UploadProgress, UploadRequest,
     UploadState, check_matrix_name,
 };
-pub use named::{Named, TakesMatrices, used};
+pub use named::{NamedMatrix, TakesMatrices, used};
 pub use numbers::Numbers;
 pub use parts::{Part, PartError, takes_padding};
 pub use request::{

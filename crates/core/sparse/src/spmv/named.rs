@@ -19,7 +19,7 @@ const MAX_TEXT_BYTES: usize = 4096;
 
 /// A matrix that a contract names.
 #[derive(Debug, Clone, Copy)]
-pub struct Named<'a> {
+pub struct NamedMatrix<'a> {
     /// What it is called there.
     pub name: &'a str,
     /// The matrix.
@@ -57,7 +57,7 @@ pub fn used(
     })
 }
 
-impl Named<'_> {
+impl NamedMatrix<'_> {
     /// Its parts; `path` is where it is named first.
     fn parts(&self, path: Option<&String>, left: u64) -> Result<Parts<'_>, SpmvError> {
         let path = path.map_or("kernel.io.args", String::as_str);
@@ -230,7 +230,7 @@ pub trait TakesMatrices: NamesMatrices {
     ///
     /// # Errors
     /// What does not fit, and where in the request.
-    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError>;
+    fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError>;
 }
 
 impl TakesMatrices for EvaluateRequest {
@@ -251,7 +251,7 @@ impl TakesMatrices for EvaluateRequest {
         few(self.matrix_names(), self.matrices_used())
     }
 
-    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+    fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError> {
         let mut parts = matrix.parts(self.matrix_names().get(matrix.name), *left)?;
         let dtypes = matrix.put_into_kernel(&mut self.kernel, "kernel", &mut parts)?;
         for (output, expected) in &mut self.expected {
@@ -275,7 +275,7 @@ impl TakesMatrices for EvaluateRequest {
 }
 
 impl TakesMatrices for CompareRequest {
-    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+    fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError> {
         let mut parts = matrix.parts(self.matrix_names().get(matrix.name), *left)?;
         matrix.put_into_kernel(&mut self.ref_kernel, "ref_kernel", &mut parts)?;
         if let Some(kernel) = &mut self.custom_kernel {
@@ -291,7 +291,7 @@ impl TakesMatrices for CompareRequest {
 }
 
 impl TakesMatrices for CompileRequest {
-    fn put_matrix(&mut self, matrix: &Named<'_>, left: &mut u64) -> Result<(), SpmvError> {
+    fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError> {
         let mut parts = matrix.parts(self.matrix_names().get(matrix.name), *left)?;
         matrix.put_into_kernel(&mut self.kernel, "kernel", &mut parts)?;
         *left = parts.left();

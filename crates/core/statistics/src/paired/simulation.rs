@@ -5,7 +5,7 @@
 //! trials are spikes. The standard deviations are assumptions; measured ones must replace them.
 
 use super::*;
-use crate::random::Stream;
+use crate::random::RandomStream;
 
 /// Standard deviations of a machine, relative.
 #[derive(Debug, Clone, Copy)]
@@ -32,14 +32,14 @@ const TRIALS_PER_SLOT: usize = 5;
 /// A machine that measures block after block.
 struct Machine {
     regime: Regime,
-    random: Stream,
+    random: RandomStream,
     drift: f64,
     blocks: Vec<PairedBlock>,
 }
 
 impl Machine {
     fn new(regime: Regime, seed: u64) -> Self {
-        let mut random = Stream::new(seed);
+        let mut random = RandomStream::new(seed);
         let drift = regime.drift * random.normal();
         Self { regime, random, drift, blocks: Vec::new() }
     }

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::Dtype;
 use super::element::{Element, for_dtype};
-use super::generator::{Generator, InitError};
+use super::generator::{ElementGenerator, InitError};
 use super::normal::standard_normal;
 use super::philox::{Philox, WORDS_PER_BLOCK};
 use crate::TensorInit;
@@ -26,7 +26,7 @@ pub fn fill(
     first_element: u64,
     out: &mut [u8],
 ) -> Result<(), InitError> {
-    let generator = Generator::new(init, dtype)?;
+    let generator = ElementGenerator::new(init, dtype)?;
     let stream = Philox::for_argument(init.seed.unwrap_or(0), name);
     for_dtype!(dtype, fill_as(&generator, &stream, first_element, out));
     Ok(())
@@ -40,7 +40,7 @@ pub fn fill_parallel(
     first_element: u64,
     out: &mut [u8],
 ) -> Result<(), InitError> {
-    let generator = Generator::new(init, dtype)?;
+    let generator = ElementGenerator::new(init, dtype)?;
     let stream = Philox::for_argument(init.seed.unwrap_or(0), name);
     out.par_chunks_mut(CHUNK * dtype.size()).enumerate().for_each(|(index, chunk)| {
         let first = first_element + (index * CHUNK) as u64;
@@ -49,19 +49,19 @@ pub fn fill_parallel(
     Ok(())
 }
 
-fn fill_as<T: Element>(generator: &Generator, stream: &Philox, first: u64, out: &mut [u8]) {
+fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64, out: &mut [u8]) {
     match *generator {
-        Generator::Constant(value) => {
+        ElementGenerator::Constant(value) => {
             let element = T::from_f64(value);
             out.chunks_exact_mut(T::SIZE).for_each(|slot| element.write(slot));
         }
-        Generator::Arange { start, step } => {
+        ElementGenerator::Arange { start, step } => {
             for (slot, i) in out.chunks_exact_mut(T::SIZE).zip(first..) {
                 let offset = i as f64 * step;
                 T::from_f64(start + offset).write(slot);
             }
         }
-        Generator::Uniform { low, high } => {
+        ElementGenerator::Uniform { low, high } => {
             let width = high - low;
             from_words::<T>(stream, first, out, |word| {
                 let u = (word >> 11) as f64 * 2f64.powi(-53);
@@ -69,11 +69,11 @@ fn fill_as<T: Element>(generator: &Generator, stream: &Philox, first: u64, out: 
                 T::from_f64(low + scaled)
             });
         }
-        Generator::Normal { mean, std } => from_words::<T>(stream, first, out, |word| {
+        ElementGenerator::Normal { mean, std } => from_words::<T>(stream, first, out, |word| {
             let scaled = std * standard_normal(word);
             T::from_f64(mean + scaled)
         }),
-        Generator::Integers { low, span } => from_words::<T>(stream, first, out, |word| {
+        ElementGenerator::Integers { low, span } => from_words::<T>(stream, first, out, |word| {
             T::from_i128(low + i128::from(scale_down(word, span)))
         }),
     }

@@ -120,7 +120,7 @@ fn bad_parameters_are_named() {
         (with(InitKind::Randint, |i| i.high = Some(1.5)), Dtype::Uint8, "high"),
     ];
     for (spec, dtype, field) in cases {
-        let error = Generator::new(&spec, dtype).unwrap_err();
+        let error = ElementGenerator::new(&spec, dtype).unwrap_err();
         assert_eq!(error.field, field, "{spec:?} of {dtype}: {error}");
         assert!(fill(&spec, dtype, "a", 0, &mut [0; 8]).is_err());
     }

@@ -1,6 +1,6 @@
 //! Element-wise comparison, parallel, with a result that does not depend on the number of threads.
 
-use super::{Comparison, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, Trace};
+use super::{Comparison, FillTrace, Filling, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance};
 use crate::pieces;
 use errors::Errors;
 use warpgauge_tensor::Dtype;
@@ -71,11 +71,11 @@ pub fn compare_traced(
     expected: Expectation<'_>,
     filling: Option<Filling>,
     tolerance: &ResolvedTolerance,
-) -> (Comparison, Trace) {
+) -> (Comparison, FillTrace) {
     let elements = filling.map(|filling| filling.elements(dtype));
     let (mut comparison, held, suspects) =
         for_dtype!(dtype, compare_as(shape, actual, expected, elements, tolerance));
-    let mut trace = Trace::new(dtype);
+    let mut trace = FillTrace::new(dtype);
     trace.add_launch(held, suspects);
     comparison.unwritten = if trace.is_reason() { trace.held } else { 0 };
     (comparison, trace)

@@ -56,7 +56,7 @@ pub struct Weakness {
 
 /// Content of one argument, one entry per seed: raw little-endian elements, C order.
 #[derive(Debug, Clone, Copy)]
-pub struct Contents<'a> {
+pub struct ArgumentContents<'a> {
     /// Argument name.
     pub name: &'a str,
     /// Element type.
@@ -71,14 +71,14 @@ pub struct Contents<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct OutputFacts<'a> {
     /// What it must hold.
-    pub expected: Contents<'a>,
+    pub expected: ArgumentContents<'a>,
     /// How close is close enough.
     pub tolerance: &'a ResolvedTolerance,
     /// Whether any input, or initial content of an `inout`, depends on the seed: content given as
     /// data, constants and ranges do not. Without, one entry of `seeds` says it all.
     pub seeded: bool,
     /// What the kernel is given: inputs, and the initial content of `inout` arguments.
-    pub inputs: &'a [Contents<'a>],
+    pub inputs: &'a [ArgumentContents<'a>],
 }
 
 /// The weakness of an output without expectation.
@@ -200,7 +200,7 @@ fn seed_invariant(facts: &OutputFacts<'_>) -> Option<Weakness> {
 }
 
 fn passes(facts: &OutputFacts<'_>, actual: &[u8], expected: &[u8]) -> bool {
-    let Contents { dtype, shape, .. } = facts.expected;
+    let ArgumentContents { dtype, shape, .. } = facts.expected;
     compare(dtype, shape, actual, expected, None, facts.tolerance).passed
 }
 

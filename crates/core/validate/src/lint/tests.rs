@@ -36,7 +36,7 @@ fn lint(case: &Case) -> Vec<Weakness> {
         .iter()
         .map(|(name, seeds)| (*name, seeds.iter().map(Vec::as_slice).collect()))
         .collect();
-    let contents = |name, seeds| Contents { name, dtype: case.dtype, shape: &shape, seeds };
+    let contents = |name, seeds| ArgumentContents { name, dtype: case.dtype, shape: &shape, seeds };
     let inputs: Vec<_> = inputs.iter().map(|(name, seeds)| contents(*name, seeds)).collect();
     lint_output(&OutputFacts {
         expected: contents("y", &seeds),

@@ -5,7 +5,7 @@
 
 /// Calls that are allowed whatever their arguments, for one reason.
 #[derive(Debug)]
-pub struct Group {
+pub struct SyscallGroup {
     /// Short name, as the documentation shows it.
     pub name: &'static str,
     /// Why a process needs them, and why they reach nothing of another process.
@@ -19,7 +19,7 @@ macro_rules! calls {
 }
 
 /// Memory of the process itself.
-pub const MEMORY: Group = Group {
+pub const MEMORY: SyscallGroup = SyscallGroup {
     name: "memory",
     reason: "the process maps and releases its own memory; limits bound how much",
     calls: calls![
@@ -40,7 +40,7 @@ pub const MEMORY: Group = Group {
 };
 
 /// Threads of the process itself.
-pub const THREADS: Group = Group {
+pub const THREADS: SyscallGroup = SyscallGroup {
     name: "threads",
     reason: "threads start with `clone`, wait for each other, and end; nothing names another process",
     calls: calls![
@@ -68,7 +68,7 @@ pub const THREADS: Group = Group {
 };
 
 /// Time, read and waited for.
-pub const TIME: Group = Group {
+pub const TIME: SyscallGroup = SyscallGroup {
     name: "time",
     reason: "clocks are read, and a thread waits; the timers send signals to the process alone, and no \
              SIGCONT",
@@ -86,7 +86,7 @@ pub const TIME: Group = Group {
 };
 
 /// Files that are open, and files that landlock lets it open to read.
-pub const FILES: Group = Group {
+pub const FILES: SyscallGroup = SyscallGroup {
     name: "files",
     reason: "landlock decides what opens; the process reads and writes what it has open",
     calls: calls![
@@ -120,7 +120,7 @@ pub const FILES: Group = Group {
 };
 
 /// Waiting for descriptors.
-pub const EVENTS: Group = Group {
+pub const EVENTS: SyscallGroup = SyscallGroup {
     name: "events",
     reason: "the process waits for descriptors, with descriptors that it shares with no other process",
     calls: calls![
@@ -138,7 +138,7 @@ pub const EVENTS: Group = Group {
 };
 
 /// Sockets that the process has.
-pub const CHANNELS: Group = Group {
+pub const CHANNELS: SyscallGroup = SyscallGroup {
     name: "channels",
     reason: "the process talks on the connected sockets that it was given; it has no others that take an \
              address",
@@ -156,7 +156,7 @@ pub const CHANNELS: Group = Group {
 };
 
 /// Who and where the process is.
-pub const IDENTITY: Group = Group {
+pub const IDENTITY: SyscallGroup = SyscallGroup {
     name: "identity",
     reason: "the process reads its own numbers and limits, the machine's name and size, and random bytes",
     calls: calls![
@@ -178,7 +178,7 @@ pub const IDENTITY: Group = Group {
 
 /// The same by names that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
-pub const OLDER_NAMES: Group = Group {
+pub const OLDER_NAMES: SyscallGroup = SyscallGroup {
     name: "older names",
     reason: "the same as the calls above, by the names that x86-64 has beside them",
     calls: calls![
@@ -203,15 +203,15 @@ pub const OLDER_NAMES: Group = Group {
     ],
 };
 #[cfg(not(target_arch = "x86_64"))]
-pub const OLDER_NAMES: Group =
-    Group { name: "older names", reason: "this architecture has none", calls: &[] };
+pub const OLDER_NAMES: SyscallGroup =
+    SyscallGroup { name: "older names", reason: "this architecture has none", calls: &[] };
 
 /// What each child of ours does.
-pub const EVERY: [&Group; 8] =
+pub const EVERY: [&SyscallGroup; 8] =
     [&MEMORY, &THREADS, &TIME, &FILES, &EVENTS, &CHANNELS, &IDENTITY, &OLDER_NAMES];
 
 /// What NVIDIA's driver does when it starts (traced with driver 580.159 and CUDA 13.0).
-pub const DRIVER: Group = Group {
+pub const DRIVER: SyscallGroup = SyscallGroup {
     name: "driver",
     reason: "the driver does not start without a socket that listens under an abstract name, nor without \
              removing links below /dev, of which landlock lets it remove none",
@@ -222,7 +222,7 @@ pub const DRIVER: Group = Group {
 };
 
 /// Files that are made, changed and removed.
-pub const FILE_CHANGES: Group = Group {
+pub const FILE_CHANGES: SyscallGroup = SyscallGroup {
     name: "file changes",
     reason: "the process keeps files in its own directory, and landlock closes all others; owners, modes, \
              times and attributes stay as they are",
@@ -238,24 +238,24 @@ pub const FILE_CHANGES: Group = Group {
 
 /// The same by older names.
 #[cfg(target_arch = "x86_64")]
-pub const OLDER_FILE_CHANGES: Group = Group {
+pub const OLDER_FILE_CHANGES: SyscallGroup = SyscallGroup {
     name: "older file changes",
     reason: "the same as the calls above, by the names that x86-64 has beside them",
     calls: calls![SYS_unlink, SYS_rename, SYS_mkdir, SYS_rmdir],
 };
 #[cfg(not(target_arch = "x86_64"))]
-pub const OLDER_FILE_CHANGES: Group =
-    Group { name: "older file changes", reason: "this architecture has none", calls: &[] };
+pub const OLDER_FILE_CHANGES: SyscallGroup =
+    SyscallGroup { name: "older file changes", reason: "this architecture has none", calls: &[] };
 
 /// One program in the place of another.
-pub const BECOMING: Group = Group {
+pub const BECOMING: SyscallGroup = SyscallGroup {
     name: "becoming",
     reason: "the child becomes the program that it confines; landlock decides which files execute",
     calls: calls![SYS_execve],
 };
 
 /// Processes that a process starts, and waits for.
-pub const PROCESSES: Group = Group {
+pub const PROCESSES: SyscallGroup = SyscallGroup {
     name: "processes",
     reason: "compilers consist of several programs, and a zygote forks; all of them are confined as their \
              parent is, and landlock keeps signals among them",
@@ -266,7 +266,7 @@ pub const PROCESSES: Group = Group {
 };
 
 /// What a process gives up for itself and its children.
-pub const CONFINING: Group = Group {
+pub const CONFINING: SyscallGroup = SyscallGroup {
     name: "confining",
     reason: "an interpreter gives up more once it is warm; what is given up does not come back",
     calls: calls![
@@ -278,21 +278,21 @@ pub const CONFINING: Group = Group {
 };
 
 /// Handles of processes that a zygote forks.
-pub const HANDLES: Group = Group {
+pub const HANDLES: SyscallGroup = SyscallGroup {
     name: "handles",
     reason: "the zygote makes handles of its forks for their judges",
     calls: calls![SYS_pidfd_open],
 };
 
 /// Signals through handles.
-pub const STOPPING: Group = Group {
+pub const STOPPING: SyscallGroup = SyscallGroup {
     name: "stopping",
     reason: "a judge stops, continues and ends the runners whose handles it was given",
     calls: calls![SYS_pidfd_send_signal],
 };
 
 /// Connections that are taken.
-pub const ACCEPTING: Group = Group {
+pub const ACCEPTING: SyscallGroup = SyscallGroup {
     name: "accepting",
     reason: "Nsight Compute connects to what it puts into a program, under an abstract name",
     calls: calls![SYS_accept, SYS_accept4],

@@ -19,7 +19,7 @@ use seccompiler::{
 
 use super::enforcement::Enforcement;
 use arguments::{Control, Opening, Rules, Sockets};
-pub use lists::Group;
+pub use lists::SyscallGroup;
 use lists::{
     ACCEPTING, BECOMING, CONFINING, DRIVER, EVERY, FILE_CHANGES, HANDLES, OLDER_FILE_CHANGES,
     PROCESSES, STOPPING,
@@ -27,13 +27,13 @@ use lists::{
 
 /// What a child is for, which decides what it may call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ChildKind {
     /// An interpreter that runs submitted Python on the CPU: of Triton, of torch kernels, of functions.
     Interpreter,
     /// The same with a GPU, once the driver has made its context.
     DeviceInterpreter,
     /// An interpreter that a tool of NVIDIA's watches, once it is warm. It is confined as
-    /// [`Kind::WatchedProgram`] before.
+    /// [`ChildKind::WatchedProgram`] before.
     WatchedInterpreter,
     /// A submitted program, from before it begins.
     Program,
@@ -57,7 +57,7 @@ pub enum Kind {
     Compilers,
 }
 
-impl Kind {
+impl ChildKind {
     /// Each of them.
     pub const ALL: [Self; 13] = [
         Self::Interpreter,
@@ -106,7 +106,7 @@ impl Kind {
     }
 
     /// Groups of calls beside those that every kind has.
-    fn own_groups(self) -> &'static [&'static Group] {
+    fn own_groups(self) -> &'static [&'static SyscallGroup] {
         match self {
             Self::Interpreter | Self::DeviceInterpreter => &[],
             Self::WatchedInterpreter | Self::WatchedDevice => {
@@ -128,17 +128,17 @@ impl Kind {
     }
 
     /// Groups of calls that it may make whatever the arguments.
-    pub fn groups(self) -> impl Iterator<Item = &'static Group> {
+    pub fn groups(self) -> impl Iterator<Item = &'static SyscallGroup> {
         EVERY.into_iter().chain(self.own_groups().iter().copied())
     }
 }
 
 /// What a kind may call, by number.
-fn rules(kind: Kind) -> Result<Rules, BackendError> {
+fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     let calls = kind.groups().flat_map(|group| group.calls);
     let mut rules: Rules = calls.map(|&(_, number)| (number, Vec::new())).collect();
     arguments::every(&mut rules)?;
-    let starts_processes = matches!(kind, Kind::Zygote | Kind::Compilers);
+    let starts_processes = matches!(kind, ChildKind::Zygote | ChildKind::Compilers);
     if starts_processes {
         arguments::processes(&mut rules)?;
         arguments::own_cores(&mut rules)?;
@@ -146,38 +146,43 @@ fn rules(kind: Kind) -> Result<Rules, BackendError> {
         arguments::threads(&mut rules)?;
     }
     let opening = match kind {
-        Kind::Interpreter | Kind::Judge => Opening::Read,
+        ChildKind::Interpreter | ChildKind::Judge => Opening::Read,
         // CUPTI opens devices when it begins to trace, after the context was made.
-        Kind::DeviceInterpreter => Opening::Device,
+        ChildKind::DeviceInterpreter => Opening::Device,
         _ => Opening::Write,
     };
     arguments::opening(&mut rules, opening)?;
     let confines_itself = kind.groups().any(|group| group.name == CONFINING.name);
     let control = if confines_itself { Control::Confining } else { Control::Itself };
     arguments::control(&mut rules, control)?;
-    if !matches!(kind, Kind::Interpreter | Kind::Judge | Kind::Compiler | Kind::Compilers) {
+    if !matches!(
+        kind,
+        ChildKind::Interpreter | ChildKind::Judge | ChildKind::Compiler | ChildKind::Compilers
+    ) {
         arguments::devices(&mut rules)?;
     }
     match kind {
-        Kind::Program | Kind::Device | Kind::DeviceJudge | Kind::Zygote => {
+        ChildKind::Program | ChildKind::Device | ChildKind::DeviceJudge | ChildKind::Zygote => {
             arguments::sockets(&mut rules, Sockets::Driver)?;
         }
-        Kind::WatchedProgram | Kind::WatchedInterpreter => {
+        ChildKind::WatchedProgram | ChildKind::WatchedInterpreter => {
             arguments::sockets(&mut rules, Sockets::Streams)?;
         }
-        Kind::TracedProgram | Kind::WatchedDevice => arguments::sockets(&mut rules, Sockets::Tcp)?,
+        ChildKind::TracedProgram | ChildKind::WatchedDevice => {
+            arguments::sockets(&mut rules, Sockets::Tcp)?
+        }
         _ => {}
     }
-    if matches!(kind, Kind::Judge | Kind::DeviceJudge | Kind::Compilers) {
+    if matches!(kind, ChildKind::Judge | ChildKind::DeviceJudge | ChildKind::Compilers) {
         arguments::supervision(&mut rules)?;
     }
     if kind.is_watched() {
         arguments::locks(&mut rules)?;
     }
-    if starts_processes || kind == Kind::Device {
+    if starts_processes || kind == ChildKind::Device {
         arguments::pairs(&mut rules)?;
     }
-    if matches!(kind, Kind::Device | Kind::DeviceJudge | Kind::WatchedDevice) {
+    if matches!(kind, ChildKind::Device | ChildKind::DeviceJudge | ChildKind::WatchedDevice) {
         arguments::own_end(&mut rules)?;
         // The multi-process service of NVIDIA, which workers find under a name in the file system.
         rules.insert(libc::SYS_connect, Vec::new());
@@ -203,7 +208,7 @@ fn compiled(
 }
 
 /// The filters of a kind, in the order in which they are installed: the last one refuses to install others.
-fn programs(kind: Kind) -> Result<[BpfProgram; 2], BackendError> {
+fn programs(kind: ChildKind) -> Result<[BpfProgram; 2], BackendError> {
     let errno = |errno: i32| SeccompAction::Errno(errno.cast_unsigned());
     Ok([
         compiled(no_clone3(), SeccompAction::Allow, errno(libc::ENOSYS))?,
@@ -213,7 +218,7 @@ fn programs(kind: Kind) -> Result<[BpfProgram; 2], BackendError> {
 
 /// Has the kernel refuse all threads of this process, and all that it starts, what is on no list of the
 /// kind. It cannot be lifted.
-pub fn allow_only(kind: Kind) -> Enforcement {
+pub fn allow_only(kind: ChildKind) -> Enforcement {
     let applied = programs(kind)
         .map_err(seccompiler::Error::from)
         .and_then(|programs| programs.iter().try_for_each(|one| apply_filter_all_threads(one)));
@@ -259,13 +264,13 @@ pub fn asking() -> Vec<u8> {
 ///
 /// # Errors
 /// There is no filter for this machine's architecture.
-pub fn encoded_with_asking(kind: Kind) -> Result<Vec<String>, BackendError> {
+pub fn encoded_with_asking(kind: ChildKind) -> Result<Vec<String>, BackendError> {
     let asking = base64::engine::general_purpose::STANDARD.encode(asking());
     Ok(std::iter::once(asking).chain(encoded(kind)?).collect())
 }
 
 /// The filters of a kind as the kernel takes them (`struct sock_filter`, one after the other), in base64.
-fn encoded(kind: Kind) -> Result<Vec<String>, BackendError> {
+fn encoded(kind: ChildKind) -> Result<Vec<String>, BackendError> {
     let encode = |program: &BpfProgram| {
         let mut bytes = Vec::with_capacity(8 * program.len());
         for instruction in program {

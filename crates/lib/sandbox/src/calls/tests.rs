@@ -41,13 +41,13 @@ const NOT_TRIED: &[i64] = &[
 /// The kernel's own, for probes: filters do not see them, and elsewhere they end the process.
 const PROBES: [i64; 2] = [335, 336];
 
-fn listed(kind: Kind) -> BTreeSet<i64> {
+fn listed(kind: ChildKind) -> BTreeSet<i64> {
     kind.groups().flat_map(|group| group.calls).map(|&(_, number)| number).collect()
 }
 
 #[test]
 fn what_is_open_is_what_is_listed_in_every_kind_of_child() {
-    for kind in Kind::ALL {
+    for kind in ChildKind::ALL {
         let skipped: Vec<i64> = NOT_TRIED.iter().copied().chain(PROBES).collect();
         let settings = serde_json::json!({ "filters": encoded(kind).unwrap(), "skipped": skipped });
         let source = format!("{}\n{SWEEP}", include_str!("../prelude.py"));
@@ -104,7 +104,7 @@ fn the_lists_name_nothing_that_reaches_others() {
         ("unshare", libc::SYS_unshare),
         ("bpf", libc::SYS_bpf),
     ];
-    for kind in Kind::ALL {
+    for kind in ChildKind::ALL {
         let rules = rules(kind).unwrap();
         for (name, number) in never {
             assert!(!rules.contains_key(&number), "{kind:?} may call {name}");
@@ -114,7 +114,7 @@ fn the_lists_name_nothing_that_reaches_others() {
 
 #[test]
 fn filters_fit_into_the_kernel() {
-    for kind in Kind::ALL {
+    for kind in ChildKind::ALL {
         for program in programs(kind).unwrap() {
             // BPF_MAXINSNS
             assert!(
@@ -196,7 +196,7 @@ os._exit(0)
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn arguments_decide_where_they_matter() {
-    let allowed = |kind: Kind| -> Vec<String> {
+    let allowed = |kind: ChildKind| -> Vec<String> {
         let settings = serde_json::json!({ "filters": encoded(kind).unwrap() });
         let source = format!("{}\n{ARGUMENTS}", include_str!("../prelude.py"));
         let mut python = Command::new("python3");
@@ -216,18 +216,18 @@ fn arguments_decide_where_they_matter() {
         "own cores",
         "own memory",
     ];
-    assert_eq!(allowed(Kind::Interpreter), own);
-    let with_devices = allowed(Kind::DeviceInterpreter);
+    assert_eq!(allowed(ChildKind::Interpreter), own);
+    let with_devices = allowed(ChildKind::DeviceInterpreter);
     assert!(with_devices.iter().any(|name| name == "read and write a file"), "{with_devices:?}");
     let others = with_devices.iter().filter(|name| *name != "read and write a file");
     assert!(others.eq(&own), "{with_devices:?}");
-    let program = allowed(Kind::Program);
+    let program = allowed(ChildKind::Program);
     for refused in
         ["O_ASYNC", "F_SETSIG", "F_SETOWN", "FIOASYNC", "a socket", "netlink", "a pair", "fork"]
     {
         assert!(!program.iter().any(|name| name == refused), "{refused}: {program:?}");
     }
-    let compilers = allowed(Kind::Compilers);
+    let compilers = allowed(ChildKind::Compilers);
     assert!(compilers.iter().any(|name| name == "fork"), "{compilers:?}");
     assert!(!compilers.iter().any(|name| name == "F_SETSIG" || name == "netlink"), "{compilers:?}");
 }
@@ -236,7 +236,7 @@ fn arguments_decide_where_they_matter() {
 fn page() -> String {
     let mut page = String::from("| group | calls | why |\n| --- | --- | --- |\n");
     let mut shown = BTreeSet::new();
-    for group in Kind::ALL.into_iter().flat_map(Kind::groups) {
+    for group in ChildKind::ALL.into_iter().flat_map(ChildKind::groups) {
         if shown.insert(group.name) {
             let names: Vec<&str> =
                 group.calls.iter().map(|(name, _)| name.trim_start_matches("SYS_")).collect();
@@ -245,7 +245,7 @@ fn page() -> String {
         }
     }
     page += "\n| child | groups beside those of every child |\n| --- | --- |\n";
-    for kind in Kind::ALL {
+    for kind in ChildKind::ALL {
         let own: Vec<&str> = kind.own_groups().iter().map(|group| group.name).collect();
         let own = if own.is_empty() { "none".to_owned() } else { own.join(", ") };
         writeln!(page, "| {} | {own} |", kind.description()).unwrap();

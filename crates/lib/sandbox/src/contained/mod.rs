@@ -9,5 +9,5 @@ mod process;
 mod tree;
 
 pub use capture::Captured;
-pub use process::{Contained, End, Launch, run, tool};
+pub use process::{Contained, ProcessEnd, ProcessLaunch, run, tool};
 pub use tree::others_of_own_tree;

@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::capture::{Capture, Captured};
 use super::tree::{self, MARK_VARIABLE};
 use crate::child::{Child, Start, Streams};
-use crate::program::{Environment, Program};
+use crate::program::{ChildProgram, Environment};
 
 /// Errors that are kept of a program's error stream, bytes.
 const STDERR_BYTES: usize = 1 << 20;
@@ -23,9 +23,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A program to run.
 #[derive(Debug, Clone)]
-pub struct Launch {
+pub struct ProcessLaunch {
     /// The program.
-    pub program: Program,
+    pub program: ChildProgram,
     /// What it reads from its standard input; nothing: that is closed.
     pub input: Vec<u8>,
     /// Bytes of its output that are kept.
@@ -47,7 +47,7 @@ pub struct Contained {
 
 /// How a program ended.
 #[derive(Debug, Clone, Default)]
-pub struct End {
+pub struct ProcessEnd {
     /// Its exit status; `None` if it had to be ended.
     pub status: Option<ExitStatus>,
     /// What it printed.
@@ -58,7 +58,7 @@ pub struct End {
     pub wall: Duration,
 }
 
-impl End {
+impl ProcessEnd {
     /// Whether it ended by itself, and well.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| status.success())
@@ -78,7 +78,7 @@ impl Contained {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start(launch: &Launch) -> io::Result<Self> {
+    pub fn start(launch: &ProcessLaunch) -> io::Result<Self> {
         let reads = !launch.input.is_empty();
         Self::start_with(launch, if reads { Stdio::piped() } else { Stdio::null() })
     }
@@ -87,7 +87,7 @@ impl Contained {
     ///
     /// # Errors
     /// It cannot be started.
-    pub fn start_with(launch: &Launch, stdin: Stdio) -> io::Result<Self> {
+    pub fn start_with(launch: &ProcessLaunch, stdin: Stdio) -> io::Result<Self> {
         let mark = uuid::Uuid::new_v4().to_string();
         let program = launch.program.clone().variable(MARK_VARIABLE, &mark);
         let mut child = Start::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
@@ -118,23 +118,23 @@ impl Contained {
 
     /// Waits for the program to end, ends what it left running, and tells how it went. After
     /// `deadline` it is ended with all its tree.
-    pub async fn finish(mut self, deadline: Instant) -> End {
+    pub async fn finish(mut self, deadline: Instant) -> ProcessEnd {
         let status = timeout_at(deadline, self.child.wait()).await;
         self.end(status.ok().and_then(Result::ok)).await
     }
 
     /// Ends the program with all its tree.
-    pub async fn stop(self) -> End {
+    pub async fn stop(self) -> ProcessEnd {
         self.end(None).await
     }
 
-    async fn end(mut self, status: Option<ExitStatus>) -> End {
+    async fn end(mut self, status: Option<ExitStatus>) -> ProcessEnd {
         let wall = self.started.elapsed();
         self.kill();
         for stream in self.streams.drain(..) {
             let _ = timeout(DRAIN_TIMEOUT, stream).await;
         }
-        End { status, stdout: self.stdout.captured(), stderr: self.stderr.captured(), wall }
+        ProcessEnd { status, stdout: self.stdout.captured(), stderr: self.stderr.captured(), wall }
     }
 
     fn kill(&mut self) {
@@ -160,18 +160,18 @@ fn bound(process: Pid, file_bytes: u64) {
 ///
 /// # Errors
 /// It cannot be started.
-pub async fn run(launch: &Launch, time_limit: Duration) -> io::Result<End> {
+pub async fn run(launch: &ProcessLaunch, time_limit: Duration) -> io::Result<ProcessEnd> {
     Ok(Contained::start(launch)?.finish(Instant::now() + time_limit).await)
 }
 
-impl Launch {
+impl ProcessLaunch {
     /// Output that is kept, unless said otherwise: 16 MiB.
     pub const STDOUT_BYTES: usize = 16 << 20;
     /// Largest file, unless said otherwise: 2 GiB.
     pub const FILE_BYTES: u64 = 2 << 30;
 
     /// A launch with the usual bounds.
-    pub fn new(program: Program) -> Self {
+    pub fn new(program: ChildProgram) -> Self {
         Self {
             program,
             input: Vec::new(),
@@ -183,9 +183,9 @@ impl Launch {
 
 /// A tool of NVIDIA's, or one that is started like them: it knows what uses a GPU knows, and
 /// `directory`, which exists, is where it runs, its home, and the place of its temporary files.
-pub fn tool(path: impl Into<PathBuf>, directory: &Path) -> Program {
+pub fn tool(path: impl Into<PathBuf>, directory: &Path) -> ChildProgram {
     let homes = ["HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
-    let program = Program::new(path, Environment::Cuda).within(directory);
+    let program = ChildProgram::new(path, Environment::Cuda).within(directory);
     homes.into_iter().fold(program, |program, name| program.variable(name, directory))
 }
 
@@ -193,8 +193,8 @@ pub fn tool(path: impl Into<PathBuf>, directory: &Path) -> Program {
 mod tests {
     use super::*;
 
-    fn shell(directory: &Path, script: &str) -> Launch {
-        Launch::new(tool("/bin/sh", directory).arg("-c").arg(script))
+    fn shell(directory: &Path, script: &str) -> ProcessLaunch {
+        ProcessLaunch::new(tool("/bin/sh", directory).arg("-c").arg(script))
     }
 
     const LONG: Duration = Duration::from_secs(60);

@@ -29,7 +29,7 @@ use warpgauge_model::FailureCode;
 
 /// What was built.
 #[derive(Debug, Clone)]
-pub struct Built {
+pub struct BuildOutput {
     /// The file.
     pub object: Arc<[u8]>,
     /// Its content address in the cache.

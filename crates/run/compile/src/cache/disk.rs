@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::key::Key;
-use crate::artifact::Artifact;
+use crate::artifact::CompiledModule;
 use crate::error::CompileSetupError;
 
 /// What files of the cache hold.
@@ -25,7 +25,7 @@ pub(crate) trait Kept: Serialize + DeserializeOwned {
     fn fits(&self, key: &Key) -> bool;
 }
 
-impl Kept for Artifact {
+impl Kept for CompiledModule {
     fn fits(&self, key: &Key) -> bool {
         self.key == key.to_string() && self.entry < self.kernels.len()
     }

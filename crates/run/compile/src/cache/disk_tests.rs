@@ -1,7 +1,7 @@
 use super::super::tests::{artifact, key};
 use super::*;
 
-fn stored(name: &str, image_bytes: usize) -> (Key, Artifact) {
+fn stored(name: &str, image_bytes: usize) -> (Key, CompiledModule) {
     let key = key(name);
     let mut artifact = artifact(image_bytes);
     artifact.key = key.to_string();
@@ -21,7 +21,7 @@ fn an_artifact_survives_a_restart() {
     let store = Store::open(dir.path().into(), 1 << 20).unwrap();
     store.put(&key, &artifact).unwrap();
     let again = Store::open(dir.path().into(), 1 << 20).unwrap();
-    let found: Artifact = again.get(&key).unwrap();
+    let found: CompiledModule = again.get(&key).unwrap();
     assert_eq!((found.image, found.kernels), (artifact.image, artifact.kernels));
     assert!(again.bytes.load(Ordering::Relaxed) > 5000);
 }
@@ -37,13 +37,13 @@ fn a_damaged_entry_is_a_miss_and_goes() {
         let mut bytes = whole.clone();
         bytes[at] ^= 0x40;
         fs::write(store.path(&key), &bytes).unwrap();
-        assert!(store.get::<Artifact>(&key).is_none(), "byte {at}");
+        assert!(store.get::<CompiledModule>(&key).is_none(), "byte {at}");
         assert!(!store.path(&key).exists(), "byte {at}");
     }
     for length in [0, 8, HEADER_BYTES, whole.len() - 1] {
         store.put(&key, &artifact).unwrap();
         fs::write(store.path(&key), &whole[..length]).unwrap();
-        assert!(store.get::<Artifact>(&key).is_none(), "{length} bytes");
+        assert!(store.get::<CompiledModule>(&key).is_none(), "{length} bytes");
     }
 }
 
@@ -56,7 +56,7 @@ fn an_entry_under_another_name_is_a_miss() {
     store.put(&a, &artifact).unwrap();
     fs::create_dir_all(store.path(&b).parent().unwrap()).unwrap();
     fs::rename(store.path(&a), store.path(&b)).unwrap();
-    assert!(store.get::<Artifact>(&b).is_none());
+    assert!(store.get::<CompiledModule>(&b).is_none());
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn the_bound_holds_and_the_least_recently_used_go() {
         store.put(&key, &artifact).unwrap();
         age(&store.path(&key), 1000 - index as u64);
     }
-    assert!(store.get::<Artifact>(&key("a")).is_some(), "reading makes it recent");
+    assert!(store.get::<CompiledModule>(&key("a")).is_some(), "reading makes it recent");
     let (key_f, artifact) = stored("f", 10_000);
     store.put(&key_f, &artifact).unwrap();
     let left: Vec<&str> = ["a", "b", "c", "d", "e", "f"]
@@ -100,7 +100,7 @@ fn writers_and_readers_of_one_entry_never_meet_half_a_file() {
                 let store = Store::open(dir.path().into(), 1 << 20).unwrap();
                 for _ in 0..50 {
                     store.put(&key, &artifact).unwrap();
-                    assert!(store.get::<Artifact>(&key).is_some());
+                    assert!(store.get::<CompiledModule>(&key).is_some());
                 }
             });
         }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::key::Key;
-use crate::artifact::Artifact;
+use crate::artifact::CompiledModule;
 
 /// What an entry costs besides its image and its texts.
 const ENTRY_OVERHEAD: u64 = 4096;
@@ -17,7 +17,7 @@ pub(super) struct Front {
 }
 
 struct Entry {
-    artifact: Arc<Artifact>,
+    artifact: Arc<CompiledModule>,
     used: u64,
     bytes: u64,
 }
@@ -27,14 +27,14 @@ impl Front {
         Self { entries: HashMap::new(), bytes: 0, max_bytes, clock: 0 }
     }
 
-    pub(super) fn get(&mut self, key: &Key) -> Option<Arc<Artifact>> {
+    pub(super) fn get(&mut self, key: &Key) -> Option<Arc<CompiledModule>> {
         self.clock += 1;
         let entry = self.entries.get_mut(key)?;
         entry.used = self.clock;
         Some(Arc::clone(&entry.artifact))
     }
 
-    pub(super) fn put(&mut self, key: Key, artifact: Arc<Artifact>) {
+    pub(super) fn put(&mut self, key: Key, artifact: Arc<CompiledModule>) {
         let stages = artifact.stages.iter().map(|(_, text)| text.len()).sum::<usize>();
         let bytes = ENTRY_OVERHEAD + (artifact.image.len() + artifact.log.len() + stages) as u64;
         self.remove(&key);

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub(crate) use disk::Kept;
 pub(crate) use key::{Compiler as KeyCompiler, Key, KeyInputs, key_of};
 
-use super::artifact::Artifact;
+use super::artifact::CompiledModule;
 use super::error::CompileSetupError;
 
 /// Bytes of images that stay in memory.
@@ -32,19 +32,19 @@ impl Cache {
     }
 
     /// The artifact from memory.
-    pub(crate) fn get_hot(&self, key: &Key) -> Option<Arc<Artifact>> {
+    pub(crate) fn get_hot(&self, key: &Key) -> Option<Arc<CompiledModule>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(key)
     }
 
     /// The artifact from disk; reads a file.
-    pub(crate) fn get_cold(&self, key: &Key) -> Option<Arc<Artifact>> {
-        let artifact: Arc<Artifact> = Arc::new(self.disk.get(key)?);
+    pub(crate) fn get_cold(&self, key: &Key) -> Option<Arc<CompiledModule>> {
+        let artifact: Arc<CompiledModule> = Arc::new(self.disk.get(key)?);
         self.put_hot(key, &artifact);
         Some(artifact)
     }
 
     /// Keeps an artifact in memory.
-    pub(crate) fn put_hot(&self, key: &Key, artifact: &Arc<Artifact>) {
+    pub(crate) fn put_hot(&self, key: &Key, artifact: &Arc<CompiledModule>) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.put(key.clone(), Arc::clone(artifact));
     }
@@ -90,10 +90,10 @@ pub(super) mod tests {
     }
 
     /// An artifact with an image of `image_bytes` bytes.
-    pub(super) fn artifact(image_bytes: usize) -> Artifact {
+    pub(super) fn artifact(image_bytes: usize) -> CompiledModule {
         let kernel =
             KernelInfo { symbol: "k".into(), name: "k".into(), params: None, resources: None };
-        Artifact {
+        CompiledModule {
             image: vec![7; image_bytes].into(),
             format: ImageFormat::Cubin,
             kernels: vec![kernel],

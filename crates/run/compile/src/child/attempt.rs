@@ -17,7 +17,7 @@ use crate::protocol::{Built, SourceText};
 use crate::signature::{self, MAX_PROBES};
 use crate::{diagnostics, ptxas};
 use warpgauge_code::source::{DeviceCode, SourceKernel, find_kernels, without_host_code};
-use warpgauge_device::nvrtc::{self, Fault, NvrtcError};
+use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat, Severity};
 
@@ -40,7 +40,7 @@ pub(super) enum Finished {
 
 /// Compiles a text with in-memory headers and name expressions.
 pub(super) type Compile<'a> =
-    dyn FnMut(&str, &[(&str, &str)], &[String]) -> Result<nvrtc::Outcome, NvrtcError> + 'a;
+    dyn FnMut(&str, &[(&str, &str)], &[String]) -> Result<nvrtc::NvrtcOutcome, NvrtcError> + 'a;
 
 /// A source and what is wanted of it.
 pub(super) struct Attempts<'a> {
@@ -59,7 +59,7 @@ struct Extra {
 
 /// Code, log and what the names told.
 struct Success {
-    built: nvrtc::Built,
+    built: nvrtc::NvrtcCode,
     log: String,
     expressions: HashMap<String, String>,
     types: HashMap<String, Vec<CType>>,
@@ -94,7 +94,7 @@ impl Attempts<'_> {
         let first = self.attempt(compile, &full)?;
         let last = match first {
             // What takes all memory takes it once more.
-            Err((fault, _)) if fault != Fault::Memory && !full.is_empty() => {
+            Err((fault, _)) if fault != NvrtcFault::Memory && !full.is_empty() => {
                 self.attempt(compile, &none)?
             }
             other => other,
@@ -149,7 +149,7 @@ impl Attempts<'_> {
         &self,
         compile: &mut Compile<'_>,
         extra: &Extra,
-    ) -> Result<Result<Success, (Fault, String)>, NvrtcError> {
+    ) -> Result<Result<Success, (NvrtcFault, String)>, NvrtcError> {
         let needs = prelude::needs_of(&self.source.text);
         let mut text = prelude::prefix(&needs, self.source.toolkit_headers);
         text.push_str(&self.source.text);
@@ -236,12 +236,12 @@ fn left_out(device: &DeviceCode) -> Diagnostic {
     Diagnostic { severity: Severity::Note, file: None, line: None, column: None, message }
 }
 
-fn rejected(fault: Fault, log: String) -> Finished {
+fn rejected(fault: NvrtcFault, log: String) -> Finished {
     let code = match fault {
-        Fault::Source => FailureCode::CompilationFailed,
-        Fault::Option => FailureCode::CompilerOptionRefused,
-        Fault::Memory => FailureCode::CompilerOutOfMemory,
-        Fault::Compiler => FailureCode::CompilerFailed,
+        NvrtcFault::Source => FailureCode::CompilationFailed,
+        NvrtcFault::Option => FailureCode::CompilerOptionRefused,
+        NvrtcFault::Memory => FailureCode::CompilerOutOfMemory,
+        NvrtcFault::Compiler => FailureCode::CompilerFailed,
     };
     let log = diagnostics::bound_log(ptxas::without_usage(&log));
     Finished::Rejected { code, diagnostics: diagnostics::parse(&log), log }

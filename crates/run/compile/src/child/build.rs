@@ -13,9 +13,9 @@ use crate::diagnostics::{self, MAX_LOG_BYTES};
 use crate::protocol::{BuildStep, BuildWork, BuiltObject, ChildRequest, MAX_OBJECT_BYTES, Outcome};
 use crate::ptxas;
 use warpgauge_model::{FailureCode, Severity};
-use warpgauge_sandbox::calls::Kind;
+use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Runs the request's commands.
 pub(super) fn build(
@@ -32,7 +32,7 @@ pub(super) fn build(
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };
-    match confine(request, access, Kind::Compilers, sandbox) {
+    match confine(request, access, ChildKind::Compilers, sandbox) {
         Ok(()) => run(&request.job_dir, work).unwrap_or_else(|error| Outcome::Failed {
             what: format!("cannot run a compiler: {error}"),
         }),
@@ -107,7 +107,7 @@ fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended
         let log_path = job_dir.join(format!("{}.log", step.name));
         // A file, not a pipe: its size is limited, and nothing has to be drained.
         let log = File::create(&log_path)?;
-        let program = Program::new(&step.program, Environment::Empty)
+        let program = ChildProgram::new(&step.program, Environment::Empty)
             .args(&way.arguments)
             .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
             .within(job_dir);

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 use super::confine;
 use super::nvcc::SYSTEM;
 use crate::protocol::{ChildRequest, DisassembleWork, Outcome};
-use warpgauge_sandbox::calls::Kind;
+use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Most of the tool's complaints that are passed on.
 const MAX_COMPLAINT_BYTES: u64 = 2 << 10;
@@ -28,7 +28,7 @@ pub(super) fn list(
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };
-    match confine(request, access, Kind::Compilers, sandbox) {
+    match confine(request, access, ChildKind::Compilers, sandbox) {
         Ok(()) => run(request, work).unwrap_or_else(|error| Outcome::Failed {
             what: format!("cannot run {}: {error}", work.program.display()),
         }),
@@ -43,7 +43,7 @@ fn run(request: &ChildRequest, work: &DisassembleWork) -> io::Result<Outcome> {
     let system = ["/usr/bin", "/bin"].map(PathBuf::from);
     let search = work.search.iter().chain(&system);
     let search = std::env::join_paths(search).map_err(io::Error::other)?;
-    let program = Program::new(&work.program, Environment::Empty)
+    let program = ChildProgram::new(&work.program, Environment::Empty)
         .args(&work.arguments)
         .arg(path("image"))
         .variable("PATH", search)

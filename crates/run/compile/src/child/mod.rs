@@ -24,8 +24,8 @@ use super::protocol::{
     ChildReply, ChildRequest, FrameError, Outcome, PROTOCOL_VERSION, Work, frame, read_frame,
 };
 use warpgauge_model::FailureCode;
-use warpgauge_sandbox::calls::{self, Kind};
-use warpgauge_sandbox::enforcement::{self, Enforcement, FileAccess, Limits, SandboxError};
+use warpgauge_sandbox::calls::{self, ChildKind};
+use warpgauge_sandbox::enforcement::{self, Enforcement, FileAccess, ResourceLimits, SandboxError};
 use warpgauge_sandbox::own_root::{self, Processes};
 
 pub(crate) use triton::SOURCE as TRITON_SOURCE;
@@ -133,11 +133,11 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
 fn confine(
     request: &ChildRequest,
     mut access: FileAccess,
-    kind: Kind,
+    kind: ChildKind,
     sandbox: &mut Option<Enforcement>,
 ) -> Result<(), Outcome> {
     let apply = |access: &FileAccess| -> Result<Enforcement, SandboxError> {
-        enforcement::limit_resources(&Limits {
+        enforcement::limit_resources(&ResourceLimits {
             address_space: ADDRESS_SPACE,
             cpu_seconds: request.cpu_seconds,
             file_size: FILE_SIZE,

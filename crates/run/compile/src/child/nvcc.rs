@@ -23,9 +23,9 @@ use crate::signature::{self, numbered_answer, numbered_suffix};
 use warpgauge_code::source::{SourceKernel, find_kernels};
 use warpgauge_model::FailureCode;
 use warpgauge_model::ImageFormat;
-use warpgauge_sandbox::calls::Kind;
+use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// What host compilers need of a system, as far as it exists.
 pub(super) const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
@@ -47,7 +47,7 @@ pub(super) fn compile(
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
     };
-    match confine(request, access, Kind::Compilers, sandbox) {
+    match confine(request, access, ChildKind::Compilers, sandbox) {
         Ok(()) => run(&request.job_dir, work).unwrap_or_else(|e| Outcome::Failed {
             what: format!("cannot run {}: {e}", work.nvcc.display()),
         }),
@@ -122,7 +122,7 @@ fn attempt(
     let log_path = job_dir.join("nvcc.log");
     // A file, not a pipe: its size is limited, and nothing has to be drained.
     let log = File::create(&log_path)?;
-    let program = Program::new(&work.nvcc, Environment::Empty)
+    let program = ChildProgram::new(&work.nvcc, Environment::Empty)
         .arg(if work.arch.machine_code { "-cubin" } else { "-ptx" })
         .arg(format!("-arch={}", work.arch.value()))
         .args(["-Xptxas", "-v"])

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use super::attempt::{AttemptError, Attempts, Finished};
 use super::confine;
 use crate::protocol::{ChildRequest, NvrtcWork, Outcome};
-use warpgauge_device::nvrtc::{Job, LoadedLibrary, Nvrtc, NvrtcError};
+use warpgauge_device::nvrtc::{LoadedLibrary, Nvrtc, NvrtcError, NvrtcJob};
 use warpgauge_model::FailureCode;
-use warpgauge_sandbox::calls::Kind;
+use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 
 /// Compiles the request's source.
@@ -42,7 +42,7 @@ fn open(
     let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
     let loaded = LoadedLibrary::open(library.path, library.version).map_err(toolchain)?;
     let access = FileAccess { read: include_dirs.to_vec(), ..FileAccess::default() };
-    confine(request, access, Kind::Compiler, sandbox)?;
+    confine(request, access, ChildKind::Compiler, sandbox)?;
     loaded.bind().map_err(toolchain)
 }
 
@@ -88,7 +88,7 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
     }
     let attempts = Attempts { source: &work.source, name_expressions: &work.name_expressions };
     let mut compile = |source: &str, headers: &[(&str, &str)], names: &[String]| {
-        nvrtc.compile(&Job {
+        nvrtc.compile(&NvrtcJob {
             source,
             file_name: crate::prelude::SOURCE_NAME,
             headers,
@@ -137,7 +137,7 @@ pub(super) fn unpack_headers(
         Err(outcome) => return outcome,
     };
     let directory = request.job_dir.join("include");
-    let job = Job {
+    let job = NvrtcJob {
         source: "#include <cuda_fp16.h>\n__global__ void k() {}\n",
         file_name: "headers.cu",
         headers: &[],

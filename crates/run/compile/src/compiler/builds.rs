@@ -9,7 +9,8 @@ use tokio::sync::Mutex as AsyncMutex;
 
 use super::Compiler;
 use crate::build::{
-    BuildOrder, Built, Plan, ProgramOrder, PythonHost, lacks_for_programs, planned, planned_program,
+    BuildOrder, BuildOutput, Plan, ProgramOrder, PythonHost, lacks_for_programs, planned,
+    planned_program,
 };
 use crate::cache::{Kept, Key};
 use crate::error::CompileError;
@@ -63,7 +64,7 @@ impl Compiler {
         python: &PythonHost,
         limit: Duration,
         owner: Owner,
-    ) -> Result<Built, CompileError> {
+    ) -> Result<BuildOutput, CompileError> {
         let plan = planned(order, python, self.toolchain())?;
         let limit = limit.min(self.environment.limit(Some(limit)));
         self.carried_out(plan, limit, owner).await
@@ -80,7 +81,7 @@ impl Compiler {
         order: &ProgramOrder<'_>,
         limit: Duration,
         owner: Owner,
-    ) -> Result<Built, CompileError> {
+    ) -> Result<BuildOutput, CompileError> {
         let plan = planned_program(order, self.toolchain())?;
         self.carried_out(plan, self.environment.limit(Some(limit)), owner).await
     }
@@ -97,7 +98,7 @@ impl Compiler {
         plan: Plan,
         limit: Duration,
         owner: Owner,
-    ) -> Result<Built, CompileError> {
+    ) -> Result<BuildOutput, CompileError> {
         let key = plan.key().of_owner(owner);
         if let Some(error) = self.refused.find(&key, limit, Instant::now()) {
             return Err(error);
@@ -109,7 +110,7 @@ impl Compiler {
             tokio::task::spawn_blocking(move || cache.get_other::<KeptObject>(&sought)).await;
         if let Ok(Some(KeptObject { object, how, log, .. })) = found {
             let key = key.to_string();
-            return Ok(Built { object: object.into(), key, how, log, cached: true });
+            return Ok(BuildOutput { object: object.into(), key, how, log, cached: true });
         }
         let made = self.made(plan, &key, limit, owner).await;
         let built =
@@ -132,7 +133,7 @@ impl Compiler {
         key: &Key,
         limit: Duration,
         owner: Owner,
-    ) -> Result<Built, CompileError> {
+    ) -> Result<BuildOutput, CompileError> {
         let _turn = self.turn(owner).await?;
         let reply = self.environment.run_child_for(Work::Build(plan.work()), limit).await;
         let ChildReply { sandbox, result } =
@@ -142,7 +143,7 @@ impl Compiler {
             let _ = self.sandbox.set(enforced);
         }
         match result {
-            Outcome::Object(built) => Ok(Built {
+            Outcome::Object(built) => Ok(BuildOutput {
                 object: built.object.into(),
                 key: key.to_string(),
                 how: built.ways.join("; "),

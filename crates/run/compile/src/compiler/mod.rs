@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Mutex as AsyncMutex;
 
 use self::builds::Builds;
-use super::artifact::{Artifact, CompileTimings};
+use super::artifact::{CompileTimings, CompiledModule};
 use super::cache::{Cache, Key};
 use super::disassemble::{self, Listings};
 use super::environment::Environment;
@@ -27,7 +27,7 @@ use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_sandbox::enforcement::{self, Enforcement};
 use warpgauge_telemetry::{CacheResult, telemetry};
-use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
 
 /// How the compile stage is set up.
 #[derive(Debug, Clone)]
@@ -94,7 +94,7 @@ pub struct Compiler {
 
 /// A compilation that several callers wait for. Whoever holds the lock compiles; if that caller
 /// goes away, the next one does.
-type Flight = AsyncMutex<Option<Result<Arc<Artifact>, CompileError>>>;
+type Flight = AsyncMutex<Option<Result<Arc<CompiledModule>, CompileError>>>;
 
 /// What is compiled, how long that may take, and for whom: whoever allows more waits for no shorter one, and
 /// nobody waits for another owner's turn.
@@ -173,7 +173,7 @@ impl Compiler {
         let cache = Cache::open(cache_dir.join("artifacts"), config.cache_max_bytes)?;
         Ok(Self {
             cache: Arc::new(cache),
-            turns: Pool::new(Bounds {
+            turns: Pool::new(PoolBounds {
                 places: config.parallelism,
                 extra: config.parallelism,
                 waiting: MOST_WAITING,
@@ -207,7 +207,7 @@ impl Compiler {
         kernel: &KernelCode,
         target: &Target,
         options: CompileOptions,
-    ) -> Result<Artifact, CompileError> {
+    ) -> Result<CompiledModule, CompileError> {
         let started = Instant::now();
         add(&self.counters.requests);
         let result = self.compile_or_find(kernel, target, options).await;
@@ -227,7 +227,7 @@ impl Compiler {
             Origin::Compiled => &self.counters.compiled,
             Origin::Passed => &self.counters.passed,
         });
-        let mut artifact = Artifact::clone(&artifact);
+        let mut artifact = CompiledModule::clone(&artifact);
         artifact.cache_hit = matches!(origin, Origin::Memory | Origin::Disk | Origin::Shared);
         artifact.timings = CompileTimings {
             total_ms: started.elapsed().as_secs_f64() * 1e3,
@@ -241,7 +241,7 @@ impl Compiler {
         kernel: &KernelCode,
         target: &Target,
         options: CompileOptions,
-    ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+    ) -> Result<(Arc<CompiledModule>, Origin), CompileError> {
         let limit = self.environment.limit(options.timeout);
         if kernel.kernel_type == KernelType::Triton {
             let job = TritonJob::new(kernel, target, &self.environment)?;
@@ -272,7 +272,7 @@ impl Compiler {
         &self,
         flight: &FlightKey,
         work: Work<'_>,
-    ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+    ) -> Result<(Arc<CompiledModule>, Origin), CompileError> {
         let (key, limit, _) = flight;
         if let Some(artifact) = self.cache.get_hot(key) {
             return Ok((artifact, Origin::Memory));
@@ -293,7 +293,7 @@ impl Compiler {
         &self,
         key: &FlightKey,
         work: Work<'_>,
-    ) -> Result<(Arc<Artifact>, Origin), CompileError> {
+    ) -> Result<(Arc<CompiledModule>, Origin), CompileError> {
         let flight = self.board(key);
         let _leave = Leave { compiler: self, key, flight: &flight };
         let mut slot = flight.lock().await;
@@ -329,7 +329,7 @@ impl Compiler {
         &self,
         (key, limit, _): &FlightKey,
         work: Work<'_>,
-    ) -> Result<Arc<Artifact>, CompileError> {
+    ) -> Result<Arc<CompiledModule>, CompileError> {
         let _running = Running::new(&self.counters.running);
         let ran = match work {
             Work::Source(attempt) => attempt.run(&self.environment, *limit).await,

@@ -52,7 +52,7 @@ fn bench_of(triton: TritonInstall) -> Bench {
     Bench::with(toolchain, Duration::from_secs(120))
 }
 
-fn maps(built: &Artifact) -> Vec<(usize, TensorMap)> {
+fn maps(built: &CompiledModule) -> Vec<(usize, TensorMap)> {
     let passed = built.launch.as_ref().unwrap().parameters.iter();
     let map = |one: &Passed| match one {
         Passed::Map { argument, map } => Some((*argument, map.clone())),

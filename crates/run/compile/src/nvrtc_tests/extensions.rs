@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::{Bench, toolchain};
-use crate::{BuildOrder, Built, CompileError, ExtensionOrder, ModuleOrder, PythonHost};
-use warpgauge_sandbox::program::{Environment, Program};
+use crate::{BuildOrder, BuildOutput, CompileError, ExtensionOrder, ModuleOrder, PythonHost};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_turns::Owner;
 
 /// Longer than nvcc takes for all of PyTorch's headers on a busy machine.
@@ -39,7 +39,7 @@ fn python() -> PythonHost {
     let toolchain = toolchain();
     let torch = toolchain.torch().expect("PyTorch");
     let script = "import sysconfig; print(sysconfig.get_path('include', scheme='posix_prefix'))";
-    let asked = Program::new(&torch.python, Environment::Empty).args(["-S", "-c", script]);
+    let asked = ChildProgram::new(&torch.python, Environment::Empty).args(["-S", "-c", script]);
     let told = asked.to_blocking().output().unwrap();
     PythonHost {
         include: String::from_utf8(told.stdout).unwrap().trim().into(),
@@ -60,7 +60,7 @@ fn order(cuda: Option<&str>, cpp: &str) -> ExtensionOrder {
     }
 }
 
-async fn built(bench: &Bench, order: ExtensionOrder) -> Result<Built, CompileError> {
+async fn built(bench: &Bench, order: ExtensionOrder) -> Result<BuildOutput, CompileError> {
     bench
         .compiler
         .build_for_python(&BuildOrder::Extension(order), &python(), LONG, Owner::SERVER)

@@ -167,7 +167,7 @@ async fn resources_agree_with_what_the_assembler_prints() {
     let library = warpgauge_device::nvrtc::LoadedLibrary::open(&install.path, install.version);
     let nvrtc = library.unwrap().bind().unwrap();
     let outcome = nvrtc
-        .compile(&warpgauge_device::nvrtc::Job {
+        .compile(&warpgauge_device::nvrtc::NvrtcJob {
             source,
             file_name: "k.cu",
             headers: &[],

@@ -77,11 +77,11 @@ impl Bench {
         Self { compiler: Compiler::new(config).unwrap(), dir }
     }
 
-    async fn compile(&self, kernel: &KernelCode) -> Result<Artifact, CompileError> {
+    async fn compile(&self, kernel: &KernelCode) -> Result<CompiledModule, CompileError> {
         self.compiler.compile(kernel, &H100, CompileOptions::default()).await
     }
 
-    async fn built(&self, source: &str) -> Artifact {
+    async fn built(&self, source: &str) -> CompiledModule {
         self.compile(&cuda(source)).await.unwrap_or_else(|e| panic!("{source}\n{e:?}"))
     }
 

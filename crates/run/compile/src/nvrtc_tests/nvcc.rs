@@ -9,7 +9,7 @@ fn metadata() -> KernelMetadata {
 }
 
 /// With nvcc: what it makes. Without: the error that says how to get it. Either is checked.
-async fn nvcc(bench: &Bench, kernel: &KernelCode) -> Option<Result<Artifact, CompileError>> {
+async fn nvcc(bench: &Bench, kernel: &KernelCode) -> Option<Result<CompiledModule, CompileError>> {
     let result = bench.compile(kernel).await;
     if bench.compiler.toolchain().nvcc.is_some() {
         return Some(result);

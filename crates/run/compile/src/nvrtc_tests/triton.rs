@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::toolchain::TritonInstall;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Variable with the `site-packages` of another version of Triton, which `cargo xtask test` brings.
 const OTHER: &str = "WARPGAUGE_OTHER_TRITON";
@@ -139,7 +139,7 @@ impl Case<'_> {
             "site_packages": triton.site_packages, "arch": arch, "file": file, "name": self.name,
             "args": self.args, "keywords": keywords,
         });
-        let program = Program::new(&triton.python, Environment::Empty)
+        let program = ChildProgram::new(&triton.python, Environment::Empty)
             .args(["-S", "-s", "-c", PLAIN])
             .arg(settings.to_string())
             .variable("HOME", directory)
@@ -234,7 +234,7 @@ async fn integers_that_are_one_are_compiled_in_and_the_rest_is_passed() {
     needs!("Triton", installed.is_some());
     let bench = Bench::new();
     let [ones, others] = [0, 2].map(|at| cases().remove(at).request(&[]));
-    let passed = |built: Artifact| built.launch.unwrap().parameters;
+    let passed = |built: CompiledModule| built.launch.unwrap().parameters;
     let ones = passed(bench.compile(&ones).await.unwrap());
     let others = passed(bench.compile(&others).await.unwrap());
     let arguments = |passed: &[Passed]| -> Vec<usize> {

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use std::env;
 use std::path::{Path, PathBuf};
 
-use super::types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
+use super::types::{NvccInstall, NvrtcInstall, PartOrigin, Toolchain, ToolkitProgram};
 use super::{cupti, files, torch, triton};
 use warpgauge_device::libraries;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Environment variable with explicit places, separated by colons.
 pub const TOOLCHAIN_VARIABLE: &str = "WARPGAUGE_TOOLCHAIN";
@@ -43,7 +43,7 @@ impl ToolchainSearch {
 #[derive(Debug, Clone)]
 struct Place {
     path: PathBuf,
-    source: Source,
+    source: PartOrigin,
 }
 
 /// Looks in all places, the explicit ones first.
@@ -68,7 +68,7 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
 
 /// Looks in one place only.
 pub(super) fn discover_in(directory: &Path) -> Toolchain {
-    discover_at(&[Place { path: directory.to_owned(), source: Source::Cache }])
+    discover_at(&[Place { path: directory.to_owned(), source: PartOrigin::Cache }])
 }
 
 fn discover_at(places: &[Place]) -> Toolchain {
@@ -85,7 +85,7 @@ fn discover_at(places: &[Place]) -> Toolchain {
     lend_headers(&mut nvrtc, places);
     let tool = |name: &str, extra: &[PathBuf]| {
         program(places, name, extra)
-            .map(|(path, _)| Tool { version: installed_version(&path), path })
+            .map(|(path, _)| ToolkitProgram { version: installed_version(&path), path })
     };
     let roots: Vec<&Path> = places.iter().map(|place| place.path.as_path()).collect();
     Toolchain {
@@ -110,31 +110,33 @@ fn discover_at(places: &[Place]) -> Toolchain {
 
 fn places(search: &ToolchainSearch) -> Vec<Place> {
     let mut places = Vec::new();
-    places.extend(search.named().into_iter().map(|path| Place { path, source: Source::Explicit }));
+    places.extend(
+        search.named().into_iter().map(|path| Place { path, source: PartOrigin::Explicit }),
+    );
     for variable in ["VIRTUAL_ENV", "CONDA_PREFIX"] {
         if let Some(root) = env::var_os(variable).map(PathBuf::from) {
             let site_packages = site_packages(&root);
-            places.extend(site_packages.map(|path| Place { path, source: Source::Venv }));
-            places.push(Place { path: root, source: Source::Venv });
+            places.extend(site_packages.map(|path| Place { path, source: PartOrigin::Venv }));
+            places.push(Place { path: root, source: PartOrigin::Venv });
         }
     }
     for variable in ["CUDA_HOME", "CUDA_PATH"] {
         if let Some(path) = env::var_os(variable).map(PathBuf::from) {
-            places.push(Place { path, source: Source::CudaHome });
+            places.push(Place { path, source: PartOrigin::CudaHome });
         }
     }
     let local = entries(Path::new("/usr/local"))
         .into_iter()
         .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cuda")));
-    places.extend(local.map(|path| Place { path, source: Source::UsrLocal }));
-    places.extend(loader_dirs().into_iter().map(|path| Place { path, source: Source::Path }));
+    places.extend(local.map(|path| Place { path, source: PartOrigin::UsrLocal }));
+    places.extend(loader_dirs().into_iter().map(|path| Place { path, source: PartOrigin::Path }));
     // What begins with a dot is being installed or removed.
     let hidden =
         |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
     // What PyTorch brings of CUDA is for itself: headers that are a part of a toolkit hide the whole.
     let whole = |path: &PathBuf| !hidden(path) && !path.ends_with(torch::TORCH.name);
     let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(whole);
-    places.extend(cached.map(|path| Place { path, source: Source::Cache }));
+    places.extend(cached.map(|path| Place { path, source: PartOrigin::Cache }));
     places.retain(|place| place.path.is_absolute() && place.path.exists());
     places
 }
@@ -312,15 +314,15 @@ pub(crate) fn toolkit_roots(place: &Path) -> Vec<PathBuf> {
     roots
 }
 
-fn program(places: &[Place], name: &str, extra: &[PathBuf]) -> Option<(PathBuf, Source)> {
+fn program(places: &[Place], name: &str, extra: &[PathBuf]) -> Option<(PathBuf, PartOrigin)> {
     let in_places = places.iter().flat_map(|place| {
         let roots = toolkit_roots(&place.path);
         roots.into_iter().map(move |root| (root.join("bin").join(name), place.source))
     });
     let path = env::var_os("PATH").unwrap_or_default();
     let on_path: Vec<_> =
-        env::split_paths(&path).map(|dir| (dir.join(name), Source::Path)).collect();
-    let extra = extra.iter().map(|dir| (dir.join(name), Source::Path));
+        env::split_paths(&path).map(|dir| (dir.join(name), PartOrigin::Path)).collect();
+    let extra = extra.iter().map(|dir| (dir.join(name), PartOrigin::Path));
     let found = in_places.chain(on_path).chain(extra).find(|(path, _)| is_program(path));
     found.filter(|(path, _)| path.is_absolute())
 }
@@ -362,8 +364,8 @@ fn nvcc_in(places: &[Place]) -> Option<NvccInstall> {
 }
 
 /// A program of this machine that is asked for something.
-fn asked(program: impl Into<PathBuf>) -> Program {
-    Program::new(program, Environment::Cuda)
+fn asked(program: impl Into<PathBuf>) -> ChildProgram {
+    ChildProgram::new(program, Environment::Cuda)
 }
 
 /// `nvcc --version`, where the installation does not tell.

@@ -16,7 +16,7 @@ fn layout(files: &[&str]) -> tempfile::TempDir {
 }
 
 fn found(root: &Path) -> Vec<NvrtcInstall> {
-    nvrtc_in(&Place { path: root.to_owned(), source: Source::Explicit })
+    nvrtc_in(&Place { path: root.to_owned(), source: PartOrigin::Explicit })
 }
 
 #[test]
@@ -85,9 +85,9 @@ fn explicit_places_come_first_and_installed_ones_are_found() {
     };
     let toolchain = discover(&search);
     let source = |version| toolchain.nvrtc.iter().find(|i| i.version == version).map(|i| i.source);
-    assert_eq!(source((12, 9)), Some(Source::Explicit));
-    assert_eq!(source((13, 1)), Some(Source::Cache));
-    assert_eq!(toolchain.nvcc.unwrap().source, Source::Explicit);
+    assert_eq!(source((12, 9)), Some(PartOrigin::Explicit));
+    assert_eq!(source((13, 1)), Some(PartOrigin::Cache));
+    assert_eq!(toolchain.nvcc.unwrap().source, PartOrigin::Explicit);
 }
 
 #[test]

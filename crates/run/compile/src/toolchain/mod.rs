@@ -14,4 +14,4 @@ pub(crate) use discover::{library_dirs, toolkit_roots};
 pub use install::{InstallError, InstallRequest, install};
 pub use torch::{NoTorch, TORCH_VERSIONS, TorchInstall};
 pub use triton::{NoTriton, NoTritonCode, PYTHON_VARIABLE, TRITON_VERSIONS, TritonInstall};
-pub use types::{NvccInstall, NvrtcInstall, Source, Tool, Toolchain};
+pub use types::{NvccInstall, NvrtcInstall, PartOrigin, Toolchain, ToolkitProgram};

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::discover::ToolchainSearch;
 use super::triton::{self, Answer, NoTriton, NoTritonCode, Package};
-use super::types::Source;
+use super::types::PartOrigin;
 
 /// PyTorch.
 pub(super) const TORCH: Package = Package { name: "torch", title: "PyTorch" };
@@ -34,7 +34,7 @@ pub struct TorchInstall {
     /// Version of PyTorch, e.g. `2.11.0`.
     pub version: String,
     /// Where it was found.
-    pub source: Source,
+    pub source: PartOrigin,
 }
 
 /// Why there is no PyTorch to use, and what would help.
@@ -83,7 +83,7 @@ pub(super) fn find_in(directory: &Path) -> Result<TorchInstall, NoTorch> {
 }
 
 /// The PyTorch that an answer tells of; `python`: who gave it.
-fn install(python: &Path, answer: &Answer, source: Source) -> Result<TorchInstall, NoTriton> {
+fn install(python: &Path, answer: &Answer, source: PartOrigin) -> Result<TorchInstall, NoTriton> {
     let shown = python.display();
     let no = |code, reason: String| {
         let remedy = format!("`{shown} -m pip install torch=={PINNED} numpy`, or {INSTALL}");
@@ -161,7 +161,7 @@ mod tests {
     #[test]
     fn an_interpreter_has_pytorch_or_it_is_said_why_not() {
         let install = found(Some("2.11.0")).unwrap();
-        assert_eq!((install.version.as_str(), install.source), ("2.11.0", Source::Explicit));
+        assert_eq!((install.version.as_str(), install.source), ("2.11.0", PartOrigin::Explicit));
         assert!(install.site_packages.ends_with("site"));
         assert_eq!(found(Some("2.9.1+cpu")).unwrap().version, "2.9.1+cpu");
         let why = found(Some("1.13.1")).unwrap_err();

@@ -15,15 +15,15 @@ pub struct Toolchain {
     /// Offline compiler.
     pub nvcc: Option<NvccInstall>,
     /// Lister of cubins and fatbins; it needs `nvdisasm`.
-    pub cuobjdump: Option<Tool>,
+    pub cuobjdump: Option<ToolkitProgram>,
     /// Disassembler of cubins.
-    pub nvdisasm: Option<Tool>,
+    pub nvdisasm: Option<ToolkitProgram>,
     /// Nsight Compute's command line.
-    pub ncu: Option<Tool>,
+    pub ncu: Option<ToolkitProgram>,
     /// Nsight Systems' command line.
-    pub nsys: Option<Tool>,
+    pub nsys: Option<ToolkitProgram>,
     /// Memory and race checker.
-    pub compute_sanitizer: Option<Tool>,
+    pub compute_sanitizer: Option<ToolkitProgram>,
     /// Libraries that read hardware counters in process.
     pub cupti: Vec<PathBuf>,
     /// Libraries of NVIDIA's whose functions can stand in place of kernels, and those that they need.
@@ -42,7 +42,7 @@ pub struct Toolchain {
 /// Where a part was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Source {
+pub enum PartOrigin {
     /// Named by the configuration or by `WARPGAUGE_TOOLCHAIN`.
     Explicit,
     /// A Python environment.
@@ -57,7 +57,7 @@ pub enum Source {
     Cache,
 }
 
-impl std::fmt::Display for Source {
+impl std::fmt::Display for PartOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::Explicit => "explicit",
@@ -80,7 +80,7 @@ pub struct NvrtcInstall {
     /// Complete version where the installation tells it, e.g. `13.0.88`.
     pub full_version: Option<String>,
     /// Where it was found.
-    pub source: Source,
+    pub source: PartOrigin,
     /// Toolkit headers that belong to it, in search order; empty when there are none.
     pub include_dirs: Vec<PathBuf>,
 }
@@ -106,7 +106,7 @@ pub struct NvccInstall {
     /// Version, e.g. `13.0`.
     pub version: String,
     /// Where it was found.
-    pub source: Source,
+    pub source: PartOrigin,
     /// Header directories to add, in search order.
     pub include_dirs: Vec<PathBuf>,
 }
@@ -121,7 +121,7 @@ impl NvccInstall {
 
 /// Another program of the toolkit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Tool {
+pub struct ToolkitProgram {
     /// The program, absolute.
     pub path: PathBuf,
     /// Version, where its installation tells it without running it.
@@ -152,7 +152,7 @@ impl Toolchain {
         let Some(triton) = &self.triton else { return };
         for (tool, name) in [(&mut self.cuobjdump, "cuobjdump"), (&mut self.nvdisasm, "nvdisasm")] {
             if tool.is_none() {
-                *tool = triton.bundled(name).map(|path| Tool { path, version: None });
+                *tool = triton.bundled(name).map(|path| ToolkitProgram { path, version: None });
             }
         }
     }
@@ -184,7 +184,7 @@ mod tests {
             path: format!("/{}.{}", version.0, version.1).into(),
             version,
             full_version: None,
-            source: Source::Explicit,
+            source: PartOrigin::Explicit,
             include_dirs: Vec::new(),
         };
         Toolchain { nvrtc: versions.iter().map(install).collect(), ..Toolchain::default() }

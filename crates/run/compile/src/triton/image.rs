@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use super::parameters;
-use crate::artifact::{Artifact, CompileTimings, CompiledLaunch, KernelInfo, Passed, Scratch};
+use crate::artifact::{
+    CompileTimings, CompiledLaunch, CompiledModule, KernelInfo, Passed, Scratch,
+};
 use crate::binary::{Ptx, cuda_version_of, read_cubin, read_ptx};
 use crate::describe::Knowledge;
 use crate::diagnostics::bound_log;
@@ -37,7 +39,7 @@ pub(super) fn artifact(
     compiler: String,
     target: &Target,
     site_packages: &Path,
-) -> Result<Artifact, CompileError> {
+) -> Result<CompiledModule, CompileError> {
     let launch_problem = problem(&built);
     if let Some(problem) = launch_problem {
         return Err(faulty(&problem));
@@ -71,7 +73,7 @@ pub(super) fn artifact(
         (built.cubin.as_slice().into(), ImageFormat::Cubin)
     };
     let launch = launch(&built, passed);
-    Ok(Artifact {
+    Ok(CompiledModule {
         image,
         format,
         kernels: vec![kernel],

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 use super::{image, options};
-use crate::artifact::{Artifact, Constant};
+use crate::artifact::{CompiledModule, Constant};
 use crate::cache::{Key, KeyCompiler, KeyInputs};
 use crate::child::TRITON_SOURCE;
 use crate::environment::Environment;
@@ -134,7 +134,7 @@ impl TritonJob {
         &self,
         environment: &Environment,
         limit: Duration,
-    ) -> Result<(Artifact, Option<Enforcement>), CompileError> {
+    ) -> Result<(CompiledModule, Option<Enforcement>), CompileError> {
         let task = TritonTask { question: self.question.clone() };
         let reply = environment.ask_triton(&self.work, &task, limit).await;
         let ChildReply { sandbox, result } =
@@ -143,7 +143,7 @@ impl TritonJob {
         Ok((artifact, sandbox))
     }
 
-    fn artifact(&self, outcome: Outcome) -> Result<Artifact, CompileError> {
+    fn artifact(&self, outcome: Outcome) -> Result<CompiledModule, CompileError> {
         match outcome {
             Outcome::Triton(answer) => match *answer {
                 TritonAnswer::Built(built) => {

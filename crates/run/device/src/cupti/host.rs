@@ -16,7 +16,7 @@ use warpgauge_model::Cause;
 const MAX_IMAGE_BYTES: usize = 64 << 20;
 
 /// How metrics are collected on a chip.
-pub struct Plan {
+pub struct CounterPlan {
     host: Host,
     /// What the counters are set to, pass by pass.
     pub(super) image: Vec<u8>,
@@ -28,7 +28,7 @@ pub struct Plan {
     pub refused: BTreeMap<String, String>,
 }
 
-impl Plan {
+impl CounterPlan {
     /// Plans the collection of `metrics`, which are NVIDIA's names, on a chip. `availability`: which
     /// counters the device at hand has, as it tells itself.
     ///

@@ -22,6 +22,6 @@ mod session;
 
 pub use choice::{for_driver, major_version};
 pub use error::CuptiError;
-pub use host::{Plan, chips};
+pub use host::{CounterPlan, chips};
 pub use library::Cupti;
-pub use session::{Collection, PassError, Session, Subject, counter_availability};
+pub use session::{Collection, CountedLaunch, CuptiSession, PassError, counter_availability};

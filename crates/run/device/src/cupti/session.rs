@@ -8,7 +8,7 @@ use super::abi::{
     RangeDecode, RangeEnable, RangeObject, RangeSetConfig, RangeStop, USER_REPLAY,
 };
 use super::error::CuptiError;
-use super::host::{Plan, sized};
+use super::host::{CounterPlan, sized};
 use super::library::Cupti;
 use crate::Context;
 use warpgauge_model::Cause;
@@ -20,7 +20,7 @@ const MAKE_ROOM: &str = "make room for the counters";
 const SPARE_PASSES: usize = 2;
 
 /// A launch whose counters are read.
-pub trait Subject {
+pub trait CountedLaunch {
     /// Why it cannot be made.
     type Error;
 
@@ -73,22 +73,26 @@ pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, 
 ///
 /// Its first pass takes 140 ms longer than those after it, so it is worth keeping. It slows nothing
 /// down between passes; but from its first pass on no other process can read counters.
-pub struct Session {
+pub struct CuptiSession {
     cupti: Cupti,
     object: *mut c_void,
-    plan: Rc<Plan>,
+    plan: Rc<CounterPlan>,
     /// Where CUPTI puts the counters.
     data: Vec<u8>,
     _context: Context,
 }
 
-impl Session {
+impl CuptiSession {
     /// Takes the counters of a context's device for a plan. There can be one session at a time: what
     /// the counters are set to is read when the first pass starts, and never again.
     ///
     /// # Errors
     /// They are closed to this process.
-    pub fn open(cupti: Cupti, context: &Context, plan: Rc<Plan>) -> Result<Self, CuptiError> {
+    pub fn open(
+        cupti: Cupti,
+        context: &Context,
+        plan: Rc<CounterPlan>,
+    ) -> Result<Self, CuptiError> {
         let mut params = RangeEnable::new();
         params.context = context.handle();
         cupti.call("take the counters", cupti.functions().range_enable, &mut params)?;
@@ -100,7 +104,7 @@ impl Session {
     }
 
     /// What it was opened for.
-    pub fn plan(&self) -> &Rc<Plan> {
+    pub fn plan(&self) -> &Rc<CounterPlan> {
         &self.plan
     }
 
@@ -156,7 +160,7 @@ impl Session {
     }
 }
 
-impl Drop for Session {
+impl Drop for CuptiSession {
     fn drop(&mut self) {
         let mut params = self.of_object();
         let disable = self.cupti.functions().range_disable;
@@ -167,7 +171,7 @@ impl Drop for Session {
 
 /// A collection under way.
 pub struct Collection<'s> {
-    session: &'s mut Session,
+    session: &'s mut CuptiSession,
     passes: usize,
     complete: bool,
 }
@@ -187,7 +191,7 @@ impl Collection<'_> {
     ///
     /// # Errors
     /// The counters' or the launch's. No pass can follow one that failed.
-    pub fn pass<S: Subject>(&mut self, subject: &mut S) -> Result<(), PassError<S::Error>> {
+    pub fn pass<S: CountedLaunch>(&mut self, subject: &mut S) -> Result<(), PassError<S::Error>> {
         let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
         let planned = self.session.plan.passes;
         if self.complete || self.passes > planned + SPARE_PASSES {

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use super::LibraryFunction;
+use super::TypedLibraryFunction;
 use super::cublas::{self, CuBlas, Gemm};
 use super::cusparse::{self, CuSparse, Spmv};
 use crate::{DeviceBuffer, DeviceError, Stream};
@@ -27,25 +27,25 @@ impl Libraries {
     /// Binds a function to buffers, and allocates what it needs beside them. Calls are queued to `stream`,
     /// which must be the same for all calls and live as long as they do. Nothing is computed yet.
     ///
-    /// Extents and buffers are as [`LibraryFunction`] says; each buffer must hold as many elements.
+    /// Extents and buffers are as [`TypedLibraryFunction`] says; each buffer must hold as many elements.
     ///
     /// # Errors
     /// `no_library`: there is none that works; or the library or the driver refuses.
     pub fn bind(
         &self,
-        function: LibraryFunction,
+        function: TypedLibraryFunction,
         extents: &[i64],
         addresses: &[u64],
         stream: &Stream,
     ) -> Result<LibraryCall, DeviceError> {
         let Ok(extents) = <[i64; 3]>::try_from(extents) else { return Err(arity(function)) };
         let call = match function {
-            LibraryFunction::Spmv(dtype) => {
+            TypedLibraryFunction::Spmv(dtype) => {
                 let addresses = addresses.try_into().map_err(|_| arity(function))?;
                 let library = once(&self.cusparse, || cusparse::open(&self.candidates, stream))?;
                 Call::Spmv(Spmv::new(library, dtype, extents, addresses, stream)?)
             }
-            LibraryFunction::Gemm(dtype) => {
+            TypedLibraryFunction::Gemm(dtype) => {
                 let addresses = addresses.try_into().map_err(|_| arity(function))?;
                 let library = once(&self.cublas, || cublas::open(&self.candidates, stream))?;
                 Call::Gemm(Gemm::new(library, dtype, extents, addresses, stream)?)
@@ -68,7 +68,7 @@ fn once<T>(
     }
 }
 
-fn arity(function: LibraryFunction) -> DeviceError {
+fn arity(function: TypedLibraryFunction) -> DeviceError {
     let (extents, buffers) = function.arity();
     let text = format!("it takes {extents} extents and {buffers} buffers");
     DeviceError::local(format!("call {}", function.symbol()), FailureCode::InternalError, text)
@@ -76,7 +76,7 @@ fn arity(function: LibraryFunction) -> DeviceError {
 
 /// A function with its buffers, ready to be queued again and again.
 pub struct LibraryCall {
-    function: LibraryFunction,
+    function: TypedLibraryFunction,
     call: Call,
 }
 

@@ -5,7 +5,7 @@ use warpgauge_tensor::Dtype;
 
 /// A function of a library, with the element type that it computes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum LibraryFunction {
+pub enum TypedLibraryFunction {
     /// `cusparseSpMV`: y = A·x, A in CSR form with 32-bit indices from 0. Extents: rows, columns,
     /// non-zeros; buffers: values, col_indices, row_ptr, x, y.
     Spmv(Dtype),
@@ -14,7 +14,7 @@ pub enum LibraryFunction {
     Gemm(Dtype),
 }
 
-impl LibraryFunction {
+impl TypedLibraryFunction {
     /// The function for this element type, if the library computes with it.
     pub fn of(library: Library, dtype: Dtype) -> Option<Self> {
         match (library, dtype) {
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn an_image_says_which_function_it_stands_for() {
-        let spmv = LibraryFunction::of(Library::Cusparse, Dtype::Float32).unwrap();
+        let spmv = TypedLibraryFunction::of(Library::Cusparse, Dtype::Float32).unwrap();
         assert_eq!(&spmv.image().bytes[..], b"cusparse cusparseSpMV float32");
         for (library, dtype, there) in [
             (Library::Cusparse, Dtype::Float64, true),
@@ -82,13 +82,13 @@ mod tests {
             (Library::Cublas, Dtype::Bfloat16, true),
             (Library::Cublas, Dtype::Int8, false),
         ] {
-            let function = LibraryFunction::of(library, dtype);
+            let function = TypedLibraryFunction::of(library, dtype);
             assert_eq!(function.is_some(), there, "{library:?} {dtype}");
             if let Some(function) = function {
-                assert_eq!(LibraryFunction::of_image(&function.image()), Some(function));
+                assert_eq!(TypedLibraryFunction::of_image(&function.image()), Some(function));
             }
         }
         let code = Image { format: ImageFormat::Ptx, ..spmv.image() };
-        assert_eq!(LibraryFunction::of_image(&code), None);
+        assert_eq!(TypedLibraryFunction::of_image(&code), None);
     }
 }

@@ -15,4 +15,4 @@ mod parts;
 
 pub use call::{Libraries, LibraryCall};
 pub use find::{is_file_of, major_version, remedy, sonames};
-pub use function::LibraryFunction;
+pub use function::TypedLibraryFunction;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use crate::error::{self, ExecError, Problem};
 use crate::prepare::bind::{bind_map, bind_passed, value_bytes};
 use crate::prepare::binding_failure;
-use warpgauge_compile::{Artifact, CompiledLaunch, Constant, Passed};
-use warpgauge_contract::{ArgKind, ArgSpec, IoContract, KernelType, Limits};
+use warpgauge_compile::{CompiledLaunch, CompiledModule, Constant, Passed};
+use warpgauge_contract::{ArgKind, ArgSpec, ContractLimits, IoContract, KernelType};
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
 
@@ -17,10 +17,10 @@ const MAX_SCRATCH: u64 = 8 << 30;
 /// The launch of `artifact`'s entry as its compiler decided it, with the arguments and the grid of `io`.
 /// `path` is where the kernel stands in the request.
 pub(crate) fn bound(
-    artifact: &Artifact,
+    artifact: &CompiledModule,
     decided: &CompiledLaunch,
     io: &IoContract,
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
 ) -> Result<KernelLaunch, ExecError> {
     let at = format!("{path}.io.launch");

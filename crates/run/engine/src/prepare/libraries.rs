@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use crate::error::{self, ExecError, Problem};
-use warpgauge_compile::{Artifact, CompileTimings, KernelInfo};
+use warpgauge_compile::{CompileTimings, CompiledModule, KernelInfo};
 use warpgauge_contract::{IoContract, KernelCode, resolve_call};
-use warpgauge_device::libraries::{LibraryFunction, is_file_of, remedy, sonames};
+use warpgauge_device::libraries::{TypedLibraryFunction, is_file_of, remedy, sonames};
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, Image, Library};
 use warpgauge_report::ToolReport;
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
@@ -52,11 +52,11 @@ fn version(file: &Path) -> Option<String> {
 ///
 /// # Errors
 /// The kernel does not fit its arguments.
-pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<Artifact, ExecError> {
+pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule, ExecError> {
     let args = kernel.io.as_ref().map_or(&[][..], |io| &io.args);
     let call = resolve_call(kernel, args, path).map_err(error::invalid)?;
     let library = call.library;
-    let Some(function) = LibraryFunction::of(library, call.dtype) else {
+    let Some(function) = TypedLibraryFunction::of(library, call.dtype) else {
         let message = format!("{} does not compute with {}", library.title(), call.dtype);
         return Err(wrong(path, message));
     };
@@ -67,7 +67,7 @@ pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<Artifact, Exec
         params: None,
         resources: None,
     };
-    Ok(Artifact {
+    Ok(CompiledModule {
         key: blake3_of(&bytes),
         image: bytes,
         format,
@@ -86,7 +86,7 @@ pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<Artifact, Exec
 /// The launch that a call is: extents as 64-bit integers, then its buffers.
 pub(crate) fn launch(
     kernel: &KernelCode,
-    artifact: &Artifact,
+    artifact: &CompiledModule,
     io: &IoContract,
     path: &str,
 ) -> Result<KernelLaunch, ExecError> {
@@ -149,7 +149,7 @@ mod tests {
         let wanted: Vec<String> = [4, 7, 9].map(scalar).into_iter().chain(buffers).collect();
         assert_eq!(told, wanted);
         assert_eq!(
-            LibraryFunction::of_image(&launch.image).unwrap().arity(),
+            TypedLibraryFunction::of_image(&launch.image).unwrap().arity(),
             (3, launch.arguments.len() - 3)
         );
     }

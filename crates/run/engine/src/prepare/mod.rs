@@ -11,17 +11,17 @@ use tempfile::TempDir;
 use crate::error::{self, ExecError, Problem, chain};
 use crate::room::RoomShare;
 use bind::{BindError, bind_arguments};
-use warpgauge_compile::{Artifact, CompileError, CompileFailure, CompileOptions, Compiler};
+use warpgauge_compile::{CompileError, CompileFailure, CompileOptions, CompiledModule, Compiler};
 use warpgauge_contract::{
-    ArgKind, ArgSpec, CodeForm, EvaluateRequest, IoContract, KernelCode, KernelRuntime, Limits,
-    ProfileSpec, Role, Sanitize,
+    ArgKind, ArgSpec, CodeForm, ContractLimits, EvaluateRequest, IoContract, KernelCode,
+    KernelRuntime, ProfileSpec, Role, Sanitize,
 };
 use warpgauge_model::{FailureCode, Image, Target};
 use warpgauge_tensor::{Dtype, OnDevice, TensorData, encoding};
 use warpgauge_turns::Owner;
 use warpgauge_worker::protocol::{
-    BufferSpec, Checks, Content, EvaluatePlan, Job, KernelLaunch, Program, ReferenceRun,
-    Tolerances, TrialPlan,
+    BufferContent, BufferSpec, Checks, EvaluatePlan, KernelLaunch, KernelProgram, ReferenceRun,
+    Tolerances, TrialPlan, WorkerJob,
 };
 
 pub(crate) mod bind;
@@ -34,9 +34,9 @@ const EMULATOR_TOOLS: [&str; 2] = ["auto", "emulator"];
 /// A job that is ready for a device, and the compilation it came from.
 pub(crate) struct Prepared {
     /// The candidate's compilation.
-    pub(crate) artifact: Artifact,
+    pub(crate) artifact: CompiledModule,
     /// What the worker will be asked.
-    pub(crate) job: Job<EvaluatePlan>,
+    pub(crate) job: WorkerJob<EvaluatePlan>,
     /// Holds the files that the job names: they are there for as long as this is.
     _directory: TempDir,
     /// After the files: dropped in this order.
@@ -52,13 +52,13 @@ impl Prepared {
 /// Candidate and reference kernels, compiled.
 #[derive(Clone)]
 pub(crate) struct Compiled {
-    pub(crate) candidate: Artifact,
+    pub(crate) candidate: CompiledModule,
     references: Vec<CompiledReference>,
 }
 
 #[derive(Clone)]
 struct CompiledReference {
-    artifact: Artifact,
+    artifact: CompiledModule,
     code: KernelCode,
     /// Names of the outputs it defines.
     outputs: Vec<String>,
@@ -108,7 +108,7 @@ async fn built(
     target: &Target,
     options: CompileOptions,
     path: &str,
-) -> Result<Result<Artifact, CompileError>, ExecError> {
+) -> Result<Result<CompiledModule, CompileError>, ExecError> {
     match code.kernel_type.code_form() {
         CodeForm::Absent => libraries::artifact(code, path).map(Ok),
         CodeForm::Text | CodeForm::Binary => Ok(compiler.compile(code, target, options).await),
@@ -178,7 +178,7 @@ fn reference_failure(output: &str, error: CompileError) -> ExecError {
 pub(crate) struct Layout {
     pub(crate) job_id: String,
     pub(crate) directory: TempDir,
-    pub(crate) limits: Limits,
+    pub(crate) limits: ContractLimits,
     pub(crate) trials: Option<TrialPlan>,
     /// For the contract's data.
     pub(crate) room: RoomShare,
@@ -248,10 +248,10 @@ pub(crate) fn lay_out(
         .map(|(buffer, _)| buffer)
         .collect();
     let checks = Checks { references, files, bounds, tolerances: Tolerances(tolerances) };
-    let job = Job {
+    let job = WorkerJob {
         id: layout.job_id,
         directory: directory.to_owned(),
-        program: Program { buffers, launches: launch.into() },
+        program: KernelProgram { buffers, launches: launch.into() },
         task: EvaluatePlan {
             checks,
             keep_outputs,
@@ -276,10 +276,10 @@ pub(crate) fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
 
 /// The launch of `artifact`'s entry with the arguments and the dimensions of `io`.
 fn launch_of(
-    artifact: &Artifact,
+    artifact: &CompiledModule,
     code: &KernelCode,
     io: &IoContract,
-    limits: &Limits,
+    limits: &ContractLimits,
     path: &str,
 ) -> Result<KernelLaunch, ExecError> {
     let kind = code.kernel_type;
@@ -324,19 +324,19 @@ fn buffer(directory: &Path, index: usize, arg: &ArgSpec) -> Result<BufferSpec, E
         }]));
     };
     let content = match (&spec.init, &spec.data) {
-        (Some(init), _) => Content::Init(init.clone()),
+        (Some(init), _) => BufferContent::Init(init.clone()),
         (None, Some(data)) => match data.data_b64.on_device() {
             Some(OnDevice { handle, allocation_bytes, .. }) => {
-                Content::Shared { handle: handle.clone(), bytes: *allocation_bytes }
+                BufferContent::Shared { handle: handle.clone(), bytes: *allocation_bytes }
             }
             None => {
                 let file = directory.join(format!("input-{index}.bin"));
                 let path = format!("kernel.io.args[{index}].tensor_spec.data");
                 decode(data, spec.dtype, &spec.shape, &file, &path)?;
-                Content::File(file)
+                BufferContent::File(file)
             }
         },
-        (None, None) => Content::Undefined,
+        (None, None) => BufferContent::Undefined,
     };
     Ok(BufferSpec {
         name: arg.name.clone(),

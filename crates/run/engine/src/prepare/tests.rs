@@ -34,7 +34,7 @@ fn compiled() -> Compiled {
         params: Some(vec![param]),
         resources: None,
     };
-    let candidate = Artifact {
+    let candidate = CompiledModule {
         image: Vec::new().into(),
         format: ImageFormat::Ptx,
         kernels: vec![kernel],
@@ -61,7 +61,7 @@ fn a_jobs_files_are_there_for_as_long_as_what_was_prepared() {
     let layout = Layout {
         job_id: "job".to_owned(),
         directory: tempfile::tempdir().unwrap(),
-        limits: Limits::default(),
+        limits: ContractLimits::default(),
         trials: None,
         room: RoomShare::default(),
         computed: std::collections::BTreeMap::new(),
@@ -69,7 +69,7 @@ fn a_jobs_files_are_there_for_as_long_as_what_was_prepared() {
     let prepared = lay_out(&request, compiled(), layout).unwrap();
     // Another run may take the job over: it names files, and does not hold them.
     let job = prepared.job.clone();
-    let Content::File(input) = &job.program.buffers[0].content else {
+    let BufferContent::File(input) = &job.program.buffers[0].content else {
         panic!("data is kept in a file")
     };
     let (_, expected) = &job.task.checks.files[0];

@@ -6,7 +6,7 @@ use crate::host::Host;
 use crate::prepare::Prepared;
 use crate::profiling::profiled::of_failure;
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_metrics::{Collected, Selection, gpm};
+use warpgauge_metrics::{CollectedMetrics, Selection, gpm};
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_nsight::own_worker;
 use warpgauge_worker::Lease;
@@ -29,7 +29,7 @@ pub(crate) async fn metrics(
     request: &EvaluateRequest,
     prepared: &Prepared,
     selection: &Selection,
-) -> Result<Collected, Unavailable> {
+) -> Result<CollectedMetrics, Unavailable> {
     if let Some(why) = &lease.device().unmonitored {
         return Err(why.clone());
     }

@@ -6,9 +6,9 @@
 //! 64 launched blocks to the last one, and 2,131 and 2,133 sectors stored where the kernels store
 //! 2,048. What describes a launch is that of the first kernel.
 
-use warpgauge_metrics::Collected;
+use warpgauge_metrics::CollectedMetrics;
 use warpgauge_model::Image;
-use warpgauge_worker::protocol::Program;
+use warpgauge_worker::protocol::KernelProgram;
 
 /// Functions of the device's runtime that launch: since CUDA 12, and before.
 const LAUNCHES: [&[u8]; 2] = [b"cudaCDP2LaunchDevice", b"cudaLaunchDevice"];
@@ -17,7 +17,7 @@ const NOTE: &str = "with the kernels that this one launches, and with what the d
                     to launch them";
 
 /// What a tool told, with a note if it is of several kernels.
-pub(crate) fn noted(mut collected: Collected, program: &Program) -> Collected {
+pub(crate) fn noted(mut collected: CollectedMetrics, program: &KernelProgram) -> CollectedMetrics {
     if program.launches.iter().any(|launch| launches_kernels(&launch.image)) {
         collected.note = Some(match collected.note.take() {
             Some(note) => format!("{NOTE}; {note}"),

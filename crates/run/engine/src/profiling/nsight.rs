@@ -8,9 +8,11 @@ use crate::prepare::Prepared;
 use crate::profiling::analysed;
 use crate::profiling::profiled;
 use warpgauge_contract::{EvaluateRequest, ProfileSpec};
-use warpgauge_metrics::{ClockControl, Collected, DeviceMetrics, Profiled, several_metrics};
+use warpgauge_metrics::{
+    ClockControl, CollectedMetrics, DeviceMetrics, ProfiledLaunch, several_metrics,
+};
 use warpgauge_model::{CacheState, Cause, DeviceInfo, Unavailable};
-use warpgauge_nsight::{Artifact, ncu};
+use warpgauge_nsight::{ToolFile, ncu};
 use warpgauge_report::Availability;
 use warpgauge_worker::Lease;
 
@@ -21,9 +23,9 @@ pub(crate) async fn counters(
     request: &EvaluateRequest,
     prepared: &Prepared,
     names: &BTreeSet<&'static str>,
-) -> Result<(Collected, Vec<Artifact>), Unavailable> {
+) -> Result<(CollectedMetrics, Vec<ToolFile>), Unavailable> {
     let asked = ncu::ProfileRun {
-        subject: ncu::Subject::Job(&prepared.job),
+        subject: ncu::NcuTarget::Job(&prepared.job),
         directory: &prepared.job.directory,
         metrics: ncu::Metrics::Named(names.iter().map(|name| (*name).to_owned()).collect()),
         cache: request.measure.cache,
@@ -62,10 +64,10 @@ pub(crate) async fn metrics_of_launches(
     host: &Host,
     lease: &mut Lease,
     (request, device): (&EvaluateRequest, &DeviceInfo),
-    subject: ncu::Subject<'_>,
+    subject: ncu::NcuTarget<'_>,
     directory: &Path,
     of: &str,
-) -> Result<(DeviceMetrics, Vec<Artifact>), Unavailable> {
+) -> Result<(DeviceMetrics, Vec<ToolFile>), Unavailable> {
     let capability = device.target.architecture();
     let selection = profiled::selection(request, device.kind);
     let names = warpgauge_metrics::nvidia_names(&selection, capability);
@@ -84,8 +86,8 @@ pub(crate) async fn metrics_of_launches(
         let note = format!("of the first {LAUNCHES} launches of the {of}");
         collected.iter_mut().for_each(|one| one.note = Some(note.clone()));
     }
-    let profiled = |collected| Profiled { collected, capability, launch: None };
-    let launches: Vec<Profiled<'_>> = collected.iter().map(profiled).collect();
+    let profiled = |collected| ProfiledLaunch { collected, capability, launch: None };
+    let launches: Vec<ProfiledLaunch<'_>> = collected.iter().map(profiled).collect();
     let mut metrics = several_metrics(&launches, &selection)
         .ok_or_else(|| Cause::NoKernel.because(format!("the {of} launched no kernel")))?;
     analysed::of_several(&mut metrics, device);

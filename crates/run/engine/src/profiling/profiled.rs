@@ -13,18 +13,18 @@ use crate::profiling::monitored;
 use crate::profiling::nsight;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_metrics::{
-    CacheControl, ClockControl, Collected, Conditions, DeviceMetrics, Launch, MetricSource, Replay,
-    Selection,
+    CacheControl, ClockControl, CollectedMetrics, Conditions, DeviceLaunch, DeviceMetrics,
+    MetricSource, Replay, Selection,
 };
 use warpgauge_model::{
     CacheState, Cause, DeviceInfo, DeviceKind, FailureCode, PresetName, Unavailable,
 };
-use warpgauge_nsight::Artifact;
+use warpgauge_nsight::ToolFile;
 use warpgauge_report::Availability;
 use warpgauge_statistics::Preset;
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{
-    Blame, CountPlan, CounterFacts, Evaluated, RunFailure, RunOutcome,
+    Blame, CountPlan, CounterFacts, EvaluatedRun, RunFailure, RunOutcome,
 };
 
 /// Most launches that reading counters may take: the whole catalogue takes some 50.
@@ -45,7 +45,7 @@ pub(crate) enum Rung {
 
 /// What the sources told.
 pub(crate) struct Profiled {
-    collected: Collected,
+    collected: CollectedMetrics,
     /// What those before it could not do.
     failures: Vec<(String, Unavailable)>,
 }
@@ -119,8 +119,8 @@ pub(crate) async fn collect(
     lease: &mut Lease,
     request: &EvaluateRequest,
     prepared: &Prepared,
-    outcome: &RunOutcome<Evaluated>,
-) -> Option<(Profiled, Vec<Artifact>)> {
+    outcome: &RunOutcome<EvaluatedRun>,
+) -> Option<(Profiled, Vec<ToolFile>)> {
     let profile = request.profile.as_ref()?;
     let device = lease.device().clone();
     if device.kind == DeviceKind::Emulator || outcome.failure.is_some() {
@@ -169,8 +169,8 @@ pub(crate) fn name(rung: Rung) -> &'static str {
 }
 
 /// No tool at all.
-fn from_launch(prepared: &Prepared) -> Collected {
-    Collected {
+fn from_launch(prepared: &Prepared) -> CollectedMetrics {
+    CollectedMetrics {
         source: MetricSource::Static,
         tool: "CUDA driver".to_owned(),
         kernel: prepared.job.program.launches.first.symbol.clone(),
@@ -187,7 +187,7 @@ async fn cupti(
     request: &EvaluateRequest,
     prepared: &Prepared,
     metrics: Vec<String>,
-) -> Result<Collected, Unavailable> {
+) -> Result<CollectedMetrics, Unavailable> {
     let cache = request.measure.cache;
     let plan = CountPlan { metrics, cache, max_passes: MAX_PASSES };
     let limit = Duration::from_secs_f64(request.timeout);
@@ -227,8 +227,8 @@ fn died<T>(outcome: &RunOutcome<T>) -> bool {
     outcome.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::WorkerDied)
 }
 
-fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> Collected {
-    Collected {
+fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> CollectedMetrics {
+    CollectedMetrics {
         source: MetricSource::Cupti,
         tool: facts.tool,
         kernel: kernel.to_owned(),
@@ -265,7 +265,7 @@ pub(crate) fn report(
     request: &EvaluateRequest,
     device: &DeviceInfo,
     prepared: &Prepared,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
     profiled: Option<&Profiled>,
 ) -> (Option<Availability>, Option<DeviceMetrics>) {
     let Some(profile) = &request.profile else { return (None, None) };
@@ -276,7 +276,7 @@ pub(crate) fn report(
         ));
     }
     let launch = &prepared.job.program.launches.first;
-    let launched = Launch {
+    let launched = DeviceLaunch {
         device,
         function: outcome.function.as_ref(),
         grid: launch.grid,
@@ -296,7 +296,7 @@ pub(crate) fn report(
 
 fn of_profile(
     profiled: &Profiled,
-    launched: &Launch<'_>,
+    launched: &DeviceLaunch<'_>,
     selection: &Selection,
 ) -> (Option<Availability>, Option<DeviceMetrics>) {
     let mut metrics = warpgauge_metrics::device_metrics(&profiled.collected, launched, selection);

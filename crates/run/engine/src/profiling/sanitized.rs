@@ -9,10 +9,10 @@ use crate::prepare::Prepared;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
 use warpgauge_metrics::sanitizer::SanitizerFinding;
 use warpgauge_model::{DeviceInfo, DeviceKind, Unavailable};
-use warpgauge_nsight::sanitizer::{self, Check, SanitizedRun};
+use warpgauge_nsight::sanitizer::{self, Check, SanitizerOutput};
 use warpgauge_report::{CheckReport, Finding, SanitizeReport};
 use warpgauge_worker::Lease;
-use warpgauge_worker::protocol::{Blame, Evaluated, RunOutcome};
+use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunOutcome};
 
 /// Checks whose findings a GPU answers with a fault, or with another buffer's content: a kernel
 /// with one of them is not right, whatever its outputs hold. While checks run, such accesses are
@@ -46,7 +46,7 @@ pub(crate) async fn check(
     lease: &mut Lease,
     request: &EvaluateRequest,
     prepared: &Prepared,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
 ) -> Option<SanitizeReport> {
     let checks = wanted(&request.sanitize);
     if checks.is_empty() || lease.device().kind == DeviceKind::Emulator {
@@ -82,7 +82,7 @@ fn wanted(sanitize: &Sanitize) -> Vec<Check> {
 }
 
 /// What the checkers told, in one report.
-fn gpu_report(told: Vec<(Check, Result<SanitizedRun, Unavailable>)>) -> SanitizeReport {
+fn gpu_report(told: Vec<(Check, Result<SanitizerOutput, Unavailable>)>) -> SanitizeReport {
     let (mut checks, mut findings, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     for (check, answer) in told {
         let tool = check.name().to_owned();
@@ -124,7 +124,7 @@ fn gpu_report(told: Vec<(Check, Result<SanitizedRun, Unavailable>)>) -> Sanitize
 pub(crate) fn emulated(
     request: &EvaluateRequest,
     device: &DeviceInfo,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
 ) -> Option<SanitizeReport> {
     if request.sanitize == Sanitize::Off || device.kind != DeviceKind::Emulator {
         return None;
@@ -230,7 +230,7 @@ mod tests {
                    =========     Access to 0x7f86dac04214 is out of bounds\n\
                    ========= \n\
                    ========= ERROR SUMMARY: 1 error\n";
-        let checked = SanitizedRun {
+        let checked = SanitizerOutput {
             log: warpgauge_metrics::sanitizer::parse_log(log),
             tool: "compute-sanitizer 2025.3.1.0".to_owned(),
             outcome: RunOutcome::default(),

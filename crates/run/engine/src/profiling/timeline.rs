@@ -5,11 +5,11 @@ use crate::prepare::Prepared;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_metrics::nsys::{self as reader, NsysLaunch, NsysReport, NsysRow};
 use warpgauge_model::{Cause, DeviceInfo, DeviceKind, Unavailable, Work};
-use warpgauge_nsight::Artifact;
-use warpgauge_nsight::nsys::{self, Timeline};
+use warpgauge_nsight::ToolFile;
+use warpgauge_nsight::nsys::{self, NsysOutput};
 use warpgauge_report::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
 use warpgauge_worker::Lease;
-use warpgauge_worker::protocol::{Evaluated, RunOutcome};
+use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
 /// Launches in a timeline: enough for a median, few enough for a report that is quickly read.
 const LAUNCHES: u32 = 20;
@@ -31,8 +31,8 @@ pub(crate) async fn trace(
     lease: &mut Lease,
     request: &EvaluateRequest,
     prepared: &Prepared,
-    outcome: &RunOutcome<Evaluated>,
-) -> Option<(TimelineReport, Vec<Artifact>)> {
+    outcome: &RunOutcome<EvaluatedRun>,
+) -> Option<(TimelineReport, Vec<ToolFile>)> {
     if !is_wanted(request) || outcome.failure.is_some() {
         return None;
     }
@@ -54,10 +54,10 @@ pub(crate) async fn trace(
 
 /// What was traced as a report has it, or why there is nothing, and the files worth keeping.
 pub(crate) fn reported(
-    traced: Result<Timeline, Unavailable>,
+    traced: Result<NsysOutput, Unavailable>,
     device: &DeviceInfo,
     work: Option<&Work>,
-) -> (TimelineReport, Vec<Artifact>) {
+) -> (TimelineReport, Vec<ToolFile>) {
     match traced {
         Ok(traced) => match read(&traced) {
             Ok(tables) => (report(&traced, &tables, device, work), traced.artifacts),
@@ -71,13 +71,13 @@ pub(crate) fn none(why: Unavailable) -> TimelineReport {
     TimelineReport { unavailable: Some(why), ..TimelineReport::default() }
 }
 
-fn read(traced: &Timeline) -> Result<NsysReport, Unavailable> {
+fn read(traced: &NsysOutput) -> Result<NsysReport, Unavailable> {
     let text = traced.tables.values().map(String::as_str).collect::<Vec<_>>().join("\n");
     reader::parse_stats(&text).map_err(|error| Cause::Unreadable.because(error.to_string()))
 }
 
 fn report(
-    traced: &Timeline,
+    traced: &NsysOutput,
     tables: &NsysReport,
     device: &DeviceInfo,
     work: Option<&Work>,
@@ -179,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::testing::h200;
-    use warpgauge_nsight::nsys::Table;
+    use warpgauge_nsight::nsys::NsysTable;
 
     macro_rules! recorded {
         ($name:literal) => {
@@ -191,17 +191,20 @@ mod tests {
         };
     }
 
-    fn traced() -> Timeline {
+    fn traced() -> NsysOutput {
         let tables = [
-            (Table::Kernels, recorded!("cuda_gpu_kern_sum")),
-            (Table::MemoryTime, recorded!("cuda_gpu_mem_time_sum")),
-            (Table::MemorySize, recorded!("cuda_gpu_mem_size_sum")),
-            (Table::Calls, recorded!("cuda_api_sum")),
-            (Table::Trace, recorded!("cuda_gpu_trace")),
+            (NsysTable::Kernels, recorded!("cuda_gpu_kern_sum")),
+            (NsysTable::MemoryTime, recorded!("cuda_gpu_mem_time_sum")),
+            (NsysTable::MemorySize, recorded!("cuda_gpu_mem_size_sum")),
+            (NsysTable::Calls, recorded!("cuda_api_sum")),
+            (NsysTable::Trace, recorded!("cuda_gpu_trace")),
         ];
-        Timeline {
+        NsysOutput {
             tables: tables.map(|(table, text)| (table, text.to_owned())).into(),
-            missing: BTreeMap::from([(Table::Launches, Cause::UnknownReport.because("too old"))]),
+            missing: BTreeMap::from([(
+                NsysTable::Launches,
+                Cause::UnknownReport.because("too old"),
+            )]),
             log: String::new(),
             tool: "Nsight Systems 2025.3.1.0".to_owned(),
             artifacts: Vec::new(),

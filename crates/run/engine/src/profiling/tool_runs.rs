@@ -9,10 +9,10 @@ use crate::profiling::profiled::{self, Profiled};
 use crate::profiling::sanitized;
 use crate::profiling::timeline;
 use warpgauge_contract::EvaluateRequest;
-use warpgauge_nsight::Artifact;
+use warpgauge_nsight::ToolFile;
 use warpgauge_report::{SanitizeReport, TimelineReport};
 use warpgauge_worker::Lease;
-use warpgauge_worker::protocol::{Evaluated, RunOutcome};
+use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
 /// What tools told in runs of their own.
 #[derive(Default)]
@@ -24,7 +24,7 @@ pub(crate) struct ToolRuns {
     /// What the GPU and the driver did, if it was asked for.
     pub(crate) timeline: Option<TimelineReport>,
     /// Files of the tools' that are worth keeping, in the job's directory.
-    pub(crate) artifacts: Vec<Artifact>,
+    pub(crate) artifacts: Vec<ToolFile>,
     /// Wall time that metrics and timeline took, milliseconds.
     pub(crate) profile_ms: f64,
 }
@@ -37,7 +37,7 @@ impl ToolRuns {
         lease: &mut Lease,
         request: &EvaluateRequest,
         prepared: &Prepared,
-        outcome: &RunOutcome<Evaluated>,
+        outcome: &RunOutcome<EvaluatedRun>,
     ) {
         let start = Instant::now();
         let told = profiled::collect(host, lease, request, prepared, outcome).await;
@@ -56,7 +56,7 @@ pub(crate) async fn run(
     lease: &mut Lease,
     request: &EvaluateRequest,
     prepared: &Prepared,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
 ) -> ToolRuns {
     let mut tool_runs = ToolRuns::default();
     tool_runs.profile(host, lease, request, prepared, outcome).await;

@@ -10,7 +10,7 @@ use crate::profiling::profiled;
 use crate::profiling::sanitized;
 use crate::reporting::Ran;
 use crate::reporting::measured;
-use warpgauge_compile::{Artifact, CompileFailure};
+use warpgauge_compile::{CompileFailure, CompiledModule};
 use warpgauge_contract::{ArgKind, EvaluateRequest, KernelFamily, KernelType, Role};
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::{DeviceInfo, DeviceKind, FailureStage, ImageFormat};
@@ -21,10 +21,10 @@ use warpgauge_report::{
 use warpgauge_statistics::{Counted, RankedBy, runtime_stats};
 use warpgauge_tensor::encoding;
 use warpgauge_validate::{Comparison, Reason, ReasonCode, no_expectation};
-use warpgauge_worker::protocol::{Blame, Evaluated, RunFailure, RunOutcome};
+use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunFailure, RunOutcome};
 
 /// The compilation as reports show it.
-pub(crate) fn compile_report(artifact: &Artifact) -> CompileReport {
+pub(crate) fn compile_report(artifact: &CompiledModule) -> CompileReport {
     let entry = artifact.entry_kernel();
     CompileReport {
         compiler: artifact.compiler.clone(),
@@ -241,7 +241,7 @@ fn metadata(
 fn validation_report(
     request: &EvaluateRequest,
     prepared: &Prepared,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
 ) -> ValidationReport {
     let outputs = outcome
         .told
@@ -291,7 +291,7 @@ fn reasons(outputs: &BTreeMap<String, Comparison>, failure: Option<&RunFailure>)
 fn output_reports(
     request: &EvaluateRequest,
     prepared: &Prepared,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
 ) -> io::Result<BTreeMap<String, OutputReport>> {
     let mut reports = BTreeMap::new();
     for output in &outcome.told.outputs {

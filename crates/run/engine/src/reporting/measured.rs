@@ -8,12 +8,12 @@ use warpgauge_report::{
     StateReport,
 };
 use warpgauge_statistics::{
-    Batch, FloorDevice, RankedBy, Reading, RuntimeStats, Screened, SpeedOfLight, Summary,
+    FloorDevice, RankedBy, Reading, RuntimeStats, SampleBatch, Screened, SpeedOfLight, Summary,
     health_flags, load_agrees, rates, screen, sealed_times, speed_of_light, throttle_reasons,
 };
 use warpgauge_tensor::shape;
 use warpgauge_validate::{Reason, ReasonCode};
-use warpgauge_worker::protocol::{BatchFacts, Evaluated, LoadFacts, RunOutcome};
+use warpgauge_worker::protocol::{BatchFacts, EvaluatedRun, LoadFacts, RunOutcome};
 
 /// Version of the way times are taken. It changes with whatever changes times.
 const METHOD_VERSION: u32 = 2;
@@ -22,8 +22,8 @@ const METHOD_VERSION: u32 = 2;
 const FLOOR_FACTOR: f64 = 1.25;
 
 /// Which samples count.
-pub(crate) fn screened(outcome: &RunOutcome<Evaluated>) -> Screened {
-    let batches = outcome.told.batches.iter().map(|facts| Batch {
+pub(crate) fn screened(outcome: &RunOutcome<EvaluatedRun>) -> Screened {
+    let batches = outcome.told.batches.iter().map(|facts| SampleBatch {
         samples: facts.trials,
         reading: Reading {
             sm_clock_hz: facts.clock.map(|clock| clock.median_hz),
@@ -45,7 +45,7 @@ pub(crate) struct Kept {
 pub(crate) fn kept(
     request: &EvaluateRequest,
     device: &DeviceInfo,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
     screened: &Screened,
 ) -> Kept {
     let told = &outcome.told;
@@ -105,7 +105,7 @@ pub(crate) fn impossible(
 /// out might not be found: its time is not ranked. Times of the emulated device never are.
 pub(crate) fn barely_verified(
     device: &DeviceInfo,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
 ) -> Option<String> {
     let audits = &outcome.told.audits;
     let few = audits.skipped > 0 && audits.done < AUDITS && device.kind == DeviceKind::Cuda;
@@ -165,7 +165,7 @@ fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
 pub(crate) fn report(
     request: &EvaluateRequest,
     device: &DeviceInfo,
-    outcome: &RunOutcome<Evaluated>,
+    outcome: &RunOutcome<EvaluatedRun>,
     screened: &Screened,
     kept: &Kept,
 ) -> Option<MeasurementReport> {
@@ -313,7 +313,7 @@ fn clock(batches: &[BatchFacts]) -> Option<ClockReport> {
     (seconds > 0.0).then(|| ClockReport { mean_hz: cycles / seconds, min_hz, max_hz })
 }
 
-fn gpu(outcome: &RunOutcome<Evaluated>, device: &DeviceInfo) -> Option<GpuReport> {
+fn gpu(outcome: &RunOutcome<EvaluatedRun>, device: &DeviceInfo) -> Option<GpuReport> {
     let settings = outcome.told.settings.clone()?;
     let health = outcome.told.health.unwrap_or_default();
     let of_batches = outcome.told.batches.iter().filter_map(|batch| batch.throttle_reasons);
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn a_time_has_no_rank_where_too_few_launches_could_be_verified() {
         let told = |done, skipped, kind| {
-            let mut outcome = RunOutcome::<Evaluated>::default();
+            let mut outcome = RunOutcome::<EvaluatedRun>::default();
             outcome.told.audits = AuditFacts { done, skipped };
             barely_verified(&DeviceInfo { kind, ..h200() }, &outcome)
         };

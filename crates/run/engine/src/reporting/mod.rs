@@ -7,7 +7,7 @@ use crate::profiling::tool_runs::ToolRuns;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::DeviceInfo;
 use warpgauge_report::{Availability, EvaluateResponse, TorchExtension, TuningReport};
-use warpgauge_worker::protocol::{Evaluated, RunOutcome};
+use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
 pub(crate) mod assemble;
 pub(crate) mod kept_outputs;
@@ -22,7 +22,7 @@ pub(crate) const AUDITS: u32 = 66;
 pub(crate) struct Ran {
     pub request: EvaluateRequest,
     pub prepared: Prepared,
-    pub outcome: RunOutcome<Evaluated>,
+    pub outcome: RunOutcome<EvaluatedRun>,
     pub tool_runs: ToolRuns,
     pub device: DeviceInfo,
 }

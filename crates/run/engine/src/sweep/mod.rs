@@ -10,7 +10,7 @@ use crate::clock::ms;
 use crate::engine::Engine;
 use crate::error::{self, ExecError};
 use crate::progress::{ActiveOrder, ProgressEvent};
-use warpgauge_contract::{EvaluateRequest, Limits, SweepPlan, SweepRequest};
+use warpgauge_contract::{ContractLimits, EvaluateRequest, SweepPlan, SweepRequest};
 use warpgauge_executor::plan_sweep;
 use warpgauge_job_views::SweepEvent;
 use warpgauge_report::{
@@ -44,7 +44,11 @@ pub(crate) async fn run(
 }
 
 /// The contract of a point, whole. Blocking.
-fn whole(plan: &SweepPlan, index: usize, limits: &Limits) -> Result<EvaluateRequest, ExecError> {
+fn whole(
+    plan: &SweepPlan,
+    index: usize,
+    limits: &ContractLimits,
+) -> Result<EvaluateRequest, ExecError> {
     let mut request = plan.request(index).map_err(error::invalid)?;
     names::put_into(&mut request, plan, limits)?;
     Ok(request)

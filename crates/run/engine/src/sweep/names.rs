@@ -3,16 +3,16 @@
 use std::io::BufReader;
 
 use crate::error::{ExecError, Problem, internal};
-use warpgauge_contract::{EvaluateRequest, Limits, SweepPlan};
+use warpgauge_contract::{ContractLimits, EvaluateRequest, SweepPlan};
 use warpgauge_sparse::packed;
-use warpgauge_sparse::spmv::{Named, SpmvError, SpmvProblem, TakesMatrices, generated};
+use warpgauge_sparse::spmv::{NamedMatrix, SpmvError, SpmvProblem, TakesMatrices, generated};
 
 /// Puts matrices into the contract of a point: those that came with the sweep, and generated ones.
 /// Blocking.
 pub(crate) fn put_into(
     request: &mut EvaluateRequest,
     plan: &SweepPlan,
-    limits: &Limits,
+    limits: &ContractLimits,
 ) -> Result<(), ExecError> {
     let max_bytes = limits.max_matrix_bytes;
     let mut left = limits.max_decoded_bytes;
@@ -25,7 +25,7 @@ pub(crate) fn put_into(
             }
             None => generated(&name, &path, max_bytes).map_err(unfit)?,
         };
-        let named = Named { name: &name, csr: &csr, max_bytes };
+        let named = NamedMatrix { name: &name, csr: &csr, max_bytes };
         request.put_matrix(&named, &mut left).map_err(|error| match error {
             SpmvError::Invalid(problem) => unfit(problem),
             error @ SpmvError::Io(_) => ExecError::Unavailable(error.to_string()),

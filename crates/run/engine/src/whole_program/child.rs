@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use super::{counted, listening};
 use warpgauge_sandbox::device_worker::Confinement;
 use warpgauge_sandbox::enforcement::{Enforcement, die_with_parent};
-use warpgauge_sandbox::program::{Environment, Program};
-use warpgauge_sandbox::whole_program::{Bounds, Granted, Tool, confine};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
+use warpgauge_sandbox::whole_program::{AttachedTool, Granted, ProgramLimits, confine};
 
 /// First argument of the child.
 pub const COMMAND: &str = "__program";
@@ -35,7 +35,7 @@ pub(crate) struct Setup {
     /// What it loads.
     pub libraries: Vec<PathBuf>,
     /// What it may take.
-    pub bounds: Bounds,
+    pub bounds: ProgramLimits,
     /// Where a tool round it has its files.
     pub tool: Option<PathBuf>,
     /// Where the child tells how the program was confined.
@@ -95,7 +95,7 @@ fn become_program(setup: &Setup, arguments: Vec<OsString>, told: &mut File) -> i
     }
 }
 
-fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
+fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
     die_with_parent()?;
     let counted = counted::begin()?;
     // A file cannot be executed while somebody has it open to write, and every process that the server
@@ -107,7 +107,7 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
     // write to: so it cannot lower its score for when memory runs out. Tools read what they look into.
     let mode = if setup.tool.is_some() { 0o500 } else { 0o100 };
     std::fs::set_permissions(&setup.program, Permissions::from_mode(mode))?;
-    let mut program = Program::new(&setup.program, Environment::Own);
+    let mut program = ChildProgram::new(&setup.program, Environment::Own);
     program.directory = Some(setup.directory.clone());
     if let Some(report) = &setup.report {
         program = program.variable(REPORT_VARIABLE, inherited(report)?.to_string());
@@ -120,7 +120,7 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<Program> {
         program: &setup.program,
         directory: &setup.directory,
         libraries: &setup.libraries,
-        tool: setup.tool.as_deref().map(|directory| Tool { directory, ports: &ports }),
+        tool: setup.tool.as_deref().map(|directory| AttachedTool { directory, ports: &ports }),
     };
     let mut confinement =
         confine(&granted, setup.bounds).map_err(|error| io::Error::other(error.whole()))?;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
-use warpgauge_sandbox::calls::{self, Kind};
+use warpgauge_sandbox::calls::{self, ChildKind};
 use warpgauge_sandbox::handed;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::threads::{ASKS, ask, most, received};
 
 /// First argument of the process that counts.
@@ -27,7 +27,7 @@ pub(crate) fn begin() -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
     let own = std::process::id().to_string();
     // Nothing of the environment: a tool round this process would put itself into that one, too.
-    Program::new(std::env::current_exe()?, Environment::Empty)
+    ChildProgram::new(std::env::current_exe()?, Environment::Empty)
         .args([COMMAND, &own])
         .to_blocking()
         .stdin(Stdio::from(OwnedFd::from(theirs)))
@@ -53,7 +53,7 @@ pub fn main(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode
 fn serve(program: Pid) -> io::Result<()> {
     let program = pidfd_open(program, PidfdFlags::empty())?;
     let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    calls::allow_only(Kind::Judge);
+    calls::allow_only(ChildKind::Judge);
     if let Some(asking) = received(&stream, BEGINS)? {
         asking.answer(most(), Some(&program));
     }

@@ -9,4 +9,4 @@ pub mod counted;
 mod listening;
 mod run;
 
-pub use run::{Device, Ended, NotRun, WholeProgram};
+pub use run::{Ended, NotRun, ProgramDevice, WholeProgram};

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use warpgauge_sandbox::contained::{self, Captured, End, Launch};
+use warpgauge_sandbox::contained::{self, Captured, ProcessEnd, ProcessLaunch};
 use warpgauge_sandbox::device_worker::Confinement;
 use warpgauge_sandbox::enforcement::within_memory;
-use warpgauge_sandbox::program::Program;
-use warpgauge_sandbox::whole_program::Bounds;
+use warpgauge_sandbox::program::ChildProgram;
+use warpgauge_sandbox::whole_program::ProgramLimits;
 
 use super::child::{COMMAND, Setup, Told};
 
@@ -44,7 +44,7 @@ const DRIVER: &str = "libcuda.so.1";
 
 /// The device that a program finds.
 #[derive(Debug, Clone)]
-pub enum Device {
+pub enum ProgramDevice {
     /// A GPU, by its UUID.
     Gpu(String),
     /// The emulated one: the library that stands for it.
@@ -63,7 +63,7 @@ pub struct WholeProgram {
     /// What it reads from its standard input.
     pub stdin: Vec<u8>,
     /// The device.
-    pub device: Device,
+    pub device: ProgramDevice,
     /// Directories of libraries that it is linked with.
     pub libraries: Vec<PathBuf>,
     /// A private directory for one run, which is empty.
@@ -123,7 +123,7 @@ impl WholeProgram {
         make(OWN_DIRECTORY)?;
         let told = self.directory.join(TOLD);
         File::create(&told).map_err(files("create", &told))?;
-        if let Device::Emulated(library) = &self.device {
+        if let ProgramDevice::Emulated(library) = &self.device {
             make(LIBRARIES)?;
             let link = self.directory.join(LIBRARIES).join(DRIVER);
             std::os::unix::fs::symlink(library, &link).map_err(files("link", &link))?;
@@ -138,11 +138,11 @@ impl WholeProgram {
     ///
     /// # Errors
     /// It cannot be described, which is a bug.
-    pub fn command(&self, tool: Option<&Path>) -> Result<Program, NotRun> {
+    pub fn command(&self, tool: Option<&Path>) -> Result<ChildProgram, NotRun> {
         let own = self.directory.join(OWN_DIRECTORY);
         let mut libraries = self.libraries.clone();
         let mut report = None;
-        if let Device::Emulated(library) = &self.device {
+        if let ProgramDevice::Emulated(library) = &self.device {
             libraries.extend([self.directory.join(LIBRARIES), library.clone()]);
             report = Some(self.directory.join(REPORT));
         }
@@ -151,7 +151,7 @@ impl WholeProgram {
             program: self.directory.join(PROGRAM),
             directory: own.clone(),
             libraries,
-            bounds: Bounds {
+            bounds: ProgramLimits {
                 data_bytes: within_memory(DATA_BYTES),
                 open_files: OPEN_FILES,
                 file_bytes: if tool.is_some() { TOOL_FILE_BYTES } else { TOLD_BYTES },
@@ -167,8 +167,8 @@ impl WholeProgram {
         // It may write no file, so the driver keeps nothing of what it compiles.
         let program = program.variable("CUDA_CACHE_DISABLE", "1");
         Ok(match &self.device {
-            Device::Gpu(uuid) => program.variable("CUDA_VISIBLE_DEVICES", uuid),
-            Device::Emulated(_) => program
+            ProgramDevice::Gpu(uuid) => program.variable("CUDA_VISIBLE_DEVICES", uuid),
+            ProgramDevice::Emulated(_) => program
                 .variable("LD_LIBRARY_PATH", self.directory.join(LIBRARIES))
                 .variable("WARPGAUGE_EMULATOR_DEVICES", "1"),
         })
@@ -180,7 +180,7 @@ impl WholeProgram {
     /// It was not started.
     pub async fn run(&self, limit: Duration) -> Result<Ended, NotRun> {
         self.prepare()?;
-        let launch = Launch {
+        let launch = ProcessLaunch {
             program: self.command(None)?,
             input: self.stdin.clone(),
             stdout_bytes: STDOUT_BYTES,
@@ -190,7 +190,7 @@ impl WholeProgram {
         self.ended(end)
     }
 
-    fn ended(&self, end: End) -> Result<Ended, NotRun> {
+    fn ended(&self, end: ProcessEnd) -> Result<Ended, NotRun> {
         let lines = self.read(TOLD)?;
         let mut told = lines.lines().map(serde_json::from_str::<Told>);
         let confinement = match told.next() {
@@ -202,10 +202,10 @@ impl WholeProgram {
             return Err(NotRun::NotStarted(why));
         }
         let counted = match &self.device {
-            Device::Gpu(_) => None,
-            Device::Emulated(_) => Some(self.read(REPORT)?),
+            ProgramDevice::Gpu(_) => None,
+            ProgramDevice::Emulated(_) => Some(self.read(REPORT)?),
         };
-        let End { status, stdout, stderr, wall } = end;
+        let ProcessEnd { status, stdout, stderr, wall } = end;
         Ok(Ended { status, stdout, stderr, wall, confinement, counted })
     }
 

@@ -12,8 +12,8 @@ use super::profile::{counters, monitoring, trace};
 use super::run::Run;
 use super::tasks::{evaluation, paired, sealed_share, serving};
 use crate::protocol::{
-    Blame, Counted, Evaluated, Job, JudgePlan, Judged, Monitored, Paired, RunFailure, RunOutcome,
-    Task, TaskOutcome, Traced,
+    Blame, CountedRun, EvaluatedRun, JudgePlan, JudgedTask, MonitoredRun, PairedRun, RunFailure,
+    RunOutcome, TaskOutcome, TracedRun, WorkerJob, WorkerTask,
 };
 use warpgauge_model::FailureCode;
 
@@ -26,7 +26,7 @@ pub(super) struct JobEnd {
 }
 
 /// Runs a job.
-pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd {
+pub(super) fn run(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> JobEnd {
     let mut outcome = RunOutcome::default();
     let mut residue = Residue::default();
     let mut buffers = Vec::new();
@@ -39,32 +39,32 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
         buffers: &mut buffers,
     };
     let (result, told) = match &job.task {
-        task if matches!(task, Task::Judge(_)) != run.executor.is_judge => {
+        task if matches!(task, WorkerTask::Judge(_)) != run.executor.is_judge => {
             (Err(not_mine()), task.nothing())
         }
-        Task::Evaluate(plan) => {
-            let mut told = Evaluated::default();
+        WorkerTask::Evaluate(plan) => {
+            let mut told = EvaluatedRun::default();
             let result = evaluation::run(&mut run, plan, &mut told);
             (result, TaskOutcome::Evaluated(Box::new(told)))
         }
-        Task::Pair(plan) => {
-            let mut told = Paired::default();
+        WorkerTask::Pair(plan) => {
+            let mut told = PairedRun::default();
             (paired::run(&mut run, plan, &mut told), TaskOutcome::Paired(told))
         }
-        Task::Count(plan) => {
-            let mut told = Counted::default();
+        WorkerTask::Count(plan) => {
+            let mut told = CountedRun::default();
             (counters::run(&mut run, plan, &mut told), TaskOutcome::Counted(told))
         }
-        Task::Trace(plan) => {
-            let mut told = Traced::default();
+        WorkerTask::Trace(plan) => {
+            let mut told = TracedRun::default();
             (trace::run(&mut run, plan, &mut told), TaskOutcome::Traced(told))
         }
-        Task::Monitor(plan) => {
-            let mut told = Monitored::default();
+        WorkerTask::Monitor(plan) => {
+            let mut told = MonitoredRun::default();
             (monitoring::run(&mut run, plan, &mut told), TaskOutcome::Monitored(told))
         }
-        Task::Judge(plan) => judged(&mut run, plan),
-        Task::Serve => (serving::run(&mut run), TaskOutcome::Served),
+        WorkerTask::Judge(plan) => judged(&mut run, plan),
+        WorkerTask::Serve => (serving::run(&mut run), TaskOutcome::Served),
     };
     executor.ready.get_mut().clear();
     let mut lost = executor.context.synchronize().is_err();
@@ -83,22 +83,22 @@ pub(super) fn run(executor: &mut Executor, job: &Job, link: &mut Link) -> JobEnd
 
 /// Runs a task whose launches are made by runners.
 fn judged(run: &mut Run<'_, '_>, plan: &JudgePlan) -> (JobResult<()>, TaskOutcome) {
-    let checked = matches!(&plan.task, Judged::Evaluate(plan) if plan.sanitize);
+    let checked = matches!(&plan.task, JudgedTask::Evaluate(plan) if plan.sanitize);
     let connected = Runners::connect(run.link, plan.has_reference, checked);
     let connected = connected.map(|runners| run.executor.runners = Some(runners));
     let judged = match &plan.task {
-        Judged::Evaluate(plan) => {
-            let mut told = Evaluated::default();
+        JudgedTask::Evaluate(plan) => {
+            let mut told = EvaluatedRun::default();
             let result = connected.and_then(|()| evaluation::run(run, plan, &mut told));
             (result, TaskOutcome::Evaluated(Box::new(told)))
         }
-        Judged::Share(plan) => {
-            let mut told = Evaluated::default();
+        JudgedTask::Share(plan) => {
+            let mut told = EvaluatedRun::default();
             let result = connected.and_then(|()| sealed_share::run(run, plan, &mut told));
             (result, TaskOutcome::Evaluated(Box::new(told)))
         }
-        Judged::Pair(plan) => {
-            let mut told = Paired::default();
+        JudgedTask::Pair(plan) => {
+            let mut told = PairedRun::default();
             let result = connected.and_then(|()| paired::run(run, plan, &mut told));
             (result, TaskOutcome::Paired(told))
         }
@@ -109,7 +109,7 @@ fn judged(run: &mut Run<'_, '_>, plan: &JudgePlan) -> (JobResult<()>, TaskOutcom
 }
 
 /// The end of a job in which this program panicked. Nothing of its state can be trusted.
-pub(super) fn panicked(job: &Job, panic: &(dyn Any + Send)) -> JobEnd {
+pub(super) fn panicked(job: &WorkerJob, panic: &(dyn Any + Send)) -> JobEnd {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
     let message = format!("the worker failed: {text}; this is a defect of warpgauge");

@@ -6,12 +6,12 @@ use super::device::executor::Executor;
 use super::io::link::Link;
 use super::memory::buffers::JobBuffer;
 use super::memory::residue::Residue;
-use crate::protocol::{Job, RunOutcome};
+use crate::protocol::{RunOutcome, WorkerJob};
 
 /// What every task works with.
 pub(super) struct Run<'a, 'job> {
     pub executor: &'a mut Executor,
-    pub job: &'job Job,
+    pub job: &'job WorkerJob,
     pub link: &'a mut Link,
     /// What is told whatever the task.
     pub outcome: &'a mut RunOutcome<()>,

@@ -13,7 +13,7 @@ use super::io::link::Link;
 use super::io::stdout::Printed;
 use super::job;
 use crate::frame::FrameError;
-use crate::protocol::{FromWorker, Job, PROTOCOL_VERSION, ToWorker};
+use crate::protocol::{FromWorker, PROTOCOL_VERSION, ToWorker, WorkerJob};
 use warpgauge_device::libraries::Libraries;
 use warpgauge_device::loader;
 use warpgauge_model::Image;
@@ -147,7 +147,7 @@ fn load_support(
 
 /// Runs the only job of this process. Nothing is scrubbed, since the driver clears what a process
 /// leaves; and a tool would see it.
-fn run_once(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<(), String> {
+fn run_once(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<(), String> {
     let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
         .unwrap_or_else(|panic| job::panicked(job, panic.as_ref()));
     if end.lost {
@@ -159,7 +159,7 @@ fn run_once(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<(), S
 }
 
 /// Runs a job and cleans up after it. `false`: this worker is finished.
-fn run_job(executor: &mut Executor, job: &Job, link: &mut Link) -> Result<bool, String> {
+fn run_job(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<bool, String> {
     let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
         .unwrap_or_else(|panic| job::panicked(job, panic.as_ref()));
     if end.lost {

@@ -1,6 +1,6 @@
 //! A worker's answer, as the one who asked wants it.
 
-use crate::protocol::{Blame, Plan, RunFailure, RunOutcome};
+use crate::protocol::{Blame, RunFailure, RunOutcome, TaskPlan};
 
 use warpgauge_model::FailureCode;
 
@@ -8,7 +8,7 @@ use warpgauge_model::FailureCode;
 pub(super) type Answer = Result<RunOutcome, RunFailure>;
 
 /// The outcome of a task of one kind. An answer to another is a defect, which is said.
-pub(super) fn outcome_of<P: Plan>(answer: Answer) -> RunOutcome<P::Told> {
+pub(super) fn outcome_of<P: TaskPlan>(answer: Answer) -> RunOutcome<P::Output> {
     let RunOutcome { failure, timings, printed, function, told } = match answer {
         Ok(outcome) => outcome,
         Err(failure) => return failure.into(),
@@ -28,11 +28,11 @@ pub(super) fn outcome_of<P: Plan>(answer: Answer) -> RunOutcome<P::Told> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{EvaluatePlan, PairPlan, Paired, TaskOutcome};
+    use crate::protocol::{EvaluatePlan, PairPlan, PairedRun, TaskOutcome};
 
     #[test]
     fn an_answer_to_another_task_is_a_failure_of_ours() {
-        let told = TaskOutcome::Paired(Paired::default());
+        let told = TaskOutcome::Paired(PairedRun::default());
         let outcome = RunOutcome::<()>::default().map(|()| told);
         assert!(outcome_of::<PairPlan>(Ok(outcome.clone())).failure.is_none());
         let failure = outcome_of::<EvaluatePlan>(Ok(outcome)).failure.unwrap();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::de::DeserializeOwned;
 
-use warpgauge_sandbox::contained::{self, Launch};
+use warpgauge_sandbox::contained::{self, ProcessLaunch};
 
 /// Characters of what a child said of its failure that are passed on.
 const SAID: usize = 2000;
@@ -19,7 +19,7 @@ pub(super) enum Silence {
 
 /// The answer: the last line that is one, since the driver and libraries may print lines of their own.
 pub(super) async fn ask<T: DeserializeOwned>(
-    launch: &Launch,
+    launch: &ProcessLaunch,
     limit: Duration,
 ) -> Result<T, Silence> {
     let end = contained::run(launch, limit).await;

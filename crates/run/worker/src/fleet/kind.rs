@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use warpgauge_sandbox::contained;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Within a server's run directory, where an emulated device has the memory of shared tensors.
 pub const HELD_DIR: &str = "tensors";
@@ -39,19 +39,19 @@ pub(super) struct WorkerProgram {
 
 impl WorkerProgram {
     /// Lists the devices, and ends.
-    pub(super) fn probe(&self) -> Program {
+    pub(super) fn probe(&self) -> ChildProgram {
         let program = self.subcommand().arg("--probe");
         self.with_driver(program, &self.run_dir)
     }
 
     /// Plans the collection of metrics on a chip, which takes no device, and ends.
-    pub(super) fn counter_plan(&self, chip: &str, cupti: &[PathBuf]) -> Program {
+    pub(super) fn counter_plan(&self, chip: &str, cupti: &[PathBuf]) -> ChildProgram {
         let program = self.subcommand().args(["--counters", "--plan", chip]);
         with_cupti(program, cupti)
     }
 
     /// Holds a device and takes jobs from its standard input.
-    pub(super) fn worker(&self, device: u32, kind: &WorkerKind) -> Program {
+    pub(super) fn worker(&self, device: u32, kind: &WorkerKind) -> ChildProgram {
         let program = self.subcommand().args(["--device", &device.to_string()]);
         let program = self.with_driver(program, &self.run_dir);
         match kind {
@@ -69,17 +69,17 @@ impl WorkerProgram {
         wrapper: &[OsString],
         directory: &Path,
         socket: &Path,
-    ) -> Program {
+    ) -> ChildProgram {
         let worker = contained::tool(&self.path, directory).arg("__worker");
         let worker = worker.args(["--device", &device.to_string()]).arg("--socket").arg(socket);
         self.with_driver(worker, directory).under(wrapper)
     }
 
-    fn subcommand(&self) -> Program {
-        Program::new(&self.path, Environment::Cuda).arg("__worker")
+    fn subcommand(&self) -> ChildProgram {
+        ChildProgram::new(&self.path, Environment::Cuda).arg("__worker")
     }
 
-    fn with_driver(&self, program: Program, run_dir: &Path) -> Program {
+    fn with_driver(&self, program: ChildProgram, run_dir: &Path) -> ChildProgram {
         let program = program.arg("--run-dir").arg(run_dir);
         match &self.emulator {
             // Memory that workers share lies where they all may write; that of tensors is in another place.
@@ -93,11 +93,11 @@ impl WorkerProgram {
     }
 }
 
-fn with_cupti(program: Program, libraries: &[PathBuf]) -> Program {
+fn with_cupti(program: ChildProgram, libraries: &[PathBuf]) -> ChildProgram {
     each(program, "--cupti", libraries)
 }
 
-fn each(program: Program, flag: &str, libraries: &[PathBuf]) -> Program {
+fn each(program: ChildProgram, flag: &str, libraries: &[PathBuf]) -> ChildProgram {
     libraries.iter().fold(program, |program, library| program.arg(flag).arg(library))
 }
 
@@ -109,7 +109,7 @@ mod tests {
     use crate::child::WorkerArgs;
 
     /// The subcommand takes what each kind is started with.
-    fn parsed(program: &Program) -> WorkerArgs {
+    fn parsed(program: &ChildProgram) -> WorkerArgs {
         let at = program.arguments.iter().position(|word| word == "__worker").unwrap();
         WorkerArgs::try_parse_from(&program.arguments[at + 1..]).unwrap()
     }

@@ -9,7 +9,7 @@ use super::process::Worker;
 use super::sealed::Court;
 use super::slot::Work;
 use super::{Fleet, Grant, RunEvent};
-use crate::protocol::{Blame, Job, Plan, RunFailure, RunOutcome};
+use crate::protocol::{Blame, RunFailure, RunOutcome, TaskPlan, WorkerJob};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_telemetry::telemetry;
 use warpgauge_turns::Owner;
@@ -66,19 +66,19 @@ impl Lease {
     ///
     /// What goes wrong is in the outcome: a worker that hangs is killed and reported as `timeout`,
     /// one that dies as `worker_died`.
-    pub async fn run<P: Plan>(
+    pub async fn run<P: TaskPlan>(
         &mut self,
-        job: Job<P>,
+        job: WorkerJob<P>,
         time_limit: Duration,
         fresh: bool,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
-    ) -> RunOutcome<P::Told> {
+    ) -> RunOutcome<P::Output> {
         outcome_of::<P>(self.run_any(job.any(), time_limit, fresh, on_event).await)
     }
 
     async fn run_any(
         &mut self,
-        job: Job,
+        job: WorkerJob,
         time_limit: Duration,
         fresh: bool,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
@@ -112,7 +112,11 @@ impl Lease {
 
     /// Runs a job in a process of its own that `shot`'s tool starts and watches. The device's
     /// workers wait meanwhile.
-    pub async fn run_under<P: Plan>(&mut self, shot: &OneShot, job: Job<P>) -> OneShotEnd<P::Told> {
+    pub async fn run_under<P: TaskPlan>(
+        &mut self,
+        shot: &OneShot,
+        job: WorkerJob<P>,
+    ) -> OneShotEnd<P::Output> {
         // What is still being scrubbed would be seen, or would wait.
         self.adjourn().await;
         if let Some(worker) = &mut self.worker

@@ -16,10 +16,10 @@ use tokio::time::{Instant, timeout_at};
 use super::answer::Answer;
 use super::process::{StartPlan, greet};
 use crate::frame::{self, FrameError};
-use crate::protocol::{Blame, FromWorker, Job, RunFailure, RunOutcome, ToWorker};
+use crate::protocol::{Blame, FromWorker, RunFailure, RunOutcome, ToWorker, WorkerJob};
 use crate::rendezvous;
 use warpgauge_model::FailureCode;
-use warpgauge_sandbox::contained::{Contained, End, Launch};
+use warpgauge_sandbox::contained::{Contained, ProcessEnd, ProcessLaunch};
 
 /// Name of the socket in the run's directory.
 const SOCKET: &str = "worker.socket";
@@ -46,16 +46,16 @@ pub struct OneShotEnd<T> {
     /// What the worker told; a failure if it told nothing.
     pub outcome: RunOutcome<T>,
     /// How the tool ended.
-    pub tool: End,
+    pub tool: ProcessEnd,
 }
 
 /// Runs a job; whatever goes wrong is in the answer.
 pub(super) async fn run(
     plan: &StartPlan,
     shot: &OneShot,
-    job: Job,
+    job: WorkerJob,
     mut stop: watch::Receiver<bool>,
-) -> (Answer, End) {
+) -> (Answer, ProcessEnd) {
     let deadline = Instant::now() + shot.time_limit;
     let path = shot.directory.join(SOCKET);
     let listener = rendezvous::bind(&path).and_then(|listener| {
@@ -71,7 +71,7 @@ pub(super) async fn run(
     };
     let mut program = plan.program.one_job(plan.device, &shot.wrapper, &shot.directory, &path);
     program.variables.extend(shot.variables.iter().cloned());
-    let launch = Launch { stdout_bytes: OUTPUT_BYTES, ..Launch::new(program) };
+    let launch = ProcessLaunch { stdout_bytes: OUTPUT_BYTES, ..ProcessLaunch::new(program) };
     let mut tool = match Contained::start(&launch) {
         Ok(tool) => tool,
         Err(error) => {
@@ -120,7 +120,7 @@ async fn accept(listener: &UnixListener, tool: &mut Contained) -> Result<UnixStr
     }
 }
 
-async fn converse(stream: &mut UnixStream, job: Job) -> Answer {
+async fn converse(stream: &mut UnixStream, job: WorkerJob) -> Answer {
     let died = |error: FrameError| ended(error.to_string());
     frame::send(stream, &ToWorker::Run(Box::new(job))).await.map_err(died)?;
     loop {
@@ -140,6 +140,6 @@ fn failure(code: FailureCode, message: String) -> RunFailure {
     RunFailure { code, message, blame: Blame::Environment }
 }
 
-fn unstarted(reason: String) -> (Answer, End) {
-    (Err(failure(FailureCode::WorkerUnavailable, reason)), End::default())
+fn unstarted(reason: String) -> (Answer, ProcessEnd) {
+    (Err(failure(FailureCode::WorkerUnavailable, reason)), ProcessEnd::default())
 }

@@ -7,7 +7,7 @@ use super::asked::{Silence, ask};
 use super::kind::WorkerProgram;
 use crate::protocol::PlanReport;
 use warpgauge_model::{Cause, Unavailable};
-use warpgauge_sandbox::contained::Launch;
+use warpgauge_sandbox::contained::ProcessLaunch;
 
 /// Longest time for a plan; it takes a fifth of a second.
 const PLAN_TIMEOUT: Duration = Duration::from_secs(15);
@@ -26,7 +26,7 @@ pub(super) async fn plan_counters(
     let input = serde_json::to_vec(metrics)
         .map_err(|error| Cause::ToolDied.because(format!("plan the passes: {error}")))?;
     let report: PlanReport =
-        match ask(&Launch { input, ..Launch::new(program) }, PLAN_TIMEOUT).await {
+        match ask(&ProcessLaunch { input, ..ProcessLaunch::new(program) }, PLAN_TIMEOUT).await {
             Ok(report) => report,
             Err(Silence::TimedOut) => {
                 return Err(Cause::TimedOut.because(format!("no plan within {PLAN_TIMEOUT:?}")));

@@ -8,7 +8,7 @@ use super::{DeviceChoice, FleetConfig, FleetError};
 use crate::protocol::ProbeReport;
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::DeviceInfo;
-use warpgauge_sandbox::contained::Launch;
+use warpgauge_sandbox::contained::ProcessLaunch;
 
 /// What a fleet will run on.
 pub(super) struct Found {
@@ -71,7 +71,7 @@ async fn probe(
         run_dir: config.run_dir.clone(),
         libraries: Vec::new(),
     };
-    let launch = Launch::new(program.probe());
+    let launch = ProcessLaunch::new(program.probe());
     ask(&launch, config.start_timeout).await.map_err(|silence| {
         fail(match silence {
             Silence::TimedOut => format!("no answer within {:?}", config.start_timeout),

@@ -14,7 +14,7 @@ use super::system::Process;
 use super::{RunEvent, SupportSource};
 use crate::frame::{self, FrameError};
 use crate::handed;
-use crate::protocol::{Blame, FromWorker, Job, PROTOCOL_VERSION, RunFailure, ToWorker};
+use crate::protocol::{Blame, FromWorker, PROTOCOL_VERSION, RunFailure, ToWorker, WorkerJob};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_sandbox::device_worker::Confinement;
 
@@ -132,7 +132,7 @@ impl Worker {
     }
 
     /// Serves a judge with launches until it has ended, which has limits of its own.
-    pub(super) async fn serve(&mut self, job: Job) -> Answer {
+    pub(super) async fn serve(&mut self, job: WorkerJob) -> Answer {
         self.run_within(job, SERVED, SERVED, &|_| {}).await
     }
 
@@ -143,7 +143,7 @@ impl Worker {
     /// If the future is dropped, the worker is not usable any more.
     pub(super) async fn run(
         &mut self,
-        job: Job,
+        job: WorkerJob,
         time_limit: Duration,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
     ) -> Answer {
@@ -153,7 +153,7 @@ impl Worker {
 
     async fn run_within(
         &mut self,
-        job: Job,
+        job: WorkerJob,
         start: Duration,
         time_limit: Duration,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),

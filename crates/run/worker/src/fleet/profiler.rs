@@ -16,7 +16,9 @@ use super::kind::WorkerKind;
 use super::lease::Lease;
 use super::plan;
 use super::process::{StartPlan, Worker};
-use crate::protocol::{Blame, CountPlan, Counted, Job, PlanReport, RunFailure, RunOutcome};
+use crate::protocol::{
+    Blame, CountPlan, CountedRun, PlanReport, RunFailure, RunOutcome, WorkerJob,
+};
 
 use warpgauge_model::{Cause, FailureCode, Unavailable};
 
@@ -131,9 +133,9 @@ impl Lease {
     /// first launch; waiting for counters has the same bound. What goes wrong is in the outcome.
     pub async fn count(
         &mut self,
-        job: Job<CountPlan>,
+        job: WorkerJob<CountPlan>,
         time_limit: Duration,
-    ) -> RunOutcome<Counted> {
+    ) -> RunOutcome<CountedRun> {
         let asked = job.task.metrics.clone();
         let outcome = outcome_of::<CountPlan>(self.count_any(job.any(), time_limit).await);
         if let Some(facts) = outcome.told.facts.as_ref().filter(|facts| facts.passes > 0) {
@@ -142,7 +144,7 @@ impl Lease {
         outcome
     }
 
-    async fn count_any(&mut self, job: Job, time_limit: Duration) -> Answer {
+    async fn count_any(&mut self, job: WorkerJob, time_limit: Duration) -> Answer {
         self.adjourn().await;
         let profilers = &self.fleet.profilers;
         let turn = Arc::clone(&profilers.turn).lock_owned();

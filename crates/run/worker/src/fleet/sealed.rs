@@ -18,8 +18,8 @@ use super::kind::WorkerKind;
 use super::lease::{Lease, unavailable};
 use super::process::{StartPlan, Worker};
 use crate::protocol::{
-    Blame, EvaluatePlan, Evaluated, Job, JudgePlan, Judged, Plan, RunFailure, RunOutcome,
-    SealedFacts, Task,
+    Blame, EvaluatePlan, EvaluatedRun, JudgePlan, JudgedTask, RunFailure, RunOutcome, SealedFacts,
+    TaskPlan, WorkerJob, WorkerTask,
 };
 use warpgauge_model::FailureCode;
 
@@ -93,20 +93,20 @@ impl Sealing {
 impl Lease {
     /// Runs a job whose launches are all made by processes apart from the one that judges them. Limits
     /// and failures are as for [`Lease::run`].
-    pub async fn run_sealed<P: Plan + Into<Judged>>(
+    pub async fn run_sealed<P: TaskPlan + Into<JudgedTask>>(
         &mut self,
-        job: Job<P>,
+        job: WorkerJob<P>,
         time_limit: Duration,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
-    ) -> RunOutcome<P::Told> {
-        let Job { id, directory, program, task } = job;
-        let judged = Job { id, directory, program, task: task.into() };
+    ) -> RunOutcome<P::Output> {
+        let WorkerJob { id, directory, program, task } = job;
+        let judged = WorkerJob { id, directory, program, task: task.into() };
         outcome_of::<P>(self.sealed(judged, time_limit, on_event).await)
     }
 
     async fn sealed(
         &mut self,
-        job: Job<Judged>,
+        job: WorkerJob<JudgedTask>,
         time_limit: Duration,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
     ) -> Answer {
@@ -127,11 +127,11 @@ impl Lease {
     /// Where there can be none, the outcome says why, and all launches are judged as by [`Lease::run`].
     pub async fn run_shared(
         &mut self,
-        mut job: Job<EvaluatePlan>,
+        mut job: WorkerJob<EvaluatePlan>,
         time_limit: Duration,
         fresh: bool,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
-    ) -> RunOutcome<Evaluated> {
+    ) -> RunOutcome<EvaluatedRun> {
         let reason = match self.shared(&job, time_limit, fresh, on_event).await {
             Ok(outcome) => return outcome,
             Err(reason) => reason,
@@ -148,11 +148,11 @@ impl Lease {
     /// The error is why no launch can be sealed.
     async fn shared(
         &mut self,
-        job: &Job<EvaluatePlan>,
+        job: &WorkerJob<EvaluatePlan>,
         time_limit: Duration,
         fresh: bool,
         on_event: &(dyn Fn(RunEvent) + Send + Sync),
-    ) -> Result<RunOutcome<Evaluated>, String> {
+    ) -> Result<RunOutcome<EvaluatedRun>, String> {
         let mut court = match self.assemble(!job.task.checks.references.is_empty(), fresh).await {
             Ok(court) => court,
             Err(Hindrance::Candidate(failure)) => return Ok(failure.into()),
@@ -242,7 +242,7 @@ impl Court {
     async fn judge_all(
         &mut self,
         candidate: &mut Worker,
-        job: Job<Judged>,
+        job: WorkerJob<JudgedTask>,
         stop: watch::Receiver<bool>,
         (time_limit, on_event): Watched<'_>,
     ) -> Answer {
@@ -254,7 +254,7 @@ impl Court {
                 tokio::join!(candidate.serve(served), beside(reference.as_mut(), &job));
             (Some(candidate), reference)
         };
-        let judged = judge.run(job.with(Task::Judge(Box::new(plan))), time_limit, on_event);
+        let judged = judge.run(job.with(WorkerTask::Judge(Box::new(plan))), time_limit, on_event);
         let (answer, runners) = first_and_others(judged, runners, stop).await;
         let (candidate, reference) = runners.unwrap_or_default();
         told(answer?, candidate, reference)
@@ -265,14 +265,17 @@ impl Court {
     async fn judge_some(
         &mut self,
         candidate: &mut Worker,
-        job: &Job<EvaluatePlan>,
+        job: &WorkerJob<EvaluatePlan>,
         stop: watch::Receiver<bool>,
         (time_limit, on_event): Watched<'_>,
-    ) -> Result<RunOutcome<Evaluated>, String> {
-        let task = Judged::Share(Box::new(job.task.clone()));
+    ) -> Result<RunOutcome<EvaluatedRun>, String> {
+        let task = JudgedTask::Share(Box::new(job.task.clone()));
         let plan = JudgePlan { task, has_reference: self.reference.is_some() };
         let Self { judge, reference } = self;
-        let own = Job { id: format!("{}-judge", job.id), ..job.with(Task::Judge(Box::new(plan))) };
+        let own = WorkerJob {
+            id: format!("{}-judge", job.id),
+            ..job.with(WorkerTask::Judge(Box::new(plan)))
+        };
         let others = async {
             let (judged, reference) =
                 tokio::join!(judge.serve(own), beside(reference.as_mut(), job));
@@ -293,13 +296,13 @@ impl Court {
 }
 
 /// What a runner is told to do for as long as its judge has launches.
-fn serve<T>(job: &Job<T>, role: &str) -> Job {
+fn serve<T>(job: &WorkerJob<T>, role: &str) -> WorkerJob {
     // The judge tells what to launch.
-    Job { id: format!("{}-{role}", job.id), ..job.with(Task::Serve) }
+    WorkerJob { id: format!("{}-{role}", job.id), ..job.with(WorkerTask::Serve) }
 }
 
 /// The runner of references, where there is one.
-async fn beside<T>(worker: Option<&mut Worker>, job: &Job<T>) -> Option<Answer> {
+async fn beside<T>(worker: Option<&mut Worker>, job: &WorkerJob<T>) -> Option<Answer> {
     match worker {
         Some(worker) => Some(worker.serve(serve(job, "reference")).await),
         None => None,
@@ -345,10 +348,10 @@ async fn first_and_others<A, B>(
 /// What the candidate's worker told, with the verdict on the launches that it handed over. The error is
 /// why it handed over none. A judge that gave no verdict is no pass.
 fn shared(
-    mut outcome: RunOutcome<Evaluated>,
-    judged: Option<RunOutcome<Evaluated>>,
+    mut outcome: RunOutcome<EvaluatedRun>,
+    judged: Option<RunOutcome<EvaluatedRun>>,
     reference: Option<RunFailure>,
-) -> Result<RunOutcome<Evaluated>, String> {
+) -> Result<RunOutcome<EvaluatedRun>, String> {
     if let Some(reason) = judged.as_ref().and_then(|judged| judged.told.sealed.unavailable.clone())
     {
         return Err(reason);

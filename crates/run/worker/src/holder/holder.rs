@@ -18,12 +18,12 @@ use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use warpgauge_sandbox::child::{Child, Start, Streams};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::{handed, shared_events};
 
 use crate::holder::child::COMMAND;
 use crate::holder::protocol::{FILE, FromHolder, ToHolder, VERSION};
-use warpgauge_shared_tensors::{HolderError, Place, Registry};
+use warpgauge_shared_tensors::{HolderError, TensorLocation, TensorRegistry};
 
 /// Longest time for one answer: being ready, which takes a CUDA context, or copying some megabytes.
 const ANSWER: Duration = Duration::from_secs(60);
@@ -56,9 +56,9 @@ impl From<ToHolder> for Question {
 }
 
 pub(crate) struct Holder {
-    place: Place,
+    place: TensorLocation,
     startup: Startup,
-    registry: Arc<Registry>,
+    registry: Arc<TensorRegistry>,
     state: Mutex<State>,
 }
 
@@ -83,7 +83,11 @@ impl Drop for Running {
 }
 
 impl Holder {
-    pub(crate) fn new(place: Place, startup: Startup, registry: Arc<Registry>) -> Self {
+    pub(crate) fn new(
+        place: TensorLocation,
+        startup: Startup,
+        registry: Arc<TensorRegistry>,
+    ) -> Self {
         Self { place, startup, registry, state: Mutex::default() }
     }
 
@@ -166,17 +170,17 @@ impl Holder {
         Ok(running)
     }
 
-    fn program(&self, generation: u64) -> io::Result<Program> {
+    fn program(&self, generation: u64) -> io::Result<ChildProgram> {
         let Startup { program, emulator, directory } = &self.startup;
-        let command = Program::new(program, Environment::Cuda).arg(COMMAND);
+        let command = ChildProgram::new(program, Environment::Cuda).arg(COMMAND);
         Ok(match self.place {
-            Place::Host => {
+            TensorLocation::Host => {
                 // What one leaves that was killed goes with its directory.
                 let own = self.own_directory(generation);
                 DirBuilder::new().mode(0o700).create(&own)?;
                 command.arg("--directory").arg(own)
             }
-            Place::Device(ordinal) => {
+            TensorLocation::Device(ordinal) => {
                 let command = command.args(["--device", &ordinal.to_string()]);
                 let command = command.arg("--directory").arg(directory);
                 match emulator {
@@ -217,7 +221,7 @@ impl Holder {
 /// What a process leaves behind, which is removed when this is dropped. Who has mapped a file of it
 /// keeps the memory.
 struct Left {
-    place: Place,
+    place: TensorLocation,
     directory: PathBuf,
     process: Option<Pid>,
 }
@@ -226,8 +230,8 @@ impl Drop for Left {
     fn drop(&mut self) {
         match self.place {
             // Without a directory there is nothing to remove.
-            Place::Host => drop(std::fs::remove_dir_all(&self.directory)),
-            Place::Device(_) => {
+            TensorLocation::Host => drop(std::fs::remove_dir_all(&self.directory)),
+            TensorLocation::Device(_) => {
                 let process = self.process.map(|id| id.as_raw_nonzero().get().cast_unsigned());
                 process.into_iter().for_each(shared_events::remove);
             }

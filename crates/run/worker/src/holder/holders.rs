@@ -16,8 +16,8 @@ use uuid::Uuid;
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::FailureCode;
 use warpgauge_shared_tensors::{
-    CHUNK_BYTES, Exported, Freed, Held, HolderError, HolderSettings, Place, Reached, Registry,
-    TensorHolders,
+    CHUNK_BYTES, Exported, Freed, Held, HolderError, HolderSettings, Reached, TensorHolders,
+    TensorLocation, TensorRegistry,
 };
 
 use crate::holder::holder::{Holder, Question, Startup};
@@ -28,8 +28,8 @@ const UPKEEP: Duration = Duration::from_secs(1);
 
 /// The holders, started one by one when they are needed.
 pub struct Holders {
-    registry: Arc<Registry>,
-    holders: Arc<HashMap<Place, Arc<Holder>>>,
+    registry: Arc<TensorRegistry>,
+    holders: Arc<HashMap<TensorLocation, Arc<Holder>>>,
     devices: Vec<u32>,
     emulator: Option<PathBuf>,
     run_dir: PathBuf,
@@ -55,12 +55,12 @@ impl Holders {
         let run_dir = own_dir(&settings.run_dir)?;
         let HolderSettings { devices, shared_dir, limits, emulated, .. } = settings;
         let emulator = emulated.then(|| find_emulator(settings.emulator.as_deref())).flatten();
-        let registry = Arc::new(Registry::new(limits));
-        let places = devices.iter().map(|ordinal| Place::Device(*ordinal));
-        let holders = places.chain([Place::Host]).map(|place| {
+        let registry = Arc::new(TensorRegistry::new(limits));
+        let places = devices.iter().map(|ordinal| TensorLocation::Device(*ordinal));
+        let holders = places.chain([TensorLocation::Host]).map(|place| {
             let directory = match place {
-                Place::Host => shared_dir.clone(),
-                Place::Device(_) => run_dir.clone(),
+                TensorLocation::Host => shared_dir.clone(),
+                TensorLocation::Device(_) => run_dir.clone(),
             };
             let (program, emulator) = (program.clone(), emulator.clone());
             let startup = Startup { program, emulator, directory };
@@ -79,7 +79,7 @@ impl Holders {
         Ok(Self { registry, holders, devices, emulator, run_dir, upkeep, runtime })
     }
 
-    fn holder(&self, place: Place) -> Result<&Arc<Holder>, HolderError> {
+    fn holder(&self, place: TensorLocation) -> Result<&Arc<Holder>, HolderError> {
         let reason = || "there is no such device".to_owned();
         self.holders.get(&place).ok_or_else(|| HolderError::Start { place, reason: reason() })
     }
@@ -91,7 +91,7 @@ impl Holders {
 }
 
 impl TensorHolders for Holders {
-    fn registry(&self) -> &Registry {
+    fn registry(&self) -> &TensorRegistry {
         &self.registry
     }
 
@@ -107,7 +107,7 @@ impl TensorHolders for Holders {
         self.emulator.as_deref()
     }
 
-    fn create(&self, place: Place, id: Uuid, bytes: u64) -> Reached<'_, u64> {
+    fn create(&self, place: TensorLocation, id: Uuid, bytes: u64) -> Reached<'_, u64> {
         async move {
             let question = ToHolder::Create { id, bytes }.into();
             let (_, generation) = self.holder(place)?.ask(None, question).await?;
@@ -197,7 +197,10 @@ fn own_dir(run_dir: &Path) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-async fn free(holders: &HashMap<Place, Arc<Holder>>, freed: impl IntoIterator<Item = Freed>) {
+async fn free(
+    holders: &HashMap<TensorLocation, Arc<Holder>>,
+    freed: impl IntoIterator<Item = Freed>,
+) {
     for Freed { place, generation, id } in freed {
         let Some(holder) = holders.get(&place) else { continue };
         // With a dead holder its memory is free.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::job::Job;
+use super::job::WorkerJob;
 use super::outcome::RunOutcome;
 use warpgauge_model::{DeviceInfo, Image, PartialStatistics};
 use warpgauge_sandbox::device_worker::Confinement;
@@ -26,7 +26,7 @@ pub enum ToWorker {
     /// A socket follows, for the next job: of a judge to a runner, or the other way.
     Socket,
     /// Run one job.
-    Run(Box<Job>),
+    Run(Box<WorkerJob>),
     /// Give hardware counters back, for whoever else wants to read them. Answered with `Idle`.
     Release,
     /// Finish.

@@ -4,43 +4,43 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::task::Task;
+use super::task::WorkerTask;
 use warpgauge_contract::Role;
 use warpgauge_model::{Image, TensorMap};
 use warpgauge_tensor::{Dtype, TensorInit};
 
 /// A program, and what is to be done with it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Job<T = Task> {
+pub struct WorkerJob<T = WorkerTask> {
     /// Identifies the job in logs.
     pub id: String,
     /// Private directory of the job; outputs are written here.
     pub directory: PathBuf,
     /// What is run.
-    pub program: Program,
+    pub program: KernelProgram,
     /// What is done with it.
     pub task: T,
 }
 
-impl<T> Job<T> {
+impl<T> WorkerJob<T> {
     /// The same program for another task.
-    pub fn with<U>(&self, task: U) -> Job<U> {
+    pub fn with<U>(&self, task: U) -> WorkerJob<U> {
         let (id, directory) = (self.id.clone(), self.directory.clone());
-        Job { id, directory, program: self.program.clone(), task }
+        WorkerJob { id, directory, program: self.program.clone(), task }
     }
 }
 
-impl<T: Into<Task>> Job<T> {
+impl<T: Into<WorkerTask>> WorkerJob<T> {
     /// The job, whatever its task.
-    pub fn any(self) -> Job {
+    pub fn any(self) -> WorkerJob {
         let Self { id, directory, program, task } = self;
-        Job { id, directory, program, task: task.into() }
+        WorkerJob { id, directory, program, task: task.into() }
     }
 }
 
 /// Launches over named buffers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Program {
+pub struct KernelProgram {
     /// Device buffers, in the order in which [`Argument::Buffer`] names them.
     pub buffers: Vec<BufferSpec>,
     /// What is launched on them.
@@ -116,12 +116,12 @@ pub struct BufferSpec {
     /// Direction.
     pub role: Role,
     /// Initial content.
-    pub content: Content,
+    pub content: BufferContent,
 }
 
 /// Initial content of a buffer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Content {
+pub enum BufferContent {
     /// None is defined: the worker poisons it.
     Undefined,
     /// Generated on the device.

@@ -12,15 +12,17 @@ mod served;
 mod task;
 
 pub use handshake::{FromWorker, MAX_FRAME_BYTES, PROTOCOL_VERSION, ToWorker};
-pub use job::{Argument, BufferSpec, Content, Job, KernelLaunch, Launches, Program};
+pub use job::{
+    Argument, BufferContent, BufferSpec, KernelLaunch, KernelProgram, Launches, WorkerJob,
+};
 pub use outcome::{
-    AuditFacts, BatchFacts, Blame, Counted, CounterFacts, CounterTimings, Evaluated, LoadFacts,
-    Monitored, OutputCheck, OutputSummary, Paired, RunFailure, RunOutcome, SealedFacts,
-    TaskOutcome, Traced,
+    AuditFacts, BatchFacts, Blame, CountedRun, CounterFacts, CounterTimings, EvaluatedRun,
+    LoadFacts, MonitoredRun, OutputCheck, OutputSummary, PairedRun, RunFailure, RunOutcome,
+    SealedFacts, TaskOutcome, TracedRun,
 };
 pub use reports::{PlanReport, ProbeReport};
-pub use served::{FromRunner, JudgePlan, Judged, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
+pub use served::{FromRunner, JudgePlan, JudgedTask, LaunchHow, LentBuffer, TimedLaunch, ToRunner};
 pub use task::{
-    Checks, CountPlan, EvaluatePlan, MonitorPlan, PairPlan, Plan, ReferenceRun, Task, Tolerances,
-    TracePlan, TraceView, TrialPlan,
+    Checks, CountPlan, EvaluatePlan, MonitorPlan, PairPlan, ReferenceRun, TaskPlan, Tolerances,
+    TracePlan, TraceView, TrialPlan, WorkerTask,
 };

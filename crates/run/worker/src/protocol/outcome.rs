@@ -46,22 +46,22 @@ impl<T: Default> From<RunFailure> for RunOutcome<T> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum TaskOutcome {
     /// Of a program that was launched and verified.
-    Evaluated(Box<Evaluated>),
+    Evaluated(Box<EvaluatedRun>),
     /// Of two that were timed side by side.
-    Paired(Paired),
+    Paired(PairedRun),
     /// Of hardware counters.
-    Counted(Counted),
+    Counted(CountedRun),
     /// Of launches under a tool.
-    Traced(Traced),
+    Traced(TracedRun),
     /// Of launches that the driver monitored.
-    Monitored(Monitored),
+    Monitored(MonitoredRun),
     /// Nothing: whoever judged the launches has it.
     Served,
 }
 
 /// What was found out about a program.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Evaluated {
+pub struct EvaluatedRun {
     /// Time of each timed launch, milliseconds, as the events gave it, in launch order.
     pub samples_ms: Vec<f32>,
     /// The batches that the samples come from, in order.
@@ -101,7 +101,7 @@ pub struct Evaluated {
     pub counts: Option<LaunchCounts>,
 }
 
-impl Evaluated {
+impl EvaluatedRun {
     /// Whether outputs were checked, and all are right.
     pub fn all_passed(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.comparison.passed)
@@ -110,7 +110,7 @@ impl Evaluated {
 
 /// What was found out of two programs side by side.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Paired {
+pub struct PairedRun {
     /// Blocks, in order.
     pub blocks: Vec<PairedBlock>,
     /// Timed launches whose outputs were verified.
@@ -119,21 +119,21 @@ pub struct Paired {
 
 /// What hardware counters told of launches of their own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Counted {
+pub struct CountedRun {
     /// `None`: it did not come so far.
     pub facts: Option<CounterFacts>,
 }
 
 /// What a worker tells of launches that a tool watched.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Traced {
+pub struct TracedRun {
     /// Device memory that the buffers took, as the driver tells, bytes.
     pub memory_bytes: Option<u64>,
 }
 
 /// What monitoring told of launches of their own.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub struct Monitored {
+pub struct MonitoredRun {
     /// `None`: it did not come so far.
     pub facts: Option<MonitorFacts>,
     /// What the GPU is set to.

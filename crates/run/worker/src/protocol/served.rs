@@ -17,7 +17,7 @@ use warpgauge_model::{CacheState, FunctionFacts, LaunchCounts};
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JudgePlan {
     /// What to find out.
-    pub task: Judged,
+    pub task: JudgedTask,
     /// Whether there is a runner of references beside that of the candidate, since they are no more
     /// trusted. Its socket comes second.
     pub has_reference: bool,
@@ -25,7 +25,7 @@ pub struct JudgePlan {
 
 /// Tasks that can be judged from outside.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Judged {
+pub enum JudgedTask {
     /// Launch and verify; time if wanted.
     Evaluate(Box<EvaluatePlan>),
     /// Time the program and a rival side by side.
@@ -34,25 +34,27 @@ pub enum Judged {
     Share(Box<EvaluatePlan>),
 }
 
-impl Judged {
+impl JudgedTask {
     /// Whether kernels run beside the candidate.
     pub fn has_references(&self) -> bool {
         match self {
-            Judged::Evaluate(plan) | Judged::Share(plan) => !plan.checks.references.is_empty(),
-            Judged::Pair(_) => true,
+            JudgedTask::Evaluate(plan) | JudgedTask::Share(plan) => {
+                !plan.checks.references.is_empty()
+            }
+            JudgedTask::Pair(_) => true,
         }
     }
 }
 
-impl From<EvaluatePlan> for Judged {
+impl From<EvaluatePlan> for JudgedTask {
     fn from(plan: EvaluatePlan) -> Self {
-        Judged::Evaluate(Box::new(plan))
+        JudgedTask::Evaluate(Box::new(plan))
     }
 }
 
-impl From<PairPlan> for Judged {
+impl From<PairPlan> for JudgedTask {
     fn from(plan: PairPlan) -> Self {
-        Judged::Pair(Box::new(plan))
+        JudgedTask::Pair(Box::new(plan))
     }
 }
 

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::job::Launches;
-use super::outcome::{Counted, Evaluated, Monitored, Paired, TaskOutcome, Traced};
-use super::served::{JudgePlan, Judged};
+use super::outcome::{CountedRun, EvaluatedRun, MonitoredRun, PairedRun, TaskOutcome, TracedRun};
+use super::served::{JudgePlan, JudgedTask};
 use warpgauge_model::{CacheState, Regime};
 use warpgauge_statistics::StopRule;
 use warpgauge_statistics::paired::ComparePolicy;
@@ -14,7 +14,7 @@ use warpgauge_validate::ResolvedTolerance;
 
 /// One of the things that a worker can do with a program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Task {
+pub enum WorkerTask {
     /// Launch and verify it; time it if wanted.
     Evaluate(Box<EvaluatePlan>),
     /// Time it and a rival side by side.
@@ -31,55 +31,59 @@ pub enum Task {
     Serve,
 }
 
-impl Task {
+impl WorkerTask {
     /// What is told of it as long as nothing was found out.
     pub fn nothing(&self) -> TaskOutcome {
         match self {
-            Task::Evaluate(_) => TaskOutcome::Evaluated(Box::default()),
-            Task::Pair(_) => TaskOutcome::Paired(Paired::default()),
-            Task::Count(_) => TaskOutcome::Counted(Counted::default()),
-            Task::Trace(_) => TaskOutcome::Traced(Traced::default()),
-            Task::Monitor(_) => TaskOutcome::Monitored(Monitored::default()),
-            Task::Judge(plan) => match plan.task {
-                Judged::Evaluate(_) | Judged::Share(_) => TaskOutcome::Evaluated(Box::default()),
-                Judged::Pair(_) => TaskOutcome::Paired(Paired::default()),
+            WorkerTask::Evaluate(_) => TaskOutcome::Evaluated(Box::default()),
+            WorkerTask::Pair(_) => TaskOutcome::Paired(PairedRun::default()),
+            WorkerTask::Count(_) => TaskOutcome::Counted(CountedRun::default()),
+            WorkerTask::Trace(_) => TaskOutcome::Traced(TracedRun::default()),
+            WorkerTask::Monitor(_) => TaskOutcome::Monitored(MonitoredRun::default()),
+            WorkerTask::Judge(plan) => match plan.task {
+                JudgedTask::Evaluate(_) | JudgedTask::Share(_) => {
+                    TaskOutcome::Evaluated(Box::default())
+                }
+                JudgedTask::Pair(_) => TaskOutcome::Paired(PairedRun::default()),
             },
-            Task::Serve => TaskOutcome::Served,
+            WorkerTask::Serve => TaskOutcome::Served,
         }
     }
 
     /// Whether kernels of the contract's author compute what is expected.
     pub fn has_references(&self) -> bool {
         match self {
-            Task::Evaluate(plan) => !plan.checks.references.is_empty(),
-            Task::Judge(plan) => plan.task.has_references(),
-            Task::Pair(_) | Task::Count(_) | Task::Trace(_) | Task::Monitor(_) | Task::Serve => {
-                false
-            }
+            WorkerTask::Evaluate(plan) => !plan.checks.references.is_empty(),
+            WorkerTask::Judge(plan) => plan.task.has_references(),
+            WorkerTask::Pair(_)
+            | WorkerTask::Count(_)
+            | WorkerTask::Trace(_)
+            | WorkerTask::Monitor(_)
+            | WorkerTask::Serve => false,
         }
     }
 }
 
 /// A task of one kind, and what comes of it.
-pub trait Plan: Into<Task> {
+pub trait TaskPlan: Into<WorkerTask> {
     /// What a worker tells of it; as it is by default, nothing was found out.
-    type Told: Default;
+    type Output: Default;
 
     /// What was told, if it is of this kind.
-    fn told(outcome: TaskOutcome) -> Option<Self::Told>;
+    fn told(outcome: TaskOutcome) -> Option<Self::Output>;
 }
 
-/// Says which variant of [`Task`] and of [`TaskOutcome`] a plan is of.
+/// Says which variant of [`WorkerTask`] and of [`TaskOutcome`] a plan is of.
 macro_rules! plan {
     ($plan:ident: $told:ident, $into:expr, $outcome:pat => $is:expr) => {
-        impl From<$plan> for Task {
+        impl From<$plan> for WorkerTask {
             fn from(plan: $plan) -> Self {
                 $into(plan.into())
             }
         }
 
-        impl Plan for $plan {
-            type Told = $told;
+        impl TaskPlan for $plan {
+            type Output = $told;
 
             fn told(outcome: TaskOutcome) -> Option<$told> {
                 match outcome {
@@ -91,11 +95,11 @@ macro_rules! plan {
     };
 }
 
-plan!(EvaluatePlan: Evaluated, Task::Evaluate, TaskOutcome::Evaluated(told) => *told);
-plan!(PairPlan: Paired, Task::Pair, TaskOutcome::Paired(told) => told);
-plan!(CountPlan: Counted, Task::Count, TaskOutcome::Counted(told) => told);
-plan!(TracePlan: Traced, Task::Trace, TaskOutcome::Traced(told) => told);
-plan!(MonitorPlan: Monitored, Task::Monitor, TaskOutcome::Monitored(told) => told);
+plan!(EvaluatePlan: EvaluatedRun, WorkerTask::Evaluate, TaskOutcome::Evaluated(told) => *told);
+plan!(PairPlan: PairedRun, WorkerTask::Pair, TaskOutcome::Paired(told) => told);
+plan!(CountPlan: CountedRun, WorkerTask::Count, TaskOutcome::Counted(told) => told);
+plan!(TracePlan: TracedRun, WorkerTask::Trace, TaskOutcome::Traced(told) => told);
+plan!(MonitorPlan: MonitoredRun, WorkerTask::Monitor, TaskOutcome::Monitored(told) => told);
 
 /// What to find out about a program, and what to keep of it.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]

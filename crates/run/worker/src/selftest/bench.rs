@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::fleet::Fleet;
 use crate::protocol::{
-    Argument, BufferSpec, Content, EvaluatePlan, Evaluated, Job, KernelLaunch, Program, RunOutcome,
-    TrialPlan,
+    Argument, BufferContent, BufferSpec, EvaluatePlan, EvaluatedRun, KernelLaunch, KernelProgram,
+    RunOutcome, TrialPlan, WorkerJob,
 };
 use crate::queue::Need;
 use warpgauge_contract::Role;
@@ -71,30 +71,34 @@ impl Bench {
     }
 
     /// A job that launches once, checks nothing and keeps every output.
-    pub(super) fn job(&self, launch: KernelLaunch, buffers: Vec<BufferSpec>) -> Job<EvaluatePlan> {
+    pub(super) fn job(
+        &self,
+        launch: KernelLaunch,
+        buffers: Vec<BufferSpec>,
+    ) -> WorkerJob<EvaluatePlan> {
         let written = (0..buffers.len()).filter(|&index| buffers[index].role != Role::Input);
-        Job {
+        WorkerJob {
             id: launch.symbol.clone(),
             directory: self.folder().to_owned(),
             task: EvaluatePlan { keep_outputs: written.collect(), ..EvaluatePlan::default() },
-            program: Program { buffers, launches: launch.into() },
+            program: KernelProgram { buffers, launches: launch.into() },
         }
     }
 
     /// Runs a job on a lease of its own.
     pub(super) async fn run(
         &self,
-        job: Job<EvaluatePlan>,
-    ) -> Result<RunOutcome<Evaluated>, String> {
+        job: WorkerJob<EvaluatePlan>,
+    ) -> Result<RunOutcome<EvaluatedRun>, String> {
         self.run_within(job, Duration::from_secs(60)).await
     }
 
     /// Runs a job with a time limit.
     pub(super) async fn run_within(
         &self,
-        job: Job<EvaluatePlan>,
+        job: WorkerJob<EvaluatePlan>,
         limit: Duration,
-    ) -> Result<RunOutcome<Evaluated>, String> {
+    ) -> Result<RunOutcome<EvaluatedRun>, String> {
         let lease = self.fleet.lease(&Need::default()).await;
         let mut lease = lease.map_err(|error| error.to_string())?;
         Ok(lease.run(job, limit, false, &|_| ()).await)
@@ -103,8 +107,8 @@ impl Bench {
     /// Runs a job that must succeed.
     pub(super) async fn succeed(
         &self,
-        job: Job<EvaluatePlan>,
-    ) -> Result<RunOutcome<Evaluated>, String> {
+        job: WorkerJob<EvaluatePlan>,
+    ) -> Result<RunOutcome<EvaluatedRun>, String> {
         let outcome = self.run(job).await?;
         match &outcome.failure {
             None => Ok(outcome),
@@ -115,7 +119,7 @@ impl Bench {
     /// 32-bit words of a kept output.
     pub(super) fn words(
         &self,
-        outcome: &RunOutcome<Evaluated>,
+        outcome: &RunOutcome<EvaluatedRun>,
         buffer: usize,
     ) -> Result<Vec<u32>, String> {
         let kept = outcome.told.outputs.iter().find(|output| output.buffer == buffer);
@@ -146,14 +150,14 @@ pub(super) fn buffer(
     dtype: Dtype,
     elements: u64,
     role: Role,
-    content: Content,
+    content: BufferContent,
 ) -> BufferSpec {
     BufferSpec { name: name.to_owned(), dtype, shape: vec![elements], role, content }
 }
 
 /// An output of 32-bit words that starts with zeros.
 pub(super) fn counters(elements: u64) -> BufferSpec {
-    let content = Content::Init(init(InitKind::Zeros));
+    let content = BufferContent::Init(init(InitKind::Zeros));
     buffer("out", Dtype::Uint32, elements, Role::Inout, content)
 }
 

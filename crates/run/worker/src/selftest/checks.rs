@@ -9,7 +9,8 @@ use super::content::init_bits;
 use super::numbers::secret_numbers;
 use super::secrets::{secrets_in_global_memory, secrets_in_local_memory, secrets_in_shared_memory};
 use crate::protocol::{
-    Argument, Blame, Content, EvaluatePlan, Evaluated, Job, ReferenceRun, RunOutcome, Tolerances,
+    Argument, Blame, BufferContent, EvaluatePlan, EvaluatedRun, ReferenceRun, RunOutcome,
+    Tolerances, WorkerJob,
 };
 use warpgauge_contract::Role;
 use warpgauge_model::FailureCode;
@@ -61,10 +62,10 @@ pub(super) fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<
 const N: u32 = 1 << 20;
 
 /// `out = in * 3` over a million elements, with a reference kernel.
-fn scale_job(bench: &Bench) -> Job<EvaluatePlan> {
-    let normal = Content::Init(init(InitKind::Randn));
+fn scale_job(bench: &Bench) -> WorkerJob<EvaluatePlan> {
+    let normal = BufferContent::Init(init(InitKind::Randn));
     let buffers = vec![
-        buffer("out", Dtype::Float32, N.into(), Role::Output, Content::Undefined),
+        buffer("out", Dtype::Float32, N.into(), Role::Output, BufferContent::Undefined),
         buffer("in", Dtype::Float32, N.into(), Role::Input, normal),
     ];
     let factor = Argument::Scalar(3f32.to_ne_bytes().to_vec());
@@ -84,7 +85,7 @@ pub(super) const EXACT: ResolvedTolerance = ResolvedTolerance {
     allow_non_finite: false,
 };
 
-fn passed(outcome: &RunOutcome<Evaluated>) -> bool {
+fn passed(outcome: &RunOutcome<EvaluatedRun>) -> bool {
     !outcome.told.checks.is_empty()
         && outcome.told.checks.iter().all(|check| check.comparison.passed)
 }
@@ -123,7 +124,7 @@ async fn several_launches(bench: &Bench) -> Result<String, String> {
 }
 
 async fn inout_is_restored(bench: &Bench) -> Result<String, String> {
-    let ones = Content::Init(init(InitKind::Ones));
+    let ones = BufferContent::Init(init(InitKind::Ones));
     let buffers = vec![buffer("data", Dtype::Float32, 1 << 20, Role::Inout, ones)];
     let factor = Argument::Scalar(2f32.to_ne_bytes().to_vec());
     let arguments = vec![Argument::Buffer(0), factor, word(N)];
@@ -205,7 +206,7 @@ async fn cooperative_launch(bench: &Bench) -> Result<String, String> {
 }
 
 async fn out_of_memory(bench: &Bench) -> Result<String, String> {
-    let huge = buffer("out", Dtype::Float32, 1 << 43, Role::Output, Content::Undefined);
+    let huge = buffer("out", Dtype::Float32, 1 << 43, Role::Output, BufferContent::Undefined);
     let launch = bench.launch("st_nothing", vec![Argument::Buffer(0)], 1);
     fails_with(bench, bench.job(launch, vec![huge]), &[FailureCode::OutOfMemory]).await
 }
@@ -229,7 +230,7 @@ async fn trap(bench: &Bench) -> Result<String, String> {
 /// The job fails with one of `codes`, and the next evaluation works and is not held up.
 pub(super) async fn fails_with(
     bench: &Bench,
-    job: Job<EvaluatePlan>,
+    job: WorkerJob<EvaluatePlan>,
     codes: &[FailureCode],
 ) -> Result<String, String> {
     let failure = bench.run(job).await?.failure.ok_or("it did not fail")?;

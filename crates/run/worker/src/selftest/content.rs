@@ -2,10 +2,10 @@
 
 use super::bench::{Bench, buffer, init};
 use super::checks::ensure;
-use crate::protocol::{Argument, Content, EvaluatePlan, Job};
+use crate::protocol::{Argument, BufferContent, EvaluatePlan, WorkerJob};
 use warpgauge_contract::Role;
 use warpgauge_device::support::InitParams;
-use warpgauge_device::{Content as Held, Contents};
+use warpgauge_device::{RangeContent, RangeContents};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 
 /// Blocks that write a tensor, or look at it.
@@ -15,7 +15,8 @@ pub(super) const BLOCKS: u32 = 4;
 pub(super) fn described(params: InitParams, first: u64, elements: u64, dtype: Dtype) -> Argument {
     // The address is an argument of its own.
     let bytes = elements as usize * dtype.size();
-    let (contents, _) = Contents::new(&[Held::tensor(params, first, (0, bytes))], |_| BLOCKS);
+    let (contents, _) =
+        RangeContents::new(&[RangeContent::tensor(params, first, (0, bytes))], |_| BLOCKS);
     Argument::Scalar(bytemuck::bytes_of(&contents).to_vec())
 }
 
@@ -34,7 +35,7 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
             let Ok(params) = InitParams::new(&spec, dtype, "tensor") else {
                 continue;
             };
-            let content = Content::Init(spec.clone());
+            let content = BufferContent::Init(spec.clone());
             let buffers = vec![buffer("tensor", dtype, ELEMENTS, Role::Inout, content)];
             let launch = bench.launch("st_nothing", vec![Argument::Buffer(0)], 1);
             let job = bench.job(launch, buffers);
@@ -43,7 +44,7 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
             let content = described(params, FIRST, elements, dtype);
             let arguments = vec![Argument::Buffer(0), content];
             let launch = bench.support("wg_write", arguments, BLOCKS);
-            let undefined = Content::Undefined;
+            let undefined = BufferContent::Undefined;
             let buffers = vec![buffer("tensor", dtype, elements, Role::Output, undefined)];
             has_bits(bench, bench.job(launch, buffers), &spec, dtype, FIRST).await?;
             is_known_again(bench, &spec, dtype, ELEMENTS / 100).await?;
@@ -74,8 +75,8 @@ async fn is_known_again(
             continue;
         }
         let buffers = vec![
-            buffer("tensor", dtype, elements, Role::Inout, Content::Init(spec.clone())),
-            buffer("lowest", Dtype::Uint64, 1, Role::Inout, Content::Init(nothing.clone())),
+            buffer("tensor", dtype, elements, Role::Inout, BufferContent::Init(spec.clone())),
+            buffer("lowest", Dtype::Uint64, 1, Role::Inout, BufferContent::Init(nothing.clone())),
         ];
         let content = described(params, first, elements, dtype);
         let arguments = vec![Argument::Buffer(0), content, Argument::Buffer(1)];
@@ -107,7 +108,7 @@ const KINDS: [InitKind; 7] = [
 /// The job's only buffer ends with the content of `spec` from element `first` on.
 async fn has_bits(
     bench: &Bench,
-    mut job: Job<EvaluatePlan>,
+    mut job: WorkerJob<EvaluatePlan>,
     spec: &TensorInit,
     dtype: Dtype,
     first: u64,

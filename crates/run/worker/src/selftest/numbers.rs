@@ -3,7 +3,7 @@
 use super::bench::{Bench, buffer, init};
 use super::checks::ensure;
 use super::content::{BLOCKS, described};
-use crate::protocol::{Argument, Content};
+use crate::protocol::{Argument, BufferContent};
 use warpgauge_contract::Role;
 use warpgauge_device::support::InitParams;
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
@@ -85,8 +85,8 @@ async fn write_and_look(
     nothing.fill_value = Some(f64::from(NOTHING));
     let padded = ELEMENTS.next_multiple_of(4);
     let buffers = vec![
-        buffer("tensor", dtype, padded, Role::Output, Content::Undefined),
-        buffer("lowest", Dtype::Uint64, 1, Role::Inout, Content::Init(nothing)),
+        buffer("tensor", dtype, padded, Role::Output, BufferContent::Undefined),
+        buffer("lowest", Dtype::Uint64, 1, Role::Inout, BufferContent::Init(nothing)),
     ];
     let write = vec![Argument::Buffer(0), described(written, 0, ELEMENTS, dtype)];
     let look =

@@ -3,7 +3,7 @@
 use super::bench::{Bench, buffer, counters, word};
 use super::checks::{EXACT, ensure, fails_with};
 use crate::protocol::{
-    Argument, Content, EvaluatePlan, Job, KernelLaunch, ReferenceRun, Tolerances,
+    Argument, BufferContent, EvaluatePlan, KernelLaunch, ReferenceRun, Tolerances, WorkerJob,
 };
 use warpgauge_contract::Role;
 use warpgauge_model::FailureCode;
@@ -11,7 +11,8 @@ use warpgauge_tensor::Dtype;
 
 pub(super) async fn secrets_in_global_memory(bench: &Bench) -> Result<String, String> {
     let words = 1u32 << 20;
-    let secret = buffer("secret", Dtype::Uint64, words.into(), Role::Output, Content::Undefined);
+    let secret =
+        buffer("secret", Dtype::Uint64, words.into(), Role::Output, BufferContent::Undefined);
     let hide = bench.launch("st_hide_global", vec![Argument::Buffer(0), word(words)], 1);
     let mut hide = bench.job(hide, vec![secret]);
     hide.task.keep_outputs.clear();
@@ -65,7 +66,7 @@ async fn hidden_from_the_next(
     Ok(format!("{text}; unscrubbed, {seen} words would have been"))
 }
 
-async fn found_nothing(bench: &Bench, job: Job<EvaluatePlan>) -> Result<String, String> {
+async fn found_nothing(bench: &Bench, job: WorkerJob<EvaluatePlan>) -> Result<String, String> {
     let before = bench.fleet.devices().first().map(|device| device.restarts);
     let outcome = bench.succeed(job).await?;
     let found = bench.words(&outcome, 0)?.first().copied();

@@ -18,7 +18,7 @@ use crate::error::ApiError;
 
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Caller;
-use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
 
 /// A buffer grows by at most this much at a time, whatever `Content-Length` says. Growing a large
 /// allocation moves its pages, not its bytes.
@@ -102,7 +102,7 @@ fn budget(limit_bytes: u64, bodies: u64, shared: bool) -> Pool {
     let one = limit_bytes.max(GROWTH_BYTES as u64).div_ceil(UNIT_BYTES as u64);
     let units = |units: u64| usize::try_from(units).unwrap_or(usize::MAX);
     let (places, least) = (units(one.saturating_mul(bodies)), units(one));
-    Pool::new(Bounds { places, extra: 0, waiting: 0, shared, least })
+    Pool::new(PoolBounds { places, extra: 0, waiting: 0, shared, least })
 }
 
 /// The bounds that a request's body has, which know whose it is, and the connection that it comes from.

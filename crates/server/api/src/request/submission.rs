@@ -7,7 +7,7 @@ use crate::error::ApiError;
 use crate::tree::{Mapping, Value, parsed};
 use warpgauge_model::FailureCode;
 use warpgauge_service::webhook::Policy;
-use warpgauge_service::{Caller, Submission};
+use warpgauge_service::{Caller, JobSubmission};
 
 /// Longest idempotency key and label, bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 255;
@@ -41,8 +41,8 @@ pub(crate) fn describe(operation: &mut Mapping) {
     }
 }
 
-/// A [`Submission`] from headers and query.
-pub(crate) struct SubmissionParams(pub(crate) Submission);
+/// A [`JobSubmission`] from headers and query.
+pub(crate) struct SubmissionParams(pub(crate) JobSubmission);
 
 impl<'a> FromRequest<'a> for SubmissionParams {
     async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
@@ -77,7 +77,7 @@ impl Wanted {
         caller: &Caller,
         policy: &Policy,
         prefix: &str,
-    ) -> Result<Submission, ApiError> {
+    ) -> Result<JobSubmission, ApiError> {
         let at = |name: &str, code: FailureCode, what: String| {
             ApiError::field(&format!("{prefix}{name}"), code, format!("{prefix}{name}: {what}"))
         };
@@ -113,7 +113,7 @@ impl Wanted {
             };
             policy.check(url).map_err(refused)?;
         }
-        Ok(Submission {
+        Ok(JobSubmission {
             caller: caller.clone(),
             job_id: None,
             idempotency_key: self.idempotency_key,
@@ -157,7 +157,7 @@ mod tests {
     use super::*;
     use warpgauge_config::{Config, DEFAULT_TOML};
 
-    fn checked(wanted: Wanted) -> Result<Submission, ApiError> {
+    fn checked(wanted: Wanted) -> Result<JobSubmission, ApiError> {
         let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
         config.server.webhook_hosts = vec!["ci.example".into()];
         config.server.webhook_secret = "0123456789abcdef".into();
@@ -204,7 +204,7 @@ mod tests {
         });
         let params = params.unwrap();
         assert_eq!((params.priority, params.label.as_deref()), (-100, Some("nächtlich")));
-        assert_eq!(checked(Wanted::default()).unwrap(), Submission::local());
+        assert_eq!(checked(Wanted::default()).unwrap(), JobSubmission::local());
     }
 
     #[test]

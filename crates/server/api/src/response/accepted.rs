@@ -12,7 +12,7 @@ use super::reply::JsonReply;
 use crate::error::{ApiError, JSON};
 use crate::schema;
 use warpgauge_model::{FailureCode, JobState};
-use warpgauge_service::{JobRequest, Services, Submission, SubmittedJob};
+use warpgauge_service::{JobRequest, JobSubmission, Services, SubmittedJob};
 
 /// The default of `wait`.
 pub(crate) fn yes() -> bool {
@@ -51,7 +51,7 @@ impl AcceptedReply {
     pub(crate) async fn of(
         service: &Services,
         request: JobRequest,
-        submission: Submission,
+        submission: JobSubmission,
     ) -> Result<Self, ApiError> {
         let accepted = Accepted::new(service.evaluations.submit(request, submission).await?);
         Ok(Self { reply: JsonReply::new(&accepted)?, status_url: accepted.status_url })

@@ -17,7 +17,7 @@ use crate::phase::Phase;
 use warpgauge_job_views::JobEvent;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{Caller, JobEvents, JobService};
-use warpgauge_turns::{Bounds, Full, Owner, Pool, Turn};
+use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
 
 /// Streams that may be open at once, and the share of all connections that they may take.
 const MAX_WATCHERS: usize = 256;
@@ -41,7 +41,7 @@ impl Watchers {
     /// key. Then one has at most as many streams as it leaves for others.
     pub(crate) fn new(phase: watch::Receiver<Phase>, connections: usize, shared: bool) -> Self {
         let places = MAX_WATCHERS.min(connections / SHARE).max(1);
-        let bounds = Bounds { places, extra: 0, waiting: 0, shared, least: 1 };
+        let bounds = PoolBounds { places, extra: 0, waiting: 0, shared, least: 1 };
         Self { places: Pool::new(bounds), phase }
     }
 

@@ -8,7 +8,7 @@ mod verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::desk::Refusal;
+use super::desk::JobBackendError;
 use super::report::truncated;
 use super::resources::{artifact_uri, report_uri};
 pub(crate) use job::{answer as of_job, cut};
@@ -151,8 +151,8 @@ impl Outcome {
     }
 
     /// Why a call did nothing.
-    pub(crate) fn refused(refusal: &Refusal) -> Self {
-        let Refusal { code, message, path } = refusal;
+    pub(crate) fn refused(refusal: &JobBackendError) -> Self {
+        let JobBackendError { code, message, path } = refusal;
         let message = plain(message, TEXT_BYTES);
         let error = Fault { code: code.clone(), message: message.clone(), path: path.clone() };
         Self { error: Some(error), ..Self::new(Verdict::Refused, message) }

@@ -83,7 +83,7 @@ fn jobs_without_a_report_say_where_they_stand() {
 
 #[test]
 fn a_refusal_names_the_argument() {
-    let refusal = Refusal::at("kernel.io", "missing_field", "kernel.io: give it");
+    let refusal = JobBackendError::at("kernel.io", "missing_field", "kernel.io: give it");
     let outcome = Outcome::refused(&refusal);
     let text = "REFUSED: kernel.io: give it\n- [missing_field] at kernel.io; nothing was run\n";
     assert_eq!(outcome.text(), text);

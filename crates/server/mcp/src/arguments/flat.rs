@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::unknown_argument;
-use crate::desk::Refusal;
+use crate::desk::JobBackendError;
 
 /// Fields of a kernel behind its prefix, and their names in a contract.
 const KERNEL: [(&str, &str); 2] = [("source", "source_code"), ("type", "kernel_type")];
@@ -28,7 +28,7 @@ pub(super) fn is(arguments: &Map<String, Value>) -> bool {
 }
 
 /// The body of `POST /evaluate`, or of `POST /compare` where there is a reference.
-pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, Refusal> {
+pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBackendError> {
     // How often a kernel is launched before it is timed follows from its times here.
     arguments.remove("num_warmup");
     let mut body = Map::new();

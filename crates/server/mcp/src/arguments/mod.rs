@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::MAX_WAIT;
-use super::desk::{Order, Refusal};
+use super::desk::{JobBackendError, Order};
 use super::resources::Part;
 use super::tools::ToolName;
 use warpgauge_contract::{BodyFormat, CompareRequest, EvaluateRequest, parse};
@@ -43,7 +43,10 @@ pub(crate) struct Question {
 }
 
 /// What a tool is given that makes a job.
-pub(crate) fn job(tool: ToolName, mut arguments: Map<String, Value>) -> Result<JobCall, Refusal> {
+pub(crate) fn job(
+    tool: ToolName,
+    mut arguments: Map<String, Value>,
+) -> Result<JobCall, JobBackendError> {
     let wait = wait(&mut arguments, MAX_WAIT)?;
     let label = name(&mut arguments, "label", |c| !warpgauge_model::is_hidden(c))?;
     let idempotency_key = name(&mut arguments, "idempotency_key", |c| c.is_ascii_graphic())?;
@@ -54,17 +57,19 @@ pub(crate) fn job(tool: ToolName, mut arguments: Map<String, Value>) -> Result<J
 }
 
 /// What `get_job` is given.
-pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, Refusal> {
+pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, JobBackendError> {
     let wait = wait(&mut arguments, Duration::ZERO)?;
     let mut text = |field: &str| match arguments.remove(field) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
-        Some(_) => Err(Refusal::at(field, "wrong_type", format!("{field}: expected a string"))),
+        Some(_) => {
+            Err(JobBackendError::at(field, "wrong_type", format!("{field}: expected a string")))
+        }
     };
     let (job_id, read, kernel) = (text("job_id")?, text("read")?, text("kernel")?);
     let job_id = job_id.ok_or_else(|| {
         let what = "job_id: missing; give the id that the answer of another tool names";
-        Refusal::at("job_id", "missing_field", what)
+        JobBackendError::at("job_id", "missing_field", what)
     })?;
     if let Some(unknown) = arguments.keys().next() {
         return Err(unknown_argument(unknown, "job_id, wait_s, read, kernel"));
@@ -73,10 +78,10 @@ pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, Re
     Ok(Question { job_id, wait, part })
 }
 
-fn unknown_argument(name: &str, known: &str) -> Refusal {
+fn unknown_argument(name: &str, known: &str) -> JobBackendError {
     let name: String = name.chars().take(64).collect();
     let message = format!("{name}: there is no such argument; known: {known}");
-    Refusal::at(&name, "unknown_field", message)
+    JobBackendError::at(&name, "unknown_field", message)
 }
 
 /// The body of an operation of the HTTP API.
@@ -88,14 +93,14 @@ struct Body {
 }
 
 /// JSON goes back to text: the parser of bodies is the one that names paths and knows all bounds.
-fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, Refusal> {
+fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBackendError> {
     let compares = tool == ToolName::Compare;
     let json = |value: &Value| Body { compares, format: BodyFormat::Json, text: value.to_string() };
     // Some clients send every argument that there is.
     arguments.retain(|_, value| !value.is_null());
     let given = ["request", "contract_yaml"].map(|form| arguments.remove(form));
     match (given, arguments.is_empty()) {
-        ([None, None], true) => Err(Refusal::at(
+        ([None, None], true) => Err(JobBackendError::at(
             "request",
             "missing_field",
             "request: missing; give the contract as `request`, or as text in `contract_yaml`",
@@ -105,11 +110,13 @@ fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, Refus
         }
         ([Some(request @ Value::Object(_)), None], true) => Ok(json(&request)),
         ([Some(_), None], true) => {
-            Err(Refusal::at("request", "wrong_type", "request: expected an object"))
+            Err(JobBackendError::at("request", "wrong_type", "request: expected an object"))
         }
-        ([None, Some(_)], true) => {
-            Err(Refusal::at("contract_yaml", "wrong_type", "contract_yaml: expected a string"))
-        }
+        ([None, Some(_)], true) => Err(JobBackendError::at(
+            "contract_yaml",
+            "wrong_type",
+            "contract_yaml: expected a string",
+        )),
         ([None, None], false) if flat::is(&arguments) => {
             let body = flat::body(arguments)?;
             // A kernel with a reference is compared, whichever tool it is given to.
@@ -123,13 +130,17 @@ fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, Refus
                 "{more}: the contract is given in two forms; give one of `request`, `contract_yaml`, and \
                  the fields of the contract themselves"
             );
-            Err(Refusal::at(&more, "contradictory_arguments", message))
+            Err(JobBackendError::at(&more, "contradictory_arguments", message))
         }
     }
 }
 
-fn request(tool: ToolName, body: &Body, asked: Option<Value>) -> Result<JobRequest, Refusal> {
-    fn read<T: DeserializeOwned>(body: &Body) -> Result<T, Refusal> {
+fn request(
+    tool: ToolName,
+    body: &Body,
+    asked: Option<Value>,
+) -> Result<JobRequest, JobBackendError> {
+    fn read<T: DeserializeOwned>(body: &Body) -> Result<T, JobBackendError> {
         Ok(parse(body.format, body.text.as_bytes())?)
     }
     if body.compares {
@@ -141,7 +152,7 @@ fn request(tool: ToolName, body: &Body, asked: Option<Value>) -> Result<JobReque
         if let Some(asked) = asked {
             let asked: warpgauge_contract::ProfileSpec = warpgauge_document::from_value(asked)
                 .map_err(|error| {
-                    Refusal::at("metrics", "wrong_type", format!("metrics, tools: {error}"))
+                    JobBackendError::at("metrics", "wrong_type", format!("metrics, tools: {error}"))
                 })?;
             if !asked.metrics.is_empty() {
                 profile.metrics = asked.metrics;
@@ -159,7 +170,7 @@ fn request(tool: ToolName, body: &Body, asked: Option<Value>) -> Result<JobReque
 }
 
 /// `metrics` and `tools` of `profile_kernel`, as the contract's `profile`.
-fn asked_metrics(arguments: &mut Map<String, Value>) -> Result<Option<Value>, Refusal> {
+fn asked_metrics(arguments: &mut Map<String, Value>) -> Result<Option<Value>, JobBackendError> {
     let mut asked = Map::new();
     for field in ["metrics", "tools"] {
         match arguments.remove(field) {
@@ -176,7 +187,10 @@ fn asked_metrics(arguments: &mut Map<String, Value>) -> Result<Option<Value>, Re
     Ok((!asked.is_empty()).then_some(Value::Object(asked)))
 }
 
-fn wait(arguments: &mut Map<String, Value>, default: Duration) -> Result<Duration, Refusal> {
+fn wait(
+    arguments: &mut Map<String, Value>,
+    default: Duration,
+) -> Result<Duration, JobBackendError> {
     let most = MAX_WAIT.as_secs_f64();
     match arguments.remove("wait_s") {
         None | Some(Value::Null) => Ok(default),
@@ -186,7 +200,7 @@ fn wait(arguments: &mut Map<String, Value>, default: Duration) -> Result<Duratio
             .map(Duration::from_secs_f64)
             .ok_or_else(|| {
                 let message = format!("wait_s: expected 0 to {most} seconds");
-                Refusal::at("wait_s", "out_of_range", message)
+                JobBackendError::at("wait_s", "out_of_range", message)
             }),
     }
 }
@@ -195,7 +209,7 @@ fn name(
     arguments: &mut Map<String, Value>,
     field: &str,
     allowed: fn(char) -> bool,
-) -> Result<Option<String>, Refusal> {
+) -> Result<Option<String>, JobBackendError> {
     let value = match arguments.remove(field) {
         None | Some(Value::Null) => return Ok(None),
         Some(value) => value,
@@ -205,7 +219,7 @@ fn name(
         .filter(|text| (1..=MAX_NAME_BYTES).contains(&text.len()) && text.chars().all(allowed));
     let text = text.ok_or_else(|| {
         let message = format!("{field}: expected 1 to {MAX_NAME_BYTES} bytes of printable text");
-        Refusal::at(field, "invalid_value", message)
+        JobBackendError::at(field, "invalid_value", message)
     })?;
     Ok(Some(text.to_owned()))
 }

@@ -38,7 +38,7 @@ fn compared(tool: ToolName, arguments: Value) -> CompareRequest {
     }
 }
 
-fn refused(tool: ToolName, arguments: Value) -> Refusal {
+fn refused(tool: ToolName, arguments: Value) -> JobBackendError {
     job(tool, object(arguments)).expect_err("a refusal")
 }
 

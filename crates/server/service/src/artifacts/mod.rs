@@ -13,12 +13,16 @@ pub(super) use serve::Artifacts;
 pub(super) use stored::store_artifacts;
 pub use types::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 
-use super::submission::{Answer, Caller};
+use super::submission::{Caller, ServiceFuture};
 
 /// Artifacts of jobs. A caller sees those of its own jobs.
 pub trait ArtifactService: Send + Sync {
     /// What a job left beside its report.
-    fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList>;
+    fn artifacts<'a>(
+        &'a self,
+        job_id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, ArtifactList>;
 
     /// One of them: of the job's kernel or, in a comparison, of the one that is named.
     fn artifact<'a>(
@@ -27,7 +31,7 @@ pub trait ArtifactService: Send + Sync {
         kind: ArtifactKind,
         kernel: Option<&'a str>,
         caller: &'a Caller,
-    ) -> Answer<'a, ArtifactContent>;
+    ) -> ServiceFuture<'a, ArtifactContent>;
 }
 
 /// The jobs that run in this process.

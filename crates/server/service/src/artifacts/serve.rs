@@ -12,7 +12,7 @@ use super::{
 use crate::error::ServiceError;
 use crate::readiness::Readiness;
 use crate::records;
-use crate::submission::{Answer, Caller};
+use crate::submission::{Caller, ServiceFuture};
 use warpgauge_contract::{KernelRuntime, KernelType};
 use warpgauge_executor::{BuiltCode, BuiltImage, CodeOrder, Executor, KeptKernel};
 use warpgauge_model::{ImageFormat, JobKind, Target};
@@ -54,7 +54,11 @@ pub(crate) struct Artifacts {
 }
 
 impl ArtifactService for Artifacts {
-    fn artifacts<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, ArtifactList> {
+    fn artifacts<'a>(
+        &'a self,
+        job_id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, ArtifactList> {
         self.readiness.with_database(self.list(job_id, caller))
     }
 
@@ -64,7 +68,7 @@ impl ArtifactService for Artifacts {
         kind: ArtifactKind,
         kernel: Option<&'a str>,
         caller: &'a Caller,
-    ) -> Answer<'a, ArtifactContent> {
+    ) -> ServiceFuture<'a, ArtifactContent> {
         self.readiness.with_database(self.content(job_id, kind, kernel, caller))
     }
 }

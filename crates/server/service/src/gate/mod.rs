@@ -12,15 +12,15 @@ use super::error::{ExecError, Problem, ServiceError};
 use super::inputs::NamedInputs;
 use super::jobs::Intake;
 use super::records;
-use super::submission::{Answer, Caller, Submission};
+use super::submission::{Caller, JobSubmission, ServiceFuture};
 use super::suites::{HistoryQuery, Suites, history_in, invalid, unix_s, within};
 use super::tensors::Copies;
 use warpgauge_contract::{DecisionSpec, EvaluateRequest};
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{
-    Baseline, BaselineSummary, Conditions, GateRequest, Manner, NewBaseline, Pin, Seen, Sides,
-    SuiteError,
+    Baseline, BaselinePin, BaselineSummary, CalibrationConditions, GateRequest, Manner,
+    NewBaseline, Seen, Sides, SuiteError,
 };
 use warpgauge_model::{FailureCode, PresetName};
 use warpgauge_report::{CompareResponse, ResponseStatus};
@@ -78,7 +78,7 @@ impl Gate {
                 let message = "ran on the CPU, whose times rank nothing: it cannot be gated yet";
                 return Err(invalid(&SuiteError::Value { at, message: message.to_owned() }));
             };
-            let now = Pin::from(&Conditions::of(&seen, PresetName::Ci));
+            let now = BaselinePin::from(&CalibrationConditions::of(&seen, PresetName::Ci));
             match &pin {
                 Some(pin) => pin
                     .check(&now)
@@ -119,7 +119,7 @@ impl Gate {
             measure_identical: false,
         };
         let request = Sides::itself(contract.clone()).comparison(&manner);
-        let submission = Submission::of(caller.clone());
+        let submission = JobSubmission::of(caller.clone());
         let response = self.intake.respond::<records::Compare>(request, submission, None).await?;
         let own = response.candidates.first().map(|one| &one.evaluation);
         let why = match own {
@@ -141,7 +141,11 @@ impl Gate {
 }
 
 impl GateService for Gate {
-    fn gate(&self, request: GateRequest, submission: Submission) -> Answer<'_, GateReport> {
+    fn gate(
+        &self,
+        request: GateRequest,
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, GateReport> {
         self.intake.respond::<records::Gate>(request, submission, None).boxed()
     }
 
@@ -149,15 +153,15 @@ impl GateService for Gate {
         &'a self,
         new: NewBaseline,
         caller: &'a Caller,
-    ) -> Answer<'a, BaselineSummary> {
+    ) -> ServiceFuture<'a, BaselineSummary> {
         self.new_baseline(new, caller).boxed()
     }
 
-    fn baselines<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<BaselineSummary>> {
+    fn baselines<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<BaselineSummary>> {
         async move { self.suites.baselines().list(caller).await }.boxed()
     }
 
-    fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, Baseline> {
+    fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, Baseline> {
         self.suites.baseline(name, &caller.owner).boxed()
     }
 
@@ -166,15 +170,19 @@ impl GateService for Gate {
         name: &'a str,
         job_id: &'a str,
         caller: &'a Caller,
-    ) -> Answer<'a, BaselineSummary> {
+    ) -> ServiceFuture<'a, BaselineSummary> {
         async move { self.suites.baselines().promote(name, job_id, caller).await }.boxed()
     }
 
-    fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()> {
+    fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()> {
         async move { self.suites.baselines().remove(name, caller).await }.boxed()
     }
 
-    fn history<'a>(&'a self, query: HistoryQuery, caller: &'a Caller) -> Answer<'a, HistoryAnswer> {
+    fn history<'a>(
+        &'a self,
+        query: HistoryQuery,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, HistoryAnswer> {
         async move { history_in(&self.store.view(), &query, caller).await }.boxed()
     }
 }

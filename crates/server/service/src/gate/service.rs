@@ -2,7 +2,7 @@
 
 #[cfg(doc)]
 use crate::error::ServiceError;
-use crate::submission::{Answer, Caller, Submission};
+use crate::submission::{Caller, JobSubmission, ServiceFuture};
 use crate::suites::HistoryQuery;
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
@@ -15,20 +15,24 @@ pub trait GateService: Send + Sync {
     /// # Errors
     /// [`ServiceError::Conflict`] where the baseline or the calibration is for something else than
     /// what there is here.
-    fn gate(&self, request: GateRequest, submission: Submission) -> Answer<'_, GateReport>;
+    fn gate(
+        &self,
+        request: GateRequest,
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, GateReport>;
 
     /// Runs each case once, and stores the baseline.
     fn put_baseline<'a>(
         &'a self,
         new: NewBaseline,
         caller: &'a Caller,
-    ) -> Answer<'a, BaselineSummary>;
+    ) -> ServiceFuture<'a, BaselineSummary>;
 
     /// The caller's baselines, by name.
-    fn baselines<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<BaselineSummary>>;
+    fn baselines<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<BaselineSummary>>;
 
     /// One of them, with its code.
-    fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, Baseline>;
+    fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, Baseline>;
 
     /// Makes the candidate of a gate's job that passed the baseline of that name.
     fn promote<'a>(
@@ -36,11 +40,15 @@ pub trait GateService: Send + Sync {
         name: &'a str,
         job_id: &'a str,
         caller: &'a Caller,
-    ) -> Answer<'a, BaselineSummary>;
+    ) -> ServiceFuture<'a, BaselineSummary>;
 
     /// Removes one.
-    fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()>;
+    fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()>;
 
     /// How cases fared over time.
-    fn history<'a>(&'a self, query: HistoryQuery, caller: &'a Caller) -> Answer<'a, HistoryAnswer>;
+    fn history<'a>(
+        &'a self,
+        query: HistoryQuery,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, HistoryAnswer>;
 }

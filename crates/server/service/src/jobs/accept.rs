@@ -17,11 +17,13 @@ use crate::error::{self, ServiceError, refused};
 use crate::inputs::NamedInputs;
 use crate::readiness::Readiness;
 use crate::records::{self, TypedKind, response_of};
-use crate::settings::{self, Role};
-use crate::submission::{Answer, Caller, JobRequest, Submission, SubmittedJob, SweepEvents};
+use crate::settings::{self, ProcessRole};
+use crate::submission::{
+    Caller, JobRequest, JobSubmission, ServiceFuture, SubmittedJob, SweepEvents,
+};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, NamesTensors, SweepRequest};
-use warpgauge_executor::{Executor, Outcome};
+use warpgauge_executor::{Executor, JobOutcome};
 use warpgauge_model::JobKind;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 use warpgauge_store::{Idempotency, NewJob, Store};
@@ -56,7 +58,7 @@ pub(crate) struct Intake {
     inputs: Arc<NamedInputs>,
     admission: Arc<Admission>,
     readiness: Arc<Readiness>,
-    role: Role,
+    role: ProcessRole,
     /// Whether one key has a bound of jobs that run at once.
     has_running_bound: bool,
 }
@@ -65,37 +67,41 @@ impl EvaluationService for Intake {
     fn evaluate(
         &self,
         request: EvaluateRequest,
-        submission: Submission,
-    ) -> Answer<'_, EvaluateResponse> {
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, EvaluateResponse> {
         self.respond::<records::Evaluate>(request, submission, None).boxed()
     }
 
     fn compare(
         &self,
         request: CompareRequest,
-        submission: Submission,
-    ) -> Answer<'_, CompareResponse> {
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, CompareResponse> {
         self.respond::<records::Compare>(request, submission, None).boxed()
     }
 
     fn execute(
         &self,
         request: EvaluateRequest,
-        submission: Submission,
-    ) -> Answer<'_, EvaluateResponse> {
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, EvaluateResponse> {
         self.respond::<records::Execute>(request, submission, None).boxed()
     }
 
     fn sweep(
         &self,
         request: SweepRequest,
-        submission: Submission,
+        submission: JobSubmission,
         events: SweepEvents,
-    ) -> Answer<'_, SweepResponse> {
+    ) -> ServiceFuture<'_, SweepResponse> {
         self.respond::<records::Sweep>(request, submission, Some(events)).boxed()
     }
 
-    fn submit(&self, request: JobRequest, submission: Submission) -> Answer<'_, SubmittedJob> {
+    fn submit(
+        &self,
+        request: JobRequest,
+        submission: JobSubmission,
+    ) -> ServiceFuture<'_, SubmittedJob> {
         async move {
             let accepted = self.submit_jobs(vec![(request, submission)], false).await?;
             accepted.into_iter().next().ok_or(ServiceError::shutting_down())
@@ -103,7 +109,10 @@ impl EvaluationService for Intake {
         .boxed()
     }
 
-    fn submit_all(&self, jobs: Vec<(JobRequest, Submission)>) -> Answer<'_, Vec<SubmittedJob>> {
+    fn submit_all(
+        &self,
+        jobs: Vec<(JobRequest, JobSubmission)>,
+    ) -> ServiceFuture<'_, Vec<SubmittedJob>> {
         self.submit_jobs(jobs, true).boxed()
     }
 }
@@ -137,7 +146,7 @@ impl Intake {
     pub(crate) async fn respond<K: TypedKind>(
         &self,
         request: K::Request,
-        submission: Submission,
+        submission: JobSubmission,
         events: Option<SweepEvents>,
     ) -> Result<K::Response, ServiceError> {
         response_of::<K>(self.waited(K::request(request), submission, events).await?)
@@ -147,9 +156,9 @@ impl Intake {
     async fn waited(
         &self,
         request: JobRequest,
-        submission: Submission,
+        submission: JobSubmission,
         events: Option<SweepEvents>,
-    ) -> Result<Outcome, ServiceError> {
+    ) -> Result<JobOutcome, ServiceError> {
         self.readiness.database_works().await?;
         let mut left = self.inputs.max_bytes();
         let short = self.has_short_copies(&request, &submission);
@@ -185,12 +194,13 @@ impl Intake {
     /// Whether copies of shared tensors are needed only as long as a caller waits for a request. One with a key,
     /// which is compared with others, and goes on without its caller, gets copies that last; so does one that
     /// another process may carry out, or that may have to wait in the store.
-    fn has_short_copies(&self, request: &JobRequest, submission: &Submission) -> bool {
+    fn has_short_copies(&self, request: &JobRequest, submission: &JobSubmission) -> bool {
         let (JobRequest::Evaluate(named) | JobRequest::Execute(named)) = request else {
             return false;
         };
         let may_wait = self.has_running_bound;
-        let lasts = submission.idempotency_key.is_some() || may_wait || self.role == Role::Command;
+        let lasts =
+            submission.idempotency_key.is_some() || may_wait || self.role == ProcessRole::Command;
         !lasts && !named.tensor_names().is_empty()
     }
 
@@ -198,7 +208,7 @@ impl Intake {
         &self,
         id: String,
         request: &Accepted,
-        submission: &Submission,
+        submission: &JobSubmission,
         events: Option<SweepEvents>,
     ) -> Arc<LiveJob> {
         let owner = &submission.caller.owner;
@@ -209,10 +219,10 @@ impl Intake {
         &self,
         job: Arc<LiveJob>,
         request: Accepted,
-        submission: &Submission,
+        submission: &JobSubmission,
         admitted: Admitted,
         to_accept: Option<NewJob>,
-    ) -> Result<Outcome, ServiceError> {
+    ) -> Result<JobOutcome, ServiceError> {
         let keyed = submission.idempotency_key.is_some();
         let (answer, answered) = oneshot::channel();
         let keep = if keyed { Keep::Whole } else { Keep::WithoutContent };
@@ -241,7 +251,7 @@ impl Intake {
     /// in which of its jobs they are.
     async fn submit_jobs(
         &self,
-        jobs: Vec<(JobRequest, Submission)>,
+        jobs: Vec<(JobRequest, JobSubmission)>,
         batch: bool,
     ) -> Result<Vec<SubmittedJob>, ServiceError> {
         if self.admission.is_closing() {
@@ -277,7 +287,7 @@ impl Intake {
     async fn new_job(
         &self,
         accepted: &Accepted,
-        submission: &Submission,
+        submission: &JobSubmission,
     ) -> Result<NewJob, ServiceError> {
         let request = accepted.request();
         let content = records::encode(request)
@@ -305,15 +315,15 @@ impl Intake {
         job.label.clone_from(&submission.label);
         job.webhook.clone_from(&submission.webhook);
         job.max_attempts = match self.role {
-            Role::Server => MAX_ATTEMPTS,
+            ProcessRole::Server => MAX_ATTEMPTS,
             // The answer goes to a terminal. Nobody is to run it again once that is gone.
-            Role::Command => 1,
+            ProcessRole::Command => 1,
         };
         Ok(job)
     }
 
     /// Waits for the end of a job that is there already, and answers as it did.
-    async fn follow(&self, id: &str, caller: &Caller) -> Result<Outcome, ServiceError> {
+    async fn follow(&self, id: &str, caller: &Caller) -> Result<JobOutcome, ServiceError> {
         let mut news = self.records.watch_job(id, caller).await?;
         while news.next().await.is_some() {}
         self.records.outcome_of(id, caller).await

@@ -6,10 +6,10 @@ use super::Needs;
 use super::requirements::{Placement, Placements, refusal, requirements_of};
 use crate::error::{self, ServiceError};
 use crate::inputs::NamedInputs;
-use crate::submission::{JobRequest, Submission};
+use crate::submission::{JobRequest, JobSubmission};
 use crate::suites::Suites;
 use crate::tensors::{Copies, SharedTensors};
-use warpgauge_contract::Limits;
+use warpgauge_contract::ContractLimits;
 use warpgauge_model::Requirements;
 
 /// A request that was checked, with the content of the matrices and tensors that it names in place, and what
@@ -48,12 +48,12 @@ pub(super) struct Acceptance {
     inputs: Arc<NamedInputs>,
     suites: Arc<Suites>,
     tensors: Arc<SharedTensors>,
-    limits: Limits,
+    limits: ContractLimits,
 }
 
 impl Acceptance {
     /// Accepts requests within these limits that a process of these placements meets.
-    pub(super) fn new(needs: &Needs, limits: Limits, placements: Arc<Placements>) -> Self {
+    pub(super) fn new(needs: &Needs, limits: ContractLimits, placements: Arc<Placements>) -> Self {
         let Needs { inputs, suites, tensors, .. } = needs.clone();
         Self { placements, inputs, suites, tensors, limits }
     }
@@ -67,7 +67,7 @@ impl Acceptance {
     pub(super) async fn accept(
         &self,
         request: JobRequest,
-        submission: &Submission,
+        submission: &JobSubmission,
         left: &mut u64,
         short: bool,
     ) -> Result<(Accepted, Placement), ServiceError> {

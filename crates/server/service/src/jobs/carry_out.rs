@@ -20,9 +20,9 @@ use crate::run_dir::RunDir;
 use crate::submission::{JobRequest, SweepEvents};
 use crate::suites::{self, Suites, unix_s};
 use crate::tensors::{KeptTensor, SharedTensors, wanted};
-use warpgauge_executor::{ExecError, Executor, Outcome, Work, WorkOrder};
+use warpgauge_executor::{ExecError, Executor, JobOutcome, JobWork, WorkOrder};
 use warpgauge_model::{JobKind, JobState, Requirements};
-use warpgauge_store::{Ending, NewJob, Point, Store, StoreError};
+use warpgauge_store::{Ending, HistoryRow, NewJob, Store, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
 use warpgauge_turns::Owner;
 
@@ -56,7 +56,7 @@ pub(super) struct Task {
     pub answer: Option<oneshot::Sender<Answer>>,
 }
 
-type Answer = Result<Outcome, ServiceError>;
+type Answer = Result<JobOutcome, ServiceError>;
 
 /// What is to become of a job's end.
 struct Manner {
@@ -202,7 +202,7 @@ impl Runner {
         }
         let work = match request.planned() {
             Ok(work) => work,
-            Err(gate) => Work::Gate(Box::new(self.suites.gate_plan(*gate, job.owner()).await?)),
+            Err(gate) => JobWork::Gate(Box::new(self.suites.gate_plan(*gate, job.owner()).await?)),
         };
         let (id, lanes) = (job.id().to_owned(), 1 + places.len());
         let owner = Owner::named(job.owner());
@@ -373,12 +373,12 @@ fn end_state(state: JobState) -> Option<EndState> {
 }
 
 /// What an answer leaves in the history.
-fn points_of(job: &LiveJob, case: &str, told: &Answer) -> Vec<Point> {
+fn points_of(job: &LiveJob, case: &str, told: &Answer) -> Vec<HistoryRow> {
     let points = match told {
-        Ok(Outcome::Evaluated(report)) if job.kind == JobKind::Evaluate => {
+        Ok(JobOutcome::Evaluated(report)) if job.kind == JobKind::Evaluate => {
             warpgauge_gate::history::of_evaluation(case, report, unix_s()).into_iter().collect()
         }
-        Ok(Outcome::Gated(report)) => warpgauge_gate::history::of_gate(report),
+        Ok(JobOutcome::Gated(report)) => warpgauge_gate::history::of_gate(report),
         _ => Vec::new(),
     };
     suites::rows(job.owner(), points)

@@ -41,7 +41,7 @@ use super::admission::Admission;
 use super::inputs::NamedInputs;
 use super::readiness::Readiness;
 use super::run_dir::RunDir;
-use super::settings::Role;
+use super::settings::ProcessRole;
 use super::suites::Suites;
 use super::tensors::SharedTensors;
 use warpgauge_config::Config;
@@ -61,7 +61,7 @@ pub(super) struct Needs {
     pub(super) inputs: Arc<NamedInputs>,
     pub(super) suites: Arc<Suites>,
     pub(super) tensors: Arc<SharedTensors>,
-    pub(super) role: Role,
+    pub(super) role: ProcessRole,
     pub(super) run_dir: Arc<RunDir>,
 }
 
@@ -87,7 +87,7 @@ impl Jobs {
         let upkeep = Upkeep::new(needs, config, Arc::clone(&live), Arc::clone(&placements));
         upkeep.recover().await;
         let upkeep_task = tokio::spawn(upkeep::keep(Arc::downgrade(&upkeep)));
-        let dispatcher = (needs.role == Role::Server)
+        let dispatcher = (needs.role == ProcessRole::Server)
             .then(|| Dispatcher::start(needs, &runner, config.server.has_several_keys()));
         let intake = Intake::new(needs, config, runner, Arc::clone(&records), placements);
         Self { intake, records, live, dispatcher, _upkeep: upkeep, upkeep_task }

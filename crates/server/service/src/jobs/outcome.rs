@@ -5,14 +5,14 @@ use serde::Serialize;
 use super::live::Stop;
 use crate::error::ServiceError;
 use crate::records::{self, CodecError};
-use warpgauge_executor::{ExecError, Outcome};
+use warpgauge_executor::{ExecError, JobOutcome};
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
 use warpgauge_store::{Ending, JobError, NewReport};
 
 /// How a job with this outcome ended.
-fn state(outcome: &Outcome) -> JobState {
+fn state(outcome: &JobOutcome) -> JobState {
     match outcome {
-        Outcome::Evaluated(report)
+        JobOutcome::Evaluated(report)
             if report
                 .failure
                 .as_ref()
@@ -26,16 +26,16 @@ fn state(outcome: &Outcome) -> JobState {
 
 /// The report for the store. `whole`: with the content of outputs, and with the reports of a
 /// sweep's points; who waited has them already.
-fn report(outcome: &mut Outcome, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
+fn report(outcome: &mut JobOutcome, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
     match outcome {
-        Outcome::Evaluated(report) if whole => records::report(kind, report),
-        Outcome::Swept(report) if whole => records::report(kind, report),
-        Outcome::Compared(report) => records::report(kind, report),
-        Outcome::Gated(report) => records::report(kind, report),
-        Outcome::Evaluated(report) => without(kind, &mut **report, |report| {
+        JobOutcome::Evaluated(report) if whole => records::report(kind, report),
+        JobOutcome::Swept(report) if whole => records::report(kind, report),
+        JobOutcome::Compared(report) => records::report(kind, report),
+        JobOutcome::Gated(report) => records::report(kind, report),
+        JobOutcome::Evaluated(report) => without(kind, &mut **report, |report| {
             report.outputs.values_mut().map(|output| &mut output.data_b64).collect()
         }),
-        Outcome::Swept(report) => without(kind, &mut **report, |report| {
+        JobOutcome::Swept(report) => without(kind, &mut **report, |report| {
             report.points.iter_mut().map(|point| &mut point.report).collect()
         }),
     }
@@ -59,7 +59,7 @@ fn without<R: Serialize, T>(
 /// How a job ends in the store.
 pub(super) fn ending(
     kind: JobKind,
-    outcome: &mut Result<Outcome, ServiceError>,
+    outcome: &mut Result<JobOutcome, ServiceError>,
     whole: bool,
 ) -> Result<Ending, CodecError> {
     Ok(match outcome {
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn content_stays_where_nobody_waited() {
-        let mut outcome = Ok(Outcome::Evaluated(Box::new(report())));
+        let mut outcome = Ok(JobOutcome::Evaluated(Box::new(report())));
         let whole = restored(ending(JobKind::Evaluate, &mut outcome, true).unwrap());
         assert_eq!(serde_json::to_value(&whole).unwrap(), serde_json::to_value(report()).unwrap());
         let rest = restored(ending(JobKind::Evaluate, &mut outcome, false).unwrap());
@@ -185,16 +185,16 @@ mod tests {
             let ending = ending(JobKind::Evaluate, &mut outcome, true).unwrap();
             (ending.state, ending.error.map(|error| error.code))
         };
-        assert_eq!(of(Ok(Outcome::Evaluated(Box::new(report())))), (JobState::Completed, None));
+        assert_eq!(of(Ok(JobOutcome::Evaluated(Box::new(report())))), (JobState::Completed, None));
         let mut late = report();
         let failure = |code| {
             let (stage, message) = (FailureStage::Execute, String::new());
             Some(warpgauge_report::FailureReport { stage, code, message })
         };
         late.failure = failure(FailureCode::ShuttingDown);
-        assert!(Outcome::Evaluated(Box::new(late.clone())).was_stopped());
+        assert!(JobOutcome::Evaluated(Box::new(late.clone())).was_stopped());
         late.failure = failure(FailureCode::Timeout);
-        assert_eq!(of(Ok(Outcome::Evaluated(Box::new(late)))).0, JobState::TimedOut);
+        assert_eq!(of(Ok(JobOutcome::Evaluated(Box::new(late)))).0, JobState::TimedOut);
         let (state, code) = of(Err(ServiceError::shutting_down()));
         assert_eq!((state, code), (JobState::Cancelled, Some(ErrorCode::ShuttingDown)));
         let (state, code) = of(Err(ServiceError::unavailable("x".to_owned())));

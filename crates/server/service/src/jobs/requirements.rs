@@ -7,7 +7,7 @@ use crate::error::{Problem, ServiceError, chain, refused};
 use crate::submission::JobRequest;
 use warpgauge_contract::{EvaluateRequest, UsesLanguages};
 use warpgauge_executor::{ExecError, Executor};
-use warpgauge_model::{Capabilities, FailureCode, Requirements};
+use warpgauge_model::{ExecutorCapabilities, FailureCode, Requirements};
 use warpgauge_store::Store;
 
 /// What this process takes from the store.
@@ -18,7 +18,7 @@ struct Taking {
 
 #[derive(Default)]
 struct Taken {
-    capabilities: Capabilities,
+    capabilities: ExecutorCapabilities,
     /// Requirements that the executor said it meets, and did not: not taken again until what it has
     /// changes.
     broken: BTreeSet<String>,
@@ -32,7 +32,7 @@ impl Taking {
     }
 
     /// Whether it is something else than before.
-    fn update(&self, capabilities: &Capabilities) -> bool {
+    fn update(&self, capabilities: &ExecutorCapabilities) -> bool {
         let mut taken = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = taken.capabilities != *capabilities;
         if changed {
@@ -119,7 +119,7 @@ impl Placements {
         if let Err(error) = self.store.membership().offer(text, move |key| taking.takes(key)).await
         {
             // Told again with the next change; until then this process takes what requires nothing.
-            self.taking.update(&Capabilities::default());
+            self.taking.update(&ExecutorCapabilities::default());
             tracing::error!(error = chain(&error), "cannot tell what is offered here");
         }
     }
@@ -139,7 +139,7 @@ impl Placements {
         let mut reasons = BTreeSet::from([here]);
         for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
             // One of another version is nobody that could be counted on.
-            let Ok(offer) = serde_json::from_str::<Capabilities>(&offer) else { continue };
+            let Ok(offer) = serde_json::from_str::<ExecutorCapabilities>(&offer) else { continue };
             match offer.meet(order) {
                 Ok(()) => return Ok(Placement::Elsewhere),
                 Err(reason) => drop(reasons.insert(reason)),
@@ -158,7 +158,7 @@ impl Placements {
         let order = Requirements::of_key(&key).unwrap_or_default();
         tracing::error!(requires = key, why, "an order cannot be carried out here after all");
         for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
-            let offer = serde_json::from_str::<Capabilities>(&offer);
+            let offer = serde_json::from_str::<ExecutorCapabilities>(&offer);
             if offer.is_ok_and(|offer| offer.meet(&order).is_ok()) {
                 return Ok(());
             }

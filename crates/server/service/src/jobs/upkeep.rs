@@ -8,7 +8,7 @@ use super::live::{LiveJob, LiveJobs, Stop};
 use super::requirements::Placements;
 use crate::error::chain;
 use crate::readiness::Readiness;
-use crate::settings::Role;
+use crate::settings::ProcessRole;
 use warpgauge_config::{Config, StorageConfig};
 use warpgauge_store::{Retention, Store, Visibility, may_follow};
 use warpgauge_telemetry::{EndState, telemetry};
@@ -31,7 +31,7 @@ pub(super) struct Upkeep {
     live: Arc<LiveJobs>,
     placements: Arc<Placements>,
     readiness: Arc<Readiness>,
-    role: Role,
+    role: ProcessRole,
     storage: StorageConfig,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Upkeep {
 pub(super) async fn keep(upkeep: Weak<Upkeep>) {
     let now = Instant::now();
     let (mut beat, mut recovered, mut tidied) = (now, now, now);
-    if let Some(upkeep) = upkeep.upgrade().filter(|upkeep| upkeep.role == Role::Server) {
+    if let Some(upkeep) = upkeep.upgrade().filter(|upkeep| upkeep.role == ProcessRole::Server) {
         upkeep.placements.offer_capabilities().await;
     }
     let mut ticks = tokio::time::interval(WRITE);
@@ -54,12 +54,12 @@ pub(super) async fn keep(upkeep: Weak<Upkeep>) {
             beat = Instant::now();
             upkeep.renew_leases().await;
         }
-        if upkeep.role == Role::Server && recovered.elapsed() >= RECOVERY {
+        if upkeep.role == ProcessRole::Server && recovered.elapsed() >= RECOVERY {
             recovered = Instant::now();
             upkeep.placements.offer_capabilities().await;
             upkeep.recover().await;
         }
-        if upkeep.role == Role::Server && tidied.elapsed() >= RETENTION {
+        if upkeep.role == ProcessRole::Server && tidied.elapsed() >= RETENTION {
             tidied = Instant::now();
             upkeep.tidy().await;
         }

@@ -11,8 +11,8 @@ use super::watcher;
 use crate::error::{self, ServiceError, refused};
 use crate::readiness::Readiness;
 use crate::records::{self, visibility};
-use crate::submission::{Answer, Caller, CleanupPolicy, JobEvents, JobQuery};
-use warpgauge_executor::Outcome;
+use crate::submission::{Caller, CleanupPolicy, JobEvents, JobQuery, ServiceFuture};
+use warpgauge_executor::JobOutcome;
 use warpgauge_job_views::{
     CancelOutcome, CancelReport, CleanupReport, JobList, JobSummary, JobView,
 };
@@ -32,15 +32,19 @@ pub(crate) struct JobRecords {
 }
 
 impl JobService for JobRecords {
-    fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobView> {
+    fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobView> {
         self.readiness.with_database(self.view(job_id, caller))
     }
 
-    fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> Answer<'a, JobList> {
+    fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> ServiceFuture<'a, JobList> {
         self.readiness.with_database(self.list(query, caller))
     }
 
-    fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, CancelReport> {
+    fn cancel<'a>(
+        &'a self,
+        job_id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, CancelReport> {
         async move {
             self.readiness.database_works().await?;
             self.cancel_job(job_id, caller).await
@@ -48,7 +52,7 @@ impl JobService for JobRecords {
         .boxed()
     }
 
-    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> Answer<'a, JobEvents> {
+    fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobEvents> {
         self.readiness.with_database(self.watch_job(job_id, caller))
     }
 
@@ -56,7 +60,7 @@ impl JobService for JobRecords {
         &'a self,
         policy: CleanupPolicy,
         caller: &'a Caller,
-    ) -> Answer<'a, CleanupReport> {
+    ) -> ServiceFuture<'a, CleanupReport> {
         self.clean_up(policy, caller).boxed()
     }
 }
@@ -121,16 +125,16 @@ impl JobRecords {
         });
         view.trials_done = trials.unwrap_or(0);
         match outcome {
-            Outcome::Evaluated(report) => view.status = Some(report.status),
-            Outcome::Compared(report) => {
+            JobOutcome::Evaluated(report) => view.status = Some(report.status),
+            JobOutcome::Compared(report) => {
                 view.status = Some(report.status);
                 view.comparison = Some(*report);
             }
-            Outcome::Swept(report) => {
+            JobOutcome::Swept(report) => {
                 view.status = Some(report.status);
                 view.sweep = Some(records::sweep_view(*report));
             }
-            Outcome::Gated(report) => {
+            JobOutcome::Gated(report) => {
                 view.status = Some(ResponseStatus::Success);
                 view.gate = Some(report);
             }
@@ -143,7 +147,7 @@ impl JobRecords {
         &self,
         id: &str,
         caller: &Caller,
-    ) -> Result<Outcome, ServiceError> {
+    ) -> Result<JobOutcome, ServiceError> {
         records::outcome(&self.store, self.row(id, caller).await?).await
     }
 

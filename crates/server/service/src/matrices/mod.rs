@@ -16,10 +16,10 @@ use uploads::{Uploads, parsed};
 
 use crate::error::{self, Problem, ServiceError, refused};
 use crate::settings;
-use crate::submission::{Answer, Caller};
+use crate::submission::{Caller, ServiceFuture};
 use crate::turns;
 use warpgauge_config::Config;
-use warpgauge_contract::{EvaluateRequest, Limits};
+use warpgauge_contract::{ContractLimits, EvaluateRequest};
 use warpgauge_model::FailureCode;
 use warpgauge_sparse::ReadLimits;
 use warpgauge_sparse::spmv::{
@@ -59,10 +59,14 @@ pub type Extents = (u32, u32, u32);
 /// Matrices of callers. Each sees its own.
 pub trait MatrixService: Send + Sync {
     /// Reads a file and keeps the matrix in place of the one of its name.
-    fn put_matrix<'a>(&'a self, upload: Upload, caller: &'a Caller) -> Answer<'a, MatrixSummary>;
+    fn put_matrix<'a>(
+        &'a self,
+        upload: Upload,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, MatrixSummary>;
 
     /// The caller's matrices, by name.
-    fn matrices<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<MatrixSummary>>;
+    fn matrices<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<MatrixSummary>>;
 
     /// The caller's uploads that are being worked on.
     fn matrix_uploads(&self, caller: &Caller) -> Vec<UploadProgress>;
@@ -75,7 +79,7 @@ pub trait MatrixService: Send + Sync {
         &'a self,
         wanted: WantedProduct,
         caller: &'a Caller,
-    ) -> Answer<'a, (EvaluateRequest, Extents)>;
+    ) -> ServiceFuture<'a, (EvaluateRequest, Extents)>;
 
     /// A matrix as a file.
     ///
@@ -86,13 +90,13 @@ pub trait MatrixService: Send + Sync {
         name: &'a str,
         format: MatrixFileFormat,
         caller: &'a Caller,
-    ) -> Answer<'a, MatrixFile>;
+    ) -> ServiceFuture<'a, MatrixFile>;
 
     /// Removes one.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchMatrix`] where there is none.
-    fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()>;
+    fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()>;
 }
 
 /// The matrices of a store.
@@ -102,7 +106,7 @@ pub(super) struct Matrices {
     turns: Pool,
     /// Uploads that are being worked on.
     uploads: Uploads,
-    limits: Limits,
+    limits: ContractLimits,
     max_bytes_per_key: u64,
 }
 
@@ -120,7 +124,11 @@ impl Matrices {
 }
 
 impl MatrixService for Matrices {
-    fn put_matrix<'a>(&'a self, upload: Upload, caller: &'a Caller) -> Answer<'a, MatrixSummary> {
+    fn put_matrix<'a>(
+        &'a self,
+        upload: Upload,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, MatrixSummary> {
         async move {
             let (name, owner) = (upload.name.clone(), caller.owner.clone());
             check_matrix_name(&name).map_err(|message| invalid("filename", message))?;
@@ -146,7 +154,7 @@ impl MatrixService for Matrices {
         .boxed()
     }
 
-    fn matrices<'a>(&'a self, caller: &'a Caller) -> Answer<'a, Vec<MatrixSummary>> {
+    fn matrices<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<MatrixSummary>> {
         async move {
             let rows = self.store.matrices().list(&caller.owner).await.map_err(refused)?;
             rows.into_iter().map(summary).collect()
@@ -162,7 +170,7 @@ impl MatrixService for Matrices {
         &'a self,
         wanted: WantedProduct,
         caller: &'a Caller,
-    ) -> Answer<'a, (EvaluateRequest, Extents)> {
+    ) -> ServiceFuture<'a, (EvaluateRequest, Extents)> {
         products::contract_of(self, wanted, &caller.owner).boxed()
     }
 
@@ -171,11 +179,11 @@ impl MatrixService for Matrices {
         name: &'a str,
         format: MatrixFileFormat,
         caller: &'a Caller,
-    ) -> Answer<'a, MatrixFile> {
+    ) -> ServiceFuture<'a, MatrixFile> {
         files::file_of(self, name, format, &caller.owner).boxed()
     }
 
-    fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> Answer<'a, ()> {
+    fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()> {
         async move {
             check_matrix_name(name).map_err(|message| invalid("name", message))?;
             match self.store.matrices().delete(&caller.owner, name).await.map_err(refused)? {

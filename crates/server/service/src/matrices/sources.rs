@@ -12,8 +12,8 @@ use warpgauge_contract::{KeptMatrix, MAX_MATRICES, MatrixOrigin, MatrixUsed, Swe
 use warpgauge_model::FailureCode;
 use warpgauge_sparse::packed;
 use warpgauge_sparse::spmv::{
-    Csr, Named, SpmvError, SpmvProblem, TakesMatrices, check_matrix_name, generated, is_generated,
-    used,
+    Csr, NamedMatrix, SpmvError, SpmvProblem, TakesMatrices, check_matrix_name, generated,
+    is_generated, used,
 };
 use warpgauge_store::RequestReader;
 use warpgauge_tensor::Blob;
@@ -61,7 +61,7 @@ impl Matrices {
             let mut now = *left;
             let work = move || {
                 let (csr, used) = from.read(&name, &path, max_bytes)?;
-                let named = Named { name: &name, csr: &csr, max_bytes };
+                let named = NamedMatrix { name: &name, csr: &csr, max_bytes };
                 request.put_matrix(&named, &mut now).map_err(unfit)?;
                 if let Some(list) = request.matrices_used_mut() {
                     list.push(used);

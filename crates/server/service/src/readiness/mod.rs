@@ -13,8 +13,8 @@ use tokio::time::timeout_at;
 
 use crate::admission::Admission;
 use crate::error::{ServiceError, chain};
-use crate::settings::Role;
-use crate::submission::Answer;
+use crate::settings::ProcessRole;
+use crate::submission::ServiceFuture;
 use warpgauge_executor::Executor;
 use warpgauge_job_views::Unready;
 use warpgauge_model::DeviceState;
@@ -68,7 +68,7 @@ pub(super) struct Readiness {
     store: Store,
     executor: Arc<dyn Executor>,
     admission: Arc<Admission>,
-    role: Role,
+    role: ProcessRole,
 }
 
 /// What was found by the latest look, and whether one is under way.
@@ -172,7 +172,7 @@ impl Readiness {
         store: Store,
         executor: Arc<dyn Executor>,
         admission: Arc<Admission>,
-        role: Role,
+        role: ProcessRole,
     ) -> Arc<Self> {
         Arc::new(Self { findings: Findings::default(), store, executor, admission, role })
     }
@@ -191,7 +191,7 @@ impl Readiness {
     pub(super) fn with_database<'a, T: Send + 'a>(
         self: &'a Arc<Self>,
         work: impl Future<Output = Result<T, ServiceError>> + Send + 'a,
-    ) -> Answer<'a, T> {
+    ) -> ServiceFuture<'a, T> {
         async move {
             self.database_works().await?;
             tokio::select! {
@@ -249,7 +249,7 @@ impl Readiness {
     pub(super) async fn database_works(self: &Arc<Self>) -> Result<(), ServiceError> {
         let asked = Instant::now();
         if self.findings.against_database().is_none() {
-            if self.findings.is_old() && self.role == Role::Server {
+            if self.findings.is_old() && self.role == ProcessRole::Server {
                 self.begin_look();
             }
             return Ok(());

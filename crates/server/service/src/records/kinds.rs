@@ -3,7 +3,7 @@
 use crate::error::{self, ServiceError};
 use crate::submission::JobRequest;
 use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
-use warpgauge_executor::Outcome;
+use warpgauge_executor::JobOutcome;
 use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::GateReport;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
@@ -17,14 +17,14 @@ pub(crate) trait TypedKind {
     fn request(request: Self::Request) -> JobRequest;
 
     /// The response in an outcome of this kind.
-    fn response(outcome: Outcome) -> Option<Self::Response>;
+    fn response(outcome: JobOutcome) -> Option<Self::Response>;
 }
 
 /// The response of a job of this kind.
 ///
 /// # Errors
 /// The job is of another kind, which is a fault of ours: requests of different kinds never have the same hash.
-pub(crate) fn response_of<K: TypedKind>(outcome: Outcome) -> Result<K::Response, ServiceError> {
+pub(crate) fn response_of<K: TypedKind>(outcome: JobOutcome) -> Result<K::Response, ServiceError> {
     K::response(outcome).ok_or_else(|| {
         let error = std::io::Error::other("the stored job is of another kind than the request");
         error::internal("reading a report", &error)
@@ -43,9 +43,9 @@ macro_rules! typed_kinds {
                 JobRequest::$kind(Box::new(request))
             }
 
-            fn response(outcome: Outcome) -> Option<$response> {
+            fn response(outcome: JobOutcome) -> Option<$response> {
                 match outcome {
-                    Outcome::$outcome(response) => Some(*response),
+                    JobOutcome::$outcome(response) => Some(*response),
                     _ => None,
                 }
             }

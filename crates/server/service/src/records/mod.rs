@@ -10,7 +10,7 @@ pub(super) use kinds::{Compare, Evaluate, Execute, Gate, Sweep, TypedKind, respo
 
 use super::error::{self, ServiceError, refused};
 use super::submission::{Caller, JobRequest};
-use warpgauge_executor::Outcome;
+use warpgauge_executor::JobOutcome;
 use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{ErrorCode, JobKind, JobState};
@@ -31,12 +31,12 @@ pub(super) async fn row(store: &Store, id: &str, caller: &Caller) -> Result<JobR
 }
 
 /// The outcome in a stored report.
-pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<Outcome, CodecError> {
+pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<JobOutcome, CodecError> {
     Ok(match kind {
-        JobKind::Evaluate | JobKind::Execute => Outcome::Evaluated(codec::read(stored)?),
-        JobKind::Compare => Outcome::Compared(codec::read(stored)?),
-        JobKind::Sweep => Outcome::Swept(codec::read(stored)?),
-        JobKind::Gate => Outcome::Gated(codec::read(stored)?),
+        JobKind::Evaluate | JobKind::Execute => JobOutcome::Evaluated(codec::read(stored)?),
+        JobKind::Compare => JobOutcome::Compared(codec::read(stored)?),
+        JobKind::Sweep => JobOutcome::Swept(codec::read(stored)?),
+        JobKind::Gate => JobOutcome::Gated(codec::read(stored)?),
     })
 }
 
@@ -44,7 +44,7 @@ pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<Outcome, C
 ///
 /// # Errors
 /// Why the job has no report.
-pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<Outcome, ServiceError> {
+pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<JobOutcome, ServiceError> {
     if let Some(stored) = store.jobs().report(&row.id).await.map_err(refused)? {
         return restore(row.kind, &stored)
             .map_err(|error| error::internal("reading a stored report", &error));

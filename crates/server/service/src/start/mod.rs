@@ -20,7 +20,7 @@ use super::matrices::Matrices;
 use super::readiness::Readiness;
 use super::run_dir::RunDir;
 use super::services::Services;
-use super::settings::{Role, limits, store_config};
+use super::settings::{ProcessRole, limits, store_config};
 use super::suites::Suites;
 use super::tensors::{PrepareHolders, SharedTensors};
 use crate::webhook::{Courier, Policy};
@@ -71,7 +71,7 @@ impl LocalService {
     /// What is missing on this machine, and what to do about it.
     pub async fn start(
         config: &Config,
-        role: Role,
+        role: ProcessRole,
         storage: Storage,
         executor: Arc<dyn Executor>,
         prepare_holders: PrepareHolders,
@@ -124,7 +124,7 @@ impl LocalService {
             functions: Arc::new(Functions::new(executor_of(), Arc::clone(&admission))),
             machine: Arc::new(Machine::new(config, store.clone(), executor_of(), live, readiness)),
         };
-        let courier = (role == Role::Server).then(|| {
+        let courier = (role == ProcessRole::Server).then(|| {
             let policy = Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret);
             Courier::start(store.clone(), policy)
         });

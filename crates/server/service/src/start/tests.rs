@@ -11,23 +11,24 @@ use futures_util::future::BoxFuture;
 use super::{LocalService, Storage};
 use crate::error::ServiceError;
 use crate::run_dir::RunDir;
-use crate::settings::{Role, store_config};
-use crate::submission::{Caller, JobRequest, Submission};
+use crate::settings::{ProcessRole, store_config};
+use crate::submission::{Caller, JobRequest, JobSubmission};
 use warpgauge_config::{CliOverrides, Config};
 use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_executor::{
-    Answer, BuiltCode, CodeOrder, ExecError, Executor, Offer, OfferedDevice, Outcome, Progress,
-    WorkOrder,
+    BuiltCode, CodeOrder, ExecError, Executor, ExecutorFuture, JobOutcome, Offer, OfferedDevice,
+    Progress, WorkOrder,
 };
 use warpgauge_job_views::Unready;
 use warpgauge_model::{
-    Capabilities, DeviceInfo, DeviceKind, DeviceState, FailureCode, ImageFormat, JobState,
+    DeviceInfo, DeviceKind, DeviceState, ExecutorCapabilities, FailureCode, ImageFormat, JobState,
     SmLimits, Target,
 };
 use warpgauge_report::{CompileResponse, EvaluateResponse, ProfilePlan, Tooling};
 use warpgauge_shared_tensors::{
-    Exported, Freed, Held, HolderError, HolderSettings, Place, Reached, Registry, TensorHolders,
+    Exported, Freed, Held, HolderError, HolderSettings, Reached, TensorHolders, TensorLocation,
+    TensorRegistry,
 };
 use warpgauge_store::Store;
 use warpgauge_turns::Owner;
@@ -80,19 +81,19 @@ impl Executor for Scripted {
         }
     }
 
-    fn capabilities(&self) -> BoxFuture<'_, Capabilities> {
+    fn capabilities(&self) -> BoxFuture<'_, ExecutorCapabilities> {
         let devices = self.devices().iter().map(DeviceInfo::offer).collect();
-        let capabilities = Capabilities { devices, ..Capabilities::default() };
+        let capabilities = ExecutorCapabilities { devices, ..ExecutorCapabilities::default() };
         async { capabilities }.boxed()
     }
 
-    fn run<'a>(&'a self, _: WorkOrder, _: &'a dyn Progress) -> Answer<'a, Outcome> {
+    fn run<'a>(&'a self, _: WorkOrder, _: &'a dyn Progress) -> ExecutorFuture<'a, JobOutcome> {
         let behaved = (self.behave)(self.given.fetch_add(1, Ordering::SeqCst));
         async move {
             behaved?;
             let text = include_str!("../../../../../openapi/examples/report.json");
             let report: EvaluateResponse = serde_json::from_str(text).unwrap();
-            Ok(Outcome::Evaluated(Box::new(report)))
+            Ok(JobOutcome::Evaluated(Box::new(report)))
         }
         .boxed()
     }
@@ -101,19 +102,19 @@ impl Executor for Scripted {
         unreachable!("no test runs functions")
     }
 
-    fn call_function(&self, _: FunctionCall) -> Answer<'_, FunctionOutcome> {
+    fn call_function(&self, _: FunctionCall) -> ExecutorFuture<'_, FunctionOutcome> {
         unreachable!("no test runs functions")
     }
 
-    fn compile(&self, _: CompileRequest, _: Owner) -> Answer<'_, CompileResponse> {
+    fn compile(&self, _: CompileRequest, _: Owner) -> ExecutorFuture<'_, CompileResponse> {
         unreachable!("no test compiles")
     }
 
-    fn profile_plan(&self, _: EvaluateRequest) -> Answer<'_, ProfilePlan> {
+    fn profile_plan(&self, _: EvaluateRequest) -> ExecutorFuture<'_, ProfilePlan> {
         unreachable!("no test profiles")
     }
 
-    fn image(&self, _: CodeOrder) -> Answer<'_, Result<BuiltCode, String>> {
+    fn image(&self, _: CodeOrder) -> ExecutorFuture<'_, Result<BuiltCode, String>> {
         unreachable!("no test looks at code")
     }
 
@@ -122,7 +123,7 @@ impl Executor for Scripted {
         _: Arc<[u8]>,
         _: ImageFormat,
         _: Owner,
-    ) -> Answer<'_, Result<Arc<str>, String>> {
+    ) -> ExecutorFuture<'_, Result<Arc<str>, String>> {
         unreachable!("no test looks at code")
     }
 
@@ -134,7 +135,7 @@ impl Executor for Scripted {
         unreachable!("no test asks for tools")
     }
 
-    fn has_place(&self) -> Answer<'_, ()> {
+    fn has_place(&self) -> ExecutorFuture<'_, ()> {
         async { Ok(()) }.boxed()
     }
 
@@ -168,19 +169,19 @@ fn device(name: &str) -> DeviceInfo {
 }
 
 /// A machine on which nothing holds tensors.
-struct NoHolders(Registry);
+struct NoHolders(TensorRegistry);
 
 fn no_holders(settings: HolderSettings) -> Result<Arc<dyn TensorHolders>, String> {
-    Ok(Arc::new(NoHolders(Registry::new(settings.limits))))
+    Ok(Arc::new(NoHolders(TensorRegistry::new(settings.limits))))
 }
 
-fn nothing<'a, T: Send + 'a>(place: Place) -> Reached<'a, T> {
+fn nothing<'a, T: Send + 'a>(place: TensorLocation) -> Reached<'a, T> {
     let error = HolderError::Start { place, reason: "this is a test".to_owned() };
     async { Err(error) }.boxed()
 }
 
 impl TensorHolders for NoHolders {
-    fn registry(&self) -> &Registry {
+    fn registry(&self) -> &TensorRegistry {
         &self.0
     }
 
@@ -196,7 +197,7 @@ impl TensorHolders for NoHolders {
         None
     }
 
-    fn create(&self, place: Place, _: uuid::Uuid, _: u64) -> Reached<'_, u64> {
+    fn create(&self, place: TensorLocation, _: uuid::Uuid, _: u64) -> Reached<'_, u64> {
         nothing(place)
     }
 
@@ -235,7 +236,7 @@ async fn service(home: &tempfile::TempDir, executor: Arc<Scripted>) -> LocalServ
     let store = Store::open(&store_config(&config)).await.unwrap();
     let run_dir = RunDir::enter(&home.path().join("run")).unwrap();
     let storage = Storage { store, run_dir };
-    LocalService::start(&config, Role::Server, storage, executor, no_holders).await.unwrap()
+    LocalService::start(&config, ProcessRole::Server, storage, executor, no_holders).await.unwrap()
 }
 
 fn request(requires: &str) -> JobRequest {
@@ -248,7 +249,7 @@ fn request(requires: &str) -> JobRequest {
 }
 
 async fn submit(service: &LocalService, requires: &str) -> Result<String, ServiceError> {
-    let submission = Submission::of(Caller::local());
+    let submission = JobSubmission::of(Caller::local());
     service.services.evaluations.submit(request(requires), submission).await.map(|job| job.job_id)
 }
 
@@ -304,7 +305,7 @@ async fn an_order_goes_to_who_has_what_it_requires() {
     assert_eq!(ended(&here, &id).await.state, JobState::Completed);
     // Somebody who waits gets the answer through the store.
     let JobRequest::Evaluate(waited) = request(H200) else { unreachable!() };
-    here.services.evaluations.evaluate(*waited, Submission::of(Caller::local())).await.unwrap();
+    here.services.evaluations.evaluate(*waited, JobSubmission::of(Caller::local())).await.unwrap();
     assert_eq!((small.given(), large.given()), (0, 2));
 }
 

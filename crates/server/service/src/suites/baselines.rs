@@ -8,9 +8,9 @@ use crate::records::gate_job;
 use crate::settings;
 use crate::submission::Caller;
 use warpgauge_config::Config;
-use warpgauge_gate::{Baseline, BaselineSummary, Pin, SuiteVerdict, check_baseline_name};
+use warpgauge_gate::{Baseline, BaselinePin, BaselineSummary, SuiteVerdict, check_baseline_name};
 use warpgauge_model::ErrorCode;
-use warpgauge_store::{BaselineRow, NewBaseline, Store, StoredBaseline, Visibility};
+use warpgauge_store::{BaselineRow, NewBaselineRow, Store, StoredBaseline, Visibility};
 
 /// Versions of baselines that are looked through.
 const MAX_VERSIONS: usize = 10_000;
@@ -22,13 +22,13 @@ const KEPT_VERSIONS: usize = 20;
 const MAX_LISTED: usize = 200;
 
 /// The baselines of a store.
-pub struct Baselines {
+pub struct GateBaselines {
     store: Store,
     /// The device that is gated on here, where it is known.
     device: Option<String>,
 }
 
-impl Baselines {
+impl GateBaselines {
     pub(crate) fn new(store: Store, device: Option<String>) -> Self {
         Self { store, device }
     }
@@ -69,7 +69,7 @@ impl Baselines {
     /// the newest.
     fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
         let here = |row: &BaselineRow| {
-            let pin = warpgauge_document::from_json::<Pin>(row.pin.as_bytes()).ok();
+            let pin = warpgauge_document::from_json::<BaselinePin>(row.pin.as_bytes()).ok();
             pin.is_some_and(|pin| Some(pin.device) == self.device)
         };
         let promoted = rows.into_iter().filter(|row| row.promoted);
@@ -93,7 +93,7 @@ impl Baselines {
         caller: &Caller,
     ) -> Result<BaselineSummary, ServiceError> {
         let written = |error: &serde_json::Error| error::internal("writing a baseline", error);
-        let new = NewBaseline {
+        let new = NewBaselineRow {
             owner: caller.owner.clone(),
             name: baseline.name.clone(),
             pin: serde_json::to_string(&baseline.pin).map_err(|error| written(&error))?,
@@ -161,7 +161,7 @@ impl Baselines {
         };
         let baseline = Baseline {
             name: name.to_owned(),
-            pin: Pin {
+            pin: BaselinePin {
                 device: device.name.clone(),
                 driver: method.driver.clone(),
                 cuda: device.cuda_version.clone(),

@@ -9,7 +9,7 @@ use crate::settings;
 use crate::submission::Caller;
 use warpgauge_config::Config;
 use warpgauge_gate::history::{HistoryAnswer, HistoryPoint};
-use warpgauge_store::{Page, Point, SeriesFilter, StoreView};
+use warpgauge_store::{HistoryRow, Page, SeriesFilter, StoreView};
 
 /// Points of a history that are looked at, at most.
 pub const MAX_HISTORY: u32 = 20_000;
@@ -30,7 +30,7 @@ const MAX_SERIES: usize = 10_000;
 const MAX_REVISION: usize = 255;
 
 /// Points as the store has them: a row for each metric.
-pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
+pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<HistoryRow> {
     let row = |(metric, value, point): (String, f64, HistoryPoint)| {
         let key = &point.key;
         let driver = key.driver.as_deref().unwrap_or("none");
@@ -39,7 +39,7 @@ pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<Point> {
         let detail = serde_json::to_vec(&point)
             .inspect_err(|error| tracing::error!(%error, "a point cannot be written"))
             .ok()?;
-        Some(Point {
+        Some(HistoryRow {
             owner: owner.to_owned(),
             case: key.case.clone(),
             metric,
@@ -122,7 +122,8 @@ pub(crate) async fn history_in(
     // The oldest first, so that those of one second keep their order.
     points.reverse();
     // What a newer program wrote is not ours to read.
-    let read = |point: Point| warpgauge_document::from_json::<HistoryPoint>(&point.detail).ok();
+    let read =
+        |point: HistoryRow| warpgauge_document::from_json::<HistoryPoint>(&point.detail).ok();
     let grouped = tokio::task::spawn_blocking(move || {
         warpgauge_gate::history::group(points.into_iter().filter_map(read).collect())
     });

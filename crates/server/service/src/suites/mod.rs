@@ -6,12 +6,12 @@ mod history;
 
 use std::sync::Arc;
 
-pub use baselines::Baselines;
+pub use baselines::GateBaselines;
 pub use history::{HistoryQuery, MAX_HISTORY, stored_history};
 pub(super) use history::{history_in, rows, unix_s};
 
 use super::error::{self, Problem, ServiceError};
-use warpgauge_contract::{EvaluateRequest, Limits};
+use warpgauge_contract::{ContractLimits, EvaluateRequest};
 use warpgauge_executor::{ExecError, Executor};
 use warpgauge_gate::report::BaselineKind;
 use warpgauge_gate::{Baseline, GatePlan, GateRequest, SuiteError};
@@ -22,12 +22,16 @@ use warpgauge_store::Store;
 pub(super) struct Suites {
     store: Store,
     executor: Arc<dyn Executor>,
-    limits: Limits,
+    limits: ContractLimits,
 }
 
 impl Suites {
     /// Suites whose contracts are within these limits, with the baselines of this store.
-    pub(super) fn new(store: Store, executor: Arc<dyn Executor>, limits: Limits) -> Arc<Self> {
+    pub(super) fn new(
+        store: Store,
+        executor: Arc<dyn Executor>,
+        limits: ContractLimits,
+    ) -> Arc<Self> {
         Arc::new(Self { store, executor, limits })
     }
 
@@ -77,15 +81,15 @@ impl Suites {
     /// The owner's baseline of this name.
     ///
     /// # Errors
-    /// As [`Baselines::named`].
+    /// As [`GateBaselines::named`].
     pub(super) async fn baseline(&self, name: &str, owner: &str) -> Result<Baseline, ServiceError> {
         self.baselines().named(name, owner).await
     }
 
     /// The baselines of the store; those for the device of this machine come first.
-    pub(super) fn baselines(&self) -> Baselines {
+    pub(super) fn baselines(&self) -> GateBaselines {
         let device = self.executor.offer().default_device().map(|device| device.name.clone()).ok();
-        Baselines::new(self.store.clone(), device)
+        GateBaselines::new(self.store.clone(), device)
     }
 
     /// Checks a contract of a suite.

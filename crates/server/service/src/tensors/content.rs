@@ -10,14 +10,14 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use super::{of_held, parsed, unknown};
 use crate::error::ServiceError;
 use crate::submission::Caller;
-use warpgauge_shared_tensors::{DataFormat, Held, TensorHolders};
+use warpgauge_shared_tensors::{Held, TensorHolders, TransferFormat};
 
 /// A tensor as a file.
 pub struct TensorContent {
     /// Its id.
     pub id: String,
     /// Which kind of file.
-    pub format: DataFormat,
+    pub format: TransferFormat,
     /// Bytes of the file.
     pub bytes: u64,
     /// The file; ends with an error if the tensor goes meanwhile.
@@ -27,7 +27,7 @@ pub struct TensorContent {
 pub(super) async fn content(
     holders: &Arc<dyn TensorHolders>,
     id: &str,
-    format: DataFormat,
+    format: TransferFormat,
     caller: &Caller,
 ) -> Result<TensorContent, ServiceError> {
     let used = holders.registry().used(parsed(id)?, &caller.owner, Instant::now());

@@ -11,10 +11,10 @@ use uuid::Uuid;
 use super::SharedTensors;
 use super::put::{self, TensorOptions};
 use crate::error::ServiceError;
-use crate::settings::Role;
+use crate::settings::ProcessRole;
 use crate::submission::JobRequest;
 use warpgauge_contract::{EvaluateRequest, KeepOutput};
-use warpgauge_executor::Outcome;
+use warpgauge_executor::JobOutcome;
 use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport, ResponseStatus};
 use warpgauge_shared_tensors::{Elements, Held, New, TensorHolders};
@@ -72,7 +72,7 @@ pub(crate) fn wanted(request: &JobRequest) -> Wanted {
 impl SharedTensors {
     /// Whether outputs can be kept as a request says.
     pub(crate) fn check_kept(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
-        if !request.keep_outputs.is_empty() && matches!(self.role, Role::Command) {
+        if !request.keep_outputs.is_empty() && matches!(self.role, ProcessRole::Command) {
             let message = "outputs are kept by a running server, and this command has none: send the \
                            contract to one, or have the outputs returned (`return_outputs`)";
             return Err(super::invalid("keep_outputs", FailureCode::InvalidValue, message));
@@ -91,9 +91,9 @@ impl SharedTensors {
         &self,
         job: &dyn KeepsOutputs,
         wanted: Wanted,
-        outcome: &mut Outcome,
+        outcome: &mut JobOutcome,
     ) {
-        let Outcome::Evaluated(report) = outcome else { return };
+        let JobOutcome::Evaluated(report) = outcome else { return };
         for (name, how) in wanted {
             let kept = match self.kept(job, &name, &how, report).await {
                 Ok(held) => KeptOutput {

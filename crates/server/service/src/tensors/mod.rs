@@ -24,15 +24,15 @@ pub use put::{TensorOptions, TensorSource, TensorUpload};
 
 use crate::error::{Problem, ServiceError};
 use crate::run_dir::RunDir;
-use crate::settings::{self, Role};
-use crate::submission::{Answer, Caller};
+use crate::settings::{self, ProcessRole};
+use crate::submission::{Caller, ServiceFuture};
 use crate::turns;
 use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_model::{DeviceKind, ErrorCode, FailureCode};
 use warpgauge_shared_tensors::{
-    DataFormat, Gone, HolderError, HolderSettings, LeaseReply, Limits, SharedTensor, TensorDeleted,
-    TensorHandle, TensorHolders, TensorList, Unknown,
+    Gone, HolderError, HolderSettings, LeaseReply, RegistryLimits, SharedTensor, TensorDeleted,
+    TensorHandle, TensorHolders, TensorList, TransferFormat, Unknown,
 };
 use warpgauge_turns::Pool;
 
@@ -46,16 +46,16 @@ pub trait TensorService: Send + Sync {
         &'a self,
         upload: TensorUpload,
         caller: &'a Caller,
-    ) -> Answer<'a, SharedTensor>;
+    ) -> ServiceFuture<'a, SharedTensor>;
 
     /// The caller's tensors, the oldest first.
-    fn tensors<'a>(&'a self, caller: &'a Caller) -> Answer<'a, TensorList>;
+    fn tensors<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, TensorList>;
 
     /// What is known of one.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchTensor`], or [`ServiceError::TensorGone`] where there was one.
-    fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, SharedTensor>;
+    fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, SharedTensor>;
 
     /// Its content as a file.
     ///
@@ -64,33 +64,45 @@ pub trait TensorService: Send + Sync {
     fn tensor_content<'a>(
         &'a self,
         id: &'a str,
-        format: DataFormat,
+        format: TransferFormat,
         caller: &'a Caller,
-    ) -> Answer<'a, TensorContent>;
+    ) -> ServiceFuture<'a, TensorContent>;
 
     /// What leads another process to it, with a lease.
     ///
     /// # Errors
     /// As [`Self::tensor`]; [`ServiceError::Forbidden`] for a caller without that right.
-    fn open_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorHandle>;
+    fn open_tensor<'a>(
+        &'a self,
+        id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, TensorHandle>;
 
     /// Deletes one. Its memory stays for those who have it open.
     ///
     /// # Errors
     /// As [`Self::tensor`].
-    fn delete_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorDeleted>;
+    fn delete_tensor<'a>(
+        &'a self,
+        id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, TensorDeleted>;
 
     /// Prolongs a lease.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchLease`].
-    fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply>;
+    fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, LeaseReply>;
 
     /// Gives a lease back.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchLease`].
-    fn release_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply>;
+    fn release_lease<'a>(
+        &'a self,
+        id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, LeaseReply>;
 }
 
 /// Prepares the processes that hold shared tensors, or says what the machine lacks.
@@ -104,8 +116,8 @@ const AT_ONCE: usize = 2;
 pub(super) struct SharedTensors {
     holders: Arc<dyn TensorHolders>,
     executor: Arc<dyn Executor>,
-    role: Role,
-    contract_limits: warpgauge_contract::Limits,
+    role: ProcessRole,
+    contract_limits: warpgauge_contract::ContractLimits,
     /// The largest tensor of an upload, bytes.
     max_upload_bytes: u64,
     /// Permits of those that copy tensors for requests.
@@ -122,7 +134,7 @@ impl SharedTensors {
     /// What the machine lacks.
     pub(super) fn new(
         config: &Config,
-        role: Role,
+        role: ProcessRole,
         executor: Arc<dyn Executor>,
         run_dir: &RunDir,
         prepare_holders: PrepareHolders,
@@ -157,11 +169,11 @@ impl TensorService for SharedTensors {
         &'a self,
         upload: TensorUpload,
         caller: &'a Caller,
-    ) -> Answer<'a, SharedTensor> {
+    ) -> ServiceFuture<'a, SharedTensor> {
         put::put(self, upload, caller).boxed()
     }
 
-    fn tensors<'a>(&'a self, caller: &'a Caller) -> Answer<'a, TensorList> {
+    fn tensors<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, TensorList> {
         async move {
             let (all, held_bytes) = self.holders.registry().list(&caller.owner, Instant::now());
             let tensors: Vec<SharedTensor> =
@@ -171,7 +183,7 @@ impl TensorService for SharedTensors {
         .boxed()
     }
 
-    fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, SharedTensor> {
+    fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, SharedTensor> {
         async move {
             let registry = self.holders.registry();
             let found = registry.find(parsed(id)?, &caller.owner, Instant::now());
@@ -183,13 +195,17 @@ impl TensorService for SharedTensors {
     fn tensor_content<'a>(
         &'a self,
         id: &'a str,
-        format: DataFormat,
+        format: TransferFormat,
         caller: &'a Caller,
-    ) -> Answer<'a, TensorContent> {
+    ) -> ServiceFuture<'a, TensorContent> {
         content::content(&self.holders, id, format, caller).boxed()
     }
 
-    fn open_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorHandle> {
+    fn open_tensor<'a>(
+        &'a self,
+        id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, TensorHandle> {
         async move {
             if !caller.handles {
                 return Err(ServiceError::Forbidden(
@@ -217,7 +233,11 @@ impl TensorService for SharedTensors {
         .boxed()
     }
 
-    fn delete_tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, TensorDeleted> {
+    fn delete_tensor<'a>(
+        &'a self,
+        id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, TensorDeleted> {
         async move {
             let holders = &self.holders;
             let deleted = holders.registry().delete(parsed(id)?, &caller.owner);
@@ -232,7 +252,7 @@ impl TensorService for SharedTensors {
         .boxed()
     }
 
-    fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply> {
+    fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, LeaseReply> {
         async move {
             let registry = self.holders.registry();
             let renewed = parsed_lease(id)
@@ -244,7 +264,11 @@ impl TensorService for SharedTensors {
         .boxed()
     }
 
-    fn release_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> Answer<'a, LeaseReply> {
+    fn release_lease<'a>(
+        &'a self,
+        id: &'a str,
+        caller: &'a Caller,
+    ) -> ServiceFuture<'a, LeaseReply> {
         async move {
             let holders = &self.holders;
             let released =
@@ -262,14 +286,14 @@ impl TensorService for SharedTensors {
 /// host, if that is one of their own.
 fn holder_settings(
     config: &Config,
-    role: Role,
+    role: ProcessRole,
     executor: &dyn Executor,
     run_dir: &RunDir,
 ) -> Result<(HolderSettings, Option<RunDir>), ServiceError> {
     let shared_dir = match role {
-        Role::Server => shared_dir(&config.tensors.shared_dir)?,
+        ProcessRole::Server => shared_dir(&config.tensors.shared_dir)?,
         // Commands hold nothing.
-        Role::Command => None,
+        ProcessRole::Command => None,
     };
     let devices = executor.offer().devices;
     let given = Path::new(&config.devices.emulator);
@@ -284,10 +308,10 @@ fn holder_settings(
     Ok((settings, shared_dir))
 }
 
-fn limits(config: &Config) -> Limits {
+fn limits(config: &Config) -> RegistryLimits {
     let tensors = &config.tensors;
     let ttl = Duration::from_secs_f64(tensors.ttl_s);
-    Limits {
+    RegistryLimits {
         max_bytes_per_owner: tensors.max_bytes_per_key,
         max_count_per_owner: tensors.max_count_per_key,
         max_bytes: tensors.max_bytes,

@@ -12,7 +12,7 @@ use super::on_device::Copies;
 use super::pin::Pin;
 use super::{SharedTensors, of_held, parsed, unknown};
 use crate::error::{self, ServiceError};
-use crate::settings::Role;
+use crate::settings::ProcessRole;
 use crate::turns::in_turn;
 use warpgauge_contract::{
     CopiedTensor, MAX_TENSORS, NamedTensor, NamesTensors, SweepRequest, TensorNames, TensorOrigin,
@@ -99,7 +99,7 @@ impl SharedTensors {
     /// Waits for a turn, if there is something to copy. Commands hold nothing: what names a tensor there is
     /// refused with the rest of the contract's mistakes.
     async fn copy_turn(&self, names: &TensorNames, owner: &str) -> Result<CopyTurn, ServiceError> {
-        if names.is_empty() || matches!(self.role, Role::Command) {
+        if names.is_empty() || matches!(self.role, ProcessRole::Command) {
             return Ok(None);
         }
         if let Some(NamedTensor { path, .. }) = names.values().nth(MAX_TENSORS) {

@@ -14,7 +14,7 @@ use super::pin::Pin;
 use super::put::Reserved;
 use warpgauge_executor::{Executor, OfferedDevice};
 use warpgauge_model::{DeviceState, Requirements};
-use warpgauge_shared_tensors::{Held, New, Place, TensorHolders};
+use warpgauge_shared_tensors::{Held, New, TensorHolders, TensorLocation};
 use warpgauge_tensor::{Blob, OnDevice};
 
 /// Of a device's memory, copies have one part in so many.
@@ -72,7 +72,7 @@ impl DeviceCopies {
         order: &Requirements,
         staying: &mut Option<u32>,
     ) -> Option<Blob> {
-        let Place::Device(ordinal) = held.tensor.place else { return None };
+        let TensorLocation::Device(ordinal) = held.tensor.place else { return None };
         if held.tensor.bytes < LEAST_BYTES {
             return None;
         }

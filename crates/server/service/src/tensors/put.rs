@@ -12,8 +12,8 @@ use crate::error::{self, ServiceError};
 use crate::submission::Caller;
 use warpgauge_model::FailureCode;
 use warpgauge_shared_tensors::{
-    CPU, Elements, FileError, Freed, Held, HolderError, New, Place, Quota, SharedTensor,
-    TensorHolders,
+    CPU, Elements, Freed, Held, HolderError, New, Quota, SharedTensor, TensorFileError,
+    TensorHolders, TensorLocation,
 };
 use warpgauge_tensor::TensorData;
 use warpgauge_tensor::{Blob, Dtype, encoding, shape};
@@ -88,7 +88,7 @@ pub(super) async fn put(
     let holding = tokio::spawn(async move { hold(holders.as_ref(), new, elements).await });
     let held = holding.await.map_err(|error| error::internal("holding a tensor", &error))??;
     let fallback = match (place, options.cuda_device) {
-        (Place::Host, 0..) => "; this machine has no CUDA device",
+        (TensorLocation::Host, 0..) => "; this machine has no CUDA device",
         _ => "",
     };
     Ok(views::tensor(&held, &format!("Tensor loaded successfully on {place}{fallback}")))
@@ -115,16 +115,19 @@ pub(super) fn new(
 }
 
 /// Where a tensor goes by `cuda_device`.
-pub(super) fn place(holders: &dyn TensorHolders, cuda_device: i32) -> Result<Place, ServiceError> {
+pub(super) fn place(
+    holders: &dyn TensorHolders,
+    cuda_device: i32,
+) -> Result<TensorLocation, ServiceError> {
     if cuda_device == CPU {
-        return Ok(Place::Host);
+        return Ok(TensorLocation::Host);
     }
     let devices = holders.devices();
     let wanted = u32::try_from(cuda_device).ok();
     match wanted {
         // There is none at all, so that nothing else can be meant.
-        Some(_) if devices.is_empty() => Ok(Place::Host),
-        Some(ordinal) if devices.contains(&ordinal) => Ok(Place::Device(ordinal)),
+        Some(_) if devices.is_empty() => Ok(TensorLocation::Host),
+        Some(ordinal) if devices.contains(&ordinal) => Ok(TensorLocation::Device(ordinal)),
         _ => {
             let known: Vec<String> = devices.iter().map(u32::to_string).collect();
             let text = format!(
@@ -157,8 +160,8 @@ fn elements(source: TensorSource, max_bytes: u64) -> Result<Elements, ServiceErr
         TensorSource::File { file, tensor } => {
             let read = warpgauge_shared_tensors::read(file, tensor.as_deref(), max_bytes);
             read.map_err(|error| match error {
-                FileError::Invalid { code, message } => invalid("wav_file", code, message),
-                error @ FileError::Io(_) => ServiceError::unavailable(error.to_string()),
+                TensorFileError::Invalid { code, message } => invalid("wav_file", code, message),
+                error @ TensorFileError::Io(_) => ServiceError::unavailable(error.to_string()),
             })
         }
         TensorSource::Array { data_b64, dtype, shape } => {

@@ -6,7 +6,7 @@ use uuid::Uuid;
 
 use warpgauge_executor::Executor;
 use warpgauge_shared_tensors::{
-    Exported, HandleKind, Held, Place, SharedTensor, TensorHandle, TensorHolders, strides,
+    Exported, HandleKind, Held, SharedTensor, TensorHandle, TensorHolders, TensorLocation, strides,
 };
 use warpgauge_tensor::Dtype;
 
@@ -42,7 +42,7 @@ pub(super) fn handle(
 ) -> TensorHandle {
     let tensor = &held.tensor;
     let Exported { handle, event, path, allocation_bytes, address } = exported;
-    let on_device = matches!(tensor.place, Place::Device(_));
+    let on_device = matches!(tensor.place, TensorLocation::Device(_));
     let text = |path: &std::path::Path| path.display().to_string();
     let emulator = holders.emulator().filter(|_| on_device);
     TensorHandle {
@@ -72,16 +72,16 @@ pub(super) fn handle(
     }
 }
 
-fn kind(place: Place) -> HandleKind {
+fn kind(place: TensorLocation) -> HandleKind {
     match place {
-        Place::Host => HandleKind::SharedMemory,
-        Place::Device(_) => HandleKind::CudaIpc,
+        TensorLocation::Host => HandleKind::SharedMemory,
+        TensorLocation::Device(_) => HandleKind::CudaIpc,
     }
 }
 
 /// The UUID of the device that a tensor is on.
-pub(super) fn device_uuid(executor: &dyn Executor, place: Place) -> Option<String> {
-    let Place::Device(ordinal) = place else { return None };
+pub(super) fn device_uuid(executor: &dyn Executor, place: TensorLocation) -> Option<String> {
+    let TensorLocation::Device(ordinal) = place else { return None };
     let devices = executor.offer().devices;
     devices.into_iter().find(|one| one.info.ordinal == ordinal).map(|one| one.info.uuid)
 }

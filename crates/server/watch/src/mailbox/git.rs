@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// What git gets of our environment: how to find its helpers, and the user's way to the remote.
 const INHERITED: [&str; 16] = [
@@ -134,8 +134,8 @@ impl Branch {
         Ok(this)
     }
 
-    fn git(&self, arguments: &[&str]) -> Program {
-        let mut git = Program::new("git", Environment::Empty);
+    fn git(&self, arguments: &[&str]) -> ChildProgram {
+        let mut git = ChildProgram::new("git", Environment::Empty);
         for name in INHERITED {
             if let Some(value) = std::env::var_os(name) {
                 git = git.variable(name, value);
@@ -157,14 +157,14 @@ impl Branch {
         git.args(arguments)
     }
 
-    fn inside(&self, arguments: &[&str]) -> Program {
+    fn inside(&self, arguments: &[&str]) -> ChildProgram {
         let mut directory = OsString::from("--git-dir=");
         directory.push(&self.store);
         self.git(&[]).arg(directory).args(arguments)
     }
 
     /// Runs git with this standard input; what it gave.
-    fn run(&self, git: Program, input: &[u8]) -> Result<Vec<u8>, GitError> {
+    fn run(&self, git: ChildProgram, input: &[u8]) -> Result<Vec<u8>, GitError> {
         let words = git.arguments.iter().map(|word| word.to_string_lossy().into_owned());
         let known = [
             "init",
@@ -209,7 +209,7 @@ impl Branch {
         Err(GitError::Failed { command, message: said.chars().take(MAX_MESSAGE).collect() })
     }
 
-    fn text(&self, git: Program, input: &[u8]) -> Result<String, GitError> {
+    fn text(&self, git: ChildProgram, input: &[u8]) -> Result<String, GitError> {
         Ok(String::from_utf8_lossy(&self.run(git, input)?).trim().to_owned())
     }
 

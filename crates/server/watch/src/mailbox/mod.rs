@@ -19,13 +19,13 @@ pub use git::GitError;
 pub use sender::{Letter, send};
 
 use self::git::{Blob, Branch, Change};
-use crate::evaluator::{Evaluator, Refusal};
+use crate::evaluator::{Evaluator, FileRejection};
 use crate::folder::{Folder, FolderError, failed};
 use crate::intake::{MAX_BINARY_BYTES, MAX_SOURCE_BYTES};
 use crate::journal::write_whole;
 use crate::kernel_file::{CONTRACTS, kernel_type};
-use crate::outcome::{Outcome, Subject};
-use crate::watcher::{Options, Stop, Told, watch};
+use crate::outcome::{KernelFileId, KernelResult};
+use crate::watcher::{Options, Stop, WatchEvent, watch};
 use warpgauge_contract::CodeForm;
 
 /// Kernels that one commit answers, at most: whoever sent the first does not wait for a thousand others.
@@ -55,7 +55,7 @@ pub enum MailboxError {
 
 /// Where letters are.
 #[derive(Debug, Clone)]
-pub struct Address<'a> {
+pub struct MailboxAddress<'a> {
     /// The repository, as git names it.
     pub url: &'a str,
     /// The branch.
@@ -87,17 +87,17 @@ struct Ready {
 /// # Errors
 /// Where the mailbox is served by another process here, or our own directory is in trouble.
 pub fn serve(
-    address: &Address<'_>,
+    address: &MailboxAddress<'_>,
     options: &Options,
     evaluator: &dyn Evaluator,
     stop: &Stop,
-    told: &(dyn Fn(Told<'_>) + Sync),
+    told: &(dyn Fn(WatchEvent<'_>) + Sync),
 ) -> Result<(), MailboxError> {
     let spool = Folder::open(&address.directory.join("folder"))?;
     let branch = Branch::open(&address.directory.join("objects"), address.url, address.branch)?;
     let every = options.poll.unwrap_or(Duration::from_secs(10));
     let why = format!("it is the branch {} of a repository", address.branch);
-    told(Told::Watching { polling: Some((every, why)) });
+    told(WatchEvent::Watching { polling: Some((every, why)) });
     let mailbox = Mailbox {
         spool: &spool,
         branch: &branch,
@@ -122,7 +122,7 @@ pub fn serve(
             }
             Err(MailboxError::Git(error)) => {
                 let text = error.to_string();
-                told(Told::Waiting { file: "the mailbox", why: &text });
+                told(WatchEvent::Waiting { file: "the mailbox", why: &text });
                 pause = (pause * 2).min(LONGEST_PAUSE.max(every));
             }
             Err(other) => return Err(other),
@@ -143,7 +143,7 @@ struct Mailbox<'m> {
     options: &'m Options,
     evaluator: &'m dyn Evaluator,
     stop: &'m Stop,
-    told: &'m (dyn Fn(Told<'_>) + Sync),
+    told: &'m (dyn Fn(WatchEvent<'_>) + Sync),
 }
 
 impl Mailbox<'_> {
@@ -152,7 +152,7 @@ impl Mailbox<'_> {
         let Some(commit) = self.branch.fetch()? else {
             if !self.absence_told.replace(true) {
                 let why = format!("the repository has no branch `{}`; `send` makes it", self.name);
-                (self.told)(Told::Waiting { file: "the mailbox", why: &why });
+                (self.told)(WatchEvent::Waiting { file: "the mailbox", why: &why });
             }
             return Ok(false);
         };
@@ -173,8 +173,8 @@ impl Mailbox<'_> {
         }
         let options =
             Options { once: true, settle: Duration::ZERO, poll: None, ..self.options.clone() };
-        let told = |news: Told<'_>| {
-            if !matches!(news, Told::Watching { .. }) {
+        let told = |news: WatchEvent<'_>| {
+            if !matches!(news, WatchEvent::Watching { .. }) {
                 (self.told)(news);
             }
         };
@@ -190,7 +190,7 @@ impl Mailbox<'_> {
             _ => MAX_SOURCE_BYTES,
         };
         let refusal = if !kernel.mode.starts_with("100") {
-            Some(Refusal::new(
+            Some(FileRejection::new(
                 "symbolic_link",
                 "this is a symbolic link or a submodule: send a plain file",
             ))
@@ -199,13 +199,13 @@ impl Mailbox<'_> {
                 "the file has {} bytes, and {limit} is the most that is taken",
                 kernel.bytes
             );
-            Some(Refusal::new("file_too_large", message))
+            Some(FileRejection::new("file_too_large", message))
         } else {
             None
         };
         if let Some(refusal) = refusal {
-            let subject = Subject { file: &kernel.name, blake3: None };
-            let outcome = Outcome::refused(&subject, None, &refusal);
+            let subject = KernelFileId { file: &kernel.name, blake3: None };
+            let outcome = KernelResult::refused(&subject, None, &refusal);
             let content = serde_json::to_vec_pretty(&outcome).unwrap_or_default();
             let stem = kernel.name.rsplit_once('.').map_or(kernel.name.as_str(), |(stem, _)| stem);
             return Ok(Err(Ready {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::git::{Branch, Change, GitError};
-use super::{Address, MailboxError};
+use super::{MailboxAddress, MailboxError};
 use crate::watcher::Stop;
 
 /// Pauses between attempts to push, and between looks for the result.
@@ -29,7 +29,7 @@ pub struct Letter {
 /// # Errors
 /// Where the branch cannot be read or written, or no result comes within `patience`.
 pub fn send(
-    address: &Address<'_>,
+    address: &MailboxAddress<'_>,
     letter: &Letter,
     patience: Duration,
     stop: &Stop,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{HistoryPoint, SIGNIFICANCE, splits};
-use crate::Outcome;
+use crate::GateOutcome;
 use warpgauge_model::DeviceKind;
 
 /// What the points of a series have in common.
@@ -69,7 +69,7 @@ pub struct TrendPoint {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ci_high: Option<f64>,
     /// Verdict on it.
-    pub verdict: Outcome,
+    pub verdict: GateOutcome,
     /// Commit of the code, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub commit: Option<String>,

@@ -1,6 +1,6 @@
 use super::*;
 use crate::history::PointSource;
-use warpgauge_statistics::random::Stream;
+use warpgauge_statistics::random::RandomStream;
 
 fn key(case: &str, kind: DeviceKind, driver: &str) -> SeriesKey {
     SeriesKey {
@@ -21,7 +21,7 @@ fn point(key: SeriesKey, unix_s: f64, ms: Option<f64>, counts: &[(&str, u64)]) -
         source: PointSource::Gate,
         job_id: None,
         commit: Some(format!("c{unix_s}")),
-        verdict: Outcome::Pass,
+        verdict: GateOutcome::Pass,
         median_ms: ms,
         ci_low_ms: ms.map(|ms| ms * 0.99),
         ci_high_ms: ms.map(|ms| ms * 1.01),
@@ -55,7 +55,7 @@ fn what_was_measured_otherwise_is_another_series() {
 
 #[test]
 fn times_change_where_it_is_no_chance_and_counts_where_they_differ() {
-    let mut random = Stream::new(9);
+    let mut random = RandomStream::new(9);
     let time = |index: usize, noise: f64| {
         let level = if index < 25 { 0.1 } else { 0.103 };
         let key = key("t", DeviceKind::Cuda, "580");

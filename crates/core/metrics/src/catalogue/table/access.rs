@@ -5,8 +5,8 @@ use super::names::{
     L2_IDEAL, L2_SECTORS,
 };
 use super::source::{at, difference, metric, quotient, ratio, sum};
-use crate::catalogue::Group::AccessPattern;
-use crate::catalogue::{FieldGroup as F, MetricInfo, Unit};
+use crate::catalogue::MetricGroup::AccessPattern;
+use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     sectors_per_global_load, SectorsPerRequest, AccessPattern,

@@ -2,8 +2,8 @@
 
 use super::names::{DADD, DFMA, DMUL, FADD, FFMA, FMUL, HADD, HFMA, HMUL};
 use super::source::{metric, ratio};
-use crate::catalogue::Group::Instructions;
-use crate::catalogue::{MetricInfo, Unit};
+use crate::catalogue::MetricGroup::Instructions;
+use crate::catalogue::{MetricInfo, MetricUnit};
 
 metrics! {
     warp_instructions, Instructions, Instructions, "Instructions executed by warps.",

@@ -6,7 +6,7 @@ macro_rules! metrics {
        $sources:expr, [$($field:expr),*];)*) => {
         pub(super) const METRICS: &[MetricInfo] = &[$(MetricInfo {
             id: stringify!($id),
-            unit: Unit::$unit,
+            unit: MetricUnit::$unit,
             group: $group,
             description: $description,
             sources: &$sources,

@@ -1,8 +1,8 @@
 //! The launch, and how much of it fits a multiprocessor.
 
 use super::source::{at, metric};
-use crate::catalogue::Group::Occupancy;
-use crate::catalogue::{FieldGroup as F, MetricInfo, Unit};
+use crate::catalogue::MetricGroup::Occupancy;
+use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     waves_per_sm, Waves, Occupancy,

@@ -1,8 +1,8 @@
 //! Pipelines of the multiprocessors.
 
 use super::source::{at, metric};
-use crate::catalogue::Group::{Compute, Pipeline};
-use crate::catalogue::{FieldGroup as F, MetricInfo, Unit};
+use crate::catalogue::MetricGroup::{Compute, Pipeline};
+use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     fma_pipe_utilization, Percent, Compute, "Instructions of the FMA pipeline, of its peak.",

@@ -11,8 +11,8 @@ use super::terms::{
     TENSOR_70, TENSOR_75, TENSOR_80, TENSOR_89, TENSOR_90, TENSOR_90_BY_SPARSITY, TENSOR_100,
     TENSOR_120,
 };
-use crate::catalogue::Group::{Roofline, Timing};
-use crate::catalogue::{FieldGroup as F, MetricInfo, Unit};
+use crate::catalogue::MetricGroup::{Roofline, Timing};
+use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     flop_count, Operations, Roofline,

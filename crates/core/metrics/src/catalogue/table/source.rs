@@ -1,49 +1,49 @@
 //! How sources and fields of a row are written.
 
-use crate::catalogue::{Field, FieldGroup, Formula, Source, Terms};
+use crate::catalogue::{ChipFormula, FieldGroup, Formula, MetricField, Terms};
 
-pub(super) const fn at(group: FieldGroup, name: &'static str) -> Field {
+pub(super) const fn at(group: FieldGroup, name: &'static str) -> MetricField {
     scaled(group, name, 1.0)
 }
 
-pub(super) const fn scaled(group: FieldGroup, name: &'static str, scale: f64) -> Field {
-    Field { group, name, scale }
+pub(super) const fn scaled(group: FieldGroup, name: &'static str, scale: f64) -> MetricField {
+    MetricField { group, name, scale }
 }
 
-const fn of(formula: Formula) -> Source {
-    Source { chips: (70, u32::MAX), discrete: false, formula }
+const fn of(formula: Formula) -> ChipFormula {
+    ChipFormula { chips: (70, u32::MAX), discrete: false, formula }
 }
 
-pub(super) const fn metric(name: &'static str) -> Source {
+pub(super) const fn metric(name: &'static str) -> ChipFormula {
     of(Formula::Metric(name))
 }
 
-pub(super) const fn sum(names: &'static [&'static str]) -> Source {
+pub(super) const fn sum(names: &'static [&'static str]) -> ChipFormula {
     of(Formula::Sum(names))
 }
 
-pub(super) const fn ratio(above: &'static str, below: &'static str) -> Source {
+pub(super) const fn ratio(above: &'static str, below: &'static str) -> ChipFormula {
     of(Formula::Ratio(above, below, 1.0))
 }
 
 /// A part of the warps that there were while an instruction was issued, in percent.
-pub(super) const fn stalled(warps_per_issue: &'static str) -> Source {
+pub(super) const fn stalled(warps_per_issue: &'static str) -> ChipFormula {
     of(Formula::Ratio(warps_per_issue, "smsp__average_warp_latency_per_inst_issued.ratio", 100.0))
 }
 
-pub(super) const fn difference(whole: &'static str, part: &'static str) -> Source {
+pub(super) const fn difference(whole: &'static str, part: &'static str) -> ChipFormula {
     of(Formula::Difference(whole, part))
 }
 
-pub(super) const fn weighted(terms: Terms) -> Source {
+pub(super) const fn weighted(terms: Terms) -> ChipFormula {
     of(Formula::Weighted(terms))
 }
 
-pub(super) const fn quotient(above: Terms, below: Terms) -> Source {
+pub(super) const fn quotient(above: Terms, below: Terms) -> ChipFormula {
     of(Formula::Quotient(above, below))
 }
 
-impl Source {
+impl ChipFormula {
     /// For these compute capabilities only, times 10.
     pub(super) const fn on(self, first: u32, last: u32) -> Self {
         Self { chips: (first, last), ..self }

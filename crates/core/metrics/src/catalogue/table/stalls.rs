@@ -1,8 +1,8 @@
 //! What warps waited for, and what schedulers had to choose from.
 
 use super::source::{at, metric, stalled};
-use crate::catalogue::Group::{Scheduler, Stall};
-use crate::catalogue::{FieldGroup as F, MetricInfo, Unit};
+use crate::catalogue::MetricGroup::{Scheduler, Stall};
+use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 /// A row of a reason for which warps wait: the part of all warps that wait for it, which Nsight
 /// Compute's own sections tell by way of warps per issued instruction.

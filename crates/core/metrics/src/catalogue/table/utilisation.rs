@@ -2,8 +2,8 @@
 
 use super::source::{at, metric, quotient, scaled};
 use super::terms::{DRAM_BYTES, DRAM_READ_AND_WRITTEN, DURATION};
-use crate::catalogue::Group::{Detailed, Memory, SpeedOfLight};
-use crate::catalogue::{FieldGroup as F, MetricInfo, Unit};
+use crate::catalogue::MetricGroup::{Detailed, Memory, SpeedOfLight};
+use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
 metrics! {
     compute_memory_throughput, Percent, SpeedOfLight,

@@ -69,13 +69,13 @@ fn scaled_units_are_brought_to_base() {
 /// Every catalogue entry whose unit is a base unit has it in the real page too.
 #[test]
 fn units_of_the_catalogue_are_those_of_the_tool() {
-    use crate::catalogue::{Formula, Unit};
+    use crate::catalogue::{Formula, MetricUnit};
     let kernel = first(BASE);
-    let in_range = |unit: Unit, value: f64| match unit {
-        Unit::Seconds => (1e-7..10.0).contains(&value),
-        Unit::Percent => (0.0..=200.0).contains(&value),
-        Unit::Hertz => (1e8..1e10).contains(&value),
-        Unit::BytesPerSecond => (1e6..1e14).contains(&value),
+    let in_range = |unit: MetricUnit, value: f64| match unit {
+        MetricUnit::Seconds => (1e-7..10.0).contains(&value),
+        MetricUnit::Percent => (0.0..=200.0).contains(&value),
+        MetricUnit::Hertz => (1e8..1e10).contains(&value),
+        MetricUnit::BytesPerSecond => (1e6..1e14).contains(&value),
         _ => value >= 0.0,
     };
     let mut checked = 0;

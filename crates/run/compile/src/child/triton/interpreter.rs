@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::protocol::{MAX_FRAME_BYTES, TritonWork};
-use warpgauge_sandbox::calls::{self, Kind};
+use warpgauge_sandbox::calls::{self, ChildKind};
 use warpgauge_sandbox::python;
 
 /// What the interpreter runs.
@@ -80,7 +80,8 @@ impl Interpreter {
         let settings = Settings {
             site_packages: &work.site_packages,
             arch: work.arch,
-            filters: calls::encoded_with_asking(Kind::Interpreter).map_err(io::Error::other)?,
+            filters: calls::encoded_with_asking(ChildKind::Interpreter)
+                .map_err(io::Error::other)?,
         };
         let program = python::interpreter(&work.python, SOURCE, &settings)?
             // As Triton behaves where nobody says anything, in words that it warns about.

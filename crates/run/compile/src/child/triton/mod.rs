@@ -21,7 +21,7 @@ use crate::protocol::{TritonAnswer, TritonBuilt};
 pub(crate) use interpreter::SOURCE;
 use interpreter::{Ended, Interpreter};
 use warpgauge_model::FailureCode;
-use warpgauge_sandbox::calls::Kind;
+use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 
 /// What an interpreter reads of the system beside its own files, as far as it exists.
@@ -49,7 +49,7 @@ impl<'a> Ready<'a> {
             write: vec!["/dev/null".into()],
             ..FileAccess::default()
         };
-        let interpreter = confine(request, access, Kind::Compilers, sandbox)
+        let interpreter = confine(request, access, ChildKind::Compilers, sandbox)
             .and_then(|()| Interpreter::start(work).map_err(not_started(work)));
         Self { request, work, interpreter }
     }

@@ -11,7 +11,7 @@ use crate::protocol::TritonBuilt;
 use crate::protocol::{MAX_FRAME_BYTES, Outcome};
 use crate::ptxas::without_usage;
 use warpgauge_model::FailureCode;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Adds machine code to what was built.
 pub(super) fn assemble(
@@ -41,7 +41,7 @@ fn run(
     let log = File::create(path("ptxas.log"))?;
     // From 9.0 on Triton uses what an architecture alone has.
     let suffix = if arch >= 90 { "a" } else { "" };
-    let program = Program::new(ptxas, Environment::Empty)
+    let program = ChildProgram::new(ptxas, Environment::Empty)
         .args(["-lineinfo", "-v"])
         .args((!built.metadata.enable_fp_fusion).then_some("--fmad=false"))
         .arg(format!("--gpu-name=sm_{arch}{suffix}"))

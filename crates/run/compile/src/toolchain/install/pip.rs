@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::{InstallError, Part, files};
 use crate::diagnostics::boundary_before;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Time that the download of one part may take.
 pub(super) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
@@ -18,8 +18,8 @@ const MAX_PIP_LOG: usize = 4096;
 
 /// pip has settings, proxies and credentials of its own in the user's environment; ours it does not
 /// need.
-fn pip(python: &Path) -> Program {
-    Program::new(python, Environment::Users).args(["-m", "pip"])
+fn pip(python: &Path) -> ChildProgram {
+    ChildProgram::new(python, Environment::Users).args(["-m", "pip"])
 }
 
 /// Whether an interpreter has pip.

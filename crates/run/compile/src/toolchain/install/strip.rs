@@ -53,7 +53,7 @@ fn loaded(start: &[u8]) -> Option<(FileHeader64<Endianness>, u64)> {
 mod tests {
     use super::super::super::triton::testing::copied;
     use super::*;
-    use warpgauge_sandbox::program::{Environment, Program};
+    use warpgauge_sandbox::program::{ChildProgram, Environment};
 
     #[test]
     fn what_is_no_library_stays_as_it_is() {
@@ -78,7 +78,7 @@ mod tests {
         assert!(after < before, "{after} of {before} bytes");
         let short = place.path().join("short");
         copied(&path, &short);
-        let program = Program::new(&short, Environment::Empty);
+        let program = ChildProgram::new(&short, Environment::Empty);
         let listed = program.args(["--list", "no_test_of_this_name"]).to_blocking().output();
         let listed = listed.unwrap();
         assert!(listed.status.success(), "{listed:?}");

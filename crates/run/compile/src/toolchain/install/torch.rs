@@ -7,7 +7,7 @@ use super::super::torch::{self as found, PINNED, TorchInstall};
 use super::error::InstallError;
 use super::part::Part;
 use super::triton;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Time that importing it for the first time may take.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(180);
@@ -35,7 +35,7 @@ fn verify(install: &TorchInstall, temporary: &Path) -> Result<(), String> {
     if install.version.split('+').next() != Some(PINNED) {
         return Err(format!("it is {} and should be {PINNED}", install.version));
     }
-    let program = Program::new(&install.python, Environment::Empty)
+    let program = ChildProgram::new(&install.python, Environment::Empty)
         .args(["-S", "-s", "-B", "-c", CHECK])
         .arg(&install.site_packages)
         .variable("HOME", temporary)

@@ -8,8 +8,8 @@ use super::super::triton::{self as found, PINNED, TRITON, TritonInstall};
 use super::error::{InstallError, files};
 use super::part::Part;
 use super::{pip, strip};
-use warpgauge_sandbox::contained::Launch;
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::contained::ProcessLaunch;
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Oldest and newest version of Python 3 that wheels of the pinned versions are built for, PyTorch's as
 /// well.
@@ -142,7 +142,7 @@ fn precompile(
 ) -> Result<(), String> {
     // What comes with a package is imported with it.
     let compiled = if part.with_needs { fresh.to_owned() } else { fresh.join(&part.name) };
-    let program = Program::new(python, Environment::Empty)
+    let program = ChildProgram::new(python, Environment::Empty)
         .args(["-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"])
         .arg("-s")
         .arg(fresh)
@@ -150,7 +150,7 @@ fn precompile(
         .arg(place)
         .arg(compiled)
         .within(temporary);
-    let end = found::run_blocking(&Launch::new(program), BYTECODE_TIMEOUT);
+    let end = found::run_blocking(&ProcessLaunch::new(program), BYTECODE_TIMEOUT);
     let end = end.map_err(|error| format!("cannot start {}: {error}", python.display()))?;
     if end.status.is_none() {
         return Err(format!("its Python was not compiled within {} s", BYTECODE_TIMEOUT.as_secs()));
@@ -169,7 +169,8 @@ fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     fs::write(&script, CHECK).map_err(|e| format!("cannot write {}: {e}", script.display()))?;
     compiles(install, temporary)?;
     for ptxas in [Some(&install.ptxas), install.ptxas_blackwell.as_ref()].into_iter().flatten() {
-        let program = Program::new(ptxas, Environment::Empty).arg("--version").within(temporary);
+        let program =
+            ChildProgram::new(ptxas, Environment::Empty).arg("--version").within(temporary);
         said(program, VERSION_TIMEOUT, "tells its version", "release")?;
     }
     Ok(())
@@ -177,7 +178,7 @@ fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
 
 /// Runs the script that lies in `temporary`.
 fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
-    let program = Program::new(&install.python, Environment::Empty)
+    let program = ChildProgram::new(&install.python, Environment::Empty)
         .args(["-I", "-B"])
         .args([&temporary.join(SCRIPT), &install.site_packages])
         .variable("HOME", temporary)
@@ -188,13 +189,13 @@ fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
 
 /// Whether a program says a word while it does something.
 pub(super) fn said(
-    program: Program,
+    program: ChildProgram,
     limit: Duration,
     does: &str,
     word: &str,
 ) -> Result<(), String> {
     let name = program.name().into_owned();
-    let end = found::run_blocking(&Launch::new(program), limit);
+    let end = found::run_blocking(&ProcessLaunch::new(program), limit);
     let end = end.map_err(|error| format!("cannot start {name}: {error}"))?;
     if end.succeeded() && end.stdout.text.contains(word) {
         return Ok(());

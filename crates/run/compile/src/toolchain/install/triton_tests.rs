@@ -66,7 +66,7 @@ fn a_triton_that_does_not_compile_is_not_put_in_place() {
         ptxas: script(&place.path().join("ptxas"), "echo killed >&2; exit 9"),
         ptxas_blackwell: None,
         torch: false,
-        source: crate::toolchain::Source::Cache,
+        source: crate::toolchain::PartOrigin::Cache,
     };
     let told = |script, version| verify(&install(script, version), place.path()).unwrap_err();
     let what = told("echo 'ImportError: GLIBC_2.28 not found' >&2; exit 1", PINNED);

@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::types::Source;
+use super::super::types::PartOrigin;
 use super::find::TRITON_VERSIONS;
 use super::types::{INSTALL, NoTriton, NoTritonCode, Package, TRITON, TritonInstall, programs};
-use warpgauge_sandbox::contained::{self, End, Launch};
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::contained::{self, ProcessEnd, ProcessLaunch};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// The question.
 const SCRIPT: &str = include_str!("ask.py");
@@ -86,13 +86,13 @@ pub(super) fn ask_within(
     // A script in front of an interpreter (pyenv, conda) needs to find programs; an interpreter shall
     // do with what compilers are given later.
     let environment = if is_script(python) { Environment::Cuda } else { Environment::Empty };
-    let program = Program::new(python, environment)
+    let program = ChildProgram::new(python, environment)
         .args(["-I", "-B", "-c", SCRIPT])
         .args(first.map(Path::as_os_str));
-    let launch = Launch {
+    let launch = ProcessLaunch {
         stdout_bytes: MAX_ANSWER_BYTES,
         file_bytes: MAX_FILE_BYTES,
-        ..Launch::new(program)
+        ..ProcessLaunch::new(program)
     };
     let end = run_blocking(&launch, deadline)
         .map_err(|error| NoTriton::interpreter(python, format!("cannot be started: {error}")))?;
@@ -119,7 +119,10 @@ pub(super) fn ask_within(
 }
 
 /// Runs to the end, for callers that block; they may belong to a runtime, hence the thread.
-pub(in super::super) fn run_blocking(launch: &Launch, deadline: Duration) -> io::Result<End> {
+pub(in super::super) fn run_blocking(
+    launch: &ProcessLaunch,
+    deadline: Duration,
+) -> io::Result<ProcessEnd> {
     let run = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         runtime.block_on(contained::run(launch, deadline))
@@ -131,7 +134,7 @@ pub(in super::super) fn run_blocking(launch: &Launch, deadline: Duration) -> io:
 }
 
 /// The end of what it said, on one line.
-pub(in super::super) fn quoted(end: &End) -> String {
+pub(in super::super) fn quoted(end: &ProcessEnd) -> String {
     let said = [&end.stderr.text, &end.stdout.text];
     let last = said.iter().find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
     let visible = last.unwrap_or_default().trim().chars().filter(|c| !c.is_control());
@@ -149,7 +152,7 @@ pub(super) fn is_script(path: &Path) -> bool {
 pub(in super::super) fn install(
     python: &Path,
     answer: &Answer,
-    source: Source,
+    source: PartOrigin,
 ) -> Result<TritonInstall, NoTriton> {
     let Some(package) = &answer.package else {
         return Err(NoTriton::new(

@@ -50,7 +50,7 @@ fn installed(version: &str) -> Result<TritonInstall, NoTriton> {
     let place = tempfile::tempdir().unwrap();
     let site_packages = package(&place.path().join("site"), version);
     let python = interpreter(&place.path().join("bin/python3"), Some(&site_packages));
-    install(&python, &ask(&python, None)?, Source::Explicit)
+    install(&python, &ask(&python, None)?, PartOrigin::Explicit)
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn what_an_install_consists_of() {
     let site_packages = package(&place.path().join("site"), "3.6.0");
     let python = interpreter(&place.path().join("venv/bin/python3"), Some(&site_packages));
     fs::write(place.path().join("venv/pyvenv.cfg"), "").unwrap();
-    let found = || install(&python, &ask(&python, None).unwrap(), Source::Venv).unwrap();
+    let found = || install(&python, &ask(&python, None).unwrap(), PartOrigin::Venv).unwrap();
     let first = found();
     assert_eq!((first.python, first.python_version.as_str()), (python.clone(), "3.11.7"));
     assert_eq!(first.roots, [python.clone(), place.path().join("venv/pyvenv.cfg")]);
@@ -90,7 +90,7 @@ fn a_package_without_its_parts_is_not_used() {
     let place = tempfile::tempdir().unwrap();
     let site_packages = package(&place.path().join("site"), "3.6.0");
     let python = interpreter(&place.path().join("bin/python3"), Some(&site_packages));
-    let refused = || install(&python, &ask(&python, None).unwrap(), Source::Venv).unwrap_err();
+    let refused = || install(&python, &ask(&python, None).unwrap(), PartOrigin::Venv).unwrap_err();
     fs::remove_file(programs(&site_packages).join("ptxas")).unwrap();
     let why = refused();
     assert_eq!(why.code, NoTritonCode::Incomplete);
@@ -109,7 +109,7 @@ fn a_real_interpreter_tells_what_it_needs() {
     let python = candidates.find(|path| path.is_file()).expect("python3, to test with");
     let answer = ask(&python, Some(&site_packages)).unwrap();
     let python = answer.executable.clone();
-    let found = install(&python, &answer, Source::Path).unwrap();
+    let found = install(&python, &answer, PartOrigin::Path).unwrap();
     assert_eq!(found.site_packages, site_packages);
     assert!(found.python_version.starts_with("3."), "{}", found.python_version);
     assert_eq!(found.roots[0], python.canonicalize().unwrap());

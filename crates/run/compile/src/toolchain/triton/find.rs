@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::super::discover::ToolchainSearch;
-use super::super::types::Source;
+use super::super::types::PartOrigin;
 use super::ask::Answer;
 use super::types::{NoTriton, NoTritonCode, Package, TRITON, TritonInstall};
 use super::{ask, own};
@@ -28,7 +28,7 @@ const MAX_ON_PATH: usize = 8;
 const MAX_ENTRIES: usize = 4096;
 
 /// Makes of an interpreter's answer what was looked for.
-pub(in super::super) type Install<T> = fn(&Path, &Answer, Source) -> Result<T, NoTriton>;
+pub(in super::super) type Install<T> = fn(&Path, &Answer, PartOrigin) -> Result<T, NoTriton>;
 
 /// Looks for Triton in all places.
 pub(in super::super) fn find(search: &ToolchainSearch) -> Result<TritonInstall, NoTriton> {
@@ -78,15 +78,15 @@ fn find_among<T>(
     if let Some(name) = named {
         // Whoever names one wants that one, or to hear why not.
         let python = located(&name, around);
-        return python.and_then(|python| found_by(&python, Source::Explicit)).map_err(Some);
+        return python.and_then(|python| found_by(&python, PartOrigin::Explicit)).map_err(Some);
     }
     let is_for = |place: &PathBuf| own::is_own(place) && place.join(package.name).is_dir();
     let explicit = search.named().into_iter().filter(is_for);
     let own = search.cache_dir.join("toolchain").join(package.name);
-    let active = around.active.iter().map(|root| (root.join("bin/python3"), Source::Venv));
+    let active = around.active.iter().map(|root| (root.join("bin/python3"), PartOrigin::Venv));
     let on_path = around.path.iter().map(|dir| dir.join("python3")).filter(|path| path.is_file());
-    let on_path = on_path.take(MAX_ON_PATH).map(|python| (python, Source::Path));
-    let likely = |(python, source): (PathBuf, Source)| {
+    let on_path = on_path.take(MAX_ON_PATH).map(|python| (python, PartOrigin::Path));
+    let likely = |(python, source): (PathBuf, PartOrigin)| {
         may_have(&python, package).then(|| found_by(&python, source))
     };
     let found_in = |place: &Path, source| {
@@ -94,9 +94,9 @@ fn find_among<T>(
         install(&python, &answer, source)
     };
     let attempts = explicit
-        .map(|place| found_in(&place, Source::Explicit))
+        .map(|place| found_in(&place, PartOrigin::Explicit))
         .chain(active.filter_map(likely))
-        .chain(own.is_dir().then(|| found_in(&own, Source::Cache)))
+        .chain(own.is_dir().then(|| found_in(&own, PartOrigin::Cache)))
         .chain(on_path.filter_map(likely));
     let mut first = None;
     for attempt in attempts {
@@ -117,7 +117,7 @@ pub(in super::super) fn find_in<T>(
     install: Install<T>,
 ) -> Result<T, NoTriton> {
     let (python, answer) = own::answer(directory, package)?;
-    install(&python, &answer, Source::Cache)
+    install(&python, &answer, PartOrigin::Cache)
 }
 
 /// The interpreter that a name stands for: a path, or a program of the search path.

@@ -33,11 +33,11 @@ fn the_active_environment_comes_before_the_search_path() {
     assert_eq!(places.find(None).unwrap_err().code, NoTritonCode::NotFound);
     let usual = package(&places.at("usual"), "3.5.0");
     interpreter(&places.at("bin/python3"), Some(&usual));
-    assert_eq!(places.find(None).unwrap().source, Source::Path);
+    assert_eq!(places.find(None).unwrap().source, PartOrigin::Path);
     let active = package(&places.at("venv/lib/python3.11/site-packages"), "3.6.0");
     interpreter(&places.at("venv/bin/python3"), Some(&active));
     let found = places.find(None).unwrap();
-    assert_eq!((found.source, found.version.as_str()), (Source::Venv, "3.6.0"));
+    assert_eq!((found.source, found.version.as_str()), (PartOrigin::Venv, "3.6.0"));
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn whoever_is_named_is_asked_and_nobody_else() {
     let why = places.find(Some("python9")).unwrap_err();
     assert!(why.reason.contains("not on the search path"), "{why}");
     let found = places.find(Some("python3")).unwrap();
-    assert_eq!((found.source, found.python), (Source::Explicit, places.at("bin/python3")));
+    assert_eq!((found.source, found.python), (PartOrigin::Explicit, places.at("bin/python3")));
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn environments_of_ours_are_found_where_they_were_installed_and_where_they_are_n
         own::remember(&directory, &python, ask::ask(&python, None).unwrap()).unwrap();
     }
     let found = places.find(None).unwrap();
-    assert_eq!((found.source, found.version.as_str()), (Source::Cache, "3.6.0"));
+    assert_eq!((found.source, found.version.as_str()), (PartOrigin::Cache, "3.6.0"));
     places.search.explicit = Some(places.at("image/triton"));
     let found = places.find(None).unwrap();
-    assert_eq!((found.source, found.version.as_str()), (Source::Explicit, "3.7.0"));
+    assert_eq!((found.source, found.version.as_str()), (PartOrigin::Explicit, "3.7.0"));
     assert_eq!(found.python, python);
     // One whose interpreter is gone gives way to others, and is named if there are none.
     std::fs::remove_file(&python).unwrap();

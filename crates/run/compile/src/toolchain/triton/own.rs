@@ -129,7 +129,7 @@ mod tests {
         fs::rename(&directory, &moved).unwrap();
         let (found, answer) = answer(&moved, &TRITON).unwrap();
         assert_eq!(found, python);
-        let install = ask::install(&found, &answer, crate::toolchain::Source::Cache).unwrap();
+        let install = ask::install(&found, &answer, crate::toolchain::PartOrigin::Cache).unwrap();
         assert_eq!((install.site_packages, install.version.as_str()), (moved, "3.6.0"));
     }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use warpgauge_sandbox::program::{Environment, Program};
+use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// An executable shell script.
 pub(in super::super) fn script(path: &Path, text: &str) -> PathBuf {
@@ -20,7 +20,7 @@ pub(in super::super) fn script(path: &Path, text: &str) -> PathBuf {
 /// Copies a program in another process: what this one has open for writing, a child that another
 /// test starts may have open too, and then it cannot be started ("text file busy").
 pub(in super::super) fn copied(from: &Path, to: &Path) {
-    let copy = Program::new("/bin/cp", Environment::Empty).args(["-p", "--"]).args([from, to]);
+    let copy = ChildProgram::new("/bin/cp", Environment::Empty).args(["-p", "--"]).args([from, to]);
     assert!(copy.to_blocking().status().unwrap().success());
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use super::super::types::Source;
+use super::super::types::PartOrigin;
 
 /// A package of Python's that is looked for.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ pub struct TritonInstall {
     /// Whether PyTorch is installed beside it.
     pub torch: bool,
     /// Where it was found.
-    pub source: Source,
+    pub source: PartOrigin,
 }
 
 impl TritonInstall {

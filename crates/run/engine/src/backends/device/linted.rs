@@ -7,7 +7,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_tensor::set_apart;
 use warpgauge_turns::Owner;
 use warpgauge_validate::Weakness;
-use warpgauge_worker::protocol::{Evaluated, RunOutcome};
+use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
 /// Contracts that are remembered.
 const MAX_CONTRACTS: usize = 1024;
@@ -76,7 +76,7 @@ impl LintedContracts {
     }
 
     /// Completes the outcome of the run by what is known, or remembers what the run found.
-    pub(crate) fn settle(&self, look: Look, outcome: &mut RunOutcome<Evaluated>) {
+    pub(crate) fn settle(&self, look: Look, outcome: &mut RunOutcome<EvaluatedRun>) {
         match look {
             Look::Known(known) => outcome.told.weaknesses = known,
             // What a run that ended early did not look at is not known.
@@ -165,10 +165,10 @@ mod tests {
             message: "zeros pass".to_owned(),
         };
         let mut outcome = RunOutcome {
-            told: Evaluated {
+            told: EvaluatedRun {
                 weaknesses: vec![found.clone()],
                 checks: vec![OutputCheck { buffer: 0, comparison: right }],
-                ..Evaluated::default()
+                ..EvaluatedRun::default()
             },
             failure: Some(RunFailure {
                 code: FailureCode::Timeout,

@@ -27,7 +27,7 @@ use warpgauge_report::{EvaluateResponse, Timings, ToolReport};
 use warpgauge_statistics::{Preset, StopRule};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{
-    EvaluatePlan, Evaluated, Job, Judged, Plan, RunOutcome, TrialPlan,
+    EvaluatePlan, EvaluatedRun, JudgedTask, RunOutcome, TaskPlan, TrialPlan, WorkerJob,
 };
 
 mod comparison;
@@ -240,9 +240,9 @@ impl DeviceBackend {
         &self,
         job: &ActiveOrder<'_>,
         request: &EvaluateRequest,
-        mut run: Job<EvaluatePlan>,
+        mut run: WorkerJob<EvaluatePlan>,
         lease: &mut Lease,
-    ) -> RunOutcome<Evaluated> {
+    ) -> RunOutcome<EvaluatedRun> {
         // A GPU is checked in runs of their own; this one keeps its own guards.
         run.task.sanitize &= lease.device().kind == DeviceKind::Emulator;
         let checked = !run.task.checks.tolerances.is_empty() && !run.task.sanitize;
@@ -259,13 +259,13 @@ impl DeviceBackend {
     }
 
     /// Runs a task on a leased device, as long as the request allows.
-    pub(crate) async fn run_task<P: Plan + Into<Judged>>(
+    pub(crate) async fn run_task<P: TaskPlan + Into<JudgedTask>>(
         &self,
         job: &ActiveOrder<'_>,
         request: &EvaluateRequest,
-        run: Job<P>,
+        run: WorkerJob<P>,
         lease: &mut Lease,
-    ) -> RunOutcome<P::Told> {
+    ) -> RunOutcome<P::Output> {
         job.stage(JobStage::Running);
         let timeout = Duration::from_secs_f64(request.timeout);
         let on_event = |event| job.on_run(event);

@@ -19,8 +19,8 @@ use crate::prepare::time_for;
 use crate::progress::ActiveOrder;
 use crate::reporting::{Additions, assemble, finished};
 use crate::start;
-use crate::whole_program::{Device, Ended, NotRun, WholeProgram};
-use warpgauge_compile::{Built, CompileError, CompileFailure, ProgramOrder};
+use crate::whole_program::{Ended, NotRun, ProgramDevice, WholeProgram};
+use warpgauge_compile::{BuildOutput, CompileError, CompileFailure, ProgramOrder};
 use warpgauge_contract::{Checked, EvaluateRequest, KernelType};
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
@@ -29,7 +29,7 @@ use warpgauge_report::{
     ToolReport,
 };
 use warpgauge_sandbox::contained::Captured;
-use warpgauge_sandbox::program::Program;
+use warpgauge_sandbox::program::ChildProgram;
 
 /// Characters of what a program prints that a report has: of the beginning, and of the end.
 const SHOWN_FIRST: usize = 48 << 10;
@@ -61,8 +61,8 @@ impl Ready<'_> {
             arguments: self.request.kernel.arguments().to_vec(),
             stdin: stdin.into_bytes(),
             device: match &self.emulator {
-                Some(library) => Device::Emulated(library.clone()),
-                None => Device::Gpu(self.device.uuid.clone()),
+                Some(library) => ProgramDevice::Emulated(library.clone()),
+                None => ProgramDevice::Gpu(self.device.uuid.clone()),
             },
             libraries: self.libraries.clone(),
             directory,
@@ -70,7 +70,7 @@ impl Ready<'_> {
     }
 
     /// The same for one run under a tool, made ready, with what the tool starts.
-    pub(super) fn under_tool(&self, name: &str) -> Result<(WholeProgram, Program), ExecError> {
+    pub(super) fn under_tool(&self, name: &str) -> Result<(WholeProgram, ChildProgram), ExecError> {
         let program = self.for_run(name)?;
         let command = program.prepare().and_then(|()| program.command(Some(&program.directory)));
         let command = command.map_err(|why| not_run(&why))?;
@@ -217,7 +217,7 @@ impl ProgramBackend {
         request: &EvaluateRequest,
         device: &DeviceInfo,
         emulator: Option<&Path>,
-    ) -> Result<Result<Built, Box<CompileFailure>>, ExecError> {
+    ) -> Result<Result<BuildOutput, Box<CompileFailure>>, ExecError> {
         let metadata = request.kernel.metadata.as_ref();
         let order = ProgramOrder {
             source: request.kernel.source_code.as_deref().unwrap_or_default(),
@@ -248,7 +248,7 @@ fn not_run(why: &NotRun) -> ExecError {
     internal("running a program", why)
 }
 
-fn compiled(built: &Built, nvcc: Option<&str>) -> CompileReport {
+fn compiled(built: &BuildOutput, nvcc: Option<&str>) -> CompileReport {
     CompileReport {
         compiler: format!("nvcc {}", nvcc.unwrap_or("of unknown version")),
         cache_hit: built.cached,

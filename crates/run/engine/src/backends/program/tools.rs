@@ -8,7 +8,7 @@ use crate::profiling::timeline;
 use crate::whole_program::WholeProgram;
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::{Cause, Unavailable};
-use warpgauge_nsight::{Artifact, ncu, nsys};
+use warpgauge_nsight::{ToolFile, ncu, nsys};
 use warpgauge_report::{Availability, TimelineReport};
 use warpgauge_worker::Lease;
 
@@ -19,7 +19,7 @@ pub(super) struct Seen {
     /// Whether there are device metrics, where they were asked for.
     pub profile: Option<Availability>,
     pub device_metrics: Option<DeviceMetrics>,
-    pub artifacts: Vec<Artifact>,
+    pub artifacts: Vec<ToolFile>,
 }
 
 /// Why nothing is looked into.
@@ -72,7 +72,7 @@ pub(super) async fn look_into(
 async fn traced(
     host: &Host,
     ready: &Ready<'_>,
-) -> Result<(TimelineReport, Vec<Artifact>), ExecError> {
+) -> Result<(TimelineReport, Vec<ToolFile>), ExecError> {
     let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("nsys")?;
     let limit = host.tool_limit();
     let traced = nsys::trace_program(&host.tools, &command, stdin, &directory, limit).await;
@@ -84,9 +84,9 @@ async fn counted(
     host: &Host,
     ready: &Ready<'_>,
     lease: &mut Lease,
-) -> Result<Result<(DeviceMetrics, Vec<Artifact>), Unavailable>, ExecError> {
+) -> Result<Result<(DeviceMetrics, Vec<ToolFile>), Unavailable>, ExecError> {
     let (WholeProgram { stdin, directory, .. }, command) = ready.under_tool("ncu")?;
-    let subject = ncu::Subject::Program {
+    let subject = ncu::NcuTarget::Program {
         program: &command,
         stdin: &stdin,
         writes: &directory,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use warpgauge_compile::{BuildOrder, Built, CompileError, Compiler, PythonHost};
+use warpgauge_compile::{BuildOrder, BuildOutput, CompileError, Compiler, PythonHost};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_report::TorchExtension;
 use warpgauge_torch::{Counter, NotBuilt, Runner, Versions};
@@ -131,7 +131,7 @@ impl Desk {
         }
     }
 
-    async fn built(&self, order: &BuildOrder) -> Result<Built, NotBuilt> {
+    async fn built(&self, order: &BuildOrder) -> Result<BuildOutput, NotBuilt> {
         let began = Instant::now();
         let deadline = *self.deadline.lock().unwrap_or_else(PoisonError::into_inner);
         let left = deadline.saturating_duration_since(began);
@@ -141,7 +141,7 @@ impl Desk {
         built.map_err(why_not)
     }
 
-    fn tell(&self, order: &BuildOrder, took: Duration, built: &Result<Built, CompileError>) {
+    fn tell(&self, order: &BuildOrder, took: Duration, built: &Result<BuildOutput, CompileError>) {
         let Some(told) = &self.told else { return };
         let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
         if told.len() == MOST_TOLD {

@@ -17,8 +17,8 @@ use crate::profiling::nsight;
 use crate::progress::ActiveOrder;
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::{Cause, Unavailable};
-use warpgauge_nsight::Artifact;
-use warpgauge_nsight::ncu::{Served, Service, Subject};
+use warpgauge_nsight::ToolFile;
+use warpgauge_nsight::ncu::{NcuTarget, Served, Service};
 use warpgauge_report::EvaluateResponse;
 use warpgauge_torch::{Alone, Killer, Runner};
 
@@ -124,7 +124,7 @@ async fn counters_of(
     entered: &mut Entered<'_>,
     evaluation: &Evaluation,
     directory: &Path,
-) -> Result<(DeviceMetrics, Vec<Artifact>), Unavailable> {
+) -> Result<(DeviceMetrics, Vec<ToolFile>), Unavailable> {
     let none = || Cause::UnsupportedDevice.because("there is no device to look at");
     let device = entered.device.clone().ok_or_else(none)?;
     let mut held = entered.held.take().ok_or_else(none)?;
@@ -141,7 +141,7 @@ async fn counters_of(
         failed: Mutex::default(),
     };
     let launches = nsight::LAUNCHES;
-    let subject = Subject::Served { service: &counting, writes: directory, launches };
+    let subject = NcuTarget::Served { service: &counting, writes: directory, launches };
     let of = (&evaluation.case.request, &device);
     let counted = nsight::metrics_of_launches(host, lease, of, subject, directory, "call").await;
     let failed = counting.failed.into_inner().unwrap_or_else(PoisonError::into_inner);

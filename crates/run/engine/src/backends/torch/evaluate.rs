@@ -34,12 +34,12 @@ use crate::profiling::timeline;
 use crate::progress::{ActiveOrder, ProgressEvent};
 use crate::reporting::{Additions, finished, kept_outputs};
 use warpgauge_contract::{
-    EvaluateRequest, InputChoice, KernelCode, KernelRuntime, Limits, ReturnOutputs,
+    ContractLimits, EvaluateRequest, InputChoice, KernelCode, KernelRuntime, ReturnOutputs,
 };
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings};
 use warpgauge_tensor::encoding;
-use warpgauge_torch::{Fault, Lost, Session, Submission};
+use warpgauge_torch::{Lost, RunnerFault, RunnerSession, TorchSubmission};
 
 /// Calls that are timed where nobody says how many.
 const TRIALS: u32 = 100;
@@ -56,7 +56,7 @@ const MOST_REPORT_BYTES: u64 = 64 << 20;
 /// A reference that computes outputs, and the names of those.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Oracle {
-    pub submission: Submission,
+    pub submission: TorchSubmission,
     /// `None`: all of them.
     pub outputs: Option<Vec<String>>,
     /// Where it stands in the request.
@@ -68,7 +68,7 @@ pub(super) struct Oracle {
 /// What is to be judged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Case {
-    pub submission: Submission,
+    pub submission: TorchSubmission,
     pub oracles: Vec<Oracle>,
     pub request: EvaluateRequest,
     pub plan: Option<Plan>,
@@ -211,7 +211,7 @@ impl TorchBackend {
 }
 
 /// Most bytes of a report: outputs travel in base64.
-pub(super) fn most_answer_bytes(limits: &Limits) -> u64 {
+pub(super) fn most_answer_bytes(limits: &ContractLimits) -> u64 {
     limits.max_output_bytes.saturating_mul(3) / 2 + MOST_REPORT_BYTES
 }
 
@@ -283,7 +283,7 @@ impl Evaluation {
     /// Judges it. Blocking.
     pub(super) fn carried_out(
         self,
-        sessions: Vec<Session>,
+        sessions: Vec<RunnerSession>,
         opened: Option<Opened>,
     ) -> Result<Judgement, ExecError> {
         let Self { job_id, setting, case, timings, most_output_bytes, image } = self;
@@ -342,7 +342,7 @@ fn no_device(what: String) -> ExecError {
 
 /// Loads all sides, and judges the candidate. Blocking.
 fn judged(
-    mut sessions: Vec<Session>,
+    mut sessions: Vec<RunnerSession>,
     case: &Case,
     gpu: Option<&Gpu>,
 ) -> Result<Outcome, ExecError> {
@@ -371,7 +371,7 @@ fn judged(
     let idle = match idle {
         Ok(idle) => idle,
         Err(NoTime::Device(what)) => return Err(no_device(what)),
-        Err(NoTime::Runner(Fault::TimedOut)) => {
+        Err(NoTime::Runner(RunnerFault::TimedOut)) => {
             return Ok(Outcome::not_judged(Failed::late(timeout)));
         }
         Err(NoTime::Runner(fault)) => {
@@ -438,15 +438,16 @@ fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, 
         return Ok(Ok(Inputs::Made));
     }
     let suggested = match maker.session.suggest() {
-        Ok(suggestion) => Inputs::of_suggestion(suggestion, seed()).map_err(Fault::Forged),
+        Ok(suggestion) => Inputs::of_suggestion(suggestion, seed()).map_err(RunnerFault::Forged),
         Err(fault) => Err(fault),
     };
     Ok(suggested.map_err(|fault| maker.failed(fault)))
 }
 
 /// Median time of a question that asks nothing.
-fn idle(session: &mut Session) -> Result<Duration, Fault> {
-    let mut times = (0..IDLE).map(|_| session.idle()).collect::<Result<Vec<Duration>, Fault>>()?;
+fn idle(session: &mut RunnerSession) -> Result<Duration, RunnerFault> {
+    let mut times =
+        (0..IDLE).map(|_| session.idle()).collect::<Result<Vec<Duration>, RunnerFault>>()?;
     times.sort();
     Ok(times[IDLE / 2])
 }

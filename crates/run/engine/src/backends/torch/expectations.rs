@@ -66,7 +66,7 @@ impl ReferencePlayer {
     ) -> Result<Named, Stop> {
         let played = self.player.play(inputs, shown, generator, only).map_err(Stop::Reference)?;
         let unusable = |reason: Reason| {
-            let fault = warpgauge_torch::Fault::Refused(warpgauge_torch::Refusal {
+            let fault = warpgauge_torch::RunnerFault::Refused(warpgauge_torch::RunnerError {
                 code: warpgauge_model::FailureCode::UnusableOutput.to_string(),
                 message: reason.message,
                 line: None,

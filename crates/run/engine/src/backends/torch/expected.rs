@@ -22,12 +22,12 @@ use crate::progress::ActiveOrder;
 use warpgauge_contract::{EvaluateRequest, IoContract, KernelFamily};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
-use warpgauge_torch::{Lost, Session, Submission};
+use warpgauge_torch::{Lost, RunnerSession, TorchSubmission};
 
 /// A torch kernel, and the outputs that it defines.
 #[derive(Debug, Serialize, Deserialize)]
 struct Wanted {
-    submission: Submission,
+    submission: TorchSubmission,
     outputs: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl Computation {
     /// Computes them. Blocking.
     pub(super) fn carried_out(
         self,
-        sessions: Vec<Session>,
+        sessions: Vec<RunnerSession>,
         files: Vec<File>,
     ) -> Result<(), ExecError> {
         let mut files: BTreeMap<&String, File> = self.names().zip(files).collect();
@@ -138,7 +138,7 @@ impl Computation {
 /// Runs one of them. Blocking.
 fn computed(
     wanted: &Wanted,
-    session: Session,
+    session: RunnerSession,
     io: &IoContract,
     timeout: f64,
 ) -> Result<BTreeMap<String, Vec<u8>>, ExecError> {

@@ -2,7 +2,7 @@
 
 use crate::error::ExecError;
 use warpgauge_model::FailureCode;
-use warpgauge_torch::{Fault, Refusal};
+use warpgauge_torch::{RunnerError, RunnerFault};
 
 /// Where a submission was when it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,35 +84,37 @@ const MOST_TEXT: usize = 16 << 10;
 
 impl Failed {
     /// What a fault means at a stage. `timeout`: the request's, seconds.
-    pub(super) fn of(fault: Fault, stage: Stage, timeout: f64) -> Self {
+    pub(super) fn of(fault: RunnerFault, stage: Stage, timeout: f64) -> Self {
         let plain = |code, message| Self::plain(stage, code, message);
         let of = |blame, failed| Self { blame, ..failed };
         match fault {
-            Fault::Refused(refusal) => Self::refused(refusal, stage),
-            Fault::TimedOut => plain(
+            RunnerFault::Refused(refusal) => Self::refused(refusal, stage),
+            RunnerFault::TimedOut => plain(
                 FailureCode::Timeout,
                 format!(
                     "it did not end within {timeout} s and was stopped; look for endless loops, or \
                      raise `timeout` (to 600 s at most)"
                 ),
             ),
-            Fault::Died(how) => plain(
+            RunnerFault::Died(how) => plain(
                 FailureCode::WorkerDied,
                 format!(
                     "its process ended ({how}), as it does where the submission ends it, accesses \
                      memory that is not its own, or takes more than there is"
                 ),
             ),
-            Fault::DiedWithParent => {
+            RunnerFault::DiedWithParent => {
                 let message = "its process ended, and so did the one that reports how".to_owned();
                 of(Blame::Parent, plain(FailureCode::WorkerDied, message))
             }
-            Fault::Running(why) => plain(FailureCode::NotStopped, must_not_run(&why)),
-            Fault::Woken(why) => {
+            RunnerFault::Running(why) => plain(FailureCode::NotStopped, must_not_run(&why)),
+            RunnerFault::Woken(why) => {
                 of(Blame::Unsure, plain(FailureCode::NotStopped, must_not_run(&why)))
             }
-            Fault::NotObserved(why) => of(Blame::Machine, plain(FailureCode::NotStopped, why)),
-            Fault::Forged(what) => plain(FailureCode::ProtocolViolated, what),
+            RunnerFault::NotObserved(why) => {
+                of(Blame::Machine, plain(FailureCode::NotStopped, why))
+            }
+            RunnerFault::Forged(what) => plain(FailureCode::ProtocolViolated, what),
         }
     }
 
@@ -148,7 +150,7 @@ impl Failed {
         Self::plain(Stage::Call, FailureCode::UnusableOutput, message)
     }
 
-    fn refused(refusal: Refusal, stage: Stage) -> Self {
+    fn refused(refusal: RunnerError, stage: Stage) -> Self {
         let code = FailureCode::from(refusal.code.as_str());
         let code = if KNOWN.contains(&code) { code } else { FailureCode::CallFailed };
         let traceback = Some(bounded(refusal.log)).filter(|log| !log.trim().is_empty());

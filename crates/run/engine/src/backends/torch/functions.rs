@@ -17,7 +17,7 @@ use warpgauge_contract::functions::{
     PlaceKind,
 };
 use warpgauge_model::{DeviceInfo, FailureCode};
-use warpgauge_torch::{Callee, Collected, End, Function};
+use warpgauge_torch::{CallEnd, Callee, RunnerCall, RunnerOutput};
 use warpgauge_turns::Owner;
 use warpgauge_worker::queue::Need;
 
@@ -113,7 +113,7 @@ impl Functions {
         let keep = terms.is_some();
         let callee = seated.callee;
         let collected = tokio::task::spawn_blocking(move || {
-            let function = Function {
+            let function = RunnerCall {
                 program: &program,
                 pickles: head.pickles,
                 stand_in: head.stand_in,
@@ -134,7 +134,7 @@ impl Functions {
             .map_err(|what: String| {
                 ExecError::Unavailable(format!("PyTorch cannot be used: {what}"))
             })?;
-        let Collected { records, end, printed, waits } = collected;
+        let RunnerOutput { records, end, printed, waits } = collected;
         let seated = Seated { callee: Maker::Ready(callee), ..seated };
         match terms {
             Some(terms) if waits => {
@@ -231,21 +231,21 @@ fn invalid(path: &str, message: String) -> ExecError {
 }
 
 /// How it ended, and why.
-fn told(end: End, timeout: f64, most: u64) -> (CallStatus, Option<String>) {
+fn told(end: CallEnd, timeout: f64, most: u64) -> (CallStatus, Option<String>) {
     match end {
-        End::Done => (CallStatus::Ended, None),
-        End::TimedOut => {
+        CallEnd::Done => (CallStatus::Ended, None),
+        CallEnd::TimedOut => {
             let reason = format!("the call did not end within {timeout} s (`timeout`)");
             (CallStatus::TimedOut, Some(reason))
         }
-        End::Died(how) => (CallStatus::Died, Some(format!("its process ended: {how}"))),
-        End::TooLarge => {
+        CallEnd::Died(how) => (CallStatus::Died, Some(format!("its process ended: {how}"))),
+        CallEnd::TooLarge => {
             let reason = format!(
                 "the call returned more than {most} bytes (limits.max_function_result_bytes); \
                  return less, or in smaller chunks"
             );
             (CallStatus::TooLarge, Some(reason))
         }
-        End::Garbled(what) => (CallStatus::Garbled, Some(what)),
+        CallEnd::Garbled(what) => (CallStatus::Garbled, Some(what)),
     }
 }

@@ -8,9 +8,10 @@ use crate::error::{ExecError, Problem, chain};
 use warpgauge_contract::{ArgKind, ArgSpec, IoContract, Role};
 use warpgauge_model::FailureCode;
 use warpgauge_report::{TorchArgument, TorchInputSource, TorchInputs};
-use warpgauge_tensor::{Generator, InitKind, TensorInit, encoding, fill_parallel, shape};
+use warpgauge_tensor::{ElementGenerator, InitKind, TensorInit, encoding, fill_parallel, shape};
 use warpgauge_torch::{
-    Fault, Memory, Scalar, Session, Suggested, Suggestion, TensorAt, Tree, TreeOf, What,
+    RunnerFault, RunnerSession, Scalar, SubmissionMemory, Suggested, Suggestion, TensorAt, Tree,
+    TreeOf, What,
 };
 
 use super::MOST_BYTES;
@@ -103,7 +104,7 @@ impl Inputs {
                 Suggested::Tensor { name, dtype, shape, init } => {
                     let bytes = shape::bytes(&shape, dtype).map_err(|error| error.to_string())?;
                     left = left.checked_sub(bytes).ok_or("the inputs take too much memory")?;
-                    Generator::new(&init, dtype).map_err(|error| error.to_string())?;
+                    ElementGenerator::new(&init, dtype).map_err(|error| error.to_string())?;
                     let content = Content::Init(TensorInit { seed: Some(seed), ..init });
                     Argument::Tensor { name, what: What { dtype, shape }, content }
                 }
@@ -270,9 +271,9 @@ impl Presented {
     /// The first argument that is not what it was, by its place; those in `changing` may change.
     pub(super) fn changed(
         &self,
-        session: &Session,
+        session: &RunnerSession,
         changing: &[usize],
-    ) -> Result<Option<String>, Fault> {
+    ) -> Result<Option<String>, RunnerFault> {
         let mut digests = self.digests.iter();
         for (place, leaf) in self.arguments.leaves("") {
             let TreeOf::Tensor(tensor) = leaf else { continue };
@@ -291,10 +292,10 @@ impl Presented {
 /// # Errors
 /// The runner does not let us.
 pub(super) fn present(
-    session: &mut Session,
+    session: &mut RunnerSession,
     arguments: &[Argument],
     seed: Option<u64>,
-) -> Result<Presented, Fault> {
+) -> Result<Presented, RunnerFault> {
     let wanted = TreeOf::List(arguments.iter().map(Argument::tree).collect());
     let made = session.allocate(&wanted)?;
     let mut digests = Vec::new();
@@ -311,13 +312,17 @@ pub(super) fn present(
 ///
 /// # Errors
 /// One of the runners does not let us.
-pub(super) fn copy(from: &Session, made: &Tree, to: &mut Session) -> Result<Presented, Fault> {
+pub(super) fn copy(
+    from: &RunnerSession,
+    made: &Tree,
+    to: &mut RunnerSession,
+) -> Result<Presented, RunnerFault> {
     let wanted = made.map(&mut |tensor| What { dtype: tensor.dtype, shape: tensor.shape.clone() });
     let arguments = to.allocate(&wanted)?;
     let mut digests = Vec::new();
     for ((_, source), (_, target)) in made.leaves("").iter().zip(arguments.leaves("")) {
         let (TreeOf::Tensor(source), TreeOf::Tensor(target)) = (source, target) else { continue };
-        let memory: &dyn Memory = from.memory();
+        let memory: &dyn SubmissionMemory = from.memory();
         let bytes = source.read(memory, MOST_BYTES).map_err(|e| from.fault_of(&e))?;
         overwrite(to, target, &bytes)?;
         digests.push(blake3::hash(&bytes));
@@ -329,7 +334,7 @@ pub(super) fn copy(from: &Session, made: &Tree, to: &mut Session) -> Result<Pres
 ///
 /// # Errors
 /// What it told of is not there.
-pub(super) fn as_made(session: &Session, arguments: Tree) -> Result<Presented, Fault> {
+pub(super) fn as_made(session: &RunnerSession, arguments: Tree) -> Result<Presented, RunnerFault> {
     let mut digests = Vec::new();
     for (_, leaf) in arguments.leaves("") {
         if let TreeOf::Tensor(tensor) = leaf {
@@ -340,7 +345,11 @@ pub(super) fn as_made(session: &Session, arguments: Tree) -> Result<Presented, F
 }
 
 /// Writes bytes into a tensor that lies side by side.
-pub(super) fn overwrite(session: &Session, tensor: &TensorAt, bytes: &[u8]) -> Result<(), Fault> {
+pub(super) fn overwrite(
+    session: &RunnerSession,
+    tensor: &TensorAt,
+    bytes: &[u8],
+) -> Result<(), RunnerFault> {
     let write = tensor.write(session.memory(), |start, part| {
         part.copy_from_slice(&bytes[start as usize..][..part.len()]);
     });
@@ -348,12 +357,12 @@ pub(super) fn overwrite(session: &Session, tensor: &TensorAt, bytes: &[u8]) -> R
 }
 
 fn write(
-    session: &Session,
+    session: &RunnerSession,
     tensor: &TensorAt,
     name: &str,
     content: &Content,
     seed: Option<u64>,
-) -> Result<Hash, Fault> {
+) -> Result<Hash, RunnerFault> {
     let mut hasher = blake3::Hasher::new();
     let size = tensor.dtype.size() as u64;
     let init = match content {
@@ -373,14 +382,14 @@ fn write(
     written.map_err(|error| session.fault_of(&error))?;
     match refused {
         // The contract was checked before.
-        Some(error) => Err(Fault::Forged(error.to_string())),
+        Some(error) => Err(RunnerFault::Forged(error.to_string())),
         None => Ok(hasher.finalize()),
     }
 }
 
 /// What a tensor holds now.
-pub(super) fn digest(session: &Session, tensor: &TensorAt) -> Result<Hash, Fault> {
-    let memory: &dyn Memory = session.memory();
+pub(super) fn digest(session: &RunnerSession, tensor: &TensorAt) -> Result<Hash, RunnerFault> {
+    let memory: &dyn SubmissionMemory = session.memory();
     let bytes = tensor.read(memory, MOST_BYTES).map_err(|error| session.fault_of(&error))?;
     Ok(blake3::hash(&bytes))
 }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use warpgauge_contract::{KernelCode, KernelMetadata};
-use warpgauge_torch::{Entry, Fault, Loaded, Session, Submission, TreeOf, Upstream};
+use warpgauge_torch::{
+    EntryPoint, LoadedModule, RunnerFault, RunnerSession, TorchSubmission, TreeOf, Upstream,
+};
 use warpgauge_validate::{Reason, ReasonCode};
 
 use super::MOST_BYTES;
@@ -19,12 +21,12 @@ pub(super) const REFERENCE: &[&str] = &["Model", "ModelNew"];
 pub(super) const CANDIDATE: &[&str] = &["ModelNew", "Model"];
 
 /// What of a kernel's code goes to its runner.
-pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> Submission {
+pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> TorchSubmission {
     let none = KernelMetadata::default();
     let metadata = kernel.metadata.as_ref().unwrap_or(&none);
-    Submission {
+    TorchSubmission {
         source: kernel.source_code.clone().unwrap_or_default(),
-        entry: Entry {
+        entry: EntryPoint {
             function: metadata.python_function().map(str::to_owned),
             class: metadata.class_name.clone(),
             method: metadata.method_name.clone(),
@@ -35,8 +37,8 @@ pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> Submission 
 
 /// A submission that was loaded.
 pub(super) struct Player {
-    pub session: Session,
-    pub loaded: Loaded,
+    pub session: RunnerSession,
+    pub loaded: LoadedModule,
     /// Whether its calls give gradients, too.
     pub backward: bool,
     timeout: f64,
@@ -51,12 +53,12 @@ pub(super) struct Played {
 impl Player {
     /// Loads a submission; `init`: what its constructor gets. `timeout` is the request's, for messages.
     pub(super) fn load(
-        mut session: Session,
-        submission: &Submission,
+        mut session: RunnerSession,
+        submission: &TorchSubmission,
         init: Option<&TreeOf<()>>,
         seed: u64,
         timeout: f64,
-    ) -> Result<Self, Box<(Session, Failed)>> {
+    ) -> Result<Self, Box<(RunnerSession, Failed)>> {
         match session.load(submission, init, seed) {
             Ok(loaded) => Ok(Self { session, loaded, backward: false, timeout }),
             Err(fault) => Err(Box::new((session, Failed::of(fault, Stage::Load, timeout)))),
@@ -64,12 +66,12 @@ impl Player {
     }
 
     /// Makes a fault one of a call.
-    pub(super) fn failed(&self, fault: Fault) -> Failed {
+    pub(super) fn failed(&self, fault: RunnerFault) -> Failed {
         Failed::of(self.session.explained(fault), Stage::Call, self.timeout)
     }
 
     /// Makes a fault the end of an evaluation.
-    pub(super) fn stopped(&self, of_reference: bool, fault: Fault) -> Stop {
+    pub(super) fn stopped(&self, of_reference: bool, fault: RunnerFault) -> Stop {
         let failed = self.failed(fault);
         if of_reference { Stop::Reference(failed) } else { Stop::Candidate(failed) }
     }

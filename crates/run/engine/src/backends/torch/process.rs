@@ -11,7 +11,7 @@ use super::evaluate::{Evaluation, Judgement};
 use super::expected::Computation;
 use super::gpu::Opened;
 use crate::error::{self, ExecError};
-use warpgauge_torch::{Bare, NotBegun, Seat, Session};
+use warpgauge_torch::{Bare, NotBegun, RunnerSession, Seat};
 
 /// One order, for one process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -70,8 +70,8 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let Some(mut seat) = bare.seat()? else { return Ok(()) };
     let order: Order = seat.order()?;
     let begun = std::mem::take(&mut seat.runners).into_iter();
-    let sessions: Result<Vec<Session>, NotBegun> =
-        begun.map(|runner| Session::begin(runner, seat.deadline)).collect();
+    let sessions: Result<Vec<RunnerSession>, NotBegun> =
+        begun.map(|runner| RunnerSession::begin(runner, seat.deadline)).collect();
     let answer = match (sessions, opened) {
         (Ok(sessions), Ok(opened)) => carried_out(order, sessions, opened, &mut seat),
         (Err(NotBegun { with_parent: true, what }), _) => {
@@ -89,7 +89,7 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
 
 fn carried_out(
     order: Order,
-    sessions: Vec<Session>,
+    sessions: Vec<RunnerSession>,
     opened: Option<Opened>,
     seat: &mut Seat,
 ) -> Answer {

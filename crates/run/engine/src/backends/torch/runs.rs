@@ -18,7 +18,9 @@ use warpgauge_compile::Compiler;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::TorchExtension;
-use warpgauge_torch::{Bench, Judges, Killer, Lost, Place, Runner, Runners, Unusable, Versions};
+use warpgauge_torch::{
+    Bench, Judges, Killer, Lost, Runner, RunnerPermit, Runners, Unusable, Versions,
+};
 use warpgauge_turns::Owner;
 use warpgauge_worker::queue::Need;
 
@@ -61,7 +63,7 @@ pub(super) struct Entered<'a> {
     pub not_on_gpu: Option<String>,
     // Given back before the place, which whoever comes next gets first.
     pub(super) held: Option<Held>,
-    _place: Place,
+    _place: RunnerPermit,
 }
 
 impl TorchBackend {
@@ -140,7 +142,7 @@ impl TorchBackend {
 }
 
 impl Side {
-    async fn entered(&self, owner: Owner) -> Result<(Place, Versions), ExecError> {
+    async fn entered(&self, owner: Owner) -> Result<(RunnerPermit, Versions), ExecError> {
         let place = self.runners.place(owner).await.map_err(of_unusable)?;
         let versions = self.runners.warm().await.map_err(of_unusable)?;
         Ok((place, versions))

@@ -10,7 +10,7 @@ use warpgauge_metrics::nsys::Timeline;
 use warpgauge_model::Cause;
 use warpgauge_report::{ExecutionSummary, TimelineReport, TimelineRow};
 use warpgauge_statistics::{Sorted, mean, sample_std};
-use warpgauge_torch::Trace;
+use warpgauge_torch::DeviceTrace;
 
 /// Who tells it.
 const TOOL: &str = "CUPTI, by PyTorch's profiler in the submission's process";
@@ -91,7 +91,7 @@ impl Done<'_> {
 }
 
 /// What the device did; what names nothing or took no time that can be is left out.
-fn done(trace: &Trace) -> Vec<Done<'_>> {
+fn done(trace: &DeviceTrace) -> Vec<Done<'_>> {
     let told = trace.device.iter().filter_map(|&(name, begin, took)| {
         let sound = begin.is_finite() && took.is_finite() && took >= 0.0;
         let name = trace.names.get(name).filter(|_| sound)?;
@@ -123,7 +123,7 @@ fn rows(done: &[&Done<'_>]) -> Vec<TimelineRow> {
     longest(by_name.into_iter().filter_map(row).collect())
 }
 
-fn called(trace: &Trace) -> Vec<TimelineRow> {
+fn called(trace: &DeviceTrace) -> Vec<TimelineRow> {
     let row = |&(name, count, total): &(usize, u64, f64)| {
         let sound = count > 0 && total.is_finite() && total >= 0.0;
         let name = trace.names.get(name).filter(|_| sound)?;
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn what_a_process_tells_becomes_a_report() {
-        let trace = Trace {
+        let trace = DeviceTrace {
             names: ["gemm", "add", "Memcpy DtoD", "cudaLaunchKernel"].map(str::to_owned).to_vec(),
             device: vec![
                 (0, 100.0, 50.0),

@@ -3,7 +3,7 @@
 use warpgauge_contract::Tolerance;
 use warpgauge_report::OutputReport;
 use warpgauge_tensor::{Dtype, OutputEncoding, encoding, shape};
-use warpgauge_torch::{Fault, Memory, Scalar, Session, Tree, TreeOf};
+use warpgauge_torch::{RunnerFault, RunnerSession, Scalar, SubmissionMemory, Tree, TreeOf};
 use warpgauge_validate::{Comparison, Reason, ReasonCode};
 
 use super::MOST_BYTES;
@@ -39,13 +39,17 @@ pub(super) type Named = Vec<(String, Value)>;
 ///
 /// # Errors
 /// It told of memory that is not there, or of more than is judged.
-pub(super) fn copied(session: &Session, returned: &Tree, root: &str) -> Result<Named, Fault> {
+pub(super) fn copied(
+    session: &RunnerSession,
+    returned: &Tree,
+    root: &str,
+) -> Result<Named, RunnerFault> {
     let mut left = MOST_BYTES;
     let leaves = returned.leaves(root);
     let copies = leaves.into_iter().map(|(place, leaf)| {
         let value = match leaf {
             TreeOf::Tensor(tensor) => {
-                let memory: &dyn Memory = session.memory();
+                let memory: &dyn SubmissionMemory = session.memory();
                 let bytes = tensor.read(memory, left).map_err(|e| session.fault_of(&e))?;
                 left -= bytes.len() as u64;
                 Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes }
@@ -59,7 +63,7 @@ pub(super) fn copied(session: &Session, returned: &Tree, root: &str) -> Result<N
     copies.collect()
 }
 
-pub(super) fn of_scalar(scalar: &Scalar) -> Result<Value, Fault> {
+pub(super) fn of_scalar(scalar: &Scalar) -> Result<Value, RunnerFault> {
     let number = |dtype, bytes: Vec<u8>| Value::Tensor { dtype, shape: Vec::new(), bytes };
     Ok(match scalar {
         Scalar::Bool(value) => number(Dtype::Bool, vec![u8::from(*value)]),
@@ -68,7 +72,7 @@ pub(super) fn of_scalar(scalar: &Scalar) -> Result<Value, Fault> {
         Scalar::Float { float } => {
             let value: f64 = float
                 .parse()
-                .map_err(|_| Fault::Forged("it returned a number that is none".to_owned()))?;
+                .map_err(|_| RunnerFault::Forged("it returned a number that is none".to_owned()))?;
             number(Dtype::Float64, value.to_le_bytes().to_vec())
         }
         Scalar::Text(text) => Value::Text(text.clone()),

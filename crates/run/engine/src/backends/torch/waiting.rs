@@ -11,7 +11,7 @@ use super::builder::Serving;
 use super::held::Held;
 use super::runs::{Leash, Side};
 use warpgauge_contract::functions::FunctionCall;
-use warpgauge_torch::{Callee, Place, Runner};
+use warpgauge_torch::{Callee, Runner, RunnerPermit};
 use warpgauge_worker::Fleet;
 
 /// What two calls have in common that one process may make.
@@ -56,7 +56,7 @@ pub(super) struct Seated {
     pub(super) serving: Serving,
     pub(super) _leash: Leash,
     pub(super) held: Option<Held>,
-    pub(super) _place: Place,
+    pub(super) _place: RunnerPermit,
 }
 
 impl Seated {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use warpgauge_device::cupti::{Cupti, CuptiError, Plan, Session, counter_availability};
+use warpgauge_device::cupti::{CounterPlan, Cupti, CuptiError, CuptiSession, counter_availability};
 use warpgauge_device::{Context, Module};
 
 /// Plans that are kept: sets of metrics, of which callers use few.
@@ -28,8 +28,8 @@ pub(crate) struct Unit {
     pub chip: String,
     availability: Option<Vec<u8>>,
     /// The last ones used, newest first.
-    plans: VecDeque<(Vec<String>, Rc<Plan>)>,
-    pub session: Option<Session>,
+    plans: VecDeque<(Vec<String>, Rc<CounterPlan>)>,
+    pub session: Option<CuptiSession>,
     /// Modules that the session added instructions to. CUPTI looks at them again later: it crashes
     /// if they are gone, so they stay, with their variables zeroed, for as long as the session.
     instrumented: Vec<Module>,
@@ -98,13 +98,13 @@ impl Unit {
         })
     }
 
-    pub(crate) fn plan(&mut self, metrics: &[String]) -> Result<Rc<Plan>, CuptiError> {
+    pub(crate) fn plan(&mut self, metrics: &[String]) -> Result<Rc<CounterPlan>, CuptiError> {
         let known = self.plans.iter().position(|(names, _)| names == metrics);
         let entry = match known.and_then(|index| self.plans.remove(index)) {
             Some(entry) => entry,
             None => {
                 let availability = self.availability.as_deref();
-                let plan = Plan::new(self.cupti, &self.chip, availability, metrics)?;
+                let plan = CounterPlan::new(self.cupti, &self.chip, availability, metrics)?;
                 (metrics.to_vec(), Rc::new(plan))
             }
         };
@@ -134,14 +134,14 @@ impl Unit {
     pub(crate) fn session(
         &mut self,
         context: &Context,
-        plan: &Rc<Plan>,
-    ) -> Result<&mut Session, CuptiError> {
+        plan: &Rc<CounterPlan>,
+    ) -> Result<&mut CuptiSession, CuptiError> {
         let kept = self.session.take_if(|open| Rc::ptr_eq(open.plan(), plan));
         let session = match kept {
             Some(session) => session,
             None => {
                 self.close();
-                Session::open(self.cupti, context, Rc::clone(plan))?
+                CuptiSession::open(self.cupti, context, Rc::clone(plan))?
             }
         };
         Ok(self.session.insert(session))

@@ -14,11 +14,11 @@ use crate::child::memory::tools::Tools;
 use crate::child::secret::Secret;
 use crate::protocol::Blame;
 use warpgauge_device::libraries::Libraries;
-use warpgauge_device::loader::Loaded;
+use warpgauge_device::loader::LoadedDriver;
 use warpgauge_device::support::{InitParams, Near, Support};
 use warpgauge_device::{
-    BlockingKernel, Content, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool,
-    GpuMonitor, GpuSettings, PinnedPool, SharedWipe, Staging, Stamps, Stream,
+    BlockingKernel, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, GpuMonitor,
+    GpuSettings, PinnedPool, RangeContent, SharedWipe, Staging, Stamps, Stream,
 };
 use warpgauge_model::{Cause, DeviceInfo, DeviceKind, FailureCode, Image, Unavailable};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
@@ -78,7 +78,7 @@ pub(crate) struct TimingAids {
 impl Executor {
     /// Creates the context.
     pub(crate) fn open(
-        loaded: &Loaded,
+        loaded: &LoadedDriver,
         ordinal: u32,
         printed: Printed,
     ) -> Result<Self, DeviceError> {
@@ -149,7 +149,7 @@ impl Executor {
         let init = TensorInit::of_kind(InitKind::Randn);
         if let Ok(params) = InitParams::secret(&init, Dtype::Float32, "warm_up") {
             let address = memory.address();
-            let content = [Content::tensor(params, 0, (address, WARM_BYTES))];
+            let content = [RangeContent::tensor(params, 0, (address, WARM_BYTES))];
             support.write(&content, &self.stream)?;
             let mut inspection = support.inspect(&self.stream)?;
             inspection.first_others(&content)?;

@@ -4,7 +4,7 @@ use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::residue::Residue;
 use crate::protocol::{Argument, Blame, KernelLaunch};
-use warpgauge_device::libraries::{LibraryCall, LibraryFunction};
+use warpgauge_device::libraries::{LibraryCall, TypedLibraryFunction};
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::{DeviceKind, FailureCode};
 
@@ -28,7 +28,7 @@ impl BoundCall {
         residue: &mut Residue,
         blame: Blame,
     ) -> JobResult<Self> {
-        let function = LibraryFunction::of_image(&launch.image);
+        let function = TypedLibraryFunction::of_image(&launch.image);
         let function = function.ok_or_else(|| environment(unknown(&launch.symbol)))?;
         let library = function.library();
         if executor.device.kind == DeviceKind::Emulator {

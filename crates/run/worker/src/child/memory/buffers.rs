@@ -12,9 +12,9 @@ use super::content::{Seed, Source, is_random};
 use super::tools::Tools;
 use super::write_batch::Writes;
 use crate::child::failure::{Failed, JobResult, environment};
-use crate::protocol::{Blame, BufferSpec, Content, LentBuffer};
+use crate::protocol::{Blame, BufferContent, BufferSpec, LentBuffer};
 use warpgauge_contract::Role;
-use warpgauge_device::{Content as Held, DeviceBuffer, DeviceError, PendingCopy, Staging, Stream};
+use warpgauge_device::{DeviceBuffer, DeviceError, PendingCopy, RangeContent, Staging, Stream};
 use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_validate::{Filling, POISON_BYTE};
 
@@ -180,7 +180,7 @@ impl<'job> JobBuffer<'job> {
             copy: copy.transpose().map_err(blame)?,
             source,
             seed: Seed::Contract,
-            filled: usage.poisoned || !matches!(spec.content, Content::Undefined),
+            filled: usage.poisoned || !matches!(spec.content, BufferContent::Undefined),
         })
     }
 
@@ -322,7 +322,7 @@ impl<'job> JobBuffer<'job> {
 
     /// Whether its content before a launch is not defined, so that it is poisoned.
     pub(crate) fn is_poisoned(&self) -> bool {
-        matches!(self.spec.content, Content::Undefined)
+        matches!(self.spec.content, BufferContent::Undefined)
     }
 
     /// Copies what the kernel is given to the host.
@@ -355,10 +355,10 @@ impl<'job> JobBuffer<'job> {
     }
 
     /// Guard bands, each with what it holds: before and after.
-    pub(crate) fn guard_bands(&self) -> Option<[Held; 2]> {
+    pub(crate) fn guard_bands(&self) -> Option<[RangeContent; 2]> {
         let after = self.memory.address() + (self.memory.len() - self.back) as u64;
         let bands = [(self.memory.address(), self.front), (after, self.back)];
-        (self.front > 0).then(|| bands.map(|band| Held::byte(self.guard, band)))
+        (self.front > 0).then(|| bands.map(|band| RangeContent::byte(self.guard, band)))
     }
 
     /// Size of the guard band before the content, bytes.
@@ -372,12 +372,12 @@ impl<'job> JobBuffer<'job> {
     }
 
     /// What the device by itself can tell an input to hold still.
-    pub(crate) fn held(&self, kind: DeviceKind) -> Option<Held> {
+    pub(crate) fn held(&self, kind: DeviceKind) -> Option<RangeContent> {
         let range = (self.address(), self.bytes);
         match &self.source {
-            Source::Device(params) => Some(Held::tensor(*params, 0, range)),
+            Source::Device(params) => Some(RangeContent::tensor(*params, 0, range)),
             Source::Byte(byte) if kind == DeviceKind::Cuda => {
-                Some(Held::byte(byte.unwrap_or(POISON_BYTE), range))
+                Some(RangeContent::byte(byte.unwrap_or(POISON_BYTE), range))
             }
             _ => None,
         }

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use crate::child::failure::{Failed, JobResult};
-use crate::protocol::{Blame, BufferSpec, Content};
+use crate::protocol::{Blame, BufferContent, BufferSpec};
 use warpgauge_device::support::InitParams;
 use warpgauge_device::{Context, DeviceBuffer, DeviceError, MappedFile, MemoryHandle};
 use warpgauge_model::{DeviceKind, FailureCode};
@@ -72,9 +72,9 @@ impl Source {
     ) -> JobResult<Self> {
         let refused = |text: String| Failed::new(FailureCode::InvalidValue, text, Blame::Candidate);
         match &spec.content {
-            Content::Undefined => Ok(Source::Byte(None)),
-            Content::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(Some(0))),
-            Content::Init(init) if kind == DeviceKind::Cuda && bytes >= DEVICE_INIT_BYTES => {
+            BufferContent::Undefined => Ok(Source::Byte(None)),
+            BufferContent::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(Some(0))),
+            BufferContent::Init(init) if kind == DeviceKind::Cuda && bytes >= DEVICE_INIT_BYTES => {
                 let params = match seed {
                     Seed::Contract => InitParams::new(init, spec.dtype, &spec.name),
                     Seed::Secret(_) => {
@@ -85,7 +85,7 @@ impl Source {
                     .map(Source::Device)
                     .map_err(|error| refused(format!("{}: {error}", spec.name)))
             }
-            Content::Init(init) => {
+            BufferContent::Init(init) => {
                 let mut content = vec![0; bytes as usize];
                 warpgauge_tensor::fill_parallel(
                     &seeded(init, seed),
@@ -97,18 +97,18 @@ impl Source {
                 .map_err(|error| refused(format!("{}: {error}", spec.name)))?;
                 Ok(Source::Host(content))
             }
-            Content::File(path) => {
+            BufferContent::File(path) => {
                 let opened = MappedFile::open(path, bytes);
                 opened.map(Source::File).map_err(|error| {
                     let text = format!("read the content of {}: {error}", spec.name);
                     Failed::new(FailureCode::InputUnreadable, text, Blame::Environment)
                 })
             }
-            Content::Shared { handle, bytes: whole } if *whole >= bytes => {
+            BufferContent::Shared { handle, bytes: whole } if *whole >= bytes => {
                 let handle = MemoryHandle::told(handle.clone());
                 Ok(Source::Shared(SharedContent { handle, bytes: *whole }))
             }
-            Content::Shared { bytes: whole, .. } => {
+            BufferContent::Shared { bytes: whole, .. } => {
                 let text = format!("{} has {bytes} bytes, its content {whole}", spec.name);
                 Err(Failed::new(FailureCode::InputUnreadable, text, Blame::Environment))
             }
@@ -141,11 +141,11 @@ pub(crate) fn first_difference(expected: &[u8], actual: &[u8]) -> Option<u64> {
 }
 
 /// Whether content of this kind is random: other numbers of the same kind serve as well.
-pub(crate) fn is_random(content: &Content) -> bool {
+pub(crate) fn is_random(content: &BufferContent) -> bool {
     let random = |init: &TensorInit| {
         matches!(init.kind, InitKind::Uniform | InitKind::Randn | InitKind::Randint)
     };
-    matches!(content, Content::Init(init) if random(init))
+    matches!(content, BufferContent::Init(init) if random(init))
 }
 
 /// The content with other random numbers.

@@ -3,7 +3,7 @@
 use super::buffers::JobBuffer;
 use super::content::{Source, first_difference};
 use super::tools::Tools;
-use warpgauge_device::inspection::{Finding, Findings};
+use warpgauge_device::inspection::{FindingHandle, Findings};
 use warpgauge_device::{DeviceBuffer, DeviceError, PendingCopy};
 use warpgauge_model::DeviceKind;
 
@@ -13,7 +13,7 @@ const CHUNK_BYTES: usize = 32 << 20;
 /// Whether an input was changed: what has yet to be read, or is known.
 pub(crate) enum Change {
     /// Among the findings.
-    Looked(Finding),
+    Looked(FindingHandle),
     /// In a copy of the whole input.
     Copied(PendingCopy),
     /// Index of the first byte that was.

@@ -2,14 +2,14 @@
 
 use super::tools::Tools;
 use warpgauge_device::support::InitParams;
-use warpgauge_device::{Content as Held, DeviceBuffer, DeviceError};
+use warpgauge_device::{DeviceBuffer, DeviceError, RangeContent};
 use warpgauge_model::DeviceKind;
 
 /// What is written to buffers: queued once all of it is known, in few launches of our own. Ranges do not
 /// overlap.
 pub(crate) struct Writes<'a> {
     tools: Tools<'a>,
-    contents: Vec<Held>,
+    contents: Vec<RangeContent>,
 }
 
 impl<'a> Writes<'a> {
@@ -30,7 +30,7 @@ impl<'a> Writes<'a> {
 
     /// Elements that our kernel generates.
     pub(crate) fn generate(&mut self, params: InitParams, range: (u64, usize)) {
-        self.contents.push(Held::tensor(params, 0, range));
+        self.contents.push(RangeContent::tensor(params, 0, range));
     }
 
     /// Four bytes, again and again, to `bytes` bytes of a buffer from `at` on.
@@ -44,7 +44,7 @@ impl<'a> Writes<'a> {
             return memory.fill_words(at, bytes, word, self.tools.stream);
         }
         let pattern = u64::from(word) << 32 | u64::from(word);
-        self.contents.push(Held::repeated(pattern, (memory.address() + at as u64, bytes)));
+        self.contents.push(RangeContent::repeated(pattern, (memory.address() + at as u64, bytes)));
         Ok(())
     }
 }

@@ -16,8 +16,8 @@ use crate::child::failure::{Failed, JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::run::{Run, timed};
-use crate::protocol::{Blame, CountPlan, Counted, CounterFacts, CounterTimings};
-use warpgauge_device::cupti::{CuptiError, PassError, Plan, Subject};
+use crate::protocol::{Blame, CountPlan, CountedRun, CounterFacts, CounterTimings};
+use warpgauge_device::cupti::{CountedLaunch, CounterPlan, CuptiError, PassError};
 use warpgauge_model::{CacheState, Cause, FailureCode};
 
 /// Longest time to wait for counters that another process has.
@@ -50,7 +50,7 @@ impl Launched<'_, '_> {
     }
 }
 
-impl Subject for Launched<'_, '_> {
+impl CountedLaunch for Launched<'_, '_> {
     type Error = Failed;
 
     fn prepare(&mut self) -> JobResult<()> {
@@ -72,7 +72,7 @@ impl Subject for Launched<'_, '_> {
 }
 
 /// Reads the counters of the program's launches. Nothing is timed or verified: that was another run.
-pub(crate) fn run(run: &mut Run<'_, '_>, plan: &CountPlan, told: &mut Counted) -> JobResult<()> {
+pub(crate) fn run(run: &mut Run<'_, '_>, plan: &CountPlan, told: &mut CountedRun) -> JobResult<()> {
     let Some(mut counters) = run.executor.counters.take() else {
         let text = "the server asked a worker for counters that does not read any".to_owned();
         return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
@@ -89,7 +89,7 @@ fn read(
     run: &mut Run<'_, '_>,
     counters: &mut Counters,
     plan: &CountPlan,
-    told: &mut Counted,
+    told: &mut CountedRun,
 ) -> JobResult<()> {
     let mut program = trace::begin(run, false, &mut None)?;
     let Run { executor, outcome, residue, buffers, .. } = run;
@@ -182,7 +182,7 @@ type Reading = (u32, Vec<f64>);
 fn passes(
     unit: &mut Unit,
     subject: &mut Launched<'_, '_>,
-    plan: &Rc<Plan>,
+    plan: &Rc<CounterPlan>,
     ms: &mut CounterTimings,
 ) -> Result<Reading, PassError<Failed>> {
     let context = &subject.executor.context;
@@ -198,7 +198,7 @@ fn passes(
     Ok((passes, values))
 }
 
-fn record(plan: &Plan, values: Vec<f64>, facts: &mut CounterFacts) {
+fn record(plan: &CounterPlan, values: Vec<f64>, facts: &mut CounterFacts) {
     for (name, value) in plan.metrics().zip(values) {
         let name = name.to_string_lossy().into_owned();
         if value.is_finite() {

@@ -17,7 +17,7 @@ use crate::child::failure::{Failed, JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::{JobBuffer, restore_inouts};
 use crate::child::run::{Run, timed};
-use crate::protocol::{Blame, MonitorPlan, Monitored};
+use crate::protocol::{Blame, MonitorPlan, MonitoredRun};
 use warpgauge_contract::Role;
 use warpgauge_device::{ACTIVITY, DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
 use warpgauge_model::{FailureCode, MonitorFacts, MonitorWindow};
@@ -47,7 +47,7 @@ const EMPTY_LAUNCHES: u32 = 2000;
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &MonitorPlan,
-    told: &mut Monitored,
+    told: &mut MonitoredRun,
 ) -> JobResult<()> {
     let mut arm = trace::begin(run, false, &mut None)?;
     let Run { executor, outcome, residue, buffers, .. } = run;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use crate::protocol::PlanReport;
-use warpgauge_device::cupti::{Cupti, CuptiError, Plan};
+use warpgauge_device::cupti::{CounterPlan, Cupti, CuptiError};
 
 /// Longest list of metrics that is read, bytes of JSON.
 const MAX_INPUT_BYTES: u64 = 1 << 20;
@@ -36,7 +36,7 @@ pub(crate) fn main(libraries: &[PathBuf], chip: &str) -> ExitCode {
 
 fn plan(libraries: &[PathBuf], chip: &str, metrics: &[String]) -> Result<PlanReport, CuptiError> {
     let cupti = Cupti::open_for_planning(libraries)?;
-    let plan = Plan::new(cupti, chip, None, metrics)?;
+    let plan = CounterPlan::new(cupti, chip, None, metrics)?;
     Ok(PlanReport {
         tool: cupti.name(),
         passes: u32::try_from(plan.passes).unwrap_or(u32::MAX),

@@ -11,13 +11,13 @@ use crate::child::memory::buffers::{
 };
 use crate::child::memory::variables::Restored;
 use crate::child::run::{Run, timed};
-use crate::protocol::{Blame, FromWorker, Program, TracePlan, TraceView, Traced};
+use crate::protocol::{Blame, FromWorker, KernelProgram, TracePlan, TraceView, TracedRun};
 use warpgauge_model::CacheState;
 use warpgauge_validate::Filling;
 
 /// Runs the job's launches for the tool. Nothing is timed, and nothing is verified: that was, or
 /// will be, another run.
-pub(crate) fn run(run: &mut Run<'_, '_>, plan: &TracePlan, told: &mut Traced) -> JobResult<()> {
+pub(crate) fn run(run: &mut Run<'_, '_>, plan: &TracePlan, told: &mut TracedRun) -> JobResult<()> {
     let checks = plan.view == TraceView::Checks;
     let mut arm = begin(run, checks, &mut told.memory_bytes)?;
     let Run { executor, outcome, residue, buffers, .. } = run;
@@ -61,7 +61,7 @@ pub(crate) fn begin(
 /// the contract does not define.
 fn allocate<'job>(
     executor: &Executor,
-    program: &'job Program,
+    program: &'job KernelProgram,
     checks: bool,
     buffers: &mut Vec<JobBuffer<'job>>,
 ) -> JobResult<()> {

@@ -17,7 +17,7 @@ use crate::child::verify::lint;
 use crate::child::verify::oracle::Oracle;
 use crate::child::verify::outputs;
 use crate::child::verify::surroundings::{guards_intact, nothing_else_touched};
-use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker};
+use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker};
 use warpgauge_model::{CacheState, WorkerTimings};
 use warpgauge_validate::Filling;
 
@@ -26,7 +26,7 @@ use warpgauge_validate::Filling;
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &EvaluatePlan,
-    told: &mut Evaluated,
+    told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     run.executor.arm_checks(plan.sanitize)?;
     let turns = allocate(run, plan)?;
@@ -81,7 +81,7 @@ fn judge(
     program: &mut LoadedProgram,
     (oracle, directory): (&mut Oracle<'_, '_>, &Path),
     timings: &mut WorkerTimings,
-    told: &mut Evaluated,
+    told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     let proven = is_proven(plan);
     // Where nobody judges the outputs, they are what a caller gets who looks at them.
@@ -131,7 +131,7 @@ fn judge(
 }
 
 /// What keeps a launch from finding what an earlier one left.
-fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut Evaluated) {
+fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut EvaluatedRun) {
     told.inputs_moved = rig.inputs.are_moving();
     let all_move = rig.inputs.are_all_moving(rig.buffers);
     told.variables_put_back = (!all_move).then(|| program.is_forgetful());
@@ -144,7 +144,7 @@ fn first(
     filling: Filling,
     (oracle, directory): (&mut Oracle<'_, '_>, &Path),
     timings: &mut WorkerTimings,
-    told: &mut Evaluated,
+    told: &mut EvaluatedRun,
 ) -> JobResult<bool> {
     let Rig { executor, buffers, .. } = rig;
     oracle.aside(executor, |oracle| {
@@ -177,7 +177,7 @@ fn measure(
     program: &mut LoadedProgram,
     oracle: &mut Oracle<'_, '_>,
     timings: &mut WorkerTimings,
-    told: &mut Evaluated,
+    told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     let Some(trials) = &plan.trials else { return Ok(()) };
     let link = oracle.link();
@@ -211,7 +211,7 @@ fn lint(
     rig: &mut Rig<'_, '_>,
     oracle: &mut Oracle<'_, '_>,
     shown: Shown,
-    told: &mut Evaluated,
+    told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     let Rig { executor, buffers, .. } = rig;
     oracle.aside(executor, |oracle| {

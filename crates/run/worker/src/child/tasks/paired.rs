@@ -18,7 +18,7 @@ use crate::child::timing::batch::{NoJudge, Rig};
 use crate::child::timing::inputs::{Inputs, all_move, present};
 use crate::child::timing::judge::{Audit, Judge};
 use crate::child::verify::{comparison, outputs, references, surroundings};
-use crate::protocol::{Blame, FromWorker, PairPlan, Paired, Program, Tolerances};
+use crate::protocol::{Blame, FromWorker, KernelProgram, PairPlan, PairedRun, Tolerances};
 use warpgauge_model::WorkerTimings;
 use warpgauge_statistics::paired::{
     Arm as PairedArm, BlockOrder, LookOutcome, MAX_BLOCKS, PairedBlock, decide_at_look,
@@ -40,7 +40,7 @@ const AUDITED_BLOCKS: usize = 4;
 const BLOCKS_PER_AUDIT: usize = 8;
 
 /// Measures blocks until the policy has a verdict, or the time is up.
-pub(crate) fn run(run: &mut Run<'_, '_>, plan: &PairPlan, told: &mut Paired) -> JobResult<()> {
+pub(crate) fn run(run: &mut Run<'_, '_>, plan: &PairPlan, told: &mut PairedRun) -> JobResult<()> {
     let Run { executor, job, link, outcome, residue, .. } = run;
     executor.arm_checks(false)?;
     executor.reset_persisting_l2()?;
@@ -72,7 +72,7 @@ pub(crate) fn run(run: &mut Run<'_, '_>, plan: &PairPlan, told: &mut Paired) -> 
 
 struct Block<'a> {
     executor: &'a mut Executor,
-    program: &'a Program,
+    program: &'a KernelProgram,
     plan: &'a PairPlan,
     secret: &'a mut Secret,
     timings: &'a mut WorkerTimings,

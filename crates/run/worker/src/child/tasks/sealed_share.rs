@@ -16,14 +16,14 @@ use crate::child::timing::judge::{Audit, Judge};
 use crate::child::timing::judge::{Phase, Referee};
 use crate::child::verify::oracle::Oracle;
 use crate::child::verify::surroundings::nothing_else_touched;
-use crate::protocol::{Blame, EvaluatePlan, Evaluated, FromWorker, SealedFacts};
+use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, SealedFacts};
 use warpgauge_model::{CacheState, FailureCode};
 
 /// Judges the launches that the candidate's process hands over, until it has no more.
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &EvaluatePlan,
-    told: &mut Evaluated,
+    told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     run.executor.arm_checks(false)?;
     allocate_and_fill(run, plan)?;
@@ -74,7 +74,7 @@ fn judge(
     program: &mut LoadedProgram,
     oracle: &mut Oracle<'_, '_>,
     runner: &RefCell<crate::child::device::runners::Runner>,
-    told: &mut Evaluated,
+    told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     loop {
         let Some(later) = runner.borrow_mut().next_turn()? else { return Ok(()) };

@@ -11,7 +11,7 @@ use warpgauge_device::MappedFile;
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, shape};
 use warpgauge_validate::{
-    Comparison, Expectation, Filling, Left, Reason, ReasonCode, ResolvedTolerance, Trace,
+    Comparison, Expectation, FillTrace, Filling, Left, Reason, ReasonCode, ResolvedTolerance,
 };
 
 /// Far below the finite fillings of floating-point outputs, of which one is proof.
@@ -25,7 +25,7 @@ pub(crate) fn compare_output(
     buffer: usize,
     (actual, filling): LeftOutputs<'_>,
     expected: &Expected,
-) -> JobResult<(Comparison, Trace)> {
+) -> JobResult<(Comparison, FillTrace)> {
     let actual = actual.iter().find(|(index, _)| *index == buffer);
     let (Some(tolerance), Some((_, actual)), Some(compared)) =
         (checks.tolerances.of(buffer), actual, buffers.get(buffer))
@@ -73,7 +73,7 @@ pub(crate) fn compare(
     tolerance: &ResolvedTolerance,
     (actual, filling): (&[u8], Filling),
     (expected, bounds): (&[u8], Option<&[u8]>),
-) -> (Comparison, Trace) {
+) -> (Comparison, FillTrace) {
     let filling = output.is_poisoned().then_some(filling);
     let (dtype, shape) = (output.spec.dtype, &output.spec.shape);
     let expected = Expectation { elements: expected, bounds };
@@ -106,7 +106,7 @@ fn reference_leaves(output: &BufferSpec, left: Left) -> Failed {
 /// That elements of an output were never written in a launch.
 pub(crate) fn unwritten(
     output: &str,
-    trace: &Trace,
+    trace: &FillTrace,
     comparison: &Comparison,
     launch: &str,
 ) -> Failed {

@@ -9,7 +9,7 @@ use crate::child::timing::inputs::{Shown, present};
 use crate::protocol::Tolerances;
 use warpgauge_contract::Role;
 use warpgauge_device::Staging;
-use warpgauge_validate::{Contents, OutputFacts, Weakness};
+use warpgauge_validate::{ArgumentContents, OutputFacts, Weakness};
 
 /// Inputs above this size are not looked at, bytes.
 const LINT_INPUT_BYTES: usize = 16 << 20;
@@ -74,7 +74,7 @@ pub(crate) fn contents<'a>(
     buffers: &'a [JobBuffer<'_>],
     index: usize,
     seeds: &'a [&'a [u8]],
-) -> Contents<'a> {
+) -> ArgumentContents<'a> {
     let spec = buffers[index].spec;
-    Contents { name: &spec.name, dtype: spec.dtype, shape: &spec.shape, seeds }
+    ArgumentContents { name: &spec.name, dtype: spec.dtype, shape: &spec.shape, seeds }
 }

@@ -6,14 +6,14 @@ use crate::child::memory::buffers::JobBuffer;
 use crate::child::memory::input_changes::Change;
 use crate::child::memory::tools::Tools;
 use warpgauge_contract::Role;
-use warpgauge_device::Content;
-use warpgauge_device::inspection::{Finding, Findings, Inspection};
+use warpgauge_device::RangeContent;
+use warpgauge_device::inspection::{FindingHandle, Findings, Inspection};
 use warpgauge_validate::Reason;
 
 /// What is looked at beside the outputs: queued, and judged once the findings were read.
 pub(crate) struct Surroundings {
     /// Buffers, and what was found before and after each.
-    bands: Vec<(usize, [Finding; 2])>,
+    bands: Vec<(usize, [FindingHandle; 2])>,
     inputs: Vec<(usize, Change)>,
 }
 
@@ -77,7 +77,7 @@ impl Surroundings {
     /// Queues looking for all of it in one go.
     fn look(
         inspection: &mut Inspection<'_>,
-        held: &[Content],
+        held: &[RangeContent],
         bands: Vec<(usize, [usize; 2])>,
         inputs: Vec<(usize, Looked)>,
     ) -> JobResult<Self> {
@@ -106,7 +106,7 @@ enum Looked {
 }
 
 /// Adds what guard bands hold; buffers with the places of theirs.
-fn bands(buffers: &[JobBuffer<'_>], held: &mut Vec<Content>) -> Vec<(usize, [usize; 2])> {
+fn bands(buffers: &[JobBuffer<'_>], held: &mut Vec<RangeContent>) -> Vec<(usize, [usize; 2])> {
     let guarded = buffers.iter().enumerate();
     let guarded = guarded.filter_map(|(index, buffer)| Some((index, buffer.guard_bands()?)));
     let places = guarded.map(|(index, bands)| {
@@ -117,7 +117,7 @@ fn bands(buffers: &[JobBuffer<'_>], held: &mut Vec<Content>) -> Vec<(usize, [usi
 }
 
 fn judge_bands(
-    bands: &[(usize, [Finding; 2])],
+    bands: &[(usize, [FindingHandle; 2])],
     buffers: &[JobBuffer<'_>],
     findings: &Findings,
 ) -> JobResult<()> {

@@ -8,7 +8,7 @@ use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::inputs::Shown;
 use crate::protocol::{Checks, OutputCheck};
-use warpgauge_validate::{Comparison, Filling, Reason, ReasonCode, Trace};
+use warpgauge_validate::{Comparison, FillTrace, Filling, Reason, ReasonCode};
 
 /// What a launch left, and what its outputs held before.
 pub(crate) type LeftOutputs<'a> = (&'a Outputs, Filling);
@@ -122,7 +122,7 @@ impl<'a> OutputVerdicts<'a> {
         &mut self,
         name: &str,
         buffer: usize,
-        (trace, comparison): (&Trace, &Comparison),
+        (trace, comparison): (&FillTrace, &Comparison),
         launch: &str,
     ) -> JobResult<()> {
         if self.written.add(buffer, trace) {

@@ -1,15 +1,15 @@
 //! Whether outputs were written at all: what launches left of their fillings, all of them together.
 
-use warpgauge_validate::Trace;
+use warpgauge_validate::FillTrace;
 
 /// What launches left of their fillings, by buffer.
 #[derive(Default)]
-pub(crate) struct WriteTraces(Vec<(usize, Trace)>);
+pub(crate) struct WriteTraces(Vec<(usize, FillTrace)>);
 
 impl WriteTraces {
     /// Adds what a launch left in a buffer. Returns whether elements of that launch were never written, as all
     /// launches together prove.
-    pub(crate) fn add(&mut self, buffer: usize, trace: &Trace) -> bool {
+    pub(crate) fn add(&mut self, buffer: usize, trace: &FillTrace) -> bool {
         let known = self.0.iter_mut().find(|(index, _)| *index == buffer);
         let all = match known {
             Some((_, all)) => {
@@ -25,7 +25,7 @@ impl WriteTraces {
     }
 
     /// What launches left in a buffer.
-    pub(crate) fn of(&self, buffer: usize) -> Option<&Trace> {
+    pub(crate) fn of(&self, buffer: usize) -> Option<&FillTrace> {
         self.0.iter().find(|(index, _)| *index == buffer).map(|(_, trace)| trace)
     }
 }
@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn launches_add_up_by_buffer() {
         let mut traces = WriteTraces::default();
-        let written = Trace::new(Dtype::Float32);
+        let written = FillTrace::new(Dtype::Float32);
         assert!(!traces.add(3, &written));
         assert_eq!(traces.of(3).map(|trace| trace.held), Some(0));
         assert!(traces.of(2).is_none());

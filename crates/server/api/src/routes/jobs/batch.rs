@@ -10,7 +10,7 @@ use crate::response::accepted::Accepted;
 use warpgauge_contract::ContractError;
 use warpgauge_model::{FailureCode, JobKind};
 use warpgauge_service::webhook::Policy;
-use warpgauge_service::{Caller, JobRequest, Submission};
+use warpgauge_service::{Caller, JobRequest, JobSubmission};
 
 /// Most jobs of a batch.
 pub(crate) const MAX_BATCH: usize = 1_000;
@@ -62,7 +62,7 @@ pub(crate) fn requests(
     batch: Batch,
     caller: &Caller,
     policy: &Policy,
-) -> Result<Vec<(JobRequest, Submission)>, ApiError> {
+) -> Result<Vec<(JobRequest, JobSubmission)>, ApiError> {
     let count = batch.jobs.len();
     if !(1..=MAX_BATCH).contains(&count) {
         let message = format!("jobs: expected 1 to {MAX_BATCH} jobs, got {count}");

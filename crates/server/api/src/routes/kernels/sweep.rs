@@ -24,7 +24,7 @@ use crate::schema;
 use warpgauge_contract::SweepRequest;
 use warpgauge_job_views::SweepEvent;
 use warpgauge_report::SweepResponse;
-use warpgauge_service::{ServiceError, Services, Submission};
+use warpgauge_service::{JobSubmission, ServiceError, Services};
 
 const CSV: &str = "text/csv";
 const EVENTS: &str = "text/event-stream";
@@ -106,7 +106,7 @@ pub(crate) enum SweepReply {
 pub(crate) async fn reply(
     service: &Services,
     request: SweepRequest,
-    submission: Submission,
+    submission: JobSubmission,
     share: Share,
     form: Form,
 ) -> Result<SweepReply, ApiError> {
@@ -137,7 +137,7 @@ struct Running {
 async fn started(
     service: Services,
     request: SweepRequest,
-    submission: Submission,
+    submission: JobSubmission,
     share: Share,
 ) -> Result<SSE, ApiError> {
     // It holds no more events than there are points, and those are bounded.

@@ -13,7 +13,7 @@ use warpgauge_job_views::JobCounts;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::DeviceReport;
 use warpgauge_service::ServiceStatus;
-use warpgauge_telemetry::{BOUNDS, Named, Observed, Stage, telemetry};
+use warpgauge_telemetry::{BOUNDS, LabelKind, Observed, Stage, telemetry};
 
 /// Its media type.
 pub(crate) const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -16,7 +16,7 @@ use crate::request::submission::{MAX_NAME_BYTES, SubmissionParams};
 use crate::response::reply::JsonReply;
 use crate::routes::tags::Tag;
 use warpgauge_model::FailureCode;
-use warpgauge_service::{Caller, Extents, Services, Submission, WantedProduct};
+use warpgauge_service::{Caller, Extents, JobSubmission, Services, WantedProduct};
 use warpgauge_sparse::spmv::{
     MatrixList, MatrixReply, Method, SpmvProblem, SpmvRequest, SpmvResponse, StoredSpmvRequest,
     check_matrix_name,
@@ -208,7 +208,7 @@ fn unfit(problem: SpmvProblem) -> ApiError {
 }
 
 /// How one of several jobs of a request is to be taken: each is told from the other if it is sent again.
-fn of_method(submission: &Submission, method: Method) -> Result<Submission, ApiError> {
+fn of_method(submission: &JobSubmission, method: Method) -> Result<JobSubmission, ApiError> {
     let mut own = submission.clone();
     if let Some(key) = &mut own.idempotency_key {
         key.push('/');

@@ -8,7 +8,7 @@ use poem_openapi::registry::{
 use poem_openapi::{ApiResponse, Enum};
 
 use warpgauge_service::TensorContent;
-use warpgauge_shared_tensors::DataFormat;
+use warpgauge_shared_tensors::TransferFormat;
 
 const BYTES: &str = "application/octet-stream";
 
@@ -25,7 +25,7 @@ pub(crate) enum TensorFormat {
     Raw,
 }
 
-impl From<TensorFormat> for DataFormat {
+impl From<TensorFormat> for TransferFormat {
     fn from(format: TensorFormat) -> Self {
         match format {
             TensorFormat::Npy => Self::Npy,

@@ -7,7 +7,7 @@ use crate::backends::device::DeviceBackend;
 use crate::error;
 use crate::progress::ActiveOrder;
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
-use warpgauge_compile::{Artifact, CompileOptions, Compiler};
+use warpgauge_compile::{CompileOptions, CompiledModule, Compiler};
 use warpgauge_contract::{Candidate, CompareRequest, KernelCode, KernelType};
 use warpgauge_model::{DeviceInfo, ImageFormat, Target};
 use warpgauge_turns::Owner;
@@ -48,7 +48,7 @@ pub(super) async fn all(
 
 async fn code_diff(
     compiler: &Compiler,
-    sides: [(&KernelCode, &Artifact); 2],
+    sides: [(&KernelCode, &CompiledModule); 2],
     target: Target,
     owner: Owner,
 ) -> Result<CodeDiff, String> {
@@ -69,7 +69,7 @@ async fn code_diff(
 /// What both kernels can be listed in.
 fn common_language(
     compiler: &Compiler,
-    sides: [(&KernelCode, &Artifact); 2],
+    sides: [(&KernelCode, &CompiledModule); 2],
 ) -> Result<CodeLanguage, String> {
     let formats = sides.map(|(_, artifact)| artifact.format);
     if formats.contains(&ImageFormat::Library) {
@@ -79,7 +79,7 @@ fn common_language(
     if reasons.iter().all(Option::is_none) {
         return Ok(CodeLanguage::Sass);
     }
-    let has_ptx = |(code, artifact): &(&KernelCode, &Artifact)| {
+    let has_ptx = |(code, artifact): &(&KernelCode, &CompiledModule)| {
         artifact.format == ImageFormat::Ptx
             || code.kernel_type == KernelType::Cuda
             || ptx_of(artifact).is_some()
@@ -93,13 +93,15 @@ fn common_language(
 
 async fn listed(
     compiler: &Compiler,
-    (code, artifact): (&KernelCode, &Artifact),
+    (code, artifact): (&KernelCode, &CompiledModule),
     language: CodeLanguage,
     target: Target,
     owner: Owner,
 ) -> Result<Listed, String> {
-    let listed =
-        |text: Arc<str>, of: &Artifact| Listed { text, symbol: of.entry_kernel().symbol.clone() };
+    let listed = |text: Arc<str>, of: &CompiledModule| Listed {
+        text,
+        symbol: of.entry_kernel().symbol.clone(),
+    };
     match (language, artifact.format) {
         (CodeLanguage::Sass, format) => {
             let text = compiler.disassemble(&artifact.image, format, owner).await;
@@ -123,7 +125,7 @@ async fn listed(
 }
 
 /// The PTX that machine code was made of, where its compiler left it.
-fn ptx_of(artifact: &Artifact) -> Option<&str> {
+fn ptx_of(artifact: &CompiledModule) -> Option<&str> {
     let found = artifact.stages.iter().find(|(language, _)| language == "ptx");
     found.map(|(_, text)| text.as_str())
 }

@@ -26,7 +26,7 @@ use warpgauge_report::{CountComparison, EvaluateResponse, Timings, TuningReport,
 use warpgauge_statistics::paired::{self, PairOutcome, PairedComparison, Ranking};
 use warpgauge_statistics::{COMPARED_COUNTS, Counted, CountedRank, Preset, rank_counted};
 use warpgauge_worker::Lease;
-use warpgauge_worker::protocol::{Job, PairPlan};
+use warpgauge_worker::protocol::{PairPlan, WorkerJob};
 
 mod code_diffs;
 mod same_image;
@@ -302,7 +302,7 @@ impl<'a> DeviceSession<'a> {
         let mut request = self.request.evaluation_of(&self.request.ref_kernel);
         // What the comparison is to take does not count as hanging.
         request.timeout += plan.max_time_s;
-        let run = Job { id, ..a.job.with(plan) };
+        let run = WorkerJob { id, ..a.job.with(plan) };
         let outcome = self.backend.run_task(self.job, &request, run, &mut self.lease).await;
         if let Some(failure) = outcome.failure {
             return Err(format!(

@@ -243,7 +243,7 @@ impl Arena {
                 let at = set as u64 * self.stride + slot.offset;
                 let bytes = slot.bytes as usize;
                 if let Some(params) = slot.params(*seed)? {
-                    let content = warpgauge_device::Content::tensor(
+                    let content = warpgauge_device::RangeContent::tensor(
                         params,
                         0,
                         (memory.address() + at, bytes),
@@ -277,7 +277,7 @@ impl Arena {
                 let at = self.candidates.address() + set as u64 * self.stride + slot.offset;
                 let bytes = slot.bytes as usize;
                 let look = if let Some(params) = slot.params(*seed)? {
-                    let found = looks.first_others(&[warpgauge_device::Content::tensor(
+                    let found = looks.first_others(&[warpgauge_device::RangeContent::tensor(
                         params,
                         0,
                         (at, bytes),

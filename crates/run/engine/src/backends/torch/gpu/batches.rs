@@ -14,7 +14,7 @@ use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::players::{Players, generator_of};
 use crate::backends::torch::values::Named;
 use crate::backends::torch::verification::{ParameterHashes, Verification};
-use warpgauge_torch::{Fault, MAX_FRAME_BYTES};
+use warpgauge_torch::{MAX_FRAME_BYTES, RunnerFault};
 use warpgauge_validate::Reason;
 
 /// Most calls where results do not lie side by side: they go through the host.
@@ -110,7 +110,7 @@ impl<'j, 'g> Batches<'j, 'g> {
                 "it tells of {} calls, of {count} that were to be made",
                 ran.returned.len()
             );
-            return Err(candidate.stopped(false, Fault::Forged(what)));
+            return Err(candidate.stopped(false, RunnerFault::Forged(what)));
         }
         let stage = &mut self.stage;
         let also = stage.arena.also(Whose::Candidate, &stage.changing, count);

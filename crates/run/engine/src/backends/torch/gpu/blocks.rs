@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use super::Gpu;
 use crate::backends::torch::MOST_BYTES;
 use warpgauge_device::{DeviceBuffer, MemoryHandle, Stream};
-use warpgauge_torch::{LayoutError, Memory, Session, TensorAt};
+use warpgauge_torch::{LayoutError, RunnerSession, SubmissionMemory, TensorAt};
 
 /// Most blocks of a runner that are open at once.
 const MOST_BLOCKS: usize = 4096;
@@ -74,7 +74,7 @@ impl Blocks {
     pub(super) fn read(
         &self,
         gpu: &Gpu,
-        session: &Session,
+        session: &RunnerSession,
         tensor: &TensorAt,
     ) -> Result<Vec<u8>, LayoutError> {
         if tensor.block.is_none() {
@@ -90,7 +90,7 @@ impl Blocks {
 /// A block, by places in it.
 struct OnDevice<'a>(&'a DeviceBuffer, &'a Stream);
 
-impl Memory for OnDevice<'_> {
+impl SubmissionMemory for OnDevice<'_> {
     fn read(&self, address: u64, out: &mut [u8]) -> io::Result<()> {
         let at = usize::try_from(address).map_err(io::Error::other)?;
         self.0.copy_to_host(at, out, self.1).map_err(io::Error::other)

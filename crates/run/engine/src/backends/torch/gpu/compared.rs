@@ -4,7 +4,7 @@ use super::stage::Stage;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::values::{Copied, Named, Value};
 use crate::backends::torch::verification::Verification;
-use warpgauge_device::inspection::{Finding, Inspection};
+use warpgauge_device::inspection::{FindingHandle, Inspection};
 use warpgauge_device::support::{Near, Support};
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -26,7 +26,7 @@ impl DeviceComparison<'_, '_> {
         let stage = self.stage;
         let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
         let mut looks = stage.gpu.support.inspect(&stage.gpu.stream).map_err(broken)?;
-        let mut found: Vec<(usize, String, Option<Finding>)> = Vec::new();
+        let mut found: Vec<(usize, String, Option<FindingHandle>)> = Vec::new();
         for (call, (values, expected)) in values.iter().zip(expected).enumerate() {
             let expected_by_name = expected.iter().cloned().collect();
             if let Some(reason) = self.verification.missing(values, &expected_by_name) {
@@ -79,7 +79,7 @@ impl DeviceComparison<'_, '_> {
         looks: &mut Inspection<'_>,
         value: &Value,
         wanted: &Value,
-    ) -> Result<Option<Finding>, Stop> {
+    ) -> Result<Option<FindingHandle>, Stop> {
         let (
             Value::OnDevice { dtype, shape, copy },
             Value::OnDevice { dtype: other, shape: extents, copy: theirs },

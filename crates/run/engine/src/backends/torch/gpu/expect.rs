@@ -9,7 +9,7 @@ use crate::backends::torch::gradients::separated;
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::player::named;
 use crate::backends::torch::values::{Named, Value};
-use warpgauge_torch::Fault;
+use warpgauge_torch::RunnerFault;
 use warpgauge_validate::Reason;
 
 /// What is expected of a batch.
@@ -63,7 +63,7 @@ fn computed(
     let presenting = presented.map_err(|error| not_shelved(player, true, error))?;
     let ran = player.session.run().map_err(|fault| player.stopped(true, fault))?;
     if ran.returned.len() != seeds.len() {
-        let fault = Fault::Forged("it tells of another number of calls".to_owned());
+        let fault = RunnerFault::Forged("it tells of another number of calls".to_owned());
         return Err(player.stopped(true, fault));
     }
     let root = inputs.root();
@@ -86,7 +86,7 @@ pub(super) fn named_calls(
     all: &[Named],
     only: Option<&[String]>,
     backward: bool,
-) -> Result<Result<Vec<Named>, Reason>, Fault> {
+) -> Result<Result<Vec<Named>, Reason>, RunnerFault> {
     let mut calls = Vec::new();
     for values in all {
         let (values, gradients) = match backward {
@@ -106,7 +106,7 @@ pub(super) fn named_calls(
                 calls.push(named);
             }
             Ok(Err(reason)) => return Ok(Err(reason)),
-            Err(failed) => return Err(Fault::Forged(failed.message)),
+            Err(failed) => return Err(RunnerFault::Forged(failed.message)),
         }
     }
     Ok(Ok(calls))

@@ -27,7 +27,7 @@ use std::time::{Duration, Instant};
 use warpgauge_device::support::Support;
 use warpgauge_device::{Context, DeviceBuffer, DriverChoice, Stream, loader};
 use warpgauge_model::{DeviceInfo, Image};
-use warpgauge_torch::{Fault, Session};
+use warpgauge_torch::{RunnerFault, RunnerSession};
 
 /// The device, as a judge has it.
 pub(super) struct Gpu {
@@ -73,7 +73,7 @@ pub(super) enum NoTime {
     /// What the driver says.
     Device(String),
     /// What is wrong with the runner, which has no submission yet.
-    Runner(Fault),
+    Runner(RunnerFault),
 }
 
 /// Times that handing over is done for nothing: the median counts.
@@ -86,7 +86,7 @@ impl Gpu {
     ///
     /// # Errors
     /// The device or the runner failed.
-    pub(super) fn hand_over(&self, session: &mut Session) -> Result<Duration, NoTime> {
+    pub(super) fn hand_over(&self, session: &mut RunnerSession) -> Result<Duration, NoTime> {
         let memory = DeviceBuffer::new(&self.context, 1 << 20, "nothing");
         let memory = memory.map_err(|error| NoTime::Device(error.to_string()))?;
         let fill = || {

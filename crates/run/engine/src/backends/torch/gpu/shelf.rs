@@ -8,7 +8,7 @@ use super::blocks::Blocks;
 use crate::backends::torch::values::{Copied, Named, Value, of_scalar};
 use crate::backends::torch::{MOST_BYTES, player::Player};
 use warpgauge_device::DeviceBuffer;
-use warpgauge_torch::{Fault, TensorAt, Tree, TreeOf};
+use warpgauge_torch::{RunnerFault, TensorAt, Tree, TreeOf};
 
 /// Where the copies of one tensor begin, bytes.
 const STEP: usize = 512;
@@ -43,7 +43,7 @@ pub(super) struct Shelved {
 /// Why there are no copies.
 pub(super) enum NotShelved {
     /// What the runner told of.
-    Fault(Fault),
+    Fault(RunnerFault),
     /// The judge's own memory or device.
     Broken(String),
 }
@@ -226,14 +226,14 @@ fn open_all(gpu: &Gpu, blocks: &mut Blocks, leaves: &[Leaves<'_>]) -> Result<(),
         let TreeOf::Tensor(tensor) = leaf else { continue };
         blocks.open(gpu, tensor).map_err(|what| {
             let text = format!("it tells of memory that is not there: {what}");
-            NotShelved::Fault(Fault::Forged(text))
+            NotShelved::Fault(RunnerFault::Forged(text))
         })?;
     }
     Ok(())
 }
 
 fn too_much() -> NotShelved {
-    NotShelved::Fault(Fault::Forged("it returns more than is judged".to_owned()))
+    NotShelved::Fault(RunnerFault::Forged("it returns more than is judged".to_owned()))
 }
 
 pub(super) fn broken(error: impl std::fmt::Display) -> NotShelved {

@@ -11,7 +11,7 @@ use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Players;
 use crate::backends::torch::values::Value;
 use crate::backends::torch::verification::ParameterHashes;
-use warpgauge_torch::{Batch, Fault, Session, TensorAt, Tree, TreeOf};
+use warpgauge_torch::{CallBatch, RunnerFault, RunnerSession, TensorAt, Tree, TreeOf};
 
 /// One side: its runner's memory, and copies of what it returned.
 pub(super) struct Side {
@@ -91,8 +91,8 @@ impl<'a> Stage<'a> {
 
     /// A batch as a runner is told of it. `generator`: the seed of random numbers in it; `flush`: bytes that are
     /// written before each call.
-    pub(super) fn batch(&self, count: usize, generator: u64, flush: u64) -> Batch<'_> {
-        Batch {
+    pub(super) fn batch(&self, count: usize, generator: u64, flush: u64) -> CallBatch<'_> {
+        CallBatch {
             arguments: &self.arena.tree,
             stride: self.arena.stride,
             count: count as u32,
@@ -143,7 +143,7 @@ impl<'a> Stage<'a> {
         for parameter in now.iter().filter(|parameter| parameter.trained) {
             let blocks = &mut self.candidate.blocks;
             let opened = blocks.open(self.gpu, &parameter.tensor);
-            opened.map_err(|what| candidate.stopped(false, Fault::Forged(what)))?;
+            opened.map_err(|what| candidate.stopped(false, RunnerFault::Forged(what)))?;
             let bytes = blocks.read(self.gpu, &candidate.session, &parameter.tensor);
             let bytes = bytes
                 .map_err(|error| candidate.stopped(false, candidate.session.fault_of(&error)))?;
@@ -158,10 +158,10 @@ fn keep(
     gpu: &Gpu,
     arena: &Arena,
     side: &mut Side,
-    (session, set): (&Session, u32),
+    (session, set): (&RunnerSession, u32),
     made: &Tree,
 ) -> Result<(), NotShelved> {
-    let forged = |what: String| NotShelved::Fault(Fault::Forged(what));
+    let forged = |what: String| NotShelved::Fault(RunnerFault::Forged(what));
     let fault = |error: &_| NotShelved::Fault(session.fault_of(error));
     let leaves = made.leaves("");
     let tensors = leaves.iter().filter_map(|(place, leaf)| match leaf {

@@ -10,7 +10,7 @@ use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Seeds;
 use crate::backends::torch::timing::{Clocks, Plan, Timed};
 use warpgauge_statistics::StopReason;
-use warpgauge_torch::Fault;
+use warpgauge_torch::RunnerFault;
 
 /// Calls of a batch that events are round.
 const EVENTS: u32 = 32;
@@ -89,7 +89,7 @@ impl<'t> DeviceTiming<'t> {
         let times = times.map_err(|fault| candidate.stopped(false, fault))?;
         let usable = times.iter().all(|ms| ms.is_finite() && *ms > 0.0 && *ms < 1e7);
         if !usable || times.len() != count as usize {
-            let fault = Fault::Forged(format!("it tells of times that cannot be: {times:?}"));
+            let fault = RunnerFault::Forged(format!("it tells of times that cannot be: {times:?}"));
             return Err(candidate.stopped(false, fault));
         }
         if let Some(clocks) = &mut self.timed.clocks {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::batches::Batches;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
-use warpgauge_torch::{Fault, Session, Trace};
+use warpgauge_torch::{DeviceTrace, RunnerFault, RunnerSession};
 
 /// Calls that are traced.
 const CALLS: u32 = 10;
@@ -16,7 +16,7 @@ const WITHIN: Duration = Duration::from_secs(20);
 
 /// What was told.
 pub(in crate::backends::torch) struct Traced {
-    pub trace: Trace,
+    pub trace: DeviceTrace,
     /// During so many calls.
     pub calls: u32,
     /// Product name of the device.
@@ -39,7 +39,7 @@ pub(super) fn looked_at<T>(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,
     calls: u32,
-    look: impl FnOnce(&mut Session) -> Result<T, Fault>,
+    look: impl FnOnce(&mut RunnerSession) -> Result<T, RunnerFault>,
 ) -> Result<Result<T, String>, Stop> {
     let seeds = batches.players.seeds_of(seeds, calls);
     let generator = batches.drawn(&seeds)?;
