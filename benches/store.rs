@@ -11,7 +11,8 @@
 use std::time::{Duration, Instant};
 
 use warpgauge_store::{
-    Durability, Ending, JobFilter, JobKind, JobState, NewJob, NewReport, Page, Store, StoreConfig,
+    Durability, JobEnding, JobFilter, JobKind, JobState, NewJob, NewReport, Page, Store,
+    StoreConfig,
 };
 
 #[path = "../tests/support/postgres.rs"]
@@ -187,7 +188,7 @@ async fn claim(store: &Store) -> (Vec<f64>, Vec<f64>) {
         store.queue().advance_behind(&job.lease, JobState::Compiling).expect("it may compile");
         let body = vec![b'7'; 4_000];
         let report = NewReport { version: 1, kind: "evaluate".to_owned(), body };
-        let ending = Ending {
+        let ending = JobEnding {
             state: JobState::Completed,
             report: Some(report),
             error: None,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use warpgauge_sandbox::enforcement;
 use warpgauge_sandbox::own_root;
-use warpgauge_sandbox::privileges::{self, Keep};
+use warpgauge_sandbox::privileges::{self, KeptCapabilities};
 
 /// First argument of a device worker.
 const WORKER: &str = "__worker";
@@ -35,7 +35,8 @@ pub(super) fn dispatch(args: &[OsString]) -> Option<ExitCode> {
     // In this order: a root server's child can go back to no lower score once it has no capabilities.
     enforcement::end_before_others(score);
     let begun = may_hide(child).then(own_root::begin);
-    let keep = if matches!(begun, Some(Ok(()))) { Keep::OwnRoot } else { kept(child, args) };
+    let keep =
+        if matches!(begun, Some(Ok(()))) { KeptCapabilities::OwnRoot } else { kept(child, args) };
     if let Err(error) = privileges::drop_all(keep) {
         eprintln!("warpgauge {child}: cannot drop the capabilities of this process: {error}");
         return Some(ExitCode::FAILURE);
@@ -69,12 +70,12 @@ fn may_hide(child: &str) -> bool {
 }
 
 /// What a child keeps of the capabilities of a root server.
-fn kept(child: &str, args: &[OsString]) -> Keep {
+fn kept(child: &str, args: &[OsString]) -> KeptCapabilities {
     // One that reads counters by itself, or has a tool in it that may.
     let reads = ["--counters", "--socket"];
     if child == WORKER && args.iter().any(|given| reads.iter().any(|flag| given == flag)) {
-        Keep::Counters
+        KeptCapabilities::Counters
     } else {
-        Keep::Nothing
+        KeptCapabilities::Nothing
     }
 }

@@ -13,7 +13,7 @@ use super::{CliError, place};
 use crate::exit::Exit;
 use warpgauge_code::infer;
 use warpgauge_config::Config;
-use warpgauge_watch::{Trouble, infer_file, kernel_type};
+use warpgauge_watch::{EvaluatorError, infer_file, kernel_type};
 
 /// Largest kernel file, bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -48,14 +48,14 @@ pub(super) fn run(args: &InitArgs, config: &Config, terminal: Terminal) -> Resul
     let inferred = infer_file(&name, &content, args.kernel_name.as_deref(), &mut |request| {
         place.compile(request.clone()).map(|reply| reply.value).map_err(|error| {
             failed = Some(error);
-            Trouble::Stopped
+            EvaluatorError::Stopped
         })
     });
     drop((place, progress));
     let inferred = match (inferred, failed) {
         (Ok(inferred), _) => inferred,
         (Err(_), Some(error)) => return Err(error),
-        (Err(Trouble::Refused(refusal)), None) if refusal.code == "compile_error" => {
+        (Err(EvaluatorError::Refused(refusal)), None) if refusal.code == "compile_error" => {
             write_error_stream(&format!("error: {}", plain(&refusal.message)));
             return Ok(Exit::NotCompiled);
         }

@@ -11,7 +11,7 @@ use warpgauge_model::{DeviceState, FailureCode, Image, ImageFormat};
 use warpgauge_worker::protocol::{
     Blame, EvaluatePlan, EvaluatedRun, KernelLaunch, KernelProgram, RunOutcome, WorkerJob,
 };
-use warpgauge_worker::queue::Need;
+use warpgauge_worker::queue::LeaseNeeds;
 use warpgauge_worker::{
     DeviceChoice, Fleet, FleetConfig, FleetError, Lease, LeaseError, RunEvent, SupportSource,
 };
@@ -72,7 +72,7 @@ pub async fn fleet(hot_spare: bool) -> Arc<Fleet> {
 }
 
 pub async fn lease(fleet: &Arc<Fleet>) -> Lease {
-    fleet.lease(&Need::default()).await.unwrap()
+    fleet.lease(&LeaseNeeds::default()).await.unwrap()
 }
 
 pub fn job(id: &str) -> WorkerJob<EvaluatePlan> {
@@ -239,13 +239,13 @@ async fn leases_are_bounded_and_fair() {
     until_waiting(&fleet, 1).await;
     let second = wait('b');
     until_waiting(&fleet, 2).await;
-    match fleet.lease(&Need::default()).await.map(drop) {
+    match fleet.lease(&LeaseNeeds::default()).await.map(drop) {
         Err(LeaseError::QueueFull { waiting: 2, retry_after }) => {
             assert!(retry_after >= Duration::from_secs(1));
         }
         other => panic!("{other:?}"),
     }
-    let elsewhere = Need { device: Some(9), ..Need::default() };
+    let elsewhere = LeaseNeeds { device: Some(9), ..LeaseNeeds::default() };
     let refused = fleet.lease(&elsewhere).await.map(drop);
     assert!(matches!(refused, Err(LeaseError::NoSuchDevice { .. })));
     drop(held);
@@ -257,7 +257,7 @@ async fn leases_are_bounded_and_fair() {
 async fn a_device_that_nobody_waits_for_any_more_comes_back() {
     let fleet = fleet(false).await;
     let held = lease(&fleet).await;
-    let need = Need::default();
+    let need = LeaseNeeds::default();
     let mut waiting = Box::pin(fleet.lease(&need));
     tokio::select! {
         biased;
@@ -282,7 +282,7 @@ async fn until_waiting(fleet: &Fleet, count: usize) {
 
 async fn a_device_without_workers_is_failed() {
     let fleet = Fleet::start(config(vec![0], true), support(b"broken")).await.unwrap();
-    match fleet.lease(&Need::default()).await.map(drop) {
+    match fleet.lease(&LeaseNeeds::default()).await.map(drop) {
         Err(LeaseError::Failed { device: 0, reason }) => assert!(reason.contains("bad image")),
         other => panic!("{other:?}"),
     }
@@ -301,14 +301,14 @@ async fn shutdown_stops_what_runs() {
     begun.recv().await.unwrap();
     let waiting = tokio::spawn({
         let fleet = Arc::clone(&fleet);
-        async move { fleet.lease(&Need::default()).await.map(drop) }
+        async move { fleet.lease(&LeaseNeeds::default()).await.map(drop) }
     });
     until_waiting(&fleet, 1).await;
     fleet.shutdown(Duration::from_millis(50)).await;
     assert_eq!(waiting.await.unwrap(), Err(LeaseError::ShuttingDown));
     let failure = running.await.unwrap().failure.unwrap();
     assert_eq!(failure.code, FailureCode::ShuttingDown);
-    let refused = fleet.lease(&Need::default()).await.map(drop);
+    let refused = fleet.lease(&LeaseNeeds::default()).await.map(drop);
     assert_eq!(refused, Err(LeaseError::ShuttingDown));
 }
 

@@ -15,7 +15,7 @@ use warpgauge_worker::protocol::{
     Argument, Blame, BufferContent, BufferSpec, KernelLaunch, KernelProgram, TracePlan, TraceView,
     TracedRun, WorkerJob,
 };
-use warpgauge_worker::queue::Need;
+use warpgauge_worker::queue::LeaseNeeds;
 use warpgauge_worker::{DeviceChoice, Fleet, FleetConfig, OneShot, OneShotEnd};
 
 use crate::server::{self, Server, emulated};
@@ -79,7 +79,7 @@ async fn run(
         directory: directory.path().to_owned(),
         time_limit: LIMIT,
     };
-    let mut lease = fleet.lease(&Need::default()).await.unwrap();
+    let mut lease = fleet.lease(&LeaseNeeds::default()).await.unwrap();
     lease.run_under(&shot, job(image.clone(), directory.path(), view)).await
 }
 

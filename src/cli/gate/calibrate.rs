@@ -13,8 +13,9 @@ use crate::exit::GateExit;
 use warpgauge_config::Config;
 use warpgauge_contract::{DecisionSpec, EvaluateRequest};
 use warpgauge_gate::{
-    CalibratedCase, Calibration, CalibrationConditions, CaseEvidence, CaseSpec, GateMetric, Manner,
-    PlannedTest, Seen, Sides, Suite, calibrated, idle_multiprocessors,
+    CalibratedCase, Calibration, CalibrationConditions, CaseEvidence, CasePair, CaseSpec,
+    ComparisonSettings, GateMetric, PlannedTest, RunEnvironment, Suite, calibrated,
+    idle_multiprocessors,
 };
 use warpgauge_report::{CompareResponse, VerdictBy};
 use warpgauge_statistics::Preset;
@@ -52,7 +53,7 @@ pub(super) fn run(
                 .to_owned(),
         ));
     };
-    let Some(seen) = Seen::of_comparison(&first) else {
+    let Some(seen) = RunEnvironment::of_comparison(&first) else {
         let what = "the kernels ran on the CPU, whose times rank nothing";
         return Err(CliError::Usage(what.to_owned()));
     };
@@ -85,14 +86,14 @@ fn against_itself(
         alpha: Some(case.policy.alpha),
         blocks: Some(args.blocks),
     };
-    let manner = Manner {
+    let manner = ComparisonSettings {
         preset: suite.preset,
         decision,
         fresh: true,
         counted: false,
         measure_identical: true,
     };
-    let request = Sides::itself(contract).comparison(&manner);
+    let request = CasePair::itself(contract).comparison(&manner);
     let mut answers = Vec::new();
     for _ in 1..=args.runs {
         steps.begin();

@@ -1,4 +1,4 @@
-//! A server as the desk of an agent.
+//! A server as the backend of an agent.
 
 use futures_util::StreamExt;
 use futures_util::stream::{self, BoxStream};
@@ -6,9 +6,9 @@ use tokio::sync::mpsc;
 
 use crate::cli::place::patience;
 use crate::cli::terminal::Terminal;
-use warpgauge_client::{Client, ClientError, Taken};
+use warpgauge_client::{Client, ClientError, SubmitOptions};
 use warpgauge_job_views::{JobEvent, JobView};
-use warpgauge_mcp::{ArtifactBytes, Ask, Desk, JobBackendError, Order};
+use warpgauge_mcp::{ArtifactBytes, JobBackend, JobBackendError, JobBackendFuture, JobOrder};
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{ArtifactKind, DeviceView, JobRequest};
 
@@ -30,7 +30,7 @@ impl ServerDesk {
     fn ask<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Client) -> Result<T, ClientError> + Send + 'static,
-    ) -> Ask<'_, T> {
+    ) -> JobBackendFuture<'_, T> {
         let client = self.client.clone();
         Box::pin(async move {
             let asked = tokio::task::spawn_blocking(move || work(&client)).await;
@@ -41,12 +41,12 @@ impl ServerDesk {
     }
 }
 
-impl Desk for ServerDesk {
-    fn submit(&self, order: Order) -> Ask<'_, String> {
+impl JobBackend for ServerDesk {
+    fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String> {
         self.ask(move |client| {
-            let Order { request, label, idempotency_key } = order;
+            let JobOrder { request, label, idempotency_key } = order;
             let (label, idempotency_key) = (label.as_deref(), idempotency_key.as_deref());
-            let taken = Taken { label, idempotency_key };
+            let taken = SubmitOptions { label, idempotency_key };
             match request {
                 JobRequest::Compare(request) => {
                     client.unattended().submit_comparison(&request, &taken)
@@ -62,7 +62,7 @@ impl Desk for ServerDesk {
         })
     }
 
-    fn watch<'a>(&'a self, job_id: &'a str) -> Ask<'a, BoxStream<'static, JobEvent>> {
+    fn watch<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, BoxStream<'static, JobEvent>> {
         let (client, job_id) = (self.client.clone(), job_id.to_owned());
         let mut patience = patience(self.patience_s, self.terminal);
         Box::pin(async move {
@@ -87,17 +87,17 @@ impl Desk for ServerDesk {
         })
     }
 
-    fn job<'a>(&'a self, job_id: &'a str) -> Ask<'a, JobView> {
+    fn job<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, JobView> {
         let job_id = job_id.to_owned();
         self.ask(move |client| Ok(client.jobs().get(&job_id)?.value))
     }
 
-    fn cancel<'a>(&'a self, job_id: &'a str) -> Ask<'a, ()> {
+    fn cancel<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, ()> {
         let job_id = job_id.to_owned();
         self.ask(move |client| client.jobs().cancel(&job_id).map(drop))
     }
 
-    fn devices(&self) -> Ask<'_, Vec<DeviceView>> {
+    fn devices(&self) -> JobBackendFuture<'_, Vec<DeviceView>> {
         self.ask(|client| client.devices())
     }
 
@@ -106,7 +106,7 @@ impl Desk for ServerDesk {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> Ask<'a, ArtifactBytes> {
+    ) -> JobBackendFuture<'a, ArtifactBytes> {
         let (job_id, kernel) = (job_id.to_owned(), kernel.map(str::to_owned));
         self.ask(move |client| {
             let bytes = client.jobs().artifact(&job_id, kind.name(), kernel.as_deref())?;

@@ -14,7 +14,7 @@ use super::terminal::Terminal;
 use super::{CliError, local};
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, ServiceDesk, serve};
+use warpgauge_mcp::{AgentServer, CallPermits, JobBackend, JobDurability, ServiceBackend, serve};
 use warpgauge_service::{Caller, LocalService, ProcessRole};
 
 /// How long calls that were cancelled at the end may take to cancel their jobs.
@@ -33,7 +33,7 @@ pub(super) fn run(args: &McpArgs, config: &Config, terminal: Terminal) -> Result
     let runtime = local::runtime()?;
     let outcome = runtime.block_on(async {
         let mut signals = EndSignals::listen()?;
-        let (desk, service): (Arc<dyn Desk>, Option<LocalService>) = match client {
+        let (backend, service): (Arc<dyn JobBackend>, Option<LocalService>) = match client {
             Some(client) => {
                 (Arc::new(ServerDesk::new(client, args.patience.seconds, terminal)), None)
             }
@@ -41,13 +41,13 @@ pub(super) fn run(args: &McpArgs, config: &Config, terminal: Terminal) -> Result
                 let service = local::start(config, ProcessRole::Command).await?;
                 let here = service.services().clone();
                 (
-                    Arc::new(ServiceDesk::new(here, Caller::local(), Keeping::WhileHere)),
+                    Arc::new(ServiceBackend::new(here, Caller::local(), JobDurability::WhileHere)),
                     Some(service),
                 )
             }
         };
-        let calls = Calls::default();
-        let server = AgentServer::of(desk, calls.clone());
+        let calls = CallPermits::default();
+        let server = AgentServer::of(backend, calls.clone());
         let mut exit = Exit::Success;
         let end = async {
             signals.next().await;

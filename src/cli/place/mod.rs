@@ -13,7 +13,7 @@ use super::args::Target;
 use super::contract_file::ContractFile;
 use super::progress::Progress;
 use super::terminal::{Terminal, write_error_stream};
-use warpgauge_client::{Patience, Reply, WaitEvent};
+use warpgauge_client::{Reply, RetryPolicy, WaitEvent};
 use warpgauge_config::Config;
 use warpgauge_contract::{CompareRequest, CompileRequest};
 use warpgauge_gate::history::HistoryAnswer;
@@ -106,8 +106,8 @@ pub(super) fn open<'c>(
 }
 
 /// Patience for so many seconds that says what it waits for.
-pub(super) fn patience(seconds: f64, terminal: Terminal) -> Patience {
-    Patience::new(duration(seconds), move |error, pause| {
+pub(super) fn patience(seconds: f64, terminal: Terminal) -> RetryPolicy {
+    RetryPolicy::new(duration(seconds), move |error, pause| {
         let (why, pause_s) = (error.brief(), pause.as_secs_f64());
         terminal.note(&format!("warpgauge: {why}; trying again in {pause_s:.1} s"));
         std::thread::sleep(pause);

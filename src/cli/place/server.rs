@@ -9,7 +9,7 @@ use crate::cli::progress::Progress;
 use crate::cli::signals;
 use crate::cli::terminal::Terminal;
 use crate::cli::with_progress::{Expected, View};
-use warpgauge_client::{Attendant, Client, Patience, Reply, WaitEvent};
+use warpgauge_client::{Client, JobWaiter, Reply, RetryPolicy, WaitEvent};
 use warpgauge_contract::{CompareRequest, CompileRequest};
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
@@ -23,7 +23,7 @@ pub(super) struct AtServer {
     client: Client,
     patience_s: f64,
     /// For everything that is asked without an attendant.
-    patience: Patience,
+    patience: RetryPolicy,
     terminal: Terminal,
 }
 
@@ -66,7 +66,7 @@ impl Place for AtServer {
             self.show(told, &mut view, progress);
             Ok(())
         };
-        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        let attendant = JobWaiter { told, interruptible: &signals::interrupts };
         self.client.attended(attendant).evaluate(&contract.fields, self.limit())
     }
 
@@ -80,7 +80,7 @@ impl Place for AtServer {
             self.show(told, &mut view, progress);
             Ok(())
         };
-        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        let attendant = JobWaiter { told, interruptible: &signals::interrupts };
         self.client.attended(attendant).compare(&contract.fields, self.limit())
     }
 
@@ -94,7 +94,7 @@ impl Place for AtServer {
         contract: ContractFile,
         told: &mut dyn FnMut(WaitEvent) -> Result<(), CliError>,
     ) -> Result<Reply<SweepResponse>, CliError> {
-        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        let attendant = JobWaiter { told, interruptible: &signals::interrupts };
         self.client.attended(attendant).sweep(&contract.fields, self.limit())
     }
 
@@ -120,7 +120,7 @@ impl Place for AtServer {
             }
             Ok(())
         };
-        let attendant = Attendant { told, interruptible: &signals::interrupts };
+        let attendant = JobWaiter { told, interruptible: &signals::interrupts };
         self.client.attended(attendant).gate(&request, patience(self.patience_s, terminal))
     }
 

@@ -17,7 +17,7 @@ use warpgauge_report::{CompileResponse, EvaluateResponse};
 use warpgauge_service::{
     Caller, ExecError, JobSubmission, LocalService, ProcessRole, ServiceError,
 };
-use warpgauge_watch::{Evaluator, FileRejection, Stop, Trouble, UNMET};
+use warpgauge_watch::{Evaluator, EvaluatorError, FileRejection, UNMET, WatchStop};
 
 /// What evaluates, wherever that is.
 pub(super) type AnyEvaluator = Box<dyn Evaluator>;
@@ -27,7 +27,7 @@ pub(super) type AnyEvaluator = Box<dyn Evaluator>;
 pub(super) fn evaluator(
     target: &Target,
     config: &Config,
-    stop: &Arc<Stop>,
+    stop: &Arc<WatchStop>,
 ) -> Result<AnyEvaluator, CliError> {
     match target.client()? {
         Some(client) => {
@@ -61,7 +61,7 @@ struct Local {
 }
 
 impl Local {
-    fn start(config: &Config, stop: Arc<Stop>) -> Result<Self, CliError> {
+    fn start(config: &Config, stop: Arc<WatchStop>) -> Result<Self, CliError> {
         let runtime = local::runtime()?;
         let service = runtime.block_on(local::start(config, ProcessRole::Server))?;
         let (sender, stopped) = watch::channel(false);
@@ -77,7 +77,10 @@ impl Local {
         Ok(Self { runtime, service, stopped })
     }
 
-    fn wait<T>(&self, work: impl Future<Output = Result<T, ServiceError>>) -> Result<T, Trouble> {
+    fn wait<T>(
+        &self,
+        work: impl Future<Output = Result<T, ServiceError>>,
+    ) -> Result<T, EvaluatorError> {
         let mut stopped = self.stopped.clone();
         self.runtime.block_on(async {
             let stop = async {
@@ -88,7 +91,7 @@ impl Local {
             };
             tokio::select! {
                 biased;
-                () = stop => Err(Trouble::Stopped),
+                () = stop => Err(EvaluatorError::Stopped),
                 outcome = work => outcome.map_err(of_service),
             }
         })
@@ -102,18 +105,22 @@ impl Drop for Local {
 }
 
 impl Evaluator for Local {
-    fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble> {
+    fn evaluate(
+        &self,
+        request: &EvaluateRequest,
+        key: &str,
+    ) -> Result<EvaluateResponse, EvaluatorError> {
         let idempotency_key = Some(key.to_owned());
         let submission = JobSubmission { idempotency_key, ..JobSubmission::local() };
         self.wait(self.service.services().evaluations.evaluate(request.clone(), submission))
     }
 
-    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble> {
+    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, EvaluatorError> {
         self.wait(self.service.services().compiler.compile(request.clone(), &Caller::local()))
     }
 }
 
-fn of_service(error: ServiceError) -> Trouble {
+fn of_service(error: ServiceError) -> EvaluatorError {
     let code = match &error {
         ServiceError::QueueFull { .. }
         | ServiceError::QuotaExceeded { .. }
@@ -124,7 +131,7 @@ fn of_service(error: ServiceError) -> Trouble {
             | ExecError::RunnersLost(_)
             | ExecError::ShuttingDown,
         ) => {
-            return Trouble::Again(warpgauge_service::error_chain(&error));
+            return EvaluatorError::Again(warpgauge_service::error_chain(&error));
         }
         ServiceError::Exec(ExecError::Invalid(problems))
             if problems.iter().any(|one| one.code == FailureCode::UnmetRequirements) =>
@@ -145,16 +152,20 @@ struct Remote {
 }
 
 impl Evaluator for Remote {
-    fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble> {
+    fn evaluate(
+        &self,
+        request: &EvaluateRequest,
+        key: &str,
+    ) -> Result<EvaluateResponse, EvaluatorError> {
         self.client.unattended().evaluate_keyed(request, key).map_err(of_client)
     }
 
-    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble> {
+    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, EvaluatorError> {
         Ok(self.client.compile(request).map_err(of_client)?.value)
     }
 }
 
-fn of_client(error: ClientError) -> Trouble {
+fn of_client(error: ClientError) -> EvaluatorError {
     let code = match &error {
         ClientError::Refused { problems, .. }
             if problems.iter().any(|code| *code == FailureCode::UnmetRequirements.to_string()) =>
@@ -166,7 +177,7 @@ fn of_client(error: ClientError) -> Trouble {
         ClientError::Refused { status: 500, .. } => "job_failed",
         ClientError::Internal(_) => "internal",
         // The server is away or full, or it is the wrong one, or the key is: no fault of the file.
-        _ => return Trouble::Again(CliError::from(error).render()),
+        _ => return EvaluatorError::Again(CliError::from(error).render()),
     };
     FileRejection::new(code, error.to_string()).into()
 }

@@ -17,7 +17,7 @@ use super::args::{Target, seconds};
 use super::terminal::Terminal;
 use crate::exit::Exit;
 use warpgauge_config::Config;
-use warpgauge_watch::{Folder, Options, Stop, WatchEvent, mailbox};
+use warpgauge_watch::{Folder, WatchEvent, WatchOptions, WatchStop, mailbox};
 
 /// Flags of `watch`.
 #[derive(Debug, Args)]
@@ -58,8 +58,8 @@ fn interval(text: &str) -> Result<f64, String> {
 }
 
 pub(super) fn run(args: &WatchArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
-    let stop = Arc::new(Stop::default());
-    let options = Options {
+    let stop = Arc::new(WatchStop::default());
+    let options = WatchOptions {
         at_once: args.jobs.into(),
         settle: Duration::from_secs_f64(args.settle),
         poll: args.poll.map(Duration::from_secs_f64),

@@ -14,8 +14,8 @@ use crate::cli::{CliError, report, signals};
 use crate::exit::Exit;
 use warpgauge_config::Config;
 use warpgauge_report::EvaluateResponse;
-use warpgauge_watch::mailbox::{self, Letter, MailboxAddress};
-use warpgauge_watch::{Stop, kernel_type};
+use warpgauge_watch::mailbox::{self, MailboxAddress, MailboxMessage};
+use warpgauge_watch::{WatchStop, kernel_type};
 
 /// Largest file that is sent, bytes.
 const MAX_BYTES: u64 = 64 << 20;
@@ -51,7 +51,7 @@ pub(in crate::cli) fn run(
     let letter = letter(args)?;
     let directory = tempfile::tempdir()
         .map_err(|source| CliError::System { operation: "make a temporary directory", source })?;
-    let stop = Arc::new(Stop::default());
+    let stop = Arc::new(WatchStop::default());
     let interrupt = Arc::clone(&stop);
     signals::interrupts(Box::new(move || {
         interrupt.stop();
@@ -95,7 +95,7 @@ fn page(result: &Value, report: Option<&EvaluateResponse>, terminal: Terminal) -
 }
 
 /// The kernel and its contract, under a name that nothing else has.
-fn letter(args: &SendArgs) -> Result<Letter, CliError> {
+fn letter(args: &SendArgs) -> Result<MailboxMessage, CliError> {
     let name =
         args.file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if kernel_type(&name).is_none() {
@@ -128,7 +128,7 @@ fn letter(args: &SendArgs) -> Result<Letter, CliError> {
     let plain = plain.take(64).collect::<String>();
     let id = uuid::Uuid::new_v4().simple().to_string();
     // One that begins with a dot or a dash would be hidden, or an option.
-    Ok(Letter { stem: format!("{}-{}", plain.trim_start_matches('-'), &id[..12]), files })
+    Ok(MailboxMessage { stem: format!("{}-{}", plain.trim_start_matches('-'), &id[..12]), files })
 }
 
 fn content(path: &Path) -> Result<Vec<u8>, CliError> {

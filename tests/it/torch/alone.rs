@@ -5,10 +5,10 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use warpgauge_sandbox::contained::{Contained, ProcessEnd, ProcessLaunch};
+use warpgauge_sandbox::contained::{ContainedProcess, ProcessEnd, ProcessLaunch};
 use warpgauge_torch::{
     EntryPoint, RunnerFault, RunnerSession, Runners, RunnersConfig, Scalar, SubmissionMemory,
-    TorchSubmission, TreeOf, What,
+    TensorLayout, TorchSubmission, TreeOf,
 };
 
 use super::available;
@@ -74,7 +74,7 @@ async fn asked<T: Send + 'static>(
     let script = "exec 3</dev/null 4</dev/null; exec \"$@\"";
     let tool = ["/bin/sh", "-c", script, "sh"].map(Into::into);
     let launch = ProcessLaunch::new(program.under(&tool));
-    let running = Contained::start_with(&launch, Stdio::from(stdin)).unwrap();
+    let running = ContainedProcess::start_with(&launch, Stdio::from(stdin)).unwrap();
     let deadline = Instant::now() + LONG;
     let answer = tokio::task::spawn_blocking(move || {
         let runner = alone.runner(deadline).unwrap();
@@ -99,7 +99,10 @@ async fn a_runner_that_a_tool_is_round_serves_and_reaches_no_more_than_its_own()
         .replace("DIRECTORY", &directory.display().to_string());
     let (told, end) = asked(&directory, move |mut session| {
         session.load(&submission(&source), None, 1).unwrap();
-        let what = TreeOf::Tensor(What { dtype: warpgauge_tensor::Dtype::Float32, shape: vec![2] });
+        let what = TreeOf::Tensor(TensorLayout {
+            dtype: warpgauge_tensor::Dtype::Float32,
+            shape: vec![2],
+        });
         session.allocate(&TreeOf::List(vec![what])).unwrap();
         session.call(1).unwrap().returned
     })
@@ -116,7 +119,7 @@ async fn what_a_tool_has_open_stays_open_and_inputs_are_written_from_outside() {
     let source = "import os\ndef f(x):\n    os.fstat(3), os.fstat(4)\n    return x * 2";
     let (bytes, _) = asked(place.path(), move |mut session| {
         session.load(&submission(source), None, 1).unwrap();
-        let what = What { dtype: warpgauge_tensor::Dtype::Float32, shape: vec![2] };
+        let what = TensorLayout { dtype: warpgauge_tensor::Dtype::Float32, shape: vec![2] };
         let made = session.allocate(&TreeOf::List(vec![TreeOf::Tensor(what)])).unwrap();
         let leaves = made.leaves("");
         let TreeOf::Tensor(x) = leaves[0].1 else { panic!("{made:?}") };

@@ -1,7 +1,7 @@
 //! The report of a run, from what was planned and what was measured.
 
 use super::report::{CaseReport, GateReport, Totals};
-use super::{GateOutcome, GatePlan, GateReason, MeasuredCase, Seen, conclude};
+use super::{GateOutcome, GatePlan, GateReason, MeasuredCase, RunEnvironment, conclude};
 use warpgauge_report::VerdictBy;
 
 /// Version of the report's format.
@@ -9,7 +9,7 @@ const SCHEMA_VERSION: u32 = 1;
 
 /// When a run was.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Clocked {
+pub struct RunInterval {
     /// When it began, seconds since 1970.
     pub started_unix_s: u64,
     /// How long it took, seconds.
@@ -20,12 +20,12 @@ pub struct Clocked {
 pub fn finish(
     plan: GatePlan,
     cases: &[MeasuredCase],
-    seen: Option<&Seen>,
-    clocked: Clocked,
+    seen: Option<&RunEnvironment>,
+    clocked: RunInterval,
     job_id: &str,
 ) -> GateReport {
     let (cases, verdict) = conclude(cases, plan.on_missing);
-    let verdict_by = seen.filter(|seen| seen.method.is_some()).map(Seen::verdict_by);
+    let verdict_by = seen.filter(|seen| seen.method.is_some()).map(RunEnvironment::verdict_by);
     let mut notes = plan.notes;
     match (verdict_by, &plan.calibration) {
         (Some(VerdictBy::Times), None) => notes.push(

@@ -39,13 +39,13 @@ pub use decide::{
     GateOutcome, GateReason, JudgedCase, SuiteVerdict, Verdict, decide, suite_verdict, to_confirm,
 };
 pub use evidence::{CaseEvidence, NoBaseline};
-pub use finish::{Clocked, finish};
+pub use finish::{RunInterval, finish};
 pub use measured::{MeasuredCase, conclude, idle_multiprocessors, unconfirmed, with_calibration};
 pub use pin::{BaselinePin, PinMismatch};
 pub use plan::{ADVISORY_RATE, CaseCode, GatePlan, PlannedCase, first_alphas};
 pub use request::{BaselineOrigin, GateCase, GateRequest, RemovedCase};
-pub use seen::Seen;
-pub use sides::{Manner, Sides, alone};
+pub use seen::RunEnvironment;
+pub use sides::{CasePair, ComparisonSettings, alone};
 pub use suite::{
     CasePolicy, CaseSpec, GateMetric, MAX_CASES, MAX_SUITE_BYTES, OnInconclusive, OnMissing,
     PolicyFile, Suite, SuiteError,

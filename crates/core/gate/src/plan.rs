@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use super::report::BaselineReport;
 use super::{
-    BaselinePin, Calibration, CaseEvidence, CasePolicy, CaseSpec, MeasuredCase, OnMissing, Sides,
-    with_calibration,
+    BaselinePin, Calibration, CaseEvidence, CasePair, CasePolicy, CaseSpec, MeasuredCase,
+    OnMissing, with_calibration,
 };
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{PresetName, Regime};
@@ -52,7 +52,7 @@ pub struct PlannedCase {
 #[serde(rename_all = "snake_case")]
 pub enum CaseCode {
     /// Baseline and candidate.
-    Both(Box<Sides>),
+    Both(Box<CasePair>),
     /// The candidate alone: it is checked on its own.
     New {
         /// Its contract.

@@ -6,14 +6,14 @@ use warpgauge_report::{CompareResponse, DeviceReport, EvaluateResponse, VerdictB
 
 /// Where something ran, and how it was measured.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct RunEnvironment {
     /// The device.
     pub device: DeviceReport,
     /// How times or counts were taken; `None` where nothing was measured.
     pub method: Option<MethodReport>,
 }
 
-impl Seen {
+impl RunEnvironment {
     /// Of a kernel on its own; `None` where no device was chosen, or nothing is
     /// ranked by what it shows.
     pub fn of(report: &EvaluateResponse) -> Option<Self> {
@@ -40,7 +40,7 @@ impl Seen {
     }
 }
 
-impl Seen {
+impl RunEnvironment {
     /// Of kernels that were compared; `None` where no device ran them, or nothing ranks them.
     pub fn of_comparison(response: &CompareResponse) -> Option<Self> {
         if response.verdict_by == VerdictBy::Nothing {

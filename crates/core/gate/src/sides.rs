@@ -15,7 +15,7 @@ const TOLERANCE: f64 = 1e-2;
 
 /// The contract of a case, with its kernel, as it is on both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Sides {
+pub struct CasePair {
     /// Before the change: its kernel is what is compared with.
     pub baseline: EvaluateRequest,
     /// After it: its kernel is compared, and all else of the comparison is from here.
@@ -24,7 +24,7 @@ pub struct Sides {
 
 /// How a case is to be compared.
 #[derive(Debug, Clone, Copy)]
-pub struct Manner {
+pub struct ComparisonSettings {
     /// How much time to spend on precision.
     pub preset: PresetName,
     /// What the verdict must be sure of.
@@ -37,14 +37,14 @@ pub struct Manner {
     pub measure_identical: bool,
 }
 
-impl Sides {
+impl CasePair {
     /// A case beside itself.
     pub fn itself(contract: EvaluateRequest) -> Self {
         Self { baseline: contract.clone(), candidate: contract }
     }
 
     /// The candidate's kernel, with everything else of its contract, beside the baseline's.
-    pub fn comparison(&self, manner: &Manner) -> CompareRequest {
+    pub fn comparison(&self, manner: &ComparisonSettings) -> CompareRequest {
         let candidate = self.candidate.clone();
         let tolerance = candidate.tolerance.unwrap_or_default();
         let mut measure = candidate.measure;
@@ -109,7 +109,11 @@ impl Sides {
 
 /// A case on its own, like any evaluation: compiled, run, and checked against what its contract
 /// expects. Times are taken where there is nothing to compare with (`timed`), for the history.
-pub fn alone(contract: &EvaluateRequest, manner: &Manner, timed: bool) -> EvaluateRequest {
+pub fn alone(
+    contract: &EvaluateRequest,
+    manner: &ComparisonSettings,
+    timed: bool,
+) -> EvaluateRequest {
     let mut request = contract.clone();
     request.measure.preset = manner.preset;
     // As beside a baseline, so that times of a case can be put side by side.
@@ -139,8 +143,8 @@ mod tests {
         serde_json::from_value(contract).unwrap()
     }
 
-    fn manner(counted: bool, fresh: bool) -> Manner {
-        Manner {
+    fn manner(counted: bool, fresh: bool) -> ComparisonSettings {
+        ComparisonSettings {
             preset: PresetName::Ci,
             decision: DecisionSpec::default(),
             fresh,
@@ -156,7 +160,7 @@ mod tests {
             "measure": {"preset": "quick", "cache": "hot"}});
         let mut candidate = contract(own);
         candidate.kernel.source_code = Some("y".to_owned());
-        let sides = Sides { baseline, candidate };
+        let sides = CasePair { baseline, candidate };
         let made = sides.comparison(&manner(false, false));
         assert_eq!(made.ref_kernel.source_code.as_deref(), Some("x"));
         assert_eq!(made.custom_kernel.unwrap().source_code.as_deref(), Some("y"));
@@ -179,11 +183,11 @@ mod tests {
         };
         let cuda = || kernel("cuda", json!([n]), json!({"grid": {"x": 1}, "block": {"x": 32}}));
         let triton = || kernel("triton", json!([n, block]), json!({"grid": {"x": 4}}));
-        let sides = Sides { baseline: cuda(), candidate: triton() };
+        let sides = CasePair { baseline: cuda(), candidate: triton() };
         let io = sides.baseline_as_candidate().kernel.io.unwrap();
         assert_eq!(io.args.len(), 1);
         assert!(io.launch.unwrap().block.is_some());
-        let sides = Sides { baseline: triton(), candidate: cuda() };
+        let sides = CasePair { baseline: triton(), candidate: cuda() };
         let io = sides.baseline_as_candidate().kernel.io.unwrap();
         assert_eq!(io.args.iter().map(|arg| arg.is_meta).collect::<Vec<_>>(), [false, true]);
         assert!(io.launch.unwrap().block.is_none());
@@ -204,9 +208,9 @@ mod tests {
 
     #[test]
     fn what_is_left_out_is_told() {
-        assert_eq!(Sides::itself(contract(json!({}))).unused(), None);
+        assert_eq!(CasePair::itself(contract(json!({}))).unused(), None);
         let more = json!({"expected": {"c": {"kernel": {"kernel_type": "ptx"}}}, "profile": {}});
-        let told = Sides::itself(contract(more)).unused().unwrap();
+        let told = CasePair::itself(contract(more)).unused().unwrap();
         assert_eq!(told, "a comparison does not use `profile`");
     }
 
@@ -214,7 +218,7 @@ mod tests {
     fn the_gate_knows_no_steady_load() {
         let contract = contract(json!({"measure": {"regime": "sustained", "cache": "hot"}}));
         assert_eq!(alone(&contract, &manner(false, false), true).measure.regime, Regime::Isolated);
-        let sides = Sides::itself(contract);
+        let sides = CasePair::itself(contract);
         assert_eq!(sides.comparison(&manner(false, false)).measure.regime, Regime::Isolated);
         assert_eq!(sides.unused().unwrap(), "a comparison does not use `measure.regime`");
     }

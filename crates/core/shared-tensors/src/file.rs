@@ -12,7 +12,7 @@ use crate::{npy, safetensors, wav};
 
 /// Elements in a file: raw, little-endian, packed in C order.
 #[derive(Debug, Clone)]
-pub struct Elements {
+pub struct FileElements {
     /// The file.
     pub file: Arc<File>,
     /// Where they begin, bytes.
@@ -63,7 +63,11 @@ impl TensorFileError {
 ///
 /// # Errors
 /// As [`TensorFileError`] says; a tensor of more than `max_bytes` is one.
-pub fn read(file: File, tensor: Option<&str>, max_bytes: u64) -> Result<Elements, TensorFileError> {
+pub fn read(
+    file: File,
+    tensor: Option<&str>,
+    max_bytes: u64,
+) -> Result<FileElements, TensorFileError> {
     let mut first = [0; 12];
     let found = read_some(&file, &mut first)?;
     let first = &first[..found];

@@ -9,13 +9,13 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
 
-use super::registry::{Freed, Held, RegistryLimits, TensorLocation, TensorRegistry};
+use super::registry::{FreedMemory, HeldTensor, RegistryLimits, TensorLocation, TensorRegistry};
 
 /// Most bytes of a tensor that one read gives.
 pub const CHUNK_BYTES: usize = 4 << 20;
 
 /// What a process that holds tensors answers.
-pub type Reached<'a, T> = BoxFuture<'a, Result<T, HolderError>>;
+pub type HolderFuture<'a, T> = BoxFuture<'a, Result<T, HolderError>>;
 
 /// What the processes of a server are started with.
 #[derive(Debug, Clone)]
@@ -49,26 +49,31 @@ pub trait TensorHolders: Send + Sync + 'static {
     fn emulator(&self) -> Option<&Path>;
 
     /// Allocates room for a tensor, all zeros; gives the generation of the process that has it.
-    fn create(&self, place: TensorLocation, id: Uuid, bytes: u64) -> Reached<'_, u64>;
+    fn create(&self, place: TensorLocation, id: Uuid, bytes: u64) -> HolderFuture<'_, u64>;
 
     /// Copies a tensor to new memory beside it, as `id`.
-    fn copy<'a>(&'a self, held: &'a Held, id: Uuid) -> Reached<'a, ()>;
+    fn copy<'a>(&'a self, held: &'a HeldTensor, id: Uuid) -> HolderFuture<'a, ()>;
 
     /// Copies so many bytes of a file, from `from` on, to the beginning of a tensor.
-    fn fill<'a>(&'a self, at: Freed, file: &'a Arc<File>, from: u64, bytes: u64)
-    -> Reached<'a, ()>;
+    fn fill<'a>(
+        &'a self,
+        at: FreedMemory,
+        file: &'a Arc<File>,
+        from: u64,
+        bytes: u64,
+    ) -> HolderFuture<'a, ()>;
 
     /// Reads the bytes from `offset` on, at most [`CHUNK_BYTES`].
-    fn read<'a>(&'a self, held: &'a Held, offset: u64) -> Reached<'a, Vec<u8>>;
+    fn read<'a>(&'a self, held: &'a HeldTensor, offset: u64) -> HolderFuture<'a, Vec<u8>>;
 
     /// What other processes open a tensor with; `event`: with an event that belongs to it.
-    fn export<'a>(&'a self, held: &'a Held, event: bool) -> Reached<'a, Exported>;
+    fn export<'a>(&'a self, held: &'a HeldTensor, event: bool) -> HolderFuture<'a, ExportedTensor>;
 
     /// Gives memory back.
-    fn free(&self, freed: Vec<Freed>) -> BoxFuture<'_, ()>;
+    fn free(&self, freed: Vec<FreedMemory>) -> BoxFuture<'_, ()>;
 
     /// The same, without waiting for it, on any thread.
-    fn free_later(&self, freed: Vec<Freed>);
+    fn free_later(&self, freed: Vec<FreedMemory>);
 
     /// Ends all processes, and with them all tensors.
     fn end(&self) -> BoxFuture<'_, ()>;
@@ -76,7 +81,7 @@ pub trait TensorHolders: Send + Sync + 'static {
 
 /// What leads another process to a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Exported {
+pub struct ExportedTensor {
     /// A CUDA IPC handle of the whole allocation.
     pub handle: Option<Vec<u8>>,
     /// A CUDA IPC handle of its event, where that was asked for.

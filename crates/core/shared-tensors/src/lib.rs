@@ -13,12 +13,14 @@ mod safetensors;
 mod types;
 mod wav;
 
-pub use file::{Elements, TensorFileError, read};
+pub use file::{FileElements, TensorFileError, read};
 pub use format::TransferFormat;
-pub use holders::{CHUNK_BYTES, Exported, HolderError, HolderSettings, Reached, TensorHolders};
+pub use holders::{
+    CHUNK_BYTES, ExportedTensor, HolderError, HolderFuture, HolderSettings, TensorHolders,
+};
 pub use registry::{
-    DEVICE_PAGE, Freed, Gone, Held, New, Quota, RegistryLimits, TensorLocation, TensorRegistry,
-    Unknown,
+    DEVICE_PAGE, FreedMemory, GoneReason, HeldTensor, NewTensor, Quota, RegistryLimits,
+    TensorLocation, TensorLookupError, TensorRegistry,
 };
 pub use types::{
     ArrayRequest, CPU, HandleKind, LeaseReply, SharedTensor, TensorDeleted, TensorHandle,

@@ -8,12 +8,12 @@ use warpgauge_model::FailureCode;
 use warpgauge_tensor::encoding::{NpyError, NpyHeader};
 use warpgauge_tensor::{Dtype, shape};
 
-use crate::{Elements, TensorFileError};
+use crate::{FileElements, TensorFileError};
 
 /// Longest header that is looked for, bytes, with what stands before it.
 const MAX_HEAD: u64 = (1 << 16) + 16;
 
-pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<Elements, TensorFileError> {
+pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<FileElements, TensorFileError> {
     let length = file.metadata()?.len();
     let mut reader = &*file;
     reader.seek(SeekFrom::Start(0))?;
@@ -42,7 +42,7 @@ pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<Elements, TensorFi
             ),
         });
     }
-    Ok(Elements { file, offset, bytes, dtype, shape: header.shape, sample_rate: None })
+    Ok(FileElements { file, offset, bytes, dtype, shape: header.shape, sample_rate: None })
 }
 
 /// The element type that a header means. `V2` is how extensions of numpy store bfloat16; 8-bit floats

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, shape};
 
-use crate::{Elements, TensorFileError};
+use crate::{FileElements, TensorFileError};
 
 /// Longest header that is read, bytes: some 80,000 tensors.
 const MAX_HEADER: u64 = 8 << 20;
@@ -33,7 +33,7 @@ pub(crate) fn read(
     file: Arc<File>,
     tensor: Option<&str>,
     max_bytes: u64,
-) -> Result<Elements, TensorFileError> {
+) -> Result<FileElements, TensorFileError> {
     let length = file.metadata()?.len();
     let mut prefix = [0; 8];
     file.read_exact_at(&mut prefix, 0)?;
@@ -76,7 +76,7 @@ pub(crate) fn read(
         });
     }
     let offset = 8 + header + begin;
-    Ok(Elements { file, offset, bytes, dtype, shape: extents, sample_rate: None })
+    Ok(FileElements { file, offset, bytes, dtype, shape: extents, sample_rate: None })
 }
 
 /// The tensor of a name, or the only one.

@@ -9,7 +9,7 @@ use hound::{SampleFormat, WavReader};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
 
-use crate::{Elements, TensorFileError};
+use crate::{FileElements, TensorFileError};
 
 /// Bytes that are read at once, and kept for each channel.
 const BUFFER: usize = 64 << 10;
@@ -17,7 +17,7 @@ const BUFFER: usize = 64 << 10;
 /// Most channels: buffers for all of them are held at once.
 const MAX_CHANNELS: u16 = 256;
 
-pub(crate) fn read(file: &File, max_bytes: u64) -> Result<Elements, TensorFileError> {
+pub(crate) fn read(file: &File, max_bytes: u64) -> Result<FileElements, TensorFileError> {
     let length = file.metadata()?.len();
     let mut from = file.try_clone()?;
     from.seek(SeekFrom::Start(0))?;
@@ -64,7 +64,7 @@ pub(crate) fn read(file: &File, max_bytes: u64) -> Result<Elements, TensorFileEr
         channels => vec![u64::from(channels), frames],
     };
     let dtype = Dtype::Float32;
-    Ok(Elements { file, offset: 0, bytes, dtype, shape, sample_rate: Some(spec.sample_rate) })
+    Ok(FileElements { file, offset: 0, bytes, dtype, shape, sample_rate: Some(spec.sample_rate) })
 }
 
 /// Channels, apart from each other, on their way to a file.

@@ -153,24 +153,24 @@ impl Blob {
     }
 
     /// What is kept of it, and how: see [`Blob::from_kept`].
-    pub fn kept(&self) -> (Kept, u64, Box<dyn Read + Send>) {
+    pub fn kept(&self) -> (PayloadForm, u64, Box<dyn Read + Send>) {
         match &self.payload {
             Payload::Text(text) => {
                 let reader = io::Cursor::new(TextBytes(Arc::clone(text)));
-                (Kept::Text, text.len() as u64, Box::new(reader))
+                (PayloadForm::Text, text.len() as u64, Box::new(reader))
             }
-            Payload::File { bytes, .. } => (Kept::Decoded, *bytes, self.reader()),
-            Payload::Device(_) => (Kept::Nothing, 0, Box::new(io::empty())),
+            Payload::File { bytes, .. } => (PayloadForm::Decoded, *bytes, self.reader()),
+            Payload::Device(_) => (PayloadForm::Nothing, 0, Box::new(io::empty())),
         }
     }
 
     /// A payload from so many bytes of what [`Blob::kept`] gave; large content goes to a file. Of one that
     /// stayed on a device nothing was kept, and an [`io::ErrorKind::InvalidData`] error says so.
-    pub fn from_kept(kept: Kept, bytes: u64, from: &mut dyn Read) -> io::Result<Self> {
+    pub fn from_kept(kept: PayloadForm, bytes: u64, from: &mut dyn Read) -> io::Result<Self> {
         let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "a payload is cut short");
         let mut from = from.take(bytes);
         match kept {
-            Kept::Text => {
+            PayloadForm::Text => {
                 let mut text = String::new();
                 from.read_to_string(&mut text)?;
                 if text.len() as u64 != bytes {
@@ -178,11 +178,11 @@ impl Blob {
                 }
                 Ok(Self::from_base64(text))
             }
-            Kept::Decoded => {
+            PayloadForm::Decoded => {
                 let (blob, found) = Self::in_file(&mut from)?;
                 if found == bytes { Ok(blob) } else { Err(short()) }
             }
-            Kept::Nothing => Err(OnDevice::unreadable()),
+            PayloadForm::Nothing => Err(OnDevice::unreadable()),
         }
     }
 
@@ -242,7 +242,7 @@ impl Blob {
 
 /// In which form a payload is kept apart from the text that it stands in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kept {
+pub enum PayloadForm {
     /// Its base64, as it came in.
     Text,
     /// Its bytes.

@@ -20,7 +20,7 @@ pub mod shape;
 
 pub use apart::{put_back, set_apart};
 pub use base64_stream::{Base64Error, encode as base64};
-pub use blob::{Blob, BlobError, Kept};
+pub use blob::{Blob, BlobError, PayloadForm};
 pub use content::{Compress, DataFormat, InitKind, OutputEncoding, TensorData, TensorInit};
 pub use dtype::Dtype;
 pub use generator::{ElementGenerator, InitError};

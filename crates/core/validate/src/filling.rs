@@ -108,7 +108,7 @@ impl Filling {
 
     /// Elements of an output that hold this filling, and the first of them, in a type in which a single
     /// one is proof that it was never written. `None`: it holds none, or they prove nothing.
-    pub fn left_in(self, dtype: Dtype, content: &[u8]) -> Option<Left> {
+    pub fn left_in(self, dtype: Dtype, content: &[u8]) -> Option<UnwrittenElements> {
         if chance(dtype).is_some() {
             return None;
         }
@@ -117,7 +117,7 @@ impl Filling {
         let holds = |&(at, element): &(usize, &[u8])| *element == elements[at % CELLS][..size];
         let mut held = all.enumerate().filter(holds).map(|(at, _)| at as u64);
         let first = held.next()?;
-        Some(Left { first, count: 1 + held.count() as u64 })
+        Some(UnwrittenElements { first, count: 1 + held.count() as u64 })
     }
 
     /// One element after another as the filling has them, [`CELLS`] of them, each in the first bytes.
@@ -130,7 +130,7 @@ impl Filling {
 
 /// Elements that a launch left as they were filled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Left {
+pub struct UnwrittenElements {
     /// Index of the first of them, in memory order.
     pub first: u64,
     /// How many there are.
@@ -286,7 +286,8 @@ mod tests {
                     let size = dtype.size();
                     content[at * size..][..size].copy_from_slice(&elements[at % CELLS][..size]);
                 }
-                let proof = chance(dtype).is_none().then_some(Left { first: 5, count: 2 });
+                let proof =
+                    chance(dtype).is_none().then_some(UnwrittenElements { first: 5, count: 2 });
                 assert_eq!(filling.left_in(dtype, &content), proof, "{dtype}");
                 assert_eq!(Filling::FIXED.left_in(dtype, &content), None, "{dtype}");
             }

@@ -34,9 +34,9 @@ impl Streams {
 
 /// A child that can be started, from whichever thread is to count as its parent.
 #[derive(Debug)]
-pub struct Start(Command);
+pub struct PreparedChild(Command);
 
-impl Start {
+impl PreparedChild {
     /// Of a program, with these streams.
     pub fn new(program: &ChildProgram, streams: Streams) -> Self {
         let mut command = program.to_command();
@@ -134,7 +134,7 @@ mod tests {
 
     fn shell(script: &str) -> Child {
         let program = ChildProgram::new("/bin/sh", Environment::Empty).arg("-c").arg(script);
-        Start::new(&program, Streams::piped()).now().unwrap()
+        PreparedChild::new(&program, Streams::piped()).now().unwrap()
     }
 
     #[tokio::test]

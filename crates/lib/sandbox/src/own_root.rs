@@ -25,7 +25,7 @@ use rustix::process::{chdir, getegid, geteuid, pivot_root};
 use rustix::thread::UnshareFlags;
 
 use super::enforcement::{Enforcement, FileAccess, SandboxError, close_file_system};
-use super::privileges::{Keep, drop_all};
+use super::privileges::{KeptCapabilities, drop_all};
 use super::program::{ChildProgram, Environment};
 
 /// Where the new root is put together. Everything of the old root is open by then.
@@ -93,7 +93,7 @@ pub fn begin() -> Result<(), NotHidden> {
 /// refuses is no error: [`visible_because`] gives the reason.
 pub fn confine(access: &FileAccess, processes: Processes) -> Result<Enforcement, SandboxError> {
     let _ = enter(access, processes);
-    drop_all(Keep::Nothing).map_err(|source| SandboxError::Capabilities { source })?;
+    drop_all(KeptCapabilities::Nothing).map_err(|source| SandboxError::Capabilities { source })?;
     close_file_system(access)
 }
 

@@ -13,7 +13,7 @@ use rustix::thread::{
 
 /// Which capabilities stay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum KeptCapabilities {
     /// None.
     Nothing,
     /// `CAP_SYS_ADMIN`, where NVIDIA's driver gives hardware counters to administrators alone: for a process
@@ -29,13 +29,13 @@ pub enum Keep {
 ///
 /// # Errors
 /// The kernel refuses it.
-pub fn drop_all(keep: Keep) -> io::Result<()> {
+pub fn drop_all(keep: KeptCapabilities) -> io::Result<()> {
     let kept = match keep {
-        Keep::Counters if counters_are_for_administrators() => {
+        KeptCapabilities::Counters if counters_are_for_administrators() => {
             capabilities(None)?.permitted & CapabilitySet::SYS_ADMIN
         }
-        Keep::OwnRoot => CapabilitySet::SYS_ADMIN | CapabilitySet::SETPCAP,
-        Keep::Counters | Keep::Nothing => CapabilitySet::empty(),
+        KeptCapabilities::OwnRoot => CapabilitySet::SYS_ADMIN | CapabilitySet::SETPCAP,
+        KeptCapabilities::Counters | KeptCapabilities::Nothing => CapabilitySet::empty(),
     };
     set_no_new_privs(true)?;
     let current = capabilities(None)?;

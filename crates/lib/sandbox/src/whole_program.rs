@@ -31,7 +31,7 @@ pub struct ProgramLimits {
 
 /// What it reads beside what every program that uses a GPU reads.
 #[derive(Debug, Clone)]
-pub struct Granted<'a> {
+pub struct ProgramGrants<'a> {
     /// The program: read and executed.
     pub program: &'a Path,
     /// Where it runs; it finds what lies there, and changes nothing.
@@ -55,7 +55,10 @@ pub struct AttachedTool<'a> {
 ///
 /// # Errors
 /// A limit cannot be set, or a path is not there.
-pub fn confine(granted: &Granted<'_>, bounds: ProgramLimits) -> Result<Confinement, SandboxError> {
+pub fn confine(
+    granted: &ProgramGrants<'_>,
+    bounds: ProgramLimits,
+) -> Result<Confinement, SandboxError> {
     let limits = [
         ("memory", Resource::Data, bounds.data_bytes),
         ("open files", Resource::Nofile, bounds.open_files),
@@ -73,7 +76,7 @@ pub fn confine(granted: &Granted<'_>, bounds: ProgramLimits) -> Result<Confineme
     Ok(Confinement { files, calls: allow_only(kind) })
 }
 
-fn access(granted: &Granted<'_>) -> FileAccess {
+fn access(granted: &ProgramGrants<'_>) -> FileAccess {
     let mut access = files_of_driver();
     access.read.extend(proc_files::own());
     access.read.push(granted.directory.to_owned());
@@ -125,7 +128,7 @@ mod tests {
         let directory = PathBuf::from(variable("WARPGAUGE_TEST_DATA"));
         let program = std::env::current_exe().unwrap();
         let ports: Vec<u16> = variable("WARPGAUGE_TEST_TOOL").parse().into_iter().collect();
-        let granted = Granted {
+        let granted = ProgramGrants {
             program: &program,
             directory: &directory,
             libraries: &[],

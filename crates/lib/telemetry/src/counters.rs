@@ -70,7 +70,7 @@ named! {
 
 named! {
     /// What came of an evaluation.
-    Outcome {
+    EvaluationOutcome {
         /// Right.
         Correct = "correct",
         /// Ran, and there was nothing to check against.
@@ -148,7 +148,7 @@ named! {
 
 named! {
     /// What came of an attempt to deliver a webhook.
-    Delivery {
+    DeliveryResult {
         /// Taken.
         Delivered = "delivered",
         /// Not taken; tried again later.
@@ -205,10 +205,10 @@ mod tests {
     #[test]
     fn every_kind_has_a_place_and_a_name_of_its_own() {
         check::<Stage>();
-        check::<Outcome>();
+        check::<EvaluationOutcome>();
         check::<CacheResult>();
         check::<Reject>();
         check::<EndState>();
-        check::<Delivery>();
+        check::<DeliveryResult>();
     }
 }

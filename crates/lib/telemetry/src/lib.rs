@@ -12,7 +12,9 @@ mod histogram;
 mod recent;
 mod record;
 
-pub use counters::{CacheResult, Delivery, EndState, LabelKind, Outcome, Reject, Stage};
+pub use counters::{
+    CacheResult, DeliveryResult, EndState, EvaluationOutcome, LabelKind, Reject, Stage,
+};
 pub use histogram::{BOUNDS, Histogram, Observed};
 pub use recent::Recent;
 pub use record::{DeviceOccupancy, Runs, Telemetry, telemetry};

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::counters::{
-    CacheResult, Counter, Counters, Delivery, EndState, LabelKind, Outcome, Reject, Stage,
+    CacheResult, Counter, Counters, DeliveryResult, EndState, EvaluationOutcome, LabelKind, Reject,
+    Stage,
 };
 use super::histogram::{Histogram, Observed};
 use super::recent::Recent;
@@ -18,7 +19,7 @@ const DEVICES: usize = 64;
 pub struct Telemetry {
     started: Instant,
     stages: Box<[Histogram]>,
-    outcomes: Counters<Outcome>,
+    outcomes: Counters<EvaluationOutcome>,
     images: Counters<CacheResult>,
     not_compiled: Counter,
     runs: Counter,
@@ -31,7 +32,7 @@ pub struct Telemetry {
     submitted_lately: Recent,
     ended: Counters<EndState>,
     rejects: Counters<Reject>,
-    deliveries: Counters<Delivery>,
+    deliveries: Counters<DeliveryResult>,
 }
 
 /// How long a device was in use.
@@ -107,7 +108,7 @@ impl Telemetry {
     }
 
     /// An evaluation ended so.
-    pub fn evaluated(&self, outcome: Outcome) {
+    pub fn evaluated(&self, outcome: EvaluationOutcome) {
         self.outcomes.add(outcome);
     }
 
@@ -171,7 +172,7 @@ impl Telemetry {
     }
 
     /// An attempt to deliver a webhook ended so.
-    pub fn delivered(&self, how: Delivery) {
+    pub fn delivered(&self, how: DeliveryResult) {
         self.deliveries.add(how);
     }
 

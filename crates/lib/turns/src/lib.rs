@@ -10,12 +10,12 @@
 
 #![forbid(unsafe_code)]
 
-mod ledger;
+mod accounts;
 mod owner;
 mod pool;
 #[cfg(test)]
 mod pool_tests;
 
-pub use ledger::{OwnerAccounts, Rank};
+pub use accounts::{OwnerAccounts, OwnerRank};
 pub use owner::Owner;
-pub use pool::{Full, Pool, PoolBounds, Turn};
+pub use pool::{Pool, PoolBounds, PoolFull, PoolPermit};

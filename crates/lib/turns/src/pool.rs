@@ -26,7 +26,7 @@ pub struct PoolBounds {
 
 /// Why there is no place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Full {
+pub enum PoolFull {
     /// All are taken.
     #[error("all {0} are taken")]
     All(usize),
@@ -48,7 +48,7 @@ struct Inner {
 
 #[derive(Debug, Default)]
 struct State {
-    ledger: OwnerAccounts,
+    accounts: OwnerAccounts,
     held: usize,
     queues: HashMap<Owner, VecDeque<Waiter>>,
     waiting: usize,
@@ -58,12 +58,12 @@ struct State {
 #[derive(Debug)]
 struct Waiter {
     arrival: u64,
-    answer: oneshot::Sender<Turn>,
+    answer: oneshot::Sender<PoolPermit>,
 }
 
 /// Places that are held. Dropping it gives them back.
 #[derive(Debug)]
-pub struct Turn {
+pub struct PoolPermit {
     pool: Option<Pool>,
     owner: Owner,
     places: usize,
@@ -73,7 +73,7 @@ pub struct Turn {
 struct Waiting {
     pool: Pool,
     owner: Owner,
-    answer: oneshot::Receiver<Turn>,
+    answer: oneshot::Receiver<PoolPermit>,
 }
 
 impl Pool {
@@ -88,28 +88,28 @@ impl Pool {
     ///
     /// # Errors
     /// As many wait as may, of all owners or of this one.
-    pub async fn take(&self, owner: Owner) -> Result<Turn, Full> {
+    pub async fn take(&self, owner: Owner) -> Result<PoolPermit, PoolFull> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = Waiting { pool: self.clone(), owner, answer };
         if self.enqueue(owner, sender)? {
             self.0.begun_to_wait.notify_waiters();
         }
         // The pool keeps the other end until it answers.
-        (&mut waiting.answer).await.map_err(|_| Full::All(self.0.bounds.places))
+        (&mut waiting.answer).await.map_err(|_| PoolFull::All(self.0.bounds.places))
     }
 
     /// Takes so many places, if they are free and within the owner's share.
     ///
     /// # Errors
     /// They are not.
-    pub fn try_take(&self, owner: Owner, places: usize) -> Result<Turn, Full> {
+    pub fn try_take(&self, owner: Owner, places: usize) -> Result<PoolPermit, PoolFull> {
         let bounds = self.0.bounds;
         let mut state = self.lock();
         let free = bounds.places.saturating_sub(state.held);
-        let Some(left) = free.checked_sub(places) else { return Err(Full::All(bounds.places)) };
-        let has = state.ledger.held(owner);
+        let Some(left) = free.checked_sub(places) else { return Err(PoolFull::All(bounds.places)) };
+        let has = state.accounts.held(owner);
         if bounds.shared && has + places > left.max(bounds.least) {
-            return Err(Full::Share(has));
+            return Err(PoolFull::Share(has));
         }
         Ok(self.granted(&mut state, owner, places, Instant::now()))
     }
@@ -121,7 +121,7 @@ impl Pool {
 
     /// Places that an owner holds.
     pub fn held_by(&self, owner: Owner) -> usize {
-        self.lock().ledger.held(owner)
+        self.lock().accounts.held(owner)
     }
 
     /// Places that are free.
@@ -151,12 +151,12 @@ impl Pool {
     }
 
     /// Puts a waiter into its queue and hands out what is free; whether it has to wait.
-    fn enqueue(&self, owner: Owner, answer: oneshot::Sender<Turn>) -> Result<bool, Full> {
+    fn enqueue(&self, owner: Owner, answer: oneshot::Sender<PoolPermit>) -> Result<bool, PoolFull> {
         let (bounds, now) = (self.0.bounds, Instant::now());
         let mut state = self.lock();
         let arrival = state.arrivals;
         state.arrivals += 1;
-        state.ledger.wait(owner, now);
+        state.accounts.wait(owner, now);
         state.waiting += 1;
         state.queues.entry(owner).or_default().push_back(Waiter { arrival, answer });
         self.hand_out(&mut state, now);
@@ -164,10 +164,10 @@ impl Pool {
         if queue.is_none_or(|last| last.arrival != arrival) {
             return Ok(false);
         }
-        let own = state.ledger.waiting(owner);
+        let own = state.accounts.waiting(owner);
         let refused = match bounds.waiting.checked_sub(state.waiting) {
-            None => Full::All(state.waiting - 1),
-            Some(left) if bounds.shared && own > left.max(1) => Full::Share(own - 1),
+            None => PoolFull::All(state.waiting - 1),
+            Some(left) if bounds.shared && own > left.max(1) => PoolFull::Share(own - 1),
             Some(_) => return Ok(true),
         };
         state.remove(owner, |waiter| waiter.arrival == arrival);
@@ -178,13 +178,13 @@ impl Pool {
     fn hand_out(&self, state: &mut State, now: Instant) {
         while let Some(owner) = state.next(now) {
             let all = self.0.bounds.places;
-            let extra = if state.ledger.held(owner) == 0 { self.0.bounds.extra } else { 0 };
+            let extra = if state.accounts.held(owner) == 0 { self.0.bounds.extra } else { 0 };
             if state.held >= all.saturating_add(extra) {
                 return;
             }
             let Some(waiter) = state.pop(owner) else { return };
             let turn = self.granted(state, owner, 1, now);
-            state.ledger.leave(owner);
+            state.accounts.leave(owner);
             if let Err(mut turn) = waiter.answer.send(turn) {
                 // It went away. It gives nothing back by itself, since the lock is ours.
                 turn.pool = None;
@@ -193,10 +193,10 @@ impl Pool {
         }
     }
 
-    fn granted(&self, state: &mut State, owner: Owner, places: usize, now: Instant) -> Turn {
+    fn granted(&self, state: &mut State, owner: Owner, places: usize, now: Instant) -> PoolPermit {
         state.held += places;
-        state.ledger.begin(owner, places, now);
-        Turn { pool: Some(self.clone()), owner, places }
+        state.accounts.begin(owner, places, now);
+        PoolPermit { pool: Some(self.clone()), owner, places }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -209,12 +209,12 @@ impl State {
     fn next(&self, now: Instant) -> Option<Owner> {
         let first = |(owner, queue): (&Owner, &VecDeque<Waiter>)| {
             let arrival = queue.front()?.arrival;
-            Some((self.ledger.rank(*owner, now), arrival, *owner))
+            Some((self.accounts.rank(*owner, now), arrival, *owner))
         };
         self.queues.iter().filter_map(first).min().map(|(_, _, owner)| owner)
     }
 
-    /// The first of an owner's waiters. In the ledger it still waits.
+    /// The first of an owner's waiters. The accounts still have it wait.
     fn pop(&mut self, owner: Owner) -> Option<Waiter> {
         let queue = self.queues.get_mut(&owner)?;
         let waiter = queue.pop_front()?;
@@ -234,16 +234,16 @@ impl State {
             self.queues.remove(&owner);
         }
         self.waiting -= gone;
-        (0..gone).for_each(|_| self.ledger.leave(owner));
+        (0..gone).for_each(|_| self.accounts.leave(owner));
     }
 
     fn given_back(&mut self, owner: Owner, places: usize, now: Instant) {
         self.held -= places;
-        self.ledger.end(owner, places, now);
+        self.accounts.end(owner, places, now);
     }
 }
 
-impl Drop for Turn {
+impl Drop for PoolPermit {
     fn drop(&mut self) {
         let Some(pool) = self.pool.take() else { return };
         let now = Instant::now();

@@ -4,9 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
-use super::{Full, Owner, Pool, PoolBounds, Turn};
+use super::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-type Taking<'a> = Pin<Box<dyn Future<Output = Result<Turn, Full>> + 'a>>;
+type Taking<'a> = Pin<Box<dyn Future<Output = Result<PoolPermit, PoolFull>> + 'a>>;
 
 const PLAIN: PoolBounds = PoolBounds { places: 2, extra: 0, waiting: 100, shared: false, least: 1 };
 
@@ -15,21 +15,21 @@ fn owner(name: &str) -> Owner {
 }
 
 /// Begins to wait; what it waits for, unless it has it at once.
-fn polled<'a>(pool: &'a Pool, name: &str) -> (Taking<'a>, Option<Result<Turn, Full>>) {
+fn polled<'a>(pool: &'a Pool, name: &str) -> (Taking<'a>, Option<Result<PoolPermit, PoolFull>>) {
     let owner = owner(name);
     let mut taking: Taking<'a> = Box::pin(async move { pool.take(owner).await });
     let answer = look(&mut taking);
     (taking, answer)
 }
 
-fn look(taking: &mut Taking<'_>) -> Option<Result<Turn, Full>> {
+fn look(taking: &mut Taking<'_>) -> Option<Result<PoolPermit, PoolFull>> {
     match taking.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(answer) => Some(answer),
         Poll::Pending => None,
     }
 }
 
-fn taken(pool: &Pool, name: &str) -> Turn {
+fn taken(pool: &Pool, name: &str) -> PoolPermit {
     polled(pool, name).1.expect("a place at once").expect("a place")
 }
 
@@ -113,11 +113,11 @@ fn those_that_wait_are_bounded_in_all_and_by_owner() {
     let pool = Pool::new(PoolBounds { places: 1, waiting: 4, shared: true, ..PLAIN });
     let turn = taken(&pool, "a");
     let mut all = vec![waits(&pool, "a"), waits(&pool, "a")];
-    assert_eq!(polled(&pool, "a").1.map(|answer| answer.err()), Some(Some(Full::Share(2))));
+    assert_eq!(polled(&pool, "a").1.map(|answer| answer.err()), Some(Some(PoolFull::Share(2))));
     all.push(waits(&pool, "b"));
-    assert_eq!(polled(&pool, "b").1.map(|answer| answer.err()), Some(Some(Full::Share(1))));
+    assert_eq!(polled(&pool, "b").1.map(|answer| answer.err()), Some(Some(PoolFull::Share(1))));
     all.push(waits(&pool, "c"));
-    assert_eq!(polled(&pool, "d").1.map(|answer| answer.err()), Some(Some(Full::All(4))));
+    assert_eq!(polled(&pool, "d").1.map(|answer| answer.err()), Some(Some(PoolFull::All(4))));
     assert_eq!(pool.waiting(), 4);
     drop((all, turn));
     assert_eq!((pool.held(), pool.waiting()), (0, 0));
@@ -127,24 +127,25 @@ fn those_that_wait_are_bounded_in_all_and_by_owner() {
 fn an_owner_leaves_as_many_as_it_takes() {
     let pool = Pool::new(PoolBounds { places: 16, shared: true, ..PLAIN });
     let most = |name: &str| {
-        let turns: Vec<Turn> = std::iter::from_fn(|| pool.try_take(owner(name), 1).ok()).collect();
+        let turns: Vec<PoolPermit> =
+            std::iter::from_fn(|| pool.try_take(owner(name), 1).ok()).collect();
         (turns.len(), turns)
     };
     let (a, mut held) = most("a");
     assert_eq!(a, 8);
-    assert_eq!(pool.try_take(owner("a"), 1).err(), Some(Full::Share(8)));
+    assert_eq!(pool.try_take(owner("a"), 1).err(), Some(PoolFull::Share(8)));
     for (name, count) in [("b", 4), ("c", 2), ("d", 1), ("e", 1)] {
         let (one, turns) = most(name);
         assert_eq!(one, count, "{name}");
         held.extend(turns);
     }
-    assert_eq!(pool.try_take(owner("f"), 1).err(), Some(Full::All(16)));
+    assert_eq!(pool.try_take(owner("f"), 1).err(), Some(PoolFull::All(16)));
     drop(held);
     assert_eq!(pool.free(), 16);
     // Where there is one owner only, it has all.
     let pool = Pool::new(PoolBounds { places: 16, ..PLAIN });
     let all = pool.try_take(owner("a"), 16).expect("all");
-    assert_eq!(pool.try_take(owner("a"), 1).err(), Some(Full::All(16)));
+    assert_eq!(pool.try_take(owner("a"), 1).err(), Some(PoolFull::All(16)));
     drop(all);
 }
 
@@ -152,8 +153,8 @@ fn an_owner_leaves_as_many_as_it_takes() {
 fn the_least_is_had_in_any_case() {
     let pool = Pool::new(PoolBounds { places: 10, shared: true, least: 6, ..PLAIN });
     let one = pool.try_take(owner("a"), 6).expect("the least");
-    assert_eq!(pool.try_take(owner("a"), 1).err(), Some(Full::Share(6)));
-    assert_eq!(pool.try_take(owner("b"), 6).err(), Some(Full::All(10)));
+    assert_eq!(pool.try_take(owner("a"), 1).err(), Some(PoolFull::Share(6)));
+    assert_eq!(pool.try_take(owner("b"), 6).err(), Some(PoolFull::All(10)));
     assert!(pool.try_take(owner("b"), 4).is_ok());
     drop(one);
 }

@@ -78,7 +78,7 @@ pub struct CompiledLaunch {
     /// The whole grid is resident at once.
     pub cooperative: bool,
     /// What each parameter of the kernel gets, in order.
-    pub parameters: Vec<Passed>,
+    pub parameters: Vec<PassedValue>,
     /// Device memory that each block of the grid needs beside its arguments.
     pub scratch: Scratch,
     /// Compile-time constants by name, those that decorators chose among them.
@@ -96,7 +96,7 @@ pub struct Scratch {
 
 /// What a parameter gets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub enum Passed {
+pub enum PassedValue {
     /// An argument of the contract, by index.
     Argument(usize),
     /// A value that the compiler decided.

@@ -48,7 +48,8 @@ mod usage;
 mod nvrtc_tests;
 
 pub use artifact::{
-    CompileTimings, CompiledLaunch, CompiledModule, Constant, KernelInfo, Param, Passed, Scratch,
+    CompileTimings, CompiledLaunch, CompiledModule, Constant, KernelInfo, Param, PassedValue,
+    Scratch,
 };
 pub use build::{
     AssemblyOrder, BuildOrder, BuildOutput, ExtensionOrder, ModuleOrder, ProgramOrder, PythonHost,

@@ -14,7 +14,7 @@ use tokio::net::UnixStream;
 use super::error::CompileError;
 use super::protocol::{ChildReply, ChildRequest, receive_frame, send_frame};
 use super::usage::{ProcessUsage, kills_for_memory};
-use warpgauge_sandbox::child::{Child, Start, Streams};
+use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Hidden subcommand of the program.
@@ -137,7 +137,7 @@ impl Running {
         let program =
             ChildProgram::new(program, Environment::Empty).arg(SUBCOMMAND).within(job_dir);
         let stdin = Stdio::from(OwnedFd::from(theirs));
-        let child = Start::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
+        let child = PreparedChild::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
         Ok(Self { child, kills: kills_for_memory(), socket: UnixStream::from_std(ours)? })
     }
 

@@ -4,7 +4,7 @@
 use super::content::{RangeContent, TOGETHER};
 use super::launch::{LaunchShape, Params};
 use super::memory::DeviceBuffer;
-use super::support::{Near, Support, dtype_number};
+use super::support::{NearTolerance, Support, dtype_number};
 use super::{DeviceError, Stream};
 use warpgauge_tensor::Dtype;
 
@@ -90,7 +90,7 @@ impl Inspection<'_> {
         (actual, expected): (u64, u64),
         count: u64,
         dtype: Dtype,
-        near: Near,
+        near: NearTolerance,
     ) -> Result<FindingHandle, DeviceError> {
         let mut arguments = Params::new();
         arguments.push_address(actual).push_address(expected).push(&count.to_ne_bytes());

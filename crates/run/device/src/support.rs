@@ -114,7 +114,7 @@ impl InitParams {
 
 /// How near an element must be: |actual − expected| ≤ atol + rtol·|expected|.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Near {
+pub struct NearTolerance {
     /// Absolute tolerance.
     pub atol: f64,
     /// Relative tolerance.

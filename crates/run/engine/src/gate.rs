@@ -17,9 +17,9 @@ use warpgauge_contract::{
 };
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{
-    BaselinePin, CalibrationConditions, CaseCode, CaseEvidence, CasePolicy, Clocked, GatePlan,
-    Manner, MeasuredCase, NoBaseline, PlannedCase, Seen, Sides, alone, finish, first_alphas,
-    idle_multiprocessors, unconfirmed,
+    BaselinePin, CalibrationConditions, CaseCode, CaseEvidence, CasePair, CasePolicy,
+    ComparisonSettings, GatePlan, MeasuredCase, NoBaseline, PlannedCase, RunEnvironment,
+    RunInterval, alone, finish, first_alphas, idle_multiprocessors, unconfirmed,
 };
 use warpgauge_model::{DeviceKind, FailureCode, Requirements};
 use warpgauge_report::{CompareResponse, EvaluateResponse, VerdictBy};
@@ -72,7 +72,8 @@ pub(crate) async fn run_gate(
     run.compile_all().await?;
     run.first_looks().await?;
     run.confirm().await?;
-    let clocked = Clocked { started_unix_s: started, duration_s: began.elapsed().as_secs_f64() };
+    let clocked =
+        RunInterval { started_unix_s: started, duration_s: began.elapsed().as_secs_f64() };
     Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
 }
 
@@ -107,7 +108,7 @@ struct Run<'a> {
     /// As far as they were measured, in the plan's order.
     cases: Vec<MeasuredCase>,
     /// The device, and the method of the first case that was measured.
-    seen: Option<Seen>,
+    seen: Option<RunEnvironment>,
     /// Whether it is known before that exact counts will decide.
     counts: bool,
     engine: &'a Engine,
@@ -124,7 +125,7 @@ impl Run<'_> {
         self.job.points(self.done, self.all);
     }
 
-    fn manner(&self, index: usize, alpha: f64, fresh: bool) -> Manner {
+    fn manner(&self, index: usize, alpha: f64, fresh: bool) -> ComparisonSettings {
         let policy: &CasePolicy = &self.cases[index].policy;
         let decision = DecisionSpec {
             margin: Some(policy.margin),
@@ -132,8 +133,8 @@ impl Run<'_> {
             alpha: Some(alpha),
             blocks: None,
         };
-        let by = self.seen.as_ref().map(Seen::verdict_by);
-        Manner {
+        let by = self.seen.as_ref().map(RunEnvironment::verdict_by);
+        ComparisonSettings {
             preset: self.plan.preset,
             decision,
             fresh,
@@ -225,7 +226,7 @@ impl Run<'_> {
             }
             CaseCode::Both(sides) => match self.compare(&sides, &manner).await {
                 Ok(response) => {
-                    self.look_at_conditions(Seen::of_comparison(&response))?;
+                    self.look_at_conditions(RunEnvironment::of_comparison(&response))?;
                     self.note_idle(index, &response);
                     self.cases[index].set_first(&response);
                     self.look_at_expectation(index, &sides, &manner).await
@@ -245,7 +246,11 @@ impl Run<'_> {
         }
     }
 
-    async fn compare(&self, sides: &Sides, manner: &Manner) -> Result<CompareResponse, ExecError> {
+    async fn compare(
+        &self,
+        sides: &CasePair,
+        manner: &ComparisonSettings,
+    ) -> Result<CompareResponse, ExecError> {
         let request: CompareRequest = sides.comparison(manner);
         comparison::compare(self.engine, self.job, request).await
     }
@@ -268,14 +273,14 @@ impl Run<'_> {
         &mut self,
         index: usize,
         contract: &EvaluateRequest,
-        manner: &Manner,
+        manner: &ComparisonSettings,
         why: NoBaseline,
         what: &str,
     ) -> Result<(), ExecError> {
         match self.evaluate(alone(contract, manner, true)).await? {
             Err(unfit) => self.cases[index].first = CaseEvidence::Invalid(unfit),
             Ok(report) => {
-                if let Some(seen) = Seen::of(&report) {
+                if let Some(seen) = RunEnvironment::of(&report) {
                     self.look_at_conditions(Some(seen))?;
                 }
                 let metric = self.cases[index].spec.metric;
@@ -300,8 +305,8 @@ impl Run<'_> {
     async fn look_at_expectation(
         &mut self,
         index: usize,
-        sides: &Sides,
-        manner: &Manner,
+        sides: &CasePair,
+        manner: &ComparisonSettings,
     ) -> Result<(), ExecError> {
         let metric = self.cases[index].spec.metric;
         if sides.candidate.expected.is_empty()
@@ -352,7 +357,7 @@ impl Run<'_> {
             self.step();
             let evidence = match outcome {
                 Ok(response) => {
-                    self.look_at_conditions(Seen::of_comparison(&response))?;
+                    self.look_at_conditions(RunEnvironment::of_comparison(&response))?;
                     CaseEvidence::of(&response, self.cases[index].spec.metric)
                 }
                 Err(error) if gravity(&error) == Gravity::Run => return Err(error),
@@ -367,7 +372,7 @@ impl Run<'_> {
 
     /// A calibration or a baseline of another device, driver or method says nothing here: better no
     /// verdict.
-    fn look_at_conditions(&mut self, now: Option<Seen>) -> Result<(), ExecError> {
+    fn look_at_conditions(&mut self, now: Option<RunEnvironment>) -> Result<(), ExecError> {
         let Some(now) = now else { return Ok(()) };
         if let Some(first) = &self.seen {
             if (first.device.kind, &first.device.name) != (now.device.kind, &now.device.name) {

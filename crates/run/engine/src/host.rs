@@ -16,7 +16,7 @@ use warpgauge_contract::{ContractLimits, EvaluateRequest};
 use warpgauge_executor::{Offer, OfferedDevice};
 use warpgauge_model::{DeviceInfo, Requirements};
 use warpgauge_nsight::Tools;
-use warpgauge_worker::queue::Need;
+use warpgauge_worker::queue::LeaseNeeds;
 use warpgauge_worker::{Fleet, Lease};
 
 /// The machine, as backends use it.
@@ -95,7 +95,7 @@ impl Host {
     }
 
     /// A lease of a device on which nothing begins or ends, for an order that is timed there.
-    pub(crate) async fn quiet_lease(&self, need: &Need) -> Result<Lease, ExecError> {
+    pub(crate) async fn quiet_lease(&self, need: &LeaseNeeds) -> Result<Lease, ExecError> {
         let lease = self.fleet.lease(need).await.map_err(error::from_lease)?;
         if let Some(noise) = self.noise.get(&lease.device().ordinal) {
             let _ = noise.write().await;
@@ -117,9 +117,9 @@ impl Host {
 
 /// The lease for code that was compiled for a device: any device of its kind that meets the requirements
 /// serves.
-pub(crate) fn need(job: &ActiveOrder<'_>, device: &DeviceInfo, order: &Requirements) -> Need {
+pub(crate) fn need(job: &ActiveOrder<'_>, device: &DeviceInfo, order: &Requirements) -> LeaseNeeds {
     let (target, owner) = (Some(device.target), job.owner());
-    Need { target, order: order.clone(), owner, ..Need::default() }
+    LeaseNeeds { target, order: order.clone(), owner, ..LeaseNeeds::default() }
 }
 
 /// The lease for a request that was compiled for a device: on that one alone where content of it is.
@@ -127,6 +127,6 @@ pub(crate) fn need_of(
     job: &ActiveOrder<'_>,
     device: &DeviceInfo,
     request: &EvaluateRequest,
-) -> Need {
-    Need { device: request.device_of_content(), ..need(job, device, &request.requires) }
+) -> LeaseNeeds {
+    LeaseNeeds { device: request.device_of_content(), ..need(job, device, &request.requires) }
 }

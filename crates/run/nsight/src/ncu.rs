@@ -76,7 +76,7 @@ pub enum NcuTarget<'a> {
     /// A program that waits to be told what to do, and says itself from where on it is looked at.
     Served {
         /// Who starts and serves it.
-        service: &'a dyn Service,
+        service: &'a dyn ProgramServer,
         /// All that it and the tool may write to.
         writes: &'a Path,
         /// Most launches that are looked at.
@@ -85,16 +85,16 @@ pub enum NcuTarget<'a> {
 }
 
 /// Who serves a program that a tool is round. What asks for it may have to be run more than once.
-pub trait Service: fmt::Debug + Sync {
+pub trait ProgramServer: fmt::Debug + Sync {
     /// What one run starts, and what is done meanwhile. `directory`: where the tool has its files.
     ///
     /// # Errors
     /// Why nothing can be started.
-    fn begin(&self, directory: &Path) -> Result<Served<'_>, Unavailable>;
+    fn begin(&self, directory: &Path) -> Result<ServedRun<'_>, Unavailable>;
 }
 
 /// One run of a program that is served.
-pub struct Served<'a> {
+pub struct ServedRun<'a> {
     /// What is started.
     pub program: ChildProgram,
     /// What it talks through: its standard input.
@@ -257,7 +257,7 @@ async fn once(
             untold(run_watched(&launch, writes, time_limit).await?)
         }
         NcuTarget::Served { service, writes, .. } => {
-            let Served { program, stdin, serving } = service.begin(writes)?;
+            let ServedRun { program, stdin, serving } = service.begin(writes)?;
             let launch = ProcessLaunch::new(program.under(&wrapper));
             let launch = ProcessLaunch { stdout_bytes: PRINTED_BYTES, ..launch };
             let running = run_served(&launch, stdin, writes, time_limit);

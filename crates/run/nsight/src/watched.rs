@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::time::{Instant, interval, sleep_until};
 
 use warpgauge_model::{Cause, Unavailable};
-use warpgauge_sandbox::contained::{Contained, ProcessEnd, ProcessLaunch};
+use warpgauge_sandbox::contained::{ContainedProcess, ProcessEnd, ProcessLaunch};
 
 /// Bytes of all files of one run, those of the tool among them.
 const MOST_BYTES: u64 = 2 << 30;
@@ -29,7 +29,7 @@ pub(crate) async fn run_watched(
     directory: &Path,
     time_limit: Duration,
 ) -> Result<ProcessEnd, Unavailable> {
-    let started = Contained::start(launch);
+    let started = ContainedProcess::start(launch);
     bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
 }
 
@@ -43,21 +43,21 @@ pub(crate) async fn run_served(
     directory: &Path,
     time_limit: Duration,
 ) -> Result<ProcessEnd, Unavailable> {
-    let started = Contained::start_with(launch, Stdio::from(stdin));
+    let started = ContainedProcess::start_with(launch, Stdio::from(stdin));
     bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
 }
 
 fn running(
-    started: io::Result<Contained>,
+    started: io::Result<ContainedProcess>,
     launch: &ProcessLaunch,
-) -> Result<Contained, Unavailable> {
+) -> Result<ContainedProcess, Unavailable> {
     started.map_err(|error| {
         Cause::ToolDied.because(format!("start {}: {error}", launch.program.name()))
     })
 }
 
 async fn bounded(
-    mut running: Contained,
+    mut running: ContainedProcess,
     directory: &Path,
     time_limit: Duration,
     bytes: u64,
@@ -126,7 +126,7 @@ mod tests {
     async fn run(script: &str, limit: Duration) -> Result<ProcessEnd, Unavailable> {
         let directory = tempfile::tempdir().unwrap();
         let program = tool("/bin/sh", directory.path()).arg("-c").arg(script);
-        let running = Contained::start(&ProcessLaunch::new(program)).unwrap();
+        let running = ContainedProcess::start(&ProcessLaunch::new(program)).unwrap();
         bounded(running, directory.path(), limit, 1 << 20, 100).await
     }
 

@@ -47,9 +47,9 @@ enum Answer<'a> {
 
 /// The server's end of a fork's socket.
 #[derive(Debug)]
-pub struct Counter(UnixStream);
+pub struct BuildSocket(UnixStream);
 
-impl Counter {
+impl BuildSocket {
     /// Must be called within a runtime.
     pub(crate) fn new(stream: BlockingStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
@@ -157,7 +157,7 @@ mod tests {
     async fn orders_are_bounded() {
         let good = br#"{"ptxas": {"ptx": ".version 8.0", "options": []}}"#;
         let (near, mut far) = BlockingStream::pair().unwrap();
-        let mut counter = Counter::new(near).unwrap();
+        let mut counter = BuildSocket::new(near).unwrap();
         far.write_all(&framed(good)).unwrap();
         let order: Value = counter.order().await.unwrap();
         assert_eq!(order["ptxas"]["ptx"], ".version 8.0");
@@ -168,7 +168,7 @@ mod tests {
             Vec::new(),
         ] {
             let (near, mut far) = BlockingStream::pair().unwrap();
-            let mut counter = Counter::new(near).unwrap();
+            let mut counter = BuildSocket::new(near).unwrap();
             far.write_all(&rubbish).unwrap();
             drop(far);
             assert_eq!(counter.order::<Value>().await, None, "{rubbish:?}");
@@ -178,7 +178,7 @@ mod tests {
     #[tokio::test]
     async fn what_was_built_arrives_as_a_file_that_nobody_can_change() {
         let (near, mut far) = BlockingStream::pair().unwrap();
-        let mut counter = Counter::new(near).unwrap();
+        let mut counter = BuildSocket::new(near).unwrap();
         counter.hand_over(b"object", "a warning").await.unwrap();
         // Whoever forgets the descriptor hears of it all the same.
         let mut prefix = [0; 4];

@@ -17,7 +17,7 @@ use warpgauge_sandbox::own_root::{self, Processes};
 use warpgauge_sandbox::proc_files;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::python;
-use warpgauge_sandbox::whole_program::{self, AttachedTool, Granted, ProgramLimits};
+use warpgauge_sandbox::whole_program::{self, AttachedTool, ProgramGrants, ProgramLimits};
 
 /// First argument of the program: this child is wanted.
 pub const COMMAND: &str = "__torch";
@@ -179,7 +179,7 @@ fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
     let mut libraries = there(&SYSTEM);
     libraries.extend(there(&READ));
     libraries.extend(installed(setup));
-    let granted = Granted {
+    let granted = ProgramGrants {
         program: &setup.python,
         directory: &setup.site_packages,
         libraries: &libraries,

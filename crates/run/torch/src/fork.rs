@@ -13,7 +13,7 @@ use rustix::event::PollFlags;
 use rustix::process::{Signal, pidfd_send_signal};
 
 use super::awaited::awaited;
-use super::builds::Counter;
+use super::builds::BuildSocket;
 use super::memory::ProcessMemory;
 use super::printed::Printed;
 use super::threads::{NotStopped, Threads};
@@ -71,8 +71,8 @@ impl Runner {
     ///
     /// # Errors
     /// The system does not let us.
-    pub fn counter(&mut self) -> io::Result<Option<Counter>> {
-        self.builds.take().map(Counter::new).transpose()
+    pub fn counter(&mut self) -> io::Result<Option<BuildSocket>> {
+        self.builds.take().map(BuildSocket::new).transpose()
     }
 
     /// Ends it from elsewhere.

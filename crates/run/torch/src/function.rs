@@ -84,11 +84,11 @@ enum Said {
 
 /// A runner that makes calls. Dropping it ends it.
 #[derive(Debug)]
-pub struct Callee {
+pub struct FunctionRunner {
     fork: Fork,
 }
 
-impl Callee {
+impl FunctionRunner {
     /// Waits until a runner has confined itself. Blocks.
     ///
     /// # Errors

@@ -18,9 +18,9 @@ use serde::de::DeserializeOwned;
 
 use super::awaited::awaited;
 use super::fork::Runner;
+use super::judge_process::{COMMAND, FILE, Header, RUNNER};
 use super::printed::Printed;
-use super::seat::{COMMAND, FILE, Header, RUNNER};
-use warpgauge_sandbox::child::{Child, Start, Streams};
+use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::handed;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
@@ -35,7 +35,7 @@ const LEAVING: Duration = Duration::from_secs(2);
 
 /// Why there is no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Lost {
+pub enum JudgeError {
     /// It could not be started.
     #[error("the process that judges cannot be started: {0}")]
     NotStarted(String),
@@ -52,7 +52,7 @@ pub enum Lost {
 
 /// What goes to a judge beside its order.
 #[derive(Debug, Default)]
-pub struct Bench {
+pub struct JudgeResources {
     /// Runners, in the order in which it gets them.
     pub runners: Vec<Runner>,
     /// Files that it writes to.
@@ -138,7 +138,7 @@ impl Judges {
             stdout: Stdio::null(),
             stderr: Stdio::from(messages),
         };
-        let child = Start::new(&self.program, streams).now()?;
+        let child = PreparedChild::new(&self.program, streams).now()?;
         Ok(Waiting { child, stream, said })
     }
 
@@ -151,10 +151,10 @@ impl Judges {
     pub async fn ask<Q, A>(
         &self,
         order: Arc<Q>,
-        bench: Bench,
+        resources: JudgeResources,
         deadline: Instant,
         most: u64,
-    ) -> Result<A, Lost>
+    ) -> Result<A, JudgeError>
     where
         Q: Serialize + Send + Sync + 'static,
         A: DeserializeOwned + Send + 'static,
@@ -162,18 +162,20 @@ impl Judges {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         let waiting = match spare {
             Some(waiting) => waiting,
-            None => self.start().map_err(|error| Lost::NotStarted(error.to_string()))?,
+            None => self.start().map_err(|error| JudgeError::NotStarted(error.to_string()))?,
         };
-        let (waiting, bench) = match seated(waiting, bench, deadline) {
+        let (waiting, resources) = match seated(waiting, resources, deadline) {
             Ok(seated) => seated,
             // One that waited may have been ended where memory ran out: nothing is lost with it.
-            Err(bench) => {
-                let fresh = self.start().map_err(|error| Lost::NotStarted(error.to_string()))?;
-                seated(fresh, bench, deadline).map_err(|_| Lost::Died("at its start".to_owned()))?
+            Err(resources) => {
+                let fresh =
+                    self.start().map_err(|error| JudgeError::NotStarted(error.to_string()))?;
+                seated(fresh, resources, deadline)
+                    .map_err(|_| JudgeError::Died("at its start".to_owned()))?
             }
         };
         // Runners belong to the judge alone: their ends are heard by the other side's.
-        drop(bench);
+        drop(resources);
         let Waiting { child, stream, said } = waiting;
         let mut asked = Asked { judges: self, child: Some(child), said };
         let conversation = tokio::task::spawn_blocking(move || {
@@ -183,13 +185,13 @@ impl Judges {
         let lost = match answered {
             Ok(Ok(answer)) => match warpgauge_document::from_json(&answer) {
                 Ok(answer) => return Ok(answer),
-                Err(error) => Lost::Died(error.to_string()),
+                Err(error) => JudgeError::Died(error.to_string()),
             },
             Ok(Err(lost)) => lost,
-            Err(error) => Lost::Died(error.to_string()),
+            Err(error) => JudgeError::Died(error.to_string()),
         };
         Err(match lost {
-            Lost::Died(why) => Lost::Died(asked.post_mortem(why).await),
+            JudgeError::Died(why) => JudgeError::Died(asked.post_mortem(why).await),
             other => other,
         })
     }
@@ -227,25 +229,29 @@ impl Drop for Asked<'_> {
 }
 
 /// Hands runners and files over; one that does not take them gives them back.
-fn seated(waiting: Waiting, bench: Bench, deadline: Instant) -> Result<(Waiting, Bench), Bench> {
+fn seated(
+    waiting: Waiting,
+    resources: JudgeResources,
+    deadline: Instant,
+) -> Result<(Waiting, JudgeResources), JudgeResources> {
     let hand = || -> io::Result<()> {
         let header = Header {
-            runners: u8::try_from(bench.runners.len()).map_err(io::Error::other)?,
-            files: u8::try_from(bench.files.len()).map_err(io::Error::other)?,
+            runners: u8::try_from(resources.runners.len()).map_err(io::Error::other)?,
+            files: u8::try_from(resources.files.len()).map_err(io::Error::other)?,
             left: deadline.saturating_duration_since(Instant::now()),
         };
         (&waiting.stream).write_all(&header.bytes())?;
-        for runner in &bench.runners {
+        for runner in &resources.runners {
             handed::send(&waiting.stream, RUNNER, &runner.descriptors())?;
         }
-        for file in &bench.files {
+        for file in &resources.files {
             handed::send(&waiting.stream, FILE, &[file.as_fd()])?;
         }
         Ok(())
     };
     match hand() {
-        Ok(()) => Ok((waiting, bench)),
-        Err(_) => Err(bench),
+        Ok(()) => Ok((waiting, resources)),
+        Err(_) => Err(resources),
     }
 }
 
@@ -255,7 +261,7 @@ fn conversation(
     order: &impl Serialize,
     until: Instant,
     most: u64,
-) -> Result<Vec<u8>, Lost> {
+) -> Result<Vec<u8>, JudgeError> {
     let mut timed = Timed { stream, until };
     let mut writer = BufWriter::with_capacity(256 << 10, &mut timed);
     let sent = serde_json::to_writer(&mut writer, order).map_err(io::Error::from);
@@ -265,13 +271,13 @@ fn conversation(
     let mut answer = Vec::new();
     // Grows with what arrives.
     (&mut timed).take(most.saturating_add(1)).read_to_end(&mut answer).map_err(lost)?;
-    if answer.len() as u64 > most { Err(Lost::TooLarge(most)) } else { Ok(answer) }
+    if answer.len() as u64 > most { Err(JudgeError::TooLarge(most)) } else { Ok(answer) }
 }
 
-fn lost(error: io::Error) -> Lost {
+fn lost(error: io::Error) -> JudgeError {
     match error.kind() {
-        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => Lost::TimedOut,
-        _ => Lost::Died(error.to_string()),
+        io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock => JudgeError::TimedOut,
+        _ => JudgeError::Died(error.to_string()),
     }
 }
 
@@ -311,7 +317,7 @@ mod tests {
     use super::*;
 
     /// A judge that a shell plays: it takes no order, and ends as it is told.
-    async fn judged(script: &str, within: Duration) -> Lost {
+    async fn judged(script: &str, within: Duration) -> JudgeError {
         let directory = std::env::temp_dir().join(format!("judge-{}", std::process::id()));
         let name = format!("{:x}", super::super::Secret::default().bits());
         let path = directory.join(name);
@@ -321,7 +327,8 @@ mod tests {
         std::fs::set_permissions(&path, executable).unwrap();
         let judges = Judges::new(path, None);
         let deadline = Instant::now() + within;
-        let answer = judges.ask::<_, u32>(Arc::new("order"), Bench::default(), deadline, 8).await;
+        let answer =
+            judges.ask::<_, u32>(Arc::new("order"), JudgeResources::default(), deadline, 8).await;
         let _ = std::fs::remove_dir_all(&directory);
         answer.unwrap_err()
     }
@@ -331,18 +338,18 @@ mod tests {
         let long = Duration::from_secs(60);
         let lost = judged("cat <&0 >/dev/null; echo memory ran out >&2; exit 3", long).await;
         assert!(
-            matches!(&lost, Lost::Died(why) if why.contains("exit status: 3: memory")),
+            matches!(&lost, JudgeError::Died(why) if why.contains("exit status: 3: memory")),
             "{lost}"
         );
         let lost = judged("cat >/dev/null; kill -9 $$", long).await;
-        assert!(matches!(&lost, Lost::Died(why) if why.contains("signal: 9")), "{lost}");
+        assert!(matches!(&lost, JudgeError::Died(why) if why.contains("signal: 9")), "{lost}");
         let lost = judged("cat >/dev/null; printf '{' >&0", long).await;
-        assert!(matches!(&lost, Lost::Died(_)), "{lost}");
+        assert!(matches!(&lost, JudgeError::Died(_)), "{lost}");
         let lost = judged("cat >/dev/null; printf 123456789 >&0", long).await;
-        assert_eq!(lost, Lost::TooLarge(8));
+        assert_eq!(lost, JudgeError::TooLarge(8));
         let began = Instant::now();
         let lost = judged("tail -f /dev/null", Duration::from_millis(10)).await;
-        assert_eq!(lost, Lost::TimedOut);
+        assert_eq!(lost, JudgeError::TimedOut);
         assert!(began.elapsed() < Duration::from_secs(30));
     }
 }

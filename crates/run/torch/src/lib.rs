@@ -2,7 +2,7 @@
 //!
 //! A [`Runners`] keeps one interpreter that has imported PyTorch, the zygote, which runs no stranger's
 //! code. For each evaluation it forks; the fork gives up files, network, processes and system calls
-//! ([`child`] and `python/confine.py`), and takes one submission. A process of ours takes a [`Seat`] to
+//! ([`child`] and `python/confine.py`), and takes one submission. A process of ours takes a [`JudgeProcess`] to
 //! judge it, where [`Judges`] hands over an order, runners and files. It holds a [`RunnerSession`] with each:
 //! it says what is to be done next, and how long it took by its own clock. Between two calls the fork is
 //! stopped, with all of its threads: the judge observes that in `/proc` before it reads or writes anything, and
@@ -14,7 +14,7 @@
 //! Buffers on a GPU will be another `SubmissionMemory`.
 //!
 //! A fork has no compilers. What it wants compiled it asks for on a socket of its own, whose other end, the
-//! [`Counter`], stays with the server; what comes back is a file, which it loads itself (`python/building.py`).
+//! [`BuildSocket`], stays with the server; what comes back is a file, which it loads itself (`python/building.py`).
 
 #![forbid(unsafe_code)]
 
@@ -24,12 +24,12 @@ mod builds;
 pub mod child;
 mod fork;
 mod function;
+mod judge_process;
 mod judges;
 mod layout;
 mod memory;
 mod printed;
 mod runners;
-mod seat;
 mod session;
 mod spares;
 mod threads;
@@ -37,18 +37,22 @@ mod wire;
 mod zygote;
 
 pub use alone::Alone;
-pub use builds::{Counter, MAX_ORDER_BYTES, NotBuilt};
+pub use builds::{BuildSocket, MAX_ORDER_BYTES, NotBuilt};
 pub use fork::{Killer, Runner};
-pub use function::{CallEnd, Callee, RunnerCall, RunnerOutput};
-pub use judges::{Bench, Judges, Lost};
+pub use function::{CallEnd, FunctionRunner, RunnerCall, RunnerOutput};
+pub use judge_process::{COMMAND as JUDGE, JudgeConnection, JudgeProcess};
+pub use judges::{JudgeError, JudgeResources, Judges};
 pub use layout::{LayoutError, TensorAt};
 pub use memory::{ProcessMemory, SubmissionMemory};
-pub use runners::{RunnerPermit, Runners, RunnersConfig, Unusable};
-pub use seat::{Bare, COMMAND as JUDGE, Seat};
-pub use session::{CallBatch, Called, NotBegun, Placed, Ran, RunnerSession, TorchSubmission, What};
+pub use runners::{RunnerPermit, RunnerUnavailable, Runners, RunnersConfig};
+pub use session::{
+    CallBatch, CompletedBatch, CompletedCall, LentTensor, NotBegun, RunnerSession, TensorLayout,
+    TorchSubmission,
+};
 pub use wire::{
-    Building, DeviceTrace, EntryPoint, LoadedModule, MAX_FRAME_BYTES, ModuleParameter, RunnerError,
-    RunnerFault, Scalar, Suggested, Suggestion, Tree, TreeOf, Upstream, Versions,
+    DeviceTrace, EntryPoint, ExtensionSettings, GradientInput, LoadedModule, MAX_FRAME_BYTES,
+    ModuleParameter, RunnerError, RunnerFault, Scalar, SuggestedInput, SuggestedInputs, Tree,
+    TreeOf, Versions,
 };
 
 /// A stream of numbers that a submission cannot foresee.

@@ -12,7 +12,7 @@ use super::spares::Spares;
 use super::wire::Versions;
 use super::zygote::Zygote;
 use warpgauge_sandbox::program::ChildProgram;
-use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
+use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
 /// What runners are started with.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ pub struct RunnersConfig {
 
 /// Why there is no runner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unusable {
+pub enum RunnerUnavailable {
     /// Too many wait already.
     #[error("{waiting} evaluations wait for PyTorch already")]
     QueueFull {
@@ -72,7 +72,7 @@ pub struct Runners {
 /// The right to run submissions, one after the other or beside each other for one evaluation.
 #[derive(Debug)]
 pub struct RunnerPermit {
-    _turn: Turn,
+    _turn: PoolPermit,
 }
 
 impl Runners {
@@ -124,7 +124,7 @@ impl Runners {
     ///
     /// # Errors
     /// Too many wait already.
-    pub async fn place(&self, owner: Owner) -> Result<RunnerPermit, Unusable> {
+    pub async fn place(&self, owner: Owner) -> Result<RunnerPermit, RunnerUnavailable> {
         place_in(&self.evaluations, owner).await
     }
 
@@ -132,7 +132,7 @@ impl Runners {
     ///
     /// # Errors
     /// Too many wait already.
-    pub async fn function_place(&self, owner: Owner) -> Result<RunnerPermit, Unusable> {
+    pub async fn function_place(&self, owner: Owner) -> Result<RunnerPermit, RunnerUnavailable> {
         place_in(&self.functions, owner).await
     }
 
@@ -150,7 +150,7 @@ impl Runners {
     ///
     /// # Errors
     /// It cannot be imported.
-    pub async fn warm(&self) -> Result<Versions, Unusable> {
+    pub async fn warm(&self) -> Result<Versions, RunnerUnavailable> {
         let (program, setup) = (self.config.program.clone(), self.setup.clone());
         let zygote = Arc::clone(&self.zygote);
         let warm = move || {
@@ -165,7 +165,7 @@ impl Runners {
     ///
     /// # Errors
     /// The machine does not let us.
-    pub async fn runner(&self) -> Result<Runner, Unusable> {
+    pub async fn runner(&self) -> Result<Runner, RunnerUnavailable> {
         if let Some(spare) = self.spares.take() {
             return Ok(spare);
         }
@@ -207,14 +207,16 @@ impl Runners {
         let _ = tokio::task::spawn_blocking(make).await;
     }
 
-    fn failed(&self, what: String) -> Unusable {
-        Unusable::Failed { site_packages: self.config.site_packages.clone(), what }
+    fn failed(&self, what: String) -> RunnerUnavailable {
+        RunnerUnavailable::Failed { site_packages: self.config.site_packages.clone(), what }
     }
 }
 
-async fn place_in(pool: &Pool, owner: Owner) -> Result<RunnerPermit, Unusable> {
+async fn place_in(pool: &Pool, owner: Owner) -> Result<RunnerPermit, RunnerUnavailable> {
     let turn = pool.take(owner).await.map_err(|full| match full {
-        Full::All(waiting) | Full::Share(waiting) => Unusable::QueueFull { waiting },
+        PoolFull::All(waiting) | PoolFull::Share(waiting) => {
+            RunnerUnavailable::QueueFull { waiting }
+        }
     })?;
     Ok(RunnerPermit { _turn: turn })
 }

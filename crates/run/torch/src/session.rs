@@ -9,15 +9,15 @@ use super::fork::{Fork, Runner};
 use super::memory::ProcessMemory;
 use super::threads::NotStopped;
 use super::wire::{
-    Answer, Answered, Asked, DeviceTrace, EntryPoint, LoadedModule, ModuleParameter, Question,
-    RunnerFault, Suggestion, Tree, TreeOf, Upstream, receive, send,
+    Answer, Answered, Asked, DeviceTrace, EntryPoint, GradientInput, LoadedModule, ModuleParameter,
+    Question, RunnerFault, SuggestedInputs, Tree, TreeOf, receive, send,
 };
 use super::{LayoutError, Secret, TensorAt};
 use warpgauge_tensor::Dtype;
 
 /// A tensor to be allocated.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct What {
+pub struct TensorLayout {
     /// Element type.
     pub dtype: Dtype,
     /// Extents.
@@ -26,7 +26,7 @@ pub struct What {
 
 /// A tensor in memory that the judge lends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Placed {
+pub struct LentTensor {
     /// Where it begins for the first call of a batch.
     pub offset: u64,
     /// Element type.
@@ -39,7 +39,7 @@ pub struct Placed {
 #[derive(Debug, Clone)]
 pub struct CallBatch<'a> {
     /// What the first one gets.
-    pub arguments: &'a TreeOf<Placed>,
+    pub arguments: &'a TreeOf<LentTensor>,
     /// Bytes from there to what the next one gets.
     pub stride: u64,
     /// How many.
@@ -52,7 +52,7 @@ pub struct CallBatch<'a> {
 
 /// What a batch came to.
 #[derive(Debug)]
-pub struct Ran {
+pub struct CompletedBatch {
     /// What each call returned.
     pub returned: Vec<Tree>,
     /// From the word to go until the runner had said that the device has ended. Where a thread ran on for more
@@ -73,7 +73,7 @@ pub struct TorchSubmission {
 
 /// What a call came to.
 #[derive(Debug)]
-pub struct Called {
+pub struct CompletedCall {
     /// What it returned.
     pub returned: Tree,
     /// From the word to go until the runner had said that it is done, by the clock of this process. Where a
@@ -240,12 +240,13 @@ impl RunnerSession {
     ///
     /// # Errors
     /// It did not, or something else.
-    pub fn allocate(&mut self, arguments: &TreeOf<What>) -> Result<Tree, RunnerFault> {
+    pub fn allocate(&mut self, arguments: &TreeOf<TensorLayout>) -> Result<Tree, RunnerFault> {
         let made = match self.ask(Question::Allocate { arguments })?.0 {
             Answer::Made(made) => made,
             other => return Err(unasked(&other)),
         };
-        let what = |tensor: &TensorAt| What { dtype: tensor.dtype, shape: tensor.shape.clone() };
+        let what =
+            |tensor: &TensorAt| TensorLayout { dtype: tensor.dtype, shape: tensor.shape.clone() };
         if !made.map(&mut |tensor| what(tensor)).is_alike(arguments) {
             return Err(RunnerFault::Forged(
                 "it allocated other arguments than it was told".to_owned(),
@@ -269,7 +270,7 @@ impl RunnerSession {
     ///
     /// # Errors
     /// Nothing that was tried fits.
-    pub fn suggest(&mut self) -> Result<Suggestion, RunnerFault> {
+    pub fn suggest(&mut self) -> Result<SuggestedInputs, RunnerFault> {
         match self.ask(Question::Suggest)?.0 {
             Answer::Suggested(suggestion) => Ok(suggestion),
             other => Err(unasked(&other)),
@@ -282,7 +283,7 @@ impl RunnerSession {
     /// It raised.
     pub fn probe(
         &mut self,
-        arguments: Option<&TreeOf<What>>,
+        arguments: Option<&TreeOf<TensorLayout>>,
         seed: u64,
     ) -> Result<Tree, RunnerFault> {
         match self.ask(Question::Probe { arguments, seed })?.0 {
@@ -295,7 +296,7 @@ impl RunnerSession {
     ///
     /// # Errors
     /// It did not answer.
-    pub fn backward(&mut self, upstream: &[Upstream]) -> Result<(), RunnerFault> {
+    pub fn backward(&mut self, upstream: &[GradientInput]) -> Result<(), RunnerFault> {
         self.done(Question::Backward { upstream })
     }
 
@@ -303,9 +304,9 @@ impl RunnerSession {
     ///
     /// # Errors
     /// It raised, ended, or did not come back.
-    pub fn call(&mut self, seed: u64) -> Result<Called, RunnerFault> {
+    pub fn call(&mut self, seed: u64) -> Result<CompletedCall, RunnerFault> {
         match self.ask(Question::Call { seed })? {
-            (Answer::Done(Some(returned)), took) => Ok(Called { returned, took }),
+            (Answer::Done(Some(returned)), took) => Ok(CompletedCall { returned, took }),
             (other, _) => Err(unasked(&other)),
         }
     }
@@ -350,9 +351,9 @@ impl RunnerSession {
     ///
     /// # Errors
     /// It raised, ended, or did not come back.
-    pub fn run(&mut self) -> Result<Ran, RunnerFault> {
+    pub fn run(&mut self) -> Result<CompletedBatch, RunnerFault> {
         match self.ask(Question::Run)? {
-            (Answer::Ran(returned), took) => Ok(Ran { returned, took }),
+            (Answer::Ran(returned), took) => Ok(CompletedBatch { returned, took }),
             (other, _) => Err(unasked(&other)),
         }
     }

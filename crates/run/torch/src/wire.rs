@@ -146,15 +146,15 @@ pub(crate) enum Question<'a> {
     Suggest,
     /// What a call returns, in a copy of the object: with these arguments, all zero, or with its own.
     Probe {
-        arguments: Option<&'a TreeOf<super::session::What>>,
+        arguments: Option<&'a TreeOf<super::session::TensorLayout>>,
         seed: u64,
     },
     /// To compute gradients in each call, which begin from tensors behind the arguments.
     Backward {
-        upstream: &'a [Upstream],
+        upstream: &'a [GradientInput],
     },
     Allocate {
-        arguments: &'a TreeOf<super::session::What>,
+        arguments: &'a TreeOf<super::session::TensorLayout>,
     },
     MakeInputs {
         seed: u64,
@@ -170,7 +170,7 @@ pub(crate) enum Question<'a> {
         bytes: u64,
     },
     Prepare {
-        arguments: &'a TreeOf<super::session::Placed>,
+        arguments: &'a TreeOf<super::session::LentTensor>,
         /// Bytes from the arguments of one call to those of the next.
         stride: u64,
         count: u32,
@@ -200,7 +200,7 @@ pub(crate) enum Answer {
     Loaded(LoadedModule),
     Parameters(Vec<ModuleParameter>),
     Made(Tree),
-    Suggested(Suggestion),
+    Suggested(SuggestedInputs),
     Done(Option<Tree>),
     Ran(Vec<Tree>),
     Times(Vec<f64>),
@@ -247,7 +247,7 @@ pub struct ModuleParameter {
 
 /// A tensor that gradients begin from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Upstream {
+pub struct GradientInput {
     /// The output that it is of: its name or its place.
     pub place: String,
     /// Element type.
@@ -258,9 +258,9 @@ pub struct Upstream {
 
 /// Inputs that the submission took when they were tried.
 #[derive(Debug, Clone, Deserialize)]
-pub struct Suggestion {
+pub struct SuggestedInputs {
     /// Each of them, in order.
-    pub arguments: Vec<Suggested>,
+    pub arguments: Vec<SuggestedInput>,
     /// How they were found, in words.
     pub rule: String,
 }
@@ -268,7 +268,7 @@ pub struct Suggestion {
 /// One of them.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
-pub enum Suggested {
+pub enum SuggestedInput {
     /// A tensor.
     Tensor {
         /// Name of the parameter.
@@ -314,12 +314,12 @@ pub struct Versions {
     pub cuda: Option<String>,
     /// What its extensions are built with.
     #[serde(default)]
-    pub building: Building,
+    pub building: ExtensionSettings,
 }
 
 /// What extensions of a PyTorch are built with.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Building {
+pub struct ExtensionSettings {
     /// Directory of `Python.h`.
     pub include: std::path::PathBuf,
     /// The standard of C++, e.g. `c++17`.

@@ -15,7 +15,7 @@ use super::child::{COMMAND, Setup};
 use super::fork::{Ends, Runner};
 use super::printed::Printed;
 use super::wire::{Versions, receive};
-use warpgauge_sandbox::child::{Child, Start, Streams};
+use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
 /// Time that importing PyTorch may take: some 6 s on two cores, more from a cold disk.
@@ -67,7 +67,7 @@ impl Zygote {
             stdout: Stdio::null(),
             stderr: Stdio::from(messages),
         };
-        let child = Start::new(&program, streams).now().map_err(failed)?;
+        let child = PreparedChild::new(&program, streams).now().map_err(failed)?;
         let deadline = Instant::now() + START_TIMEOUT;
         match ready(&control, deadline) {
             Ok(versions) => Ok(Self { child, control, versions }),

@@ -12,7 +12,7 @@ use warpgauge_turns::{Owner, OwnerAccounts};
 
 /// What a lease needs of its device. The default is content with any.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Need {
+pub struct LeaseNeeds {
     /// This device, by ordinal.
     pub device: Option<u32>,
     /// A device of this kind.
@@ -29,7 +29,7 @@ pub struct Need {
     pub owner: Owner,
 }
 
-impl Need {
+impl LeaseNeeds {
     /// Whether a device meets it.
     pub fn is_met_by(&self, device: &DeviceInfo) -> bool {
         self.device.is_none_or(|ordinal| ordinal == device.ordinal)
@@ -46,14 +46,14 @@ impl Need {
 pub struct WaitQueue<T> {
     waiters: VecDeque<Waiter<T>>,
     capacity: usize,
-    ledger: OwnerAccounts,
+    accounts: OwnerAccounts,
 }
 
 /// One who waits.
 #[derive(Debug)]
 pub struct Waiter<T> {
     /// What it needs.
-    pub need: Need,
+    pub need: LeaseNeeds,
     /// How it is answered.
     pub ticket: T,
     /// When it came.
@@ -63,7 +63,7 @@ pub struct Waiter<T> {
 impl<T> WaitQueue<T> {
     /// An empty queue for at most `capacity` waiters.
     pub fn new(capacity: usize) -> Self {
-        Self { waiters: VecDeque::new(), capacity, ledger: OwnerAccounts::default() }
+        Self { waiters: VecDeque::new(), capacity, accounts: OwnerAccounts::default() }
     }
 
     /// Waiters there are.
@@ -78,8 +78,8 @@ impl<T> WaitQueue<T> {
 
     /// Appends a waiter. It may be one more than the capacity for as long as it takes to see
     /// whether it can be served at once: see [`WaitQueue::pop_surplus`].
-    pub fn push(&mut self, need: Need, ticket: T, now: Instant) {
-        self.ledger.wait(need.owner, now);
+    pub fn push(&mut self, need: LeaseNeeds, ticket: T, now: Instant) {
+        self.accounts.wait(need.owner, now);
         self.waiters.push_back(Waiter { need, ticket, since: now });
     }
 
@@ -87,7 +87,7 @@ impl<T> WaitQueue<T> {
     pub fn pop_surplus(&mut self) -> Option<Waiter<T>> {
         let surplus =
             if self.waiters.len() > self.capacity { self.waiters.pop_back() } else { None };
-        surplus.inspect(|waiter| self.ledger.leave(waiter.need.owner))
+        surplus.inspect(|waiter| self.accounts.leave(waiter.need.owner))
     }
 
     /// Removes the next waiter whose need `device` meets: from now on its owner holds that device, until
@@ -103,9 +103,9 @@ impl<T> WaitQueue<T> {
         now: Instant,
         after: Duration,
     ) -> Option<Waiter<T>> {
-        self.take_where(now, |ledger, waiter| {
+        self.take_where(now, |accounts, waiter| {
             waiter.need.is_met_by(device)
-                && ledger.held(waiter.need.owner) == 0
+                && accounts.held(waiter.need.owner) == 0
                 && now.saturating_duration_since(waiter.since) >= after
         })
     }
@@ -113,7 +113,7 @@ impl<T> WaitQueue<T> {
     /// Whether a waiter whose need `device` meets has an owner that holds no device.
     pub fn waits_beside(&self, device: &DeviceInfo) -> bool {
         let mut waiters = self.waiters.iter().filter(|waiter| waiter.need.is_met_by(device));
-        waiters.any(|waiter| self.ledger.held(waiter.need.owner) == 0)
+        waiters.any(|waiter| self.accounts.held(waiter.need.owner) == 0)
     }
 
     fn take_where(
@@ -121,19 +121,19 @@ impl<T> WaitQueue<T> {
         now: Instant,
         is_meant: impl Fn(&OwnerAccounts, &Waiter<T>) -> bool,
     ) -> Option<Waiter<T>> {
-        let ledger = &self.ledger;
-        let waiters = self.waiters.iter().enumerate().filter(|(_, one)| is_meant(ledger, one));
+        let accounts = &self.accounts;
+        let waiters = self.waiters.iter().enumerate().filter(|(_, one)| is_meant(accounts, one));
         // Of equal ones the first is taken.
-        let (index, _) = waiters.min_by_key(|(_, one)| self.ledger.rank(one.need.owner, now))?;
+        let (index, _) = waiters.min_by_key(|(_, one)| self.accounts.rank(one.need.owner, now))?;
         let waiter = self.waiters.remove(index)?;
-        self.ledger.begin(waiter.need.owner, 1, now);
-        self.ledger.leave(waiter.need.owner);
+        self.accounts.begin(waiter.need.owner, 1, now);
+        self.accounts.leave(waiter.need.owner);
         Some(waiter)
     }
 
     /// An owner holds a device less.
     pub fn given_back(&mut self, owner: Owner, now: Instant) {
-        self.ledger.end(owner, 1, now);
+        self.accounts.end(owner, 1, now);
     }
 
     /// Removes every waiter for which `leaves` is true.
@@ -141,7 +141,7 @@ impl<T> WaitQueue<T> {
         let (gone, stay): (Vec<_>, Vec<_>) =
             self.waiters.drain(..).partition(|waiter| leaves(waiter));
         self.waiters = stay.into();
-        gone.iter().for_each(|waiter| self.ledger.leave(waiter.need.owner));
+        gone.iter().for_each(|waiter| self.accounts.leave(waiter.need.owner));
         gone
     }
 }
@@ -178,13 +178,13 @@ pub(crate) mod tests {
         }
     }
 
-    fn on(ordinal: u32) -> Need {
-        Need { device: Some(ordinal), ..Need::default() }
+    fn on(ordinal: u32) -> LeaseNeeds {
+        LeaseNeeds { device: Some(ordinal), ..LeaseNeeds::default() }
     }
 
     #[test]
     fn a_device_goes_to_the_owner_that_had_least() {
-        let of = |name: &str| Need { owner: Owner::named(name), ..Need::default() };
+        let of = |name: &str| LeaseNeeds { owner: Owner::named(name), ..LeaseNeeds::default() };
         let mut queue = WaitQueue::new(8);
         let now = Instant::now();
         for (name, ticket) in [("a", 1), ("a", 2), ("a", 3), ("b", 4), ("b", 5)] {
@@ -208,7 +208,7 @@ pub(crate) mod tests {
 
     #[test]
     fn beside_a_job_runs_an_owner_that_has_none_after_a_while() {
-        let of = |name: &str| Need { owner: Owner::named(name), ..Need::default() };
+        let of = |name: &str| LeaseNeeds { owner: Owner::named(name), ..LeaseNeeds::default() };
         let (mut queue, now, second) = (WaitQueue::new(8), Instant::now(), Duration::from_secs(1));
         queue.push(of("a"), 1, now);
         assert_eq!(queue.take_for(&device(0), now).unwrap().ticket, 1);
@@ -226,7 +226,9 @@ pub(crate) mod tests {
     fn first_come_first_served_on_every_device() {
         let mut queue = WaitQueue::new(8);
         let now = Instant::now();
-        for (need, ticket) in [(on(1), 'a'), (Need::default(), 'b'), (on(0), 'c'), (on(1), 'd')] {
+        for (need, ticket) in
+            [(on(1), 'a'), (LeaseNeeds::default(), 'b'), (on(0), 'c'), (on(1), 'd')]
+        {
             queue.push(need, ticket, now);
         }
         let mut next = |ordinal| queue.take_for(&device(ordinal), now).map(|waiter| waiter.ticket);
@@ -240,9 +242,9 @@ pub(crate) mod tests {
     #[test]
     fn what_is_too_much_comes_back_and_the_rest_stays() {
         let mut queue = WaitQueue::new(1);
-        queue.push(Need::default(), 1, Instant::now());
+        queue.push(LeaseNeeds::default(), 1, Instant::now());
         assert!(queue.pop_surplus().is_none());
-        queue.push(Need::default(), 2, Instant::now());
+        queue.push(LeaseNeeds::default(), 2, Instant::now());
         assert_eq!(queue.pop_surplus().map(|waiter| waiter.ticket), Some(2));
         assert_eq!(queue.remove_where(|waiter| waiter.ticket == 1).len(), 1);
         assert!(queue.is_empty());
@@ -250,11 +252,14 @@ pub(crate) mod tests {
 
     #[test]
     fn needs_are_checked() {
-        let met = |need: Need| need.is_met_by(&device(0));
-        assert!(met(Need { min_compute_capability: Some((9, 0)), ..Need::default() }));
-        assert!(!met(Need { min_compute_capability: Some((10, 0)), ..Need::default() }));
-        assert!(!met(Need { min_memory_bytes: 1001, ..Need::default() }));
-        assert!(!met(Need { kind: Some(DeviceKind::Cuda), ..Need::default() }));
+        let met = |need: LeaseNeeds| need.is_met_by(&device(0));
+        assert!(met(LeaseNeeds { min_compute_capability: Some((9, 0)), ..LeaseNeeds::default() }));
+        assert!(!met(LeaseNeeds {
+            min_compute_capability: Some((10, 0)),
+            ..LeaseNeeds::default()
+        }));
+        assert!(!met(LeaseNeeds { min_memory_bytes: 1001, ..LeaseNeeds::default() }));
+        assert!(!met(LeaseNeeds { kind: Some(DeviceKind::Cuda), ..LeaseNeeds::default() }));
     }
 
     #[test]

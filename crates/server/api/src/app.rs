@@ -30,7 +30,7 @@ use super::routes::tensors::operations::Tensors;
 use super::{openapi, pages, paths};
 use warpgauge_config::ServerConfig;
 use warpgauge_service::Services;
-use warpgauge_service::webhook::Policy;
+use warpgauge_service::webhook::WebhookPolicy;
 
 /// The application, ready to answer requests.
 pub(super) fn app(
@@ -74,7 +74,7 @@ pub(super) fn app(
     let operations = operations.into_endpoint();
     let served = Split { pages: pages::add(Route::new()), mcp, operations }
         .data(limits)
-        .data(Policy::new(&config.webhook_hosts, &config.webhook_secret))
+        .data(WebhookPolicy::new(&config.webhook_hosts, &config.webhook_secret))
         .map_to_response();
     let known = KnownParameters::new(&document);
     let strict = QueryGuard { routes: Arc::clone(&routes), known, inner: served };

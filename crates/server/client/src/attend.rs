@@ -36,7 +36,7 @@ pub enum WaitEvent {
 pub type Interrupt = Box<dyn FnOnce() -> bool + Send>;
 
 /// Who waits for an answer.
-pub struct Attendant<'a, E> {
+pub struct JobWaiter<'a, E> {
     /// Told of what happens meanwhile, on the thread that waits. An error ends the waiting: the job is
     /// cancelled.
     pub told: &'a mut dyn FnMut(WaitEvent) -> Result<(), E>,
@@ -58,7 +58,7 @@ pub(crate) type Tell<R> = SyncSender<Message<R>>;
 pub(crate) fn attended<R: Send + 'static, E: From<ClientError>>(
     call: Call,
     work: impl FnOnce(&Arc<Call>, &Tell<R>) -> Result<R, ClientError> + Send + 'static,
-    attendant: Attendant<'_, E>,
+    attendant: JobWaiter<'_, E>,
 ) -> Result<R, E> {
     let call = Arc::new(call);
     let (sender, messages) = mpsc::sync_channel(NEWS);

@@ -11,7 +11,7 @@ use warpgauge_contract::CompileRequest;
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_report::CompileResponse;
 
-use crate::attend::Attendant;
+use crate::attend::JobWaiter;
 use crate::baselines::RemoteBaselines;
 use crate::connection::{Connection, Reply};
 use crate::delivery::AttendedRequests;
@@ -60,7 +60,7 @@ impl Client {
     }
 
     /// Requests that take long, with somebody who waits for the answer.
-    pub fn attended<'a, E>(&'a self, attendant: Attendant<'a, E>) -> AttendedRequests<'a, E> {
+    pub fn attended<'a, E>(&'a self, attendant: JobWaiter<'a, E>) -> AttendedRequests<'a, E> {
         AttendedRequests { connection: &self.connection, attendant }
     }
 

@@ -12,13 +12,13 @@ use warpgauge_gate::report::GateReport;
 use warpgauge_job_views::JobEvent;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
-use crate::attend::{Attendant, Message, Tell, WaitEvent, attended};
+use crate::attend::{JobWaiter, Message, Tell, WaitEvent, attended};
 use crate::call::Call;
 use crate::connection::{ANSWER_TIMEOUT, Connection, Reply, json};
 use crate::error::ClientError;
 use crate::follow::follow;
 use crate::gate::gate;
-use crate::patience::Patience;
+use crate::patience::RetryPolicy;
 use crate::sweep::sweep;
 
 /// How long a sweep may take: its points are bounded, and each has a timeout of its own.
@@ -44,7 +44,7 @@ const LATER_LOOKS: Duration = Duration::from_secs(2);
 /// While the server has the job and goes away, it is waited for, for as long as `patience`, each time.
 pub struct AttendedRequests<'a, E> {
     pub(crate) connection: &'a Connection,
-    pub(crate) attendant: Attendant<'a, E>,
+    pub(crate) attendant: JobWaiter<'a, E>,
 }
 
 impl<E: From<ClientError>> AttendedRequests<'_, E> {
@@ -98,7 +98,7 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     /// # Errors
     /// Where the server does not answer for as long as there is patience, refuses, or answers something
     /// else; where the job ends without a report; those of the attendant; [`ClientError::Interrupted`].
-    pub fn gate(self, request: &GateRequest, patience: Patience) -> Result<GateReport, E> {
+    pub fn gate(self, request: &GateRequest, patience: RetryPolicy) -> Result<GateReport, E> {
         gate(self.connection, request, patience, self.attendant)
     }
 
@@ -119,7 +119,7 @@ fn carried_out<R: Send + 'static, E: From<ClientError>>(
     call: Call,
     patience: Duration,
     post: impl Fn(&Call, &Tell<R>) -> Result<R, ClientError> + Send + 'static,
-    attendant: Attendant<'_, E>,
+    attendant: JobWaiter<'_, E>,
 ) -> Result<R, E> {
     let work = move |call: &Arc<Call>, tell: &Tell<R>| {
         let (watched, news) = (Arc::clone(call), tell.clone());
@@ -181,7 +181,7 @@ fn watch<R: Send + 'static>(call: &Arc<Call>, tell: &Tell<R>) {
 fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
     // Who asks for the answer says what is wrong; this is but its company.
     let resting = Arc::clone(call);
-    let mut patience = Patience::new(WAS_THERE, move |_, pause| resting.rest(pause));
+    let mut patience = RetryPolicy::new(WAS_THERE, move |_, pause| resting.rest(pause));
     while !call.has_ended() {
         let on_event = &mut |event: &JobEvent, _: &str| {
             // The one who waits has gone.

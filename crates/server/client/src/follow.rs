@@ -7,7 +7,7 @@ use warpgauge_job_views::JobEvent;
 use crate::connection::{Connection, understood};
 use crate::error::ClientError;
 use crate::events::{EventStream, Message};
-use crate::patience::Patience;
+use crate::patience::RetryPolicy;
 use crate::routes::job_route;
 
 /// Longest time for which a stream is read before it is opened anew: what lies between here and a
@@ -24,7 +24,7 @@ pub(crate) fn follow<E: From<ClientError>>(
     connection: &Connection,
     job_id: &str,
     until: Option<Instant>,
-    patience: &mut Patience,
+    patience: &mut RetryPolicy,
     on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), E>,
 ) -> Result<bool, E> {
     let url = connection.url_of(&job_route(job_id, "/events"));

@@ -10,13 +10,13 @@ use warpgauge_gate::report::GateReport;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_model::ErrorCode;
 
-use crate::attend::{Attendant, Message, Tell, WaitEvent, attended};
+use crate::attend::{JobWaiter, Message, Tell, WaitEvent, attended};
 use crate::call::Call;
 use crate::connection::{ANSWER_TIMEOUT, Connection, json};
 use crate::error::{ClientError, EndedJob};
 use crate::follow::follow;
 use crate::jobs::RemoteJobs;
-use crate::patience::Patience;
+use crate::patience::RetryPolicy;
 
 /// What of the answer of `POST /gate?wait=false` is needed.
 #[derive(Deserialize)]
@@ -28,8 +28,8 @@ struct Accepted {
 pub(crate) fn gate<E: From<ClientError>>(
     connection: &Connection,
     request: &GateRequest,
-    mut patience: Patience,
-    attendant: Attendant<'_, E>,
+    mut patience: RetryPolicy,
+    attendant: JobWaiter<'_, E>,
 ) -> Result<GateReport, E> {
     let cases = request.cases.len();
     let call = Call::new(connection, "/gate?wait=false", json("suite", request)?, ANSWER_TIMEOUT);
@@ -43,7 +43,7 @@ pub(crate) fn gate<E: From<ClientError>>(
 fn carry_out(
     call: &Call,
     cases: usize,
-    patience: &mut Patience,
+    patience: &mut RetryPolicy,
     tell: &Tell<GateReport>,
 ) -> Result<GateReport, ClientError> {
     let accepted = patience.with(|| call.post::<Accepted>());

@@ -9,7 +9,7 @@ use warpgauge_job_views::{CancelReport, JobEvent, JobList, JobView};
 use crate::connection::{Connection, Reply};
 use crate::error::{ClientError, Transport};
 use crate::follow::follow;
-use crate::patience::Patience;
+use crate::patience::RetryPolicy;
 use crate::routes::{encoded, job_route};
 
 /// How long an artifact may take: some are made on demand.
@@ -85,7 +85,7 @@ impl RemoteJobs<'_> {
         &self,
         job_id: &str,
         until: Option<Instant>,
-        patience: &mut Patience,
+        patience: &mut RetryPolicy,
         on_event: &mut dyn FnMut(&JobEvent, &str) -> Result<(), E>,
     ) -> Result<bool, E> {
         follow(self.connection, job_id, until, patience, on_event)

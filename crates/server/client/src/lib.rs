@@ -5,12 +5,12 @@
 //! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] have a method for each route that is
 //!   asked once and answers.
 //! - What takes long ([`AttendedRequests`]) is posted as a request with an idempotency key of its own, and
-//!   an [`Attendant`] waits for it: by that key its job is found, so that its news are told and it is
+//!   an [`JobWaiter`] waits for it: by that key its job is found, so that its news are told and it is
 //!   cancelled when the caller gives up; and where the connection breaks, the same request sent again is
 //!   the same job again.
 //! - [`RemoteJobs::follow`] reads the event stream of a job, across connections that break and servers that
 //!   restart.
-//! - [`Patience`] says for how long it is worth asking again; how the pause is spent is the caller's.
+//! - [`RetryPolicy`] says for how long it is worth asking again; how the pause is spent is the caller's.
 //! - [`ClientError`] says what went wrong, where, and what to do.
 
 #![forbid(unsafe_code)]
@@ -34,13 +34,13 @@ mod sweep;
 mod tls;
 mod unattended;
 
-pub use attend::{Attendant, Interrupt, WaitEvent};
+pub use attend::{Interrupt, JobWaiter, WaitEvent};
 pub use baselines::RemoteBaselines;
 pub use client::Client;
 pub use connection::Reply;
 pub use delivery::AttendedRequests;
 pub use error::{ClientError, EndedJob, Transport};
 pub use jobs::{JobListQuery, RemoteJobs};
-pub use patience::Patience;
+pub use patience::RetryPolicy;
 pub use tls::CertificateFileError;
-pub use unattended::{Taken, UnattendedRequests};
+pub use unattended::{SubmitOptions, UnattendedRequests};

@@ -14,7 +14,7 @@ const LONGEST_WAIT: Duration = Duration::from_secs(15);
 type Pause = Box<dyn FnMut(&ClientError, Duration) + Send>;
 
 /// How long to wait for a server, each time that it does not answer as it should.
-pub struct Patience {
+pub struct RetryPolicy {
     limit: Duration,
     pause: Pause,
     /// Whether it has answered before: an address where nobody ever was is a mistake.
@@ -23,7 +23,7 @@ pub struct Patience {
     trouble: Option<(Instant, Duration)>,
 }
 
-impl Patience {
+impl RetryPolicy {
     /// Patience for `limit`, each time; none asks once. `pause` is called between two tries: it is told
     /// why, and returns when the pause is over.
     pub fn new(
@@ -96,12 +96,12 @@ mod tests {
     use crate::Transport;
 
     /// Patience for so many seconds that takes no time, and the pauses that it would have made.
-    fn patience(limit_s: u64) -> (Patience, Receiver<Duration>) {
+    fn patience(limit_s: u64) -> (RetryPolicy, Receiver<Duration>) {
         let (sender, pauses) = channel();
         let pause = move |_: &ClientError, pause| {
             let _ = sender.send(pause);
         };
-        (Patience::new(Duration::from_secs(limit_s), pause), pauses)
+        (RetryPolicy::new(Duration::from_secs(limit_s), pause), pauses)
     }
 
     fn refused(status: u16, retry_after_s: Option<u64>) -> ClientError {
@@ -121,7 +121,7 @@ mod tests {
 
     /// Asks with these answers in turn; the last one stays. Whether it came to an answer, and how
     /// often it asked.
-    fn asked(patience: &mut Patience, answers: Vec<Result<(), ClientError>>) -> (bool, usize) {
+    fn asked(patience: &mut RetryPolicy, answers: Vec<Result<(), ClientError>>) -> (bool, usize) {
         let mut answers = answers.into_iter();
         let mut count = 0;
         let outcome = patience.with(|| {

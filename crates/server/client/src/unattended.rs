@@ -23,7 +23,7 @@ struct Accepted {
 
 /// How a job is to be taken.
 #[derive(Debug, Clone, Default)]
-pub struct Taken<'a> {
+pub struct SubmitOptions<'a> {
     /// The caller's own name for it.
     pub label: Option<&'a str>,
     /// The same key again is the same job again; without one the request has one of its own.
@@ -43,7 +43,7 @@ impl UnattendedRequests<'_> {
     pub fn submit_evaluation(
         &self,
         request: &EvaluateRequest,
-        taken: &Taken<'_>,
+        taken: &SubmitOptions<'_>,
     ) -> Result<String, ClientError> {
         self.submit("/evaluate?wait=false", request, taken)
     }
@@ -66,7 +66,7 @@ impl UnattendedRequests<'_> {
     pub fn submit_comparison(
         &self,
         request: &CompareRequest,
-        taken: &Taken<'_>,
+        taken: &SubmitOptions<'_>,
     ) -> Result<String, ClientError> {
         self.submit("/compare?wait=false", request, taken)
     }
@@ -80,7 +80,7 @@ impl UnattendedRequests<'_> {
         &self,
         route: &str,
         request: &impl Serialize,
-        taken: &Taken<'_>,
+        taken: &SubmitOptions<'_>,
     ) -> Result<String, ClientError> {
         let label = taken.label.map_or(String::new(), |label| format!("&label={}", encoded(label)));
         let url = self.connection.url_of(&format!("{route}{label}"));

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 
 use super::answer::{self, Outcome};
 use super::arguments;
-use super::desk::{Desk, JobBackendError};
+use super::backend::{JobBackend, JobBackendError};
 use super::news;
 use super::report::{MAX_BLOB_BYTES, MAX_TEXT_BYTES, bounded, truncated};
 use super::resources::{self, Part};
@@ -29,16 +29,16 @@ const PROGRESS_AT_LEAST: Duration = Duration::from_secs(10);
 
 /// What a tool answers.
 pub(crate) async fn call(
-    desk: &dyn Desk,
+    backend: &dyn JobBackend,
     tool: ToolName,
     given: JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> CallToolResult {
     let outcome = match tool {
-        ToolName::ListDevices => return devices(desk, &given).await,
-        ToolName::GetJob => get_job(desk, given, context).await,
+        ToolName::ListDevices => return devices(backend, &given).await,
+        ToolName::GetJob => get_job(backend, given, context).await,
         ToolName::Evaluate | ToolName::Compare | ToolName::Profile => {
-            job(desk, tool, given, context).await.map(|outcome| (outcome, None))
+            job(backend, tool, given, context).await.map(|outcome| (outcome, None))
         }
     };
     let (outcome, part) = outcome.unwrap_or_else(|refusal| (Outcome::refused(&refusal), None));
@@ -55,7 +55,7 @@ fn result(outcome: &Outcome, part: Option<String>) -> CallToolResult {
     result
 }
 
-async fn devices(desk: &dyn Desk, given: &JsonObject) -> CallToolResult {
+async fn devices(backend: &dyn JobBackend, given: &JsonObject) -> CallToolResult {
     let listed = match given.keys().next() {
         Some(name) => {
             let name: String = name.chars().take(64).collect();
@@ -65,7 +65,7 @@ async fn devices(desk: &dyn Desk, given: &JsonObject) -> CallToolResult {
                 format!("{name}: list_devices takes nothing"),
             ))
         }
-        None => desk.devices().await,
+        None => backend.devices().await,
     };
     match listed {
         Ok(devices) => {
@@ -79,31 +79,31 @@ async fn devices(desk: &dyn Desk, given: &JsonObject) -> CallToolResult {
 }
 
 async fn job(
-    desk: &dyn Desk,
+    backend: &dyn JobBackend,
     tool: ToolName,
     given: JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> Result<Outcome, JobBackendError> {
     let call = arguments::job(tool, given)?;
-    let job_id = desk.submit(call.order).await?;
+    let job_id = backend.submit(call.order).await?;
     let job =
-        Waiting { desk, job_id: &job_id, context, cancels: true }.until_end(call.wait).await?;
+        Waiting { backend, job_id: &job_id, context, cancels: true }.until_end(call.wait).await?;
     Ok(answer::of_job(&job))
 }
 
 async fn get_job(
-    desk: &dyn Desk,
+    backend: &dyn JobBackend,
     given: JsonObject,
     context: &RequestContext<RoleServer>,
 ) -> Result<(Outcome, Option<String>), JobBackendError> {
     let question = arguments::question(given)?;
     let job_id = &question.job_id;
     // Whoever only asks does not end the job by asking no more.
-    let waiting = Waiting { desk, job_id, context, cancels: false };
+    let waiting = Waiting { backend, job_id, context, cancels: false };
     let job = waiting.until_end(question.wait).await?;
     let part = match question.part {
         None => None,
-        Some(part) => Some(match contents(desk, &job, &part, "").await? {
+        Some(part) => Some(match contents(backend, &job, &part, "").await? {
             ResourceContents::TextResourceContents { text, .. } => text,
             _ => {
                 let what =
@@ -116,14 +116,17 @@ async fn get_job(
 }
 
 /// The content of a resource.
-pub(crate) async fn read(desk: &dyn Desk, uri: &str) -> Result<ResourceContents, JobBackendError> {
+pub(crate) async fn read(
+    backend: &dyn JobBackend,
+    uri: &str,
+) -> Result<ResourceContents, JobBackendError> {
     let (job_id, part) = resources::parse(uri)?;
-    let job = desk.job(&job_id).await?;
-    contents(desk, &job, &part, uri).await
+    let job = backend.job(&job_id).await?;
+    contents(backend, &job, &part, uri).await
 }
 
 async fn contents(
-    desk: &dyn Desk,
+    backend: &dyn JobBackend,
     job: &JobView,
     part: &Part,
     uri: &str,
@@ -132,7 +135,7 @@ async fn contents(
     let Part::Artifact { kind, kernel } = part else {
         return Ok(ResourceContents::text(bounded(job), uri).with_mime_type(media_type));
     };
-    let content = desk.artifact(&job.job_id, *kind, kernel.as_deref()).await?.bytes;
+    let content = backend.artifact(&job.job_id, *kind, kernel.as_deref()).await?.bytes;
     if !media_type.starts_with("text/") {
         if content.len() > MAX_BLOB_BYTES {
             let (length, path) = (content.len(), part.http_path(&job.job_id));
@@ -156,7 +159,7 @@ async fn contents(
 
 /// An agent that waits for a job.
 struct Waiting<'a> {
-    desk: &'a dyn Desk,
+    backend: &'a dyn JobBackend,
     job_id: &'a str,
     context: &'a RequestContext<RoleServer>,
     /// Whether a call that is cancelled cancels the job.
@@ -175,12 +178,12 @@ impl Waiting<'_> {
             // A job that goes on after its time is told as one that does.
             waited.unwrap_or(Ok(()))?;
         }
-        self.desk.job(self.job_id).await
+        self.backend.job(self.job_id).await
     }
 
     /// Tells of news until the last.
     async fn follow(&self) -> Result<(), JobBackendError> {
-        let mut news = self.desk.watch(self.job_id).await?;
+        let mut news = self.backend.watch(self.job_id).await?;
         let mut progress = Progress::of(self.context);
         loop {
             tokio::select! {
@@ -197,11 +200,11 @@ impl Waiting<'_> {
     /// The agent does not want the answer any more.
     async fn cancelled(&self) -> Result<JobView, JobBackendError> {
         if self.cancels
-            && let Err(error) = self.desk.cancel(self.job_id).await
+            && let Err(error) = self.backend.cancel(self.job_id).await
         {
             tracing::warn!(job = self.job_id, code = error.code, "a cancelled call's job goes on");
         }
-        self.desk.job(self.job_id).await
+        self.backend.job(self.job_id).await
     }
 }
 

@@ -1,10 +1,10 @@
-//! A service in this process as the desk.
+//! A service in this process as the backend.
 
 use std::time::Duration;
 
 use futures_util::stream::BoxStream;
 
-use super::desk::{ArtifactBytes, Ask, Desk, JobBackendError, Order};
+use super::backend::{ArtifactBytes, JobBackend, JobBackendError, JobBackendFuture, JobOrder};
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{
     ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, JobSubmission, ServiceError, Services,
@@ -15,7 +15,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// What becomes of a job whose caller goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keeping {
+pub enum JobDurability {
     /// It waits in the store, and is done whatever becomes of this process: a server's.
     Durable,
     /// It is done at once, and ends with this process: the command line's, whose service claims no jobs
@@ -24,16 +24,16 @@ pub enum Keeping {
 }
 
 /// A service, and who asks.
-pub struct ServiceDesk {
+pub struct ServiceBackend {
     service: Services,
     caller: Caller,
-    keeping: Keeping,
+    keeping: JobDurability,
     cancels: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
-impl ServiceDesk {
-    /// The desk of one caller.
-    pub fn new(service: Services, caller: Caller, keeping: Keeping) -> Self {
+impl ServiceBackend {
+    /// The backend of one caller.
+    pub fn new(service: Services, caller: Caller, keeping: JobDurability) -> Self {
         Self { service, caller, keeping, cancels: Box::new(|| true) }
     }
 
@@ -43,7 +43,7 @@ impl ServiceDesk {
         Self { cancels: Box::new(cancels), ..self }
     }
 
-    fn submission(&self, order: &Order) -> JobSubmission {
+    fn submission(&self, order: &JobOrder) -> JobSubmission {
         JobSubmission {
             label: order.label.clone(),
             idempotency_key: order.idempotency_key.clone(),
@@ -52,7 +52,7 @@ impl ServiceDesk {
     }
 
     /// Has the job done by a task of its own; its id, once it can be asked about.
-    async fn begin(&self, order: Order) -> Result<String, JobBackendError> {
+    async fn begin(&self, order: JobOrder) -> Result<String, JobBackendError> {
         let (watched, id) = JobSubmission::local_watched();
         let submission = JobSubmission { job_id: watched.job_id, ..self.submission(&order) };
         let key = submission.idempotency_key.clone();
@@ -92,7 +92,7 @@ impl ServiceDesk {
     }
 }
 
-impl ServiceDesk {
+impl ServiceBackend {
     /// The id of a job that can be asked about: that which was meant for it or, by its key, that of one
     /// which goes on already. One of that key that has ended may not stand for the request any more; what
     /// becomes of it the work itself will say.
@@ -108,14 +108,14 @@ impl ServiceDesk {
     }
 }
 
-impl Desk for ServiceDesk {
+impl JobBackend for ServiceBackend {
     fn owner(&self) -> &str {
         &self.caller.owner
     }
 
-    fn submit(&self, order: Order) -> Ask<'_, String> {
+    fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String> {
         Box::pin(async move {
-            if self.keeping == Keeping::WhileHere {
+            if self.keeping == JobDurability::WhileHere {
                 return self.begin(order).await;
             }
             let submission = self.submission(&order);
@@ -123,15 +123,15 @@ impl Desk for ServiceDesk {
         })
     }
 
-    fn watch<'a>(&'a self, job_id: &'a str) -> Ask<'a, BoxStream<'static, JobEvent>> {
+    fn watch<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, BoxStream<'static, JobEvent>> {
         Box::pin(async move { Ok(self.service.jobs.watch(job_id, &self.caller).await?) })
     }
 
-    fn job<'a>(&'a self, job_id: &'a str) -> Ask<'a, JobView> {
+    fn job<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, JobView> {
         Box::pin(async move { Ok(self.service.jobs.job(job_id, &self.caller).await?) })
     }
 
-    fn cancel<'a>(&'a self, job_id: &'a str) -> Ask<'a, ()> {
+    fn cancel<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, ()> {
         Box::pin(async move {
             if (self.cancels)() {
                 self.service.jobs.cancel(job_id, &self.caller).await?;
@@ -140,7 +140,7 @@ impl Desk for ServiceDesk {
         })
     }
 
-    fn devices(&self) -> Ask<'_, Vec<DeviceView>> {
+    fn devices(&self) -> JobBackendFuture<'_, Vec<DeviceView>> {
         Box::pin(async move { Ok(self.service.machine.status().devices) })
     }
 
@@ -149,7 +149,7 @@ impl Desk for ServiceDesk {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> Ask<'a, ArtifactBytes> {
+    ) -> JobBackendFuture<'a, ArtifactBytes> {
         Box::pin(async move {
             let content =
                 self.service.artifacts.artifact(job_id, kind, kernel, &self.caller).await?;

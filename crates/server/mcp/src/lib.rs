@@ -3,7 +3,7 @@
 //! - [`tools`] knows the tools: names, what they take, what they answer. [`arguments`] reads what an agent
 //!   gives, in its several forms, [`answer`] makes of a report what an agent can use: the verdict, the three
 //!   most useful facts, and where the rest is. [`resources`] is that rest. All four are pure.
-//! - [`Desk`] is where jobs are handed in and asked about: a service in this process ([`ServiceDesk`]), or
+//! - [`JobBackend`] is where jobs are handed in and asked about: a service in this process ([`ServiceBackend`]), or
 //!   whatever else can do the same.
 //! - [`AgentServer`] joins both under `rmcp`, which speaks the protocol. `crates/server/api` puts it behind HTTP,
 //!   `warpgauge mcp` behind standard input and output.
@@ -12,8 +12,8 @@
 
 mod answer;
 mod arguments;
+mod backend;
 mod calls;
-mod desk;
 mod here;
 mod news;
 mod places;
@@ -23,9 +23,9 @@ mod server;
 mod stream;
 mod tools;
 
-pub use desk::{ArtifactBytes, Ask, Desk, JobBackendError, Order};
-pub use here::{Keeping, ServiceDesk};
-pub use places::Calls;
+pub use backend::{ArtifactBytes, JobBackend, JobBackendError, JobBackendFuture, JobOrder};
+pub use here::{JobDurability, ServiceBackend};
+pub use places::CallPermits;
 pub use server::AgentServer;
 pub use stream::{StreamError, serve};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use super::desk::JobBackendError;
+use super::backend::JobBackendError;
 
 /// Calls over all agents, and of one owner: so many that wait must not keep all others out.
 const MAX_CALLS: usize = 256;
@@ -14,18 +14,18 @@ const MAX_CALLS_EACH: usize = 64;
 
 /// Calls that are under way, over all servers that share it.
 #[derive(Clone)]
-pub struct Calls {
+pub struct CallPermits {
     all: Arc<Semaphore>,
     by_owner: Arc<Mutex<HashMap<String, usize>>>,
 }
 
-impl Default for Calls {
+impl Default for CallPermits {
     fn default() -> Self {
         Self { all: Arc::new(Semaphore::new(MAX_CALLS)), by_owner: Arc::default() }
     }
 }
 
-impl Calls {
+impl CallPermits {
     /// Waits until none is under way, for at most so long; whether none is.
     pub async fn ended(&self, patience: Duration) -> bool {
         let all = self.all.acquire_many(MAX_CALLS as u32);
@@ -58,7 +58,7 @@ impl Calls {
 
 /// A call that is under way.
 pub(crate) struct Place {
-    calls: Calls,
+    calls: CallPermits,
     owner: String,
     _permit: OwnedSemaphorePermit,
 }
@@ -81,7 +81,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_owner_cannot_keep_others_out() {
-        let calls = Calls::default();
+        let calls = CallPermits::default();
         let mut places: Vec<Place> =
             (0..MAX_CALLS_EACH).map(|_| calls.begin("a").expect("a place")).collect();
         let refusal = calls.begin("a").err().expect("a refusal");

@@ -2,7 +2,7 @@
 
 use rmcp::model::ResourceTemplate;
 
-use super::desk::JobBackendError;
+use super::backend::JobBackendError;
 use warpgauge_service::ArtifactKind;
 
 /// What every URI begins with.

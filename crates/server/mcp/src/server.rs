@@ -11,8 +11,8 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use super::desk::{Desk, JobBackendError};
-use super::places::Calls;
+use super::backend::{JobBackend, JobBackendError};
+use super::places::CallPermits;
 use super::tools::ToolName;
 use super::{calls, resources};
 
@@ -23,31 +23,34 @@ evaluate_kernel, and act on the verdict, which comes first; then compare_kernels
 is faster, and profile_kernel what limits it. Every call is a job: get_job returns to one by its job_id, also \
 after a lost connection. Cancelling a call cancels its job. Times of an emulated device say nothing of a GPU.";
 
-/// Whose desk a request is brought to; `None` where it does not say whose it is.
-type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn Desk>> + Send + Sync;
+/// The backend of a request; `None` where the request does not say whose it is.
+type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync;
 
 /// Answers agents.
 #[derive(Clone)]
 pub struct AgentServer {
     find: Arc<FindDesk>,
-    calls: Calls,
+    calls: CallPermits,
 }
 
 impl AgentServer {
-    /// A server of one desk, whoever asks.
-    pub fn of(desk: Arc<dyn Desk>, calls: Calls) -> Self {
-        Self::finding(move |_| Some(Arc::clone(&desk)), calls)
+    /// A server of one backend, whoever asks.
+    pub fn of(backend: Arc<dyn JobBackend>, calls: CallPermits) -> Self {
+        Self::finding(move |_| Some(Arc::clone(&backend)), calls)
     }
 
-    /// A server that finds the desk of each request by what came with it.
+    /// A server that finds the backend of each request by what came with it.
     pub fn finding(
-        find: impl Fn(&Extensions) -> Option<Arc<dyn Desk>> + Send + Sync + 'static,
-        calls: Calls,
+        find: impl Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync + 'static,
+        calls: CallPermits,
     ) -> Self {
         Self { find: Arc::new(find), calls }
     }
 
-    fn desk(&self, context: &RequestContext<RoleServer>) -> Result<Arc<dyn Desk>, ErrorData> {
+    fn backend(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<Arc<dyn JobBackend>, ErrorData> {
         let missing = || ErrorData::internal_error("the request does not say whose it is", None);
         (self.find)(&context.extensions).ok_or_else(missing)
     }
@@ -86,12 +89,14 @@ impl ServerHandler for AgentServer {
             let message = format!("there is no tool {name:?}; there are {known}");
             return Err(ErrorData::invalid_params(message, None));
         };
-        let desk = self.desk(&context)?;
-        let _place = match self.calls.begin(desk.owner()) {
+        let backend = self.backend(&context)?;
+        let _place = match self.calls.begin(backend.owner()) {
             Ok(place) => place,
             Err(refusal) => return Ok(calls::refused(&refusal).into()),
         };
-        Ok(calls::call(&*desk, tool, request.arguments.unwrap_or_default(), &context).await.into())
+        Ok(calls::call(&*backend, tool, request.arguments.unwrap_or_default(), &context)
+            .await
+            .into())
     }
 
     async fn list_resource_templates(
@@ -107,9 +112,9 @@ impl ServerHandler for AgentServer {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let desk = self.desk(&context)?;
-        let _place = self.calls.begin(desk.owner()).map_err(not_read)?;
-        let contents = calls::read(&*desk, &request.uri).await.map_err(not_read)?;
+        let backend = self.backend(&context)?;
+        let _place = self.calls.begin(backend.owner()).map_err(not_read)?;
+        let contents = calls::read(&*backend, &request.uri).await.map_err(not_read)?;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 }

@@ -4,10 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::error::ServiceError;
 use super::turns::queue_full;
-use warpgauge_turns::{Owner, Pool, PoolBounds, Turn};
+use warpgauge_turns::{Owner, Pool, PoolBounds, PoolPermit};
 
 /// A permit of one evaluation in flight. Dropping it returns the permit.
-pub(super) type Admitted = Turn;
+pub(super) type Admitted = PoolPermit;
 
 /// Admits evaluations: as many as may wait, and one per device.
 pub(super) struct Admission {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::error::ServiceError;
 use warpgauge_config::Config;
-use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
+use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
 /// The most requests that wait for a permit of one pool. It exceeds the number of connections.
 const MAX_WAITING: usize = 100_000;
@@ -20,15 +20,15 @@ pub(super) fn pool(permits: usize, config: &Config) -> Pool {
 ///
 /// # Errors
 /// [`ServiceError::QueueFull`] where too many requests wait.
-pub(super) async fn in_turn(pool: &Pool, owner: &str) -> Result<Turn, ServiceError> {
+pub(super) async fn in_turn(pool: &Pool, owner: &str) -> Result<PoolPermit, ServiceError> {
     pool.take(Owner::named(owner)).await.map_err(queue_full)
 }
 
 /// The error of a pool that takes no more requests.
-pub(super) fn queue_full(full: Full) -> ServiceError {
+pub(super) fn queue_full(full: PoolFull) -> ServiceError {
     let (waiting, own) = match full {
-        Full::All(waiting) => (waiting, false),
-        Full::Share(waiting) => (waiting, true),
+        PoolFull::All(waiting) => (waiting, false),
+        PoolFull::Share(waiting) => (waiting, true),
     };
     ServiceError::QueueFull { waiting, own, retry_after: Duration::from_secs(1) }
 }

@@ -5,7 +5,7 @@ use futures_util::future::BoxFuture;
 use super::lease::{end, held_row};
 use super::state::has_ended;
 use super::writer::{Batch, Write};
-use super::{Cancel, JobError, JobState, StoreError};
+use super::{CancelResult, JobError, JobState, StoreError};
 
 use warpgauge_model::ErrorCode;
 
@@ -17,19 +17,19 @@ pub(super) struct CancelJob {
 }
 
 impl Write for CancelJob {
-    type Out = Cancel;
+    type Out = CancelResult;
 
     fn run<'a>(
         &'a mut self,
         batch: &'a mut Batch<'_>,
-    ) -> BoxFuture<'a, Result<Cancel, StoreError>> {
+    ) -> BoxFuture<'a, Result<CancelResult, StoreError>> {
         Box::pin(async move {
             let row = held_row(&self.job, batch).await?;
             let visible =
                 row.filter(|row| self.owner.as_ref().is_none_or(|owner| *owner == row.owner));
-            let Some(row) = visible else { return Ok(Cancel::NotFound) };
+            let Some(row) = visible else { return Ok(CancelResult::NotFound) };
             if has_ended(row.state) {
-                return Ok(Cancel::Ended(row.state));
+                return Ok(CancelResult::Ended(row.state));
             }
             if row.holder.is_none() {
                 let error = JobError {
@@ -37,14 +37,14 @@ impl Write for CancelJob {
                     message: "it was cancelled while it waited".to_owned(),
                 };
                 end(&self.job, &row, JobState::Cancelled, Some(&error), 0, batch).await?;
-                return Ok(Cancel::Cancelled);
+                return Ok(CancelResult::Cancelled);
             }
             let asked = sqlx::query("UPDATE jobs SET cancel_requested = 1 WHERE id = $1")
                 .bind(self.job.as_str())
                 .execute(&mut *batch.connection)
                 .await;
             asked.map_err(batch.failed("cancel a job"))?;
-            Ok(Cancel::Asked)
+            Ok(CancelResult::Asked)
         })
     }
 }

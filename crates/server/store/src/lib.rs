@@ -87,9 +87,9 @@ pub use queue::JobQueue;
 pub use sound::StoreHealth;
 pub use state::{STATES, has_ended, may_follow, name as state_name, parse as parse_state};
 pub use types::{
-    Cancel, Claimed, Ending, Heartbeat, Idempotency, JobError, JobFilter, JobId, JobKind, JobPage,
-    JobRow, JobState, JobStateCounts, MAX_ATTEMPTS, MAX_BATCH, MAX_ERROR_BYTES, MAX_KEY_BYTES,
-    MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob, NewReport, Page, Requeued,
-    StoredReport, Submitted, Visibility,
+    AcceptedJob, CancelResult, ClaimedJob, Heartbeat, Idempotency, JobEnding, JobError, JobFilter,
+    JobId, JobKind, JobPage, JobRow, JobState, JobStateCounts, MAX_ATTEMPTS, MAX_BATCH,
+    MAX_ERROR_BYTES, MAX_KEY_BYTES, MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES, NewJob,
+    NewReport, Page, Requeued, StoredReport, Visibility,
 };
 pub use view::StoreView;

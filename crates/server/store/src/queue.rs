@@ -14,7 +14,8 @@ use super::submit::{Accepted, Entry, Group, check};
 use super::types::MAX_BATCH;
 use super::writer::{Held, Message};
 use super::{
-    Cancel, Claimed, Ending, JobLease, JobState, NewJob, StoreError, Submitted, Visibility,
+    AcceptedJob, CancelResult, ClaimedJob, JobEnding, JobLease, JobState, NewJob, StoreError,
+    Visibility,
 };
 
 /// How long to wait for work at most before looking: others may have brought some.
@@ -30,12 +31,12 @@ pub struct JobQueue {
 
 impl JobQueue {
     /// Accepts a job, or finds the one with the same idempotency key.
-    pub async fn submit(&self, job: NewJob) -> Result<Submitted, StoreError> {
+    pub async fn submit(&self, job: NewJob) -> Result<AcceptedJob, StoreError> {
         self.accept(vec![job], false).await?.jobs.pop().ok_or(StoreError::Closed)
     }
 
     /// Accepts all jobs or none.
-    pub async fn submit_all(&self, jobs: Vec<NewJob>) -> Result<Vec<Submitted>, StoreError> {
+    pub async fn submit_all(&self, jobs: Vec<NewJob>) -> Result<Vec<AcceptedJob>, StoreError> {
         if jobs.len() > MAX_BATCH {
             let problem = format!("are {}; {MAX_BATCH} at a time are allowed", jobs.len());
             return Err(StoreError::Invalid { field: "jobs", problem });
@@ -48,7 +49,7 @@ impl JobQueue {
     pub async fn submit_leased(
         &self,
         job: NewJob,
-    ) -> Result<(Submitted, Option<JobLease>), StoreError> {
+    ) -> Result<(AcceptedJob, Option<JobLease>), StoreError> {
         let mut accepted = self.accept(vec![job], true).await?;
         let submitted = accepted.jobs.pop().ok_or(StoreError::Closed)?;
         Ok((submitted, accepted.lease))
@@ -94,7 +95,7 @@ impl JobQueue {
     }
 
     /// The next job: of the least served owner the one of highest priority, of these the oldest.
-    pub async fn claim(&self) -> Result<Option<Claimed>, StoreError> {
+    pub async fn claim(&self) -> Result<Option<ClaimedJob>, StoreError> {
         self.claim_of_others(Vec::new()).await
     }
 
@@ -102,14 +103,14 @@ impl JobQueue {
     pub async fn claim_of_others(
         &self,
         not_of: Vec<String>,
-    ) -> Result<Option<Claimed>, StoreError> {
+    ) -> Result<Option<ClaimedJob>, StoreError> {
         let lease = LeaseMaker(self.access.writer.clone());
         let claiming = |reply| Message::Claim(super::claim::Claiming { reply, lease, not_of });
         let Some(taken) = self.access.writer.ask(claiming).await? else { return Ok(None) };
         let lease = taken.lease.ok_or(StoreError::Closed)?;
         // Dropped on failure, the lease gives the job back.
         let request = self.access.objects.open_body(taken.body).await?;
-        Ok(Some(Claimed { job: taken.job, request, lease }))
+        Ok(Some(ClaimedJob { job: taken.job, request, lease }))
     }
 
     /// Returns when a job may have begun to wait, after 250 ms at the latest.
@@ -136,12 +137,16 @@ impl JobQueue {
     ///
     /// `LeaseLost` if somebody else has the job: then the work was in vain. If the database fails, the
     /// job is given back, and is run again.
-    pub async fn finish(&self, mut lease: JobLease, ending: Ending) -> Result<(), StoreError> {
+    pub async fn finish(&self, mut lease: JobLease, ending: JobEnding) -> Result<(), StoreError> {
         self.try_finish(&mut lease, ending).await
     }
 
     /// As [`Self::finish`], but what fails leaves the lease, so that it can be tried again.
-    pub async fn try_finish(&self, lease: &mut JobLease, ending: Ending) -> Result<(), StoreError> {
+    pub async fn try_finish(
+        &self,
+        lease: &mut JobLease,
+        ending: JobEnding,
+    ) -> Result<(), StoreError> {
         if !has_ended(ending.state) {
             let (job, from) = (lease.job().to_owned(), lease.state());
             return Err(StoreError::IllegalTransition { job, from, to: ending.state });
@@ -201,7 +206,11 @@ impl JobQueue {
     }
 
     /// Cancels a job that waits, or asks whoever runs it to stop.
-    pub async fn cancel(&self, id: &str, owner: Visibility<'_>) -> Result<Cancel, StoreError> {
+    pub async fn cancel(
+        &self,
+        id: &str,
+        owner: Visibility<'_>,
+    ) -> Result<CancelResult, StoreError> {
         let owner = owner.owner().map(str::to_owned);
         self.access.writer.write(super::cancel::CancelJob { job: id.to_owned(), owner }).await
     }

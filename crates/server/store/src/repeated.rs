@@ -6,7 +6,7 @@ use sqlx::Row;
 use super::state::parse;
 use super::submit::{Entry, Group};
 use super::writer::Batch;
-use super::{Idempotency, JobState, StoreError, Submitted};
+use super::{AcceptedJob, Idempotency, JobState, StoreError};
 
 use warpgauge_model::ErrorCode;
 
@@ -36,7 +36,7 @@ pub(super) enum Earlier {
         id: String,
     },
     /// A job of the same request.
-    Same(Submitted),
+    Same(AcceptedJob),
     /// A job of another request.
     Differs(StoreError),
 }
@@ -73,14 +73,14 @@ pub(super) async fn earlier(entry: &Entry, batch: &mut Batch<'_>) -> Result<Earl
     }
     // A try that was committed although its connection was lost is new to the caller.
     let existing = id != entry.id;
-    Ok(Earlier::Same(Submitted { id, state, existing }))
+    Ok(Earlier::Same(AcceptedJob { id, state, existing }))
 }
 
 /// The jobs that a group repeats, if it repeats all of it.
 pub(super) async fn repetitions(
     group: &Group,
     batch: &mut Batch<'_>,
-) -> Result<Option<Vec<Submitted>>, StoreError> {
+) -> Result<Option<Vec<AcceptedJob>>, StoreError> {
     let mut found = Vec::new();
     for entry in &group.entries {
         match earlier(entry, batch).await? {

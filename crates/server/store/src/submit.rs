@@ -18,7 +18,7 @@ use super::types::{
     MAX_ATTEMPTS, MAX_KEY_BYTES, MAX_LABEL_BYTES, MAX_OWNER_BYTES, MAX_WEBHOOK_BYTES,
 };
 use super::writer::{AnyWrite, Batch};
-use super::{JobLease, JobState, NewJob, StoreError, Submitted};
+use super::{AcceptedJob, JobLease, JobState, NewJob, StoreError};
 
 /// Time that an owner is charged for a job before it is known how long it takes, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
@@ -49,7 +49,7 @@ pub(super) struct Group {
 
 /// What the caller of a group gets.
 pub(super) struct Accepted {
-    pub(super) jobs: Vec<Submitted>,
+    pub(super) jobs: Vec<AcceptedJob>,
     /// Of a single, new job that was to be leased. Undelivered, it gives the job back.
     pub(super) lease: Option<JobLease>,
 }
@@ -83,7 +83,7 @@ pub(super) fn check(job: &NewJob) -> Result<(), StoreError> {
 /// Groups that are accepted together.
 pub(super) struct Submits {
     groups: Vec<Group>,
-    outcomes: Vec<Result<Vec<Submitted>, StoreError>>,
+    outcomes: Vec<Result<Vec<AcceptedJob>, StoreError>>,
 }
 
 impl Submits {
@@ -137,9 +137,9 @@ struct Standing {
 async fn accept(
     groups: &[Group],
     batch: &mut Batch<'_>,
-) -> Result<Vec<Result<Vec<Submitted>, StoreError>>, StoreError> {
+) -> Result<Vec<Result<Vec<AcceptedJob>, StoreError>>, StoreError> {
     let (mut standings, virtual_time) = standings(groups, batch).await?;
-    let mut outcomes: Vec<Option<Result<Vec<Submitted>, StoreError>>> = Vec::new();
+    let mut outcomes: Vec<Option<Result<Vec<AcceptedJob>, StoreError>>> = Vec::new();
     for group in groups {
         outcomes.push(match over_quota(group, &mut standings, batch) {
             None => None,
@@ -248,13 +248,13 @@ async fn settle(
     group: &Group,
     inserted: &HashSet<&str>,
     batch: &mut Batch<'_>,
-) -> Result<Result<Vec<Submitted>, StoreError>, StoreError> {
+) -> Result<Result<Vec<AcceptedJob>, StoreError>, StoreError> {
     let mut all = Vec::with_capacity(group.entries.len());
     let mut refusal = None;
     for entry in &group.entries {
         if inserted.contains(entry.id.as_str()) {
             let (id, state) = (entry.id.clone(), entry.state());
-            all.push(Submitted { id, state, existing: false });
+            all.push(AcceptedJob { id, state, existing: false });
             continue;
         }
         match earlier(entry, batch).await? {
@@ -266,7 +266,7 @@ async fn settle(
                     batch.leases.push((entry.id.clone(), Some(1)));
                 }
                 let (id, state) = (entry.id.clone(), entry.state());
-                all.push(Submitted { id, state, existing: false });
+                all.push(AcceptedJob { id, state, existing: false });
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::time::SystemTime;
 
 use super::{
-    Ending, HistoryRow, JobKind, JobState, NewJob, NewReport, Quotas, RequestReader, Store,
+    HistoryRow, JobEnding, JobKind, JobState, NewJob, NewReport, Quotas, RequestReader, Store,
     StoreConfig, StoreError,
 };
 use server::Server;
@@ -84,9 +84,9 @@ pub(super) fn job(owner: &str) -> NewJob {
     NewJob::new(owner, JobKind::Evaluate, br#"{"kernel":"x"}"#.to_vec())
 }
 
-pub(super) fn completed(body: &[u8]) -> Ending {
+pub(super) fn completed(body: &[u8]) -> JobEnding {
     let report = NewReport { version: 1, kind: "evaluate".to_owned(), body: body.to_vec() };
-    Ending { state: JobState::Completed, report: Some(report), error: None, points: Vec::new() }
+    JobEnding { state: JobState::Completed, report: Some(report), error: None, points: Vec::new() }
 }
 
 /// All files below a directory.

@@ -77,7 +77,7 @@ async fn a_key_is_free_again_where_its_job_brought_no_answer(fresh: Fresh) {
         let claimed = store.queue().claim().await.unwrap().unwrap();
         store.queue().advance(&claimed.lease, JobState::Compiling).await.unwrap();
         let error = JobError { code, message: "m".to_owned() };
-        let ending = Ending { state, report: None, error: Some(error), points: Vec::new() };
+        let ending = JobEnding { state, report: None, error: Some(error), points: Vec::new() };
         store.queue().finish(claimed.lease, ending).await.unwrap();
         claimed.job.id
     };
@@ -271,17 +271,17 @@ async fn cancelling(fresh: Fresh) {
     let waits = store.queue().submit(job("a")).await.unwrap().id;
     assert_eq!(
         store.queue().cancel(&waits, Visibility::Owner("b")).await.unwrap(),
-        Cancel::NotFound
+        CancelResult::NotFound
     );
     assert_eq!(
         store.queue().cancel(&waits, Visibility::Owner("a")).await.unwrap(),
-        Cancel::Cancelled
+        CancelResult::Cancelled
     );
-    let ended = Cancel::Ended(JobState::Cancelled);
+    let ended = CancelResult::Ended(JobState::Cancelled);
     assert_eq!(store.queue().cancel(&waits, Visibility::All).await.unwrap(), ended);
     assert!(store.queue().claim().await.unwrap().is_none());
     let (runs, lease) = store.queue().submit_leased(job("a")).await.unwrap();
-    assert_eq!(store.queue().cancel(&runs.id, Visibility::All).await.unwrap(), Cancel::Asked);
+    assert_eq!(store.queue().cancel(&runs.id, Visibility::All).await.unwrap(), CancelResult::Asked);
     assert_eq!(
         store.membership().heartbeat().await.unwrap().cancel,
         std::slice::from_ref(&runs.id)
@@ -413,7 +413,7 @@ async fn bounds_hold(fresh: Fresh) {
     let (id, lease) = store.queue().submit_leased(job("a")).await.unwrap();
     let error = JobError { code: "c".repeat(1_000).into(), message: "é\0".repeat(10_000) };
     let ending =
-        Ending { state: JobState::Failed, report: None, error: Some(error), points: Vec::new() };
+        JobEnding { state: JobState::Failed, report: None, error: Some(error), points: Vec::new() };
     store.queue().finish(lease.unwrap(), ending).await.unwrap();
     let row = store.jobs().find(&id.id, Visibility::All).await.unwrap().unwrap();
     assert!(row.error.unwrap().len() <= 3 * MAX_ERROR_BYTES);

@@ -82,7 +82,7 @@ pub struct Idempotency {
 
 /// A job that was accepted, now or before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Submitted {
+pub struct AcceptedJob {
     /// Its id.
     pub id: JobId,
     /// Where it stands.
@@ -132,7 +132,7 @@ pub struct JobRow {
 
 /// A job that this process is to run.
 #[derive(Debug)]
-pub struct Claimed {
+pub struct ClaimedJob {
     /// The job.
     pub job: JobRow,
     /// Its request, and what follows it.
@@ -143,7 +143,7 @@ pub struct Claimed {
 
 /// How a job ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ending {
+pub struct JobEnding {
     /// One of the states in which a job has ended.
     pub state: JobState,
     /// The report, if there is one; it is never changed afterwards.
@@ -211,7 +211,7 @@ impl<'a> Visibility<'a> {
 
 /// What became of the wish to stop a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cancel {
+pub enum CancelResult {
     /// It was waiting and is cancelled.
     Cancelled,
     /// It runs; whoever runs it was told.

@@ -8,19 +8,23 @@ pub trait Evaluator: Sync {
     /// Evaluates. The same key again is the same evaluation again: it is not made twice.
     ///
     /// # Errors
-    /// [`Trouble::Refused`] ends the matter; after [`Trouble::Again`] the same is asked again later.
-    fn evaluate(&self, request: &EvaluateRequest, key: &str) -> Result<EvaluateResponse, Trouble>;
+    /// [`EvaluatorError::Refused`] ends the matter; after [`EvaluatorError::Again`] the same is asked again later.
+    fn evaluate(
+        &self,
+        request: &EvaluateRequest,
+        key: &str,
+    ) -> Result<EvaluateResponse, EvaluatorError>;
 
     /// Compiles, for the parameters of a kernel.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`].
-    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, Trouble>;
+    fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, EvaluatorError>;
 }
 
 /// Why there is no report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum EvaluatorError {
     /// There will be none.
     #[error("{0}")]
     Refused(FileRejection),
@@ -52,7 +56,7 @@ impl FileRejection {
     }
 }
 
-impl From<FileRejection> for Trouble {
+impl From<FileRejection> for EvaluatorError {
     fn from(refusal: FileRejection) -> Self {
         Self::Refused(refusal)
     }

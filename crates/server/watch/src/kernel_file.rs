@@ -10,7 +10,7 @@ use warpgauge_document::path_text;
 use warpgauge_report::CompileResponse;
 
 use crate::comment;
-use crate::evaluator::{FileRejection, Trouble};
+use crate::evaluator::{EvaluatorError, FileRejection};
 
 /// Endings of contracts beside them.
 pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
@@ -29,7 +29,8 @@ pub fn kernel_type(name: &str) -> Option<KernelType> {
 }
 
 /// What compiles a kernel, for its parameters.
-pub type Compile<'c> = &'c mut dyn FnMut(&CompileRequest) -> Result<CompileResponse, Trouble>;
+pub type Compile<'c> =
+    &'c mut dyn FnMut(&CompileRequest) -> Result<CompileResponse, EvaluatorError>;
 
 /// Where a contract came from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +56,7 @@ impl ContractFrom {
 
 /// A kernel with its contract.
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct KernelRequest {
     /// What is evaluated.
     pub request: EvaluateRequest,
     /// Where the contract came from.
@@ -73,7 +74,7 @@ pub fn request_of(
     content: &[u8],
     contract: Option<(BodyFormat, &[u8])>,
     compile: Compile<'_>,
-) -> Result<Request, Trouble> {
+) -> Result<KernelRequest, EvaluatorError> {
     let kind = kernel_type(name)
         .ok_or_else(|| FileRejection::new("unknown_file", format!("`{name}` is no kernel file")))?;
     let code = code(kind, content)?;
@@ -95,7 +96,7 @@ fn request(
     fields: Map<String, Value>,
     from: ContractFrom,
     assumed: Vec<String>,
-) -> Result<Request, Trouble> {
+) -> Result<KernelRequest, EvaluatorError> {
     let request = warpgauge_document::from_value(Value::Object(fields)).map_err(|error| {
         let at = match path_text(&error.path()) {
             root if root.is_empty() => ".".to_owned(),
@@ -104,7 +105,7 @@ fn request(
         let why = error.message();
         FileRejection::new("invalid_contract", format!("the contract: {at}: {why}"))
     })?;
-    Ok(Request { request, from, assumed })
+    Ok(KernelRequest { request, from, assumed })
 }
 
 /// The request of a program's first kernel, where the program cannot be run, for this reason.
@@ -116,7 +117,7 @@ pub(crate) fn kernel_of_program(
     content: &[u8],
     reason: &str,
     compile: Compile<'_>,
-) -> Result<Request, Trouble> {
+) -> Result<KernelRequest, EvaluatorError> {
     let code = code(KernelType::Cuda, content)?;
     if code.text().is_none_or(|text| infer::entries(text).is_empty()) {
         let message = format!("the file is a whole program, which cannot be run here: {reason}");
@@ -260,7 +261,7 @@ fn inferred(
     kind: KernelType,
     code: &Code,
     compile: Compile<'_>,
-) -> Result<(Map<String, Value>, Vec<String>), Trouble> {
+) -> Result<(Map<String, Value>, Vec<String>), EvaluatorError> {
     if guessed(kind, code) == KernelType::Program {
         return Ok(program(code));
     }
@@ -273,7 +274,7 @@ fn inferred_kernel(
     kind: KernelType,
     code: &Code,
     compile: Compile<'_>,
-) -> Result<(Map<String, Value>, Vec<String>), Trouble> {
+) -> Result<(Map<String, Value>, Vec<String>), EvaluatorError> {
     let inferred = infer_contract(name, kind, code, None, compile)?;
     let mut fields = Map::new();
     let mut kernel = Map::new();
@@ -290,7 +291,7 @@ fn inferred_kernel(
 
 /// An inferred contract of a kernel.
 #[derive(Debug, Clone)]
-pub struct Inferred {
+pub struct InferredContract {
     /// The kernel, as the compiler takes its name.
     pub kernel_name: String,
     /// All kernels of the file.
@@ -310,7 +311,7 @@ pub fn infer_file(
     content: &[u8],
     wanted: Option<&str>,
     compile: Compile<'_>,
-) -> Result<Inferred, Trouble> {
+) -> Result<InferredContract, EvaluatorError> {
     let kind = kernel_type(name).ok_or_else(|| {
         FileRejection::new(
             "unknown_file",
@@ -326,7 +327,7 @@ fn infer_contract(
     code: &Code,
     wanted: Option<&str>,
     compile: Compile<'_>,
-) -> Result<Inferred, Trouble> {
+) -> Result<InferredContract, EvaluatorError> {
     if kind == KernelType::Triton {
         let what = if guessed(kind, code) == KernelType::Triton {
             "a Triton kernel's"
@@ -382,7 +383,12 @@ fn infer_contract(
         let guess = infer::contract(source, &symbol_name, &parameters)
             .map_err(|message| FileRejection::new("contract_needed", message))?;
         let entries = entries.into_iter().map(|entry| entry.name).collect();
-        Ok(Inferred { kernel_name: chosen.clone().unwrap_or(symbol_name), entries, guess, assumed })
+        Ok(InferredContract {
+            kernel_name: chosen.clone().unwrap_or(symbol_name),
+            entries,
+            guess,
+            assumed,
+        })
     })
 }
 
@@ -393,7 +399,7 @@ fn compiled(
     code: &Code,
     chosen: Option<&str>,
     compile: Compile<'_>,
-) -> Result<(String, Vec<infer::CompiledParameter>), Trouble> {
+) -> Result<(String, Vec<infer::CompiledParameter>), EvaluatorError> {
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), serde_json::to_value(kind).unwrap_or_default());
     put_code(&mut kernel, code);
@@ -430,8 +436,10 @@ mod tests {
     use super::*;
     fn refused(name: &str, content: &[u8], contract: Option<&str>) -> String {
         let contract = contract.map(|text| (BodyFormat::Yaml, text.as_bytes()));
-        match request_of(name, content, contract, &mut |_| Err(Trouble::Stopped)).unwrap_err() {
-            Trouble::Refused(refusal) => refusal.code,
+        match request_of(name, content, contract, &mut |_| Err(EvaluatorError::Stopped))
+            .unwrap_err()
+        {
+            EvaluatorError::Refused(refusal) => refusal.code,
             other => other.to_string(),
         }
     }
@@ -451,8 +459,9 @@ mod tests {
     fn a_file_with_a_main_is_a_program_unless_its_contract_means_a_kernel() {
         let kind = |content: &str, contract: Option<&str>| {
             let given = contract.map(|text| (BodyFormat::Yaml, text.as_bytes()));
-            let made =
-                request_of("a.cu", content.as_bytes(), given, &mut |_| Err(Trouble::Stopped));
+            let made = request_of("a.cu", content.as_bytes(), given, &mut |_| {
+                Err(EvaluatorError::Stopped)
+            });
             made.unwrap().request.kernel.kernel_type
         };
         let source = "__global__ void k() {}\nint main() { k<<<1, 1>>>(); }";
@@ -466,10 +475,11 @@ mod tests {
         ] {
             assert_eq!(kind(source, Some(contract)), KernelType::Cuda, "{contract}");
         }
-        let refused =
-            kernel_of_program("a.cu", b"int main() {}", "no nvcc", &mut |_| Err(Trouble::Stopped));
+        let refused = kernel_of_program("a.cu", b"int main() {}", "no nvcc", &mut |_| {
+            Err(EvaluatorError::Stopped)
+        });
         match refused.unwrap_err() {
-            Trouble::Refused(refusal) => assert_eq!(refusal.code, "whole_program"),
+            EvaluatorError::Refused(refusal) => assert_eq!(refusal.code, "whole_program"),
             other => panic!("{other}"),
         }
     }
@@ -479,7 +489,7 @@ mod tests {
         let contract = "kernel: {source_file: a.cu}\nnum_trials: 3";
         let made =
             request_of("a.cu", b"code", Some((BodyFormat::Yaml, contract.as_bytes())), &mut |_| {
-                Err(Trouble::Stopped)
+                Err(EvaluatorError::Stopped)
             })
             .unwrap();
         assert_eq!(made.request.kernel.source_code.as_deref(), Some("code"));
@@ -488,7 +498,7 @@ mod tests {
             "a.py",
             b"# warpgauge contract:\n# kernel: {}\nimport torch",
             None,
-            &mut |_| Err(Trouble::Stopped),
+            &mut |_| Err(EvaluatorError::Stopped),
         );
         assert_eq!(python.unwrap().request.kernel.kernel_type, KernelType::Torch);
     }

@@ -25,10 +25,10 @@ mod outcome;
 mod watcher;
 mod work;
 
-pub use evaluator::{Evaluator, FileRejection, Trouble, UNMET};
+pub use evaluator::{Evaluator, EvaluatorError, FileRejection, UNMET};
 pub use folder::{Folder, FolderError};
 pub use kernel_file::{
-    Compile, ContractFrom, Inferred, Request, infer_file, kernel_type, request_of,
+    Compile, ContractFrom, InferredContract, KernelRequest, infer_file, kernel_type, request_of,
 };
 pub use outcome::{KernelFileId, KernelResult};
-pub use watcher::{Options, Stop, WatchEvent, watch};
+pub use watcher::{WatchEvent, WatchOptions, WatchStop, watch};

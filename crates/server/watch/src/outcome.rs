@@ -12,7 +12,7 @@ use warpgauge_contract::{EvaluateRequest, KernelRuntime};
 use warpgauge_report::{EvaluateResponse, ResponseStatus};
 
 use crate::evaluator::FileRejection;
-use crate::kernel_file::{ContractFrom, Request};
+use crate::kernel_file::{ContractFrom, KernelRequest};
 
 /// What a result is about.
 #[derive(Debug, Clone)]
@@ -117,7 +117,7 @@ impl KernelResult {
     /// The result of a file that was not evaluated.
     pub fn refused(
         subject: &KernelFileId<'_>,
-        request: Option<&Request>,
+        request: Option<&KernelRequest>,
         refusal: &FileRejection,
     ) -> Self {
         let mut outcome = Self::new(subject);
@@ -132,7 +132,7 @@ impl KernelResult {
     /// The result of an evaluation.
     pub fn evaluated(
         subject: &KernelFileId<'_>,
-        request: &Request,
+        request: &KernelRequest,
         report: EvaluateResponse,
     ) -> Self {
         let mut outcome = Self::new(subject);
@@ -165,7 +165,7 @@ impl KernelResult {
         format!("{}  {}  {what}", self.kernel_file, self.status)
     }
 
-    fn take_request(&mut self, request: &Request) {
+    fn take_request(&mut self, request: &KernelRequest) {
         self.contract = Some(request.from.name());
         self.assumed = request.assumed.clone();
         self.memory_usage = tensors(&request.request).map(|bytes| bytes as f64 / 1e6);

@@ -32,7 +32,7 @@ const POLL: Duration = Duration::from_secs(1);
 
 /// How a folder is watched.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct WatchOptions {
     /// Files that are worked on at once.
     pub at_once: usize,
     /// How long a file must be unchanged, where nobody says that it is complete.
@@ -73,12 +73,12 @@ pub enum WatchEvent<'t> {
 
 /// How a watcher is ended.
 #[derive(Debug, Default)]
-pub struct Stop {
+pub struct WatchStop {
     stopped: Mutex<(bool, Option<SyncSender<Message>>)>,
     told: Condvar,
 }
 
-impl Stop {
+impl WatchStop {
     /// Ends the watcher: nothing more is begun, and nothing is waited for.
     pub fn stop(&self) {
         let mut state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
@@ -107,15 +107,15 @@ impl Stop {
     }
 }
 
-/// Watches a folder until it is told to stop, or, with [`Options::once`], until everything is done.
+/// Watches a folder until it is told to stop, or, with [`WatchOptions::once`], until everything is done.
 ///
 /// # Errors
 /// Where the folder cannot be read, or what an earlier watcher began cannot be ended.
 pub fn watch(
     folder: &Folder,
-    options: &Options,
+    options: &WatchOptions,
     evaluator: &dyn Evaluator,
-    stop: &Stop,
+    stop: &WatchStop,
     told: &(dyn Fn(WatchEvent<'_>) + Sync),
 ) -> Result<(), FolderError> {
     let (inbox, messages) = mpsc::sync_channel(INBOX);
@@ -166,7 +166,7 @@ pub fn watch(
 /// How the folder is heard of: told by the kernel, or looked at.
 fn listen(
     folder: &Folder,
-    options: &Options,
+    options: &WatchOptions,
     inbox: &SyncSender<Message>,
     missed: &Arc<AtomicBool>,
     told: &(dyn Fn(WatchEvent<'_>) + Sync),
@@ -202,7 +202,7 @@ struct Unsettled {
 
 struct Watcher<'w> {
     folder: &'w Folder,
-    options: &'w Options,
+    options: &'w WatchOptions,
     told: &'w (dyn Fn(WatchEvent<'_>) + Sync),
     tasks: SyncSender<Task>,
     /// What an earlier process began, by name.
@@ -223,7 +223,7 @@ impl Watcher<'_> {
         messages: &Receiver<Message>,
         poll: Duration,
         missed: &AtomicBool,
-        stop: &Stop,
+        stop: &WatchStop,
     ) -> Result<(), FolderError> {
         self.look()?;
         let mut looked = Instant::now();

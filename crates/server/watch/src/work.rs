@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use warpgauge_contract::{BodyFormat, CodeForm, KernelRuntime, KernelType, ProfileSpec};
 
-use crate::evaluator::{Evaluator, FileRejection, Trouble, UNMET};
+use crate::evaluator::{Evaluator, EvaluatorError, FileRejection, UNMET};
 use crate::folder::{Folder, FolderError, failed};
 use crate::intake::{MAX_BINARY_BYTES, MAX_SOURCE_BYTES, Taken, Version, take};
 use crate::journal::{self, Entry};
 use crate::kernel_file::{
-    CONTRACTS, ContractFrom, Request, kernel_of_program, kernel_type, request_of,
+    CONTRACTS, ContractFrom, KernelRequest, kernel_of_program, kernel_type, request_of,
 };
 use crate::outcome::{KernelFileId, KernelResult};
-use crate::watcher::{Stop, WatchEvent};
+use crate::watcher::{WatchEvent, WatchStop};
 
 /// First and longest pause before a service that is away is asked again.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -61,7 +61,7 @@ struct Beside {
 pub(crate) struct Bench<'b> {
     pub folder: &'b Folder,
     pub evaluator: &'b dyn Evaluator,
-    pub stop: &'b Stop,
+    pub stop: &'b WatchStop,
     pub told: &'b (dyn Fn(WatchEvent<'_>) + Sync),
     pub profile: bool,
 }
@@ -187,17 +187,17 @@ impl Bench<'_> {
         });
         let mut request = match made {
             Ok(request) => request,
-            Err(Trouble::Refused(refusal)) => {
+            Err(EvaluatorError::Refused(refusal)) => {
                 return Ok(Ok(KernelResult::refused(subject, None, &refusal)));
             }
             Err(_) => return Ok(Err(())),
         };
         self.ask_for_profile(&mut request);
-        let ask = |request: &Request, key: &str| {
+        let ask = |request: &KernelRequest, key: &str| {
             self.patiently(subject.file, || self.evaluator.evaluate(&request.request, key))
         };
         let mut report = ask(&request, key);
-        if let Err(Trouble::Refused(refusal)) = &report
+        if let Err(EvaluatorError::Refused(refusal)) = &report
             && refusal.code == UNMET
             && request.from == ContractFrom::Inferred
             && request.request.kernel.family().runtime() == KernelRuntime::Process
@@ -208,7 +208,7 @@ impl Bench<'_> {
             });
             request = match made {
                 Ok(request) => request,
-                Err(Trouble::Refused(refusal)) => {
+                Err(EvaluatorError::Refused(refusal)) => {
                     return Ok(Ok(KernelResult::refused(subject, Some(&request), &refusal)));
                 }
                 Err(_) => return Ok(Err(())),
@@ -219,7 +219,7 @@ impl Bench<'_> {
             report = ask(&request, key);
         }
         drop(content);
-        if matches!(&report, Err(Trouble::Refused(refusal)) if refusal.code == "idempotency_conflict")
+        if matches!(&report, Err(EvaluatorError::Refused(refusal)) if refusal.code == "idempotency_conflict")
         {
             // An earlier version of this program made another request of the same file.
             journal::forget(self.folder, key)?;
@@ -228,14 +228,14 @@ impl Bench<'_> {
         }
         Ok(match report {
             Ok(report) => Ok(KernelResult::evaluated(subject, &request, report)),
-            Err(Trouble::Refused(refusal)) => {
+            Err(EvaluatorError::Refused(refusal)) => {
                 Ok(KernelResult::refused(subject, Some(&request), &refusal))
             }
             Err(_) => Err(()),
         })
     }
 
-    fn ask_for_profile(&self, request: &mut Request) {
+    fn ask_for_profile(&self, request: &mut KernelRequest) {
         let is_wanted = match request.request.kernel.family().runtime() {
             KernelRuntime::Worker | KernelRuntime::Process => self.profile,
             KernelRuntime::Judge => false,
@@ -250,17 +250,17 @@ impl Bench<'_> {
     fn patiently<T>(
         &self,
         file: &str,
-        mut ask: impl FnMut() -> Result<T, Trouble>,
-    ) -> Result<T, Trouble> {
+        mut ask: impl FnMut() -> Result<T, EvaluatorError>,
+    ) -> Result<T, EvaluatorError> {
         let mut pause = FIRST_PAUSE;
         loop {
             match ask() {
-                Err(Trouble::Again(why)) => {
+                Err(EvaluatorError::Again(why)) => {
                     if pause > FIRST_PAUSE {
                         (self.told)(WatchEvent::Waiting { file, why: &why });
                     }
                     if self.stop.wait(pause) {
-                        return Err(Trouble::Stopped);
+                        return Err(EvaluatorError::Stopped);
                     }
                     pause = (pause * 2).min(LONGEST_PAUSE);
                 }

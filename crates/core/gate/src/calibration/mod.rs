@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Seen;
+use super::RunEnvironment;
 use warpgauge_contract::BodyFormat;
 use warpgauge_model::{CacheState, PresetName};
 use warpgauge_statistics::paired::{PairedComparison, t_quantile};
@@ -82,7 +82,7 @@ pub struct CalibrationConditions {
 
 impl CalibrationConditions {
     /// What numbers measured there hold for.
-    pub fn of(seen: &Seen, preset: PresetName) -> Self {
+    pub fn of(seen: &RunEnvironment, preset: PresetName) -> Self {
         let method = seen.method.as_ref();
         Self {
             device: seen.device.name.clone(),

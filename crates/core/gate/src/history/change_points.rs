@@ -29,7 +29,7 @@ const SEED: u64 = 20_140_301;
 
 /// A change of level.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Split {
+pub struct SeriesSplit {
     /// Index of the first value at the new level.
     pub at: usize,
     /// Share of permutations that split as well or better, the series itself counted in.
@@ -45,7 +45,7 @@ struct Best {
 
 /// Changes of level in a series, by place. Only the last [`WINDOW`] values are looked at; values that
 /// are not finite must not be in it.
-pub fn splits(values: &[f64]) -> Vec<Split> {
+pub fn splits(values: &[f64]) -> Vec<SeriesSplit> {
     let offset = values.len().saturating_sub(WINDOW);
     let values = &values[offset..];
     let mut random = RandomStream::new(SEED);
@@ -53,7 +53,7 @@ pub fn splits(values: &[f64]) -> Vec<Split> {
     let mut found = Vec::new();
     while let Some(best) = best_of(values, &bounds) {
         let Some(p_value) = permutation_p(values, &bounds, best.score, &mut random) else { break };
-        found.push(Split { at: offset + best.at, p_value });
+        found.push(SeriesSplit { at: offset + best.at, p_value });
         bounds.push(best.at);
         bounds.sort_unstable();
     }

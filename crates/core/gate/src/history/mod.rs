@@ -12,7 +12,7 @@ mod points;
 mod series;
 mod svg;
 
-pub use change_points::{MIN_SEGMENT, PERMUTATIONS, SIGNIFICANCE, Split, WINDOW, splits};
+pub use change_points::{MIN_SEGMENT, PERMUTATIONS, SIGNIFICANCE, SeriesSplit, WINDOW, splits};
 pub use points::{HistoryPoint, PointSource, case_of, of_evaluation, of_gate};
 pub use series::{ChangePoint, HistoryAnswer, Series, SeriesKey, TrendPoint, group};
 pub use svg::svg;

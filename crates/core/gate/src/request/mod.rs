@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::report::{BaselineKind, BaselineReport};
 use super::suite::{CaseFile, PolicyFile, SuiteFile};
 use super::{
-    Baseline, Calibration, CaseCode, CaseSpec, GatePlan, OnMissing, PlannedCase, Sides, Suite,
+    Baseline, Calibration, CaseCode, CasePair, CaseSpec, GatePlan, OnMissing, PlannedCase, Suite,
     SuiteError,
 };
 use warpgauge_contract::EvaluateRequest;
@@ -271,7 +271,7 @@ impl GateRequest {
         for (spec, case) in suite.cases.into_iter().zip(self.cases) {
             let candidate = case.contract;
             let code = match case.baseline.or_else(|| theirs.remove(&spec.name)) {
-                Some(baseline) => CaseCode::Both(Box::new(Sides { baseline, candidate })),
+                Some(baseline) => CaseCode::Both(Box::new(CasePair { baseline, candidate })),
                 None => CaseCode::New { contract: Box::new(candidate), why: new_to(&baseline) },
             };
             cases.push(PlannedCase { spec, code });

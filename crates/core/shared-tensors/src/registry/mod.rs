@@ -10,7 +10,8 @@ use std::time::{Instant, SystemTime};
 use uuid::Uuid;
 
 pub use types::{
-    DEVICE_PAGE, Freed, Gone, Held, New, Quota, RegistryLimits, TensorLocation, Unknown,
+    DEVICE_PAGE, FreedMemory, GoneReason, HeldTensor, NewTensor, Quota, RegistryLimits,
+    TensorLocation, TensorLookupError,
 };
 
 /// Tensors that are gone and remembered, so that whoever asks is told why.
@@ -28,7 +29,7 @@ enum Phase {
 }
 
 struct Entry {
-    tensor: New,
+    tensor: NewTensor,
     occupied: u64,
     generation: u64,
     phase: Phase,
@@ -54,7 +55,7 @@ impl Lease {
 struct State {
     tensors: HashMap<Uuid, Entry>,
     leases: HashMap<Uuid, Lease>,
-    gone: VecDeque<(Uuid, String, Gone)>,
+    gone: VecDeque<(Uuid, String, GoneReason)>,
     /// Of each place, the last process that is known to have ended.
     ended: HashMap<TensorLocation, u64>,
 }
@@ -82,14 +83,14 @@ impl TensorRegistry {
 
     /// Keeps room for a tensor, which nobody sees before [`Self::commit`]. What was evicted for it is to
     /// be freed, also where there is no room after all.
-    pub fn reserve(&self, new: New, now: Instant) -> (Result<Uuid, Quota>, Vec<Freed>) {
+    pub fn reserve(&self, new: NewTensor, now: Instant) -> (Result<Uuid, Quota>, Vec<FreedMemory>) {
         let mut state = self.state();
         let mut freed = state.sweep(&self.limits, now);
         let occupied = new.place.occupied(new.bytes);
         let mut room = state.room(&self.limits, &new.owner, occupied);
         while new.evict && room.is_err() && fits_alone(&self.limits, occupied) {
             let Some(victim) = state.least_recently_used(&new.owner) else { break };
-            freed.extend(state.remove(victim, Some(Gone::Evicted)));
+            freed.extend(state.remove(victim, Some(GoneReason::Evicted)));
             room = state.room(&self.limits, &new.owner, occupied);
         }
         if let Err(quota) = room {
@@ -112,7 +113,7 @@ impl TensorRegistry {
 
     /// The tensor has its content, in the process of this generation. `None`: that process has ended
     /// since.
-    pub fn commit(&self, id: Uuid, generation: u64, now: Instant) -> Option<Held> {
+    pub fn commit(&self, id: Uuid, generation: u64, now: Instant) -> Option<HeldTensor> {
         let mut state = self.state();
         let entry = state.filled(id, generation)?;
         (entry.phase, entry.last_used) = (Phase::Ready, now);
@@ -121,7 +122,12 @@ impl TensorRegistry {
 
     /// The same for a copy that its owner does not see: nobody finds it by its id, and its memory stays until
     /// the lease is given back.
-    pub fn commit_unseen(&self, id: Uuid, generation: u64, now: Instant) -> Option<(Uuid, Held)> {
+    pub fn commit_unseen(
+        &self,
+        id: Uuid,
+        generation: u64,
+        now: Instant,
+    ) -> Option<(Uuid, HeldTensor)> {
         let mut state = self.state();
         let entry = state.filled(id, generation)?;
         (entry.phase, entry.leases) = (Phase::Deleted, 1);
@@ -140,26 +146,36 @@ impl TensorRegistry {
     }
 
     /// A tensor of this owner.
-    pub fn find(&self, id: Uuid, owner: &str, now: Instant) -> Result<Held, Unknown> {
+    pub fn find(
+        &self,
+        id: Uuid,
+        owner: &str,
+        now: Instant,
+    ) -> Result<HeldTensor, TensorLookupError> {
         let state = self.state();
         Ok(state.own(id, owner)?.held(id, &self.limits, now))
     }
 
     /// The same, used by that.
-    pub fn used(&self, id: Uuid, owner: &str, now: Instant) -> Result<Held, Unknown> {
+    pub fn used(
+        &self,
+        id: Uuid,
+        owner: &str,
+        now: Instant,
+    ) -> Result<HeldTensor, TensorLookupError> {
         let mut state = self.state();
         state.own(id, owner)?;
-        let entry = state.tensors.get_mut(&id).ok_or(Unknown::Never)?;
+        let entry = state.tensors.get_mut(&id).ok_or(TensorLookupError::Never)?;
         entry.last_used = now;
         Ok(entry.held(id, &self.limits, now))
     }
 
     /// All of this owner, the oldest first, and what they occupy with those that are deleted and open.
-    pub fn list(&self, owner: &str, now: Instant) -> (Vec<Held>, u64) {
+    pub fn list(&self, owner: &str, now: Instant) -> (Vec<HeldTensor>, u64) {
         let state = self.state();
         let own = || state.tensors.iter().filter(|(_, entry)| entry.tensor.owner == owner);
         let ready = own().filter(|(_, entry)| entry.phase == Phase::Ready);
-        let mut all: Vec<Held> =
+        let mut all: Vec<HeldTensor> =
             ready.map(|(id, entry)| entry.held(*id, &self.limits, now)).collect();
         all.sort_by_key(|held| (held.created_at, held.id));
         (all, own().map(|(_, entry)| entry.occupied).sum())
@@ -167,19 +183,33 @@ impl TensorRegistry {
 
     /// Deletes a tensor: its id is gone; its memory is to be freed at once, or stays for those who have
     /// it open, so many.
-    pub fn delete(&self, id: Uuid, owner: &str) -> Result<(u32, Option<Freed>), Unknown> {
+    pub fn delete(
+        &self,
+        id: Uuid,
+        owner: &str,
+    ) -> Result<(u32, Option<FreedMemory>), TensorLookupError> {
         let mut state = self.state();
         let leases = state.own(id, owner)?.leases;
         Ok((leases as u32, state.remove(id, None)))
     }
 
     /// A lease of a tensor.
-    pub fn lease(&self, id: Uuid, owner: &str, now: Instant) -> Result<(Uuid, Held), Unknown> {
+    pub fn lease(
+        &self,
+        id: Uuid,
+        owner: &str,
+        now: Instant,
+    ) -> Result<(Uuid, HeldTensor), TensorLookupError> {
         self.leased(id, owner, now, Some(now + self.limits.lease))
     }
 
     /// A lease that holds until it is given back: for who reads a tensor within this process.
-    pub fn pin(&self, id: Uuid, owner: &str, now: Instant) -> Result<(Uuid, Held), Unknown> {
+    pub fn pin(
+        &self,
+        id: Uuid,
+        owner: &str,
+        now: Instant,
+    ) -> Result<(Uuid, HeldTensor), TensorLookupError> {
         self.leased(id, owner, now, None)
     }
 
@@ -189,14 +219,14 @@ impl TensorRegistry {
         owner: &str,
         now: Instant,
         ends: Option<Instant>,
-    ) -> Result<(Uuid, Held), Unknown> {
+    ) -> Result<(Uuid, HeldTensor), TensorLookupError> {
         let mut state = self.state();
         if state.own(id, owner)?.leases >= MAX_LEASES {
-            return Err(Unknown::TooManyLeases);
+            return Err(TensorLookupError::TooManyLeases);
         }
         let lease = Uuid::new_v4();
         state.leases.insert(lease, Lease { tensor: id, owner: owner.to_owned(), ends });
-        let entry = state.tensors.get_mut(&id).ok_or(Unknown::Never)?;
+        let entry = state.tensors.get_mut(&id).ok_or(TensorLookupError::Never)?;
         entry.leases += 1;
         entry.last_used = now;
         Ok((lease, entry.held(id, &self.limits, now)))
@@ -218,7 +248,7 @@ impl TensorRegistry {
     }
 
     /// Gives a lease back; its tensor, and memory that nobody has a right to any more.
-    pub fn release(&self, lease: Uuid, owner: &str) -> Option<(Uuid, Option<Freed>)> {
+    pub fn release(&self, lease: Uuid, owner: &str) -> Option<(Uuid, Option<FreedMemory>)> {
         let mut state = self.state();
         let own = state.leases.get(&lease).is_some_and(|found| found.owner == owner);
         if !own {
@@ -241,13 +271,13 @@ impl TensorRegistry {
         let ids: Vec<Uuid> =
             state.tensors.iter().filter(|(_, entry)| lost(entry)).map(|(id, _)| *id).collect();
         for id in &ids {
-            state.forget(*id, Gone::HolderDied);
+            state.forget(*id, GoneReason::HolderDied);
         }
         ids.len()
     }
 
     /// What is to be freed, since its time is over.
-    pub fn sweep(&self, now: Instant) -> Vec<Freed> {
+    pub fn sweep(&self, now: Instant) -> Vec<FreedMemory> {
         self.state().sweep(&self.limits, now)
     }
 }
@@ -259,9 +289,9 @@ fn fits_alone(limits: &RegistryLimits, occupied: u64) -> bool {
 }
 
 impl Entry {
-    fn held(&self, id: Uuid, limits: &RegistryLimits, now: Instant) -> Held {
+    fn held(&self, id: Uuid, limits: &RegistryLimits, now: Instant) -> HeldTensor {
         let ttl = self.tensor.ttl.or(limits.ttl);
-        Held {
+        HeldTensor {
             id,
             tensor: self.tensor.clone(),
             generation: self.generation,
@@ -271,8 +301,8 @@ impl Entry {
         }
     }
 
-    fn freed(&self, id: Uuid) -> Freed {
-        Freed { place: self.tensor.place, generation: self.generation, id }
+    fn freed(&self, id: Uuid) -> FreedMemory {
+        FreedMemory { place: self.tensor.place, generation: self.generation, id }
     }
 }
 
@@ -289,13 +319,13 @@ impl State {
         Some(entry)
     }
 
-    fn own(&self, id: Uuid, owner: &str) -> Result<&Entry, Unknown> {
+    fn own(&self, id: Uuid, owner: &str) -> Result<&Entry, TensorLookupError> {
         let found = self.tensors.get(&id);
         let own = |entry: &&Entry| entry.phase == Phase::Ready && entry.tensor.owner == owner;
         found.filter(own).ok_or_else(|| {
             let mut gone = self.gone.iter().rev();
             let why = gone.find(|(other, of, _)| *other == id && of == owner);
-            why.map_or(Unknown::Never, |(_, _, why)| Unknown::Gone(*why))
+            why.map_or(TensorLookupError::Never, |(_, _, why)| TensorLookupError::Gone(*why))
         })
     }
 
@@ -335,7 +365,7 @@ impl State {
     }
 
     /// Takes away the id, and the memory unless somebody has it open.
-    fn remove(&mut self, id: Uuid, why: Option<Gone>) -> Option<Freed> {
+    fn remove(&mut self, id: Uuid, why: Option<GoneReason>) -> Option<FreedMemory> {
         let entry = self.tensors.get_mut(&id)?;
         let freed = (entry.leases == 0).then(|| entry.freed(id));
         match (why, freed.is_some()) {
@@ -347,7 +377,7 @@ impl State {
     }
 
     /// Takes away everything, and remembers why.
-    fn forget(&mut self, id: Uuid, why: Gone) {
+    fn forget(&mut self, id: Uuid, why: GoneReason) {
         let Some(entry) = self.tensors.remove(&id) else { return };
         self.leases.retain(|_, lease| lease.tensor != id);
         if entry.phase == Phase::Deleted {
@@ -360,7 +390,7 @@ impl State {
     }
 
     /// A lease less.
-    fn returned(&mut self, id: Uuid) -> Option<Freed> {
+    fn returned(&mut self, id: Uuid) -> Option<FreedMemory> {
         let entry = self.tensors.get_mut(&id)?;
         entry.leases = entry.leases.saturating_sub(1);
         if entry.phase != Phase::Deleted || entry.leases > 0 {
@@ -371,7 +401,7 @@ impl State {
         Some(freed)
     }
 
-    fn sweep(&mut self, limits: &RegistryLimits, now: Instant) -> Vec<Freed> {
+    fn sweep(&mut self, limits: &RegistryLimits, now: Instant) -> Vec<FreedMemory> {
         let ended: Vec<(Uuid, Uuid)> = self
             .leases
             .iter()
@@ -392,7 +422,7 @@ impl State {
         let ids: Vec<Uuid> =
             self.tensors.iter().filter(|(_, entry)| expired(entry)).map(|(id, _)| *id).collect();
         for id in ids {
-            freed.extend(self.remove(id, Some(Gone::Expired)));
+            freed.extend(self.remove(id, Some(GoneReason::Expired)));
         }
         freed
     }

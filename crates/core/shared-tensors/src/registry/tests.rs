@@ -16,8 +16,8 @@ fn registry(max_bytes: u64, max_count: u64) -> TensorRegistry {
     })
 }
 
-fn new(owner: &str, bytes: u64) -> New {
-    New {
+fn new(owner: &str, bytes: u64) -> NewTensor {
+    NewTensor {
         owner: owner.to_owned(),
         place: TensorLocation::Host,
         dtype: Dtype::Uint8,
@@ -30,7 +30,7 @@ fn new(owner: &str, bytes: u64) -> New {
     }
 }
 
-fn put(registry: &TensorRegistry, new: New, now: Instant) -> Uuid {
+fn put(registry: &TensorRegistry, new: NewTensor, now: Instant) -> Uuid {
     let id = registry.reserve(new, now).0.unwrap();
     registry.commit(id, 1, now).unwrap();
     id
@@ -42,7 +42,7 @@ fn quotas_count_what_is_being_filled_and_each_owner_alone() {
     let first = registry.reserve(new("a", 60), now).0.unwrap();
     assert_eq!(
         registry.find(first, "a", now).unwrap_err(),
-        Unknown::Never,
+        TensorLookupError::Never,
         "it has no content yet"
     );
     let refused = registry.reserve(new("a", 41), now).0.unwrap_err();
@@ -60,7 +60,7 @@ fn quotas_count_what_is_being_filled_and_each_owner_alone() {
 fn a_pinned_tensor_stays_until_it_is_given_back() {
     let (registry, now) = (registry(0, 0), Instant::now());
     let id = put(&registry, new("a", 8), now);
-    assert_eq!(registry.pin(id, "b", now).unwrap_err(), Unknown::Never);
+    assert_eq!(registry.pin(id, "b", now).unwrap_err(), TensorLookupError::Never);
     let (pin, held) = registry.pin(id, "a", now).unwrap();
     assert_eq!(held.leases, 1);
     let later = now + 1000 * SECOND;
@@ -96,13 +96,13 @@ fn what_is_open_outlives_its_deletion_until_the_last_lease_ends() {
     let (two, held) = registry.lease(id, "a", now + SECOND).unwrap();
     assert_eq!(held.leases, 2);
     assert_eq!(registry.delete(id, "a").unwrap(), (2, None));
-    assert_eq!(registry.find(id, "a", now).unwrap_err(), Unknown::Never);
+    assert_eq!(registry.find(id, "a", now).unwrap_err(), TensorLookupError::Never);
     assert!(registry.reserve(new("a", 60), now).0.is_err(), "its memory is not free yet");
     assert_eq!(registry.release(one, "b"), None, "it is another's");
     assert_eq!(registry.release(one, "a"), Some((id, None)));
     // The other's client is dead: nothing comes any more.
     assert_eq!(registry.sweep(now + 11 * SECOND), []);
-    let freed = Freed { place: TensorLocation::Host, generation: 1, id };
+    let freed = FreedMemory { place: TensorLocation::Host, generation: 1, id };
     assert_eq!(registry.sweep(now + 12 * SECOND), [freed]);
     assert_eq!(registry.renew(two, "a", now + 12 * SECOND), None);
     put(&registry, new("a", 60), now);
@@ -118,10 +118,13 @@ fn heartbeats_keep_a_lease_and_its_tensor() {
         assert_eq!(registry.renew(lease, "a", now), Some(id));
         assert_eq!(registry.sweep(now), []);
     }
-    let expected = Freed { place: TensorLocation::Host, generation: 1, id };
+    let expected = FreedMemory { place: TensorLocation::Host, generation: 1, id };
     assert_eq!(registry.sweep(now + 101 * SECOND), [expected]);
-    assert_eq!(registry.find(id, "a", now).unwrap_err(), Unknown::Gone(Gone::Expired));
-    assert_eq!(registry.find(id, "b", now).unwrap_err(), Unknown::Never);
+    assert_eq!(
+        registry.find(id, "a", now).unwrap_err(),
+        TensorLookupError::Gone(GoneReason::Expired)
+    );
+    assert_eq!(registry.find(id, "b", now).unwrap_err(), TensorLookupError::Never);
 }
 
 #[test]
@@ -131,15 +134,18 @@ fn only_where_asked_for_does_one_tensor_make_room_for_another() {
     registry.used(old, "a", now + 5 * SECOND).unwrap();
     registry.lease(open, "a", now).unwrap();
     assert!(registry.reserve(new("a", 20), now).0.is_err());
-    let (id, freed) = registry.reserve(New { evict: true, ..new("a", 20) }, now);
+    let (id, freed) = registry.reserve(NewTensor { evict: true, ..new("a", 20) }, now);
     assert!(id.is_ok());
     assert_eq!(freed.iter().map(|one| one.id).collect::<Vec<_>>(), [used]);
-    assert_eq!(registry.find(used, "a", now).unwrap_err(), Unknown::Gone(Gone::Evicted));
+    assert_eq!(
+        registry.find(used, "a", now).unwrap_err(),
+        TensorLookupError::Gone(GoneReason::Evicted)
+    );
     // What cannot fit at all costs nobody anything.
-    let (refused, freed) = registry.reserve(New { evict: true, ..new("a", 101) }, now);
+    let (refused, freed) = registry.reserve(NewTensor { evict: true, ..new("a", 101) }, now);
     assert!(refused.is_err() && freed.is_empty());
     // What is open never goes.
-    let (refused, _) = registry.reserve(New { evict: true, ..new("a", 80) }, now);
+    let (refused, _) = registry.reserve(NewTensor { evict: true, ..new("a", 80) }, now);
     assert!(refused.is_err() && registry.find(open, "a", now).is_ok());
 }
 
@@ -151,7 +157,10 @@ fn what_a_dead_process_held_is_gone_and_nothing_else() {
     registry.commit(two, 2, now);
     assert_eq!(registry.lose(TensorLocation::Device(0), 1), 0);
     assert_eq!(registry.lose(TensorLocation::Host, 1), 1);
-    assert_eq!(registry.find(one, "a", now).unwrap_err(), Unknown::Gone(Gone::HolderDied));
+    assert_eq!(
+        registry.find(one, "a", now).unwrap_err(),
+        TensorLookupError::Gone(GoneReason::HolderDied)
+    );
     assert_eq!(registry.renew(lease, "a", now), None);
     assert!(registry.find(two, "a", now).is_ok());
     // The process ended between the last byte of an upload and its entry in the books.
@@ -166,14 +175,14 @@ fn an_unseen_copy_is_counted_found_by_nobody_and_free_with_its_lease() {
     let id = registry.reserve(new("a", 60), now).0.unwrap();
     let (lease, held) = registry.commit_unseen(id, 1, now).unwrap();
     assert_eq!((held.id, held.leases), (id, 1));
-    assert_eq!(registry.find(id, "a", now).unwrap_err(), Unknown::Never);
-    assert_eq!(registry.delete(id, "a").unwrap_err(), Unknown::Never);
+    assert_eq!(registry.find(id, "a", now).unwrap_err(), TensorLookupError::Never);
+    assert_eq!(registry.delete(id, "a").unwrap_err(), TensorLookupError::Never);
     let (seen, occupied) = registry.list("a", now);
     assert!(seen.is_empty() && occupied == 60);
     assert!(registry.sweep(now + 1000 * SECOND).is_empty(), "it does not expire");
-    let evicting = New { evict: true, ..new("a", 50) };
+    let evicting = NewTensor { evict: true, ..new("a", 50) };
     assert!(registry.reserve(evicting, now).0.is_err(), "nor is it evicted");
-    let freed = Freed { place: TensorLocation::Host, generation: 1, id };
+    let freed = FreedMemory { place: TensorLocation::Host, generation: 1, id };
     assert_eq!(registry.release(lease, "a"), Some((id, Some(freed))));
     assert_eq!(registry.list("a", now).1, 0);
 

@@ -53,7 +53,7 @@ pub struct RegistryLimits {
 
 /// A tensor that is to be held.
 #[derive(Debug, Clone)]
-pub struct New {
+pub struct NewTensor {
     /// Whose it is.
     pub owner: String,
     /// Where.
@@ -76,11 +76,11 @@ pub struct New {
 
 /// A tensor that is held.
 #[derive(Debug, Clone)]
-pub struct Held {
+pub struct HeldTensor {
     /// Its id.
     pub id: Uuid,
     /// What it is.
-    pub tensor: New,
+    pub tensor: NewTensor,
     /// Of which of the place's processes, one after the other.
     pub generation: u64,
     /// When it was uploaded.
@@ -93,7 +93,7 @@ pub struct Held {
 
 /// Memory that nobody has a right to any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Freed {
+pub struct FreedMemory {
     /// Where.
     pub place: TensorLocation,
     /// In which process.
@@ -104,7 +104,7 @@ pub struct Freed {
 
 /// Why a tensor that there was is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gone {
+pub enum GoneReason {
     /// Its process died.
     HolderDied,
     /// Nobody used it in time.
@@ -115,11 +115,11 @@ pub enum Gone {
 
 /// Why there is no such tensor for this owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unknown {
+pub enum TensorLookupError {
     /// There is none, or it is another's, or it was deleted.
     Never,
     /// There was one.
-    Gone(Gone),
+    Gone(GoneReason),
     /// As many have it open as may.
     TooManyLeases,
 }

@@ -10,7 +10,7 @@ const TAIL_BYTES: usize = 64 << 10;
 
 /// Text of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Captured {
+pub struct CapturedText {
     /// The text, as far as it was kept; lossy UTF-8.
     pub text: String,
     /// Bytes left out between its beginning and its end.
@@ -45,7 +45,7 @@ impl Capture {
     }
 
     /// What came in so far.
-    pub(super) fn captured(&self) -> Captured {
+    pub(super) fn captured(&self) -> CapturedText {
         let state = self.lock();
         let mut bytes = state.head.clone();
         if state.left_out > 0 {
@@ -53,7 +53,10 @@ impl Capture {
             bytes.extend_from_slice(note.as_bytes());
         }
         bytes.extend(&state.tail);
-        Captured { text: String::from_utf8_lossy(&bytes).into_owned(), left_out: state.left_out }
+        CapturedText {
+            text: String::from_utf8_lossy(&bytes).into_owned(),
+            left_out: state.left_out,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -88,6 +91,6 @@ mod tests {
 
         let capture = Capture::new(100);
         capture.clone().drain(&b"short"[..]).await;
-        assert_eq!(capture.captured(), Captured { text: "short".to_owned(), left_out: 0 });
+        assert_eq!(capture.captured(), CapturedText { text: "short".to_owned(), left_out: 0 });
     }
 }

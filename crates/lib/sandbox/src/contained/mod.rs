@@ -8,6 +8,6 @@ mod capture;
 mod process;
 mod tree;
 
-pub use capture::Captured;
-pub use process::{Contained, ProcessEnd, ProcessLaunch, run, tool};
+pub use capture::CapturedText;
+pub use process::{ContainedProcess, ProcessEnd, ProcessLaunch, run, tool};
 pub use tree::others_of_own_tree;

@@ -10,9 +10,9 @@ use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::capture::{Capture, Captured};
+use super::capture::{Capture, CapturedText};
 use super::tree::{self, MARK_VARIABLE};
-use crate::child::{Child, Start, Streams};
+use crate::child::{Child, PreparedChild, Streams};
 use crate::program::{ChildProgram, Environment};
 
 /// Errors that are kept of a program's error stream, bytes.
@@ -35,7 +35,7 @@ pub struct ProcessLaunch {
 }
 
 /// A running program. Dropping it ends all its tree.
-pub struct Contained {
+pub struct ContainedProcess {
     child: Child,
     mark: String,
     stdout: Capture,
@@ -51,9 +51,9 @@ pub struct ProcessEnd {
     /// Its exit status; `None` if it had to be ended.
     pub status: Option<ExitStatus>,
     /// What it printed.
-    pub stdout: Captured,
+    pub stdout: CapturedText,
     /// What it said of errors.
-    pub stderr: Captured,
+    pub stderr: CapturedText,
     /// How long it ran.
     pub wall: Duration,
 }
@@ -73,7 +73,7 @@ impl ProcessEnd {
     }
 }
 
-impl Contained {
+impl ContainedProcess {
     /// Starts a program. Must be called within a runtime.
     ///
     /// # Errors
@@ -90,7 +90,8 @@ impl Contained {
     pub fn start_with(launch: &ProcessLaunch, stdin: Stdio) -> io::Result<Self> {
         let mark = uuid::Uuid::new_v4().to_string();
         let program = launch.program.clone().variable(MARK_VARIABLE, &mark);
-        let mut child = Start::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
+        let mut child =
+            PreparedChild::new(&program, Streams { stdin, ..Streams::piped() }).now()?;
         if let Some(process) = child.id() {
             bound(process, launch.file_bytes);
         }
@@ -143,7 +144,7 @@ impl Contained {
     }
 }
 
-impl Drop for Contained {
+impl Drop for ContainedProcess {
     fn drop(&mut self) {
         self.kill();
     }
@@ -161,7 +162,7 @@ fn bound(process: Pid, file_bytes: u64) {
 /// # Errors
 /// It cannot be started.
 pub async fn run(launch: &ProcessLaunch, time_limit: Duration) -> io::Result<ProcessEnd> {
-    Ok(Contained::start(launch)?.finish(Instant::now() + time_limit).await)
+    Ok(ContainedProcess::start(launch)?.finish(Instant::now() + time_limit).await)
 }
 
 impl ProcessLaunch {
@@ -235,7 +236,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let script = "setsid sh -c 'echo $$ > left; exec tail -f /dev/null' & \
                       until [ -s left ]; do :; done; exec tail -f /dev/null";
-        let mut running = Contained::start(&shell(directory.path(), script)).unwrap();
+        let mut running = ContainedProcess::start(&shell(directory.path(), script)).unwrap();
         let left = directory.path().join("left");
         let number = loop {
             match std::fs::read_to_string(&left) {
@@ -280,7 +281,7 @@ mod tests {
             rustix::fs::Mode::from_raw_mode(0o600),
         )
         .unwrap();
-        let running = Contained::start(&launch).unwrap();
+        let running = ContainedProcess::start(&launch).unwrap();
         // Only now it is certain that the bound is in force.
         tokio::fs::write(directory.path().join("go"), "go\n").await.unwrap();
         let end = running.finish(Instant::now() + LONG).await;

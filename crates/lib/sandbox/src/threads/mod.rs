@@ -35,21 +35,21 @@ pub fn most() -> usize {
 
 /// Where a process asks before it starts a thread.
 #[derive(Debug)]
-pub struct Asking(OwnedFd);
+pub struct ThreadNotifier(OwnedFd);
 
 /// Waits for a process to hand over where it asks; `None`: its kernel does not ask, so threads are bounded
 /// by its memory alone.
 ///
 /// # Errors
 /// The connection broke, the time passed, or something else came.
-pub fn received(stream: &UnixStream, within: Duration) -> io::Result<Option<Asking>> {
+pub fn received(stream: &UnixStream, within: Duration) -> io::Result<Option<ThreadNotifier>> {
     stream.set_read_timeout(Some(within.max(Duration::from_millis(1))))?;
     let asking = handed::receive_some(stream, ASKS);
     stream.set_read_timeout(None)?;
-    Ok(asking?.map(Asking))
+    Ok(asking?.map(ThreadNotifier))
 }
 
-impl Asking {
+impl ThreadNotifier {
     /// One that came with a message of another form.
     pub fn of(descriptor: OwnedFd) -> Self {
         Self(descriptor)

@@ -27,7 +27,7 @@ use warpgauge_contract::{KernelCode, KernelType};
 use warpgauge_model::{ImageFormat, Target};
 use warpgauge_sandbox::enforcement::{self, Enforcement};
 use warpgauge_telemetry::{CacheResult, telemetry};
-use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
+use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
 /// How the compile stage is set up.
 #[derive(Debug, Clone)]
@@ -319,9 +319,11 @@ impl Compiler {
     }
 
     /// Waits until a child may be started for an owner.
-    async fn turn(&self, owner: Owner) -> Result<Turn, CompileError> {
+    async fn turn(&self, owner: Owner) -> Result<PoolPermit, CompileError> {
         self.turns.take(owner).await.map_err(|full| match full {
-            Full::All(waiting) | Full::Share(waiting) => CompileError::QueueFull { waiting },
+            PoolFull::All(waiting) | PoolFull::Share(waiting) => {
+                CompileError::QueueFull { waiting }
+            }
         })
     }
 

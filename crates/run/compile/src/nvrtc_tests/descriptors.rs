@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::triton::{installed, other};
 use super::*;
-use crate::artifact::{Constant, Passed};
+use crate::artifact::{Constant, PassedValue};
 use crate::ctype::CType;
 use crate::toolchain::TritonInstall;
 use warpgauge_model::{FailureCode, MapElement, MapSwizzle, TensorMap};
@@ -54,8 +54,8 @@ fn bench_of(triton: TritonInstall) -> Bench {
 
 fn maps(built: &CompiledModule) -> Vec<(usize, TensorMap)> {
     let passed = built.launch.as_ref().unwrap().parameters.iter();
-    let map = |one: &Passed| match one {
-        Passed::Map { argument, map } => Some((*argument, map.clone())),
+    let map = |one: &PassedValue| match one {
+        PassedValue::Map { argument, map } => Some((*argument, map.clone())),
         _ => None,
     };
     passed.filter_map(map).collect()
@@ -80,7 +80,7 @@ async fn descriptors_of(triton: TritonInstall) {
     assert_eq!((params[0].bytes, params[0].offset % 64), (128, 0));
     assert!(matches!(&params[5].ctype, CType::Aggregate(_)), "{params:?}");
     let passed = &built.launch.as_ref().unwrap().parameters;
-    let whole = |value| Passed::Value(Constant::Int(value));
+    let whole = |value| PassedValue::Value(Constant::Int(value));
     assert_eq!(passed[1..5], [whole(100), whole(208), whole(208), whole(1)]);
 
     let nan = json!({"block_shape": [32, 64], "padding": "nan"});
@@ -96,7 +96,7 @@ async fn descriptors_of(triton: TritonInstall) {
     let built = bench.compile(&request(COPY, "float32", &nan, &older)).await.unwrap();
     assert_eq!(maps(&built), []);
     let launch = built.launch.as_ref().unwrap();
-    assert_eq!(launch.parameters[0], Passed::Argument(0));
+    assert_eq!(launch.parameters[0], PassedValue::Argument(0));
     let params = built.entry_kernel().params.as_ref().unwrap();
     let padding = params.iter().position(|p| p.name.as_deref() == Some("x.padding[0]"));
     assert_eq!(launch.parameters[padding.unwrap()], whole(1));

@@ -237,8 +237,9 @@ async fn integers_that_are_one_are_compiled_in_and_the_rest_is_passed() {
     let passed = |built: CompiledModule| built.launch.unwrap().parameters;
     let ones = passed(bench.compile(&ones).await.unwrap());
     let others = passed(bench.compile(&others).await.unwrap());
-    let arguments = |passed: &[Passed]| -> Vec<usize> {
-        let index = |one: &Passed| if let Passed::Argument(at) = one { Some(*at) } else { None };
+    let arguments = |passed: &[PassedValue]| -> Vec<usize> {
+        let index =
+            |one: &PassedValue| if let PassedValue::Argument(at) = one { Some(*at) } else { None };
         passed.iter().filter_map(index).collect()
     };
     assert_eq!(arguments(&ones), [0, 1, 2, 4], "the stride is 1");

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::parameters;
 use crate::artifact::{
-    CompileTimings, CompiledLaunch, CompiledModule, KernelInfo, Passed, Scratch,
+    CompileTimings, CompiledLaunch, CompiledModule, KernelInfo, PassedValue, Scratch,
 };
 use crate::binary::{Ptx, cuda_version_of, read_cubin, read_ptx};
 use crate::describe::Knowledge;
@@ -56,7 +56,7 @@ pub(super) fn artifact(
     let given = parameters::of_code(&built.parameters, maps, &entry.params)
         .map_err(|error| faulty(&error))?;
     let needs_scratch = built.metadata.global_scratch_size > 0;
-    if needs_scratch && !given.iter().any(|(_, passed)| *passed == Passed::Scratch) {
+    if needs_scratch && !given.iter().any(|(_, passed)| *passed == PassedValue::Scratch) {
         return Err(faulty("it needs scratch memory and has no parameter for it"));
     }
     let (params, passed): (Vec<_>, Vec<_>) = given.into_iter().unzip();
@@ -158,7 +158,7 @@ fn problem(built: &TritonBuilt) -> Option<String> {
         .then(|| "it is instrumented for Triton's own profiler".to_owned())
 }
 
-fn launch(built: &TritonBuilt, parameters: Vec<Passed>) -> CompiledLaunch {
+fn launch(built: &TritonBuilt, parameters: Vec<PassedValue>) -> CompiledLaunch {
     let metadata = &built.metadata;
     CompiledLaunch {
         threads: metadata.num_warps * 32,

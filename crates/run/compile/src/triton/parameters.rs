@@ -7,7 +7,7 @@
 //! the sizes of the parameters in the PTX. After them come pointers to scratch memory, one or two.
 
 use super::map::map_of;
-use crate::artifact::{Constant, Param, Passed};
+use crate::artifact::{Constant, Param, PassedValue};
 use crate::binary::PtxParam;
 use crate::ctype::CType;
 use crate::protocol::triton::{Descriptor, DescriptorMeta, TritonParameter};
@@ -16,10 +16,10 @@ use crate::protocol::triton::{Descriptor, DescriptorMeta, TritonParameter};
 const MAX_SCRATCH: usize = 2;
 
 /// A parameter, and what it gets.
-type Given = (Param, Passed);
+type Given = (Param, PassedValue);
 
 /// A parameter that has no place yet.
-type Unplaced = (String, CType, Passed);
+type Unplaced = (String, CType, PassedValue);
 
 /// The name that a tensor map's type has.
 const MAP_TYPE: &str = "CUtensorMap";
@@ -76,8 +76,8 @@ fn expanded(
         let ctype = ctype(&parameter.kind)
             .ok_or_else(|| format!("`{name}` has the type {:?}", parameter.kind))?;
         let passed = match (parameter.argument, &parameter.value) {
-            (Some(index), _) => Passed::Argument(index),
-            (None, Some(value)) => Passed::Value(value.clone()),
+            (Some(index), _) => PassedValue::Argument(index),
+            (None, Some(value)) => PassedValue::Value(value.clone()),
             (None, None) => return Err(format!("`{name}` has no value")),
         };
         out.push((name.clone(), ctype, passed));
@@ -95,7 +95,7 @@ fn mapped(
 ) -> Result<(), String> {
     let map = map_of(descriptor, meta).map_err(|why| format!("descriptor `{name}`: {why}"))?;
     let ctype = CType::Aggregate(MAP_TYPE.to_owned());
-    out.push((name.to_owned(), ctype, Passed::Map { argument, map }));
+    out.push((name.to_owned(), ctype, PassedValue::Map { argument, map }));
     numbers(name, "shape", &CType::I32, &descriptor.shape, out);
     numbers(name, "strides", &CType::I64, &descriptor.strides, out);
     Ok(())
@@ -111,7 +111,7 @@ fn parts(
 ) -> Result<(), String> {
     let pointer = ctype(&format!("*{}", descriptor.dtype))
         .ok_or_else(|| format!("`{name}` describes elements of {:?}", descriptor.dtype))?;
-    out.push((name.to_owned(), pointer, Passed::Argument(argument)));
+    out.push((name.to_owned(), pointer, PassedValue::Argument(argument)));
     numbers(name, "shape", &CType::I64, &descriptor.shape, out);
     numbers(name, "strides", &CType::I64, &descriptor.strides, out);
     let given = [("padding", descriptor.nan), ("tf32", descriptor.tf32)];
@@ -127,7 +127,7 @@ fn parts(
 fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<Unplaced>) {
     out.extend(values.iter().enumerate().map(|(dimension, &value)| {
         let name = format!("{name}.{what}[{dimension}]");
-        (name, ctype.clone(), Passed::Value(Constant::Int(value)))
+        (name, ctype.clone(), PassedValue::Value(Constant::Int(value)))
     }));
 }
 
@@ -144,8 +144,8 @@ fn placed(layout: Vec<Unplaced>, ptx: &[PtxParam]) -> Result<Vec<Given>, String>
     let scratch = (0..rest).map(|at| {
         let pointer = CType::Pointer { pointee: None, is_const: false };
         let name = if at == 0 { "global scratch" } else { "profile scratch" };
-        let null = Passed::Value(Constant::Int(0));
-        (name.to_owned(), pointer, if at == 0 { Passed::Scratch } else { null })
+        let null = PassedValue::Value(Constant::Int(0));
+        (name.to_owned(), pointer, if at == 0 { PassedValue::Scratch } else { null })
     });
     let all = layout.into_iter().chain(scratch);
     all.zip(ptx)
@@ -223,11 +223,11 @@ mod tests {
             let sizes: Vec<u32> = [8, 4].into_iter().chain(vec![8; scratch]).collect();
             let given = of_code(&function, &[], &ptx(&sizes)).unwrap();
             assert_eq!(given.len(), 2 + scratch);
-            assert_eq!(given[1].1, Passed::Argument(2));
+            assert_eq!(given[1].1, PassedValue::Argument(2));
             assert_eq!(given[1].0.offset, 8);
             if scratch == 2 {
-                assert_eq!(given[2].1, Passed::Scratch);
-                assert_eq!(given[3].1, Passed::Value(Constant::Int(0)));
+                assert_eq!(given[2].1, PassedValue::Scratch);
+                assert_eq!(given[3].1, PassedValue::Value(Constant::Int(0)));
             }
         }
         assert!(of_code(&function, &[], &ptx(&[8])).is_err());
@@ -255,8 +255,8 @@ mod tests {
         let none = [8, 8, 8, 8, 8, 4, 4, 8, 8, 8];
         for (sizes, scratch) in [(&two[..], 2), (&one[..], 2), (&none[..], 1)] {
             let given = of_code(&function, &[], &ptx(sizes)).unwrap();
-            assert_eq!(given[0].1, Passed::Argument(0));
-            assert_eq!(given[1].1, Passed::Value(Constant::Int(128)));
+            assert_eq!(given[0].1, PassedValue::Argument(0));
+            assert_eq!(given[1].1, PassedValue::Value(Constant::Int(128)));
             let ends = given.iter().filter(|(p, _)| p.name.as_deref().unwrap().contains("scratch"));
             assert_eq!(ends.count(), scratch);
             let nan = given.iter().find(|(p, _)| p.name.as_deref() == Some("a.padding[0]"));
@@ -264,7 +264,7 @@ mod tests {
         }
     }
 
-    const TRUE: Passed = Passed::Value(Constant::Int(1));
+    const TRUE: PassedValue = PassedValue::Value(Constant::Int(1));
 
     /// Of two descriptors only one is the copy engine's.
     #[test]
@@ -282,11 +282,11 @@ mod tests {
         let sizes = [4, 128, 4, 4, 8, 8, 8, 8, 8, 8, 8, 1, 4, 4, 8, 8, 8, 8];
         let maps = [Some(meta.clone()), None];
         let given = of_code(&function, &maps, &ptx(&sizes)).unwrap();
-        let Passed::Map { argument: 1, map } = &given[1].1 else { panic!("{:?}", given[1]) };
+        let PassedValue::Map { argument: 1, map } = &given[1].1 else { panic!("{:?}", given[1]) };
         assert!(map.nan && map.shape == [128, 64] && map.block == [16, 16], "{map:?}");
         assert_eq!((given[1].0.bytes, given[1].0.offset), (128, 128));
-        assert_eq!(given[2].1, Passed::Value(Constant::Int(128)));
-        assert_eq!(given[6].1, Passed::Argument(2));
+        assert_eq!(given[2].1, PassedValue::Value(Constant::Int(128)));
+        assert_eq!(given[6].1, PassedValue::Argument(2));
         // As many as there are descriptors, and where the code has room for them.
         for maps in [vec![Some(meta.clone())], vec![Some(meta.clone()); 3]] {
             assert!(of_code(&function, &maps, &ptx(&sizes)).unwrap_err().contains("2"));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::error::{self, ExecError, Problem};
 use crate::prepare::bind::{bind_map, bind_passed, value_bytes};
 use crate::prepare::binding_failure;
-use warpgauge_compile::{CompiledLaunch, CompiledModule, Constant, Passed};
+use warpgauge_compile::{CompiledLaunch, CompiledModule, Constant, PassedValue};
 use warpgauge_contract::{ArgKind, ArgSpec, ContractLimits, IoContract, KernelType};
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
@@ -55,11 +55,11 @@ pub(crate) fn bound(
     let mut errors = Vec::new();
     for (param, passed) in params.iter().zip(&decided.parameters) {
         let argument = match passed {
-            Passed::Argument(index) => bind_passed(*index, &io.args, param),
-            Passed::Value(value) => value_bytes(value, param).map(Argument::Scalar),
-            Passed::Scratch if scratch > 0 => Ok(Argument::Scratch(scratch)),
-            Passed::Scratch => Ok(Argument::Scalar(vec![0; 8])),
-            Passed::Map { argument, map } => bind_map(*argument, &io.args, map),
+            PassedValue::Argument(index) => bind_passed(*index, &io.args, param),
+            PassedValue::Value(value) => value_bytes(value, param).map(Argument::Scalar),
+            PassedValue::Scratch if scratch > 0 => Ok(Argument::Scratch(scratch)),
+            PassedValue::Scratch => Ok(Argument::Scalar(vec![0; 8])),
+            PassedValue::Map { argument, map } => bind_map(*argument, &io.args, map),
         };
         match argument {
             Ok(argument) => arguments.push(argument),

@@ -1,7 +1,7 @@
 //! What of a report is counted for the operator.
 
 use warpgauge_report::{EvaluateResponse, ResponseStatus, ValidationStatus};
-use warpgauge_telemetry::{Outcome, Stage, telemetry};
+use warpgauge_telemetry::{EvaluationOutcome, Stage, telemetry};
 
 /// Counts one kernel that was evaluated, on its own or as part of something larger.
 pub(crate) fn evaluation(report: &EvaluateResponse) {
@@ -11,7 +11,7 @@ pub(crate) fn evaluation(report: &EvaluateResponse) {
     let timings = &report.timings;
     let worker = timings.h2d + timings.execute + timings.d2h + timings.verify;
     if let Some(device) = report.device.as_ref().filter(|_| report.kernel_exec_result.compiled) {
-        let ended = !matches!(outcome, Outcome::KernelFailed | Outcome::Error);
+        let ended = !matches!(outcome, EvaluationOutcome::KernelFailed | EvaluationOutcome::Error);
         telemetry.ran(device.id, worker, ended, report.kernel_exec_result.correctness);
         // A worker that had to be killed tells no times.
         if worker > 0.0 {
@@ -25,20 +25,20 @@ pub(crate) fn evaluation(report: &EvaluateResponse) {
     }
 }
 
-fn outcome(report: &EvaluateResponse) -> Outcome {
+fn outcome(report: &EvaluateResponse) -> EvaluationOutcome {
     let result = &report.kernel_exec_result;
     if report.status == ResponseStatus::Error {
-        Outcome::Error
+        EvaluationOutcome::Error
     } else if !result.compiled {
-        Outcome::NotCompiled
+        EvaluationOutcome::NotCompiled
     } else if report.failure.is_some() {
-        Outcome::KernelFailed
+        EvaluationOutcome::KernelFailed
     } else if result.correctness == Some(false) {
-        Outcome::Wrong
+        EvaluationOutcome::Wrong
     } else if report.validation.status == ValidationStatus::Passed {
-        Outcome::Correct
+        EvaluationOutcome::Correct
     } else {
-        Outcome::NotChecked
+        EvaluationOutcome::NotChecked
     }
 }
 
@@ -56,14 +56,20 @@ mod tests {
             change(&mut report);
             outcome(&report)
         };
-        assert_eq!(outcome(&report), Outcome::Correct);
-        assert_eq!(with(&|r| r.status = ResponseStatus::Error), Outcome::Error);
-        assert_eq!(with(&|r| r.kernel_exec_result.compiled = false), Outcome::NotCompiled);
-        assert_eq!(with(&|r| r.kernel_exec_result.correctness = Some(false)), Outcome::Wrong);
+        assert_eq!(outcome(&report), EvaluationOutcome::Correct);
+        assert_eq!(with(&|r| r.status = ResponseStatus::Error), EvaluationOutcome::Error);
+        assert_eq!(
+            with(&|r| r.kernel_exec_result.compiled = false),
+            EvaluationOutcome::NotCompiled
+        );
+        assert_eq!(
+            with(&|r| r.kernel_exec_result.correctness = Some(false)),
+            EvaluationOutcome::Wrong
+        );
         let unchecked = with(&|r| {
             r.kernel_exec_result.correctness = None;
             r.validation.status = ValidationStatus::NotChecked;
         });
-        assert_eq!(unchecked, Outcome::NotChecked);
+        assert_eq!(unchecked, EvaluationOutcome::NotChecked);
     }
 }

@@ -15,7 +15,7 @@ use super::{counted, listening};
 use warpgauge_sandbox::device_worker::Confinement;
 use warpgauge_sandbox::enforcement::{Enforcement, die_with_parent};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
-use warpgauge_sandbox::whole_program::{AttachedTool, Granted, ProgramLimits, confine};
+use warpgauge_sandbox::whole_program::{AttachedTool, ProgramGrants, ProgramLimits, confine};
 
 /// First argument of the child.
 pub const COMMAND: &str = "__program";
@@ -116,7 +116,7 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
         Some(_) => listening::ports_of_tool()?,
         None => Vec::new(),
     };
-    let granted = Granted {
+    let granted = ProgramGrants {
         program: &setup.program,
         directory: &setup.directory,
         libraries: &setup.libraries,

@@ -9,4 +9,4 @@ pub mod counted;
 mod listening;
 mod run;
 
-pub use run::{Ended, NotRun, ProgramDevice, WholeProgram};
+pub use run::{NotRun, ProgramDevice, ProgramEnd, WholeProgram};

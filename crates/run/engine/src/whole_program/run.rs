@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use warpgauge_sandbox::contained::{self, Captured, ProcessEnd, ProcessLaunch};
+use warpgauge_sandbox::contained::{self, CapturedText, ProcessEnd, ProcessLaunch};
 use warpgauge_sandbox::device_worker::Confinement;
 use warpgauge_sandbox::enforcement::within_memory;
 use warpgauge_sandbox::program::ChildProgram;
@@ -72,13 +72,13 @@ pub struct WholeProgram {
 
 /// How a program ended.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProgramEnd {
     /// Its exit status; `None` if it did not end in time.
     pub status: Option<ExitStatus>,
     /// What it printed.
-    pub stdout: Captured,
+    pub stdout: CapturedText,
     /// What it printed of errors.
-    pub stderr: Captured,
+    pub stderr: CapturedText,
     /// From its start to its end.
     pub wall: Duration,
     /// What it could touch.
@@ -178,7 +178,7 @@ impl WholeProgram {
     ///
     /// # Errors
     /// It was not started.
-    pub async fn run(&self, limit: Duration) -> Result<Ended, NotRun> {
+    pub async fn run(&self, limit: Duration) -> Result<ProgramEnd, NotRun> {
         self.prepare()?;
         let launch = ProcessLaunch {
             program: self.command(None)?,
@@ -190,7 +190,7 @@ impl WholeProgram {
         self.ended(end)
     }
 
-    fn ended(&self, end: ProcessEnd) -> Result<Ended, NotRun> {
+    fn ended(&self, end: ProcessEnd) -> Result<ProgramEnd, NotRun> {
         let lines = self.read(TOLD)?;
         let mut told = lines.lines().map(serde_json::from_str::<Told>);
         let confinement = match told.next() {
@@ -206,7 +206,7 @@ impl WholeProgram {
             ProgramDevice::Emulated(_) => Some(self.read(REPORT)?),
         };
         let ProcessEnd { status, stdout, stderr, wall } = end;
-        Ok(Ended { status, stdout, stderr, wall, confinement, counted })
+        Ok(ProgramEnd { status, stdout, stderr, wall, confinement, counted })
     }
 
     fn read(&self, name: &str) -> Result<String, NotRun> {

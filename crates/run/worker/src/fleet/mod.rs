@@ -31,7 +31,7 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot, watch};
 
 use crate::protocol::PlanReport;
-use crate::queue::{Need, WaitQueue, Waiter, retry_after};
+use crate::queue::{LeaseNeeds, WaitQueue, Waiter, retry_after};
 use warpgauge_model::{DeviceInfo, DeviceKind, Unavailable};
 use warpgauge_telemetry::telemetry;
 use warpgauge_turns::Owner;
@@ -215,7 +215,7 @@ impl Fleet {
     ///
     /// # Errors
     /// As [`LeaseError`] says.
-    pub async fn lease(self: &Arc<Self>, need: &Need) -> Result<Lease, LeaseError> {
+    pub async fn lease(self: &Arc<Self>, need: &LeaseNeeds) -> Result<Lease, LeaseError> {
         let asked = Instant::now();
         let (ticket, answer) = oneshot::channel();
         let waits = {
@@ -357,7 +357,12 @@ fn hand_out(
 }
 
 impl State {
-    fn enqueue(&mut self, need: Need, ticket: Ticket, now: Instant) -> Result<(), LeaseError> {
+    fn enqueue(
+        &mut self,
+        need: LeaseNeeds,
+        ticket: Ticket,
+        now: Instant,
+    ) -> Result<(), LeaseError> {
         if self.closing {
             return Err(LeaseError::ShuttingDown);
         }
@@ -374,7 +379,7 @@ impl State {
         Ok(())
     }
 
-    fn check_need(&self, need: &Need) -> Result<(), LeaseError> {
+    fn check_need(&self, need: &LeaseNeeds) -> Result<(), LeaseError> {
         let devices = self.slots[..self.devices].iter();
         let mut suitable = devices.filter(|slot| need.is_met_by(&slot.info)).peekable();
         if suitable.peek().is_none() {

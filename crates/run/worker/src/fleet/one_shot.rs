@@ -19,7 +19,7 @@ use crate::frame::{self, FrameError};
 use crate::protocol::{Blame, FromWorker, RunFailure, RunOutcome, ToWorker, WorkerJob};
 use crate::rendezvous;
 use warpgauge_model::FailureCode;
-use warpgauge_sandbox::contained::{Contained, ProcessEnd, ProcessLaunch};
+use warpgauge_sandbox::contained::{ContainedProcess, ProcessEnd, ProcessLaunch};
 
 /// Name of the socket in the run's directory.
 const SOCKET: &str = "worker.socket";
@@ -72,7 +72,7 @@ pub(super) async fn run(
     let mut program = plan.program.one_job(plan.device, &shot.wrapper, &shot.directory, &path);
     program.variables.extend(shot.variables.iter().cloned());
     let launch = ProcessLaunch { stdout_bytes: OUTPUT_BYTES, ..ProcessLaunch::new(program) };
-    let mut tool = match Contained::start(&launch) {
+    let mut tool = match ContainedProcess::start(&launch) {
         Ok(tool) => tool,
         Err(error) => {
             return unstarted(format!("start {}: {error}", launch.program.name()));
@@ -107,7 +107,10 @@ pub(super) async fn run(
 const STOPPED: &str = "the server is shutting down; the run under the tool was stopped";
 
 /// Waits for the worker to connect; a tool that ends first will not start it any more.
-async fn accept(listener: &UnixListener, tool: &mut Contained) -> Result<UnixStream, RunFailure> {
+async fn accept(
+    listener: &UnixListener,
+    tool: &mut ContainedProcess,
+) -> Result<UnixStream, RunFailure> {
     tokio::select! {
         accepted = listener.accept() => match accepted {
             Ok((stream, _)) => Ok(stream),

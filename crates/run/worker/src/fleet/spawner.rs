@@ -8,12 +8,12 @@ use std::io;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
 
-use warpgauge_sandbox::child::{Child, Start};
+use warpgauge_sandbox::child::{Child, PreparedChild};
 
 /// Starts that may wait.
 const BACKLOG: usize = 64;
 
-type StartRequest = (Start, oneshot::Sender<io::Result<Child>>);
+type StartRequest = (PreparedChild, oneshot::Sender<io::Result<Child>>);
 
 /// Handle of the thread. It ends when the last handle is dropped.
 #[derive(Clone)]
@@ -37,7 +37,7 @@ impl Spawner {
     }
 
     /// Starts a process.
-    pub(super) async fn spawn(&self, start: Start) -> io::Result<Child> {
+    pub(super) async fn spawn(&self, start: PreparedChild) -> io::Result<Child> {
         let gone = || io::Error::other("the thread that starts workers has ended");
         let (reply, answer) = oneshot::channel();
         self.requests.send((start, reply)).await.map_err(|_| gone())?;

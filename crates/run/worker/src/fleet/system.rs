@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::process::StartPlan;
-use warpgauge_sandbox::child::{Child, Start, Streams};
+use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 
 /// Diagnostics of a worker that are kept, bytes.
 const STDERR_BYTES: usize = 16 << 10;
@@ -47,7 +47,7 @@ impl Process {
         };
         let mut child = plan
             .spawner
-            .spawn(Start::new(&program, streams))
+            .spawn(PreparedChild::new(&program, streams))
             .await
             .map_err(|error| fail(&format!("start {}", program.name()), error))?;
         let stderr = Arc::default();

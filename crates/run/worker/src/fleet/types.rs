@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use thiserror::Error;
 
-use crate::queue::Need;
+use crate::queue::LeaseNeeds;
 use warpgauge_model::{DeviceInfo, DeviceState, Image, PartialStatistics, Target};
 use warpgauge_sandbox::device_worker::Confinement;
 
@@ -117,7 +117,7 @@ pub enum LeaseError {
     #[error("no device of this server meets the need: {need:?}")]
     NoSuchDevice {
         /// What was asked for.
-        need: Box<Need>,
+        need: Box<LeaseNeeds>,
     },
     /// No worker can be started on any device that meets the need.
     #[error("no worker can be started on device {device}: {reason}")]

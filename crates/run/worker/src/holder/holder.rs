@@ -17,7 +17,7 @@ use tokio::net::UnixStream;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
-use warpgauge_sandbox::child::{Child, Start, Streams};
+use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::{handed, shared_events};
 
@@ -156,7 +156,7 @@ impl Holder {
             // It runs nobody's code, so what it says is ours.
             stderr: Stdio::inherit(),
         };
-        let child = Start::new(&program, streams).now().map_err(system)?;
+        let child = PreparedChild::new(&program, streams).now().map_err(system)?;
         // From here on, leaving early ends the process.
         let mut running = Running { stream, watcher: self.watch(child, generation) };
         let hello = ToHolder::Hello { version: VERSION }.into();

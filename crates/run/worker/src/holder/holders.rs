@@ -16,8 +16,8 @@ use uuid::Uuid;
 use warpgauge_device::loader::find_emulator;
 use warpgauge_model::FailureCode;
 use warpgauge_shared_tensors::{
-    CHUNK_BYTES, Exported, Freed, Held, HolderError, HolderSettings, Reached, TensorHolders,
-    TensorLocation, TensorRegistry,
+    CHUNK_BYTES, ExportedTensor, FreedMemory, HeldTensor, HolderError, HolderFuture,
+    HolderSettings, TensorHolders, TensorLocation, TensorRegistry,
 };
 
 use crate::holder::holder::{Holder, Question, Startup};
@@ -84,7 +84,7 @@ impl Holders {
         self.holders.get(&place).ok_or_else(|| HolderError::Start { place, reason: reason() })
     }
 
-    async fn ask(&self, held: &Held, request: ToHolder) -> Result<FromHolder, HolderError> {
+    async fn ask(&self, held: &HeldTensor, request: ToHolder) -> Result<FromHolder, HolderError> {
         let holder = self.holder(held.tensor.place)?;
         Ok(holder.ask(Some(held.generation), request.into()).await?.0)
     }
@@ -107,7 +107,7 @@ impl TensorHolders for Holders {
         self.emulator.as_deref()
     }
 
-    fn create(&self, place: TensorLocation, id: Uuid, bytes: u64) -> Reached<'_, u64> {
+    fn create(&self, place: TensorLocation, id: Uuid, bytes: u64) -> HolderFuture<'_, u64> {
         async move {
             let question = ToHolder::Create { id, bytes }.into();
             let (_, generation) = self.holder(place)?.ask(None, question).await?;
@@ -116,18 +116,18 @@ impl TensorHolders for Holders {
         .boxed()
     }
 
-    fn copy<'a>(&'a self, held: &'a Held, id: Uuid) -> Reached<'a, ()> {
+    fn copy<'a>(&'a self, held: &'a HeldTensor, id: Uuid) -> HolderFuture<'a, ()> {
         let request = ToHolder::Copy { from: held.id, id, bytes: held.tensor.bytes };
         async move { self.ask(held, request).await.map(drop) }.boxed()
     }
 
     fn fill<'a>(
         &'a self,
-        at: Freed,
+        at: FreedMemory,
         file: &'a Arc<File>,
         from: u64,
         bytes: u64,
-    ) -> Reached<'a, ()> {
+    ) -> HolderFuture<'a, ()> {
         async move {
             let holder = self.holder(at.place)?;
             for offset in (0..bytes).step_by(FILL_BYTES as usize) {
@@ -144,7 +144,7 @@ impl TensorHolders for Holders {
         .boxed()
     }
 
-    fn read<'a>(&'a self, held: &'a Held, offset: u64) -> Reached<'a, Vec<u8>> {
+    fn read<'a>(&'a self, held: &'a HeldTensor, offset: u64) -> HolderFuture<'a, Vec<u8>> {
         async move {
             let bytes = held.tensor.bytes.saturating_sub(offset).min(CHUNK_BYTES as u64);
             let request = ToHolder::Read { id: held.id, offset, bytes };
@@ -156,7 +156,7 @@ impl TensorHolders for Holders {
         .boxed()
     }
 
-    fn export<'a>(&'a self, held: &'a Held, event: bool) -> Reached<'a, Exported> {
+    fn export<'a>(&'a self, held: &'a HeldTensor, event: bool) -> HolderFuture<'a, ExportedTensor> {
         async move {
             match self.ask(held, ToHolder::Export { id: held.id, event }).await? {
                 FromHolder::Exported(exported) => Ok(exported),
@@ -166,11 +166,11 @@ impl TensorHolders for Holders {
         .boxed()
     }
 
-    fn free(&self, freed: Vec<Freed>) -> BoxFuture<'_, ()> {
+    fn free(&self, freed: Vec<FreedMemory>) -> BoxFuture<'_, ()> {
         async move { free(&self.holders, freed).await }.boxed()
     }
 
-    fn free_later(&self, freed: Vec<Freed>) {
+    fn free_later(&self, freed: Vec<FreedMemory>) {
         if !freed.is_empty() {
             let holders = Arc::clone(&self.holders);
             // Once the runtime is ending so are the holders, and all that they hold with them.
@@ -199,9 +199,9 @@ fn own_dir(run_dir: &Path) -> Result<PathBuf, String> {
 
 async fn free(
     holders: &HashMap<TensorLocation, Arc<Holder>>,
-    freed: impl IntoIterator<Item = Freed>,
+    freed: impl IntoIterator<Item = FreedMemory>,
 ) {
-    for Freed { place, generation, id } in freed {
+    for FreedMemory { place, generation, id } in freed {
         let Some(holder) = holders.get(&place) else { continue };
         // With a dead holder its memory is free.
         if let Err(error) = holder.ask(Some(generation), ToHolder::Free { id }.into()).await {

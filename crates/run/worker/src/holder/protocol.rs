@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
-use warpgauge_shared_tensors::Exported;
+use warpgauge_shared_tensors::ExportedTensor;
 
 /// Both sides are one program, unless somebody replaced its file while it ran.
 pub(crate) const VERSION: u32 = 4;
@@ -62,7 +62,7 @@ pub(crate) enum FromHolder {
     },
     Done,
     Data(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
-    Exported(Exported),
+    Exported(ExportedTensor),
     /// It goes on, without that.
     Failed {
         code: FailureCode,

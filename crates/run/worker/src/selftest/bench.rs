@@ -9,7 +9,7 @@ use crate::protocol::{
     Argument, BufferContent, BufferSpec, EvaluatePlan, EvaluatedRun, KernelLaunch, KernelProgram,
     RunOutcome, TrialPlan, WorkerJob,
 };
-use crate::queue::Need;
+use crate::queue::LeaseNeeds;
 use warpgauge_contract::Role;
 use warpgauge_model::{CacheState, DeviceInfo, DeviceKind, Image, Regime};
 use warpgauge_statistics::StopRule;
@@ -99,7 +99,7 @@ impl Bench {
         job: WorkerJob<EvaluatePlan>,
         limit: Duration,
     ) -> Result<RunOutcome<EvaluatedRun>, String> {
-        let lease = self.fleet.lease(&Need::default()).await;
+        let lease = self.fleet.lease(&LeaseNeeds::default()).await;
         let mut lease = lease.map_err(|error| error.to_string())?;
         Ok(lease.run(job, limit, false, &|_| ()).await)
     }

@@ -263,7 +263,7 @@ async fn hang_is_killed(bench: &Bench) -> Result<String, String> {
 }
 
 async fn fresh_process(bench: &Bench) -> Result<String, String> {
-    let lease = bench.fleet.lease(&crate::queue::Need::default()).await;
+    let lease = bench.fleet.lease(&crate::queue::LeaseNeeds::default()).await;
     let mut lease = lease.map_err(|error| error.to_string())?;
     let limit = Duration::from_secs(60);
     for _ in 0..2 {

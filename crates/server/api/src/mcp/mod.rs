@@ -28,7 +28,9 @@ use super::request::parsed_body;
 use super::response::events::Watchers;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use warpgauge_contract::BodyFormat;
-use warpgauge_mcp::{AgentServer, Calls, Desk, Keeping, MAX_MESSAGE_BYTES, ServiceDesk};
+use warpgauge_mcp::{
+    AgentServer, CallPermits, JobBackend, JobDurability, MAX_MESSAGE_BYTES, ServiceBackend,
+};
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::{Caller, Services};
 
@@ -65,13 +67,13 @@ impl Mcp {
         phase: watch::Receiver<Phase>,
     ) -> Self {
         let (service, phases) = (service.clone(), phase.clone());
-        let find = move |given: &Extensions| -> Option<Arc<dyn Desk>> {
+        let find = move |given: &Extensions| -> Option<Arc<dyn JobBackend>> {
             let caller = given.get::<Parts>()?.extensions.get::<Caller>()?.clone();
-            let desk = ServiceDesk::new(service.clone(), caller, Keeping::Durable);
+            let backend = ServiceBackend::new(service.clone(), caller, JobDurability::Durable);
             let phases = phases.clone();
-            Some(Arc::new(desk.cancelling_while(move || *phases.borrow() != Phase::Over)))
+            Some(Arc::new(backend.cancelling_while(move || *phases.borrow() != Phase::Over)))
         };
-        let server = AgentServer::finding(find, Calls::default());
+        let server = AgentServer::finding(find, CallPermits::default());
         // `origin` has looked at Host and Origin, for every path.
         let config = StreamableHttpServerConfig::default()
             .disable_allowed_hosts()

@@ -18,7 +18,7 @@ use crate::error::ApiError;
 
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_service::Caller;
-use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
+use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
 /// A buffer grows by at most this much at a time, whatever `Content-Length` says. Growing a large
 /// allocation moves its pages, not its bytes.
@@ -119,7 +119,7 @@ pub(crate) fn bounds(request: &Request) -> Result<(BodyLimits, &Arc<ConnectionSt
 /// A share of the memory, or of the disk, that all bodies together may take, given back when dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Share {
-    turns: Vec<Turn>,
+    turns: Vec<PoolPermit>,
     bytes: usize,
 }
 
@@ -132,10 +132,10 @@ impl Share {
         let units = (needed - self.bytes).div_ceil(UNIT_BYTES);
         let turn = limits.budget.try_take(limits.owner, units).map_err(|full| {
             let text = match full {
-                Full::All(_) => {
+                PoolFull::All(_) => {
                     "the server holds as many large bodies as it has room for; try again in 1 s"
                 }
-                Full::Share(_) => {
+                PoolFull::Share(_) => {
                     "the server holds as many large bodies of this key as are its share of the room; try \
                      again in 1 s"
                 }

@@ -6,7 +6,7 @@ use poem::{FromRequest, Request, RequestBody};
 use crate::error::ApiError;
 use crate::tree::{Mapping, Value, parsed};
 use warpgauge_model::FailureCode;
-use warpgauge_service::webhook::Policy;
+use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{Caller, JobSubmission};
 
 /// Longest idempotency key and label, bytes.
@@ -47,7 +47,7 @@ pub(crate) struct SubmissionParams(pub(crate) JobSubmission);
 impl<'a> FromRequest<'a> for SubmissionParams {
     async fn from_request(request: &'a Request, _: &mut RequestBody) -> poem::Result<Self> {
         let missing = || ApiError::internal("submission", "no caller or no policy is set");
-        let (caller, policy) = (request.data::<Caller>(), request.data::<Policy>());
+        let (caller, policy) = (request.data::<Caller>(), request.data::<WebhookPolicy>());
         let caller = caller.ok_or_else(missing)?;
         let policy = policy.ok_or_else(missing)?;
         let query = Parameters::of(request)?;
@@ -75,7 +75,7 @@ impl Wanted {
     pub(crate) fn submission(
         self,
         caller: &Caller,
-        policy: &Policy,
+        policy: &WebhookPolicy,
         prefix: &str,
     ) -> Result<JobSubmission, ApiError> {
         let at = |name: &str, code: FailureCode, what: String| {
@@ -108,7 +108,7 @@ impl Wanted {
             return Err(at("label", FailureCode::InvalidLabel, what));
         }
         if let Some(url) = &self.webhook {
-            let refused = |why: warpgauge_service::webhook::Refused| {
+            let refused = |why: warpgauge_service::webhook::WebhookRefusal| {
                 at("webhook", FailureCode::WebhookRefused, why.to_string())
             };
             policy.check(url).map_err(refused)?;
@@ -163,7 +163,7 @@ mod tests {
         config.server.webhook_secret = "0123456789abcdef".into();
         wanted.submission(
             &Caller::local(),
-            &Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret),
+            &WebhookPolicy::new(&config.server.webhook_hosts, &config.server.webhook_secret),
             "jobs[3].",
         )
     }

@@ -17,7 +17,7 @@ use crate::phase::Phase;
 use warpgauge_job_views::JobEvent;
 use warpgauge_model::ErrorCode;
 use warpgauge_service::{Caller, JobEvents, JobService};
-use warpgauge_turns::{Full, Owner, Pool, PoolBounds, Turn};
+use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
 /// Streams that may be open at once, and the share of all connections that they may take.
 const MAX_WATCHERS: usize = 256;
@@ -51,11 +51,11 @@ impl Watchers {
     }
 
     /// A place for one more stream of a caller's.
-    pub(crate) fn place(&self, caller: &Caller) -> Result<Turn, ApiError> {
+    pub(crate) fn place(&self, caller: &Caller) -> Result<PoolPermit, ApiError> {
         self.places.try_take(Owner::named(&caller.owner), 1).map_err(|full| {
             let (count, whose) = match full {
-                Full::All(count) => (count, ""),
-                Full::Share(count) => (count, " of this key, which are its share,"),
+                PoolFull::All(count) => (count, ""),
+                PoolFull::Share(count) => (count, " of this key, which are its share,"),
             };
             let message =
                 format!("{count} streams of events{whose} are open already; poll the job");
@@ -82,7 +82,7 @@ impl Watchers {
 fn stream_of(
     news: JobEvents,
     mut known: Option<String>,
-    place: Turn,
+    place: PoolPermit,
     mut phase: watch::Receiver<Phase>,
 ) -> SSE {
     let events = news.filter_map(move |event| {

@@ -8,7 +8,7 @@ mod verdict;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::desk::JobBackendError;
+use super::backend::JobBackendError;
 use super::report::truncated;
 use super::resources::{artifact_uri, report_uri};
 pub(crate) use job::{answer as of_job, cut};

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::unknown_argument;
-use crate::desk::JobBackendError;
+use crate::backend::JobBackendError;
 
 /// Fields of a kernel behind its prefix, and their names in a contract.
 const KERNEL: [(&str, &str); 2] = [("source", "source_code"), ("type", "kernel_type")];

@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::MAX_WAIT;
-use super::desk::{JobBackendError, Order};
+use super::backend::{JobBackendError, JobOrder};
 use super::resources::Part;
 use super::tools::ToolName;
 use warpgauge_contract::{BodyFormat, CompareRequest, EvaluateRequest, parse};
@@ -30,7 +30,7 @@ const EXPLAIN: &str = "explain";
 /// A job to be made, and how long to wait for it.
 #[derive(Debug)]
 pub(crate) struct JobCall {
-    pub(crate) order: Order,
+    pub(crate) order: JobOrder,
     pub(crate) wait: Duration,
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn job(
     let asked = if tool == ToolName::Profile { asked_metrics(&mut arguments)? } else { None };
     let body = body(tool, arguments)?;
     let request = request(tool, &body, asked)?;
-    Ok(JobCall { order: Order { request, label, idempotency_key }, wait })
+    Ok(JobCall { order: JobOrder { request, label, idempotency_key }, wait })
 }
 
 /// What `get_job` is given.

@@ -19,8 +19,8 @@ use warpgauge_contract::{DecisionSpec, EvaluateRequest};
 use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{
-    Baseline, BaselinePin, BaselineSummary, CalibrationConditions, GateRequest, Manner,
-    NewBaseline, Seen, Sides, SuiteError,
+    Baseline, BaselinePin, BaselineSummary, CalibrationConditions, CasePair, ComparisonSettings,
+    GateRequest, NewBaseline, RunEnvironment, SuiteError,
 };
 use warpgauge_model::{FailureCode, PresetName};
 use warpgauge_report::{CompareResponse, ResponseStatus};
@@ -74,7 +74,7 @@ impl Gate {
             let at = format!("cases[{index}].contract");
             let ran = self.tried(&case.contract, caller).await;
             let ran = ran.map_err(|error| within(&at, error))?;
-            let Some(seen) = Seen::of_comparison(&ran) else {
+            let Some(seen) = RunEnvironment::of_comparison(&ran) else {
                 let message = "ran on the CPU, whose times rank nothing: it cannot be gated yet";
                 return Err(invalid(&SuiteError::Value { at, message: message.to_owned() }));
             };
@@ -111,14 +111,14 @@ impl Gate {
         contract: &EvaluateRequest,
         caller: &Caller,
     ) -> Result<CompareResponse, ServiceError> {
-        let manner = Manner {
+        let manner = ComparisonSettings {
             preset: PresetName::Quick,
             decision: DecisionSpec::default(),
             fresh: false,
             counted: true,
             measure_identical: false,
         };
-        let request = Sides::itself(contract.clone()).comparison(&manner);
+        let request = CasePair::itself(contract.clone()).comparison(&manner);
         let submission = JobSubmission::of(caller.clone());
         let response = self.intake.respond::<records::Compare>(request, submission, None).await?;
         let own = response.candidates.first().map(|one| &one.evaluation);

@@ -22,7 +22,7 @@ use crate::suites::{self, Suites, unix_s};
 use crate::tensors::{KeptTensor, SharedTensors, wanted};
 use warpgauge_executor::{ExecError, Executor, JobOutcome, JobWork, WorkOrder};
 use warpgauge_model::{JobKind, JobState, Requirements};
-use warpgauge_store::{Ending, HistoryRow, NewJob, Store, StoreError};
+use warpgauge_store::{HistoryRow, JobEnding, NewJob, Store, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
 use warpgauge_turns::Owner;
 
@@ -311,8 +311,8 @@ impl Runner {
     async fn write_end(
         &self,
         job: &LiveJob,
-        ending: Ending,
-        mut again: impl FnMut() -> Option<Ending>,
+        ending: JobEnding,
+        mut again: impl FnMut() -> Option<JobEnding>,
     ) -> Result<(), StoreError> {
         // Only a job that is held can end.
         let Some(mut lease) = job.lease().take() else { return Ok(()) };

@@ -17,7 +17,7 @@ use crate::admission::{Admission, Admitted};
 use crate::error::{ServiceError, chain};
 use crate::records::{self, CodecError};
 use warpgauge_executor::Executor;
-use warpgauge_store::{Claimed, Store};
+use warpgauge_store::{ClaimedJob, Store};
 
 /// Pause after the store failed, or there was no place for files or no device: what helps, room on the
 /// disk say, tells nobody.
@@ -242,7 +242,7 @@ impl Claimer {
     }
 
     /// Has a job wait that cannot be begun for want of a place: it would fail, and it need not.
-    async fn put_off(&self, claimed: Claimed, why: &ServiceError) {
+    async fn put_off(&self, claimed: ClaimedJob, why: &ServiceError) {
         let job = claimed.job.id;
         tracing::error!(job, error = chain(why), "a job cannot be begun, and waits");
         if let Err(error) = self.store.queue().release(claimed.lease).await {
@@ -250,8 +250,8 @@ impl Claimer {
         }
     }
 
-    async fn begin_claimed(&self, claimed: Claimed, admitted: Admitted, place: ClaimedPlace) {
-        let Claimed { job: row, request, lease } = claimed;
+    async fn begin_claimed(&self, claimed: ClaimedJob, admitted: Admitted, place: ClaimedPlace) {
+        let ClaimedJob { job: row, request, lease } = claimed;
         let (attempt, again) = (u32::from(row.attempts), row.attempts < row.max_attempts);
         let kind = row.kind;
         let request = match records::decoded(kind, request).await {

@@ -7,7 +7,7 @@ use crate::error::ServiceError;
 use crate::records::{self, CodecError};
 use warpgauge_executor::{ExecError, JobOutcome};
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
-use warpgauge_store::{Ending, JobError, NewReport};
+use warpgauge_store::{JobEnding, JobError, NewReport};
 
 /// How a job with this outcome ended.
 fn state(outcome: &JobOutcome) -> JobState {
@@ -61,9 +61,9 @@ pub(super) fn ending(
     kind: JobKind,
     outcome: &mut Result<JobOutcome, ServiceError>,
     whole: bool,
-) -> Result<Ending, CodecError> {
+) -> Result<JobEnding, CodecError> {
     Ok(match outcome {
-        Ok(outcome) => Ending {
+        Ok(outcome) => JobEnding {
             state: state(outcome),
             report: Some(report(outcome, kind, whole)?),
             error: None,
@@ -78,7 +78,7 @@ pub(super) fn ending(
 }
 
 /// How a job ends that was stopped; nothing where another process has it, which ends it.
-pub(super) fn stopped(why: Stop) -> Option<Ending> {
+pub(super) fn stopped(why: Stop) -> Option<JobEnding> {
     let (code, message) = match why {
         Stop::Cancelled => (ErrorCode::Cancelled, "the job was cancelled"),
         Stop::CallerGone => (ErrorCode::CallerGone, "the caller went away before the job ended"),
@@ -88,7 +88,7 @@ pub(super) fn stopped(why: Stop) -> Option<Ending> {
 }
 
 /// How a job ends that cannot be run at all.
-pub(super) fn unreadable(error: &CodecError) -> Ending {
+pub(super) fn unreadable(error: &CodecError) -> JobEnding {
     let message = format!("the stored request cannot be used: {error}");
     let code = match error {
         CodecError::Failed(_) => ErrorCode::Unavailable,
@@ -97,9 +97,9 @@ pub(super) fn unreadable(error: &CodecError) -> Ending {
     without_report(JobState::Failed, code, &message)
 }
 
-fn without_report(state: JobState, code: ErrorCode, message: &str) -> Ending {
+fn without_report(state: JobState, code: ErrorCode, message: &str) -> JobEnding {
     let error = JobError { code, message: message.to_owned() };
-    Ending { state, report: None, error: Some(error), points: Vec::new() }
+    JobEnding { state, report: None, error: Some(error), points: Vec::new() }
 }
 
 /// Stable code of why a job failed.
@@ -160,7 +160,7 @@ mod tests {
         report.outputs.values().any(|output| output.data_b64.is_some())
     }
 
-    fn restored(ending: Ending) -> EvaluateResponse {
+    fn restored(ending: JobEnding) -> EvaluateResponse {
         let report = ending.report.unwrap();
         let stored = StoredReport { version: report.version, kind: report.kind, body: report.body };
         response_of::<Evaluate>(restore(JobKind::Evaluate, &stored).unwrap()).unwrap()

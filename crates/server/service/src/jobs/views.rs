@@ -18,7 +18,7 @@ use warpgauge_job_views::{
 };
 use warpgauge_model::{JobKind, JobStage, JobState};
 use warpgauge_report::{ResponseStatus, SweepView};
-use warpgauge_store::{Cancel, JobFilter, JobRow, Page, Retention, Store};
+use warpgauge_store::{CancelResult, JobFilter, JobRow, Page, Retention, Store};
 use warpgauge_telemetry::{EndState, telemetry};
 
 /// How long the answer to a cancellation waits for the job to have stopped.
@@ -188,15 +188,15 @@ impl JobRecords {
     async fn cancel_job(&self, id: &str, caller: &Caller) -> Result<CancelReport, ServiceError> {
         let (outcome, state) =
             match self.store.queue().cancel(id, visibility(caller)).await.map_err(refused)? {
-                Cancel::Cancelled => {
+                CancelResult::Cancelled => {
                     // It never began, so no task tells of its end.
                     let age = self.row(id, caller).await?.created_at.elapsed();
                     telemetry().job_ended(EndState::Cancelled, age.unwrap_or_default());
                     (CancelOutcome::Cancelled, JobState::Cancelled)
                 }
-                Cancel::Ended(state) => (CancelOutcome::Ended, state),
-                Cancel::NotFound => return Err(ServiceError::NoSuchJob(id.to_owned())),
-                Cancel::Asked => (CancelOutcome::Stopping, self.stop_here(id, caller).await?),
+                CancelResult::Ended(state) => (CancelOutcome::Ended, state),
+                CancelResult::NotFound => return Err(ServiceError::NoSuchJob(id.to_owned())),
+                CancelResult::Asked => (CancelOutcome::Stopping, self.stop_here(id, caller).await?),
             };
         Ok(CancelReport { job_id: id.to_owned(), outcome, state })
     }

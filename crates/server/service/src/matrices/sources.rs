@@ -22,7 +22,7 @@ use warpgauge_tensor::Blob;
 const PACKED_HEAD: u64 = 28;
 
 /// A place among those that work on matrices.
-pub(super) struct Turn(warpgauge_turns::Turn);
+pub(super) struct Turn(warpgauge_turns::PoolPermit);
 
 impl Turn {
     /// Does work off the async threads. The place is free when the work is done, and not when its caller

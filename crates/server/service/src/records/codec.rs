@@ -15,7 +15,7 @@ use crate::submission::JobRequest;
 use warpgauge_model::JobKind;
 use warpgauge_report::SweepView;
 use warpgauge_store::{Bulk, NewReport, RequestReader, StoredReport};
-use warpgauge_tensor::{Blob, Kept, put_back, set_apart};
+use warpgauge_tensor::{Blob, PayloadForm, put_back, set_apart};
 
 /// Format of stored requests: all of it is MessagePack.
 const ALONE: u8 = 1;
@@ -113,9 +113,9 @@ impl Bulk for Part {
     fn reader(&self) -> Box<dyn Read + Send> {
         let (kept, bytes, content) = self.0.kept();
         let form = match kept {
-            Kept::Text => 0,
-            Kept::Decoded => 1,
-            Kept::Nothing => 2,
+            PayloadForm::Text => 0,
+            PayloadForm::Decoded => 1,
+            PayloadForm::Nothing => 2,
         };
         let mut heading = vec![form];
         heading.extend(bytes.to_le_bytes());
@@ -170,9 +170,9 @@ fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> 
 
 fn payload(from: &mut impl Read) -> io::Result<Blob> {
     let kept = match read_array(from)? {
-        [0] => Kept::Text,
-        [1] => Kept::Decoded,
-        [2] => Kept::Nothing,
+        [0] => PayloadForm::Text,
+        [1] => PayloadForm::Decoded,
+        [2] => PayloadForm::Nothing,
         [other] => {
             let message = format!("a payload has the form {other}");
             return Err(io::Error::new(io::ErrorKind::InvalidData, message));

@@ -23,7 +23,7 @@ use super::services::Services;
 use super::settings::{ProcessRole, limits, store_config};
 use super::suites::Suites;
 use super::tensors::{PrepareHolders, SharedTensors};
-use crate::webhook::{Courier, Policy};
+use crate::webhook::{WebhookDelivery, WebhookPolicy};
 use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_store::Store;
@@ -37,7 +37,7 @@ pub struct LocalService {
     tensors: Arc<SharedTensors>,
     store: Store,
     /// Delivers webhooks for as long as it is there.
-    _courier: Option<Courier>,
+    _delivery: Option<WebhookDelivery>,
     /// It goes after the executor, which uses it.
     _run_dir: Arc<RunDir>,
 }
@@ -124,9 +124,10 @@ impl LocalService {
             functions: Arc::new(Functions::new(executor_of(), Arc::clone(&admission))),
             machine: Arc::new(Machine::new(config, store.clone(), executor_of(), live, readiness)),
         };
-        let courier = (role == ProcessRole::Server).then(|| {
-            let policy = Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret);
-            Courier::start(store.clone(), policy)
+        let delivery = (role == ProcessRole::Server).then(|| {
+            let policy =
+                WebhookPolicy::new(&config.server.webhook_hosts, &config.server.webhook_secret);
+            WebhookDelivery::start(store.clone(), policy)
         });
         let _run_dir = needs.run_dir;
         Ok(Self {
@@ -136,7 +137,7 @@ impl LocalService {
             executor,
             tensors,
             store,
-            _courier: courier,
+            _delivery: delivery,
             _run_dir,
         })
     }

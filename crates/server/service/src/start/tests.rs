@@ -27,8 +27,8 @@ use warpgauge_model::{
 };
 use warpgauge_report::{CompileResponse, EvaluateResponse, ProfilePlan, Tooling};
 use warpgauge_shared_tensors::{
-    Exported, Freed, Held, HolderError, HolderSettings, Reached, TensorHolders, TensorLocation,
-    TensorRegistry,
+    ExportedTensor, FreedMemory, HeldTensor, HolderError, HolderFuture, HolderSettings,
+    TensorHolders, TensorLocation, TensorRegistry,
 };
 use warpgauge_store::Store;
 use warpgauge_turns::Owner;
@@ -175,7 +175,7 @@ fn no_holders(settings: HolderSettings) -> Result<Arc<dyn TensorHolders>, String
     Ok(Arc::new(NoHolders(TensorRegistry::new(settings.limits))))
 }
 
-fn nothing<'a, T: Send + 'a>(place: TensorLocation) -> Reached<'a, T> {
+fn nothing<'a, T: Send + 'a>(place: TensorLocation) -> HolderFuture<'a, T> {
     let error = HolderError::Start { place, reason: "this is a test".to_owned() };
     async { Err(error) }.boxed()
 }
@@ -197,31 +197,37 @@ impl TensorHolders for NoHolders {
         None
     }
 
-    fn create(&self, place: TensorLocation, _: uuid::Uuid, _: u64) -> Reached<'_, u64> {
+    fn create(&self, place: TensorLocation, _: uuid::Uuid, _: u64) -> HolderFuture<'_, u64> {
         nothing(place)
     }
 
-    fn copy<'a>(&'a self, held: &'a Held, _: uuid::Uuid) -> Reached<'a, ()> {
+    fn copy<'a>(&'a self, held: &'a HeldTensor, _: uuid::Uuid) -> HolderFuture<'a, ()> {
         nothing(held.tensor.place)
     }
 
-    fn fill<'a>(&'a self, at: Freed, _: &'a Arc<std::fs::File>, _: u64, _: u64) -> Reached<'a, ()> {
+    fn fill<'a>(
+        &'a self,
+        at: FreedMemory,
+        _: &'a Arc<std::fs::File>,
+        _: u64,
+        _: u64,
+    ) -> HolderFuture<'a, ()> {
         nothing(at.place)
     }
 
-    fn read<'a>(&'a self, held: &'a Held, _: u64) -> Reached<'a, Vec<u8>> {
+    fn read<'a>(&'a self, held: &'a HeldTensor, _: u64) -> HolderFuture<'a, Vec<u8>> {
         nothing(held.tensor.place)
     }
 
-    fn export<'a>(&'a self, held: &'a Held, _: bool) -> Reached<'a, Exported> {
+    fn export<'a>(&'a self, held: &'a HeldTensor, _: bool) -> HolderFuture<'a, ExportedTensor> {
         nothing(held.tensor.place)
     }
 
-    fn free(&self, _: Vec<Freed>) -> BoxFuture<'_, ()> {
+    fn free(&self, _: Vec<FreedMemory>) -> BoxFuture<'_, ()> {
         async {}.boxed()
     }
 
-    fn free_later(&self, _: Vec<Freed>) {}
+    fn free_later(&self, _: Vec<FreedMemory>) {}
 
     fn end(&self) -> BoxFuture<'_, ()> {
         async {}.boxed()

@@ -10,7 +10,7 @@ use futures_util::stream::{self, BoxStream, StreamExt};
 use super::{of_held, parsed, unknown};
 use crate::error::ServiceError;
 use crate::submission::Caller;
-use warpgauge_shared_tensors::{Held, TensorHolders, TransferFormat};
+use warpgauge_shared_tensors::{HeldTensor, TensorHolders, TransferFormat};
 
 /// A tensor as a file.
 pub struct TensorContent {
@@ -46,7 +46,7 @@ pub(super) async fn content(
 /// What follows from `offset` on.
 fn rest(
     holders: Arc<dyn TensorHolders>,
-    held: Held,
+    held: HeldTensor,
     offset: u64,
 ) -> impl futures_util::Stream<Item = io::Result<Bytes>> + Send {
     stream::try_unfold((holders, held, offset), |(holders, held, offset)| async move {

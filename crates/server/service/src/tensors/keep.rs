@@ -17,7 +17,7 @@ use warpgauge_contract::{EvaluateRequest, KeepOutput};
 use warpgauge_executor::JobOutcome;
 use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport, ResponseStatus};
-use warpgauge_shared_tensors::{Elements, Held, New, TensorHolders};
+use warpgauge_shared_tensors::{FileElements, HeldTensor, NewTensor, TensorHolders};
 use warpgauge_tensor::shape;
 
 /// How outputs are to be kept, by name.
@@ -115,7 +115,7 @@ impl SharedTensors {
         name: &str,
         how: &KeepOutput,
         report: &EvaluateResponse,
-    ) -> Result<Held, String> {
+    ) -> Result<HeldTensor, String> {
         if !is_right(report) {
             return Err(
                 "only outputs of a kernel that ran to its end and was not found wrong are kept"
@@ -154,8 +154,8 @@ impl SharedTensors {
         &self,
         job: &dyn KeepsOutputs,
         how: &KeepOutput,
-        elements: &Elements,
-    ) -> Result<New, ServiceError> {
+        elements: &FileElements,
+    ) -> Result<NewTensor, ServiceError> {
         let options = TensorOptions {
             cuda_device: how.cuda_device,
             sample_rate: how.sample_rate,
@@ -176,7 +176,7 @@ fn is_right(report: &EvaluateResponse) -> bool {
         && result.correctness != Some(false)
 }
 
-fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Result<Elements> {
+fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Result<FileElements> {
     let file = File::open(file)?;
     let bytes = shape::bytes(&output.shape, output.dtype).map_err(std::io::Error::other)?;
     let found = file.metadata()?.len();
@@ -184,7 +184,7 @@ fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Re
         let message = format!("it has {found} bytes in place of {bytes}");
         return Err(std::io::Error::other(message));
     }
-    Ok(Elements {
+    Ok(FileElements {
         file: Arc::new(file),
         offset: 0,
         bytes,

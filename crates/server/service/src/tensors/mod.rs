@@ -31,8 +31,8 @@ use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_model::{DeviceKind, ErrorCode, FailureCode};
 use warpgauge_shared_tensors::{
-    Gone, HolderError, HolderSettings, LeaseReply, RegistryLimits, SharedTensor, TensorDeleted,
-    TensorHandle, TensorHolders, TensorList, TransferFormat, Unknown,
+    GoneReason, HolderError, HolderSettings, LeaseReply, RegistryLimits, SharedTensor,
+    TensorDeleted, TensorHandle, TensorHolders, TensorList, TensorLookupError, TransferFormat,
 };
 use warpgauge_turns::Pool;
 
@@ -359,7 +359,7 @@ fn short(id: &str) -> String {
     id.chars().take(64).collect()
 }
 
-fn unknown(id: &str, why: Unknown) -> ServiceError {
+fn unknown(id: &str, why: TensorLookupError) -> ServiceError {
     let id = short(id);
     let gone = |code, reason: &str| ServiceError::TensorGone {
         id: id.clone(),
@@ -367,17 +367,17 @@ fn unknown(id: &str, why: Unknown) -> ServiceError {
         reason: reason.to_owned(),
     };
     match why {
-        Unknown::Never => ServiceError::NoSuchTensor(id),
-        Unknown::Gone(Gone::HolderDied) => holder_died(&id),
-        Unknown::Gone(Gone::Expired) => gone(
+        TensorLookupError::Never => ServiceError::NoSuchTensor(id),
+        TensorLookupError::Gone(GoneReason::HolderDied) => holder_died(&id),
+        TensorLookupError::Gone(GoneReason::Expired) => gone(
             ErrorCode::TensorGone,
             "nobody used it in time (tensors.ttl_s, or `ttl_s` of its upload); upload it again",
         ),
-        Unknown::Gone(Gone::Evicted) => gone(
+        TensorLookupError::Gone(GoneReason::Evicted) => gone(
             ErrorCode::TensorGone,
             "it made room for one that was uploaded with `evict`; upload it again",
         ),
-        Unknown::TooManyLeases => ServiceError::QuotaExceeded {
+        TensorLookupError::TooManyLeases => ServiceError::QuotaExceeded {
             message: format!("as many have tensor {id} open as may"),
             retry_after: Duration::from_secs(1),
         },

@@ -19,9 +19,9 @@ use warpgauge_contract::{
     TensorUsed,
 };
 use warpgauge_model::{FailureCode, Requirements};
-use warpgauge_shared_tensors::{Held, TensorHolders};
+use warpgauge_shared_tensors::{HeldTensor, TensorHolders};
 use warpgauge_tensor::Blob;
-use warpgauge_turns::Turn;
+use warpgauge_turns::PoolPermit;
 
 /// Pieces of a tensor that are on their way from its holder to the disk.
 const PIECES: usize = 1;
@@ -30,7 +30,7 @@ const PIECES: usize = 1;
 const MAX_TEXT_BYTES: usize = 256;
 
 /// A permit to copy tensors; `None` for a request that names none.
-pub(crate) type CopyTurn = Option<Turn>;
+pub(crate) type CopyTurn = Option<PoolPermit>;
 
 impl SharedTensors {
     /// The request with tensors in the places of their names, and the turn that it took. `left` is how many
@@ -159,7 +159,10 @@ impl SharedTensors {
 }
 
 /// The elements as they are now, and their hash. Memory is that of some pieces.
-async fn copy(holders: &dyn TensorHolders, held: &Held) -> Result<(Blob, String), ServiceError> {
+async fn copy(
+    holders: &dyn TensorHolders,
+    held: &HeldTensor,
+) -> Result<(Blob, String), ServiceError> {
     let bytes = held.tensor.bytes;
     let (to, mut from) = mpsc::channel::<Vec<u8>>(PIECES);
     let writing = tokio::task::spawn_blocking(move || {

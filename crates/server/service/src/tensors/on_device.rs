@@ -14,7 +14,7 @@ use super::pin::Pin;
 use super::put::Reserved;
 use warpgauge_executor::{Executor, OfferedDevice};
 use warpgauge_model::{DeviceState, Requirements};
-use warpgauge_shared_tensors::{Held, New, TensorHolders, TensorLocation};
+use warpgauge_shared_tensors::{HeldTensor, NewTensor, TensorHolders, TensorLocation};
 use warpgauge_tensor::{Blob, OnDevice};
 
 /// Of a device's memory, copies have one part in so many.
@@ -68,7 +68,7 @@ impl DeviceCopies {
     /// request has copies on, by ordinal, if it has some. `None`: it has to go through the host.
     pub(super) async fn copied(
         self: &Arc<Self>,
-        held: &Held,
+        held: &HeldTensor,
         order: &Requirements,
         staying: &mut Option<u32>,
     ) -> Option<Blob> {
@@ -102,7 +102,7 @@ impl DeviceCopies {
 
     async fn copy_beside(
         &self,
-        held: &Held,
+        held: &HeldTensor,
         device: u32,
         room: OwnedSemaphorePermit,
     ) -> Option<OnDevice> {
@@ -110,7 +110,7 @@ impl DeviceCopies {
         let refused = |why: &dyn std::fmt::Display| {
             tracing::debug!(tensor = %held.id, %why, "a copy of a tensor goes through the host");
         };
-        let new = New { name: None, ttl: None, evict: false, ..held.tensor.clone() };
+        let new = NewTensor { name: None, ttl: None, evict: false, ..held.tensor.clone() };
         let reserved = Reserved::new(holders.as_ref(), new).await;
         let reserved = reserved.map_err(|quota| refused(&quota.0)).ok()?;
         let id = reserved.id;

@@ -12,8 +12,8 @@ use crate::error::{self, ServiceError};
 use crate::submission::Caller;
 use warpgauge_model::FailureCode;
 use warpgauge_shared_tensors::{
-    CPU, Elements, Freed, Held, HolderError, New, Quota, SharedTensor, TensorFileError,
-    TensorHolders, TensorLocation,
+    CPU, FileElements, FreedMemory, HeldTensor, HolderError, NewTensor, Quota, SharedTensor,
+    TensorFileError, TensorHolders, TensorLocation,
 };
 use warpgauge_tensor::TensorData;
 use warpgauge_tensor::{Blob, Dtype, encoding, shape};
@@ -99,9 +99,9 @@ pub(super) fn new(
     holders: &dyn TensorHolders,
     owner: &str,
     options: &TensorOptions,
-    elements: &Elements,
-) -> Result<New, ServiceError> {
-    Ok(New {
+    elements: &FileElements,
+) -> Result<NewTensor, ServiceError> {
+    Ok(NewTensor {
         owner: owner.to_owned(),
         place: place(holders, options.cuda_device)?,
         dtype: elements.dtype,
@@ -155,7 +155,7 @@ fn file_name(given: &str) -> Option<String> {
 }
 
 /// The elements of what came. Blocking.
-fn elements(source: TensorSource, max_bytes: u64) -> Result<Elements, ServiceError> {
+fn elements(source: TensorSource, max_bytes: u64) -> Result<FileElements, ServiceError> {
     match source {
         TensorSource::File { file, tensor } => {
             let read = warpgauge_shared_tensors::read(file, tensor.as_deref(), max_bytes);
@@ -175,7 +175,7 @@ fn of_array(
     dtype: Dtype,
     extents: Option<Vec<u64>>,
     max_bytes: u64,
-) -> Result<Elements, ServiceError> {
+) -> Result<FileElements, ServiceError> {
     let malformed = |error: &dyn std::error::Error| {
         invalid("data_b64", FailureCode::InvalidBase64, error.to_string())
     };
@@ -202,7 +202,7 @@ fn of_array(
         }
     })?;
     let (file, shape) = (Arc::new(file), extents);
-    Ok(Elements { file, offset: 0, bytes, dtype, shape, sample_rate: None })
+    Ok(FileElements { file, offset: 0, bytes, dtype, shape, sample_rate: None })
 }
 
 fn no_file(error: io::Error) -> ServiceError {
@@ -217,7 +217,7 @@ pub(super) struct Reserved<'a> {
 
 impl<'a> Reserved<'a> {
     /// Keeps room for a tensor. Others go for it if it says so.
-    pub(super) async fn new(holders: &'a dyn TensorHolders, new: New) -> Result<Self, Quota> {
+    pub(super) async fn new(holders: &'a dyn TensorHolders, new: NewTensor) -> Result<Self, Quota> {
         let (room, evicted) = holders.registry().reserve(new, Instant::now());
         holders.free(evicted).await;
         Ok(Self { holders, id: room? })
@@ -234,9 +234,9 @@ impl Drop for Reserved<'_> {
 /// Keeps room, has the elements held, and enters the tensor.
 pub(super) async fn hold(
     holders: &dyn TensorHolders,
-    new: New,
-    elements: Elements,
-) -> Result<Held, ServiceError> {
+    new: NewTensor,
+    elements: FileElements,
+) -> Result<HeldTensor, ServiceError> {
     let place = new.place;
     let room = Reserved::new(holders, new).await;
     let reserved = room.map_err(|Quota(used)| ServiceError::QuotaExceeded {
@@ -245,8 +245,8 @@ pub(super) async fn hold(
     })?;
     let id = reserved.id;
     let generation = holders.create(place, id, elements.bytes).await.map_err(not_held)?;
-    let at = Freed { place, generation, id };
-    let Elements { file, offset, bytes, .. } = &elements;
+    let at = FreedMemory { place, generation, id };
+    let FileElements { file, offset, bytes, .. } = &elements;
     if let Err(error) = holders.fill(at, file, *offset, *bytes).await {
         holders.free(vec![at]).await;
         return Err(not_held(error));

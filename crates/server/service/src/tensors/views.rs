@@ -6,12 +6,13 @@ use uuid::Uuid;
 
 use warpgauge_executor::Executor;
 use warpgauge_shared_tensors::{
-    Exported, HandleKind, Held, SharedTensor, TensorHandle, TensorHolders, TensorLocation, strides,
+    ExportedTensor, HandleKind, HeldTensor, SharedTensor, TensorHandle, TensorHolders,
+    TensorLocation, strides,
 };
 use warpgauge_tensor::Dtype;
 
-pub(super) fn tensor(held: &Held, message: &str) -> SharedTensor {
-    let Held { id, tensor, created_at, expires_in, leases, .. } = held;
+pub(super) fn tensor(held: &HeldTensor, message: &str) -> SharedTensor {
+    let HeldTensor { id, tensor, created_at, expires_in, leases, .. } = held;
     let since = created_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     SharedTensor {
         tensor_id: id.to_string(),
@@ -35,13 +36,13 @@ pub(super) fn tensor(held: &Held, message: &str) -> SharedTensor {
 
 pub(super) fn handle(
     holders: &dyn TensorHolders,
-    held: &Held,
+    held: &HeldTensor,
     lease: Uuid,
-    exported: Exported,
+    exported: ExportedTensor,
     device_uuid: Option<String>,
 ) -> TensorHandle {
     let tensor = &held.tensor;
-    let Exported { handle, event, path, allocation_bytes, address } = exported;
+    let ExportedTensor { handle, event, path, allocation_bytes, address } = exported;
     let on_device = matches!(tensor.place, TensorLocation::Device(_));
     let text = |path: &std::path::Path| path.display().to_string();
     let emulator = holders.emulator().filter(|_| on_device);

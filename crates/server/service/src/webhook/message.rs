@@ -7,7 +7,7 @@ use warpgauge_report::ResponseStatus;
 
 /// Body of a webhook: that a job has ended, and where to read more.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Message {
+pub struct WebhookMessage {
     /// `job.ended`.
     pub event: String,
     /// The job.
@@ -19,19 +19,19 @@ pub struct Message {
     /// When it ended, seconds since the Unix epoch.
     pub finished_at: f64,
     /// Where to read more.
-    pub links: Links,
+    pub links: WebhookLinks,
 }
 
 /// Paths at the server that sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Links {
+pub struct WebhookLinks {
     /// The job with its report.
     pub job: String,
     /// What it left beside it.
     pub artifacts: String,
 }
 
-impl Message {
+impl WebhookMessage {
     /// That a job has ended.
     pub fn ended(job_id: &str, state: JobState, finished_at: f64) -> Self {
         let status = match state {
@@ -44,7 +44,7 @@ impl Message {
             state,
             status,
             finished_at,
-            links: Links {
+            links: WebhookLinks {
                 job: format!("/jobs/{job_id}"),
                 artifacts: format!("/jobs/{job_id}/artifacts"),
             },

@@ -9,14 +9,14 @@ const MAX_URL: usize = 2_048;
 
 /// Hosts that may be called, and the secret that signs.
 #[derive(Clone)]
-pub struct Policy {
+pub struct WebhookPolicy {
     hosts: Vec<HostPattern>,
     secret: String,
 }
 
 /// Why a URL is not called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum WebhookRefusal {
     /// No hosts are allowed.
     #[error(
         "webhooks are off: the operator has to name hosts in server.webhook_hosts, e.g. \
@@ -43,7 +43,7 @@ pub enum Refused {
     },
 }
 
-impl Policy {
+impl WebhookPolicy {
     /// URLs with these hosts, each as [`HostPattern::parse`] takes it; `secret` signs.
     pub fn new(hosts: &[String], secret: &str) -> Self {
         let hosts = hosts.iter().filter_map(|text| HostPattern::parse(text));
@@ -54,40 +54,42 @@ impl Policy {
     ///
     /// # Errors
     /// Why not, and who can change that.
-    pub fn check(&self, url: &str) -> Result<(), Refused> {
+    pub fn check(&self, url: &str) -> Result<(), WebhookRefusal> {
         if self.hosts.is_empty() {
-            return Err(Refused::Off);
+            return Err(WebhookRefusal::Off);
         }
         if self.secret.is_empty() {
-            return Err(Refused::NoSecret);
+            return Err(WebhookRefusal::NoSecret);
         }
         let uri: Uri = Some(url)
             .filter(|url| url.len() <= MAX_URL)
             .and_then(|url| url.parse().ok())
-            .ok_or(Refused::Url)?;
+            .ok_or(WebhookRefusal::Url)?;
         let default_port = match uri.scheme_str() {
             Some("http") => 80,
             Some("https") => 443,
-            _ => return Err(Refused::Url),
+            _ => return Err(WebhookRefusal::Url),
         };
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
-            return Err(Refused::Url);
+            return Err(WebhookRefusal::Url);
         };
         // A user could pass for the host in a log; a port that is none would be left out silently.
         let port = match authority.as_str().strip_prefix(host) {
             Some("") => None,
             Some(rest) => Some(
-                rest.strip_prefix(':').and_then(|port| port.parse().ok()).ok_or(Refused::Url)?,
+                rest.strip_prefix(':')
+                    .and_then(|port| port.parse().ok())
+                    .ok_or(WebhookRefusal::Url)?,
             ),
-            None => return Err(Refused::Url),
+            None => return Err(WebhookRefusal::Url),
         };
         if host.is_empty() {
-            return Err(Refused::Url);
+            return Err(WebhookRefusal::Url);
         }
         if self.hosts.iter().any(|pattern| pattern.allows(host, port, default_port)) {
             Ok(())
         } else {
-            Err(Refused::Host { host: authority.as_str().to_owned() })
+            Err(WebhookRefusal::Host { host: authority.as_str().to_owned() })
         }
     }
 
@@ -102,19 +104,19 @@ mod tests {
     use super::*;
     use warpgauge_config::{Config, DEFAULT_TOML};
 
-    fn policy(hosts: &[&str], secret: &str) -> Policy {
+    fn policy(hosts: &[&str], secret: &str) -> WebhookPolicy {
         let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
         config.server.webhook_hosts = hosts.iter().map(|host| (*host).to_owned()).collect();
         config.server.webhook_secret = secret.to_owned();
-        Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret)
+        WebhookPolicy::new(&config.server.webhook_hosts, &config.server.webhook_secret)
     }
 
     const SECRET: &str = "0123456789abcdef";
 
     #[test]
     fn without_hosts_or_secret_nothing_is_called() {
-        assert_eq!(policy(&[], SECRET).check("https://h/"), Err(Refused::Off));
-        assert_eq!(policy(&["h"], "").check("https://h/"), Err(Refused::NoSecret));
+        assert_eq!(policy(&[], SECRET).check("https://h/"), Err(WebhookRefusal::Off));
+        assert_eq!(policy(&["h"], "").check("https://h/"), Err(WebhookRefusal::NoSecret));
     }
 
     #[test]
@@ -139,7 +141,7 @@ mod tests {
             "http://2130706433/",
             "http://0x7f.1/",
         ] {
-            assert!(matches!(policy.check(host), Err(Refused::Host { .. })), "{host}");
+            assert!(matches!(policy.check(host), Err(WebhookRefusal::Host { .. })), "{host}");
         }
     }
 
@@ -162,7 +164,7 @@ mod tests {
             "http://",
             &long,
         ] {
-            assert_eq!(policy.check(wrong), Err(Refused::Url), "{wrong:?}");
+            assert_eq!(policy.check(wrong), Err(WebhookRefusal::Url), "{wrong:?}");
         }
     }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ureq::http::Uri;
 
-use super::policy::Refused;
+use super::policy::WebhookRefusal;
 use super::signature::{SIGNATURE_HEADER, signature};
 
 /// From the look-up of the name to the end of the answer.
@@ -24,7 +24,7 @@ pub(super) enum Failed {
     Transport(#[from] Box<ureq::Error>),
     /// The operator does not allow it any more.
     #[error(transparent)]
-    Refused(#[from] Refused),
+    Refused(#[from] WebhookRefusal),
     /// The job was removed meanwhile.
     #[error("the job is not kept any more")]
     NoJob,

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::time::Duration;
 
 pub use git::GitError;
-pub use sender::{Letter, send};
+pub use sender::{MailboxMessage, send};
 
 use self::git::{Blob, Branch, Change};
 use crate::evaluator::{Evaluator, FileRejection};
@@ -25,7 +25,7 @@ use crate::intake::{MAX_BINARY_BYTES, MAX_SOURCE_BYTES};
 use crate::journal::write_whole;
 use crate::kernel_file::{CONTRACTS, kernel_type};
 use crate::outcome::{KernelFileId, KernelResult};
-use crate::watcher::{Options, Stop, WatchEvent, watch};
+use crate::watcher::{WatchEvent, WatchOptions, WatchStop, watch};
 use warpgauge_contract::CodeForm;
 
 /// Kernels that one commit answers, at most: whoever sent the first does not wait for a thousand others.
@@ -81,16 +81,16 @@ struct Ready {
     content: Vec<u8>,
 }
 
-/// Serves a mailbox until it is told to stop, or, with [`Options::once`], until nothing is in it. What
+/// Serves a mailbox until it is told to stop, or, with [`WatchOptions::once`], until nothing is in it. What
 /// goes wrong with the remote is told, and tried again.
 ///
 /// # Errors
 /// Where the mailbox is served by another process here, or our own directory is in trouble.
 pub fn serve(
     address: &MailboxAddress<'_>,
-    options: &Options,
+    options: &WatchOptions,
     evaluator: &dyn Evaluator,
-    stop: &Stop,
+    stop: &WatchStop,
     told: &(dyn Fn(WatchEvent<'_>) + Sync),
 ) -> Result<(), MailboxError> {
     let spool = Folder::open(&address.directory.join("folder"))?;
@@ -140,9 +140,9 @@ struct Mailbox<'m> {
     /// The branch's name, and whether it was told that there is none.
     name: &'m str,
     absence_told: Cell<bool>,
-    options: &'m Options,
+    options: &'m WatchOptions,
     evaluator: &'m dyn Evaluator,
-    stop: &'m Stop,
+    stop: &'m WatchStop,
     told: &'m (dyn Fn(WatchEvent<'_>) + Sync),
 }
 
@@ -172,7 +172,7 @@ impl Mailbox<'_> {
             return Ok(false);
         }
         let options =
-            Options { once: true, settle: Duration::ZERO, poll: None, ..self.options.clone() };
+            WatchOptions { once: true, settle: Duration::ZERO, poll: None, ..self.options.clone() };
         let told = |news: WatchEvent<'_>| {
             if !matches!(news, WatchEvent::Watching { .. }) {
                 (self.told)(news);

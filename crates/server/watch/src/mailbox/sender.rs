@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::git::{Branch, Change, GitError};
 use super::{MailboxAddress, MailboxError};
-use crate::watcher::Stop;
+use crate::watcher::WatchStop;
 
 /// Pauses between attempts to push, and between looks for the result.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
@@ -17,7 +17,7 @@ const MAX_PUSHES: u32 = 20;
 
 /// What is sent.
 #[derive(Debug, Clone)]
-pub struct Letter {
+pub struct MailboxMessage {
     /// Its name in the branch, without an ending: one that nothing else has.
     pub stem: String,
     /// Endings and contents: the contract, if there is one, and the kernel.
@@ -30,9 +30,9 @@ pub struct Letter {
 /// Where the branch cannot be read or written, or no result comes within `patience`.
 pub fn send(
     address: &MailboxAddress<'_>,
-    letter: &Letter,
+    letter: &MailboxMessage,
     patience: Duration,
-    stop: &Stop,
+    stop: &WatchStop,
     sent: &dyn Fn(),
 ) -> Result<Value, MailboxError> {
     let branch = Branch::open(address.directory, address.url, address.branch)?;
@@ -82,7 +82,7 @@ fn put_on_top(
     branch: &Branch,
     changes: &[Change],
     message: &str,
-    stop: &Stop,
+    stop: &WatchStop,
 ) -> Result<(), MailboxError> {
     let mut pause = FIRST_PAUSE;
     let mut pushes = 0;

@@ -19,7 +19,7 @@ use crate::prepare::time_for;
 use crate::progress::ActiveOrder;
 use crate::reporting::{Additions, assemble, finished};
 use crate::start;
-use crate::whole_program::{Ended, NotRun, ProgramDevice, WholeProgram};
+use crate::whole_program::{NotRun, ProgramDevice, ProgramEnd, WholeProgram};
 use warpgauge_compile::{BuildOutput, CompileError, CompileFailure, ProgramOrder};
 use warpgauge_contract::{Checked, EvaluateRequest, KernelType};
 use warpgauge_device::loader::find_emulator;
@@ -28,7 +28,7 @@ use warpgauge_report::{
     CompileReport, EvaluateResponse, PrintedText, ProgramReport, TimelineReport, Timings,
     ToolReport,
 };
-use warpgauge_sandbox::contained::Captured;
+use warpgauge_sandbox::contained::CapturedText;
 use warpgauge_sandbox::program::ChildProgram;
 
 /// Characters of what a program prints that a report has: of the beginning, and of the end.
@@ -258,7 +258,7 @@ fn compiled(built: &BuildOutput, nvcc: Option<&str>) -> CompileReport {
     }
 }
 
-fn told(ended: &Ended, timeline: Option<&TimelineReport>) -> ProgramReport {
+fn told(ended: &ProgramEnd, timeline: Option<&TimelineReport>) -> ProgramReport {
     let (kernels, messages) = match (&ended.counted, timeline) {
         (Some(counted), _) => launched::counted(counted),
         (None, Some(timeline)) => (launched::of_timeline(timeline), Vec::new()),
@@ -277,7 +277,7 @@ fn told(ended: &Ended, timeline: Option<&TimelineReport>) -> ProgramReport {
 }
 
 /// The beginning and the end of what was printed.
-fn shown(printed: &Captured) -> PrintedText {
+fn shown(printed: &CapturedText) -> PrintedText {
     let text = &printed.text;
     if text.len() <= SHOWN_FIRST + SHOWN_LAST {
         return PrintedText { text: text.clone(), left_out_bytes: printed.left_out };
@@ -298,7 +298,7 @@ mod tests {
 
     #[test]
     fn long_texts_keep_their_beginning_and_their_end() {
-        let captured = |text: String, left_out| Captured { text, left_out };
+        let captured = |text: String, left_out| CapturedText { text, left_out };
         let short = shown(&captured("ä".to_owned(), 0));
         assert_eq!((short.text.as_str(), short.left_out_bytes), ("ä", 0));
         let long = shown(&captured(format!("a{}z", "ä".repeat(100_000)), 7));

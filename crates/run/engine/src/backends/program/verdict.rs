@@ -2,7 +2,7 @@
 
 use std::os::unix::process::ExitStatusExt;
 
-use crate::whole_program::Ended;
+use crate::whole_program::ProgramEnd;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{FailureCode, FailureStage};
 use warpgauge_report::{FailureReport, ValidationReport, ValidationStatus};
@@ -23,7 +23,7 @@ pub(super) struct Verdict {
 }
 
 /// Judges a program by how it ended and what it printed.
-pub(super) fn judged(request: &EvaluateRequest, ended: &Ended) -> Verdict {
+pub(super) fn judged(request: &EvaluateRequest, ended: &ProgramEnd) -> Verdict {
     let mut reasons = Vec::new();
     let failure = early(request, ended);
     if let Some((code, failure)) = &failure {
@@ -61,7 +61,7 @@ pub(super) fn judged(request: &EvaluateRequest, ended: &Ended) -> Verdict {
 }
 
 /// The name of the signal that ended it.
-pub(super) fn signal(ended: &Ended) -> Option<String> {
+pub(super) fn signal(ended: &ProgramEnd) -> Option<String> {
     Some(name_of(ended.status?.signal()?))
 }
 
@@ -83,7 +83,7 @@ fn name_of(signal: i32) -> String {
 }
 
 /// Why it did not get to its end.
-fn early(request: &EvaluateRequest, ended: &Ended) -> Option<(ReasonCode, FailureReport)> {
+fn early(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<(ReasonCode, FailureReport)> {
     let (reason, code, message) = match &ended.status {
         None => (
             ReasonCode::Timeout,
@@ -107,7 +107,7 @@ fn early(request: &EvaluateRequest, ended: &Ended) -> Option<(ReasonCode, Failur
     Some((reason, FailureReport { stage: FailureStage::Execute, code, message }))
 }
 
-fn exit_code(request: &EvaluateRequest, ended: &Ended) -> Option<Reason> {
+fn exit_code(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<Reason> {
     let found = ended.status?.code()?;
     let message = match request.expected_exit_code() {
         Some(expected) if found == i32::from(expected) => return None,
@@ -121,7 +121,7 @@ fn exit_code(request: &EvaluateRequest, ended: &Ended) -> Option<Reason> {
     Some(Reason::new(ReasonCode::ExitCode, message))
 }
 
-fn printed(request: &EvaluateRequest, ended: &Ended) -> Option<Reason> {
+fn printed(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<Reason> {
     let expected = request.expected_stdout()?;
     let found = &ended.stdout;
     let message = if found.left_out > 0 {
@@ -181,21 +181,21 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use warpgauge_sandbox::contained::Captured;
+    use warpgauge_sandbox::contained::CapturedText;
     use warpgauge_sandbox::device_worker::Confinement;
 
-    fn ended(status: Option<i32>, stdout: &str) -> Ended {
-        Ended {
+    fn ended(status: Option<i32>, stdout: &str) -> ProgramEnd {
+        ProgramEnd {
             status: status.map(ExitStatus::from_raw),
-            stdout: Captured { text: stdout.to_owned(), left_out: 0 },
-            stderr: Captured::default(),
+            stdout: CapturedText { text: stdout.to_owned(), left_out: 0 },
+            stderr: CapturedText::default(),
             wall: Duration::from_millis(5),
             confinement: Confinement::none("a test"),
             counted: None,
         }
     }
 
-    fn verdict(expected: Value, ended: &Ended) -> (Option<bool>, Vec<String>) {
+    fn verdict(expected: Value, ended: &ProgramEnd) -> (Option<bool>, Vec<String>) {
         let body = json!({"kernel": {"kernel_type": "program", "source_code": "s"},
             "expected": short(expected)});
         let request: EvaluateRequest = serde_json::from_value(body).unwrap();
@@ -249,8 +249,8 @@ mod tests {
             assert!(difference(expected, found).is_some(), "{expected:?} {found:?}");
         }
         assert!(difference("a\nb", "a\nc").unwrap().starts_with("line 2 is `c`, and `b`"));
-        let cut = Captured { text: "PASS".to_owned(), left_out: 1 };
-        let cut = Ended { stdout: cut, ..ended(Some(0), "") };
+        let cut = CapturedText { text: "PASS".to_owned(), left_out: 1 };
+        let cut = ProgramEnd { stdout: cut, ..ended(Some(0), "") };
         assert_eq!(verdict(json!({"stdout": {"contains": "PASS"}}), &cut).0, Some(false));
         let whole = ended(Some(0), "1\nPASS\n");
         assert_eq!(verdict(json!({"stdout": {"contains": "PASS"}}), &whole).0, Some(true));

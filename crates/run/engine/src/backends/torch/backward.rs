@@ -4,16 +4,16 @@ use super::fault::Stop;
 use super::inputs::{Argument, Content, Inputs};
 use super::players::Players;
 use warpgauge_tensor::{InitKind, TensorInit};
-use warpgauge_torch::{TreeOf, Upstream, What};
+use warpgauge_torch::{GradientInput, TensorLayout, TreeOf};
 
 /// Has all sides compute gradients from now on. They begin from tensors behind the other arguments.
 pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
     let upstream = upstream(players)?;
     let seed = players.seed();
     if let Inputs::Given { arguments, .. } = &mut players.inputs {
-        let argument = |one: &Upstream| {
+        let argument = |one: &GradientInput| {
             let init = TensorInit { seed: Some(seed), ..TensorInit::of_kind(InitKind::Randn) };
-            let what = What { dtype: one.dtype, shape: one.shape.clone() };
+            let what = TensorLayout { dtype: one.dtype, shape: one.shape.clone() };
             let name = format!("upstream.{}", one.place);
             Argument::Tensor { name, what, content: Content::Init(init) }
         };
@@ -27,11 +27,11 @@ pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
 
 /// Outputs that have gradients: those of the contract, or else those that the side returns which says what
 /// the inputs are.
-fn upstream(players: &mut Players) -> Result<Vec<Upstream>, Stop> {
+fn upstream(players: &mut Players) -> Result<Vec<GradientInput>, Stop> {
     let of_contract = players.inputs.outputs();
     if !of_contract.is_empty() {
         let floats = of_contract.iter().filter(|output| output.what.dtype.is_float());
-        let upstream = floats.map(|output| Upstream {
+        let upstream = floats.map(|output| GradientInput {
             place: output.name.clone(),
             dtype: output.what.dtype,
             shape: output.what.shape.clone(),
@@ -45,7 +45,7 @@ fn upstream(players: &mut Players) -> Result<Vec<Upstream>, Stop> {
     let returned = returned.map_err(|fault| maker.stopped(of_reference, fault))?;
     let floats = returned.leaves("").into_iter().filter_map(|(place, leaf)| match leaf {
         TreeOf::Tensor(tensor) if tensor.dtype.is_float() => {
-            Some(Upstream { place, dtype: tensor.dtype, shape: tensor.shape.clone() })
+            Some(GradientInput { place, dtype: tensor.dtype, shape: tensor.shape.clone() })
         }
         _ => None,
     });

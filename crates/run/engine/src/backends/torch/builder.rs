@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 use warpgauge_compile::{BuildOrder, BuildOutput, CompileError, Compiler, PythonHost};
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_report::TorchExtension;
-use warpgauge_torch::{Counter, NotBuilt, Runner, Versions};
+use warpgauge_torch::{BuildSocket, NotBuilt, Runner, Versions};
 use warpgauge_turns::Owner;
 
 use crate::error::chain;
@@ -107,7 +107,7 @@ impl Serving {
 }
 
 impl Desk {
-    async fn serve(self, mut counter: Counter) {
+    async fn serve(self, mut counter: BuildSocket) {
         let (mut modules, mut assembled) = (0, 0);
         while let Some(order) = counter.order::<BuildOrder>().await {
             let (count, most) = match order {

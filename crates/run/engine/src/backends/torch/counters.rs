@@ -18,7 +18,7 @@ use crate::progress::ActiveOrder;
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_nsight::ToolFile;
-use warpgauge_nsight::ncu::{NcuTarget, Served, Service};
+use warpgauge_nsight::ncu::{NcuTarget, ProgramServer, ServedRun};
 use warpgauge_report::EvaluateResponse;
 use warpgauge_torch::{Alone, Killer, Runner};
 
@@ -41,8 +41,8 @@ impl std::fmt::Debug for Counting<'_> {
     }
 }
 
-impl Service for Counting<'_> {
-    fn begin(&self, directory: &Path) -> Result<Served<'_>, Unavailable> {
+impl ProgramServer for Counting<'_> {
+    fn begin(&self, directory: &Path) -> Result<ServedRun<'_>, Unavailable> {
         let (program, stdin, alone) =
             self.entered.side.runners.alone(directory).map_err(|error| {
                 Cause::Unknown.because(format!("a runner cannot be started: {error}"))
@@ -51,7 +51,7 @@ impl Service for Counting<'_> {
             let failed = self.served(alone).await.err();
             *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = failed;
         };
-        Ok(Served { program, stdin, serving: Box::pin(serving) })
+        Ok(ServedRun { program, stdin, serving: Box::pin(serving) })
     }
 }
 

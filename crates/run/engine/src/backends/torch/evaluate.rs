@@ -39,7 +39,7 @@ use warpgauge_contract::{
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
 use warpgauge_report::{EvaluateResponse, Timings};
 use warpgauge_tensor::encoding;
-use warpgauge_torch::{Lost, RunnerFault, RunnerSession, TorchSubmission};
+use warpgauge_torch::{JudgeError, RunnerFault, RunnerSession, TorchSubmission};
 
 /// Calls that are timed where nobody says how many.
 const TRIALS: u32 = 100;
@@ -176,7 +176,9 @@ impl TorchBackend {
                 (report, compared)
             }
             (Ok(other), _) => return Err(other.error()),
-            (Err(Lost::TimedOut), Order::Evaluate(evaluation)) => (evaluation.timed_out()?, None),
+            (Err(JudgeError::TimedOut), Order::Evaluate(evaluation)) => {
+                (evaluation.timed_out()?, None)
+            }
             (Err(lost), _) => return Err(no_verdict(lost)),
         };
         let additions = Additions { extensions, ..Additions::default() };

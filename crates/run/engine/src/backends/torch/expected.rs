@@ -22,7 +22,7 @@ use crate::progress::ActiveOrder;
 use warpgauge_contract::{EvaluateRequest, IoContract, KernelFamily};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
-use warpgauge_torch::{Lost, RunnerSession, TorchSubmission};
+use warpgauge_torch::{JudgeError, RunnerSession, TorchSubmission};
 
 /// A torch kernel, and the outputs that it defines.
 #[derive(Debug, Serialize, Deserialize)]
@@ -83,7 +83,7 @@ pub(crate) async fn expectations(
     match answer {
         Ok(Answer::Computed) => Ok(paths.into_iter().collect()),
         Ok(other) => Err(other.error()),
-        Err(Lost::TimedOut) => {
+        Err(JudgeError::TimedOut) => {
             let Order::Compute(computation) = &*order else { return Ok(BTreeMap::new()) };
             let path = computation.wanted.first().map(Wanted::path).unwrap_or_default();
             Err(reference_failed(&path, Failed::late(request.timeout)))

@@ -17,9 +17,9 @@ use warpgauge_contract::functions::{
     PlaceKind,
 };
 use warpgauge_model::{DeviceInfo, FailureCode};
-use warpgauge_torch::{CallEnd, Callee, RunnerCall, RunnerOutput};
+use warpgauge_torch::{CallEnd, FunctionRunner, RunnerCall, RunnerOutput};
 use warpgauge_turns::Owner;
-use warpgauge_worker::queue::Need;
+use warpgauge_worker::queue::LeaseNeeds;
 
 /// Runs functions that callers send.
 pub(crate) struct Functions {
@@ -123,7 +123,7 @@ impl Functions {
             };
             let callee = match callee {
                 Maker::Ready(callee) => callee,
-                Maker::Fresh(runner) => Callee::new(*runner, deadline)?,
+                Maker::Fresh(runner) => FunctionRunner::new(*runner, deadline)?,
             };
             let collected = callee.call(deadline, &function, limits.max_result_bytes);
             Ok((collected, callee))
@@ -176,7 +176,8 @@ impl Functions {
                 return Err(ExecError::NotOffered(why.to_owned()));
             }
             Some(uuid) => {
-                let need = Need { device: self.ordinal(uuid), owner, ..Need::default() };
+                let need =
+                    LeaseNeeds { device: self.ordinal(uuid), owner, ..LeaseNeeds::default() };
                 let lease = self.host.fleet.lease(&need).await.map_err(error::from_lease)?;
                 Some(Held::new(lease, side, &self.host.fleet))
             }

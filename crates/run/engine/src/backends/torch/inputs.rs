@@ -10,8 +10,8 @@ use warpgauge_model::FailureCode;
 use warpgauge_report::{TorchArgument, TorchInputSource, TorchInputs};
 use warpgauge_tensor::{ElementGenerator, InitKind, TensorInit, encoding, fill_parallel, shape};
 use warpgauge_torch::{
-    RunnerFault, RunnerSession, Scalar, SubmissionMemory, Suggested, Suggestion, TensorAt, Tree,
-    TreeOf, What,
+    RunnerFault, RunnerSession, Scalar, SubmissionMemory, SuggestedInput, SuggestedInputs,
+    TensorAt, TensorLayout, Tree, TreeOf,
 };
 
 use super::MOST_BYTES;
@@ -39,7 +39,7 @@ impl Content {
 /// One argument.
 #[derive(Debug, Clone)]
 pub(super) enum Argument {
-    Tensor { name: String, what: What, content: Content },
+    Tensor { name: String, what: TensorLayout, content: Content },
     Value { name: String, value: Scalar },
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Argument {
 #[derive(Debug, Clone)]
 pub(super) struct Output {
     pub name: String,
-    pub what: What,
+    pub what: TensorLayout,
     /// The argument that it is as well, by its place, where the call changes one.
     pub argument: Option<usize>,
 }
@@ -76,7 +76,7 @@ impl Inputs {
         for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta) {
             let argument = (arg.role != Role::Output).then_some(arguments.len());
             if let (ArgKind::Tensor, Some(spec)) = (arg.kind, &arg.tensor_spec) {
-                let what = What { dtype: spec.dtype, shape: spec.shape.clone() };
+                let what = TensorLayout { dtype: spec.dtype, shape: spec.shape.clone() };
                 if arg.role != Role::Input {
                     outputs.push(Output { name: arg.name.clone(), what, argument });
                 }
@@ -92,7 +92,7 @@ impl Inputs {
     ///
     /// # Errors
     /// In words.
-    pub(super) fn of_suggestion(suggestion: Suggestion, seed: u64) -> Result<Self, String> {
+    pub(super) fn of_suggestion(suggestion: SuggestedInputs, seed: u64) -> Result<Self, String> {
         let mut arguments = Vec::new();
         let mut left = MOST_SUGGESTED_BYTES;
         if suggestion.arguments.len() > MOST_SUGGESTED {
@@ -100,13 +100,13 @@ impl Inputs {
         }
         for suggested in suggestion.arguments {
             arguments.push(match suggested {
-                Suggested::Value { name, value } => Argument::Value { name, value },
-                Suggested::Tensor { name, dtype, shape, init } => {
+                SuggestedInput::Value { name, value } => Argument::Value { name, value },
+                SuggestedInput::Tensor { name, dtype, shape, init } => {
                     let bytes = shape::bytes(&shape, dtype).map_err(|error| error.to_string())?;
                     left = left.checked_sub(bytes).ok_or("the inputs take too much memory")?;
                     ElementGenerator::new(&init, dtype).map_err(|error| error.to_string())?;
                     let content = Content::Init(TensorInit { seed: Some(seed), ..init });
-                    Argument::Tensor { name, what: What { dtype, shape }, content }
+                    Argument::Tensor { name, what: TensorLayout { dtype, shape }, content }
                 }
             });
         }
@@ -143,7 +143,7 @@ impl Inputs {
     }
 
     /// Its arguments as a runner makes them; `None`: it makes its own.
-    pub(super) fn tree(&self) -> Option<TreeOf<What>> {
+    pub(super) fn tree(&self) -> Option<TreeOf<TensorLayout>> {
         match self {
             Self::Given { arguments, .. } => {
                 Some(TreeOf::List(arguments.iter().map(Argument::tree).collect()))
@@ -207,7 +207,7 @@ impl Argument {
         }
     }
 
-    fn tree(&self) -> TreeOf<What> {
+    fn tree(&self) -> TreeOf<TensorLayout> {
         match self {
             Self::Tensor { what, .. } => TreeOf::Tensor(what.clone()),
             Self::Value { value, .. } => TreeOf::Value(value.clone()),
@@ -225,7 +225,7 @@ fn argument_of(index: usize, arg: &ArgSpec) -> Result<Argument, ExecError> {
         let value = scalar_of(arg).map_err(|why| invalid(".value", FailureCode::WrongType, why))?;
         return Ok(Argument::Value { name, value });
     };
-    let what = What { dtype: spec.dtype, shape: spec.shape.clone() };
+    let what = TensorLayout { dtype: spec.dtype, shape: spec.shape.clone() };
     let content = match (&spec.init, &spec.data) {
         (Some(init), _) => Content::Init(init.clone()),
         (None, Some(data)) => {
@@ -317,7 +317,8 @@ pub(super) fn copy(
     made: &Tree,
     to: &mut RunnerSession,
 ) -> Result<Presented, RunnerFault> {
-    let wanted = made.map(&mut |tensor| What { dtype: tensor.dtype, shape: tensor.shape.clone() });
+    let wanted =
+        made.map(&mut |tensor| TensorLayout { dtype: tensor.dtype, shape: tensor.shape.clone() });
     let arguments = to.allocate(&wanted)?;
     let mut digests = Vec::new();
     for ((_, source), (_, target)) in made.leaves("").iter().zip(arguments.leaves("")) {

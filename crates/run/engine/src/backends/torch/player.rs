@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use warpgauge_contract::{KernelCode, KernelMetadata};
 use warpgauge_torch::{
-    EntryPoint, LoadedModule, RunnerFault, RunnerSession, TorchSubmission, TreeOf, Upstream,
+    EntryPoint, GradientInput, LoadedModule, RunnerFault, RunnerSession, TorchSubmission, TreeOf,
 };
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -87,7 +87,7 @@ impl Player {
     }
 
     /// Has it compute gradients in each call from now on.
-    pub(super) fn begin_backward(&mut self, upstream: &[Upstream]) -> Result<(), Failed> {
+    pub(super) fn begin_backward(&mut self, upstream: &[GradientInput]) -> Result<(), Failed> {
         self.backward = true;
         self.session.backward(upstream).map_err(|fault| self.failed(fault))
     }

@@ -11,7 +11,7 @@ use super::evaluate::{Evaluation, Judgement};
 use super::expected::Computation;
 use super::gpu::Opened;
 use crate::error::{self, ExecError};
-use warpgauge_torch::{Bare, NotBegun, RunnerSession, Seat};
+use warpgauge_torch::{JudgeConnection, JudgeProcess, NotBegun, RunnerSession};
 
 /// One order, for one process.
 #[derive(Debug, Serialize, Deserialize)]
@@ -63,17 +63,18 @@ pub fn main(arguments: impl Iterator<Item = OsString>) -> ExitCode {
 fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let ordinal = arguments.next().and_then(|text| text.to_str()?.parse().ok());
     let device: Option<(u32, PathBuf)> = ordinal.zip(arguments.next().map(PathBuf::from));
-    let bare = Bare::confined(device.as_ref().map(|(_, directory)| directory.as_path()))?;
+    let connection =
+        JudgeConnection::confined(device.as_ref().map(|(_, directory)| directory.as_path()))?;
     // Before anybody waits for it.
     let opened = device.map(|(ordinal, directory)| Opened::on(ordinal, &directory)).transpose();
-    bare.ready()?;
-    let Some(mut seat) = bare.seat()? else { return Ok(()) };
-    let order: Order = seat.order()?;
-    let begun = std::mem::take(&mut seat.runners).into_iter();
+    connection.ready()?;
+    let Some(mut judge) = connection.accept()? else { return Ok(()) };
+    let order: Order = judge.order()?;
+    let begun = std::mem::take(&mut judge.runners).into_iter();
     let sessions: Result<Vec<RunnerSession>, NotBegun> =
-        begun.map(|runner| RunnerSession::begin(runner, seat.deadline)).collect();
+        begun.map(|runner| RunnerSession::begin(runner, judge.deadline)).collect();
     let answer = match (sessions, opened) {
-        (Ok(sessions), Ok(opened)) => carried_out(order, sessions, opened, &mut seat),
+        (Ok(sessions), Ok(opened)) => carried_out(order, sessions, opened, &mut judge),
         (Err(NotBegun { with_parent: true, what }), _) => {
             Answer::Failed(ExecError::RunnersLost(what))
         }
@@ -84,21 +85,21 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
             Answer::Failed(ExecError::Unavailable(format!("the device cannot be used: {what}")))
         }
     };
-    seat.answer(&answer)
+    judge.answer(&answer)
 }
 
 fn carried_out(
     order: Order,
     sessions: Vec<RunnerSession>,
     opened: Option<Opened>,
-    seat: &mut Seat,
+    judge: &mut JudgeProcess,
 ) -> Answer {
     let answer = match order {
         Order::Evaluate(evaluation) => evaluation
             .carried_out(sessions, opened)
             .map(|judgement| Answer::Evaluated(Box::new(judgement))),
         Order::Compute(computation) => {
-            let files = std::mem::take(&mut seat.files);
+            let files = std::mem::take(&mut judge.files);
             computation.carried_out(sessions, files).map(|()| Answer::Computed)
         }
     };

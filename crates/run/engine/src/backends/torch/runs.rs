@@ -19,10 +19,11 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::TorchExtension;
 use warpgauge_torch::{
-    Bench, Judges, Killer, Lost, Runner, RunnerPermit, Runners, Unusable, Versions,
+    JudgeError, JudgeResources, Judges, Killer, Runner, RunnerPermit, RunnerUnavailable, Runners,
+    Versions,
 };
 use warpgauge_turns::Owner;
-use warpgauge_worker::queue::Need;
+use warpgauge_worker::queue::LeaseNeeds;
 
 /// When it is worth trying again where too many wait.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
@@ -117,7 +118,7 @@ impl TorchBackend {
             entered.not_on_gpu = Some(why.to_owned());
             return Ok(entered);
         }
-        let need = Need { device: Some(info.ordinal), owner, ..Need::default() };
+        let need = LeaseNeeds { device: Some(info.ordinal), owner, ..LeaseNeeds::default() };
         let lease = self.host.quiet_lease(&need).await?;
         let held = Held::new(lease, side, &self.host.fleet).judged();
         // One that makes its context while it is waited for; none while others hold the device.
@@ -153,19 +154,19 @@ fn deadline(timeout: f64) -> Instant {
     Instant::now() + Duration::try_from_secs_f64(timeout).unwrap_or_default()
 }
 
-pub(super) fn of_unusable(why: Unusable) -> ExecError {
+pub(super) fn of_unusable(why: RunnerUnavailable) -> ExecError {
     match why {
-        Unusable::QueueFull { waiting } => {
+        RunnerUnavailable::QueueFull { waiting } => {
             ExecError::QueueFull { waiting, retry_after: RETRY_AFTER }
         }
-        Unusable::Failed { .. } => ExecError::Unavailable(why.to_string()),
+        RunnerUnavailable::Failed { .. } => ExecError::Unavailable(why.to_string()),
     }
 }
 
 /// Why there is no verdict, where that is not for want of time.
-pub(super) fn no_verdict(lost: Lost) -> ExecError {
+pub(super) fn no_verdict(lost: JudgeError) -> ExecError {
     match lost {
-        Lost::TooLarge(_) => error::internal("judging a torch kernel", &lost),
+        JudgeError::TooLarge(_) => error::internal("judging a torch kernel", &lost),
         lost => ExecError::Unavailable(format!(
             "there is no verdict on the torch kernel: {lost}; it may have run out of memory: try again, \
              with smaller tensors if it happens again"
@@ -178,7 +179,7 @@ const MOST_RETRIES: u32 = 2;
 
 /// Why an order is worth other runners: those it had were lost, or may have failed for a machine that has too
 /// much to do.
-fn why_retry(answer: &Result<Answer, Lost>) -> Option<&str> {
+fn why_retry(answer: &Result<Answer, JudgeError>) -> Option<&str> {
     match answer {
         Ok(Answer::Failed(ExecError::RunnersLost(why))) => Some(why),
         Ok(Answer::Evaluated(judgement)) if judgement.unsure => {
@@ -209,7 +210,7 @@ impl Entered<'_> {
         timeout: f64,
         most: u64,
         files: impl Fn() -> Result<Vec<File>, ExecError>,
-    ) -> Result<(Result<Answer, Lost>, Vec<TorchExtension>), ExecError> {
+    ) -> Result<(Result<Answer, JudgeError>, Vec<TorchExtension>), ExecError> {
         let mut retries = 0..MOST_RETRIES;
         loop {
             let (answer, extensions) = self.judged(order, runners, files()?, most).await;
@@ -230,7 +231,7 @@ impl Entered<'_> {
         mut runners: Vec<Runner>,
         files: Vec<File>,
         most: u64,
-    ) -> (Result<Answer, Lost>, Vec<TorchExtension>) {
+    ) -> (Result<Answer, JudgeError>, Vec<TorchExtension>) {
         let killers: Vec<Killer> = runners.iter().map(Runner::killer).collect();
         if let Some(held) = &self.held {
             held.ends(killers.iter().cloned());
@@ -239,7 +240,7 @@ impl Entered<'_> {
         let python = python_host(&self.versions, self.device.as_ref());
         let customer = Customer { compiler: self.compiler, owner: self.owner };
         let serving = Serving::begin(&customer, python, &mut runners, self.deadline);
-        let (judges, bench) = (&self.side.judges, Bench { runners, files });
+        let (judges, bench) = (&self.side.judges, JudgeResources { runners, files });
         let answer = judges.ask(Arc::clone(order), bench, self.deadline, most).await;
         if self.device.is_none() {
             // For the next order, now that no clock runs. Where there is a device, `Held` does that.

@@ -11,7 +11,7 @@ use super::builder::Serving;
 use super::held::Held;
 use super::runs::{Leash, Side};
 use warpgauge_contract::functions::FunctionCall;
-use warpgauge_torch::{Callee, Runner, RunnerPermit};
+use warpgauge_torch::{FunctionRunner, Runner, RunnerPermit};
 use warpgauge_worker::Fleet;
 
 /// What two calls have in common that one process may make.
@@ -47,7 +47,7 @@ pub(super) enum Maker {
     /// Nobody has asked it anything.
     Fresh(Box<Runner>),
     /// It has made a call.
-    Ready(Callee),
+    Ready(FunctionRunner),
 }
 
 /// A process with all that it has. Dropping it ends the process, and then gives the rest back.

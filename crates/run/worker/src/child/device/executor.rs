@@ -15,7 +15,7 @@ use crate::child::secret::Secret;
 use crate::protocol::Blame;
 use warpgauge_device::libraries::Libraries;
 use warpgauge_device::loader::LoadedDriver;
-use warpgauge_device::support::{InitParams, Near, Support};
+use warpgauge_device::support::{InitParams, NearTolerance, Support};
 use warpgauge_device::{
     BlockingKernel, Context, DeviceBuffer, DeviceError, EmulatorControl, EventPool, GpuMonitor,
     GpuSettings, PinnedPool, RangeContent, SharedWipe, Staging, Stamps, Stream,
@@ -153,7 +153,7 @@ impl Executor {
             support.write(&content, &self.stream)?;
             let mut inspection = support.inspect(&self.stream)?;
             inspection.first_others(&content)?;
-            let near = Near { atol: 0.0, rtol: 0.0, allow_non_finite: false };
+            let near = NearTolerance { atol: 0.0, rtol: 0.0, allow_non_finite: false };
             inspection.first_not_near((address, address), 1, Dtype::Float32, near)?;
             inspection.read()?;
         }

@@ -11,7 +11,8 @@ use warpgauge_device::MappedFile;
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, shape};
 use warpgauge_validate::{
-    Comparison, Expectation, FillTrace, Filling, Left, Reason, ReasonCode, ResolvedTolerance,
+    Comparison, Expectation, FillTrace, Filling, Reason, ReasonCode, ResolvedTolerance,
+    UnwrittenElements,
 };
 
 /// Far below the finite fillings of floating-point outputs, of which one is proof.
@@ -91,7 +92,7 @@ fn would_show(dtype: Dtype, tolerance: &ResolvedTolerance) -> bool {
 }
 
 /// A reference that does not write all that is expected of the candidate.
-fn reference_leaves(output: &BufferSpec, left: Left) -> Failed {
+fn reference_leaves(output: &BufferSpec, left: UnwrittenElements) -> Failed {
     let elements = output.shape.iter().product::<u64>();
     let index = shape::shown(&shape::unravel(left.first, &output.shape));
     let text = format!(

@@ -9,7 +9,7 @@ use crate::child::memory::buffers::{JobBuffer, SHIFT_STEP};
 use crate::child::memory::residue::Residue;
 use crate::protocol::{Blame, Checks};
 use warpgauge_device::DeviceBuffer;
-use warpgauge_device::support::{Near, Support};
+use warpgauge_device::support::{NearTolerance, Support};
 use warpgauge_model::{DeviceKind, FailureCode};
 
 /// Compares outputs on the device.
@@ -117,7 +117,7 @@ impl<'a> DeviceCheck<'a> {
                 else {
                     continue;
                 };
-                let near = Near {
+                let near = NearTolerance {
                     atol: tolerance.atol,
                     rtol: tolerance.rtol,
                     allow_non_finite: tolerance.allow_non_finite,

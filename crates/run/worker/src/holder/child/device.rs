@@ -10,7 +10,7 @@ use warpgauge_device::{
     Context, DeviceBuffer, DeviceError, DriverChoice, Event, PinnedBuffer, Stream, loader,
 };
 use warpgauge_model::FailureCode;
-use warpgauge_shared_tensors::{DEVICE_PAGE, Exported};
+use warpgauge_shared_tensors::{DEVICE_PAGE, ExportedTensor};
 
 use super::{Memory, Piece, Refusal};
 
@@ -170,7 +170,7 @@ impl Memory for DeviceMemory {
         Ok(self.find(id)?.copy_to_host(at(offset), into, &self.stream)?)
     }
 
-    fn export(&mut self, id: Uuid, event: bool) -> Result<Exported, Refusal> {
+    fn export(&mut self, id: Uuid, event: bool) -> Result<ExportedTensor, Refusal> {
         let tensor = self.tensors.get_mut(&id).ok_or_else(|| Refusal::unknown(id))?;
         // A driver without such events shares memory as well.
         let event = event.then(|| tensor.event(&self.context)).and_then(|made| {
@@ -178,7 +178,7 @@ impl Memory for DeviceMemory {
             made.inspect_err(told).ok()
         });
         let buffer = &tensor.buffer;
-        Ok(Exported {
+        Ok(ExportedTensor {
             handle: Some(buffer.export()?.bytes().to_vec()),
             event,
             path: None,

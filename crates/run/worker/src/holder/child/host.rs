@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FallocateFlags, fallocate};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
-use warpgauge_shared_tensors::Exported;
+use warpgauge_shared_tensors::ExportedTensor;
 
 use super::{Memory, Piece, Refusal};
 
@@ -98,10 +98,10 @@ impl Memory for HostMemory {
         segment.file.read_exact_at(into, offset).map_err(|error| failed(segment.bytes, &error))
     }
 
-    fn export(&mut self, id: Uuid, _: bool) -> Result<Exported, Refusal> {
+    fn export(&mut self, id: Uuid, _: bool) -> Result<ExportedTensor, Refusal> {
         let Segment { path, bytes, .. } = self.find(id)?;
         let (path, allocation_bytes) = (Some(path.clone()), *bytes);
-        Ok(Exported { handle: None, event: None, path, allocation_bytes, address: 0 })
+        Ok(ExportedTensor { handle: None, event: None, path, allocation_bytes, address: 0 })
     }
 
     fn free(&mut self, id: Uuid) -> Result<(), Refusal> {

@@ -22,7 +22,7 @@ use warpgauge_sandbox::{device_worker, handed, shared_events};
 use crate::holder::protocol::{FILE, FromHolder, ToHolder, VERSION};
 use device::DeviceMemory;
 use host::HostMemory;
-use warpgauge_shared_tensors::{CHUNK_BYTES, Exported};
+use warpgauge_shared_tensors::{CHUNK_BYTES, ExportedTensor};
 
 /// First argument of a holder.
 pub const COMMAND: &str = "__holder";
@@ -71,7 +71,7 @@ trait Memory {
     fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal>;
     fn copy(&mut self, from: Uuid, id: Uuid, bytes: u64) -> Result<(), Refusal>;
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal>;
-    fn export(&mut self, id: Uuid, event: bool) -> Result<Exported, Refusal>;
+    fn export(&mut self, id: Uuid, event: bool) -> Result<ExportedTensor, Refusal>;
     fn free(&mut self, id: Uuid) -> Result<(), Refusal>;
 }
 

@@ -9,7 +9,7 @@ use crate::request::submission::Wanted;
 use crate::response::accepted::Accepted;
 use warpgauge_contract::ContractError;
 use warpgauge_model::{FailureCode, JobKind};
-use warpgauge_service::webhook::Policy;
+use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{Caller, JobRequest, JobSubmission};
 
 /// Most jobs of a batch.
@@ -61,7 +61,7 @@ pub struct BatchAccepted {
 pub(crate) fn requests(
     batch: Batch,
     caller: &Caller,
-    policy: &Policy,
+    policy: &WebhookPolicy,
 ) -> Result<Vec<(JobRequest, JobSubmission)>, ApiError> {
     let count = batch.jobs.len();
     if !(1..=MAX_BATCH).contains(&count) {

@@ -19,7 +19,7 @@ use crate::routes::tags::Tag;
 use crate::schema::Word;
 use warpgauge_job_views::{CancelReport, JobList, JobView};
 use warpgauge_model::{JobKind, JobState};
-use warpgauge_service::webhook::Policy;
+use warpgauge_service::webhook::WebhookPolicy;
 use warpgauge_service::{ArtifactList, Caller, JobQuery, ServiceError, Services};
 
 /// The operations on jobs over a service.
@@ -93,7 +93,7 @@ impl Jobs {
     async fn submit(
         &self,
         caller: Data<&Caller>,
-        policy: Data<&Policy>,
+        policy: Data<&WebhookPolicy>,
         /// The jobs.
         request: ParsedBody<Batch>,
     ) -> Result<BatchTaken, OperationError<ContractErrors>> {

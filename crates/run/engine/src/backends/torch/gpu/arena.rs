@@ -15,7 +15,7 @@ use crate::backends::torch::inputs::{Argument, Content};
 use warpgauge_device::DeviceBuffer;
 use warpgauge_device::support::InitParams;
 use warpgauge_tensor::{Dtype, TensorInit};
-use warpgauge_torch::{Placed, TensorAt, Tree, TreeOf};
+use warpgauge_torch::{LentTensor, TensorAt, Tree, TreeOf};
 
 /// Where tensors begin, bytes.
 const STEP: u64 = 512;
@@ -59,7 +59,7 @@ pub(super) struct Arena {
     pristine_stride: u64,
     slots: Vec<Slot>,
     /// What the first call gets.
-    pub tree: TreeOf<Placed>,
+    pub tree: TreeOf<LentTensor>,
     pub stride: u64,
     /// How many there are.
     pub sets: u32,
@@ -88,7 +88,7 @@ impl Arena {
                 }
             };
             let bytes = warpgauge_tensor::shape::bytes(&what.shape, what.dtype).map_err(broken)?;
-            let placed = Placed { offset, dtype: what.dtype, shape: what.shape.clone() };
+            let placed = LentTensor { offset, dtype: what.dtype, shape: what.shape.clone() };
             slots.push(Slot {
                 place: format!("[{index}]"),
                 name: name.clone(),
@@ -133,7 +133,7 @@ impl Arena {
             offset += bytes.max(1).next_multiple_of(STEP);
         }
         let mut of_slot = slots.iter();
-        let tree = made.map(&mut |tensor: &TensorAt| Placed {
+        let tree = made.map(&mut |tensor: &TensorAt| LentTensor {
             offset: of_slot.next().map_or(0, |slot| slot.offset),
             dtype: tensor.dtype,
             shape: tensor.shape.clone(),
@@ -148,7 +148,7 @@ impl Arena {
     fn allocated(
         gpu: &Gpu,
         slots: Vec<Slot>,
-        tree: TreeOf<Placed>,
+        tree: TreeOf<LentTensor>,
         (set, referenced): (u64, bool),
     ) -> Result<Self, NotShelved> {
         let stride = set.max(STEP);

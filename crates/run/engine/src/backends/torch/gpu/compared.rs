@@ -5,7 +5,7 @@ use crate::backends::torch::fault::Stop;
 use crate::backends::torch::values::{Copied, Named, Value};
 use crate::backends::torch::verification::Verification;
 use warpgauge_device::inspection::{FindingHandle, Inspection};
-use warpgauge_device::support::{Near, Support};
+use warpgauge_device::support::{NearTolerance, Support};
 use warpgauge_validate::{Reason, ReasonCode};
 
 /// Compares copies that are on the device.
@@ -91,7 +91,7 @@ impl DeviceComparison<'_, '_> {
             return Ok(None);
         }
         let tolerance = warpgauge_validate::resolve(self.verification.tolerance(), *dtype);
-        let near = Near {
+        let near = NearTolerance {
             atol: tolerance.atol,
             rtol: tolerance.rtol,
             allow_non_finite: tolerance.allow_non_finite,

@@ -70,7 +70,7 @@ const READY: &[u8] = b"\n";
 
 /// What a judge has: everything else is closed to this process.
 #[derive(Debug)]
-pub struct Seat {
+pub struct JudgeProcess {
     /// Runners, in the order in which they were handed over.
     pub runners: Vec<Runner>,
     /// Files to write to, likewise.
@@ -78,15 +78,15 @@ pub struct Seat {
     /// When there must be an answer.
     pub deadline: Instant,
     stream: UnixStream,
-    /// Who waits for the end of the process sees that the seat is left.
+    /// Who waits for the end of the process sees that this one is gone.
     _alive: mpsc::Sender<()>,
 }
 
-/// A process that has nothing but the connection to whoever may want it.
+/// The connection of a process that is to judge to the one that asks it: it has nothing else.
 #[derive(Debug)]
-pub struct Bare(UnixStream);
+pub struct JudgeConnection(UnixStream);
 
-impl Bare {
+impl JudgeConnection {
     /// Confines this process. `device`: it uses one, whose driver writes to this directory.
     ///
     /// # Errors
@@ -109,7 +109,7 @@ impl Bare {
     ///
     /// # Errors
     /// The other side is none of ours.
-    pub fn seat(self) -> io::Result<Option<Seat>> {
+    pub fn accept(self) -> io::Result<Option<JudgeProcess>> {
         let Self(stream) = self;
         let mut header = [0; Header::BYTES];
         match (&stream).read_exact(&mut header) {
@@ -134,11 +134,11 @@ impl Bare {
             files.push(file.into());
         }
         let deadline = Instant::now() + header.left;
-        Ok(Some(Seat { runners, files, deadline, stream, _alive: alive }))
+        Ok(Some(JudgeProcess { runners, files, deadline, stream, _alive: alive }))
     }
 }
 
-impl Seat {
+impl JudgeProcess {
     /// What it is to judge.
     ///
     /// # Errors
@@ -193,7 +193,7 @@ mod tests {
         assert_eq!(Header::of(header.bytes()), header);
     }
 
-    const CHILD: &str = "seat::tests::try_what_a_judge_might";
+    const CHILD: &str = "judge_process::tests::try_what_a_judge_might";
 
     #[test]
     #[ignore = "runs in a process that the test below starts"]
@@ -201,8 +201,10 @@ mod tests {
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero();
         let task = Threads::directory_of(parent.get()).unwrap();
         // As every child does before all else: root's would open more of /proc.
-        warpgauge_sandbox::privileges::drop_all(warpgauge_sandbox::privileges::Keep::Nothing)
-            .unwrap();
+        warpgauge_sandbox::privileges::drop_all(
+            warpgauge_sandbox::privileges::KeptCapabilities::Nothing,
+        )
+        .unwrap();
         confine(None).unwrap();
         let read = |name: &str| File::open(format!("/proc/{parent}/{name}")).map(drop);
         let list = |path: &str| std::fs::read_dir(path).map(drop);

@@ -5,8 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use tokio::task::JoinSet;
 
-use super::message::Message;
-use super::policy::Policy;
+use super::message::WebhookMessage;
+use super::policy::WebhookPolicy;
 use super::post::{Failed, post};
 use super::schedule::delay;
 use warpgauge_store::{Delivery, DeliveryOutcome, Store, StoreError, Visibility};
@@ -22,20 +22,20 @@ const LONGEST: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The task that delivers. Dropping it stops that; what is not delivered is due at the next start.
-pub struct Courier {
+pub struct WebhookDelivery {
     _task: JoinSet<()>,
 }
 
-impl Courier {
+impl WebhookDelivery {
     /// Starts to deliver. Must run inside a runtime.
-    pub fn start(store: Store, policy: Policy) -> Self {
+    pub fn start(store: Store, policy: WebhookPolicy) -> Self {
         let mut task = JoinSet::new();
         task.spawn(run(store, Arc::new(policy), LONGEST));
         Self { _task: task }
     }
 }
 
-async fn run(store: Store, policy: Arc<Policy>, longest: Duration) {
+async fn run(store: Store, policy: Arc<WebhookPolicy>, longest: Duration) {
     let mut attempts = JoinSet::new();
     loop {
         let pause = match due(&store, AT_ONCE - attempts.len(), longest).await {
@@ -83,7 +83,7 @@ async fn due(
     Ok((found, pause))
 }
 
-async fn attempt(store: Store, policy: Arc<Policy>, delivery: Delivery) {
+async fn attempt(store: Store, policy: Arc<WebhookPolicy>, delivery: Delivery) {
     let Delivery { job, url, attempt } = &delivery;
     let outcome = match policy.check(url) {
         Ok(()) => send(&store, &policy, &delivery).await,
@@ -95,17 +95,18 @@ async fn attempt(store: Store, policy: Arc<Policy>, delivery: Delivery) {
         _ => None,
     };
     let (counted, settled) = match (&outcome, retry) {
-        (Ok(()), _) => (warpgauge_telemetry::Delivery::Delivered, DeliveryOutcome::Delivered),
+        (Ok(()), _) => (warpgauge_telemetry::DeliveryResult::Delivered, DeliveryOutcome::Delivered),
         (Err(reason), Some(wait)) => {
             let at = SystemTime::now() + wait;
             (
-                warpgauge_telemetry::Delivery::Retried,
+                warpgauge_telemetry::DeliveryResult::Retried,
                 DeliveryOutcome::RetryAt(at, reason.to_string()),
             )
         }
-        (Err(reason), None) => {
-            (warpgauge_telemetry::Delivery::GivenUp, DeliveryOutcome::GivenUp(reason.to_string()))
-        }
+        (Err(reason), None) => (
+            warpgauge_telemetry::DeliveryResult::GivenUp,
+            DeliveryOutcome::GivenUp(reason.to_string()),
+        ),
     };
     telemetry().delivered(counted);
     settle(store.deliveries().settle(job, settled).await);
@@ -119,13 +120,17 @@ async fn attempt(store: Store, policy: Arc<Policy>, delivery: Delivery) {
     }
 }
 
-async fn send(store: &Store, policy: &Arc<Policy>, delivery: &Delivery) -> Result<(), Failed> {
+async fn send(
+    store: &Store,
+    policy: &Arc<WebhookPolicy>,
+    delivery: &Delivery,
+) -> Result<(), Failed> {
     let found = store.jobs().find(&delivery.job, Visibility::All).await;
     let row = found.map_err(|error| Failed::Internal(error.to_string()))?.ok_or(Failed::NoJob)?;
     let seconds =
         |time: SystemTime| time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let ended = seconds(row.ended_at.unwrap_or(SystemTime::UNIX_EPOCH)).as_secs_f64();
-    let message = Message::ended(&row.id, row.state, ended);
+    let message = WebhookMessage::ended(&row.id, row.state, ended);
     let body = serde_json::to_vec(&message).map_err(|error| Failed::Internal(error.to_string()))?;
     let (policy, url) = (Arc::clone(policy), delivery.url.clone());
     let now = seconds(SystemTime::now()).as_secs();
@@ -147,7 +152,7 @@ mod tests {
 
     use super::*;
     use warpgauge_config::{Config, DEFAULT_TOML};
-    use warpgauge_store::{Ending, JobKind, JobState, NewJob, StoreConfig};
+    use warpgauge_store::{JobEnding, JobKind, JobState, NewJob, StoreConfig};
 
     /// Takes a message and says what was in it; then the next one.
     fn receiver() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
@@ -178,25 +183,25 @@ mod tests {
         job.webhook = webhook.map(str::to_owned);
         let (submitted, lease) = store.queue().submit_leased(job).await.unwrap();
         let ending =
-            Ending { state: JobState::Failed, report: None, error: None, points: Vec::new() };
+            JobEnding { state: JobState::Failed, report: None, error: None, points: Vec::new() };
         store.queue().finish(lease.unwrap(), ending).await.unwrap();
         submitted.id
     }
 
-    fn policy() -> Arc<Policy> {
+    fn policy() -> Arc<WebhookPolicy> {
         let mut config: Config = toml::from_str(DEFAULT_TOML).unwrap();
         config.server.webhook_hosts = vec!["127.0.0.1:*".to_owned()];
         config.server.webhook_secret = "0123456789abcdef".to_owned();
-        Arc::new(Policy::new(&config.server.webhook_hosts, &config.server.webhook_secret))
+        Arc::new(WebhookPolicy::new(&config.server.webhook_hosts, &config.server.webhook_secret))
     }
 
-    /// The clock is out of it: without a ring this courier would look again after a day.
+    /// The clock is out of it: without a ring this task would look again after a day.
     const DAY: Duration = Duration::from_secs(86_400);
 
     const ROUNDS: u64 = 3;
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn an_idle_courier_asks_nothing_and_the_end_of_a_job_wakes_it() {
+    async fn an_idle_delivery_asks_nothing_and_the_end_of_a_job_wakes_it() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(&StoreConfig::new(directory.path())).await.unwrap();
         let (url, mut came) = receiver();

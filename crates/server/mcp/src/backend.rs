@@ -9,30 +9,30 @@ use warpgauge_contract::ParseError;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{ArtifactKind, DeviceView, ExecError, JobRequest, ServiceError};
 
-/// What an asked desk answers.
-pub type Ask<'a, T> = BoxFuture<'a, Result<T, JobBackendError>>;
+/// The future of a backend's answer.
+pub type JobBackendFuture<'a, T> = BoxFuture<'a, Result<T, JobBackendError>>;
 
 /// Where one caller's jobs are handed in and asked about. To everybody else they do not exist.
-pub trait Desk: Send + Sync + 'static {
+pub trait JobBackend: Send + Sync + 'static {
     /// What stands for the caller; empty where there is one only.
     fn owner(&self) -> &str {
         ""
     }
 
     /// Takes a job in; its id, once it is safe to ask about it.
-    fn submit(&self, order: Order) -> Ask<'_, String>;
+    fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String>;
 
     /// News of a job, from where it stands to its end, which is the last.
-    fn watch<'a>(&'a self, job_id: &'a str) -> Ask<'a, BoxStream<'static, JobEvent>>;
+    fn watch<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, BoxStream<'static, JobEvent>>;
 
     /// A job, with its report once it ended.
-    fn job<'a>(&'a self, job_id: &'a str) -> Ask<'a, JobView>;
+    fn job<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, JobView>;
 
     /// Ends a job before its time.
-    fn cancel<'a>(&'a self, job_id: &'a str) -> Ask<'a, ()>;
+    fn cancel<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, ()>;
 
     /// The devices of the machine.
-    fn devices(&self) -> Ask<'_, Vec<DeviceView>>;
+    fn devices(&self) -> JobBackendFuture<'_, Vec<DeviceView>>;
 
     /// What a job left beside its report; in a comparison, of the kernel that is named.
     fn artifact<'a>(
@@ -40,12 +40,12 @@ pub trait Desk: Send + Sync + 'static {
         job_id: &'a str,
         kind: ArtifactKind,
         kernel: Option<&'a str>,
-    ) -> Ask<'a, ArtifactBytes>;
+    ) -> JobBackendFuture<'a, ArtifactBytes>;
 }
 
 /// A job to be taken in.
 #[derive(Debug)]
-pub struct Order {
+pub struct JobOrder {
     /// What is to be done.
     pub request: JobRequest,
     /// The agent's own name for it.

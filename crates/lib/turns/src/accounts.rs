@@ -7,7 +7,7 @@ use super::Owner;
 
 /// How an owner stands: the least is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rank {
+pub struct OwnerRank {
     /// Places that it holds.
     pub held: usize,
     /// Time that it had in places, each counted.
@@ -54,10 +54,10 @@ impl Account {
 
 impl OwnerAccounts {
     /// How an owner stands.
-    pub fn rank(&self, owner: Owner, now: Instant) -> Rank {
+    pub fn rank(&self, owner: Owner, now: Instant) -> OwnerRank {
         match self.accounts.get(&owner) {
-            Some(account) => Rank { held: account.held, served: account.served(now) },
-            None => Rank { held: 0, served: self.clock },
+            Some(account) => OwnerRank { held: account.held, served: account.served(now) },
+            None => OwnerRank { held: 0, served: self.clock },
         }
     }
 
@@ -133,32 +133,32 @@ mod tests {
     #[test]
     fn the_fewest_places_come_first_and_then_the_least_time() {
         let (a, b, start) = (Owner::named("a"), Owner::named("b"), Instant::now());
-        let mut ledger = OwnerAccounts::default();
-        ledger.begin(a, 1, start);
-        assert!(ledger.rank(b, start) < ledger.rank(a, start));
-        ledger.begin(b, 2, start);
-        assert!(ledger.rank(a, start) < ledger.rank(b, start));
-        ledger.end(b, 1, start + SECOND);
+        let mut accounts = OwnerAccounts::default();
+        accounts.begin(a, 1, start);
+        assert!(accounts.rank(b, start) < accounts.rank(a, start));
+        accounts.begin(b, 2, start);
+        assert!(accounts.rank(a, start) < accounts.rank(b, start));
+        accounts.end(b, 1, start + SECOND);
         // Two places for a second are more than one for a second.
-        assert_eq!(ledger.rank(a, start + SECOND).served, SECOND);
-        assert_eq!(ledger.rank(b, start + SECOND).served, 2 * SECOND);
-        assert!(ledger.rank(a, start + SECOND) < ledger.rank(b, start + SECOND));
+        assert_eq!(accounts.rank(a, start + SECOND).served, SECOND);
+        assert_eq!(accounts.rank(b, start + SECOND).served, 2 * SECOND);
+        assert!(accounts.rank(a, start + SECOND) < accounts.rank(b, start + SECOND));
     }
 
     #[test]
     fn idleness_earns_no_credit_and_is_forgotten() {
         let (a, b, start) = (Owner::named("a"), Owner::named("b"), Instant::now());
-        let mut ledger = OwnerAccounts::default();
-        ledger.begin(a, 1, start);
-        ledger.end(a, 1, start + 10 * SECOND);
+        let mut accounts = OwnerAccounts::default();
+        accounts.begin(a, 1, start);
+        accounts.end(a, 1, start + 10 * SECOND);
         // It had more than others, which is remembered.
-        assert!(ledger.rank(b, start) < ledger.rank(a, start));
+        assert!(accounts.rank(b, start) < accounts.rank(a, start));
         let later = start + 20 * SECOND;
-        ledger.begin(a, 1, later);
-        ledger.end(a, 1, later);
-        ledger.wait(b, later);
-        assert_eq!(ledger.rank(b, later), ledger.rank(a, later));
-        ledger.leave(b);
-        assert!(ledger.accounts.is_empty(), "{ledger:?}");
+        accounts.begin(a, 1, later);
+        accounts.end(a, 1, later);
+        accounts.wait(b, later);
+        assert_eq!(accounts.rank(b, later), accounts.rank(a, later));
+        accounts.leave(b);
+        assert!(accounts.accounts.is_empty(), "{accounts:?}");
     }
 }
