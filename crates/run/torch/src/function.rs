@@ -104,7 +104,7 @@ impl FunctionRunner {
         awaited(&self.fork.session, Instant::now()).is_empty()
     }
 
-    /// Has it make a call, until the deadline; unless it [waits](Collected::waits) then, it ends with this. At
+    /// Has it make a call, until the deadline; unless it [waits](RunnerOutput::waits) then, it ends with this. At
     /// most `most` bytes of records are kept. Blocks.
     pub fn call(&self, deadline: Instant, function: &RunnerCall<'_>, most: u64) -> RunnerOutput {
         let fork = &self.fork;

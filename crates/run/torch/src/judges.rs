@@ -85,7 +85,7 @@ struct Asked<'a> {
 }
 
 impl Judges {
-    /// `program` is this program: it has the subcommand that [`Seat`](super::Seat) serves. `device`: its
+    /// `program` is this program: it has the subcommand that [`JudgeProcess`](super::JudgeProcess) serves. `device`: its
     /// ordinal, and a directory that the driver may write to.
     pub fn new(program: PathBuf, device: Option<(u32, &Path)>) -> Self {
         let has_device = device.is_some();

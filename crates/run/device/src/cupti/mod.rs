@@ -1,8 +1,8 @@
 //! CUPTI's Range Profiler: hardware counters of a launch, read by the process that makes it.
 //!
 //! ```text
-//! Cupti::open ─▶ Plan::new(chip, metrics)      which counters, in how many passes; needs no GPU
-//!            └─▶ Session::open(context, plan)  holds the counters of the device
+//! Cupti::open ─▶ CounterPlan::new(chip, metrics)   which counters, in how many passes; needs no GPU
+//!            └─▶ CuptiSession::open(context, plan) holds the counters of the device
 //!                 └─▶ begin ─▶ pass, pass, … ─▶ finish: a value for each metric
 //! ```
 //!
