@@ -24,10 +24,11 @@ pub(crate) fn choice(reader: Reader<'_>) -> Result<Choice<'_>, DocumentError> {
             }
             _ => Err(DocumentError::invalid_value(Unexpected::Map, &"map with a single key")),
         },
-        Value::List(_) | Value::Float(_) | Value::Bool(_) => {
-            Err(mismatch(&value, &"string or map"))
+        Value::Text(_) | Value::Bytes(_) | Value::Scalar(_) => {
+            Ok(Choice { variant: Document { value, place }, content: None, format })
         }
-        value => Ok(Choice { variant: Document { value, place }, content: None, format }),
+        // A number is no variant: which one it is would depend on their order in the program.
+        other => Err(mismatch(&other, &"string or map")),
     }
 }
 
@@ -40,14 +41,9 @@ impl<'de> EnumAccess<'de> for Choice<'de> {
         seed: V,
     ) -> Result<(V::Value, Held<'de>), DocumentError> {
         let name = self.variant.text().map(str::to_owned);
-        let held = Held { name: name.clone(), content: self.content, format: self.format };
-        match seed.deserialize(Reader::key(self.variant, self.format)) {
-            Ok(variant) => Ok((variant, held)),
-            Err(error) if held.content.is_some() => {
-                Err(error.under(name.map_or(PathSegment::Unnamed, PathSegment::Variant)))
-            }
-            Err(error) => Err(error),
-        }
+        let held = Held { name, content: self.content, format: self.format };
+        let variant = seed.deserialize(Reader::key(self.variant, self.format))?;
+        Ok((variant, held))
     }
 }
 

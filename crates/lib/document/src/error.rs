@@ -89,10 +89,25 @@ impl de::Error for DocumentError {
 
     #[inline(never)]
     fn invalid_type(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        // The documents' word, and not Rust's.
-        match unexpected {
-            Unexpected::Unit => Self::new(format_args!("invalid type: null, expected {expected}")),
-            _ => Self::new(format_args!("invalid type: {unexpected}, expected {expected}")),
+        Self::new(format_args!("invalid type: {}, expected {expected}", Found(unexpected)))
+    }
+
+    #[inline(never)]
+    fn invalid_value(unexpected: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
+        Self::new(format_args!("invalid value: {}, expected {expected}", Found(unexpected)))
+    }
+}
+
+/// A value that was found, in the words of documents.
+struct Found<'a>(Unexpected<'a>);
+
+impl fmt::Display for Found<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Unexpected::Unit => f.write_str("null"),
+            // Without an exponent it may have 300 digits.
+            Unexpected::Float(value) => write!(f, "floating point `{value:?}`"),
+            other => other.fmt(f),
         }
     }
 }

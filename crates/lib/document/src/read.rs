@@ -230,7 +230,14 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
-        self.deserialize_f64(visitor)
+        let place = self.place;
+        match self.as_number(real) {
+            Value::Float(value) if value.is_finite() && (value as f32).is_infinite() => {
+                Err(DocumentError::new("number out of range"))
+            }
+            value => visit_number(value, visitor),
+        }
+        .map_err(|error| error.at(place))
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
@@ -382,7 +389,6 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         match self.as_text() {
             Value::Text(text) => visitor.visit_str(&text),
             Value::Bytes(bytes) => visitor.visit_bytes(&bytes),
-            Value::Unsigned(index) => visitor.visit_u64(index),
             other => Err(mismatch(&other, &visitor)),
         }
         .map_err(|error: DocumentError| error.at(place))
