@@ -62,14 +62,14 @@ pub fn from_msgpack_within<T: DeserializeOwned>(
 
 fn json(bytes: &[u8]) -> Result<Document<'_>, DocumentError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let node = Document::parse(&mut deserializer).map_err(Unparsed::into_error)?;
+    let node = Document::parse(&mut deserializer).map_err(|unparsed| unparsed.into_error())?;
     deserializer.end().map_err(DocumentError::new)?;
     Ok(node)
 }
 
 fn msgpack(bytes: &[u8], max_values: u64) -> Result<Document<'_>, DocumentError> {
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
-    Document::parse_within(max_values, &mut deserializer).map_err(Unparsed::into_error)
+    Document::parse_within(max_values, &mut deserializer).map_err(|unparsed| unparsed.into_error())
 }
 
 #[cfg(test)]

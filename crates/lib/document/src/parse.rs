@@ -40,10 +40,12 @@ thread_local! {
 pub(crate) fn with_path<T, E>(
     max_values: u64,
     parse: impl FnOnce() -> Result<T, E>,
-) -> Result<T, Unparsed<E>> {
+) -> Result<T, Box<Unparsed<E>>> {
     PATH.with_borrow_mut(Vec::clear);
     LEFT.set(max_values);
-    parse().map_err(|error| Unparsed { error, path: PATH.take().into_iter().rev().collect() })
+    parse().map_err(|error| {
+        Box::new(Unparsed { error, path: PATH.take().into_iter().rev().collect() })
+    })
 }
 
 fn under<E>(segment: PathSegment) -> impl FnOnce(E) -> E {
@@ -58,7 +60,7 @@ impl<'de> Document<'de> {
     ///
     /// # Errors
     /// The parser's, with the path to the value.
-    pub fn parse<D: Deserializer<'de>>(parser: D) -> Result<Self, Unparsed<D::Error>> {
+    pub fn parse<D: Deserializer<'de>>(parser: D) -> Result<Self, Box<Unparsed<D::Error>>> {
         Self::parse_within(u64::MAX, parser)
     }
 
@@ -69,7 +71,7 @@ impl<'de> Document<'de> {
     pub fn parse_within<D: Deserializer<'de>>(
         max_values: u64,
         parser: D,
-    ) -> Result<Self, Unparsed<D::Error>> {
+    ) -> Result<Self, Box<Unparsed<D::Error>>> {
         with_path(max_values, || Self::deserialize(parser))
     }
 }

@@ -41,7 +41,7 @@ impl<'de> Reader<'de> {
     }
 
     /// The value, where a type asks for a text.
-    fn as_text(self) -> Value<'de> {
+    fn into_text(self) -> Value<'de> {
         match self.value {
             Value::Scalar(scalar) if scalar.value != Value::Null || self.key => {
                 Value::Text(Cow::Borrowed(scalar.text))
@@ -53,7 +53,7 @@ impl<'de> Reader<'de> {
 
     /// The value, where a type asks for a number or a truth value. A text stands for one where the format has no
     /// other way to write it, or no way to tell.
-    fn as_number(self, parse: fn(&str) -> Option<Value<'de>>) -> Value<'de> {
+    fn into_number(self, parse: fn(&str) -> Option<Value<'de>>) -> Value<'de> {
         let lenient =
             self.format == DocumentFormat::Yaml || self.key && self.format == DocumentFormat::Json;
         match self.inferred() {
@@ -198,7 +198,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let (place, format) = (self.place, self.format);
-        match if self.key { self.as_text() } else { self.inferred() } {
+        match if self.key { self.into_text() } else { self.inferred() } {
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(value),
             Value::Text(text) => visit_text(text, visitor),
@@ -212,7 +212,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let place = self.place;
-        match self.as_number(truth) {
+        match self.into_number(truth) {
             Value::Bool(value) => visitor.visit_bool(value),
             other => Err(mismatch(&other, &visitor)),
         }
@@ -226,12 +226,12 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_u64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let place = self.place;
-        visit_number(self.as_number(whole), visitor).map_err(|error| error.at(place))
+        visit_number(self.into_number(whole), visitor).map_err(|error| error.at(place))
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let place = self.place;
-        match self.as_number(real) {
+        match self.into_number(real) {
             Value::Float(value) if value.is_finite() && (value as f32).is_infinite() => {
                 Err(DocumentError::new("number out of range"))
             }
@@ -242,7 +242,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let place = self.place;
-        visit_number(self.as_number(real), visitor).map_err(|error| error.at(place))
+        visit_number(self.into_number(real), visitor).map_err(|error| error.at(place))
     }
 
     fn deserialize_char<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
@@ -251,7 +251,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let place = self.place;
-        match self.as_text() {
+        match self.into_text() {
             Value::Text(text) => visit_text(text, visitor),
             Value::Bytes(bytes) => visit_bytes(bytes, visitor),
             other => Err(mismatch(&other, &visitor)),
@@ -265,7 +265,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
 
     fn deserialize_bytes<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let (place, format) = (self.place, self.format);
-        match self.as_text() {
+        match self.into_text() {
             Value::Text(text) => visit_text(text, visitor),
             Value::Bytes(bytes) => visit_bytes(bytes, visitor),
             Value::List(list) => visit_list(list, format, visitor),
@@ -386,7 +386,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, DocumentError> {
         let place = self.place;
-        match self.as_text() {
+        match self.into_text() {
             Value::Text(text) => visitor.visit_str(&text),
             Value::Bytes(bytes) => visitor.visit_bytes(&bytes),
             other => Err(mismatch(&other, &visitor)),

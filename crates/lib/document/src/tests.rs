@@ -135,7 +135,9 @@ fn options() -> serde_saphyr::Options {
 }
 
 fn yaml<T: DeserializeOwned>(text: &str) -> Result<T, DocumentError> {
-    Document::parse_yaml(text, options).map_err(Unparsed::into_error)?.read(DocumentFormat::Yaml)
+    Document::parse_yaml(text, options)
+        .map_err(|unparsed| unparsed.into_error())?
+        .read(DocumentFormat::Yaml)
 }
 
 proptest! {

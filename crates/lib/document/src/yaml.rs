@@ -25,7 +25,7 @@ impl<'de> Document<'de> {
     pub fn parse_yaml(
         text: &'de str,
         options: impl FnOnce() -> Options + Send,
-    ) -> Result<Self, Unparsed<Error>> {
+    ) -> Result<Self, Box<Unparsed<Error>>> {
         // A level takes some 20 calls of the parser, too many for the stack of a caller.
         let parse = || {
             let parsed = with_path(u64::MAX, || {

@@ -20,7 +20,7 @@ use warpgauge_shared_tensors::{
     HolderSettings, TensorHolders, TensorLocation, TensorRegistry,
 };
 
-use crate::holder::holder::{Holder, Question, Startup};
+use crate::holder::process::{Holder, Question, Startup};
 use crate::holder::protocol::{FILL_BYTES, FromHolder, ToHolder};
 
 /// How often what nobody uses any more is looked for.

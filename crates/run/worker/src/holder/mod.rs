@@ -2,8 +2,8 @@
 //! such a process, [`Holders`] the server's side.
 
 pub mod child;
-mod holder;
 mod holders;
+mod process;
 mod protocol;
 
 pub use holders::Holders;
