@@ -25,6 +25,10 @@ pub use error::{DocumentError, PathSegment, path_text};
 pub use parse::Unparsed;
 pub use yaml::MAX_YAML_DEPTH;
 
+/// Deepest nesting of MessagePack, which the stack of a thread has room for. A value of a request that came as JSON
+/// nests 128 levels.
+const MAX_MSGPACK_DEPTH: usize = 384;
+
 /// A typed value from JSON.
 ///
 /// # Errors
@@ -69,6 +73,7 @@ fn json(bytes: &[u8]) -> Result<Document<'_>, DocumentError> {
 
 fn msgpack(bytes: &[u8], max_values: u64) -> Result<Document<'_>, DocumentError> {
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
+    deserializer.set_max_depth(MAX_MSGPACK_DEPTH);
     Document::parse_within(max_values, &mut deserializer).map_err(|unparsed| unparsed.into_error())
 }
 

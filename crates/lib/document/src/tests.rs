@@ -286,6 +286,18 @@ fn the_number_of_values_is_bounded() {
     assert_eq!((path_text(&error.path()).as_str(), error.message()), ("[9][8]", "too many values"));
 }
 
+/// Other processes may send any nesting; the threads of the server have 2 MiB of stack.
+#[test]
+fn deep_nesting_is_an_error_and_no_overflow() {
+    let lists = |depth: usize| [vec![0x91; depth], vec![0xc0]].concat();
+    let thread = std::thread::Builder::new().stack_size(2 << 20);
+    let read = move || {
+        let nested = |depth| from_msgpack::<Value>(&lists(depth)).is_ok();
+        (nested(300), nested(1_000), nested(100_000))
+    };
+    assert_eq!(thread.spawn(read).unwrap().join().unwrap(), (true, false, false));
+}
+
 #[test]
 fn long_texts_are_borrowed() {
     let borrowed =
