@@ -1,5 +1,7 @@
 //! Variants of enums.
 
+use std::borrow::Cow;
+
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, Error, Unexpected, VariantAccess, Visitor,
 };
@@ -40,8 +42,7 @@ impl<'de> EnumAccess<'de> for Choice<'de> {
         self,
         seed: V,
     ) -> Result<(V::Value, Held<'de>), DocumentError> {
-        let name = self.variant.text().map(str::to_owned);
-        let held = Held { name, content: self.content, format: self.format };
+        let held = Held { name: self.variant.text(), content: self.content, format: self.format };
         let variant = seed.deserialize(Reader::key(self.variant, self.format))?;
         Ok((variant, held))
     }
@@ -49,7 +50,7 @@ impl<'de> EnumAccess<'de> for Choice<'de> {
 
 /// What a variant holds.
 pub(crate) struct Held<'de> {
-    name: Option<String>,
+    name: Option<Cow<'de, str>>,
     content: Option<Document<'de>>,
     format: DocumentFormat,
 }
@@ -61,10 +62,6 @@ impl<'de> Held<'de> {
             None => Err(DocumentError::invalid_type(Unexpected::UnitVariant, &expected)),
         }
     }
-
-    fn under(self, error: DocumentError) -> DocumentError {
-        error.under(self.name.map_or(PathSegment::Unnamed, PathSegment::Variant))
-    }
 }
 
 impl<'de> VariantAccess<'de> for Held<'de> {
@@ -73,7 +70,7 @@ impl<'de> VariantAccess<'de> for Held<'de> {
     fn unit_variant(mut self) -> Result<(), DocumentError> {
         let Some(content) = self.content.take() else { return Ok(()) };
         let read = <() as serde::Deserialize>::deserialize(Reader::new(content, self.format));
-        read.map_err(|error| self.under(error))
+        read.map_err(|error| error.under(PathSegment::named(self.name)))
     }
 
     fn newtype_variant_seed<T: DeserializeSeed<'de>>(
@@ -81,7 +78,7 @@ impl<'de> VariantAccess<'de> for Held<'de> {
         seed: T,
     ) -> Result<T::Value, DocumentError> {
         let reader = self.reader("newtype variant")?;
-        seed.deserialize(reader).map_err(|error| self.under(error))
+        seed.deserialize(reader).map_err(|error| error.under(PathSegment::named(self.name)))
     }
 
     fn tuple_variant<V: Visitor<'de>>(
@@ -90,7 +87,9 @@ impl<'de> VariantAccess<'de> for Held<'de> {
         visitor: V,
     ) -> Result<V::Value, DocumentError> {
         let reader = self.reader("tuple variant")?;
-        reader.deserialize_tuple(length, visitor).map_err(|error| self.under(error))
+        reader
+            .deserialize_tuple(length, visitor)
+            .map_err(|error| error.under(PathSegment::named(self.name)))
     }
 
     fn struct_variant<V: Visitor<'de>>(
@@ -99,6 +98,8 @@ impl<'de> VariantAccess<'de> for Held<'de> {
         visitor: V,
     ) -> Result<V::Value, DocumentError> {
         let reader = self.reader("struct variant")?;
-        reader.deserialize_struct("", fields, visitor).map_err(|error| self.under(error))
+        reader
+            .deserialize_struct("", fields, visitor)
+            .map_err(|error| error.under(PathSegment::named(self.name)))
     }
 }

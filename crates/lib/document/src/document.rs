@@ -11,7 +11,7 @@ use crate::read::Reader;
 /// What a tree was filled from. It decides what the types make of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentFormat {
-    /// JSON.
+    /// JSON: a number as a key is written as a text.
     Json,
     /// YAML: a scalar without a tag is whatever type is asked for.
     Yaml,
@@ -77,10 +77,10 @@ impl<'de> Document<'de> {
     }
 
     /// The text of a key, if it is one.
-    pub(crate) fn text(&self) -> Option<&str> {
+    pub(crate) fn text(&self) -> Option<Cow<'de, str>> {
         match &self.value {
-            Value::Text(text) => Some(text),
-            Value::Scalar(scalar) => Some(scalar.text),
+            Value::Text(text) => Some(text.clone()),
+            Value::Scalar(scalar) => Some(Cow::Borrowed(scalar.text)),
             _ => None,
         }
     }

@@ -1,5 +1,6 @@
 //! Errors, with the way to the value that they are about.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{self, Unexpected};
@@ -9,14 +10,19 @@ use crate::LineColumn;
 /// One step from a value to a value in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathSegment {
-    /// The value of a field.
+    /// The value of a field, or the content of an enum's variant.
     Field(String),
     /// An element of a list, from 0.
     Element(usize),
-    /// The content of an enum's variant.
-    Variant(String),
     /// A field whose name is no text.
     Unnamed,
+}
+
+impl PathSegment {
+    /// The step to what stands under a key with this text.
+    pub(crate) fn named(text: Option<Cow<'_, str>>) -> Self {
+        text.map_or(Self::Unnamed, |text| Self::Field(text.into_owned()))
+    }
 }
 
 /// A value that is not what a type expects.
@@ -121,7 +127,7 @@ pub fn path_text(path: &[PathSegment]) -> String {
                 text.push_str(&format!("[{index}]"));
                 continue;
             }
-            PathSegment::Field(name) | PathSegment::Variant(name) => name,
+            PathSegment::Field(name) => name,
             PathSegment::Unnamed => "?",
         };
         if !text.is_empty() {

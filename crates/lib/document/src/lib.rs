@@ -34,7 +34,18 @@ const MAX_MSGPACK_DEPTH: usize = 384;
 /// # Errors
 /// The text is not JSON, or not what the type expects.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DocumentError> {
-    json(bytes)?.read(DocumentFormat::Json)
+    json(bytes, u64::MAX)?.read(DocumentFormat::Json)
+}
+
+/// As [`from_json`], for what another program wrote: with at most so many values.
+///
+/// # Errors
+/// As [`from_json`], and where there are more values.
+pub fn from_json_within<T: DeserializeOwned>(
+    max_values: u64,
+    bytes: &[u8],
+) -> Result<T, DocumentError> {
+    json(bytes, max_values)?.read(DocumentFormat::Json)
 }
 
 /// A typed value from JSON that was parsed before.
@@ -64,11 +75,12 @@ pub fn from_msgpack_within<T: DeserializeOwned>(
     msgpack(bytes, max_values)?.read(DocumentFormat::MsgPack)
 }
 
-fn json(bytes: &[u8]) -> Result<Document<'_>, DocumentError> {
+fn json(bytes: &[u8], max_values: u64) -> Result<Document<'_>, DocumentError> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let node = Document::parse(&mut deserializer).map_err(|unparsed| unparsed.into_error())?;
+    let document = Document::parse_within(max_values, &mut deserializer)
+        .map_err(|unparsed| unparsed.into_error())?;
     deserializer.end().map_err(DocumentError::new)?;
-    Ok(node)
+    Ok(document)
 }
 
 fn msgpack(bytes: &[u8], max_values: u64) -> Result<Document<'_>, DocumentError> {

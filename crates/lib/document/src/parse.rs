@@ -165,12 +165,7 @@ impl<'de, C: Deserialize<'de> + Into<Document<'de>>> Visitor<'de> for Builder<C>
             let key: Document<'de> = key.into();
             match fields.next_value::<C>() {
                 Ok(value) => map.push((key, value.into())),
-                Err(error) => {
-                    let name = key
-                        .text()
-                        .map_or(PathSegment::Unnamed, |it| PathSegment::Field(it.to_owned()));
-                    return Err(under(name)(error));
-                }
+                Err(error) => return Err(under(PathSegment::named(key.text()))(error)),
             }
         }
         Ok(Value::Map(map))

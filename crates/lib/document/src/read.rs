@@ -88,6 +88,15 @@ fn real(text: &str) -> Option<Value<'static>> {
     .map(Value::Float)
 }
 
+/// How YAML writes a number that is not finite.
+fn non_finite(value: f64) -> &'static str {
+    match value {
+        f64::INFINITY => ".inf",
+        f64::NEG_INFINITY => "-.inf",
+        _ => ".nan",
+    }
+}
+
 fn truth(text: &str) -> Option<Value<'static>> {
     match () {
         () if text.eq_ignore_ascii_case("true") => Some(Value::Bool(true)),
@@ -169,7 +178,11 @@ fn visit_map<'de, V: Visitor<'de>>(
 ) -> Result<V::Value, DocumentError> {
     let length = map.len();
     let mut fields = Fields { map: map.into_iter(), value: None, format };
-    let value = visitor.visit_map(&mut fields)?;
+    let value = visitor.visit_map(&mut fields).map_err(|error| match fields.value.take() {
+        // The key itself is wrong, e.g. a duplicate: its value was not asked for.
+        Some((name, _)) => error.under(PathSegment::named(name)),
+        None => error,
+    })?;
     match fields.map.len() {
         0 => Ok(value),
         _ => Err(DocumentError::new(format_args!(
@@ -199,6 +212,10 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let (place, format) = (self.place, self.format);
         match if self.key { self.into_text() } else { self.inferred() } {
+            // JSON has no such numbers, and what takes any value takes what JSON has.
+            Value::Float(value) if format == DocumentFormat::Yaml && !value.is_finite() => {
+                visitor.visit_str(non_finite(value))
+            }
             Value::Null => visitor.visit_unit(),
             Value::Bool(value) => visitor.visit_bool(value),
             Value::Text(text) => visit_text(text, visitor),
@@ -433,28 +450,9 @@ impl<'de> SeqAccess<'de> for &mut Elements<'de> {
 /// The fields of a map.
 struct Fields<'de> {
     map: vec::IntoIter<(Document<'de>, Document<'de>)>,
-    /// The name of the field whose key was read last, and its value.
+    /// The value of the field whose key was read last, and the text of that.
     value: Option<(Option<Cow<'de, str>>, Document<'de>)>,
     format: DocumentFormat,
-}
-
-fn named(name: Option<Cow<'_, str>>) -> PathSegment {
-    name.map_or(PathSegment::Unnamed, |name| PathSegment::Field(name.into_owned()))
-}
-
-impl<'de> Fields<'de> {
-    /// The next field: its key and its name.
-    fn next(&mut self) -> Option<(Document<'de>, Option<Cow<'de, str>>)> {
-        let (key, value) = self.map.next()?;
-        let name = match &key.value {
-            Value::Text(Cow::Borrowed(text)) => Some(Cow::Borrowed(*text)),
-            Value::Scalar(scalar) => Some(Cow::Borrowed(scalar.text)),
-            Value::Text(Cow::Owned(text)) => Some(Cow::Owned(text.clone())),
-            _ => None,
-        };
-        self.value = Some((name.clone(), value));
-        Some((key, name))
-    }
 }
 
 impl<'de> MapAccess<'de> for &mut Fields<'de> {
@@ -464,11 +462,9 @@ impl<'de> MapAccess<'de> for &mut Fields<'de> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, DocumentError> {
-        let Some((key, name)) = self.next() else { return Ok(None) };
-        match seed.deserialize(Reader::key(key, self.format)) {
-            Ok(key) => Ok(Some(key)),
-            Err(error) => Err(error.under(named(name))),
-        }
+        let Some((key, value)) = self.map.next() else { return Ok(None) };
+        self.value = Some((key.text(), value));
+        seed.deserialize(Reader::key(key, self.format)).map(Some)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(
@@ -478,7 +474,8 @@ impl<'de> MapAccess<'de> for &mut Fields<'de> {
         let Some((name, value)) = self.value.take() else {
             return Err(DocumentError::new("the value of a field is read before its name"));
         };
-        seed.deserialize(Reader::new(value, self.format)).map_err(|error| error.under(named(name)))
+        seed.deserialize(Reader::new(value, self.format))
+            .map_err(|error| error.under(PathSegment::named(name)))
     }
 
     fn size_hint(&self) -> Option<usize> {

@@ -163,7 +163,9 @@ proptest! {
     fn changed_documents_are_read_as_the_formats_own_parsers_read_them(
         first in all(), field in 0_usize..18, change in value(), drop in any::<bool>(),
     ) {
-        let Value::Object(mut fields) = serde_json::to_value(&first).unwrap() else { unreachable!() };
+        let Value::Object(mut fields) = serde_json::to_value(&first).unwrap() else {
+            panic!("a struct is an object")
+        };
         let name = fields.keys().nth(field % fields.len()).unwrap().clone();
         match drop {
             true => drop_field(&mut fields, &name),
@@ -276,6 +278,7 @@ fn a_key_that_stands_twice_is_found() {
     }
     let error = from_json::<One>(br#"{"a": 1, "a": 2}"#).unwrap_err();
     assert!(error.message().contains("duplicate field `a`"), "{error}");
+    assert_eq!(path_text(&error.path()), "a");
 }
 
 #[test]
@@ -284,6 +287,8 @@ fn the_number_of_values_is_bounded() {
     assert_eq!(from_msgpack_within::<Vec<Vec<u8>>>(101, &packed).unwrap().len(), 10);
     let error = from_msgpack_within::<Vec<Vec<u8>>>(100, &packed).unwrap_err();
     assert_eq!((path_text(&error.path()).as_str(), error.message()), ("[9][8]", "too many values"));
+    assert_eq!(from_json_within::<Vec<u8>>(4, b"[1, 2, 3]").unwrap(), [1, 2, 3]);
+    assert!(from_json_within::<Vec<u8>>(3, b"[1, 2, 3]").is_err());
 }
 
 /// Other processes may send any nesting; the threads of the server have 2 MiB of stack.
@@ -302,7 +307,7 @@ fn deep_nesting_is_an_error_and_no_overflow() {
 fn long_texts_are_borrowed() {
     let borrowed =
         |node: Document<'_>| matches!(node.value, document::Value::Text(Cow::Borrowed(_)));
-    assert!(borrowed(json(b"\"abc\"").unwrap()));
+    assert!(borrowed(json(b"\"abc\"", 1).unwrap()));
     assert!(borrowed(msgpack(b"\xa3abc", 1).unwrap()));
 }
 
@@ -322,7 +327,7 @@ fn a_scalar_of_yaml_is_what_is_asked_for() {
         any: Vec<Value>,
     }
     let text = r#"
-text: [1.10, 0x10, true, n, -5, 1e3, "null", &a 007, *a, é]
+text: [1.10, 0x10, true, n, -5, 1e3, "null", &a 007, *a, é, 7e12345, &b .INF, *b]
 whole: [16, 0x10, "5", -3, 0o7]
 real: [1, 1.5, .inf, -.inf, "2.5", 1e3]
 truth: [true, False, "true"]
@@ -330,10 +335,16 @@ maybe: [null, ~, "~", 3]
 nothing:
 empty: ~
 keys: {1: 1, yes: 2, "3": 3, null: 4}
-any: [1, 1.5, "1", true, null, x]
+any: [1, 1.5, "1", true, null, x, -.inf, .NaN]
 "#;
     let asked: Asked = yaml(text).unwrap();
-    assert_eq!(asked.text, ["1.10", "0x10", "true", "n", "-5", "1e3", "null", "007", "007", "é"]);
+    assert_eq!(
+        asked.text,
+        [
+            "1.10", "0x10", "true", "n", "-5", "1e3", "null", "007", "007", "é", "7e12345", ".INF",
+            ".INF"
+        ]
+    );
     assert_eq!(asked.whole, [16, 16, 5, -3, 7]);
     assert_eq!(asked.real, [1.0, 1.5, f64::INFINITY, f64::NEG_INFINITY, 2.5, 1000.0]);
     assert_eq!(asked.truth, [true, false, true]);
@@ -341,7 +352,10 @@ any: [1, 1.5, "1", true, null, x]
     assert_eq!(asked.nothing, [""; 0]);
     assert!(asked.empty.is_empty());
     assert_eq!(asked.keys.keys().collect::<Vec<_>>(), ["1", "3", "null", "yes"]);
-    assert_eq!(asked.any, json!([1, 1.5, "1", true, null, "x"]).as_array().unwrap().as_slice());
+    assert_eq!(
+        asked.any,
+        json!([1, 1.5, "1", true, null, "x", "-.inf", ".nan"]).as_array().unwrap().as_slice()
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer};
-use serde_saphyr::{Error, Location, Options, Spanned};
+use serde_saphyr::{Error, Location, NonFiniteFloatPolicy, Options, Spanned};
 
 use crate::document::{Document, LineColumn, Scalar, Value};
 use crate::parse::{Builder, Unparsed, with_path};
@@ -15,7 +15,8 @@ pub const MAX_YAML_DEPTH: usize = 64;
 const STACK_BYTES: usize = 16 << 20;
 
 impl<'de> Document<'de> {
-    /// Parses a YAML text of at most [`MAX_YAML_DEPTH`] levels, which the options bound.
+    /// Parses a YAML text of at most [`MAX_YAML_DEPTH`] levels, which the options bound. Numbers that are not finite
+    /// are taken, whatever the options say.
     ///
     /// # Errors
     /// The parser's, with the path to the value.
@@ -28,8 +29,11 @@ impl<'de> Document<'de> {
     ) -> Result<Self, Box<Unparsed<Error>>> {
         // A level takes some 20 calls of the parser, too many for the stack of a caller.
         let parse = || {
+            let mut options = options();
+            // A text may look like a number that is too large, e.g. the hash `7e12345`.
+            options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
             let parsed = with_path(u64::MAX, || {
-                serde_saphyr::with_deserializer_from_str_with_options(text, options(), |parser| {
+                serde_saphyr::with_deserializer_from_str_with_options(text, options, |parser| {
                     Placed::deserialize(parser)
                 })
             });

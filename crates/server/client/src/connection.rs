@@ -23,6 +23,10 @@ pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 /// Largest answer, bytes: outputs travel in it.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
+/// Most values in an answer, each of which takes some 50 bytes while it is read. The reports of the largest sweep have
+/// some 6 million.
+const MAX_ANSWER_VALUES: u64 = 1 << 24;
+
 /// The way to a server: its address, the key, the certificates that are trusted. Clones are the same one.
 #[derive(Clone)]
 pub(crate) struct Connection {
@@ -210,7 +214,7 @@ pub(crate) fn answer<T: DeserializeOwned>(
 
 /// An answer, or a part of one, as what it should be.
 pub(crate) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
-    warpgauge_document::from_json(text.as_bytes())
+    warpgauge_document::from_json_within(MAX_ANSWER_VALUES, text.as_bytes())
         .map_err(|error| ClientError::Answer { url: url.to_owned(), message: error.to_string() })
 }
 

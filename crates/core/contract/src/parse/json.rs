@@ -2,9 +2,9 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::error::Category;
-use warpgauge_document::{Document, DocumentError, DocumentFormat};
+use warpgauge_document::{Document, DocumentError, DocumentFormat, path_text};
 
-use super::locate::locate;
+use super::locate::{Part, locate};
 use super::{ParseError, data_error, data_error_code, too_many_values};
 
 use warpgauge_model::FailureCode;
@@ -18,7 +18,7 @@ fn document(bytes: &[u8], max_values: usize) -> Result<Document<'_>, ParseError>
     // The parser itself refuses nesting beyond 128.
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let document = Document::parse(&mut deserializer)
-        .map_err(|unparsed| describe(&unparsed.error).at_path(&unparsed.path))?;
+        .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?;
     deserializer.end().map_err(|error| describe(&error))?;
     Ok(document)
 }
@@ -31,7 +31,7 @@ pub(super) fn parse_directly<T: DeserializeOwned>(
     check_number_of_values(bytes, max_values)?;
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let value = serde_path_to_error::deserialize(&mut deserializer)
-        .map_err(|error| describe(error.inner()).at_tracked_path(error.path()))?;
+        .map_err(|error| describe(error.inner()).at_path(&error.path().to_string()))?;
     deserializer.end().map_err(|error| describe(&error))?;
     Ok(value)
 }
@@ -47,8 +47,12 @@ fn check_number_of_values(bytes: &[u8], max_values: usize) -> Result<(), ParseEr
 /// A value that the type does not expect.
 fn mistake(error: &DocumentError, bytes: &[u8]) -> ParseError {
     let described = data_error(error);
-    let at_key = matches!(described.code, FailureCode::UnknownField | FailureCode::DuplicateField);
-    let (line, column) = locate(bytes, &error.path(), at_key);
+    let part = match described.code {
+        FailureCode::UnknownField => Part::Key,
+        FailureCode::DuplicateField => Part::SecondKey,
+        _ => Part::Value,
+    };
+    let (line, column) = locate(bytes, &error.path(), part);
     described.at_line(line, column)
 }
 

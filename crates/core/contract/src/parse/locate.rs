@@ -4,10 +4,21 @@ use std::borrow::Cow;
 
 use warpgauge_document::PathSegment;
 
-/// Line and column (in bytes) of the value that a path leads to, from 1; of its key where `key`. Where the path leads
-/// nowhere, those of the last value on the way. The text is JSON that was parsed before.
-pub(super) fn locate(text: &[u8], path: &[PathSegment], key: bool) -> (u64, u64) {
-    let position = Scanner { text, position: 0 }.find(path, key);
+/// What of the last field on a path is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    /// Its value.
+    Value,
+    /// Its key.
+    Key,
+    /// The key of the second field of that name.
+    SecondKey,
+}
+
+/// Line and column (in bytes) of what a path leads to, from 1. Where the path leads nowhere, those of the last value on
+/// the way. The text is JSON that was parsed before.
+pub(super) fn locate(text: &[u8], path: &[PathSegment], part: Part) -> (u64, u64) {
+    let position = Scanner { text, position: 0 }.find(path, part);
     let before = &text[..position.min(text.len())];
     let line = before.iter().filter(|&&byte| byte == b'\n').count();
     let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count();
@@ -20,18 +31,19 @@ struct Scanner<'a> {
 }
 
 impl Scanner<'_> {
-    fn find(mut self, path: &[PathSegment], key: bool) -> usize {
+    fn find(mut self, path: &[PathSegment], part: Part) -> usize {
         self.space();
         for (index, segment) in path.iter().enumerate() {
             let start = self.position;
+            let part = if index + 1 == path.len() { part } else { Part::Value };
             let found = match segment {
-                PathSegment::Field(name) | PathSegment::Variant(name) => self.field(name),
+                PathSegment::Field(name) => self.field(name, usize::from(part == Part::SecondKey)),
                 PathSegment::Element(index) => self.element(*index).then_some(self.position),
                 PathSegment::Unnamed => None,
             };
             match found {
                 None => return start,
-                Some(name) if key && index + 1 == path.len() => return name,
+                Some(key) if part != Part::Value => return key,
                 Some(_) => {}
             }
         }
@@ -48,8 +60,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes to the value of a field, and returns where its name begins.
-    fn field(&mut self, wanted: &str) -> Option<usize> {
+    /// Goes to the value of the field behind so many others of that name, and returns where its name begins.
+    fn field(&mut self, wanted: &str, mut others: usize) -> Option<usize> {
         self.enter(b'{')?;
         while self.peek()? == b'"' {
             let start = self.position;
@@ -60,7 +72,10 @@ impl Scanner<'_> {
             self.position += 1;
             self.space();
             if name.is_ok_and(|name| name == wanted) {
-                return Some(start);
+                match others.checked_sub(1) {
+                    None => return Some(start),
+                    Some(left) => others = left,
+                }
             }
             self.skip_with_comma();
         }
@@ -117,8 +132,8 @@ mod tests {
 
     const TEXT: &str = "{ \"a,]\" : [1, {\"x\": \"}\\\"\", \"y\": [ ]},\n  [[2], 3]],\n \"\\u0062\": {\"c\": null}}";
 
-    fn at(path: &[PathSegment], key: bool) -> (u64, u64) {
-        locate(TEXT.as_bytes(), path, key)
+    fn at(path: &[PathSegment], part: Part) -> (u64, u64) {
+        locate(TEXT.as_bytes(), path, part)
     }
 
     fn field(name: &str) -> PathSegment {
@@ -128,22 +143,24 @@ mod tests {
     #[test]
     fn values_and_keys_are_found() {
         let element = PathSegment::Element;
-        assert_eq!(at(&[], false), (1, 1));
-        assert_eq!(at(&[field("a,]")], false), (1, 11));
-        assert_eq!(at(&[field("a,]")], true), (1, 3));
-        assert_eq!(at(&[field("a,]"), element(1), field("y")], false), (1, 33));
-        assert_eq!(at(&[field("a,]"), element(2), element(0), element(0)], false), (2, 5));
-        assert_eq!(at(&[field("a,]"), element(2), element(1)], false), (2, 9));
-        assert_eq!(at(&[field("b"), field("c")], false), (3, 18));
+        assert_eq!(at(&[], Part::Value), (1, 1));
+        assert_eq!(at(&[field("a,]")], Part::Value), (1, 11));
+        assert_eq!(at(&[field("a,]")], Part::Key), (1, 3));
+        assert_eq!(at(&[field("a,]"), element(1), field("y")], Part::Value), (1, 33));
+        assert_eq!(at(&[field("a,]"), element(2), element(0), element(0)], Part::Value), (2, 5));
+        assert_eq!(at(&[field("a,]"), element(2), element(1)], Part::Value), (2, 9));
+        assert_eq!(at(&[field("b"), field("c")], Part::Value), (3, 18));
+        let twice = locate(br#"{"a": 1, "b": 2, "a": 3}"#, &[field("a")], Part::SecondKey);
+        assert_eq!(twice, (1, 18));
     }
 
     #[test]
     fn a_path_that_leads_nowhere_ends_at_the_last_value_on_it() {
-        assert_eq!(at(&[field("b"), field("lost")], true), (3, 12));
-        assert_eq!(at(&[field("a,]"), PathSegment::Element(9)], false), (1, 11));
-        assert_eq!(at(&[PathSegment::Element(0)], false), (1, 1));
+        assert_eq!(at(&[field("b"), field("lost")], Part::Key), (3, 12));
+        assert_eq!(at(&[field("a,]"), PathSegment::Element(9)], Part::Value), (1, 11));
+        assert_eq!(at(&[PathSegment::Element(0)], Part::Value), (1, 1));
         for end in 0..TEXT.len() {
-            locate(&TEXT.as_bytes()[..end], &[field("b"), field("c")], false);
+            locate(&TEXT.as_bytes()[..end], &[field("b"), field("c")], Part::Value);
         }
     }
 }

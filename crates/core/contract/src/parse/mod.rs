@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use warpgauge_document::{DocumentError, MAX_YAML_DEPTH, PathSegment, path_text};
+use warpgauge_document::{DocumentError, MAX_YAML_DEPTH, path_text};
 
 use super::ContractError;
 
@@ -71,21 +71,12 @@ impl ParseError {
         Self { code, path: String::new(), message, line: None, column: None, offset: None }
     }
 
-    fn at_path(mut self, path: &[PathSegment]) -> Self {
-        // A path of a hundred brackets shows nobody the way.
-        if self.code == FailureCode::TooDeep {
-            return self;
+    /// Adds a path as the parsers write it: `.` is the document itself, and `?` a key that could not be read.
+    fn at_path(mut self, path: &str) -> Self {
+        // A path of a hundred brackets leads no reader to the place.
+        if self.code != FailureCode::TooDeep {
+            self.path = shortened(path.trim_end_matches('?').trim_end_matches('.').to_owned());
         }
-        self.path =
-            shortened(path_text(path).trim_end_matches(".?").trim_end_matches('?').to_owned());
-        self
-    }
-
-    fn at_tracked_path(mut self, path: &serde_path_to_error::Path) -> Self {
-        let path = path.to_string();
-        // The library writes `.` for the document itself, and `?` for a key it could not read.
-        let path = path.trim_end_matches('?').trim_end_matches('.');
-        self.path = shortened(path.to_owned());
         self
     }
 
@@ -162,7 +153,8 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError>
 
 /// A value that is not what its type expects.
 fn data_error(error: &DocumentError) -> ParseError {
-    ParseError::new(data_error_code(error.message()), error.message()).at_path(&error.path())
+    ParseError::new(data_error_code(error.message()), error.message())
+        .at_path(&path_text(&error.path()))
 }
 
 fn too_many_values(most: usize) -> ParseError {

@@ -4,7 +4,7 @@
 //! second builds the value.
 
 use serde::de::DeserializeOwned;
-use warpgauge_document::{Document, DocumentFormat};
+use warpgauge_document::{Document, DocumentFormat, path_text};
 
 use super::{MAX_DEPTH, ParseError, data_error, data_error_code, too_many_values};
 
@@ -13,7 +13,7 @@ use warpgauge_model::FailureCode;
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Result<T, ParseError> {
     let mut deserializer = deserializer(bytes, max_values)?;
     Document::parse(&mut deserializer)
-        .map_err(|unparsed| describe(&unparsed.error).at_path(&unparsed.path))?
+        .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?
         .read(DocumentFormat::MsgPack)
         .map_err(|error| data_error(&error))
 }
@@ -24,7 +24,7 @@ pub(super) fn parse_directly<T: DeserializeOwned>(
     max_values: usize,
 ) -> Result<T, ParseError> {
     serde_path_to_error::deserialize(&mut deserializer(bytes, max_values)?)
-        .map_err(|error| describe(error.inner()).at_tracked_path(error.path()))
+        .map_err(|error| describe(error.inner()).at_path(&error.path().to_string()))
 }
 
 type Deserializer<'a> = rmp_serde::Deserializer<rmp_serde::decode::ReadRefReader<'a, [u8]>>;
@@ -58,9 +58,6 @@ fn describe(error: &rmp_serde::decode::Error) -> ParseError {
             FailureCode::WrongType,
             format!("wrong number of elements, expected {expected}"),
         ),
-        Error::Utf8Error(_) => {
-            ParseError::new(FailureCode::MalformedMsgpack, "a string is not UTF-8")
-        }
         Error::DepthLimitExceeded => too_deep(),
         other => ParseError::new(FailureCode::MalformedMsgpack, other.to_string()),
     }
@@ -107,7 +104,13 @@ fn scan(bytes: &[u8], max_values: usize) -> Result<usize, ParseError> {
             );
             return Err(at_offset(ParseError::new(FailureCode::TruncatedBody, message), start));
         }
-        position += item.skip as usize;
+        let content = position..position + item.skip as usize;
+        let is_text = matches!(bytes[start], 0xa0..=0xbf | 0xd9..=0xdb);
+        if is_text && std::str::from_utf8(&bytes[content.clone()]).is_err() {
+            let error = ParseError::new(FailureCode::MalformedMsgpack, "a string is not UTF-8");
+            return Err(at_offset(error, start));
+        }
+        position = content.end;
         if item.children > 0 {
             if open.len() > MAX_DEPTH {
                 return Err(at_offset(too_deep(), start));

@@ -2,9 +2,9 @@
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::options::AliasLimits;
-use serde_saphyr::{Budget, Error, NonFiniteFloatPolicy, Options};
+use serde_saphyr::{Budget, Error, Options};
 
-use warpgauge_document::{Document, DocumentFormat};
+use warpgauge_document::{Document, DocumentFormat, path_text};
 
 use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error, data_error_code};
 
@@ -21,7 +21,7 @@ const MAX_REPEATED_NODES: usize = 20_000;
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|error| invalid_utf8(bytes, error))?;
     let document = Document::parse_yaml(text, || options(text.len()))
-        .map_err(|unparsed| describe(&unparsed.error).at_path(&unparsed.path))?;
+        .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?;
     document.read(DocumentFormat::Yaml).map_err(|error| {
         let described = data_error(&error);
         match error.place() {
@@ -54,7 +54,6 @@ fn options(length: usize) -> Options {
     options.with_snippet = false;
     // YAML 1.2: only `true` and `false`. In YAML 1.1 an argument called `n` or `y` is a boolean.
     options.strict_booleans = true;
-    options.non_finite_float_policy = NonFiniteFloatPolicy::AsString;
     options
 }
 
