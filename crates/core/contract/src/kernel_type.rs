@@ -6,10 +6,11 @@
 //! compiles a kernel's text or image looks at the type itself.
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// What a kernel's code is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum KernelType {
     /// CUDA C++ source.
@@ -185,6 +186,22 @@ impl KernelType {
     pub fn of_extension(extension: &str) -> Option<Self> {
         let known = |(known, _): &&(&str, Self)| extension.eq_ignore_ascii_case(known);
         FILE_EXTENSIONS.iter().find(known).map(|(_, kernel_type)| *kernel_type)
+    }
+}
+
+/// By hand, since the error of a derived one lists the type that tests alone have.
+impl<'de> Deserialize<'de> for KernelType {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let mut known = KernelType::ALL.iter().copied();
+        #[cfg(feature = "example-kernel")]
+        let mut known = known.by_ref().chain([KernelType::Example]);
+        known.find(|one| one.name() == name).ok_or_else(|| {
+            let names: Vec<_> =
+                KernelType::ALL.iter().map(|one| format!("`{}`", one.name())).collect();
+            let names = names.join(", ");
+            D::Error::custom(format_args!("unknown variant `{name}`, expected one of {names}"))
+        })
     }
 }
 
