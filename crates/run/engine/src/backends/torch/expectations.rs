@@ -7,7 +7,6 @@ use super::gradients::is_gradient;
 use super::inputs::{Inputs, Presented};
 use super::player::Player;
 use super::values::{Named, Value};
-use warpgauge_validate::Reason;
 
 /// What outputs are to be.
 pub(super) struct Expectations {
@@ -65,16 +64,7 @@ impl ReferencePlayer {
         only: Option<&[String]>,
     ) -> Result<Named, Stop> {
         let played = self.player.play(inputs, shown, generator, only).map_err(Stop::Reference)?;
-        let unusable = |reason: Reason| {
-            let fault = warpgauge_torch::RunnerFault::Refused(warpgauge_torch::RunnerError {
-                code: warpgauge_model::FailureCode::UnusableOutput.to_string(),
-                message: reason.message,
-                line: None,
-                log: String::new(),
-            });
-            Stop::Reference(self.player.failed(fault))
-        };
-        let values = played.map_err(unusable)?.values;
+        let values = played.map_err(|reason| Stop::Reference(self.player.unusable(reason)))?.values;
         Ok(values.into_iter().filter(|(name, _)| self.counts(name)).collect())
     }
 }

@@ -147,7 +147,7 @@ impl Failed {
 
     /// What came back cannot be used.
     pub(super) fn unusable(message: String) -> Self {
-        Self::plain(Stage::Call, FailureCode::UnusableOutput, message)
+        Self::plain(Stage::Call, FailureCode::UnusableOutput, bounded(message))
     }
 
     fn refused(refusal: RunnerError, stage: Stage) -> Self {
