@@ -27,7 +27,7 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
     }
 }
 
-/// Whether the file is a module of a package, and not a program of its own.
+/// Whether the file is a module of a package, and not a program.
 fn is_module(path: &str) -> bool {
     path.starts_with("crates/") && path.contains("/src/")
         || ["xtask/src/", "src/", "tests/"].iter().any(|root| path.starts_with(root))

@@ -45,15 +45,10 @@ pub fn check(files: &[Source], violations: &mut Vec<Violation>) {
 
 /// Names of the directories in `crates/` that have sources.
 fn crates_of(files: &[Source]) -> BTreeSet<&str> {
-    let in_sources = |path: &'_ str| {
-        let (home, _) = crates::home(path)?;
-        path[home.len()..].starts_with("/src/").then_some(())
-    };
-    files
-        .iter()
-        .filter(|source| in_sources(&source.path).is_some())
-        .filter_map(|source| crates::home(&source.path).map(|(_, name)| name))
-        .collect()
+    let own = files.iter().filter_map(|source| Some((source, crates::home(&source.path)?)));
+    let in_sources =
+        own.filter(|(source, (home, _))| source.path[home.len()..].starts_with("/src/"));
+    in_sources.map(|(_, (_, name))| name).collect()
 }
 
 /// Names of the types that a text defines as `pub`, in a module and not in a function.

@@ -8,7 +8,7 @@ use crate::{
 
 /// A request that the contract has rules for.
 pub trait Rules {
-    /// Checks the request.
+    /// Holds the request against all rules, without decoding tensor data.
     ///
     /// # Errors
     /// Every mistake in it, up to `limits.max_errors`.
@@ -32,10 +32,10 @@ impl Rules for CompareRequest {
 pub struct Checked<T>(T);
 
 impl<T: Rules> Checked<T> {
-    /// Checks a request.
+    /// Takes a request that meets all rules.
     ///
     /// # Errors
-    /// As [`Rules::check`].
+    /// Every mistake in it, up to `limits.max_errors`.
     pub fn new(request: T, limits: &ContractLimits) -> Result<Self, Vec<ContractError>> {
         request.check(limits)?;
         Ok(Self(request))
@@ -43,7 +43,7 @@ impl<T: Rules> Checked<T> {
 }
 
 impl<T> Checked<T> {
-    /// The request, for whoever changes it.
+    /// The request itself. What is changed in it is no longer checked.
     pub fn into_inner(self) -> T {
         self.0
     }

@@ -59,22 +59,22 @@ impl Client {
         self.connection.url()
     }
 
-    /// Requests that take long, with somebody who waits for the answer.
+    /// Requests whose progress `attendant` receives until the answer is there.
     pub fn attended<'a, E>(&'a self, attendant: JobWaiter<'a, E>) -> AttendedRequests<'a, E> {
         AttendedRequests { connection: &self.connection, attendant }
     }
 
-    /// Requests that nobody watches the progress of.
+    /// Requests whose progress is not watched.
     pub fn unattended(&self) -> UnattendedRequests<'_> {
         UnattendedRequests { connection: &self.connection }
     }
 
-    /// The caller's jobs.
+    /// Lists, follows and cancels the caller's jobs.
     pub fn jobs(&self) -> RemoteJobs<'_> {
         RemoteJobs { connection: &self.connection }
     }
 
-    /// The caller's baselines.
+    /// Reads and keeps the caller's baselines of the gate.
     pub fn baselines(&self) -> RemoteBaselines<'_> {
         RemoteBaselines { connection: &self.connection }
     }

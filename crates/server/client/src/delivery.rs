@@ -38,7 +38,7 @@ const WAS_THERE: Duration = Duration::from_secs(15);
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LATER_LOOKS: Duration = Duration::from_secs(2);
 
-/// Requests whose progress is told to the one who waits for the answer.
+/// Requests whose progress the attendant receives until the answer is there.
 ///
 /// What is sent is a contract as its author wrote it: which of its fields are valid, the server says.
 /// While the server has the job and goes away, it is waited for, for as long as `patience`, each time.

@@ -4,10 +4,9 @@
 //! - [`Client`] is one server: its checked address, the key, the certificates that it trusts.
 //! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] have a method for each route that is
 //!   asked once and answers.
-//! - What takes long ([`AttendedRequests`]) is posted as a request with an idempotency key of its own, and
-//!   an [`JobWaiter`] waits for it: by that key its job is found, so that its news are told and it is
-//!   cancelled when the caller gives up; and where the connection breaks, the same request sent again is
-//!   the same job again.
+//! - [`AttendedRequests`] posts what takes long with a new idempotency key, and a [`JobWaiter`] waits for it. The
+//!   key finds the job, so that the waiter receives its progress and cancels it when the caller gives up. Where the
+//!   connection breaks, the same request sent again is the same job again.
 //! - [`RemoteJobs::follow`] reads the event stream of a job, across connections that break and servers that
 //!   restart.
 //! - [`RetryPolicy`] says for how long it is worth asking again; how the pause is spent is the caller's.

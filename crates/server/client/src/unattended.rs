@@ -1,5 +1,4 @@
-//! Requests that nobody watches the progress of: jobs that are handed in, and answers that are waited for
-//! alone.
+//! Requests whose progress is not watched: jobs that are submitted, and answers that the caller waits for.
 
 use std::time::Duration;
 
@@ -30,7 +29,7 @@ pub struct SubmitOptions<'a> {
     pub idempotency_key: Option<&'a str>,
 }
 
-/// Requests that nobody attends to.
+/// Requests whose progress is not watched.
 ///
 /// Every method fails where the server does not answer, refuses, or answers something else.
 #[derive(Clone, Copy)]

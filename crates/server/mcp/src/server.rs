@@ -34,7 +34,7 @@ pub struct AgentServer {
 }
 
 impl AgentServer {
-    /// A server of one backend, whoever asks.
+    /// Serves one backend to all callers.
     pub fn of(backend: Arc<dyn JobBackend>, calls: CallPermits) -> Self {
         Self::finding(move |_| Some(Arc::clone(&backend)), calls)
     }

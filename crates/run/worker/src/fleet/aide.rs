@@ -58,7 +58,7 @@ impl Aide {
         started
     }
 
-    /// The worker, if nobody has it and it was started before.
+    /// The worker, if it is free and was started before.
     pub(super) fn take_kept(&self) -> Option<Worker> {
         self.lock().worker.take()
     }
@@ -76,7 +76,7 @@ impl Aide {
         self.lock().closing = true;
     }
 
-    /// Ends it, unless somebody has it.
+    /// Ends the worker, unless it is in use.
     pub(super) fn dismiss(&self) {
         drop(self.take_kept());
     }

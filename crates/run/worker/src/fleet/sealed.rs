@@ -42,8 +42,8 @@ impl Sealing {
         Self { judge: Aide::new(judge), reference: Aide::new(timing.clone()) }
     }
 
-    /// Starts them, so that the device's first evaluation does not wait for them. One that cannot be started is
-    /// tried again by whoever needs it, who tells why.
+    /// Starts the workers, so that the device's first evaluation does not wait for them. An evaluation that needs a
+    /// worker that could not be started starts it again, and reports why that fails.
     pub(super) async fn summon(&self) {
         let start = async |aide: &Aide| {
             if let Ok(worker) = aide.take().await {
@@ -83,7 +83,7 @@ impl Sealing {
         self.reference.close();
     }
 
-    /// Ends them.
+    /// Ends the judge and the worker for references.
     pub(super) fn dismiss(&self) {
         self.judge.dismiss();
         self.reference.dismiss();

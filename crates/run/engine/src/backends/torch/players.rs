@@ -43,8 +43,8 @@ impl Players {
         self.secret.bits() >> 32
     }
 
-    /// The seed of the contract's own inputs: values of contracts are those of its own seeds; what makes its inputs
-    /// has none.
+    /// The seed of the first call. A contract gives its inputs seeds of their own, so there is none; inputs that a
+    /// submission makes are drawn from it.
     pub(super) fn own_seed(&mut self) -> Option<u64> {
         matches!(self.inputs, Inputs::Made).then(|| self.seed())
     }

@@ -33,7 +33,7 @@ pub(super) struct Rules {
     pub shown: InputsShown,
 }
 
-/// What was found.
+/// What the verification of all calls found.
 #[derive(Default)]
 pub(super) struct Findings {
     /// Calls whose outputs were verified, or would have been had anything been expected.
@@ -109,7 +109,7 @@ impl Verification {
         }
     }
 
-    /// Another number of values than expected is told before any of them is compared.
+    /// Reports another number of values than expected before any of them is compared.
     pub(super) fn missing(
         &self,
         values: &Named,

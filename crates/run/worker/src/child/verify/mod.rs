@@ -6,7 +6,7 @@
 //! - `explanation`: what is wrong, for people
 //! - `lint`: what would pass without doing the work
 //! - `on_device`: comparing on the device, where that suffices
-//! - `oracle`: which launches are verified, when, and what is told of those that are wrong
+//! - `oracle`: which launches are verified, when, and what is reported of those that are wrong
 //! - `outputs`: outputs, copied and hashed
 //! - `references`: the reference kernels, and what they expect
 //! - `surroundings`: guard bands and inputs that a launch must not touch

@@ -44,7 +44,7 @@ pub(crate) struct Oracle<'a, 'l> {
     pub(crate) counted: Option<CountedOutputs>,
     /// Timed launches that were verified, and that were to be.
     pub audits: AuditFacts,
-    /// Whether verification takes so long that the server is told of it.
+    /// Whether verification takes so long that the worker reports it to the server.
     slow: bool,
     assigned: Assigned,
 }
@@ -196,7 +196,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
         self.confirm(executor, buffers, (audit.shown, audit.filling), &otherwise)
     }
 
-    /// A launch that was not the first is right: on the device, if that can be told there. `filling`: what its
+    /// A launch that was not the first is right: on the device, if that can decide it. `filling`: what its
     /// outputs held before.
     fn confirm(
         &mut self,

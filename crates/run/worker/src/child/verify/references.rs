@@ -34,7 +34,7 @@ impl<'a> ReferenceKernels<'a> {
         Self { checks, residue, redrawn, loaded: Vec::new(), fillings: Secret::new() }
     }
 
-    /// Gives them up.
+    /// Unloads all references, and returns the residue that they kept.
     pub(crate) fn retire(self) -> &'a mut Residue {
         for reference in self.loaded {
             reference.retire(self.residue);

@@ -21,7 +21,7 @@ pub(crate) struct OutputVerdicts<'a> {
     pub against: Evidence,
 }
 
-/// How a launch is told of that is wrong after others were right.
+/// How a report names a launch that is wrong after others were right.
 pub(crate) struct Otherwise<'a> {
     /// As the proof names it that elements were never written.
     pub launch: &'a str,

@@ -19,7 +19,7 @@ use crate::backends::torch::verification::{ParameterHashes, Verification};
 pub(in crate::backends::torch) struct Extras {
     /// How the candidate is timed beside the reference, if it is to be.
     pub beside: Option<SideBySide>,
-    /// Whether what the device does is to be told.
+    /// Whether the device's activity is traced.
     pub trace: bool,
     /// Whether a call is to be made that the tool round the candidate looks at.
     pub count: bool,

@@ -89,7 +89,7 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A batch as a runner is told of it. `generator`: the seed of random numbers in it; `flush`: bytes that are
+    /// A batch in the form that a runner takes. `generator`: the seed of random numbers in it; `flush`: bytes that are
     /// written before each call.
     pub(super) fn batch(&self, count: usize, generator: u64, flush: u64) -> CallBatch<'_> {
         CallBatch {
@@ -153,7 +153,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Copies what was made for one set to where nobody else can change it.
+/// Copies the inputs made for one set into the arena, where no runner can change them.
 fn keep(
     gpu: &Gpu,
     arena: &Arena,

@@ -127,7 +127,7 @@ impl<'t> DeviceTiming<'t> {
     fn outside_ms(&self, alone: Alone) -> Vec<f32> {
         let outside_ms = self.outside.iter().map(|Outside { turn, .. }| {
             let spent: Duration = turn.running + turn.excess(alone);
-            // Nobody is to be told faster than it is.
+            // No kernel is to appear faster than it is.
             turn.each(spent.saturating_sub(self.idle.sure()))
         });
         outside_ms.collect()

@@ -14,7 +14,7 @@ const CALLS: u32 = 10;
 /// How long they may take, with reading what was recorded.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// What was told.
+/// What a runner recorded of its device.
 pub(in crate::backends::torch) struct Traced {
     pub trace: DeviceTrace,
     /// During so many calls.
@@ -34,7 +34,7 @@ pub(super) fn trace(
     Ok(traced.map(|trace| Traced { trace, calls, hardware }))
 }
 
-/// Has calls made that are none of the timed ones; what is told of them, or why nothing is.
+/// Has calls made beside the timed ones, and returns what `look` finds in them, or why it finds nothing.
 pub(super) fn looked_at<T>(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,

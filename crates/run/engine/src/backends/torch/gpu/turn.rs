@@ -35,7 +35,7 @@ impl Turn {
         self.presenting + self.copying
     }
 
-    /// How much longer writing and copying took than they do while nobody else uses the device.
+    /// How much longer writing and copying took than they do on an idle device.
     pub(super) fn excess(&self, alone: Alone) -> Duration {
         self.presenting.saturating_sub(alone.presenting)
             + self.copying.saturating_sub(alone.copying)
@@ -47,7 +47,7 @@ impl Turn {
     }
 }
 
-/// What writing inputs and copying results take while nobody else uses the device.
+/// What writing inputs and copying results take on an idle device.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Alone {
     pub(super) presenting: Duration,
