@@ -301,10 +301,10 @@ pub(super) struct CompareArgs {
     /// How much time to spend on precision
     #[arg(long, value_name = "PRESET", value_parser = ["quick", "ci", "deep"])]
     pub preset: Option<String>,
-    /// Absolute tolerance, in place of the file's; default 0.01
+    /// Absolute tolerance, in place of the file's; default: as the reference's own rounding asks
     #[arg(long, value_name = "X")]
     pub atol: Option<f64>,
-    /// Relative tolerance, in place of the file's; default 0.01
+    /// Relative tolerance, in place of the file's; default: as the reference's own rounding asks
     #[arg(long, value_name = "X")]
     pub rtol: Option<f64>,
     /// Timed launches of each kernel on its own, in place of the file's `num_trials`

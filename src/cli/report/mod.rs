@@ -229,6 +229,11 @@ fn check(page: &mut Page, name: &str, comparison: &Comparison) {
         1 => page.more("1 element is NaN or infinite"),
         n => page.more(&format!("{n} elements are NaN or infinite")),
     }
+    match comparison.non_finite_matched {
+        0 => {}
+        1 => page.more("1 element is NaN or infinite, as expected there"),
+        n => page.more(&format!("{n} elements are NaN or infinite, as expected there")),
+    }
     for mismatch in comparison.first_mismatches.iter().take(MAX_MISMATCHES) {
         let index: Vec<String> = mismatch.index.iter().map(u64::to_string).collect();
         page.more(&format!(

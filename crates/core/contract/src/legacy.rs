@@ -3,7 +3,6 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::compare::default_tolerance;
 use super::{CompareRequest, Isolation, KernelCode, KernelType, MeasureSpec};
 use warpgauge_model::Requirements;
 
@@ -48,10 +47,10 @@ impl From<LegacyCompareRequest> for CompareRequest {
             candidates: Vec::new(),
             num_trials: request.num_trials,
             timeout: request.timeout,
-            atol: default_tolerance(),
-            rtol: default_tolerance(),
+            atol: None,
+            rtol: None,
             required_matched_ratio: None,
-            allow_non_finite: false,
+            allow_non_finite: None,
             work: None,
             measure: MeasureSpec::default(),
             profile: None,

@@ -18,9 +18,9 @@ pub struct Tolerance {
     /// Share of elements that must pass, 0–1; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_matched_ratio: Option<f64>,
-    /// Let NaN match NaN and an infinity match an equal one; default false.
-    #[serde(default)]
-    pub allow_non_finite: bool,
+    /// Whether NaN matches NaN and an infinity an equal one; default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_non_finite: Option<bool>,
 }
 
 /// How to measure.

@@ -10,9 +10,6 @@ use warpgauge_model::{PresetName, Regime, Requirements};
 /// Timed launches where counts decide: they are there to be verified, not to be timed.
 const COUNTED_TRIALS: u32 = 3;
 
-/// Tolerance where a contract names none, absolute and relative.
-const TOLERANCE: f64 = 1e-2;
-
 /// The contract of a case, with its kernel, as it is on both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CasePair {
@@ -61,8 +58,8 @@ impl CasePair {
             candidates: Vec::new(),
             num_trials,
             timeout: candidate.timeout,
-            atol: tolerance.atol.unwrap_or(TOLERANCE),
-            rtol: tolerance.rtol.unwrap_or(TOLERANCE),
+            atol: tolerance.atol,
+            rtol: tolerance.rtol,
             required_matched_ratio: tolerance.required_matched_ratio,
             allow_non_finite: tolerance.allow_non_finite,
             work: candidate.work,
@@ -165,7 +162,7 @@ mod tests {
         assert_eq!(made.ref_kernel.source_code.as_deref(), Some("x"));
         assert_eq!(made.custom_kernel.unwrap().source_code.as_deref(), Some("y"));
         assert_eq!((made.timeout, made.num_trials), (2.0, Some(9)));
-        assert_eq!((made.atol, made.rtol), (0.01, 0.5));
+        assert_eq!((made.atol, made.rtol), (None, Some(0.5)));
         assert_eq!(made.measure.preset, PresetName::Ci);
         assert!(!made.measure_identical);
         let counted = sides.comparison(&manner(true, true));

@@ -10,6 +10,7 @@ mod compare;
 mod filling;
 mod lint;
 mod message;
+mod noise;
 mod pieces;
 mod reason;
 mod ties;
@@ -24,9 +25,13 @@ pub use lint::{
     ArgumentContents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation,
 };
 pub use message::validation_error;
+pub use noise::{
+    Nudge, NudgedRun, ToleranceBounds, nudges, sample, sampled_ranges, tolerance_by_noise,
+    tolerance_by_size,
+};
 pub use reason::{Reason, ReasonCode};
 pub use ties::{Tie, tie};
-pub use tolerance::{default_tolerance, resolve, resolve_beside_bounds};
+pub use tolerance::{is_open, resolve, resolve_beside_bounds, resolve_by_noise, resolve_by_type};
 
 /// Mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;
@@ -42,6 +47,26 @@ pub struct ResolvedTolerance {
     pub required_matched_ratio: f64,
     /// Whether NaN may match NaN and an infinity an equal one.
     pub allow_non_finite: bool,
+    /// Where `atol` and `rtol` come from.
+    #[serde(default)]
+    pub basis: ToleranceBasis,
+}
+
+/// Where a tolerance comes from.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ToleranceBasis {
+    /// The request gives it.
+    #[default]
+    Given,
+    /// Integers and bool are compared exactly.
+    Exact,
+    /// The reference's own rounding, measured by moving its inputs by a unit in the last place.
+    ReferenceNoise,
+    /// The size of the expected values and the precision of their type.
+    ExpectedSize,
+    /// The steps of an 8-bit floating-point type.
+    ElementType,
 }
 
 /// One element that does not match.
@@ -72,6 +97,10 @@ pub struct UlpDistribution {
     pub histogram: Vec<u64>,
 }
 
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
 /// Outcome of comparing one output with its expectation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Comparison {
@@ -83,6 +112,9 @@ pub struct Comparison {
     pub matched: u64,
     /// Elements that are NaN or infinite where the expectation is not, or that may not be.
     pub non_finite: u64,
+    /// Elements that are NaN or infinite, as the expectation is there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub non_finite_matched: u64,
     /// Elements that still hold what the output was filled with: never written.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.

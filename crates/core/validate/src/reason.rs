@@ -21,7 +21,7 @@ pub enum ReasonCode {
     /// the kernel is to find and keep needs role `inout`.
     OutputUnwritten,
     /// An output holds NaN or an infinity where a number is expected. Look for division by zero,
-    /// overflow and unwritten memory; if they are right, set `tolerance.allow_non_finite`.
+    /// overflow and unwritten memory.
     NonFiniteOutput,
     /// An argument of role `input` was changed. Give arguments that the kernel writes role `output`
     /// or `inout`.
@@ -261,7 +261,7 @@ mod tests {
         let filling = Filling::not_a_number(77);
         let reason = |actual: &[f32]| {
             let actual: Vec<u8> = actual.iter().flat_map(|x| x.to_le_bytes()).collect();
-            let tolerance = resolve(None, Dtype::Float32);
+            let tolerance = resolve(None, Dtype::Float32, &[]);
             let result =
                 compare(Dtype::Float32, &[4], &actual, &expected, Some(filling), &tolerance);
             Reason::of_comparison("y", &result).map(|reason| reason.code)

@@ -1,50 +1,89 @@
 //! How close is close enough.
 
-use super::ResolvedTolerance;
+use super::{
+    NudgedRun, ResolvedTolerance, ToleranceBasis, ToleranceBounds, tolerance_by_noise,
+    tolerance_by_size,
+};
 use warpgauge_contract::Tolerance;
 use warpgauge_tensor::Dtype;
 
-/// Absolute and relative tolerance of an element type, where the contract gives none.
+/// Absolute and relative tolerance of an element type, whatever values it holds.
 ///
 /// | type | atol | rtol | why |
 /// |---|---|---|---|
-/// | float64 | 1e-9 | 1e-9 | ε is 2.2e-16: room for sums of millions of terms in any order |
-/// | float32 | 1e-5 | 1e-4 | ε is 1.2e-7: room for sums of thousands of terms, fast maths |
-/// | float16 | 1e-3 | 1e-2 | ε is 9.8e-4: about ten roundings |
-/// | bfloat16 | 1e-2 | 1.6e-2 | ε is 7.8e-3: two roundings, as in PyTorch's own tests |
 /// | float8_e4m3 | 2⁻⁶ | 1/8 | neighbours are up to 1/8 apart: one step |
 /// | float8_e5m2 | 2⁻⁶ | 1/4 | neighbours are up to 1/4 apart: one step |
 /// | integers, bool | 0 | 0 | exact |
 ///
-/// The absolute parts are for results near zero, where cancellation leaves no relative accuracy;
-/// they assume values of order 1. A contract whose values are much smaller must give its own.
-pub fn default_tolerance(dtype: Dtype) -> (f64, f64) {
-    match dtype {
-        Dtype::Float64 => (1e-9, 1e-9),
-        Dtype::Float32 => (1e-5, 1e-4),
-        Dtype::Float16 => (1e-3, 1e-2),
-        Dtype::Bfloat16 => (1e-2, 1.6e-2),
-        Dtype::Float8E4m3 => (1.0 / 64.0, 0.125),
-        Dtype::Float8E5m2 => (1.0 / 64.0, 0.25),
-        _ => (0.0, 0.0),
-    }
+/// Wider floating-point types have none: theirs follows from what is expected.
+fn of_type(dtype: Dtype) -> (ToleranceBounds, ToleranceBasis) {
+    let (atol, rtol, basis) = match dtype {
+        Dtype::Float8E4m3 => (1.0 / 64.0, 0.125, ToleranceBasis::ElementType),
+        Dtype::Float8E5m2 => (1.0 / 64.0, 0.25, ToleranceBasis::ElementType),
+        _ => (0.0, 0.0, ToleranceBasis::Exact),
+    };
+    (ToleranceBounds { atol, rtol }, basis)
 }
 
 /// As [`resolve`], where each element has a bound of its own: what a contract does not allow is not.
 pub fn resolve_beside_bounds(tolerance: Option<&Tolerance>) -> ResolvedTolerance {
-    // Integers allow nothing by themselves.
-    resolve(tolerance, Dtype::Int64)
+    filled(tolerance, ToleranceBounds { atol: 0.0, rtol: 0.0 }, ToleranceBasis::Given)
 }
 
-/// Fills in what a contract leaves open, each field on its own.
-pub fn resolve(tolerance: Option<&Tolerance>, dtype: Dtype) -> ResolvedTolerance {
-    let (atol, rtol) = default_tolerance(dtype);
+/// The tolerance of an output of which these values are expected: what the caller gives, each field on its own, and else
+/// what the type and the size of the values allow.
+pub fn resolve(tolerance: Option<&Tolerance>, dtype: Dtype, expected: &[u8]) -> ResolvedTolerance {
+    let open = is_open(tolerance, dtype);
+    let by_size = if open { tolerance_by_size(dtype, expected) } else { None };
+    match by_size {
+        Some(bounds) => filled(tolerance, bounds, ToleranceBasis::ExpectedSize),
+        None => resolve_by_type(tolerance, dtype),
+    }
+}
+
+/// As [`resolve`], where a reference computed the values: by what it left for inputs that were moved, if that tells it.
+/// `base`: the sample of the output for inputs as they are.
+pub fn resolve_by_noise(
+    tolerance: Option<&Tolerance>,
+    dtype: Dtype,
+    base: &[u8],
+    runs: &[NudgedRun<'_>],
+) -> ResolvedTolerance {
+    let open = is_open(tolerance, dtype);
+    match tolerance_by_noise(dtype, base, runs).filter(|_| open) {
+        Some(bounds) => filled(tolerance, bounds, ToleranceBasis::ReferenceNoise),
+        None => resolve(tolerance, dtype, base),
+    }
+}
+
+/// The tolerance as far as it does not hang on what is expected.
+pub fn resolve_by_type(tolerance: Option<&Tolerance>, dtype: Dtype) -> ResolvedTolerance {
+    let (bounds, basis) = of_type(dtype);
+    filled(tolerance, bounds, basis)
+}
+
+/// Whether the tolerance of an output follows from what is expected of it, wholly or in part.
+pub fn is_open(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
+    let given = tolerance.is_some_and(|given| given.atol.is_some() && given.rtol.is_some());
+    !given && dtype.is_float() && dtype.size() > 1
+}
+
+/// Fills in what a caller leaves open, each field on its own.
+fn filled(
+    tolerance: Option<&Tolerance>,
+    bounds: ToleranceBounds,
+    basis: ToleranceBasis,
+) -> ResolvedTolerance {
+    let [atol, rtol] =
+        [tolerance.and_then(|given| given.atol), tolerance.and_then(|given| given.rtol)];
+    let basis = if atol.is_some() && rtol.is_some() { ToleranceBasis::Given } else { basis };
     ResolvedTolerance {
-        atol: tolerance.and_then(|given| given.atol).unwrap_or(atol),
-        rtol: tolerance.and_then(|given| given.rtol).unwrap_or(rtol),
+        atol: atol.unwrap_or(bounds.atol),
+        rtol: rtol.unwrap_or(bounds.rtol),
         required_matched_ratio: tolerance
             .and_then(|given| given.required_matched_ratio)
             .unwrap_or(1.0),
-        allow_non_finite: tolerance.is_some_and(|given| given.allow_non_finite),
+        allow_non_finite: tolerance.and_then(|given| given.allow_non_finite).unwrap_or(true),
+        basis,
     }
 }

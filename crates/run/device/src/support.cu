@@ -588,6 +588,42 @@ extern "C" __global__ void wg_compare(
     for (u64 i = 4 * together + thread; i < count; i += stride) look(i);
 }
 
+static __device__ u64 mixed(u64 x) {
+    x += 0x9E3779B97F4A7C15ull;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
+    return x ^ (x >> 31);
+}
+
+template <typename Word>
+static __device__ void nudge(Word* elements, u64 count, u64 infinity, u64 steps, u64 seed) {
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    const Word SIGN = (Word)((Word)1 << (8 * sizeof(Word) - 1));
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        Word sign = elements[i] & SIGN;
+        u64 magnitude = elements[i] & (Word)~SIGN;
+        if (magnitude == 0 || magnitude >= infinity) continue;
+        bool up = (mixed(seed ^ i) & 1) == 0;
+        if ((up || magnitude <= steps) && magnitude + steps < infinity) {
+            magnitude += steps;
+        } else {
+            magnitude = magnitude > steps + 1 ? magnitude - steps : 1;
+        }
+        elements[i] = (Word)(sign | (Word)magnitude);
+    }
+}
+
+// Moves each element by some units in the last place: src/nudge.rs of the tensor crate.
+extern "C" __global__ void wg_nudge(u8* at, u64 count, u32 dtype, u32 steps, u64 seed) {
+    switch (dtype) {
+        case F64: nudge((u64*)at, count, 0x7FF0000000000000ull, steps, seed); break;
+        case F32: nudge((u32*)at, count, 0x7F800000ull, steps, seed); break;
+        case F16: nudge((u16*)at, count, 0x7C00ull, steps, seed); break;
+        case BF16: nudge((u16*)at, count, 0x7F80ull, steps, seed); break;
+        default: break;
+    }
+}
+
 static __device__ u64 global_time() {
     u64 ns;
     asm volatile("mov.u64 %0, %globaltimer;" : "=l"(ns));

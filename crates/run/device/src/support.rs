@@ -188,6 +188,25 @@ impl Support {
         !matches!(dtype, Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int64 | Dtype::Uint64)
     }
 
+    /// Queues moving each of `count` elements at an address by `steps` units in the last place, as
+    /// [`warpgauge_tensor::nudge`] does.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn nudge(
+        &self,
+        address: u64,
+        (dtype, count): (Dtype, u64),
+        (steps, seed): (u32, u64),
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(address).push(&count.to_ne_bytes());
+        arguments.push(&dtype_number(dtype).to_ne_bytes()).push(&steps.to_ne_bytes());
+        arguments.push(&seed.to_ne_bytes());
+        self.launch("wg_nudge", self.spread(count), arguments, stream)
+    }
+
     fn read_cell(&self, stream: &Stream) -> Result<u64, DeviceError> {
         let mut word = [0; 8];
         self.cell.copy_to_host(0, &mut word, stream)?;

@@ -292,6 +292,15 @@ impl RunnerSession {
         }
     }
 
+    /// Has the calls from here on made by a copy of its object, whose state nobody needs; `begin: false`: by the object
+    /// itself again.
+    ///
+    /// # Errors
+    /// There can be no copy.
+    pub fn aside(&mut self, begin: bool) -> Result<(), RunnerFault> {
+        self.done(Question::Aside { begin })
+    }
+
     /// Has it compute gradients in each call from now on.
     ///
     /// # Errors

@@ -149,6 +149,10 @@ pub(crate) enum Question<'a> {
         arguments: Option<&'a TreeOf<super::session::TensorLayout>>,
         seed: u64,
     },
+    /// To have the calls from here on made by a copy of the object, or by the object itself again.
+    Aside {
+        begin: bool,
+    },
     /// To compute gradients in each call, which begin from tensors behind the arguments.
     Backward {
         upstream: &'a [GradientInput],

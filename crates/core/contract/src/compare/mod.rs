@@ -46,18 +46,18 @@ pub struct CompareRequest {
     #[serde(default = "default_timeout")]
     #[schemars(range(min = 0.1, max = 600))]
     pub timeout: f64,
-    /// Absolute tolerance.
-    #[serde(default = "default_tolerance")]
-    pub atol: f64,
-    /// Relative tolerance.
-    #[serde(default = "default_tolerance")]
-    pub rtol: f64,
+    /// Absolute tolerance; by default what the reference's own rounding calls for, and 0 for integers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub atol: Option<f64>,
+    /// Relative tolerance, as `atol`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rtol: Option<f64>,
     /// Share of elements that must pass, 0–1; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub required_matched_ratio: Option<f64>,
-    /// Let NaN match NaN and an infinity match an equal one; default false.
-    #[serde(default)]
-    pub allow_non_finite: bool,
+    /// Whether NaN matches NaN and an infinity an equal one; default true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_non_finite: Option<bool>,
     /// The work that each kernel must do at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
@@ -150,10 +150,6 @@ fn default_timeout() -> f64 {
     120.0
 }
 
-pub(crate) fn default_tolerance() -> f64 {
-    1e-2
-}
-
 fn default_true() -> bool {
     true
 }
@@ -231,8 +227,8 @@ impl CompareRequest {
             timeout: self.timeout,
             expected: expected.collect(),
             tolerance: Some(Tolerance {
-                atol: Some(self.atol),
-                rtol: Some(self.rtol),
+                atol: self.atol,
+                rtol: self.rtol,
                 required_matched_ratio: self.required_matched_ratio,
                 allow_non_finite: self.allow_non_finite,
             }),

@@ -81,7 +81,7 @@ fn what_may_be_left_out_has_the_reference_servers_defaults() {
     let full = verbatim();
     let short = json!({"ref_kernel": full["ref_kernel"], "custom_kernel": full["custom_kernel"]});
     let request = request(&short);
-    assert_eq!((request.atol, request.rtol, request.timeout), (1e-2, 1e-2, 120.0));
+    assert_eq!((request.atol, request.rtol, request.timeout), (None, None, 120.0));
     assert_eq!(request.num_trials, None);
     assert_eq!(errors(&short), []);
 }

@@ -211,7 +211,7 @@ pub fn contract_of(
             atol: Some(0.0),
             rtol: Some(0.0),
             required_matched_ratio: None,
-            allow_non_finite: false,
+            allow_non_finite: Some(false),
         }),
         work: Some(work(csr, dtype)),
         measure: options.measure.clone().unwrap_or_default(),

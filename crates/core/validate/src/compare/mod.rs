@@ -89,6 +89,7 @@ type Fillings = [[u8; 8]; 4];
 struct Partial {
     matched: u64,
     non_finite: u64,
+    non_finite_matched: u64,
     /// By place modulo 4: elements that hold the filling, and all that do or are wrong.
     held: [u64; 4],
     suspects: [u64; 4],
@@ -158,6 +159,7 @@ fn examine<T: Comparable>(
         }
         if judged.matches {
             partial.matched += 1;
+            partial.non_finite_matched += u64::from(!actual.to_f64().is_finite());
             continue;
         }
         partial.non_finite += u64::from(!actual.to_f64().is_finite());
@@ -217,6 +219,7 @@ fn merge(
     for partial in partials {
         total.matched += partial.matched;
         total.non_finite += partial.non_finite;
+        total.non_finite_matched += partial.non_finite_matched;
         for cell in 0..4 {
             total.held[cell] += partial.held[cell];
             total.suspects[cell] += partial.suspects[cell];
@@ -231,6 +234,7 @@ fn merge(
         elements,
         matched: total.matched,
         non_finite: total.non_finite,
+        non_finite_matched: total.non_finite_matched,
         unwritten: 0,
         max_abs_error: errors.max_abs(),
         max_rel_error: errors.max_rel(),

@@ -10,7 +10,13 @@ use warpgauge_tensor::element::{E4m3, E5m2};
 type Decode = fn(u64) -> f64;
 
 fn tolerance(allow_non_finite: bool) -> ResolvedTolerance {
-    ResolvedTolerance { atol: 0.125, rtol: 0.25, required_matched_ratio: 1.0, allow_non_finite }
+    ResolvedTolerance {
+        atol: 0.125,
+        rtol: 0.25,
+        required_matched_ratio: 1.0,
+        allow_non_finite,
+        basis: crate::ToleranceBasis::Given,
+    }
 }
 
 /// The rules as the documentation states them.

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Filling, resolve, validation_error};
+use crate::{Filling, ToleranceBasis, resolve, resolve_by_type, validation_error};
 use warpgauge_contract::Tolerance;
 
 fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
@@ -9,7 +9,13 @@ fn bytes<T: Element>(values: &[T]) -> Vec<u8> {
 }
 
 fn tolerance(atol: f64, rtol: f64) -> ResolvedTolerance {
-    ResolvedTolerance { atol, rtol, required_matched_ratio: 1.0, allow_non_finite: false }
+    ResolvedTolerance {
+        atol,
+        rtol,
+        required_matched_ratio: 1.0,
+        allow_non_finite: false,
+        basis: ToleranceBasis::Given,
+    }
 }
 
 fn f32s(actual: &[f32], expected: &[f32], tolerance: &ResolvedTolerance) -> Comparison {
@@ -22,7 +28,7 @@ fn equal_buffers_match_in_every_dtype() {
     for dtype in Dtype::ALL {
         // 0x01 repeated is finite in every type.
         let data = vec![1; 70_001 * dtype.size()];
-        let result = compare(dtype, &[70_001], &data, &data, None, &resolve(None, dtype));
+        let result = compare(dtype, &[70_001], &data, &data, None, &resolve_by_type(None, dtype));
         assert!(result.passed, "{dtype}: {result:?}");
         assert_eq!((result.elements, result.matched), (70_001, 70_001));
         assert_eq!((result.max_abs_error, result.max_rel_error), (0.0, 0.0));
@@ -96,7 +102,7 @@ fn unwritten_elements_are_counted() {
             let filled = filling.word(dtype).to_le_bytes().repeat(2 * size);
             let mut actual = filled.clone();
             actual[4 * size..].fill(0);
-            let t = resolve(None, dtype);
+            let t = resolve_by_type(None, dtype);
             let result = compare(dtype, &[2, 4], &actual, &expected, Some(filling), &t);
             assert_eq!((result.unwritten, result.matched), (4, 4), "{dtype} {filling:?}");
             assert_eq!(result.first_mismatches[2].index, [0, 2], "{dtype}");
@@ -113,7 +119,7 @@ fn unwritten_elements_are_counted() {
 fn minus_one_that_was_written_is_a_mismatch() {
     for dtype in [Dtype::Int8, Dtype::Uint8, Dtype::Int16, Dtype::Int32, Dtype::Int64, Dtype::Bool]
     {
-        let t = resolve(None, dtype);
+        let t = resolve_by_type(None, dtype);
         let (expected, actual) = (vec![0; 64 * dtype.size()], vec![0xFF; 64 * dtype.size()]);
         for bits in 0..500u64 {
             let filling = Filling::drawn(bits.wrapping_mul(0x9E37_79B9_7F4A_7C15));
@@ -321,9 +327,13 @@ fn the_first_mismatches_are_listed_in_order() {
 #[test]
 fn given_tolerances_replace_defaults_one_by_one() {
     let given = Tolerance { atol: Some(0.5), ..Tolerance::default() };
-    let resolved = resolve(Some(&given), Dtype::Float32);
+    let resolved = resolve(Some(&given), Dtype::Float32, &bytes(&[2.0f32, -2.0]));
     assert_eq!((resolved.atol, resolved.rtol), (0.5, 1e-4));
-    assert_eq!(resolve(None, Dtype::Int32), tolerance(0.0, 0.0));
+    assert_eq!(resolved.basis, ToleranceBasis::ExpectedSize);
+    let resolved = resolve(None, Dtype::Float32, &bytes(&[2.0f32, -2.0]));
+    assert_eq!((resolved.atol, resolved.rtol), (2e-4, 1e-4));
+    let exact = resolve(None, Dtype::Int32, &[1; 8]);
+    assert_eq!((exact.atol, exact.rtol, exact.basis), (0.0, 0.0, ToleranceBasis::Exact));
 }
 
 /// Run in release mode with `--ignored --nocapture`.

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ResolvedTolerance;
 use super::compare::{Comparable, compare, enough};
-use super::tolerance::default_tolerance;
+use super::tolerance::resolve;
 use constant::{best_constant, matches_of_constant};
 use spread::Spread;
 use warpgauge_tensor::Dtype;
@@ -135,13 +135,14 @@ fn elements<T: Comparable>(facts: &OutputFacts<'_>) -> usize {
     facts.expected.seeds.iter().map(|bytes| bytes.len() / T::SIZE).sum()
 }
 
-/// The tolerance, or the type's default where that is tighter: under it only a constant is like a
-/// constant.
-fn tight<T: Comparable>(facts: &OutputFacts<'_>) -> ResolvedTolerance {
-    let (atol, rtol) = default_tolerance(facts.expected.dtype);
+/// The tolerance, or what follows from type and size of the expected values where that is tighter: under it only a
+/// constant is like a constant.
+fn tight(facts: &OutputFacts<'_>) -> ResolvedTolerance {
+    let first = facts.expected.seeds.first().copied().unwrap_or_default();
+    let by_size = resolve(None, facts.expected.dtype, first);
     ResolvedTolerance {
-        atol: facts.tolerance.atol.min(atol),
-        rtol: facts.tolerance.rtol.min(rtol),
+        atol: facts.tolerance.atol.min(by_size.atol),
+        rtol: facts.tolerance.rtol.min(by_size.rtol),
         ..*facts.tolerance
     }
 }
@@ -151,7 +152,7 @@ fn constant_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     if facts.seeded && elements::<T>(facts) < 2 {
         return None;
     }
-    let value = passing_constant::<T>(facts, &tight::<T>(facts))?;
+    let value = passing_constant::<T>(facts, &tight(facts))?;
     let what = format!(
         "every element is expected to be {}, for every seed looked at, so a kernel that writes \
          this constant passes; choose inputs that make the elements differ",
@@ -235,7 +236,7 @@ fn too_loose<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
     }
     let spread = Spread::of::<T>(facts.expected.seeds);
     let typical = facts.tolerance.atol + facts.tolerance.rtol * spread.mean_magnitude;
-    let is_constant = || passing_constant::<T>(facts, &tight::<T>(facts)).is_some();
+    let is_constant = || passing_constant::<T>(facts, &tight(facts)).is_some();
     let wide = spread.std > 0.0 && typical >= spread.std;
     let constant =
         if wide || is_constant() { None } else { passing_constant::<T>(facts, facts.tolerance) };

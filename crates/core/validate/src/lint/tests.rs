@@ -24,7 +24,7 @@ struct Case {
 }
 
 fn case(dtype: Dtype, expected: Vec<Vec<u8>>) -> Case {
-    let tolerance = resolve(None, dtype);
+    let tolerance = resolve(None, dtype, &expected[0]);
     Case { seeded: true, dtype, expected, inputs: Vec::new(), tolerance }
 }
 
@@ -103,8 +103,10 @@ fn rounding_does_not_hide_a_constant() {
 #[test]
 fn tiny_values_pass_as_zeros() {
     let tiny = f32s((0..1000).map(|i| (i as f32 - 500.0) * 1e-9));
-    let found = codes(&case(Dtype::Float32, vec![tiny]));
-    assert_eq!(found, [ExpectedConstant, ZerosPass]);
+    let mut tiny = case(Dtype::Float32, vec![tiny]);
+    assert_eq!(codes(&tiny), [], "the tolerance follows the values");
+    (tiny.tolerance.atol, tiny.tolerance.rtol) = (1e-5, 1e-4);
+    assert_eq!(codes(&tiny), [ZerosPass, ToleranceTooLoose]);
 }
 
 #[test]
@@ -114,9 +116,9 @@ fn a_tolerance_as_wide_as_the_values() {
             atol: Some(atol),
             rtol: Some(rtol),
             required_matched_ratio: Some(ratio),
-            allow_non_finite: false,
+            allow_non_finite: None,
         };
-        let tolerance = resolve(Some(&tolerance), Dtype::Float32);
+        let tolerance = resolve(Some(&tolerance), Dtype::Float32, &[]);
         Case { tolerance, ..case(Dtype::Float32, vec![normal(Dtype::Float32, 5000, 1)]) }
     };
     assert_eq!(codes(&given(1e-2, 1e-2, 1.0)), []);

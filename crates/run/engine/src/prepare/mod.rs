@@ -214,16 +214,19 @@ pub(crate) fn lay_out(
         });
     }
     let (mut files, mut bounds) = (Vec::new(), Vec::new());
-    let mut tolerances = Vec::new();
+    let (mut tolerances, mut open) = (Vec::new(), Vec::new());
     for (name, expected) in &request.expected {
         let Some(buffer) = position(name) else { continue };
         let BufferSpec { dtype, shape, .. } = &buffers[buffer];
         let tolerance = request.tolerance.as_ref();
         let resolved = match &expected.bounds {
             Some(_) => warpgauge_validate::resolve_beside_bounds(tolerance),
-            None => warpgauge_validate::resolve(tolerance, *dtype),
+            None => warpgauge_validate::resolve_by_type(tolerance, *dtype),
         };
         tolerances.push((buffer, resolved));
+        if expected.bounds.is_none() && warpgauge_validate::is_open(tolerance, *dtype) {
+            open.push((buffer, tolerance.cloned()));
+        }
         if let Some(data) = &expected.bounds {
             let file = directory.join(format!("bounds-{buffer}.bin"));
             decode(data, Dtype::Float64, shape, &file, &format!("expected.{name}.bounds"))?;
@@ -247,7 +250,7 @@ pub(crate) fn lay_out(
         })
         .map(|(buffer, _)| buffer)
         .collect();
-    let checks = Checks { references, files, bounds, tolerances: Tolerances(tolerances) };
+    let checks = Checks { references, files, bounds, tolerances: Tolerances(tolerances), open };
     let job = WorkerJob {
         id: layout.job_id,
         directory: directory.to_owned(),

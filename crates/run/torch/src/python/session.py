@@ -44,6 +44,8 @@ class Runner:
         self.returned = None
         # Where gradients are wanted: what calls in place of the target.
         self.backward = None
+        # The target while a copy of it is called in its place.
+        self.kept = None
 
     def use_device(self):
         """Makes the context. No stranger's code has run by then."""
@@ -229,15 +231,29 @@ class Runner:
         else:
             with self.torch.device(self.device.place):
                 arguments = self.values.made(asked["arguments"], self.torch.zeros)
-        target = copy.copy(self.target)
-        if target.cls is not None:
-            target.model = copy.deepcopy(target.model)
-            target.bind()
+        target = self.copied()
         if self.device is not None:
             self.device.forget()
         with self.torch.no_grad():
             self.returned = target.call(*arguments)
         return {"done": self.values.told(self.returned)}
+
+    def do_aside(self, asked):
+        """Has the calls from here on made by a copy of the object, or by the object itself again."""
+        if asked["begin"]:
+            self.kept, self.target = self.target, self.copied()
+        elif self.kept is not None:
+            self.target, self.kept = self.kept, None
+        if self.backward is not None:
+            self.backward.target = self.target
+        return {"done": None}
+
+    def copied(self):
+        target = copy.copy(self.target)
+        if target.cls is not None:
+            target.model = copy.deepcopy(target.model)
+            target.bind()
+        return target
 
     def do_backward(self, asked):
         self.backward = Backward(self.torch, self.values, self.target, asked["upstream"])

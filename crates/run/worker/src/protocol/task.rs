@@ -5,8 +5,11 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::job::Launches;
-use super::outcome::{CountedRun, EvaluatedRun, MonitoredRun, PairedRun, TaskOutcome, TracedRun};
+use super::outcome::{
+    CountedRun, EvaluatedRun, MonitoredRun, OutputCheck, PairedRun, TaskOutcome, TracedRun,
+};
 use super::served::{JudgePlan, JudgedTask};
+use warpgauge_contract::Tolerance;
 use warpgauge_model::{CacheState, Regime};
 use warpgauge_statistics::StopRule;
 use warpgauge_statistics::paired::ComparePolicy;
@@ -129,6 +132,22 @@ pub struct Checks {
     pub bounds: Vec<(usize, PathBuf)>,
     /// Tolerance of each buffer that is checked.
     pub tolerances: Tolerances,
+    /// What the caller gives of those tolerances that follow, wholly or in part, from what is expected: buffer index,
+    /// and the tolerance given.
+    pub open: Vec<(usize, Option<Tolerance>)>,
+}
+
+impl Checks {
+    /// Takes over the tolerances that an evaluation settled.
+    pub fn take_settled(&mut self, told: &[OutputCheck]) {
+        for OutputCheck { buffer, comparison } in told {
+            let own = self.tolerances.0.iter_mut().find(|(index, _)| index == buffer);
+            if let Some((_, tolerance)) = own {
+                *tolerance = comparison.tolerance;
+                self.open.retain(|(index, _)| index != buffer);
+            }
+        }
+    }
 }
 
 /// Tolerances by buffer index.

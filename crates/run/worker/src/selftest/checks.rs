@@ -15,7 +15,7 @@ use crate::protocol::{
 use warpgauge_contract::Role;
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, InitKind};
-use warpgauge_validate::ResolvedTolerance;
+use warpgauge_validate::{ResolvedTolerance, ToleranceBasis};
 
 type Outcome<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + 'a>>;
 
@@ -83,6 +83,7 @@ pub(super) const EXACT: ResolvedTolerance = ResolvedTolerance {
     rtol: 0.0,
     required_matched_ratio: 1.0,
     allow_non_finite: false,
+    basis: ToleranceBasis::Given,
 };
 
 fn passed(outcome: &RunOutcome<EvaluatedRun>) -> bool {

@@ -11,11 +11,6 @@ const KERNEL: [(&str, &str); 2] = [("source", "source_code"), ("type", "kernel_t
 /// Fields that are the same in both forms.
 const SHARED: [&str; 2] = ["num_trials", "timeout"];
 
-/// Tolerances where the caller gives none: (atol, rtol) of an evaluation with a reference, and of a
-/// comparison.
-const EVALUATED: (f64, f64) = (1e-8, 1e-5);
-const COMPARED: (f64, f64) = (1e-5, 1e-5);
-
 const KNOWN: &str = "kernel_source, kernel_type, io_contract, metadata, reference_kernel_source, \
     reference_kernel_type, reference_kernel_metadata, enable_device_metrics; or ref_kernel_source, \
     ref_kernel_type, ref_kernel_io, ref_kernel_metadata, custom_kernel_source, custom_kernel_type, \
@@ -46,7 +41,7 @@ pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBacken
             kernel(&mut arguments, "reference_kernel", fields.0, fields.1)
         });
         match reference {
-            Some(reference) => pair(&mut body, reference, own, tolerance, EVALUATED),
+            Some(reference) => pair(&mut body, reference, own, tolerance),
             None => {
                 body.insert("kernel".to_owned(), Value::Object(own));
                 if metrics {
@@ -59,7 +54,7 @@ pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBacken
             kernel(&mut arguments, "ref_kernel", "ref_kernel_io", "ref_kernel_metadata");
         let fields = ("custom_kernel_io", "custom_kernel_metadata");
         let custom = kernel(&mut arguments, "custom_kernel", fields.0, fields.1);
-        pair(&mut body, reference, custom, tolerance, COMPARED);
+        pair(&mut body, reference, custom, tolerance);
     }
     match arguments.keys().next() {
         Some(unknown) => Err(unknown_argument(unknown, KNOWN)),
@@ -100,14 +95,16 @@ fn pair(
     body: &mut Map<String, Value>,
     mut reference: Map<String, Value>,
     custom: Map<String, Value>,
-    [atol, rtol]: [Option<Value>; 2],
-    defaults: (f64, f64),
+    tolerance: [Option<Value>; 2],
 ) {
     if let (None, Some(io)) = (reference.get("io"), custom.get("io")) {
         reference.insert("io".to_owned(), io.clone());
     }
     body.insert("ref_kernel".to_owned(), Value::Object(reference));
     body.insert("custom_kernel".to_owned(), Value::Object(custom));
-    body.insert("atol".to_owned(), atol.unwrap_or_else(|| json!(defaults.0)));
-    body.insert("rtol".to_owned(), rtol.unwrap_or_else(|| json!(defaults.1)));
+    for (name, value) in ["atol", "rtol"].into_iter().zip(tolerance) {
+        if let Some(value) = value {
+            body.insert(name.to_owned(), value);
+        }
+    }
 }

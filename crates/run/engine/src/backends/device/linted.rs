@@ -157,7 +157,7 @@ mod tests {
     fn a_contract_is_looked_at_until_a_run_has_seen_all_of_it() {
         let contracts = LintedContracts::default();
         let contract = blake3::hash(b"contract");
-        let tolerance = resolve(None, Dtype::Uint8);
+        let tolerance = resolve(None, Dtype::Uint8, &[]);
         let right = compare(Dtype::Uint8, &[1], &[0], &[0], None, &tolerance);
         let found = Weakness {
             code: WeaknessCode::ZerosPass,

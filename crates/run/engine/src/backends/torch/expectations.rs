@@ -56,7 +56,7 @@ impl ReferencePlayer {
     }
 
     /// What it returns of what counts. `only`: the outputs that count, which may be all that it returns.
-    fn played(
+    pub(super) fn played(
         &mut self,
         inputs: &Inputs,
         shown: &Presented,

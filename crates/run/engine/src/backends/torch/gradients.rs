@@ -15,8 +15,8 @@ pub(super) fn is_gradient(name: &str) -> bool {
     name.starts_with(GRADIENT)
 }
 
-/// A gradient that is expected and did not come. Parameters that the candidate does not have are not
-/// missed: how it arranges them is its own.
+/// A gradient that is expected and did not come. How the candidate arranges its parameters is its own: those of the
+/// reference that it does not have are not missed as long as its own other ones have gradients of the same size.
 pub(super) fn missing(
     values: &Named,
     expected: &BTreeMap<String, Value>,
@@ -24,8 +24,13 @@ pub(super) fn missing(
 ) -> Option<Reason> {
     let known = |name: &str| name.strip_prefix(OF_PARAMETER).is_none_or(&has_parameter);
     let came = |name: &String| values.iter().any(|(other, _)| other == name);
-    let mut wanted = expected.keys().filter(|name| is_gradient(name));
-    let absent = wanted.find(|name| known(name) && !came(name))?;
+    let absent = expected.iter().filter(|(name, _)| is_gradient(name) && !came(name));
+    let (missed, arranged): (Vec<_>, Vec<_>) = absent.partition(|(name, _)| known(name));
+    let own = values.iter().filter(|(name, _)| is_gradient(name) && !expected.contains_key(name));
+    let own: u64 = own.map(|(_, value)| value.bytes()).sum();
+    let replaced: u64 = arranged.iter().map(|(_, value)| value.bytes()).sum();
+    let lacking = if own < replaced { arranged.first() } else { None };
+    let (absent, _) = missed.first().or(lacking)?;
     let message = format!("it gives no gradient `{absent}`, which the reference does");
     Some(Reason::new(ReasonCode::OutputMismatch, message))
 }

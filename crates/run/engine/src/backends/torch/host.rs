@@ -4,14 +4,18 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::MOST_BYTES;
 use super::fault::Stop;
 use super::inputs::Presented;
+use super::lint::Lint;
+use super::noise::HostNudges;
 use super::player::Played;
 use super::players::{Players, Seeds, generator_of};
 use super::timing::{Plan, Timed};
-use super::values::Value;
+use super::values::{Named, Value};
 use super::verification::{ParameterHashes, Verification};
 use warpgauge_statistics::StopReason;
+use warpgauge_torch::TreeOf;
 use warpgauge_validate::Reason;
 
 /// Calls before the first that is timed.
@@ -36,6 +40,7 @@ impl HostCalls<'_> {
         before: &ParameterHashes,
         timed: &mut Timed,
     ) -> Result<(), Stop> {
+        self.measure_noise(own)?;
         self.call(own, true)?;
         if let Some(plan) = plan {
             self.time(plan, seeds, timed)?;
@@ -44,6 +49,20 @@ impl HostCalls<'_> {
         self.verification.same_parameters(before, &now)?;
         // What was read of it since its last answer counts.
         self.players.candidate.still_stopped().map_err(Stop::Candidate)
+    }
+
+    /// How far rounding carries what references compute on the inputs of the first call.
+    fn measure_noise(&mut self, seed: Option<u64>) -> Result<(), Stop> {
+        let Players { expectations, inputs, spent, .. } = &mut *self.players;
+        let began = Instant::now();
+        for reference in &mut expectations.references {
+            if self.verification.wants_noise() {
+                let mut calls = HostNudges { inputs, seed, generator: generator_of(seed) };
+                self.verification.noise.measure(reference, &mut calls)?;
+            }
+        }
+        spent.verifying += began.elapsed();
+        Ok(())
     }
 
     fn time(&mut self, plan: Plan, seeds: Seeds, timed: &mut Timed) -> Result<(), Stop> {
@@ -88,6 +107,29 @@ impl HostCalls<'_> {
         took
     }
 
+    /// Those inputs of a call that could pass as an output.
+    fn inputs_like(
+        &self,
+        expected: &BTreeMap<String, Value>,
+        shown: &Presented,
+    ) -> Result<Named, Stop> {
+        let Players { candidate, inputs, .. } = &*self.players;
+        let mut copied = Named::new();
+        for (place, leaf) in shown.arguments.leaves("") {
+            let TreeOf::Tensor(tensor) = leaf else { continue };
+            let bytes = tensor.bytes().unwrap_or(0);
+            if Lint::could_be_copied(expected, tensor.dtype, bytes) {
+                let memory = candidate.session.memory();
+                let bytes = tensor.read(memory, MOST_BYTES).map_err(|error| {
+                    candidate.stopped(false, candidate.session.fault_of(&error))
+                })?;
+                let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+                copied.push((inputs.name_of(&place), Value::Tensor { dtype, shape, bytes }));
+            }
+        }
+        Ok(copied)
+    }
+
     /// Whether inputs are what they were, and results what is expected.
     fn verify(
         &mut self,
@@ -110,6 +152,10 @@ impl HostCalls<'_> {
             return Err(self.verification.wrong(Reason::input_modified(&name, None)));
         }
         self.verification.call(values, expected, first)?;
+        if self.verification.wants_lint(first) {
+            let copied = self.inputs_like(expected, shown)?;
+            self.verification.lint.see(expected, &copied);
+        }
         Ok(took)
     }
 }

@@ -15,6 +15,7 @@ use warpgauge_torch::{
 };
 
 use super::MOST_BYTES;
+use warpgauge_validate::Nudge;
 
 /// Most inputs that are generated, and the bytes of all of them.
 const MOST_SUGGESTED: usize = 64;
@@ -268,6 +269,11 @@ pub(super) struct Presented {
 }
 
 impl Presented {
+    /// Whether its tensors hold what another one's do.
+    pub(super) fn has_content_of(&self, other: &Self) -> bool {
+        self.digests == other.digests
+    }
+
     /// The first argument that is not what it was, by its place; those in `changing` may change.
     pub(super) fn changed(
         &self,
@@ -343,6 +349,33 @@ pub(super) fn as_made(session: &RunnerSession, arguments: Tree) -> Result<Presen
         }
     }
     Ok(Presented { arguments, digests })
+}
+
+/// Moves the elements of those arguments that have the type, and lie side by side.
+///
+/// # Errors
+/// They are not where the runner says.
+pub(super) fn nudge(
+    session: &RunnerSession,
+    arguments: &Tree,
+    nudge: Nudge,
+) -> Result<(), RunnerFault> {
+    for ((_, leaf), place) in arguments.leaves("").into_iter().zip(0u64..) {
+        let TreeOf::Tensor(tensor) = leaf else { continue };
+        if tensor.dtype == nudge.dtype && tensor.is_contiguous() {
+            let memory: &dyn SubmissionMemory = session.memory();
+            let bytes = tensor.read(memory, MOST_BYTES);
+            let mut bytes = bytes.map_err(|error| session.fault_of(&error))?;
+            warpgauge_tensor::nudge(
+                tensor.dtype,
+                &mut bytes,
+                nudge.steps,
+                nudge.seed ^ place << 32,
+            );
+            overwrite(session, tensor, &bytes)?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes bytes into a tensor that lies side by side.

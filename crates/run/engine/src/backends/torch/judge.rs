@@ -82,7 +82,7 @@ impl Judge {
                 calls.run(self.plan, seeds, &before, &mut judged.timed)
             }
         };
-        judged.findings = verification.found;
+        judged.findings = verification.concluded();
         ended
     }
 }

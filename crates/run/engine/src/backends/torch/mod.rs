@@ -50,6 +50,8 @@ mod held;
 mod host;
 mod inputs;
 mod judge;
+mod lint;
+mod noise;
 mod player;
 mod players;
 pub mod process;

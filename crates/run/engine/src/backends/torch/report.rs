@@ -312,7 +312,11 @@ fn validation(request: &EvaluateRequest, outcome: &Outcome) -> ValidationReport 
         status,
         outputs: judged.findings.comparisons.clone(),
         reasons,
-        weaknesses: unchecked.iter().map(|name| no_expectation(name)).collect(),
+        weaknesses: [
+            judged.findings.weaknesses.clone(),
+            unchecked.iter().map(|name| no_expectation(name)).collect(),
+        ]
+        .concat(),
         unchecked,
     }
 }

@@ -1,10 +1,9 @@
 //! What a call returned, as the judge has it: its own copy.
 
-use warpgauge_contract::Tolerance;
 use warpgauge_report::OutputReport;
 use warpgauge_tensor::{Dtype, OutputEncoding, encoding, shape};
 use warpgauge_torch::{RunnerFault, RunnerSession, Scalar, SubmissionMemory, Tree, TreeOf};
-use warpgauge_validate::{Comparison, Reason, ReasonCode};
+use warpgauge_validate::{Comparison, Reason, ReasonCode, ResolvedTolerance};
 
 use super::MOST_BYTES;
 
@@ -107,7 +106,7 @@ impl Value {
         &self,
         expected: &Value,
         name: &str,
-        tolerance: Option<&Tolerance>,
+        tolerance: &ResolvedTolerance,
     ) -> Result<Comparison, Reason> {
         let differs = || {
             let (came, wanted) = (self.what(), expected.what());
@@ -123,12 +122,10 @@ impl Value {
                 Self::Tensor { dtype, shape, bytes },
                 Self::Tensor { dtype: other, shape: extents, bytes: wanted },
             ) if (dtype, shape) == (other, extents) => {
-                let tolerance = warpgauge_validate::resolve(tolerance, *dtype);
-                Ok(warpgauge_validate::compare(*dtype, shape, bytes, wanted, None, &tolerance))
+                Ok(warpgauge_validate::compare(*dtype, shape, bytes, wanted, None, tolerance))
             }
             (one, other) if one == other => {
-                let tolerance = warpgauge_validate::resolve(tolerance, Dtype::Bool);
-                Ok(warpgauge_validate::compare(Dtype::Bool, &[], &[1], &[1], None, &tolerance))
+                Ok(warpgauge_validate::compare(Dtype::Bool, &[], &[1], &[1], None, tolerance))
             }
             _ => Err(differs()),
         }
@@ -165,22 +162,23 @@ mod tests {
 
     #[test]
     fn kinds_types_and_shapes_must_agree() {
+        let exact = warpgauge_validate::resolve_by_type(None, Dtype::Int8);
         let three = tensor(Dtype::Int8, &[3], &[1, 2, 3]);
-        assert!(three.against(&three, "y", None).unwrap().passed);
+        assert!(three.against(&three, "y", &exact).unwrap().passed);
         let other = tensor(Dtype::Int8, &[3], &[1, 2, 4]);
-        assert!(!three.against(&other, "y", None).unwrap().passed);
+        assert!(!three.against(&other, "y", &exact).unwrap().passed);
         for expected in [
             tensor(Dtype::Uint8, &[3], &[1, 2, 3]),
             tensor(Dtype::Int8, &[3, 1], &[1, 2, 3]),
             Value::Text("a".to_owned()),
             Value::Nothing,
         ] {
-            let reason = three.against(&expected, "y", None).unwrap_err();
+            let reason = three.against(&expected, "y", &exact).unwrap_err();
             assert!(reason.message.starts_with("output `y` is int8 [3], expected"), "{reason:?}");
         }
         let text = |text: &str| Value::Text(text.to_owned());
-        assert!(text("a").against(&text("a"), "y", None).unwrap().passed);
-        let reason = text("a").against(&text("b"), "y", None).unwrap_err();
+        assert!(text("a").against(&text("a"), "y", &exact).unwrap().passed);
+        let reason = text("a").against(&text("b"), "y", &exact).unwrap_err();
         assert!(reason.message.contains("another text"), "{reason:?}");
     }
 

@@ -4,12 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::fault::Stop;
 use super::gradients::{self, is_gradient};
+use super::lint::Lint;
+use super::noise::Noise;
 use super::players::Players;
 use super::values::{Named, Value};
 use warpgauge_contract::Tolerance;
 use warpgauge_report::InputsShown;
+use warpgauge_tensor::Dtype;
 use warpgauge_torch::Tree;
-use warpgauge_validate::{Comparison, Reason, ReasonCode};
+use warpgauge_validate::{
+    Comparison, Reason, ReasonCode, ResolvedTolerance, Weakness, resolve_by_noise, sample,
+};
 
 /// What an object's parameters hold, by name.
 pub(super) type ParameterHashes = [(String, blake3::Hash)];
@@ -17,6 +22,12 @@ pub(super) type ParameterHashes = [(String, blake3::Hash)];
 /// Judges results, whatever computed them.
 pub(super) struct Verification {
     rules: Rules,
+    /// What is known of what would pass without doing the work.
+    pub lint: Lint,
+    /// What is known of the references' rounding.
+    pub noise: Noise,
+    /// How close each output must be, settled at its first comparison.
+    tolerances: BTreeMap<String, ResolvedTolerance>,
     pub found: Findings,
 }
 
@@ -46,6 +57,8 @@ pub(super) struct Findings {
     pub outputs: Named,
     /// Gradients of one side that the other one does not have.
     pub unchecked: Vec<String>,
+    /// What would pass without doing the work.
+    pub weaknesses: Vec<Weakness>,
 }
 
 impl Rules {
@@ -65,11 +78,33 @@ impl Rules {
 
 impl Verification {
     pub(super) fn new(rules: Rules) -> Self {
-        Self { rules, found: Findings::default() }
+        let (lint, noise, tolerances) = (Lint::default(), Noise::default(), BTreeMap::new());
+        Self { rules, lint, noise, tolerances, found: Findings::default() }
     }
 
-    pub(super) fn tolerance(&self) -> Option<&Tolerance> {
-        self.rules.tolerance.as_ref()
+    /// Whether the references' rounding says how close is close enough, as far as the caller does not.
+    pub(super) fn wants_noise(&self) -> bool {
+        warpgauge_validate::is_open(self.rules.tolerance.as_ref(), Dtype::Float32)
+    }
+
+    /// How close an output must be that was compared before.
+    pub(super) fn settled(&self, name: &str) -> Option<&ResolvedTolerance> {
+        self.tolerances.get(name)
+    }
+
+    /// How close an output must be, by what is expected of it first.
+    fn settle(&mut self, name: &str, wanted: &Value) -> ResolvedTolerance {
+        if let Some(settled) = self.tolerances.get(name) {
+            return *settled;
+        }
+        let given = self.rules.tolerance.as_ref();
+        let Value::Tensor { dtype, bytes, .. } = wanted else {
+            return warpgauge_validate::resolve_by_type(given, Dtype::Bool);
+        };
+        let base = sample(bytes, *dtype);
+        let settled = resolve_by_noise(given, *dtype, &base, &self.noise.runs(name));
+        self.tolerances.insert(name.to_owned(), settled);
+        settled
     }
 
     /// Judges what one call returned, with its elements on the host.
@@ -95,7 +130,8 @@ impl Verification {
 
     /// Compares a value with what is expected, and keeps what speaks against it.
     pub(super) fn compare(&mut self, name: &str, value: &Value, wanted: &Value, first: bool) {
-        match value.against(wanted, name, self.rules.tolerance.as_ref()) {
+        let tolerance = self.settle(name, wanted);
+        match value.against(wanted, name, &tolerance) {
             Ok(comparison) => {
                 let reason = Reason::of_comparison(name, &comparison);
                 if first || reason.is_some() {
@@ -158,6 +194,19 @@ impl Verification {
         }
     }
 
+    /// Whether the next call is looked at for what would pass without doing the work: the first, and one with other
+    /// inputs.
+    pub(super) fn wants_lint(&self, first: bool) -> bool {
+        self.lint.wants_call() && (first || self.rules.shown == InputsShown::Fresh)
+    }
+
+    /// What was found, with what would pass without doing the work.
+    pub(super) fn concluded(self) -> Findings {
+        let seeded = self.rules.shown == InputsShown::Fresh;
+        let weaknesses = self.lint.weaknesses(&self.tolerances, seeded);
+        Findings { weaknesses, ..self.found }
+    }
+
     /// Ends the evaluation for a reason.
     pub(super) fn wrong(&mut self, reason: Reason) -> Stop {
         self.found.reasons.push(reason);
@@ -184,7 +233,6 @@ impl Verification {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use warpgauge_tensor::Dtype;
 
     fn verification(backward: bool, shown: InputsShown) -> Verification {
         Verification::new(Rules {
@@ -254,12 +302,13 @@ mod tests {
     }
 
     #[test]
-    fn gradients_of_parameters_that_the_candidate_lacks_are_not_missed() {
+    fn gradients_of_parameters_that_the_candidate_arranges_otherwise_are_not_missed() {
         let wanted = [("output", 1.0), ("grad.parameters.bias", 1.0)];
         let mut lenient = verification(true, InputsShown::Same);
-        assert!(lenient.call(named(&[("output", 1.0)]), &expected(&wanted), true).is_ok());
-        assert_eq!(lenient.found.unchecked, ["grad.parameters.bias"]);
-        for missed in ["grad.parameters.weight", "grad.x"] {
+        let own = [("output", 1.0), ("grad.parameters.shift", 1.0)];
+        assert!(lenient.call(named(&own), &expected(&wanted), true).is_ok());
+        assert_eq!(lenient.found.unchecked, ["grad.parameters.shift", "grad.parameters.bias"]);
+        for missed in ["grad.parameters.weight", "grad.parameters.bias", "grad.x"] {
             let mut strict = verification(true, InputsShown::Same);
             let wanted = expected(&[("output", 1.0), (missed, 1.0)]);
             assert!(strict.call(named(&[("output", 1.0)]), &wanted, true).is_err());

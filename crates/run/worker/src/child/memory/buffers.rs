@@ -334,6 +334,34 @@ impl<'job> JobBuffer<'job> {
         self.memory.copy_to_host(self.front, target, stream)
     }
 
+    /// Copies as many bytes as the target has, from byte `at` on.
+    pub(crate) fn copy_part_to_host(
+        &self,
+        at: usize,
+        target: &mut [u8],
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        self.memory.copy_to_host(self.front + at, target, stream)
+    }
+
+    /// Moves its elements by `steps` units in the last place.
+    pub(crate) fn nudge(&self, steps: u32, seed: u64, tools: Tools<'_>) -> Result<(), DeviceError> {
+        let dtype = self.spec.dtype;
+        if tools.kind == DeviceKind::Cuda {
+            let count = (self.bytes / dtype.size()) as u64;
+            return tools.support.nudge(
+                self.address(),
+                (dtype, count),
+                (steps, seed),
+                tools.stream,
+            );
+        }
+        let mut content = vec![0; self.bytes];
+        self.copy_to_host(&mut content, tools.stream)?;
+        warpgauge_tensor::nudge(dtype, &mut content, steps, seed);
+        self.memory.copy_from_host(self.front, &content, tools.stream)
+    }
+
     /// Queues a copy of as many bytes of an output as the target has, from byte `at` on.
     pub(crate) fn start_copy_part_to_host(
         &self,

@@ -16,7 +16,9 @@ use crate::child::verify::explanation;
 use crate::child::verify::lint;
 use crate::child::verify::oracle::Oracle;
 use crate::child::verify::outputs;
+use crate::child::verify::references::ReferenceKernels;
 use crate::child::verify::surroundings::{guards_intact, nothing_else_touched};
+use crate::child::verify::tolerance;
 use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker};
 use warpgauge_model::{CacheState, WorkerTimings};
 use warpgauge_validate::Filling;
@@ -50,9 +52,15 @@ pub(crate) fn run(
     // A server that is gone is noticed by the watchdog.
     let _ = link.send(&FromWorker::Started);
     let moving = (rig.inputs.are_all_moving(rig.buffers), rig.inputs.are_moving());
+    let (moving, redrawn) = moving;
     let link = RefCell::new(&mut **link);
-    let mut oracle = Oracle::new(plan, residue, &link, moving);
     let timings = &mut outcome.timings;
+    let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
+    let checks = timed(&mut timings.verify_ms, || {
+        let Rig { executor, buffers, .. } = &mut rig;
+        tolerance::settled(&plan.checks, &mut references, executor, buffers, plan.sanitize)
+    })?;
+    let mut oracle = Oracle::new(&checks, references, &link, (moving, plan.sanitize));
     let directory = &job.directory;
     let judged = judge(&mut rig, plan, &mut program, (&mut oracle, directory), timings, told);
     told.audits = oracle.audits.clone();

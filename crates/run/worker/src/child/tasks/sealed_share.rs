@@ -15,7 +15,9 @@ use crate::child::timing::inputs::Inputs;
 use crate::child::timing::judge::{Audit, Judge};
 use crate::child::timing::judge::{Phase, Referee};
 use crate::child::verify::oracle::Oracle;
+use crate::child::verify::references::ReferenceKernels;
 use crate::child::verify::surroundings::nothing_else_touched;
+use crate::child::verify::tolerance;
 use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, SealedFacts};
 use warpgauge_model::{CacheState, FailureCode};
 
@@ -28,6 +30,11 @@ pub(crate) fn run(
     run.executor.arm_checks(false)?;
     allocate_and_fill(run, plan)?;
     let Run { executor, link, residue, buffers, .. } = run;
+    let mut inputs = Inputs::new(buffers, may_move(plan));
+    let (moving, redrawn) = (inputs.are_all_moving(buffers), inputs.are_moving());
+    let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
+    // Before the other process uses the buffers.
+    let checks = tolerance::settled(&plan.checks, &mut references, executor, buffers, false)?;
     let guard = executor.guard_byte();
     let candidate_runner = match &executor.runners {
         Some(runners) => std::rc::Rc::clone(runners.of(Blame::Candidate)?),
@@ -42,7 +49,6 @@ pub(crate) fn run(
         told.sealed = SealedFacts::unavailable(failed.failure.message);
         return Ok(());
     }
-    let mut inputs = Inputs::new(buffers, may_move(plan));
     inputs.leave_contract();
     let mut rig = Rig {
         inputs,
@@ -54,9 +60,8 @@ pub(crate) fn run(
         looked_at: false,
     };
     let _ = link.send(&FromWorker::Started);
-    let moving = (rig.inputs.are_all_moving(rig.buffers), rig.inputs.are_moving());
     let link = RefCell::new(&mut **link);
-    let mut oracle = Oracle::new(plan, residue, &link, moving);
+    let mut oracle = Oracle::new(&checks, references, &link, (moving, plan.sanitize));
     // While the other process loads the kernel.
     let loaded = oracle.references.load_all(rig.executor, rig.buffers);
     let mut program = LoadedProgram::elsewhere(RemoteProgram::of_another(&candidate_runner));

@@ -39,7 +39,9 @@ pub(crate) fn compare_output(
     let (comparison, trace) = compare(compared, tolerance, left, (expected.bytes(), bounds));
     let dtype = compared.spec.dtype;
     // Looked for only where it can be, since that takes as long as to compare.
-    let may_lack = comparison.matched < comparison.elements || !would_show(dtype, tolerance);
+    let may_lack = comparison.matched < comparison.elements
+        || comparison.non_finite_matched > 0
+        || !would_show(dtype, tolerance);
     if let Expected::Computed(content, filling) = expected
         && may_lack
         && compared.is_poisoned()
@@ -81,10 +83,11 @@ pub(crate) fn compare(
     warpgauge_validate::compare_traced(dtype, shape, actual, expected, filling, tolerance)
 }
 
-/// Whether an element that a reference never wrote would show in a comparison: nothing is near its filling.
+/// Whether an element that a reference never wrote would show in a comparison of finite elements: nothing is near its
+/// filling.
 fn would_show(dtype: Dtype, tolerance: &ResolvedTolerance) -> bool {
     let near = if dtype.is_float() {
-        tolerance.allow_non_finite || tolerance.rtol >= 1.0 || tolerance.atol > FAR
+        tolerance.rtol >= 1.0 || tolerance.atol > FAR
     } else {
         tolerance.atol > 0.0 || tolerance.rtol > 0.0
     };

@@ -16,12 +16,11 @@ use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::io::link::Link;
 use crate::child::memory::buffers::JobBuffer;
-use crate::child::memory::residue::Residue;
 use crate::child::timing::audit_schedule::Assigned;
 use crate::child::timing::inputs::Shown;
 use crate::child::timing::judge::{Audit, Judge};
 use crate::child::timing::judge::{Phase, Referee};
-use crate::protocol::{AuditFacts, Blame, Checks, EvaluatePlan, FromWorker, OutputCheck};
+use crate::protocol::{AuditFacts, Blame, Checks, FromWorker, OutputCheck};
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, ReasonCode};
 
@@ -50,21 +49,19 @@ pub(crate) struct Oracle<'a, 'l> {
 }
 
 impl<'a, 'l> Oracle<'a, 'l> {
-    /// `moving`: whether launches find nothing but inputs of their own; `redrawn`: whether random inputs are drawn
-    /// anew for each.
+    /// `checks`: with every tolerance settled; `moving`: whether launches find nothing but inputs of their own.
     pub(crate) fn new(
-        plan: &'a EvaluatePlan,
-        residue: &'a mut Residue,
+        checks: &'a Checks,
+        references: ReferenceKernels<'a>,
         link: &'a RefCell<&'l mut Link>,
-        (moving, redrawn): (bool, bool),
+        (moving, sanitize): (bool, bool),
     ) -> Self {
-        let checks = &plan.checks;
         Self {
             checks,
             link,
-            sanitize: plan.sanitize,
+            sanitize,
             moving,
-            references: ReferenceKernels::new(checks, residue, redrawn),
+            references,
             on_device: DeviceCheck::new(checks, moving),
             verdicts: OutputVerdicts::new(checks),
             counted: None,

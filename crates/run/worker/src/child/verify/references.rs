@@ -12,9 +12,10 @@ use crate::child::memory::variables::Restored;
 use crate::child::secret::Secret;
 use crate::child::timing::inputs::{Shown, present};
 use crate::protocol::{Blame, Checks};
+use warpgauge_contract::Role;
 use warpgauge_device::{MappedFile, Staging};
 use warpgauge_model::FailureCode;
-use warpgauge_validate::Filling;
+use warpgauge_validate::{Filling, Nudge};
 
 /// The references of a job.
 pub(crate) struct ReferenceKernels<'a> {
@@ -109,6 +110,36 @@ impl<'a> ReferenceKernels<'a> {
         let filling = self.queue(executor, buffers, index)?;
         let ended = executor.stream.synchronize();
         ended.map(|()| filling).map_err(|error| Failed::device(error, Blame::Reference))
+    }
+
+    /// Runs a reference kernel on what the buffers show, with inputs of one type moved by some units in the last place.
+    /// Afterwards inputs are as they were before.
+    pub(crate) fn run_nudged(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+        nudge: Option<Nudge>,
+    ) -> JobResult<()> {
+        for index in self.loaded.len()..=index {
+            self.load(executor, buffers, index)?;
+        }
+        let tools = executor.tools()?;
+        let blame = |error| Failed::device(error, Blame::Reference);
+        let reference = &mut self.loaded[index];
+        reference.forget(tools.stream).map_err(environment)?;
+        restore_all(buffers, Filling::FIXED, tools).map_err(environment)?;
+        for (place, buffer) in buffers.iter().enumerate() {
+            let moved = nudge.filter(|nudge| {
+                buffer.spec.role != Role::Output && buffer.spec.dtype == nudge.dtype
+            });
+            if let Some(Nudge { steps, seed, .. }) = moved {
+                buffer.nudge(steps, seed ^ (place as u64) << 32, tools).map_err(environment)?;
+            }
+        }
+        reference.launch(buffers, tools.stream).map_err(blame)?;
+        rewrite_inputs(buffers, false, tools).map_err(blame)?;
+        executor.stream.synchronize().map_err(blame)
     }
 
     /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before, as

@@ -12,10 +12,11 @@ use base64::Engine as _;
 use super::Gpu;
 use super::shelf::{NotShelved, broken};
 use crate::backends::torch::inputs::{Argument, Content};
-use warpgauge_device::DeviceBuffer;
 use warpgauge_device::support::InitParams;
+use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_tensor::{Dtype, TensorInit};
 use warpgauge_torch::{LentTensor, TensorAt, Tree, TreeOf};
+use warpgauge_validate::Nudge;
 
 /// Where tensors begin, bytes.
 const STEP: u64 = 512;
@@ -259,6 +260,39 @@ impl Arena {
         }
         gpu.stream.synchronize().map_err(broken)?;
         Ok(began.elapsed())
+    }
+
+    /// Types of the tensors.
+    pub(super) fn types(&self) -> Vec<Dtype> {
+        self.slots.iter().map(|slot| slot.dtype).collect()
+    }
+
+    /// The tensors of a set: place, type, shape and size in bytes.
+    pub(super) fn tensors(&self) -> impl Iterator<Item = (&str, Dtype, &[u64], usize)> {
+        let all = self.slots.iter();
+        all.map(|slot| (&*slot.place, slot.dtype, &*slot.shape, slot.bytes as usize))
+    }
+
+    /// What a tensor of the candidate's first set holds.
+    pub(super) fn content(&self, gpu: &Gpu, place: &str) -> Result<Vec<u8>, DeviceError> {
+        let slot = self.slots.iter().find(|slot| slot.place == place);
+        let Some(slot) = slot else { return Ok(Vec::new()) };
+        let mut bytes = vec![0; slot.bytes as usize];
+        self.candidates.copy_to_host(slot.offset as usize, &mut bytes, &gpu.stream)?;
+        Ok(bytes)
+    }
+
+    /// Moves the elements of the references' first set that have the type.
+    pub(super) fn nudge(&self, gpu: &Gpu, nudge: Nudge) -> Result<(), NotShelved> {
+        let of_type = self.slots.iter().filter(|slot| slot.dtype == nudge.dtype && slot.bytes > 0);
+        for (slot, place) in of_type.zip(0u64..) {
+            let count = slot.bytes / slot.dtype.size() as u64;
+            let address = self.of_references.address() + slot.offset;
+            let by = (nudge.steps, nudge.seed ^ place << 32);
+            let moved = gpu.support.nudge(address, (slot.dtype, count), by, &gpu.stream);
+            moved.map_err(broken)?;
+        }
+        gpu.stream.synchronize().map_err(broken)
     }
 
     /// The place of the candidate's first tensor that is not what was written; those at `changing` may be

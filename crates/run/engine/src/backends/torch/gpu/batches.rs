@@ -5,14 +5,14 @@ use std::time::{Duration, Instant};
 use super::arena::Whose;
 use super::blocks::Blocks;
 use super::compared::DeviceComparison;
-use super::expect::{Expected, expected, named_calls};
+use super::expect::{DeviceNudges, Expected, expected, named_calls};
 use super::shelf::Shelf;
 use super::stage::{Side, Stage, not_shelved};
 use super::turn::Turn;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::players::{Players, generator_of};
-use crate::backends::torch::values::Named;
+use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::{ParameterHashes, Verification};
 use warpgauge_torch::{MAX_FRAME_BYTES, RunnerFault};
 use warpgauge_validate::Reason;
@@ -66,6 +66,9 @@ impl<'j, 'g> Batches<'j, 'g> {
         first: bool,
     ) -> Result<Turn, Stop> {
         let with = (seeds, self.drawn(seeds)?);
+        if first {
+            self.measure_noise(with)?;
+        }
         let Made { turn, values } = self.candidate(with, flush)?;
         let expected = self.expected(with)?.values;
         self.verify(&values, &expected, seeds, first)?;
@@ -123,6 +126,22 @@ impl<'j, 'g> Batches<'j, 'g> {
         Ok(Made { turn, values: shelved.values })
     }
 
+    /// How far rounding carries what references compute on the inputs of the first call.
+    fn measure_noise(&mut self, (seeds, generator): With<'_>) -> Result<(), Stop> {
+        let Self { players, verification, stage } = self;
+        let Players { expectations, inputs, spent, .. } = &mut **players;
+        let began = Instant::now();
+        for (index, reference) in expectations.references.iter_mut().enumerate() {
+            if verification.wants_noise() {
+                let with = (seeds.first().copied().flatten(), generator);
+                let mut calls = DeviceNudges { stage: &mut *stage, index, inputs, with };
+                verification.noise.measure(reference, &mut calls)?;
+            }
+        }
+        spent.verifying += began.elapsed();
+        Ok(())
+    }
+
     /// What is expected of each call of a batch.
     pub(super) fn expected(&mut self, with: With<'_>) -> Result<Expected, Stop> {
         let began = Instant::now();
@@ -157,6 +176,15 @@ impl<'j, 'g> Batches<'j, 'g> {
         DeviceComparison { stage, verification }.batch(&values, expected, first)?;
         if first {
             verification.found.arguments = Some(stage.arguments());
+        }
+        if verification.wants_lint(first)
+            && let Some(expected) = expected.first()
+        {
+            let fetched =
+                |(name, value): &(String, Value)| Ok((name.clone(), stage.fetched(value.clone())?));
+            let expected = expected.iter().map(fetched).collect::<Result<_, Stop>>()?;
+            let inputs = stage.inputs_like(inputs, &expected)?;
+            verification.lint.see(&expected, &inputs);
         }
         spent.verifying += began.elapsed();
         Ok(())

@@ -7,10 +7,12 @@ use crate::backends::torch::expectations::{Expectations, ReferencePlayer};
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::gradients::separated;
 use crate::backends::torch::inputs::Inputs;
-use crate::backends::torch::player::named;
+use crate::backends::torch::noise::NudgedCalls;
+use crate::backends::torch::player::{Player, named};
 use crate::backends::torch::values::{Named, Value};
+use warpgauge_tensor::Dtype;
 use warpgauge_torch::RunnerFault;
-use warpgauge_validate::Reason;
+use warpgauge_validate::{Nudge, Reason};
 
 /// What is expected of a batch.
 pub(super) struct Expected {
@@ -33,7 +35,8 @@ pub(super) fn expected(
     let mut values = vec![data; seeds.len()];
     let mut turns = Vec::new();
     for (index, reference) in expectations.references.iter_mut().enumerate() {
-        let (turn, computed) = computed(reference, inputs, (stage, index), (seeds, generator))?;
+        let (turn, computed) =
+            computed(reference, inputs, (stage, index), (seeds, generator), None)?;
         turns.push(turn);
         for (expected, named) in values.iter_mut().zip(computed) {
             for (name, value) in named {
@@ -48,12 +51,39 @@ pub(super) fn expected(
     Ok(Expected { values, turns })
 }
 
-/// One batch of a reference's calls: what it took, and copies of what each call returned.
+/// Calls of a copy of a reference on the device, with the inputs of the first call.
+pub(super) struct DeviceNudges<'a, 'g> {
+    pub(super) stage: &'a mut Stage<'g>,
+    /// Which reference.
+    pub(super) index: usize,
+    pub(super) inputs: &'a Inputs,
+    /// Seed of the inputs, and of random numbers in the call.
+    pub(super) with: (Option<u64>, u64),
+}
+
+impl NudgedCalls for DeviceNudges<'_, '_> {
+    fn input_types(&mut self, _: &mut Player) -> Result<Vec<Dtype>, Stop> {
+        Ok(self.stage.arena.types())
+    }
+
+    fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop> {
+        let (seed, generator) = self.with;
+        let stage = (&mut *self.stage, self.index);
+        let (_, calls) =
+            computed(reference, self.inputs, stage, (&[seed], generator), Some(nudge))?;
+        let values = calls.into_iter().flatten().filter(|(name, _)| reference.counts(name));
+        values.map(|(name, value)| Ok((name, self.stage.fetched(value)?))).collect()
+    }
+}
+
+/// One batch of a reference's calls: what it took, and copies of what each call returned. `nudge`: how its inputs are
+/// moved.
 fn computed(
     reference: &mut ReferencePlayer,
     inputs: &Inputs,
     (stage, index): (&mut Stage<'_>, usize),
     (seeds, generator): (&[Option<u64>], u64),
+    nudge: Option<Nudge>,
 ) -> Result<(Turn, Vec<Named>), Stop> {
     let ReferencePlayer { player, outputs } = reference;
     let count = seeds.len() as u32;
@@ -61,6 +91,10 @@ fn computed(
     ready.map_err(|fault| player.stopped(true, fault))?;
     let presented = stage.arena.present(stage.gpu, Whose::References, seeds);
     let presenting = presented.map_err(|error| not_shelved(player, true, error))?;
+    if let Some(nudge) = nudge {
+        let moved = stage.arena.nudge(stage.gpu, nudge);
+        moved.map_err(|error| not_shelved(player, true, error))?;
+    }
     let ran = player.session.run().map_err(|fault| player.stopped(true, fault))?;
     if ran.returned.len() != seeds.len() {
         let fault = RunnerFault::Forged("it tells of another number of calls".to_owned());

@@ -1,5 +1,7 @@
 //! What lies on the device during an evaluation: the inputs, both sides' memory, and copies of what they returned.
 
+use std::collections::BTreeMap;
+
 use super::Gpu;
 use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
@@ -7,9 +9,10 @@ use super::shelf::{NotShelved, Shelf};
 use crate::backends::torch::MOST_BYTES;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
+use crate::backends::torch::lint::Lint;
 use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Players;
-use crate::backends::torch::values::Value;
+use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::ParameterHashes;
 use warpgauge_torch::{CallBatch, RunnerFault, RunnerSession, TensorAt, Tree, TreeOf};
 
@@ -130,6 +133,24 @@ impl<'a> Stage<'a> {
         let copied = memory.copy_to_host(copy.at, &mut bytes, &self.gpu.stream);
         copied.map_err(|error| Stop::Broken(error.to_string()))?;
         Ok(Value::Tensor { dtype, shape, bytes })
+    }
+
+    /// Those inputs of a batch's first call that could pass as an output.
+    pub(super) fn inputs_like(
+        &self,
+        inputs: &Inputs,
+        expected: &BTreeMap<String, Value>,
+    ) -> Result<Named, Stop> {
+        let mut copied = Named::new();
+        for (place, dtype, shape, bytes) in self.arena.tensors() {
+            if Lint::could_be_copied(expected, dtype, bytes as u64) {
+                let content = self.arena.content(self.gpu, place);
+                let bytes = content.map_err(|error| Stop::Broken(error.to_string()))?;
+                let shape = shape.to_vec();
+                copied.push((inputs.name_of(place), Value::Tensor { dtype, shape, bytes }));
+            }
+        }
+        Ok(copied)
     }
 
     /// What the candidate's parameters hold.

@@ -1,0 +1,97 @@
+//! Moving elements by units in the last place, to find how far a result follows from rounding.
+
+use crate::Dtype;
+
+/// Whether [`nudge`] moves elements of this type: floating point of 16 bits and more.
+pub fn can_nudge(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::Float64 | Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16)
+}
+
+/// Moves each element by `steps` units in the last place, towards zero or away from it as `seed` and its index
+/// say. Zeros, infinities and NaN stay, and no element changes its sign or becomes infinite. Elements of other types
+/// than [`can_nudge`] names stay. `wg_nudge` in support.cu does the same on a device.
+pub fn nudge(dtype: Dtype, bytes: &mut [u8], steps: u32, seed: u64) {
+    let infinity = match dtype {
+        Dtype::Float64 => 0x7FF0_0000_0000_0000,
+        Dtype::Float32 => 0x7F80_0000,
+        Dtype::Float16 => 0x7C00,
+        Dtype::Bfloat16 => 0x7F80,
+        _ => return,
+    };
+    let size = dtype.size();
+    for (index, element) in bytes.chunks_exact_mut(size).enumerate() {
+        let mut word = [0; 8];
+        word[..size].copy_from_slice(element);
+        let bits = u64::from_le_bytes(word);
+        let sign = bits & 1 << (8 * size - 1);
+        let moved = sign | moved(bits ^ sign, infinity, u64::from(steps), seed, index as u64);
+        element.copy_from_slice(&moved.to_le_bytes()[..size]);
+    }
+}
+
+/// A magnitude, as its bits, moved by `steps`.
+fn moved(magnitude: u64, infinity: u64, steps: u64, seed: u64, index: u64) -> u64 {
+    if magnitude == 0 || magnitude >= infinity {
+        return magnitude;
+    }
+    let up = mixed(seed ^ index) & 1 == 0;
+    if (up || magnitude <= steps) && magnitude + steps < infinity {
+        magnitude + steps
+    } else {
+        magnitude.saturating_sub(steps).max(1)
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+fn mixed(mut x: u64) -> u64 {
+    x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::element::{Element, for_dtype};
+
+    #[test]
+    fn elements_move_by_as_many_steps_both_ways() {
+        let values: Vec<f32> = (1..1000).map(|n| (n as f32 - 500.5) * 0.37).collect();
+        let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        nudge(Dtype::Float32, &mut bytes, 4, 7);
+        let mut up = 0;
+        for (value, moved) in values.iter().zip(bytes.chunks_exact(4)) {
+            let moved = f32::read(moved);
+            assert_eq!(value.signum(), moved.signum());
+            assert_eq!(value.to_bits().abs_diff(moved.to_bits()), 4);
+            up += u32::from(moved.abs() > value.abs());
+        }
+        assert!((400..600).contains(&up), "{up}");
+    }
+
+    #[test]
+    fn what_is_no_finite_number_but_zero_stays() {
+        fn moved<T: Element>(value: f64, dtype: Dtype) -> (f64, f64) {
+            let mut bytes = [0; 8];
+            T::from_f64(value).write(&mut bytes);
+            let before = T::read(&bytes).to_f64();
+            nudge(dtype, &mut bytes[..T::SIZE], 4, 1);
+            (before, T::read(&bytes).to_f64())
+        }
+        for dtype in Dtype::ALL.into_iter().filter(|dtype| can_nudge(*dtype)) {
+            for value in [0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY] {
+                let (before, after) = for_dtype!(dtype, moved(value, dtype));
+                assert_eq!(before.to_bits(), after.to_bits(), "{dtype} {value}");
+            }
+            assert!(for_dtype!(dtype, moved(f64::NAN, dtype)).1.is_nan());
+            for value in [1.0, -3.5, 65504.0, 1e-7] {
+                let (before, after) = for_dtype!(dtype, moved(value, dtype));
+                assert!(after.is_finite() && before != after, "{dtype} {value} {after}");
+            }
+        }
+        let mut integers = [1, 2, 3, 4];
+        nudge(Dtype::Int32, &mut integers, 1, 1);
+        assert_eq!(integers, [1, 2, 3, 4]);
+    }
+}

@@ -1,0 +1,343 @@
+//! A tolerance that follows from the expectation, where the caller gives none.
+//!
+//! A reference that is run on inputs which were moved by a unit in the last place shows how far rounding carries
+//! its results. A kernel that rounds in another order is off by a small multiple of that; one that leaves work out is
+//! off by far more. docs/validation.md has the measurements behind the factors.
+
+use std::ops::Range;
+
+use warpgauge_tensor::element::{Element, for_dtype};
+use warpgauge_tensor::{Dtype, can_nudge};
+
+/// Errors of sound kernels stay below 14 times the change that moving the inputs by 2⁻²³ makes; those of useless ones
+/// are above 130 times. A unit in the last place is 0.7 times 2⁻²³ on average.
+const NOISE_FACTOR: f64 = 48.0;
+
+/// The same for the rounding of results of 32 bits and more, in units of 2⁻²³ (or 2⁻⁵²).
+const WIDE_ROUNDINGS: f64 = 36.0;
+
+/// Roundings of results of 16 bits that a sound kernel is off by, at most.
+const NARROW_ROUNDINGS: f64 = 4.0;
+
+/// Part of the elements whose change is no more than the measured one.
+const QUANTILE: f64 = 0.999;
+
+/// A change that is this part of the values' size, and does not grow with the inputs' change, is no rounding.
+const JUMP: Range<f64> = 1e-3..1.0;
+
+/// Elements of an output that are looked at, at most, in pieces of [`PIECE`].
+const SAMPLE: usize = 1 << 16;
+
+/// Elements of a piece.
+const PIECE: usize = 2048;
+
+/// An output of fewer elements takes more runs: one element may happen to stay where it is.
+const FEW_ELEMENTS: usize = 16;
+
+/// Runs on inputs that are moved by one unit, and by [`LARGE_STEPS`]; and the same for few elements.
+const RUNS: [(u32, usize); 2] = [(1, 1), (LARGE_STEPS, 1)];
+const RUNS_OF_FEW: [(u32, usize); 2] = [(1, 4), (LARGE_STEPS, 4)];
+
+/// How the inputs of one run are moved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Nudge {
+    /// Type of the inputs that are moved.
+    pub dtype: Dtype,
+    /// Units in the last place.
+    pub steps: u32,
+    /// Says which elements move which way.
+    pub seed: u64,
+}
+
+/// How inputs of these types are moved, run by run. `elements`: of the smallest output, if that is known.
+pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> Vec<Nudge> {
+    let mut types: Vec<Dtype> = inputs.filter(|dtype| can_nudge(*dtype)).collect();
+    types.sort_by_key(|dtype| dtype.name());
+    types.dedup();
+    let few = elements.is_some_and(|elements| elements < FEW_ELEMENTS);
+    let runs = if few { RUNS_OF_FEW } else { RUNS };
+    let of_type = |dtype| {
+        let steps = runs.into_iter().flat_map(|(steps, count)| std::iter::repeat_n(steps, count));
+        steps.zip(1u64..).map(move |(steps, run)| Nudge { dtype, steps, seed: run << 40 })
+    };
+    types.into_iter().flat_map(of_type).collect()
+}
+
+/// The bytes of an output that are looked at: all of a small one, and evenly spaced pieces of a large one.
+pub fn sampled_ranges(bytes: usize, dtype: Dtype) -> Vec<Range<usize>> {
+    let size = dtype.size();
+    let elements = bytes / size;
+    let (count, length) = if elements <= SAMPLE { (1, elements) } else { (SAMPLE / PIECE, PIECE) };
+    let step = (elements - length) / (count - 1).max(1);
+    let start = |piece| step * piece * size;
+    (0..count).map(|piece| start(piece)..start(piece) + length * size).collect()
+}
+
+/// The bytes of [`sampled_ranges`].
+pub fn sample(content: &[u8], dtype: Dtype) -> Vec<u8> {
+    let ranges = sampled_ranges(content.len(), dtype);
+    ranges.into_iter().flat_map(|range| &content[range]).copied().collect()
+}
+
+/// What a reference left for inputs that were moved.
+#[derive(Debug, Clone, Copy)]
+pub struct NudgedRun<'a> {
+    /// Type of the inputs that were moved.
+    pub inputs: Dtype,
+    /// Units in the last place that each was moved by: 1 or [`LARGE_STEPS`].
+    pub steps: u32,
+    /// Elements of the output, the same ones as those of the run without.
+    pub output: &'a [u8],
+}
+
+impl<'a> NudgedRun<'a> {
+    /// What a run left whose inputs were moved so.
+    pub fn of(nudge: &Nudge, output: &'a [u8]) -> Self {
+        Self { inputs: nudge.dtype, steps: nudge.steps, output }
+    }
+}
+
+/// Units in the last place by which inputs are moved to see whether the change of the output grows with them.
+pub const LARGE_STEPS: u32 = 4;
+
+/// Absolute and relative tolerance.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ToleranceBounds {
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Relative tolerance.
+    pub rtol: f64,
+}
+
+/// What an output may be off by, from the changes that moving a reference's inputs made. `None`: it cannot be told,
+/// since no input can be moved, or the output jumps. `base`: what the reference left for inputs as they are.
+pub fn tolerance_by_noise(
+    dtype: Dtype,
+    base: &[u8],
+    runs: &[NudgedRun<'_>],
+) -> Option<ToleranceBounds> {
+    let unit = unit_roundoff(dtype)?;
+    let size = root_mean_square(dtype, base);
+    let mut classes: Vec<Dtype> = runs.iter().map(|run| run.inputs).collect();
+    classes.sort_by_key(|dtype| dtype.size());
+    classes.dedup();
+    if classes.is_empty() {
+        return None;
+    }
+    let computed = unit.min(unit_roundoff(Dtype::Float32)?);
+    let (mut noise, mut narrow) = (0.0, 0.0);
+    for class in classes {
+        let of_steps = |steps: u32| {
+            let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
+            let outputs: Vec<&[u8]> = runs.iter().filter(of).map(|run| run.output).collect();
+            largest_changes(dtype, base, &outputs)
+        };
+        let (small, large) = (of_steps(1), of_steps(LARGE_STEPS));
+        if JUMP.contains(&(small / size)) && large < 2.0 * small {
+            return None;
+        }
+        let change = small.max(large / f64::from(LARGE_STEPS));
+        noise += change * (computed / unit_roundoff(class)?).min(1.0);
+        if dtype.size() == 2 && class.size() == 2 {
+            narrow += change;
+        }
+    }
+    let rounding = if dtype.size() == 2 { NARROW_ROUNDINGS } else { 2.0 * WIDE_ROUNDINGS };
+    let rtol = rounding * unit;
+    let atol = rtol * size + NOISE_FACTOR * noise + narrow;
+    atol.is_finite().then_some(ToleranceBounds { atol, rtol })
+}
+
+/// What an output may be off by where only the expected values are known: relative to each of them, and to their
+/// root mean square. `None`: the type has a tolerance of its own.
+///
+/// | type | relative to both |
+/// |---|---|
+/// | float64 | 1e-9 |
+/// | float32 | 1e-4 |
+/// | float16, bfloat16 | 4 roundings: 2e-3, 1.6e-2 |
+pub fn tolerance_by_size(dtype: Dtype, expected: &[u8]) -> Option<ToleranceBounds> {
+    let rtol = match dtype {
+        Dtype::Float64 => 1e-9,
+        Dtype::Float32 => 1e-4,
+        _ => NARROW_ROUNDINGS * unit_roundoff(dtype)?,
+    };
+    Some(ToleranceBounds { atol: rtol * root_mean_square(dtype, expected), rtol })
+}
+
+/// Largest relative error of rounding to a floating-point type of 16 bits and more.
+fn unit_roundoff(dtype: Dtype) -> Option<f64> {
+    let digits = match dtype {
+        Dtype::Float64 => 53,
+        Dtype::Float32 => 24,
+        Dtype::Float16 => 11,
+        Dtype::Bfloat16 => 8,
+        _ => return None,
+    };
+    Some(2f64.powi(-digits))
+}
+
+/// The quantile over elements of the largest change in any run.
+fn largest_changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
+    for_dtype!(dtype, largest_changes_as(base, runs))
+}
+
+fn largest_changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> f64 {
+    let change = |(index, base): (usize, &[u8])| {
+        let base = T::read(base).to_f64();
+        let at = index * T::SIZE..(index + 1) * T::SIZE;
+        let others = runs.iter().filter_map(|run| run.get(at.clone()));
+        let changes = others.map(|other| (T::read(other).to_f64() - base).abs());
+        changes.filter(|change| change.is_finite()).fold(0.0, f64::max)
+    };
+    let mut changes: Vec<f64> = base.chunks_exact(T::SIZE).enumerate().map(change).collect();
+    if changes.is_empty() {
+        return 0.0;
+    }
+    let rank = (QUANTILE * changes.len() as f64).ceil() as usize;
+    let (_, quantile, _) = changes.select_nth_unstable_by(rank.max(1) - 1, f64::total_cmp);
+    *quantile
+}
+
+/// Of the finite elements.
+fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
+    fn of<T: Element>(elements: &[u8]) -> f64 {
+        let values = elements.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
+        let finite = || values.clone().filter(|value| value.is_finite());
+        // Values whose squares binary64 does not hold are scaled first.
+        let largest = finite().fold(0.0f64, |largest, value| largest.max(value.abs()));
+        if largest == 0.0 {
+            return 0.0;
+        }
+        let (count, sum) = finite()
+            .fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + (value / largest).powi(2)));
+        largest * f64::sqrt(sum / count)
+    }
+    for_dtype!(dtype, of(elements))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use warpgauge_tensor::nudge;
+
+    fn random(count: usize, name: &str) -> Vec<f32> {
+        let init = serde_json::from_value(serde_json::json!({"kind": "randn", "seed": 1})).unwrap();
+        let mut bytes = vec![0; 4 * count];
+        warpgauge_tensor::fill(&init, Dtype::Float32, name, 0, &mut bytes).unwrap();
+        bytes.chunks_exact(4).map(f32::read).collect()
+    }
+
+    fn bytes(values: &[f32]) -> Vec<u8> {
+        values.iter().flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    /// The tolerance of `reference`, whose inputs are normal numbers.
+    fn measured(inputs: &[f32], reference: impl Fn(&[f32]) -> Vec<f32>) -> Option<ToleranceBounds> {
+        let runs: Vec<(u32, Vec<u8>)> = [(1, 1), (1, 2), (LARGE_STEPS, 3), (LARGE_STEPS, 4)]
+            .map(|(steps, seed)| {
+                let mut moved = bytes(inputs);
+                nudge(Dtype::Float32, &mut moved, steps, seed);
+                let moved: Vec<f32> = moved.chunks_exact(4).map(f32::read).collect();
+                (steps, bytes(&reference(&moved)))
+            })
+            .to_vec();
+        let runs: Vec<NudgedRun<'_>> = runs
+            .iter()
+            .map(|(steps, output)| NudgedRun { inputs: Dtype::Float32, steps: *steps, output })
+            .collect();
+        tolerance_by_noise(Dtype::Float32, &bytes(&reference(inputs)), &runs)
+    }
+
+    fn passes(bounds: ToleranceBounds, actual: &[f32], expected: &[f32]) -> bool {
+        actual.iter().zip(expected).all(|(a, e)| {
+            f64::from((a - e).abs()) <= bounds.atol + bounds.rtol * f64::from(e.abs())
+        })
+    }
+
+    /// Sums of 2048 products each.
+    fn products(inputs: &[f32], sum: impl Fn(&mut dyn Iterator<Item = f32>) -> f32) -> Vec<f32> {
+        let (a, b) = inputs.split_at(inputs.len() / 2);
+        let rows =
+            a.chunks_exact(2048).flat_map(|row| b.chunks_exact(2048).map(move |col| (row, col)));
+        rows.map(|(row, col)| sum(&mut row.iter().zip(col).map(|(a, b)| a * b))).collect()
+    }
+
+    #[test]
+    fn another_order_of_sums_passes_and_less_precision_does_not() {
+        let inputs = random(64 * 2048, "x");
+        let pairwise = |terms: &mut dyn Iterator<Item = f32>| {
+            let mut parts = [0f32; 64];
+            terms.enumerate().for_each(|(index, term)| parts[index % 64] += term);
+            parts.iter().sum()
+        };
+        let reference = |inputs: &[f32]| products(inputs, pairwise);
+        let bounds = measured(&inputs, reference).unwrap();
+        let expected = reference(&inputs);
+        let serial = products(&inputs, |terms| terms.fold(0.0, |sum, term| sum + term));
+        assert!(passes(bounds, &serial, &expected), "{bounds:?}");
+        let shortened: Vec<f32> =
+            inputs.iter().map(|x| f32::from_bits(x.to_bits() & 0xFFFF_E000)).collect();
+        assert!(!passes(bounds, &reference(&shortened), &expected), "tf32: {bounds:?}");
+        let scaled: Vec<f32> = expected.iter().map(|x| x * 1.005).collect();
+        assert!(!passes(bounds, &scaled, &expected), "{bounds:?}");
+        let larger: Vec<f32> = expected.iter().map(|x| x + 1.0).collect();
+        assert!(!passes(bounds, &larger, &expected), "{bounds:?}");
+    }
+
+    #[test]
+    fn small_values_have_a_small_tolerance() {
+        let inputs = random(4096, "x");
+        let reference = |inputs: &[f32]| {
+            let sum: f64 = inputs.iter().map(|x| f64::from(*x).exp()).sum();
+            inputs.iter().map(|x| (f64::from(*x).exp() / sum) as f32).collect::<Vec<f32>>()
+        };
+        let bounds = measured(&inputs, reference).unwrap();
+        let expected = reference(&inputs);
+        assert!(!passes(bounds, &vec![0.0; 4096], &expected), "{bounds:?}");
+        assert!(!passes(bounds, &vec![1.0 / 4096.0; 4096], &expected), "{bounds:?}");
+    }
+
+    #[test]
+    fn jumps_are_no_rounding() {
+        let whole: Vec<f32> = (0..4096).map(|n| (n % 7) as f32 - 3.0).collect();
+        assert_eq!(measured(&whole, |x| x.iter().map(|x| x.floor()).collect()), None);
+        // Almost no normal number is near a whole one.
+        let bounds = measured(&random(4096, "x"), |x| x.iter().map(|x| x.floor()).collect());
+        assert!(bounds.unwrap().atol < 1e-4, "{bounds:?}");
+    }
+
+    #[test]
+    fn large_outputs_are_sampled_from_end_to_end() {
+        assert_eq!(sampled_ranges(0, Dtype::Float32), [0..0]);
+        assert_eq!(sampled_ranges(4096, Dtype::Float32), [0..4096]);
+        let large = sampled_ranges(4 << 20, Dtype::Float32);
+        assert_eq!((large.len(), large[0].clone()), (32, 0..8192));
+        assert!(large.iter().all(|range| range.len() == 8192 && range.end <= 4 << 20));
+        assert!(large[31].end > (4 << 20) - 8192);
+    }
+
+    #[test]
+    fn inputs_move_type_by_type() {
+        let of = |types: &[Dtype], elements| nudges(types.iter().copied(), elements);
+        assert_eq!(of(&[Dtype::Int32, Dtype::Bool], None), []);
+        let types = [Dtype::Float32, Dtype::Int64, Dtype::Bfloat16, Dtype::Float32];
+        assert_eq!(of(&types, Some(100)).len(), 4);
+        assert_eq!(of(&types, Some(1)).len(), 16);
+        let seeds: std::collections::BTreeSet<u64> =
+            of(&types[..1], Some(1)).iter().map(|nudge| nudge.seed).collect();
+        assert_eq!(seeds.len(), 8);
+    }
+
+    #[test]
+    fn what_cannot_be_moved_tells_nothing() {
+        assert_eq!(tolerance_by_noise(Dtype::Float32, &bytes(&[1.0, 2.0]), &[]), None);
+        let of_size =
+            tolerance_by_size(Dtype::Float32, &bytes(&[3.0, 4.0, f32::INFINITY])).unwrap();
+        assert!((of_size.atol - 1e-4 * 12.5f64.sqrt()).abs() < 1e-12, "{of_size:?}");
+        assert_eq!(tolerance_by_size(Dtype::Int32, &[0; 4]), None);
+        assert_eq!(tolerance_by_size(Dtype::Float8E4m3, &[0; 4]), None);
+        let huge = tolerance_by_size(Dtype::Float64, &1e300f64.to_le_bytes()).unwrap();
+        assert!((huge.atol / 1e291 - 1.0).abs() < 1e-9, "{huge:?}");
+    }
+}

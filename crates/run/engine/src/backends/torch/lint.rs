@@ -1,0 +1,104 @@
+//! What would pass without doing the work, by what is expected of two calls with other inputs.
+
+use std::collections::BTreeMap;
+
+use super::values::{Named, Value};
+use warpgauge_tensor::Dtype;
+use warpgauge_validate::{
+    ArgumentContents, OutputFacts, ResolvedTolerance, Weakness, lint_output, sample,
+};
+
+/// Calls that are looked at.
+const CALLS: usize = 2;
+
+/// Larger tensors are looked at in pieces, bytes.
+const MOST_WHOLE_BYTES: usize = 16 << 20;
+
+/// What was expected of the first calls, and what their inputs were.
+#[derive(Default)]
+pub(super) struct Lint {
+    expected: BTreeMap<String, Seen>,
+    inputs: BTreeMap<String, Seen>,
+    calls: usize,
+}
+
+/// One tensor, as it was in each call.
+struct Seen {
+    dtype: Dtype,
+    seeds: Vec<Vec<u8>>,
+}
+
+impl Lint {
+    /// Whether another call is looked at.
+    pub(super) fn wants_call(&self) -> bool {
+        self.calls < CALLS
+    }
+
+    /// Whether a tensor of this type and size could be a copy of an output.
+    pub(super) fn could_be_copied(
+        expected: &BTreeMap<String, Value>,
+        dtype: Dtype,
+        bytes: u64,
+    ) -> bool {
+        let alike = |value: &Value| {
+            matches!(value, Value::Tensor { dtype: other, bytes: theirs, .. }
+            if *other == dtype && theirs.len() as u64 == bytes)
+        };
+        expected.values().any(alike)
+    }
+
+    /// Looks at a call: what is expected of it, and those of its inputs that could be copied.
+    pub(super) fn see(&mut self, expected: &BTreeMap<String, Value>, inputs: &Named) {
+        if !self.wants_call() {
+            return;
+        }
+        expected.iter().for_each(|(name, value)| keep(&mut self.expected, name, value));
+        inputs.iter().for_each(|(name, value)| keep(&mut self.inputs, name, value));
+        self.calls += 1;
+    }
+
+    /// What would pass for all calls that were looked at. `seeded`: whether their inputs differ.
+    pub(super) fn weaknesses(
+        &self,
+        tolerances: &BTreeMap<String, ResolvedTolerance>,
+        seeded: bool,
+    ) -> Vec<Weakness> {
+        let inputs = self.inputs.iter().map(|(name, seen)| (name, seen.dtype, seen.slices()));
+        let inputs: Vec<(&String, Dtype, Vec<&[u8]>)> = inputs.collect();
+        let shapes = inputs.iter().map(|(_, dtype, seeds)| [elements(*dtype, seeds)]);
+        let shapes: Vec<[u64; 1]> = shapes.collect();
+        let contents = inputs.iter().zip(&shapes);
+        let contents = contents.map(|((name, dtype, seeds), shape)| ArgumentContents {
+            name,
+            dtype: *dtype,
+            shape,
+            seeds,
+        });
+        let inputs: Vec<ArgumentContents<'_>> = contents.collect();
+        let of_output = |(name, seen): (&String, &Seen)| {
+            let (seeds, tolerance) = (seen.slices(), tolerances.get(name)?);
+            let shape = [elements(seen.dtype, &seeds)];
+            let expected =
+                ArgumentContents { name, dtype: seen.dtype, shape: &shape, seeds: &seeds };
+            Some(lint_output(&OutputFacts { expected, tolerance, seeded, inputs: &inputs }))
+        };
+        self.expected.iter().filter_map(of_output).flatten().collect()
+    }
+}
+
+impl Seen {
+    fn slices(&self) -> Vec<&[u8]> {
+        self.seeds.iter().map(Vec::as_slice).collect()
+    }
+}
+
+fn elements(dtype: Dtype, seeds: &[&[u8]]) -> u64 {
+    seeds.first().map_or(0, |bytes| bytes.len() / dtype.size()) as u64
+}
+
+fn keep(all: &mut BTreeMap<String, Seen>, name: &str, value: &Value) {
+    let Value::Tensor { dtype, bytes, .. } = value else { return };
+    let kept = if bytes.len() <= MOST_WHOLE_BYTES { bytes.clone() } else { sample(bytes, *dtype) };
+    let new = || Seen { dtype: *dtype, seeds: Vec::new() };
+    all.entry(name.to_owned()).or_insert_with(new).seeds.push(kept);
+}

@@ -1,0 +1,125 @@
+//! How far rounding carries what references compute: calls on inputs that are moved by units in the last place, made by
+//! copies of the references' objects before anything is verified.
+
+use std::collections::BTreeMap;
+
+use super::expectations::ReferencePlayer;
+use super::fault::Stop;
+use super::inputs::{self, Inputs};
+use super::player::Player;
+use super::values::{Named, Value};
+use warpgauge_tensor::Dtype;
+use warpgauge_torch::{RunnerFault, Tree, TreeOf};
+use warpgauge_validate::{Nudge, NudgedRun, nudges, sample};
+
+/// What references returned for inputs that were moved: samples, by the names of outputs.
+#[derive(Default)]
+pub(super) struct Noise(BTreeMap<String, Vec<(Nudge, Vec<u8>)>>);
+
+impl Noise {
+    /// What is known of an output.
+    pub(super) fn runs(&self, name: &str) -> Vec<NudgedRun<'_>> {
+        let all = self.0.get(name).map_or(&[][..], Vec::as_slice);
+        all.iter().map(|(nudge, output)| NudgedRun::of(nudge, output)).collect()
+    }
+}
+
+/// Calls of a copy of a reference on moved inputs.
+pub(super) trait NudgedCalls {
+    /// Types of the tensors that the reference gets.
+    fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop>;
+
+    /// Makes one: what it returned of what counts, with the elements on the host.
+    fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop>;
+}
+
+impl Noise {
+    /// Calls a copy of a reference on moved inputs. One that cannot be copied, or that refuses moved inputs, tells nothing.
+    pub(super) fn measure(
+        &mut self,
+        reference: &mut ReferencePlayer,
+        calls: &mut dyn NudgedCalls,
+    ) -> Result<(), Stop> {
+        match reference.player.session.aside(true) {
+            Ok(()) => {}
+            Err(RunnerFault::Refused(_)) => return Ok(()),
+            Err(fault) => return Err(reference.player.stopped(true, fault)),
+        }
+        let found = of_reference(reference, calls);
+        let ended = reference.player.session.aside(false);
+        ended.map_err(|fault| reference.player.stopped(true, fault))?;
+        match found {
+            Ok(found) => self.0.extend(found.0),
+            // It is there, and refused.
+            Err(Stop::Reference(_)) => {}
+            Err(stop) => return Err(stop),
+        }
+        Ok(())
+    }
+}
+
+fn of_reference(
+    reference: &mut ReferencePlayer,
+    calls: &mut dyn NudgedCalls,
+) -> Result<Noise, Stop> {
+    let mut noise = Noise::default();
+    let types = calls.input_types(&mut reference.player)?;
+    let mut planned = nudges(types.iter().copied(), None);
+    let mut fewest: Option<usize> = None;
+    let mut done = 0;
+    while let Some(nudge) = planned.get(done).copied() {
+        for (name, value) in calls.call(reference, nudge)? {
+            let Value::Tensor { dtype, bytes, .. } = value else { continue };
+            if dtype.is_float() {
+                let elements = bytes.len() / dtype.size();
+                fewest = Some(fewest.map_or(elements, |fewest| fewest.min(elements)));
+                noise.0.entry(name).or_default().push((nudge, sample(&bytes, dtype)));
+            }
+        }
+        done += 1;
+        if done == planned.len() {
+            // Small outputs take more.
+            let all = nudges(types.iter().copied(), fewest);
+            let more = all.into_iter().filter(|nudge| !planned.contains(nudge));
+            planned.extend(more.collect::<Vec<_>>());
+        }
+    }
+    Ok(noise)
+}
+
+/// Calls on the host.
+pub(super) struct HostNudges<'a> {
+    pub inputs: &'a Inputs,
+    pub seed: Option<u64>,
+    pub generator: u64,
+}
+
+impl NudgedCalls for HostNudges<'_> {
+    fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop> {
+        let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
+        let again = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
+        // Inputs that are others each time would change the result more than moving them does.
+        if !shown.has_content_of(&again) {
+            return Ok(Vec::new());
+        }
+        Ok(types_of(&again.arguments))
+    }
+
+    fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop> {
+        let player = &mut reference.player;
+        let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
+        let moved = inputs::nudge(&player.session, &shown.arguments, nudge);
+        moved.map_err(|fault| player.stopped(true, fault))?;
+        let only = reference.outputs.clone();
+        reference.played(self.inputs, &shown, self.generator, only.as_deref())
+    }
+}
+
+fn types_of(arguments: &Tree) -> Vec<Dtype> {
+    let leaves = arguments.leaves("").into_iter();
+    let tensors = leaves.filter_map(|(_, leaf)| match leaf {
+        TreeOf::Tensor(tensor) => Some(tensor.dtype),
+        _ => None,
+    });
+    tensors.collect()
+}

@@ -1,0 +1,118 @@
+//! Tolerances that follow from what is expected, found before the candidate is launched.
+
+use std::borrow::Cow;
+
+use super::oracle::unknown;
+use super::references::ReferenceKernels;
+use crate::child::device::executor::Executor;
+use crate::child::failure::{Failed, JobResult, environment};
+use crate::child::memory::buffers::{JobBuffer, bytes_of};
+use crate::child::timing::inputs::{Shown, present};
+use crate::protocol::{Blame, Checks, ReferenceRun};
+use warpgauge_contract::Role;
+use warpgauge_device::MappedFile;
+use warpgauge_model::FailureCode;
+use warpgauge_tensor::Dtype;
+use warpgauge_validate::{NudgedRun, nudges, resolve_by_noise, sample, sampled_ranges};
+
+/// The checks with a tolerance for each output. Runs the references on the contract's inputs, where a tolerance
+/// follows from what they compute; afterwards the buffers hold inputs as the contract has them.
+pub(crate) fn settled<'a>(
+    checks: &'a Checks,
+    references: &mut ReferenceKernels<'_>,
+    executor: &Executor,
+    buffers: &mut [JobBuffer<'_>],
+    sanitize: bool,
+) -> JobResult<Cow<'a, Checks>> {
+    if checks.open.is_empty() {
+        return Ok(Cow::Borrowed(checks));
+    }
+    let mut settled = checks.clone();
+    for (buffer, path) in &checks.files {
+        if checks.open.iter().any(|(open, _)| open == buffer) {
+            let spec = buffers.get(*buffer).ok_or_else(|| unknown(*buffer))?.spec;
+            let content = MappedFile::open(path, bytes_of(spec)?).map_err(|error| {
+                let text = format!("read the expected content of {}: {error}", spec.name);
+                Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
+            })?;
+            settle(&mut settled, *buffer, spec.dtype, (&sample(content.bytes(), spec.dtype), &[]));
+        }
+    }
+    executor.suspend_checks(sanitize).map_err(environment)?;
+    let measured = by_references(&mut settled, references, executor, buffers);
+    executor.resume_checks(sanitize).map_err(environment)?;
+    measured.map(|()| Cow::Owned(settled))
+}
+
+/// Settles what the references compute.
+fn by_references(
+    checks: &mut Checks,
+    references: &mut ReferenceKernels<'_>,
+    executor: &Executor,
+    buffers: &mut [JobBuffer<'_>],
+) -> JobResult<()> {
+    let all = checks.references.clone();
+    for (index, reference) in all.iter().enumerate() {
+        let open = open_outputs(checks, reference);
+        if open.is_empty() {
+            continue;
+        }
+        present(Shown::CANONICAL, buffers, executor.tools()?)?;
+        let buffers = &*buffers;
+        let mut run = |nudge| {
+            references.run_nudged(executor, buffers, index, nudge)?;
+            let sample = |output: &usize| sampled(executor, buffers, *output);
+            open.iter().map(sample).collect::<JobResult<Vec<_>>>()
+        };
+        let base = run(None)?;
+        let elements = base.iter().zip(&open);
+        let elements =
+            elements.map(|(sample, output)| sample.len() / buffers[*output].spec.dtype.size());
+        let fewest = elements.min();
+        let given = buffers.iter().filter(|buffer| buffer.spec.role != Role::Output);
+        let mut runs = Vec::new();
+        for nudge in nudges(given.map(|buffer| buffer.spec.dtype), fewest) {
+            runs.push((nudge, run(Some(nudge))?));
+        }
+        for (place, output) in open.iter().enumerate() {
+            let runs = runs.iter().map(|(nudge, samples)| NudgedRun::of(nudge, &samples[place]));
+            let runs: Vec<NudgedRun<'_>> = runs.collect();
+            settle(checks, *output, buffers[*output].spec.dtype, (&base[place], &runs));
+        }
+    }
+    Ok(())
+}
+
+/// Outputs of a reference whose tolerance is open.
+fn open_outputs(checks: &Checks, reference: &ReferenceRun) -> Vec<usize> {
+    let is_open = |output: &&usize| checks.open.iter().any(|(open, _)| open == *output);
+    reference.outputs.iter().filter(is_open).copied().collect()
+}
+
+/// Puts in the tolerance of an output: from what runs on moved inputs left, if that tells it, or else from the size of
+/// the expected values.
+fn settle(
+    checks: &mut Checks,
+    buffer: usize,
+    dtype: Dtype,
+    (base, runs): (&[u8], &[NudgedRun<'_>]),
+) {
+    let open = checks.open.iter().find(|(open, _)| *open == buffer);
+    let tolerance = checks.tolerances.0.iter_mut().find(|(checked, _)| *checked == buffer);
+    let (Some((_, given)), Some((_, tolerance))) = (open, tolerance) else { return };
+    *tolerance = resolve_by_noise(given.as_ref(), dtype, base, runs);
+}
+
+/// What is looked at of an output.
+fn sampled(executor: &Executor, buffers: &[JobBuffer<'_>], output: usize) -> JobResult<Vec<u8>> {
+    let buffer = buffers.get(output).ok_or_else(|| unknown(output))?;
+    let mut sample = Vec::new();
+    for piece in sampled_ranges(buffer.len(), buffer.spec.dtype) {
+        let start = sample.len();
+        sample.resize(start + piece.len(), 0);
+        buffer
+            .copy_part_to_host(piece.start, &mut sample[start..], &executor.stream)
+            .map_err(|error| Failed::device(error, Blame::Reference))?;
+    }
+    Ok(sample)
+}
