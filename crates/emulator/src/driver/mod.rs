@@ -52,6 +52,10 @@
 //!   `{"kernels":[{"name","launches","counts":{…}}],"findings":[{"check","kernel","block",
 //!   "thread","address","bytes","file","line","message","count"}],
 //!   "messages":[{"subject","text"}],"dropped":{"launches","findings","messages"}}`.
+//! - `size_t wgEmulatorModuleVariables(CUmodule module, uint8_t *buffer, size_t room)`: all that the
+//!   module keeps between launches, as JSON: `{"variables":[{"name","address","bytes","constant",
+//!   "managed"}],"imports":["malloc"]}`; `imports` are functions that it declares and does not
+//!   define.
 //!
 //! # Safety
 //! The exported functions trust pointers as far as C makes everybody trust them (`c::entry`), and

@@ -15,6 +15,23 @@ const MAX_BYTES: u64 = 4 << 30;
 pub(super) struct Globals {
     memory: Arc<Memory>,
     vars: HashMap<String, (u64, u64)>,
+    /// All of them, in the order of the text.
+    list: Vec<Variable>,
+}
+
+/// A variable that has memory of the module's own.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Variable {
+    /// Its name in the PTX.
+    pub name: String,
+    /// Where it is.
+    pub address: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it is declared constant.
+    pub constant: bool,
+    /// Whether it is declared managed.
+    pub managed: bool,
 }
 
 impl Globals {
@@ -25,7 +42,7 @@ impl Globals {
         memory: &Arc<Memory>,
         device: u32,
     ) -> Result<Self, LoadError> {
-        let mut out = Self { memory: memory.clone(), vars: HashMap::new() };
+        let mut out = Self { memory: memory.clone(), vars: HashMap::new(), list: Vec::new() };
         let placed = |v: &&Var<'_>| {
             matches!(v.space, Space::Global | Space::Const) && !v.external && v.bytes != 0
         };
@@ -44,6 +61,13 @@ impl Globals {
             let va = memory.alloc(v.bytes, AllocKind::Module(device));
             let va = va.map_err(|e| lacks(format!("no memory for `{}`: {e}", v.name)))?;
             out.vars.insert(v.name.to_string(), (va, v.bytes));
+            out.list.push(Variable {
+                name: v.name.to_string(),
+                address: va,
+                bytes: v.bytes,
+                constant: v.space == Space::Const,
+                managed: v.managed,
+            });
         }
         for v in unit.vars.iter().filter(placed) {
             out.initialise(v, funcs)?;
@@ -78,6 +102,11 @@ impl Globals {
     /// Address and size of a variable.
     pub(super) fn get(&self, name: &str) -> Option<(u64, u64)> {
         self.vars.get(name).copied()
+    }
+
+    /// All variables.
+    pub(super) fn list(&self) -> &[Variable] {
+        &self.list
     }
 }
 

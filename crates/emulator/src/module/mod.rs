@@ -10,6 +10,7 @@ use crate::ir::{Builtin, Code, Op};
 use crate::memory::Memory;
 use crate::ptx::{self, Func, FuncKind, Space, Unit};
 use globals::Globals;
+pub use globals::Variable;
 
 pub use crate::ir::ParamLayout;
 pub use crate::ptx::LoadError;
@@ -26,6 +27,8 @@ const BLOCK_REGISTERS: u32 = 64 << 10;
 pub struct Module {
     functions: Vec<Arc<Function>>,
     globals: Arc<Globals>,
+    /// Names of functions that the text declares and does not define.
+    imports: Vec<String>,
 }
 
 /// What a kernel needs to run.
@@ -106,7 +109,13 @@ impl Module {
                 lower::check(&env, i)?;
             }
         }
-        Ok(Module { functions, globals })
+        let imports = unit
+            .funcs
+            .iter()
+            .enumerate()
+            .filter(|(i, f)| f.body.is_none() && funcs.get(f.name) == Some(i));
+        let imports = imports.map(|(_, f)| f.name.to_string()).collect();
+        Ok(Module { functions, globals, imports })
     }
 
     /// The kernel of that name.
@@ -122,6 +131,16 @@ impl Module {
     /// Address and size in bytes of the global or constant variable of that name.
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         self.globals.get(name)
+    }
+
+    /// All variables of module scope that have memory.
+    pub fn variables(&self) -> &[Variable] {
+        self.globals.list()
+    }
+
+    /// Names of the functions that the module declares and does not define.
+    pub fn imports(&self) -> &[String] {
+        &self.imports
     }
 }
 

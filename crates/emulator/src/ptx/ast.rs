@@ -28,6 +28,8 @@ pub(crate) struct Var<'a> {
     pub(crate) bytes: u64,
     /// Declared `.extern`, or an array without a size.
     pub(crate) external: bool,
+    /// Declared `.attribute(.managed)`: the host reaches it too.
+    pub(crate) managed: bool,
     pub(crate) init: Option<Init<'a>>,
     pub(crate) line: u32,
 }

@@ -7,21 +7,33 @@ use super::{Operand, Space, Type, Var, isa};
 /// Largest variable, in bytes.
 const MAX_VARIABLE: u64 = 1 << 34;
 
+/// What stands before the names of a declaration.
+#[derive(Clone, Copy)]
+pub(super) struct Declared {
+    pub(super) ty: Type,
+    /// In bytes; at least that of the type.
+    pub(super) align: u32,
+    /// Elements of the vector type; 1 for a scalar.
+    pub(super) vector: u32,
+    /// Whether the attribute `.managed` is there.
+    pub(super) managed: bool,
+}
+
 impl<'a> Cursor<'a> {
     /// What follows `.global`, `.shared`, … up to the `;`, which may declare several variables.
     pub(super) fn variables(&mut self, space: Space, external: bool) -> Result<Vec<Var<'a>>> {
-        let (ty, align, vector) = self.declarator_type()?;
-        let mut out = vec![self.variable(space, ty, align, vector, external)?];
+        let declared = self.declarator_type()?;
+        let mut out = vec![self.variable(space, declared, external)?];
         while self.eat(b',') {
-            out.push(self.variable(space, ty, align, vector, external)?);
+            out.push(self.variable(space, declared, external)?);
         }
         self.expect(b';')?;
         Ok(out)
     }
 
     /// `.align 8 .v2 .b8`: type, alignment and vector length.
-    pub(super) fn declarator_type(&mut self) -> Result<(Type, u32, u32)> {
-        let (mut align, mut vector) = (0, 1);
+    pub(super) fn declarator_type(&mut self) -> Result<Declared> {
+        let (mut align, mut vector, mut managed) = (0, 1, false);
         loop {
             let word = self.dotted()?;
             match word {
@@ -35,11 +47,12 @@ impl<'a> Cursor<'a> {
                 "v4" => vector = 4,
                 // Properties of pointers and attributes of variables.
                 "ptr" | "global" | "const" | "shared" | "local" => {}
-                "attribute" => self.skip_past(b')')?,
+                "attribute" => managed |= self.attribute()?,
                 _ => match Type::parse(word) {
                     Some(ty) => {
                         self.pointer_notes(&mut align)?;
-                        return Ok((ty, align.max(ty.bytes() * vector), vector));
+                        let align = align.max(ty.bytes() * vector);
+                        return Ok(Declared { ty, align, vector, managed });
                     }
                     None if isa::is_foreign_type(word) => {
                         return self.lacks(format!("the type `.{word}` is not supported"));
@@ -47,6 +60,23 @@ impl<'a> Cursor<'a> {
                     None => return self.error(format!("`.{word}` is not a type")),
                 },
             }
+        }
+    }
+
+    /// `(.managed, .unified(1, 2))`: whether `.managed` is among them.
+    fn attribute(&mut self) -> Result<bool> {
+        self.expect(b'(')?;
+        let mut managed = false;
+        loop {
+            match self.dotted()? {
+                "managed" => managed = true,
+                "unified" => self.skip_past(b')')?,
+                other => return self.lacks(format!("the attribute `.{other}` is not supported")),
+            }
+            if self.eat(b')') {
+                return Ok(managed);
+            }
+            self.expect(b',')?;
         }
     }
 
@@ -67,9 +97,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn variable(
         &mut self,
         space: Space,
-        ty: Type,
-        align: u32,
-        vector: u32,
+        Declared { ty, align, vector, managed }: Declared,
         external: bool,
     ) -> Result<Var<'a>> {
         let line = self.now.line;
@@ -96,7 +124,7 @@ impl<'a> Cursor<'a> {
             return self.error(format!("`{name}` has more initialisers than elements"));
         }
         let external = external || (open && init.is_none());
-        Ok(Var { name, space, ty, align, bytes, external, init, line })
+        Ok(Var { name, space, ty, align, bytes, external, managed, init, line })
     }
 
     fn initialiser(&mut self, ty: Type) -> Result<Init<'a>> {

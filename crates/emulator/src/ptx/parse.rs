@@ -2,6 +2,7 @@
 
 use super::ast::{Func, FuncKind, Instr, Operand, Prototype, Stmt, StmtKind, Unit, Var};
 use super::cursor::{Cursor, Result};
+use super::decl::Declared;
 use super::lex::Kind;
 use super::{Space, Type, isa};
 use crate::ptx::LoadError;
@@ -10,6 +11,10 @@ use crate::ptx::LoadError;
 pub(super) const MAX_DEPTH: u32 = 64;
 /// Longest text, in bytes.
 const MAX_TEXT: usize = 64 << 20;
+
+/// Directives that begin what comes after the declaration of an external function.
+const AFTER_DECLARATION: [&str; 10] =
+    ["extern", "visible", "weak", "common", "global", "const", "shared", "local", "entry", "func"];
 
 /// Parses a module.
 pub(crate) fn parse(text: &str) -> std::result::Result<Unit<'_>, LoadError> {
@@ -55,11 +60,11 @@ impl<'a> Cursor<'a> {
                 "extern" => external = true,
                 "visible" | "weak" | "common" => {}
                 "entry" => {
-                    unit.funcs.push(self.function(FuncKind::Entry)?);
+                    unit.funcs.push(self.function(FuncKind::Entry, false)?);
                     return Ok(());
                 }
                 "func" => {
-                    unit.funcs.push(self.function(FuncKind::Func)?);
+                    unit.funcs.push(self.function(FuncKind::Func, external)?);
                     return Ok(());
                 }
                 "global" | "const" | "shared" | "local" => {
@@ -135,7 +140,7 @@ impl<'a> Cursor<'a> {
         Ok(position)
     }
 
-    fn function(&mut self, kind: FuncKind) -> Result<Func<'a>> {
+    fn function(&mut self, kind: FuncKind, external: bool) -> Result<Func<'a>> {
         let rets = if self.is(b'(') { self.parameters()? } else { Vec::new() };
         let line = self.now.line;
         let name = self.word()?;
@@ -147,6 +152,10 @@ impl<'a> Cursor<'a> {
             }
             if self.is(b'{') {
                 func.body = Some(self.body()?);
+                return Ok(func);
+            }
+            // `ptxas` takes a declaration without a semicolon.
+            if external && AFTER_DECLARATION.iter().any(|word| self.is_dot(word)) {
                 return Ok(func);
             }
             self.function_directive(&mut func)?;
@@ -205,8 +214,8 @@ impl<'a> Cursor<'a> {
             let Some(space @ (Space::Param | Space::Reg)) = Space::parse(word) else {
                 return self.error(format!("`.{word}` is not a parameter"));
             };
-            let (ty, align, vector) = self.declarator_type()?;
-            out.push(self.variable(space, ty, align, vector, false)?);
+            let declared = self.declarator_type()?;
+            out.push(self.variable(space, declared, false)?);
         }
         Ok(out)
     }
@@ -280,7 +289,7 @@ impl<'a> Cursor<'a> {
             }
             "pragma" => self.skip_past(b';')?,
             "reg" => {
-                let (ty, _, vector) = self.declarator_type()?;
+                let Declared { ty, vector, .. } = self.declarator_type()?;
                 let names = self.registers()?;
                 out.push(Stmt { line, kind: StmtKind::Reg { ty, vector, names } });
             }

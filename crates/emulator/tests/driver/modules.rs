@@ -237,3 +237,56 @@ fn the_version_is_told() {
     let text = unsafe { CStr::from_ptr(version()) };
     assert_eq!(text.to_str().unwrap(), env!("CARGO_PKG_VERSION"));
 }
+
+/// What a module keeps between launches, as the emulator tells it.
+fn variables(ptx: &str) -> serde_json::Value {
+    let context = own_context(0);
+    context.bind_to_thread().unwrap();
+    let text = CString::new(ptx).unwrap();
+    let mut module = null_mut();
+    // SAFETY: the text ends with a NUL.
+    let answer = unsafe { sys::cuModuleLoadData(&mut module, text.as_ptr().cast()) };
+    assert_eq!(answer, CUDA_SUCCESS);
+    // SAFETY: the type of the function as documented.
+    let tell: libloading::Symbol<unsafe extern "C" fn(sys::CUmodule, *mut u8, usize) -> usize> =
+        unsafe { emulator().get(b"wgEmulatorModuleVariables").unwrap() };
+    // SAFETY: without a buffer it only tells the length.
+    let bytes = unsafe { tell(module, null_mut(), 0) };
+    let mut buffer = vec![0u8; bytes];
+    // SAFETY: the buffer has as many bytes as are said.
+    assert_eq!(unsafe { tell(module, buffer.as_mut_ptr(), bytes) }, bytes);
+    serde_json::from_slice(&buffer).unwrap()
+}
+
+#[test]
+fn all_variables_of_a_module_are_told() {
+    let told = variables(
+        ".version 8.0\n.target sm_75\n.address_size 64\n\
+         .global .align 4 .b8 other[4], stash[16384];\n\
+         .const .align 4 .b8 a[4], b[64];\n\
+         .visible .global .attribute(.managed) .align 4 .u32 shared_with_host;\n\
+         .extern .func (.param .b64 r) malloc (.param .b64 n);\n\
+         .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b)\n\
+         .global .u32 after_a_declaration;\n\
+         .visible .entry k() { .shared .u32 s; ret; }\n",
+    );
+    let list = told["variables"].as_array().unwrap();
+    let found = list.iter().map(|variable| {
+        assert!(variable["address"].as_u64() > Some(0), "{variable}");
+        let flags = (variable["constant"] == true, variable["managed"] == true);
+        (variable["name"].as_str().unwrap(), variable["bytes"].as_u64().unwrap(), flags)
+    });
+    let (plain, constant, managed) = ((false, false), (true, false), (false, true));
+    assert_eq!(
+        found.collect::<Vec<_>>(),
+        [
+            ("other", 4, plain),
+            ("stash", 16384, plain),
+            ("a", 4, constant),
+            ("b", 64, constant),
+            ("shared_with_host", 4, managed),
+            ("after_a_declaration", 4, plain),
+        ]
+    );
+    assert_eq!(told["imports"], serde_json::json!(["malloc", "vprintf"]));
+}

@@ -1,11 +1,13 @@
-//! Exported functions beside the driver API: the report, and what it is to hold.
+//! Exported functions beside the driver API: the report, what it is to hold, and the variables of
+//! modules.
 
 use std::ffi::{c_char, c_uint};
 use std::sync::atomic::Ordering;
 
-use crate::driver::c::abi::Address;
+use crate::driver::c::abi::{Address, Handle};
 use crate::driver::c::code::Code;
 use crate::driver::c::entry::{Out, guard};
+use crate::driver::state::module::variables_of;
 use crate::driver::state::registry::registry;
 
 /// The version of the emulator, NUL-terminated and constant.
@@ -69,6 +71,30 @@ pub unsafe extern "C" fn wgEmulatorTakeReport(buffer: Out<u8>, room: usize) -> u
                 Err(Code::INVALID_VALUE)
             }
         }
+    });
+    length
+}
+
+/// Writes what a module keeps between launches as JSON (UTF-8, no NUL) to `buffer` and returns its
+/// length. If `room` is too small, or `buffer` is null, nothing is written and the needed length is
+/// returned; 0 if there is no such module.
+///
+/// # Safety
+/// `buffer` is null or valid for writing `room` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn wgEmulatorModuleVariables(
+    module: Handle,
+    buffer: Out<u8>,
+    room: usize,
+) -> usize {
+    let mut length = 0;
+    guard("wgEmulatorModuleVariables", || {
+        let text = variables_of(module)?;
+        length = text.len();
+        if buffer.is_null() || room < length {
+            return Err(Code::INVALID_VALUE);
+        }
+        buffer.fill(length, text.bytes())
     });
     length
 }

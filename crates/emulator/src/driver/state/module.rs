@@ -13,7 +13,8 @@ use super::{function, library};
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
-use crate::module::{Function, Module};
+use crate::driver::c::json::{list, quoted};
+use crate::module::{Function, Module, Variable};
 
 /// A loaded module.
 pub struct ModuleEntry {
@@ -80,6 +81,21 @@ pub fn function(handle: Handle) -> Res<Arc<FunctionEntry>> {
 /// Address and size of a variable of a module.
 pub fn global_of(module: Handle, name: &str) -> Res<(u64, u64)> {
     registry()?.modules.get(module)?.module.global(name).ok_or(Code::NOT_FOUND)
+}
+
+/// The variables of a module, and the functions that it declares and does not define, as JSON.
+pub fn variables_of(module: Handle) -> Res<String> {
+    let entry = registry()?.modules.get(module)?;
+    let variables = entry.module.variables().iter().map(|variable| {
+        let Variable { name, address, bytes, constant, managed } = variable;
+        let name = quoted(name);
+        format!(
+            "{{\"name\":{name},\"address\":{address},\"bytes\":{bytes},\"constant\":{constant},\
+             \"managed\":{managed}}}"
+        )
+    });
+    let imports = entry.module.imports().iter().map(|name| quoted(name));
+    Ok(format!("{{\"variables\":{},\"imports\":{}}}", list(variables), list(imports)))
 }
 
 /// Unloads a module, once the work of its context is done.
