@@ -56,6 +56,7 @@ mod triton;
 mod triton_examples;
 mod triton_hostile;
 mod turns;
+mod unlisted_state;
 mod waits;
 mod watch;
 mod webhooks;

@@ -36,6 +36,11 @@ pub struct MeasureSpec {
     /// What each timed launch finds in random inputs.
     #[serde(default)]
     pub inputs: InputChoice,
+    /// Whether a time is ranked even where inputs stay the same and not all is known that a kernel could
+    /// keep from one launch to the next (`measurement.state.not_known`): a result that was kept is then
+    /// ranked as if it had been computed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub rank_unlisted_state: bool,
     /// What the device does between timed launches. Comparisons and the gate know `isolated` alone.
     #[serde(default)]
     pub regime: Regime,

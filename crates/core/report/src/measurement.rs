@@ -75,6 +75,10 @@ pub struct MeasurementReport {
     pub gpu: Option<GpuReport>,
     /// Launches queued together, in order.
     pub batches: Vec<BatchReport>,
+    /// Why the time has no rank, though the outputs may be right: then `runtime` is absent, and nothing is
+    /// compared with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unranked: Option<String>,
     /// What to know before trusting the numbers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,

@@ -93,6 +93,11 @@ pub struct EvaluateResponse {
 }
 
 impl EvaluateResponse {
+    /// Why its time has no rank, though nothing is known against the kernel.
+    pub fn unranked(&self) -> Option<&str> {
+        self.measurement.as_ref()?.unranked.as_deref()
+    }
+
     /// Bytes of tensor content that it carries.
     pub fn content_bytes(&self) -> usize {
         let outputs = self.outputs.values();
@@ -118,7 +123,8 @@ pub struct KernelExecResult {
     /// Whether every output is right; absent when there was nothing to check against.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correctness: Option<bool>,
-    /// Mean time of one launch, milliseconds. Absent unless the kernel ran and was not found wrong.
+    /// Mean time of one launch, milliseconds. Absent unless the kernel ran, was not found wrong and has a
+    /// time that can be ranked (`measurement.unranked`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<f64>,
     /// Statistics of the launch times. Absent unless the kernel ran and was not found wrong.

@@ -131,6 +131,15 @@ entry_points! {
             fn(*mut CUdeviceptr, *mut usize, CUdeviceptr);
         profiler_start = "cuProfilerStart": fn();
         profiler_stop = "cuProfilerStop": fn();
+        link_create = "cuLinkCreate_v2":
+            fn(c_uint, *mut c_int, *mut *mut c_void, *mut *mut c_void);
+        link_add = "cuLinkAddData_v2": fn(
+            *mut c_void, c_int, *mut c_void, usize, *const c_char, c_uint, *mut c_int,
+            *mut *mut c_void
+        );
+        link_complete = "cuLinkComplete": fn(*mut c_void, *mut *mut c_void, *mut usize);
+        link_destroy = "cuLinkDestroy": fn(*mut c_void);
+        pointer_attribute = "cuPointerGetAttribute": fn(*mut c_void, c_int, CUdeviceptr);
     }
 }
 

@@ -2,9 +2,11 @@
 
 use std::ffi::{CStr, c_char, c_uint};
 
+use cudarc::driver::sys::CUmodule;
 use libloading::Library;
+use serde::Deserialize;
 
-use super::DeviceError;
+use super::{DeviceError, Module};
 use warpgauge_model::{FailureCode, LaunchCounts};
 
 /// Largest report that is read, bytes.
@@ -17,6 +19,31 @@ pub struct EmulatorControl {
     set_counting: unsafe extern "C" fn(c_uint) -> c_uint,
     version: unsafe extern "C" fn() -> *const c_char,
     take_report: unsafe extern "C" fn(*mut u8, usize) -> usize,
+    module_variables: unsafe extern "C" fn(CUmodule, *mut u8, usize) -> usize,
+}
+
+/// What a module keeps between launches.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct EmulatedVariables {
+    /// Its variables, all of them.
+    pub variables: Vec<EmulatedVariable>,
+    /// Functions that it declares and does not define.
+    pub imports: Vec<String>,
+}
+
+/// A variable of a module.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct EmulatedVariable {
+    /// Its name in the PTX.
+    pub name: String,
+    /// Where it is on the device.
+    pub address: u64,
+    /// Its size.
+    pub bytes: u64,
+    /// Whether it is declared constant.
+    pub constant: bool,
+    /// Whether it is declared managed.
+    pub managed: bool,
 }
 
 impl EmulatorControl {
@@ -32,6 +59,7 @@ impl EmulatorControl {
                 set_counting: *library.get(b"wgEmulatorSetCounting").ok()?,
                 version: *library.get(b"wgEmulatorVersion").ok()?,
                 take_report: *library.get(b"wgEmulatorTakeReport").ok()?,
+                module_variables: *library.get(b"wgEmulatorModuleVariables").ok()?,
             })
         }
     }
@@ -94,16 +122,26 @@ impl EmulatorControl {
     /// Counts and findings since the last call, which are forgotten with it. `None`: there is no
     /// report, it is larger than 16 MiB, or it is not JSON.
     pub fn take_report(&self) -> Option<serde_json::Value> {
-        // SAFETY: with no buffer, the emulator only tells the length.
-        let bytes = unsafe { (self.take_report)(std::ptr::null_mut(), 0) };
-        if bytes > MAX_REPORT_BYTES {
-            return None;
-        }
-        let mut buffer = vec![0u8; bytes];
-        // SAFETY: the emulator writes at most the length given.
-        let bytes = unsafe { (self.take_report)(buffer.as_mut_ptr(), buffer.len()) };
-        serde_json::from_slice(buffer.get(..bytes)?).ok()
+        // SAFETY: the emulator writes at most the length given, and with no buffer tells the length.
+        read(|buffer, room| unsafe { (self.take_report)(buffer, room) })
     }
+
+    /// All that a module keeps between launches. `None`: the list is larger than 16 MiB.
+    pub fn variables(&self, module: &Module) -> Option<EmulatedVariables> {
+        // SAFETY: as above; the module is loaded.
+        read(|buffer, room| unsafe { (self.module_variables)(module.handle(), buffer, room) })
+    }
+}
+
+/// Reads JSON that `write` writes to a buffer of some length, and whose length it tells without one.
+fn read<T: serde::de::DeserializeOwned>(write: impl Fn(*mut u8, usize) -> usize) -> Option<T> {
+    let bytes = write(std::ptr::null_mut(), 0);
+    if bytes > MAX_REPORT_BYTES {
+        return None;
+    }
+    let mut buffer = vec![0u8; bytes];
+    let bytes = write(buffer.as_mut_ptr(), buffer.len());
+    serde_json::from_slice(buffer.get(..bytes)?).ok()
 }
 
 fn answered(number: c_uint, operation: &str) -> Result<(), DeviceError> {

@@ -8,6 +8,7 @@ use cudarc::driver::sys::{CUdeviceptr, CUfunction, CUfunction_attribute as Attri
 use super::DeviceError;
 use super::context::Context;
 use super::image::check_image;
+use super::snapshot::VariableRange;
 use super::stream::Stream;
 use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
 
@@ -19,6 +20,9 @@ const JIT_INFO_LOG: c_int = 3;
 const JIT_INFO_LOG_BYTES: c_int = 4;
 const JIT_ERROR_LOG: c_int = 5;
 const JIT_ERROR_LOG_BYTES: c_int = 6;
+
+/// Attribute of an address (`CUpointer_attribute`): whether it is managed memory.
+const IS_MANAGED: c_int = 8;
 
 /// Dynamic shared memory that needs no opt-in, bytes.
 const SHARED_WITHOUT_OPTIN: u32 = 48 << 10;
@@ -104,11 +108,16 @@ impl Module {
         Ok(KernelFunction { handle, symbol: symbol.to_owned(), module: self.clone() })
     }
 
-    /// Address and size of a global variable; `None`: the module has none of that name.
+    /// The driver's handle.
+    pub(super) fn handle(&self) -> CUmodule {
+        self.inner.handle
+    }
+
+    /// Where a variable is; `None`: the module has none of that name.
     ///
     /// # Errors
     /// As the driver says.
-    pub(super) fn global(&self, symbol: &str) -> Result<Option<(u64, usize)>, DeviceError> {
+    pub fn variable(&self, symbol: &str) -> Result<Option<VariableRange>, DeviceError> {
         let operation = format!("find variable {symbol}");
         let name = c_name(symbol, &operation)?;
         let (mut address, mut bytes): (CUdeviceptr, usize) = (0, 0);
@@ -124,23 +133,38 @@ impl Module {
         };
         match self.inner.context.api().check(result, &operation) {
             Err(error) if error.code == FailureCode::NotFound => Ok(None),
-            other => other.map(|()| Some((address, bytes))),
+            other => other.map(|()| Some(VariableRange { address, bytes: bytes as u64 })),
         }
     }
 
-    /// Queues zeroing a global variable. `Ok(false)`: the module has none of that name.
+    /// Whether a variable is managed memory, which the host reaches too. The driver decides, whatever the
+    /// image says.
     ///
     /// # Errors
     /// As the driver says.
-    pub fn zero_global(&self, symbol: &str, stream: &Stream) -> Result<bool, DeviceError> {
-        let Some((address, bytes)) = self.global(symbol)? else { return Ok(false) };
-        if bytes > 0 {
-            let api = self.inner.context.api();
-            // SAFETY: the driver just named this range as the variable's.
-            let result = unsafe { (api.fill)(address, 0, bytes, stream.handle) };
-            api.check(result, &format!("scrub variable {symbol}"))?;
+    pub fn is_managed(&self, variable: VariableRange) -> Result<bool, DeviceError> {
+        let api = self.inner.context.api();
+        let Some(attribute) = api.pointer_attribute else { return Ok(true) };
+        let mut managed: c_uint = 0;
+        // SAFETY: writes one `unsigned int`; any address is accepted.
+        let result = unsafe { attribute((&raw mut managed).cast(), IS_MANAGED, variable.address) };
+        api.check(result, "ask whether a variable is managed memory")?;
+        Ok(managed != 0)
+    }
+
+    /// Queues zeroing a variable of this module.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn zero(&self, variable: VariableRange, stream: &Stream) -> Result<(), DeviceError> {
+        let VariableRange { address, bytes } = variable;
+        if bytes == 0 {
+            return Ok(());
         }
-        Ok(true)
+        let api = self.inner.context.api();
+        // SAFETY: memory of a module that is loaded; a range that is none is an error of the driver's.
+        let result = unsafe { (api.fill)(address, 0, bytes as usize, stream.handle) };
+        api.check(result, "scrub a variable")
     }
 }
 

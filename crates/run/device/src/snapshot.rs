@@ -34,16 +34,23 @@ struct Held {
     _module: Module,
 }
 
-/// A variable: its address, its size, and where its copy begins; bytes.
-struct Variable {
-    address: u64,
-    bytes: u64,
+/// Where a variable is on the device, and its size.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct VariableRange {
+    /// Its address.
+    pub address: u64,
+    /// Its size, bytes.
+    pub bytes: u64,
+}
+
+/// A variable, and where its copy begins, bytes.
+struct Copied {
+    variable: VariableRange,
     at: u64,
 }
 
 impl VariableSnapshot {
-    /// Copies the variables named. `Ok(None)`: there are too many bytes, or the driver does not
-    /// know one of the names.
+    /// Copies the variables. `Ok(None)`: they are more than 256 MiB.
     ///
     /// # Errors
     /// As the driver says.
@@ -51,16 +58,18 @@ impl VariableSnapshot {
         context: &Context,
         support: &Support,
         module: &Module,
-        names: &[String],
+        all: &[VariableRange],
         stream: &Stream,
     ) -> Result<Option<Self>, DeviceError> {
         let mut variables = Vec::new();
-        let content = (RANGE_BYTES * names.len()).next_multiple_of(ALIGNMENT);
+        let content = (RANGE_BYTES * all.len()).next_multiple_of(ALIGNMENT);
         let mut end = content;
-        for name in names {
-            let Some((address, bytes)) = module.global(name)? else { return Ok(None) };
-            variables.push(Variable { address, bytes: bytes as u64, at: end as u64 });
-            end = end.saturating_add(bytes.next_multiple_of(ALIGNMENT));
+        for &variable in all {
+            variables.push(Copied { variable, at: end as u64 });
+            if variable.bytes > MAX_BYTES as u64 {
+                return Ok(None);
+            }
+            end += (variable.bytes as usize).next_multiple_of(ALIGNMENT);
             if end > MAX_BYTES {
                 return Ok(None);
             }
@@ -110,12 +119,12 @@ enum Direction {
 }
 
 /// The ranges that are copied, as the kernel wants them: target, source, bytes.
-fn table(variables: &[Variable], copy: u64, direction: Direction) -> Vec<u8> {
-    let range = |variable: &Variable| {
-        let (kept, own) = (copy + variable.at, variable.address);
+fn table(variables: &[Copied], copy: u64, direction: Direction) -> Vec<u8> {
+    let range = |&Copied { variable: VariableRange { address, bytes }, at }: &Copied| {
+        let kept = copy + at;
         match direction {
-            Direction::Out => [kept, own, variable.bytes],
-            Direction::Back => [own, kept, variable.bytes],
+            Direction::Out => [kept, address, bytes],
+            Direction::Back => [address, kept, bytes],
         }
     };
     variables.iter().flat_map(range).flat_map(u64::to_ne_bytes).collect()

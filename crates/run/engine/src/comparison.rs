@@ -52,7 +52,7 @@ async fn compare_all(
     let mut session = engine.backend(family).compare(job, contest).await?;
     let reference = session.reference().await;
     let reference = reference.map_err(|error| placed(error, REFERENCE_PATH))?;
-    if reference.kernel_exec_result.runtime.is_none() {
+    if reference.kernel_exec_result.runtime.is_none() && reference.unranked().is_none() {
         return Err(unusable_reference(&reference));
     }
     let mut reports = vec![reference];
@@ -146,7 +146,8 @@ fn candidate_report(
         Ok(comparison) => (Some(comparison), None),
         Err(why) => (None, Some(why)),
     };
-    let is_right = evaluation.kernel_exec_result.runtime.is_some();
+    let is_right =
+        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
     let wrong = "the candidate is not right, so its times say nothing";
     let (code_diff, no_code_diff) = match compared.code_diff {
         Some(Ok(diff)) => (Some(diff), None),

@@ -48,7 +48,9 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
         return;
     }
     let evaluation = &candidate.evaluation;
-    let right = evaluation.kernel_exec_result.runtime.is_some() && evaluation.failure.is_none();
+    let is_right =
+        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
+    let right = is_right && evaluation.failure.is_none();
     if !right {
         return evaluation_verdict(page, evaluation, Some(name));
     }

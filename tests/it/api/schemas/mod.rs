@@ -76,7 +76,7 @@ fn full_contract() -> Value {
         "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
             "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
-            "min_warmup_time": 0.5, "max_time": 2.0,
+            "min_warmup_time": 0.5, "max_time": 2.0, "rank_unlisted_state": true,
         },
         "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "sanitize": "memcheck", "return_outputs": ["x"],
@@ -115,7 +115,7 @@ fn comparison_requests() {
         "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
             "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
-            "min_warmup_time": 0.5, "max_time": 2.0,
+            "min_warmup_time": 0.5, "max_time": 2.0, "rank_unlisted_state": true,
         },
         "profile": {"tools": ["ncu"], "metrics": ["dram__bytes.sum"]},
         "isolation": "fresh", "measure_identical": false, "requires": full_requirements(),

@@ -112,6 +112,7 @@ pub(super) fn full_report() -> Value {
     measurement["samples_ms"] = json!([0.5, 0.25]);
     measurement["rejected"] = json!([{"reason": "clock_drop", "count": 1}]);
     measurement["notes"] = json!(["n"]);
+    measurement["unranked"] = json!("why");
     measurement["grid_blocks"] = json!(7);
     measurement["state"] =
         json!({"put_back": ["outputs"], "looked_at": ["inputs"], "not_known": ["local memory"]});

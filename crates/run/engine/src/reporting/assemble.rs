@@ -10,6 +10,7 @@ use crate::profiling::profiled;
 use crate::profiling::sanitized;
 use crate::reporting::Ran;
 use crate::reporting::measured;
+use crate::reporting::unranked::unranked;
 use warpgauge_compile::{CompileFailure, CompiledModule};
 use warpgauge_contract::{ArgKind, EvaluateRequest, KernelFamily, KernelType, Role};
 use warpgauge_metrics::DeviceMetrics;
@@ -145,8 +146,9 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     };
     validation.reasons.extend(untimed);
     // A time may only be ranked when nothing is known against the kernel.
-    let barely_verified = measured::barely_verified(device, outcome);
-    let ranked = failure.is_none() && correctness != Some(false) && barely_verified.is_none();
+    let is_right = failure.is_none() && correctness != Some(false);
+    let unranked = unranked(request, device, outcome).filter(|_| is_right);
+    let ranked = is_right && unranked.is_none();
     let mut stats = if ranked { runtime_stats(&kept.samples) } else { None };
     if let (Some(stats), DeviceKind::Emulator) = (&mut stats, device.kind) {
         // The host's noise; times of the emulation rank nothing.
@@ -154,7 +156,8 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     }
     let mut measurement = measured::report(request, device, outcome, &screened, &kept);
     if let Some(measurement) = &mut measurement {
-        measurement.notes.extend(barely_verified);
+        measurement.notes.extend(unranked.clone());
+        measurement.unranked = unranked;
         measurement.notes.extend(stats.as_ref().and_then(measured::parted));
         // Rates are the runtime in other words, and a kernel without one has none.
         if stats.is_none() {

@@ -1,6 +1,5 @@
 //! From the worker's raw readings to the report of a measurement. Pure.
 
-use crate::reporting::AUDITS;
 use warpgauge_contract::{EvaluateRequest, Isolation, Role};
 use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};
 use warpgauge_report::{
@@ -13,7 +12,7 @@ use warpgauge_statistics::{
 };
 use warpgauge_tensor::shape;
 use warpgauge_validate::{Reason, ReasonCode};
-use warpgauge_worker::protocol::{BatchFacts, EvaluatedRun, LoadFacts, RunOutcome};
+use warpgauge_worker::protocol::{BatchFacts, EvaluatedRun, LoadFacts, RunOutcome, VariablesKept};
 
 /// Version of the way times are taken. It changes with whatever changes times.
 const METHOD_VERSION: u32 = 2;
@@ -101,24 +100,6 @@ pub(crate) fn impossible(
     Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
 }
 
-/// That so few timed launches were verified, because each takes long, that a kernel which leaves some
-/// out might not be found: its time is not ranked. Times of the emulated device never are.
-pub(crate) fn barely_verified(
-    device: &DeviceInfo,
-    outcome: &RunOutcome<EvaluatedRun>,
-) -> Option<String> {
-    let audits = &outcome.told.audits;
-    let few = audits.skipped > 0 && audits.done < AUDITS && device.kind == DeviceKind::Cuda;
-    few.then(|| {
-        format!(
-            "{} timed launches were verified, of at least {AUDITS} that are needed, because \
-             verifying one takes long: the time has no rank. Make the reference kernel faster, or \
-             the tensors smaller",
-            audits.done
-        )
-    })
-}
-
 /// That mean and median part, so that the mean ranks the kernel.
 pub(crate) fn parted(stats: &RuntimeStats) -> Option<String> {
     (stats.ranked_by == RankedBy::Mean).then(|| {
@@ -194,7 +175,7 @@ pub(crate) fn report(
     let alike = !emulated && request.measure.cache == CacheState::Cold;
     let load = outcome.told.load.as_ref().map(|facts| load(facts, median.filter(|_| alike)));
     notes.extend(load.as_ref().zip(median).and_then(|(load, median)| load_note(load, median)));
-    let state = outcome.told.variables_put_back.map(|put_back| state(put_back, device.kind));
+    let state = outcome.told.variables.as_ref().map(|kept| state(kept, device.kind));
     Some(MeasurementReport {
         method: if emulated { "emulated" } else { "cuda_events_gated" }.to_owned(),
         method_version: METHOD_VERSION,
@@ -223,6 +204,7 @@ pub(crate) fn report(
         load,
         sm_clock: clock(&outcome.told.batches),
         gpu: gpu(outcome, device),
+        unranked: None,
         batches: outcome.told.batches.iter().map(batch).collect(),
         notes,
         samples_ms: outcome.told.samples_ms.clone(),
@@ -264,11 +246,18 @@ fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
     ))
 }
 
-/// What could carry a result between launches on a device; `variables`: whether those were put back.
-fn state(variables: bool, device: DeviceKind) -> StateReport {
+/// What could carry a result between launches on a device.
+fn state(variables: &VariablesKept, device: DeviceKind) -> StateReport {
     let modules = "variables and constants of the kernel's modules";
     let (mut put_back, mut looked_at, mut not_known) = (vec!["outputs"], Vec::new(), Vec::new());
-    if variables { &mut put_back } else { &mut not_known }.push(modules);
+    let unlisted;
+    match variables {
+        VariablesKept::PutBack => put_back.push(modules),
+        VariablesKept::NotKnown(reason) => {
+            unlisted = format!("{modules}: {reason}");
+            not_known.push(&*unlisted);
+        }
+    }
     // What both are to the emulated device, each launch has for itself; and it knows of each access
     // what it belongs to.
     put_back.push("shared memory");
@@ -341,23 +330,6 @@ fn gpu(outcome: &RunOutcome<EvaluatedRun>, device: &DeviceInfo) -> Option<GpuRep
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::h200;
-    use warpgauge_worker::protocol::AuditFacts;
-
-    #[test]
-    fn a_time_has_no_rank_where_too_few_launches_could_be_verified() {
-        let told = |done, skipped, kind| {
-            let mut outcome = RunOutcome::<EvaluatedRun>::default();
-            outcome.told.audits = AuditFacts { done, skipped };
-            barely_verified(&DeviceInfo { kind, ..h200() }, &outcome)
-        };
-        let note = told(12, 54, DeviceKind::Cuda).expect("a note");
-        assert!(note.starts_with("12 timed launches were verified, of at least 66"), "{note}");
-        // All there are; enough of many; nothing to rank.
-        assert_eq!(told(20, 0, DeviceKind::Cuda), None);
-        assert_eq!(told(AUDITS, 3, DeviceKind::Cuda), None);
-        assert_eq!(told(12, 54, DeviceKind::Emulator), None);
-    }
 
     #[test]
     fn load_that_differs_from_timed_launches_is_told() {
@@ -375,12 +347,13 @@ mod tests {
 
     #[test]
     fn what_is_not_known_of_a_gpu_is_said() {
-        let gpu = state(true, DeviceKind::Cuda);
+        let gpu = state(&VariablesKept::PutBack, DeviceKind::Cuda);
         assert!(gpu.not_known.iter().any(|text| text.contains("no buffer owns")), "{gpu:?}");
         assert!(gpu.put_back.iter().any(|text| text.contains("constants")), "{gpu:?}");
-        let emulated = state(true, DeviceKind::Emulator);
+        let emulated = state(&VariablesKept::PutBack, DeviceKind::Emulator);
         assert!(emulated.not_known.is_empty(), "{emulated:?}");
-        let unknown = state(false, DeviceKind::Emulator);
-        assert!(unknown.not_known.iter().any(|text| text.contains("variables")), "{unknown:?}");
+        let unknown = state(&VariablesKept::NotKnown("why".to_owned()), DeviceKind::Emulator);
+        let said = ["variables and constants of the kernel's modules: why"];
+        assert_eq!(unknown.not_known, said, "{unknown:?}");
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod assemble;
 pub(crate) mod kept_outputs;
 mod measured;
 mod recorded;
+mod unranked;
 
 /// Timed launches whose outputs are verified, or all if there are fewer: a kernel that leaves out a tenth
 /// of its launches' work passes less than once in 1000 times, 0.9⁶⁶ < 0.001.

@@ -59,6 +59,15 @@ pub enum TaskOutcome {
     Served,
 }
 
+/// What became of the variables and constants of a kernel's modules before each timed launch.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum VariablesKept {
+    /// They were put back to what they were after loading.
+    PutBack,
+    /// Nothing was: why they are not known.
+    NotKnown(String),
+}
+
 /// What was found out about a program.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EvaluatedRun {
@@ -80,9 +89,9 @@ pub struct EvaluatedRun {
     pub empty_launch_ms: Option<f64>,
     /// Whether each timed launch got inputs that none before it saw.
     pub inputs_moved: bool,
-    /// Where not all inputs moved: whether the variables and constants of the kernel's modules were put
-    /// back before each timed launch.
-    pub variables_put_back: Option<bool>,
+    /// Where not all inputs moved: what became of the variables and constants of the kernel's modules
+    /// before each timed launch.
+    pub variables: Option<VariablesKept>,
     /// Timed launches whose outputs were verified.
     pub audits: AuditFacts,
     /// Timed launches that a process apart judged.

@@ -137,8 +137,8 @@ pub enum FromRunner {
     Loaded {
         /// What the driver says of the kernel launched first.
         facts: Option<FunctionFacts>,
-        /// Whether what its modules keep can be put back.
-        forgetful: bool,
+        /// Why what its modules keep cannot be put back; `None`: it can.
+        unlisted: Option<String>,
     },
     /// A launch has ended.
     Launched {

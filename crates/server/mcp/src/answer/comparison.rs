@@ -45,7 +45,9 @@ fn verdict(candidate: &CandidateReport) -> (Verdict, String) {
         return (paired.verdict.into(), found(paired));
     }
     let evaluation = &candidate.evaluation;
-    if evaluation.kernel_exec_result.runtime.is_none() || evaluation.failure.is_some() {
+    let is_right =
+        evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
+    if !is_right || evaluation.failure.is_some() {
         return evaluation::verdict(evaluation, None);
     }
     if let Some(counted) = &candidate.counted {

@@ -356,6 +356,7 @@ fn measurement(
         load: None,
         sm_clock: None,
         gpu: None,
+        unranked: None,
         batches: Vec::new(),
         notes,
         samples_ms: judged.timed.samples_ms.clone(),

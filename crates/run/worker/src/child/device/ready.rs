@@ -13,8 +13,7 @@ pub(crate) struct Ready {
     image: Image,
     blame: Blame,
     pub module: Module,
-    /// If they are all there is to it.
-    pub variables: Option<Variables>,
+    pub variables: Variables,
 }
 
 impl Ready {
@@ -26,7 +25,9 @@ impl Ready {
     ) -> JobResult<Self> {
         let module = Module::load(&executor.context, &launch.image);
         let module = module.map_err(|error| Failed::device(error, blame))?;
-        let variables = residue.note_module(module.clone(), &launch.image);
+        let Executor { context, emulator, .. } = executor;
+        let variables = Variables::of(context, emulator.as_ref(), &module, &launch.image);
+        residue.note_module(module.clone(), variables.clone());
         Ok(Self { image: launch.image.clone(), blame, module, variables })
     }
 }

@@ -180,7 +180,8 @@ fn out_of_turn(answer: &FromRunner) -> Refusal {
 pub(crate) struct RemoteProgram {
     runner: Rc<RefCell<Runner>>,
     index: usize,
-    forgetful: bool,
+    /// Why what its modules keep cannot be put back; `None`: it can.
+    unlisted: Option<String>,
     /// Whether variables are to be put back before the next launch.
     forgets: bool,
 }
@@ -201,13 +202,13 @@ impl RemoteProgram {
         asked.programs += 1;
         let load = ToRunner::Load { launches: launches.clone(), constants_too, blame };
         let answer = asked.ask(&load).and_then(|answer| match answer {
-            FromRunner::Loaded { facts, forgetful } => Ok((facts, forgetful)),
+            FromRunner::Loaded { facts, unlisted } => Ok((facts, unlisted)),
             other => Err(out_of_turn(&other)),
         });
         match answer {
-            Ok((facts, forgetful)) => {
+            Ok((facts, unlisted)) => {
                 let runner = Rc::clone(runner);
-                Ok((Self { runner, index, forgetful, forgets: false }, facts))
+                Ok((Self { runner, index, unlisted, forgets: false }, facts))
             }
             Err(refusal) => {
                 asked.close();
@@ -219,7 +220,7 @@ impl RemoteProgram {
     /// The program of a process that makes launches of its own too, and has loaded it itself.
     pub(crate) fn of_another(runner: &Rc<RefCell<Runner>>) -> Self {
         // What its modules keep it puts back as far as it can, and says so.
-        Self { runner: Rc::clone(runner), index: 0, forgetful: true, forgets: false }
+        Self { runner: Rc::clone(runner), index: 0, unlisted: None, forgets: false }
     }
 
     /// Launches once all that is queued here has ended, and waits for the end.
@@ -253,13 +254,13 @@ impl RemoteProgram {
 
     /// Has its variables put back before the next launch. `false`: they are not known.
     pub(crate) fn forget(&mut self) -> bool {
-        self.forgets = self.forgetful;
-        self.forgetful
+        self.forgets = self.unlisted.is_none();
+        self.forgets
     }
 
-    /// Whether what the modules keep can be put back.
-    pub(crate) fn is_forgetful(&self) -> bool {
-        self.forgetful
+    /// Why what the modules keep cannot be put back; `None`: it can.
+    pub(crate) fn unlisted(&self) -> Option<&String> {
+        self.unlisted.as_ref()
     }
 }
 

@@ -58,11 +58,8 @@ impl Executor {
             if let Some(reason) = &variables.unprovable {
                 residue.retire = Some(reason.clone());
             }
-            for name in variables.all() {
-                if !module.zero_global(name, &self.stream)? {
-                    let text = format!("the driver does not tell where variable {name} is");
-                    residue.retire = Some(text);
-                }
+            for variable in &variables.found {
+                module.zero(variable.range, &self.stream)?;
             }
         }
         self.stream.synchronize()?;

@@ -32,8 +32,8 @@ enum Place {
     /// In this process.
     Here {
         launches: Vec<Bound>,
-        /// One of each module; `None`: what a module keeps cannot be put back.
-        variables: Option<Vec<VariableSnapshot>>,
+        /// One of each module, or why what a module keeps cannot be put back.
+        variables: Result<Vec<VariableSnapshot>, String>,
     },
     /// In a runner.
     There(RemoteProgram),
@@ -81,8 +81,11 @@ struct BoundLaunch {
     scratch: Vec<DeviceBuffer>,
 }
 
-/// What to do with a module, and its variables if they are all there is to it.
-type OnModule<'a> = &'a mut dyn FnMut(&Module, Option<Variables>) -> JobResult<()>;
+/// What to do with a module and its variables.
+type OnModule<'a> = &'a mut dyn FnMut(&Module, Variables) -> JobResult<()>;
+
+/// Why the variables of what is launched once are not put back.
+const LAUNCHED_ONCE: &str = "the kernel is launched once";
 
 impl LoadedProgram {
     /// Loads the modules of all launches, each once, and binds the kernels to the buffers: in this
@@ -123,24 +126,20 @@ impl LoadedProgram {
         residue: &mut Residue,
         (blame, restored): (Blame, Restored),
     ) -> JobResult<Self> {
-        let mut variables = Some(Vec::new());
-        let mut note = |module: &Module, known: Option<Variables>| {
-            variables = match (variables.take(), known) {
-                (Some(mut all), Some(known)) => {
-                    let names = match restored {
-                        Restored::Variables => known.names,
-                        Restored::ConstantsToo => known.all().cloned().collect(),
-                    };
-                    let Executor { context, stream, .. } = executor;
-                    let support = executor.tools()?.support;
-                    let taken = VariableSnapshot::take(context, support, module, &names, stream);
-                    taken.map_err(|error| Failed::device(error, blame))?.map(|snapshot| {
-                        all.push(snapshot);
-                        all
-                    })
-                }
-                _ => None,
-            };
+        let mut variables = Ok(Vec::new());
+        let mut note = |module: &Module, known: Variables| {
+            let Ok(all) = &mut variables else { return Ok(()) };
+            if let Some(reason) = known.unprovable {
+                variables = Err(reason);
+                return Ok(());
+            }
+            let Executor { context, stream, .. } = executor;
+            let (support, ranges) = (executor.tools()?.support, known.ranges(restored));
+            let taken = VariableSnapshot::take(context, support, module, &ranges, stream);
+            match taken.map_err(|error| Failed::device(error, blame))? {
+                Some(snapshot) => all.push(snapshot),
+                None => variables = Err("they are too large to be copied".to_owned()),
+            }
             Ok(())
         };
         let (launches, facts) = bind(executor, launches, address, residue, (blame, &mut note))?;
@@ -157,7 +156,8 @@ impl LoadedProgram {
         let address = |index: usize| buffers.get(index).map(JobBuffer::address);
         let (launches, facts) =
             bind(executor, launches, &address, residue, (Blame::Candidate, &mut |_, _| Ok(())))?;
-        Ok(Self { place: Place::Here { launches, variables: None }, facts })
+        let variables = Err(LAUNCHED_ONCE.to_owned());
+        Ok(Self { place: Place::Here { launches, variables }, facts })
     }
 
     /// A program that another process has loaded.
@@ -174,7 +174,8 @@ impl LoadedProgram {
             scratch: Vec::new(),
         };
         let launches = vec![Bound::Kernel(Box::new(launch))];
-        Ok(Self { place: Place::Here { launches, variables: None }, facts: None })
+        let variables = Ok(Vec::new());
+        Ok(Self { place: Place::Here { launches, variables }, facts: None })
     }
 
     /// Queues all launches, on what the buffers show now.
@@ -217,22 +218,22 @@ impl LoadedProgram {
     /// `Ok(false)`: they are not known.
     pub(crate) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
         match &mut self.place {
-            Place::Here { variables: Some(variables), launches } => {
+            Place::Here { variables: Ok(variables), launches } => {
                 let mut scratch = launches.iter().flat_map(Bound::scratch);
                 scratch.try_for_each(|memory| memory.fill(0, stream))?;
                 variables.iter_mut().try_for_each(|module| module.restore(stream))?;
                 Ok(true)
             }
-            Place::Here { variables: None, .. } => Ok(false),
+            Place::Here { variables: Err(_), .. } => Ok(false),
             Place::There(program) => Ok(program.forget()),
         }
     }
 
-    /// Whether what the modules keep can be put back.
-    pub(crate) fn is_forgetful(&self) -> bool {
+    /// Why what the modules keep cannot be put back; `None`: it can.
+    pub(crate) fn unlisted(&self) -> Option<&String> {
         match &self.place {
-            Place::Here { variables, .. } => variables.is_some(),
-            Place::There(program) => program.is_forgetful(),
+            Place::Here { variables, .. } => variables.as_ref().err(),
+            Place::There(program) => program.unlisted(),
         }
     }
 
@@ -257,8 +258,7 @@ impl LoadedProgram {
     }
 }
 
-/// Loads modules and binds kernels; `on_module` gets each module, and its variables if they are all
-/// there is to it.
+/// Loads modules and binds kernels; `on_module` gets each module and its variables.
 fn bind(
     executor: &Executor,
     launches: &Launches,

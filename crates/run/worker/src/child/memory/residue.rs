@@ -1,9 +1,8 @@
 //! What a job left on the device, which has to be removed before the next one.
 
 use super::buffers::JobBuffer;
-use super::variables::{self, Variables};
+use super::variables::Variables;
 use warpgauge_device::{DeviceBuffer, Module};
-use warpgauge_model::Image;
 
 /// What a job left on the device.
 #[derive(Default)]
@@ -17,12 +16,9 @@ pub(crate) struct Residue {
 }
 
 impl Residue {
-    /// Remembers a loaded module. Returns its variables; `None` if it may keep more.
-    pub(crate) fn note_module(&mut self, module: Module, image: &Image) -> Option<Variables> {
-        let variables = variables::variables(image);
-        let known = variables.unprovable.is_none().then(|| variables.clone());
+    /// Remembers a loaded module, and its variables.
+    pub(crate) fn note_module(&mut self, module: Module, variables: Variables) {
         self.modules.push((module, variables));
-        known
     }
 
     /// Handles of the modules that the job loaded: as long as one is kept, its module stays.

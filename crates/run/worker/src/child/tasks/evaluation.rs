@@ -19,7 +19,7 @@ use crate::child::verify::outputs;
 use crate::child::verify::references::ReferenceKernels;
 use crate::child::verify::surroundings::{guards_intact, nothing_else_touched};
 use crate::child::verify::tolerance;
-use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker};
+use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, VariablesKept};
 use warpgauge_model::{CacheState, WorkerTimings};
 use warpgauge_validate::Filling;
 
@@ -142,7 +142,10 @@ fn judge(
 fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut EvaluatedRun) {
     told.inputs_moved = rig.inputs.are_moving();
     let all_move = rig.inputs.are_all_moving(rig.buffers);
-    told.variables_put_back = (!all_move).then(|| program.is_forgetful());
+    told.variables = (!all_move).then(|| match program.unlisted() {
+        None => VariablesKept::PutBack,
+        Some(reason) => VariablesKept::NotKnown(reason.clone()),
+    });
 }
 
 /// What the first launch left: for the caller, and for the verdict. Returns whether it is right.

@@ -159,9 +159,9 @@ impl Served<'_> {
             residue,
             (blame, restored),
         )?;
-        let (facts, forgetful) = (program.facts, program.is_forgetful());
+        let (facts, unlisted) = (program.facts, program.unlisted().cloned());
         self.programs.push(program);
-        Ok(FromRunner::Loaded { facts, forgetful })
+        Ok(FromRunner::Loaded { facts, unlisted })
     }
 
     /// Launches, and waits for the end.

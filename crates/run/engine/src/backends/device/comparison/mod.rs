@@ -65,6 +65,11 @@ impl Side<'_> {
         self.evaluated.prepared.is_some() && self.report.kernel_exec_result.runtime.is_some()
     }
 
+    /// Whether nothing is known against it. Its time may have no rank all the same.
+    fn is_right(&self) -> bool {
+        self.report.kernel_exec_result.runtime.is_some() || self.report.unranked().is_some()
+    }
+
     /// What it does in one launch, if it may be compared.
     fn counted(&self) -> Option<Counted> {
         self.report.counted.filter(|_| self.is_comparable())
@@ -327,11 +332,11 @@ impl<'a> DeviceSession<'a> {
         let compared = others.iter().zip(codes).enumerate().map(|(own, (side, code_diff))| {
             let pair = pairs.iter().find(|pair| pair.is_of(0, own + 1));
             let (a, b) = (&reference.evaluated.prepared, &side.evaluated.prepared);
-            let same_image = is_same_image && side.report.kernel_exec_result.runtime.is_some();
+            let same_image = is_same_image && side.is_right();
             let comparison = match pair {
                 _ if same_image => Err(same_image::NOTHING_TO_MEASURE.to_owned()),
                 Some(pair) => pair.outcome.clone(),
-                None => Err(why_not(&device).to_owned()),
+                None => Err(why_not(&device, reference.report, side.report)),
             };
             Compared {
                 comparison,
@@ -404,10 +409,16 @@ fn sides<'a>(evaluated: &'a [Evaluated], reports: &'a [EvaluateResponse]) -> Vec
 }
 
 /// Why a right candidate is in no pair with the reference.
-fn why_not(device: &DeviceInfo) -> &'static str {
-    match device.kind {
-        DeviceKind::Emulator => EMULATED,
-        DeviceKind::Cuda => "the reference has no usable times",
+fn why_not(
+    device: &DeviceInfo,
+    reference: &EvaluateResponse,
+    candidate: &EvaluateResponse,
+) -> String {
+    match (reference.unranked(), candidate.unranked(), device.kind) {
+        (Some(why), _, _) => format!("of the reference: {why}"),
+        (None, Some(why), _) => format!("of the candidate: {why}"),
+        (None, None, DeviceKind::Emulator) => EMULATED.to_owned(),
+        (None, None, DeviceKind::Cuda) => "the reference has no usable times".to_owned(),
     }
 }
 

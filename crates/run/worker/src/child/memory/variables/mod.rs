@@ -1,10 +1,18 @@
-//! Which variables an image has: their memory outlives the module and must be zeroed before, and what
+//! Which variables a module has: their memory outlives the module and must be zeroed before, and what
 //! a launch leaves in it the next one finds.
+//!
+//! Source text hides variables in too many ways. So they are taken from where none can hide: on a GPU
+//! from the sections of the linked image (`image`), of which each byte must belong to a symbol that the
+//! driver knows; on the emulated device from what its parser gave memory.
 
-mod cubin;
-mod ptx;
+mod image;
 
+use warpgauge_device::{
+    Context, DeviceError, EmulatedVariables, EmulatorControl, Module, VariableRange, link_ptx,
+};
 use warpgauge_model::{Image, ImageFormat};
+
+use image::Listed;
 
 /// Functions of the device runtime that keep nothing of a kernel's data once output is flushed.
 const HARMLESS_IMPORTS: [&str; 3] = ["vprintf", "__assertfail", "__assert_fail"];
@@ -12,41 +20,57 @@ const HARMLESS_IMPORTS: [&str; 3] = ["vprintf", "__assertfail", "__assert_fail"]
 /// Most variables that are zeroed one by one.
 const MAX_VARIABLES: usize = 4096;
 
-/// Variables of an image.
+/// Variables of a module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
-    /// Names of those that hold memory of the module's own.
-    pub names: Vec<String>,
-    /// Names of the constants. A kernel can write them all the same, through their address.
-    pub constants: Vec<String>,
-    /// Why zeroing those is not enough.
+    /// Those that were found.
+    pub found: Vec<Variable>,
+    /// Why these are not certain to be all that the module keeps.
     pub unprovable: Option<String>,
 }
 
-impl Variables {
-    /// All names.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &String> {
-        self.names.iter().chain(&self.constants)
-    }
-
-    fn unprovable(reason: impl Into<String>) -> Self {
-        Self { unprovable: Some(reason.into()), ..Self::default() }
-    }
+/// A variable of a module.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Variable {
+    pub range: VariableRange,
+    /// Whether it is declared constant. A kernel can write it all the same, through its address.
+    pub is_constant: bool,
 }
 
-/// Finds the variables of an image.
-pub(crate) fn variables(image: &Image) -> Variables {
-    let found = match image.format {
-        ImageFormat::Ptx => ptx::variables(&String::from_utf8_lossy(&image.bytes)),
-        ImageFormat::Cubin => cubin::variables(&image.bytes),
-        ImageFormat::Fatbin => Variables::unprovable("the variables of a fat binary are not known"),
-        ImageFormat::Library => Variables::unprovable("a library's variables are not known"),
-    };
-    let count = found.all().count();
-    if count > MAX_VARIABLES {
-        return Variables::unprovable(format!("{count} variables"));
+impl Variables {
+    /// Finds the variables of a module that was loaded from an image.
+    pub(crate) fn of(
+        context: &Context,
+        emulator: Option<&EmulatorControl>,
+        module: &Module,
+        image: &Image,
+    ) -> Self {
+        let found = match (emulator, image.format) {
+            (Some(emulator), _) => match emulator.variables(module) {
+                Some(told) => emulated(told),
+                None => Err("the emulated device does not tell them".to_owned()),
+            },
+            (None, ImageFormat::Ptx) => match link_ptx(context, &image.bytes) {
+                Ok(linked) => on_gpu(module, &linked),
+                Err(error) => Err(format!("the image does not link: {error}")),
+            },
+            (None, ImageFormat::Cubin) => on_gpu(module, &image.bytes),
+            (None, ImageFormat::Fatbin) => {
+                Err("the variables of a fat binary are not known".to_owned())
+            }
+            (None, ImageFormat::Library) => Err("a library's variables are not known".to_owned()),
+        };
+        match found.and_then(bounded) {
+            Ok(found) => Self { found, unprovable: None },
+            Err(reason) => Self { found: Vec::new(), unprovable: Some(reason) },
+        }
     }
-    found
+
+    /// Where those are that are to be put back.
+    pub(crate) fn ranges(&self, restored: Restored) -> Vec<VariableRange> {
+        let wanted = |one: &&Variable| restored == Restored::ConstantsToo || !one.is_constant;
+        self.found.iter().filter(wanted).map(|one| one.range).collect()
+    }
 }
 
 /// What of a module, and of the memory that launches have for themselves, is put back before a launch.
@@ -58,22 +82,107 @@ pub(crate) enum Restored {
     ConstantsToo,
 }
 
+/// All that the emulated device gave memory.
+fn emulated(told: EmulatedVariables) -> Result<Vec<Variable>, String> {
+    let harmful = |name: &&String| !HARMLESS_IMPORTS.contains(&name.as_str());
+    if let Some(name) = told.imports.iter().find(harmful) {
+        return Err(uses(name));
+    }
+    if let Some(variable) = told.variables.iter().find(|variable| variable.managed) {
+        return Err(managed(&variable.name));
+    }
+    let variables = told.variables.into_iter().map(|variable| Variable {
+        range: VariableRange { address: variable.address, bytes: variable.bytes },
+        is_constant: variable.constant,
+    });
+    Ok(variables.collect())
+}
+
+/// What a linked image lists, where the driver has it.
+fn on_gpu(module: &Module, linked: &[u8]) -> Result<Vec<Variable>, String> {
+    let unasked = |error: DeviceError| error.to_string();
+    let mut found = Vec::new();
+    for Listed { name, bytes, is_constant } in image::listed(linked)? {
+        let Some(range) = module.variable(&name).map_err(unasked)? else {
+            return Err(format!("the driver does not tell where variable {name} is"));
+        };
+        if range.bytes != bytes {
+            return Err(format!(
+                "variable {name} has {bytes} bytes in the image, and {} for the driver",
+                range.bytes
+            ));
+        }
+        if module.is_managed(range).map_err(unasked)? {
+            return Err(managed(&name));
+        }
+        found.push(Variable { range, is_constant });
+    }
+    Ok(found)
+}
+
+/// What was found, if it is not too much and each has memory of its own.
+fn bounded(mut found: Vec<Variable>) -> Result<Vec<Variable>, String> {
+    if found.len() > MAX_VARIABLES {
+        return Err(format!("there are {} of them", found.len()));
+    }
+    found.sort_by_key(|one| one.range.address);
+    let overlap = found.windows(2).any(|pair| {
+        let [one, next] = [pair[0].range, pair[1].range];
+        one.address.saturating_add(one.bytes) > next.address
+    });
+    if overlap { Err("some of them share memory".to_owned()) } else { Ok(found) }
+}
+
+fn uses(name: &str) -> String {
+    format!("the image uses {name}")
+}
+
+fn managed(name: &str) -> String {
+    format!("variable {name} is managed memory, which the host reaches too")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use warpgauge_device::EmulatedVariable;
 
-    fn ptx(text: &str) -> Variables {
-        variables(&Image { bytes: text.as_bytes().into(), format: ImageFormat::Ptx })
+    fn variable(name: &str, address: u64) -> EmulatedVariable {
+        EmulatedVariable {
+            name: name.to_owned(),
+            address,
+            bytes: 16,
+            constant: name == "constant",
+            managed: name == "managed",
+        }
+    }
+
+    fn told(names: &[&str], imports: &[&str]) -> Result<Vec<Variable>, String> {
+        let variables = names.iter().zip(1..).map(|(name, place)| variable(name, 256 * place));
+        emulated(EmulatedVariables {
+            variables: variables.collect(),
+            imports: imports.iter().map(ToString::to_string).collect(),
+        })
     }
 
     #[test]
-    fn what_cannot_be_read_is_said() {
-        let fatbin = Image { bytes: [].into(), format: ImageFormat::Fatbin };
-        assert!(variables(&fatbin).unprovable.is_some());
-        let cubin = Image { bytes: b"\x7fELF rubbish"[..].into(), format: ImageFormat::Cubin };
-        assert!(variables(&cubin).unprovable.is_some());
-        assert_eq!(ptx(".global .u32 a; .const .u32 b;").all().collect::<Vec<_>>(), ["a", "b"]);
-        let many = (0..=MAX_VARIABLES).map(|index| format!(".const .u32 c{index};"));
-        assert!(ptx(&many.collect::<String>()).unprovable.is_some());
+    fn what_is_managed_or_imported_is_not_all_there_is() {
+        assert!(told(&["a"], &["malloc"]).unwrap_err().contains("malloc"));
+        assert!(told(&["a", "managed"], &[]).unwrap_err().contains("managed memory"));
+        let found = told(&["a", "constant"], &["vprintf"]).unwrap();
+        let all = Variables { found, unprovable: None };
+        assert_eq!(all.ranges(Restored::Variables).len(), 1);
+        assert_eq!(all.ranges(Restored::ConstantsToo).len(), 2);
+    }
+
+    #[test]
+    fn variables_are_bounded_and_apart() {
+        let at = |address: u64| Variable {
+            range: VariableRange { address, bytes: 16 },
+            is_constant: false,
+        };
+        assert!(bounded(vec![at(512), at(256)]).is_ok());
+        assert!(bounded(vec![at(256), at(264)]).unwrap_err().contains("share"));
+        let many = (0..=MAX_VARIABLES as u64).map(|place| at(16 * place));
+        assert!(bounded(many.collect()).is_err());
     }
 }
