@@ -96,7 +96,12 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/run/worker/src/child/timing/stage.rs",
         text: "arm.forget(stream)?;",
         replacement: "",
-        noticed: By(&["counter_after_warm_up", "counter_without_spaces"]),
+        noticed: By(&[
+            "counter_after_a_declaration",
+            "counter_after_warm_up",
+            "counter_in_a_list",
+            "counter_without_spaces",
+        ]),
     },
     Mutation {
         name: "constants",
@@ -104,7 +109,15 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/run/worker/src/child/timing/inputs.rs",
         text: "if self.are_all_moving(buffers) { Restored::Variables } else { Restored::ConstantsToo }",
         replacement: "let _ = buffers; Restored::Variables",
-        noticed: By(&["counter_in_a_constant"]),
+        noticed: By(&["counter_in_a_constant", "counter_in_a_list_of_constants"]),
+    },
+    Mutation {
+        name: "unlisted_state",
+        what: "a time has no rank where state cannot be listed and inputs stay",
+        file: "crates/run/engine/src/reporting/unranked.rs",
+        text: "barely_verified(device, outcome).or_else(|| unlisted(request, outcome))",
+        replacement: "{ let _ = (unlisted, request); barely_verified(device, outcome) }",
+        noticed: ByTest(&["unlisted_state::a_time_has_no_rank_where_state_cannot_be_listed"]),
     },
     Mutation {
         name: "last_look",
@@ -128,7 +141,7 @@ pub const MUTATIONS: &[Mutation] = &[
         file: "crates/run/worker/src/child/timing/trials.rs",
         text: "secret.choose(share(of_all, count, all), count)",
         replacement: "secret.choose(0 * share(of_all, count, all), count)",
-        noticed: By(&["counter_unwipeable", "partial_unwipeable"]),
+        noticed: By(&["counter_in_managed_memory", "counter_unwipeable", "partial_unwipeable"]),
     },
     Mutation {
         name: "non_finite",

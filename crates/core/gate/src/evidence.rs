@@ -202,3 +202,28 @@ fn what_failed(report: &EvaluateResponse) -> String {
         .or(run)
         .unwrap_or_else(|| "its outputs were not found right".to_owned())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_time_without_a_rank_is_an_error_that_says_why() {
+        let example = include_str!("../../../../openapi/examples/report.json");
+        let mut report = serde_json::from_str::<serde_json::Value>(example).unwrap();
+        report["device"]["kind"] = "cuda".into();
+        report["kernel_exec_result"]["runtime"].take();
+        let why = "of the candidate: its state is not known";
+        let candidate = serde_json::json!({
+            "name": "candidate", "evaluation": report, "not_compared": why,
+        });
+        let response = serde_json::from_value::<CompareResponse>(serde_json::json!({
+            "job_id": "job", "status": "success", "device": report["device"],
+            "kernel_exec_result": report["kernel_exec_result"], "verdict_by": "times",
+            "timings": report["timings"], "reference": report, "candidates": [candidate],
+        }));
+        let response = response.unwrap();
+        let found = CaseEvidence::of(&response, GateMetric::Time);
+        assert_eq!(found, CaseEvidence::Error(why.to_owned()));
+    }
+}
