@@ -9,8 +9,7 @@ use warpgauge_client::ClientError;
 use warpgauge_gate::SuiteVerdict;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{
-    CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, SweepResponse, SweepStatus,
-    ValidationStatus,
+    CandidateReport, CompareResponse, EvaluateResponse, KernelVerdict, SweepResponse, SweepStatus,
 };
 use warpgauge_service::{ExecError, ServiceError};
 
@@ -30,6 +29,8 @@ pub enum Exit {
     KernelFailed = 4,
     /// The service is full or going down: the same command may work later.
     Busy = 5,
+    /// The kernel passes, but a useless one would pass too.
+    Weak = 6,
     /// A bug in warpgauge.
     Internal = 70,
     /// Ended by SIGINT.
@@ -38,13 +39,14 @@ pub enum Exit {
 
 impl Exit {
     /// Every code with its meaning, for `--help` and the documentation.
-    pub const TABLE: [(Exit, &'static str); 8] = [
+    pub const TABLE: [(Exit, &'static str); 9] = [
         (Exit::Success, "success; the outputs are right, or the contract checks none"),
         (Exit::Environment, "the environment: no device, no compiler, no server, unwritable file"),
         (Exit::Usage, "the command line, the configuration or the contract is not valid"),
         (Exit::NotCompiled, "the kernel does not compile"),
         (Exit::KernelFailed, "the kernel is wrong, crashed, hung or ran out of memory"),
         (Exit::Busy, "the service is full or going down; try again"),
+        (Exit::Weak, "the kernel passes, but a useless one would pass too"),
         (Exit::Internal, "a bug in warpgauge"),
         (Exit::Interrupted, "interrupted"),
     ];
@@ -56,20 +58,18 @@ impl Exit {
 
     /// The code for a report.
     pub fn of_report(report: &EvaluateResponse) -> Exit {
-        let result = &report.kernel_exec_result;
-        if report.status == ResponseStatus::Error {
-            return Exit::Environment;
+        Exit::of_verdict(report.kernel_verdict())
+    }
+
+    /// The code for a verdict.
+    pub const fn of_verdict(verdict: KernelVerdict) -> Exit {
+        match verdict {
+            KernelVerdict::Correct | KernelVerdict::NotChecked => Exit::Success,
+            KernelVerdict::Weak => Exit::Weak,
+            KernelVerdict::Wrong | KernelVerdict::Failed => Exit::KernelFailed,
+            KernelVerdict::NotCompiled => Exit::NotCompiled,
+            KernelVerdict::Error => Exit::Environment,
         }
-        if !result.compiled {
-            return Exit::NotCompiled;
-        }
-        let right = result.correctness != Some(false)
-            && report.failure.is_none()
-            && matches!(
-                report.validation.status,
-                ValidationStatus::Passed | ValidationStatus::NotChecked
-            );
-        if right { Exit::Success } else { Exit::KernelFailed }
     }
 
     /// The code for a comparison: that of the first candidate that has another than success. Which is
@@ -97,6 +97,7 @@ impl Exit {
     pub fn of_sweep(answer: &SweepResponse) -> Exit {
         match answer.points.iter().map(|point| point.status).max() {
             None | Some(SweepStatus::Correct | SweepStatus::NotChecked) => Exit::Success,
+            Some(SweepStatus::Weak) => Exit::Weak,
             Some(SweepStatus::Wrong) => Exit::KernelFailed,
             Some(SweepStatus::NotCompiled) => Exit::NotCompiled,
             Some(SweepStatus::Invalid) => Exit::Usage,
@@ -256,7 +257,7 @@ mod tests {
     #[test]
     fn the_numbers_are_stable() {
         let codes: Vec<u8> = Exit::TABLE.iter().map(|(exit, _)| exit.code()).collect();
-        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 70, 130]);
+        assert_eq!(codes, [0, 1, 2, 3, 4, 5, 6, 70, 130]);
     }
 
     #[test]

@@ -34,7 +34,7 @@ def test_arrays_go_and_come_back(client: Client) -> None:
 
 def test_a_kernel_that_does_not_compile_is_a_report(client: Client) -> None:
     report = client.evaluate("__global__ void k() { nonsense }", launch={"grid": 1, "block": 1})
-    assert report.verdict == "does not compile" and report.correct is False and "nonsense" in report.explain()
+    assert report.verdict == "not_compiled" and report.correct is False and "nonsense" in report.explain()
 
 
 def test_infinities_and_element_types_arrive(client: Client) -> None:

@@ -90,10 +90,11 @@ def test_an_explanation_has_what_counts() -> None:
 @pytest.mark.parametrize(
     ("change", "verdict", "correct"),
     [
-        ({}, "right", True),
-        ({"kernel_exec_result": {"compiled": False}}, "does not compile", False),
-        ({"kernel_exec_result": {"compiled": True}}, "not checked", None),
-        ({"kernel_exec_result": {"compiled": True}, "status": "error"}, "no verdict", None),
+        ({}, "correct", True),
+        ({"kernel_exec_result": {"compiled": False}}, "not_compiled", False),
+        ({"kernel_exec_result": {"compiled": True}}, "not_checked", None),
+        ({"kernel_exec_result": {"compiled": True}, "status": "error"}, "error", None),
+        ({"kernel_exec_result": {"compiled": True}, "verdict": "weak"}, "weak", None),
         ({"kernel_exec_result": {"compiled": True, "correctness": False}}, "wrong", False),
     ],
 )

@@ -118,7 +118,7 @@ impl SweepTableView {
         let code = match status {
             _ if !self.colour => return name,
             SweepStatus::Correct => 32,
-            SweepStatus::NotChecked | SweepStatus::Error => 33,
+            SweepStatus::NotChecked | SweepStatus::Weak | SweepStatus::Error => 33,
             SweepStatus::Wrong | SweepStatus::NotCompiled | SweepStatus::Invalid => 31,
         };
         format!("\x1b[1;{code}m{name}\x1b[0m")

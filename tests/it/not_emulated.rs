@@ -125,7 +125,7 @@ fn the_command_line_ends_as_for_any_lack_of_the_machine() {
     };
     let (code, stdout, stderr) = exit(&single_thread(LACKING));
     assert_eq!(code, 1, "{stdout}{stderr}");
-    assert!(stdout.contains("NO VERDICT") && stdout.contains(SAYS), "{stdout}{stderr}");
+    assert!(stdout.contains("ERROR") && stdout.contains(SAYS), "{stdout}{stderr}");
     let (code, stdout, stderr) = exit(&single_thread(INVALID));
     assert_eq!(code, 4, "{stdout}{stderr}");
 }

@@ -79,7 +79,7 @@ class Agent:
         assert answer["verdict"] == "wrong" and "expected" in answer["facts"][0], answer
         broken = wrong | {"kernel": wrong["kernel"] | {"source_code": "__global__ void square( {"}}
         answer = await self.call("evaluate_kernel", {"contract_yaml": json.dumps(broken)})
-        assert answer["verdict"] == "does_not_compile" and not answer["failed"], answer
+        assert answer["verdict"] == "not_compiled" and not answer["failed"], answer
         assert answer["facts"][0].startswith("kernel.cu:1:"), answer
 
     async def compare(self) -> None:

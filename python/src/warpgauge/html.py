@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     from .report import ComparisonReport, Report, SweepReport
 
 _COLOURS = {
-    "right": "#1a7f37",
+    "correct": "#1a7f37",
     "wrong": "#cf222e",
     "failed": "#cf222e",
-    "does not compile": "#cf222e",
+    "not_compiled": "#cf222e",
 }
 # Most rows of a table.
 _MAX_ROWS = 200

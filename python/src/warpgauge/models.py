@@ -29,6 +29,7 @@ ErrorStatus = Literal["client_error", "error"]
 ValidationStatus = Literal["passed", "failed", "not_checked", "not_run"]
 SuiteVerdict = Literal["PASS", "INCONCLUSIVE", "ERROR", "REGRESSION", "INVALID"]
 GateOutcome = Literal["PASS", "NEW", "IMPROVED", "INCONCLUSIVE", "ERROR", "MISSING", "REGRESSION", "INVALID"]
+KernelVerdict = Literal["correct", "not_checked", "weak", "wrong", "failed", "not_compiled", "error"]
 PairedVerdict = Literal["faster", "slower", "same", "inconclusive"]
 CountedVerdict = Literal["less_work", "more_work", "same_work", "mixed"]
 Compress = Literal["none", "zlib", "zstd"]
@@ -142,6 +143,7 @@ class EvaluateRequest(TypedDict, total=False):
     return_outputs: Literal["none", "all"] | list[str]
     timeout: float
     tolerance: Tolerance
+    allow_weak: bool
 
 
 class ValidationError(TypedDict):
@@ -223,15 +225,24 @@ class Reason(TypedDict):
     message: str
 
 
+class Weakness(TypedDict):
+    code: str
+    output: str
+    message: str
+    blocks: bool
+
+
 class ValidationReport(TypedDict, total=False):
     status: ValidationStatus
     reasons: list[Reason]
+    weaknesses: list[Weakness]
     unchecked: list[str]
 
 
 class EvaluateResponse(TypedDict, total=False):
     job_id: str
     status: ResponseStatus
+    verdict: KernelVerdict
     gpu_type: str
     kernel_exec_result: KernelExecResult
     validation: ValidationReport
@@ -271,6 +282,7 @@ class CandidateReport(TypedDict, total=False):
 class CompareResponse(TypedDict, total=False):
     job_id: str
     status: ResponseStatus
+    verdict: KernelVerdict
     reference: EvaluateResponse
     candidates: list[CandidateReport]
     comparison: PairedComparison
@@ -282,6 +294,7 @@ class SweepPoint(TypedDict, total=False):
     index: int
     values: dict[str, Any]
     status: str
+    verdict: KernelVerdict
     correctness: bool
     runtime_stats: RuntimeStats
     gbps: float
@@ -297,6 +310,7 @@ class SweepTable(TypedDict):
 class SweepResponse(TypedDict, total=False):
     job_id: str
     status: ResponseStatus
+    verdict: KernelVerdict
     counts: dict[str, int]
     points: list[SweepPoint]
     table: SweepTable
@@ -307,6 +321,7 @@ class GateCaseReport(TypedDict, total=False):
     name: str
     metric: str
     outcome: GateOutcome
+    kernel_verdict: KernelVerdict
     detail: str
     blocking: bool
     duration_s: float
@@ -333,6 +348,7 @@ class JobView(TypedDict, total=False):
     kind: JobKind
     state: JobState
     status: ResponseStatus
+    verdict: KernelVerdict
     attempt: int
     trials_done: int
     label: str

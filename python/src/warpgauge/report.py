@@ -44,7 +44,8 @@ class Report:
 
     @property
     def correct(self) -> bool | None:
-        """Whether all is right; `None` where nothing was checked, or the machine lacked something."""
+        """Whether all is right; `None` where nothing was checked, a useless kernel would pass too (`weak`), or
+        the machine lacked something."""
         value = self._result.get("correctness")
         if value is None and self.raw.get("status") == "success" and not self.compiled:
             return False
@@ -74,14 +75,17 @@ class Report:
 
     @property
     def verdict(self) -> str:
-        """One of: right, wrong, does not compile, not checked, failed, no verdict."""
+        """`correct`, `not_checked`, `weak`, `wrong`, `failed`, `not_compiled` or `error`."""
+        if (said := self.raw.get("verdict")) is not None:
+            return str(said)
+        # A report that an earlier version stored.
         if self.raw.get("status") == "error":
-            return "no verdict"
+            return "error"
         if not self.compiled:
-            return "does not compile"
-        if self.correct is not None:
-            return "right" if self.correct else "wrong"
-        return "failed" if "failure" in self.raw else "not checked"
+            return "not_compiled"
+        if "failure" in self.raw:
+            return "failed"
+        return {True: "correct", False: "wrong", None: "not_checked"}[self.correct]
 
     def explain(self) -> str:
         """The verdict and what speaks for and against it, in a few lines."""
@@ -137,6 +141,11 @@ class ComparisonReport:
         return all(report.correct is True for report in self.candidates.values())
 
     @property
+    def kernel_verdict(self) -> str | None:
+        """The worst verdict on any candidate, whichever is faster; `None` in what earlier versions stored."""
+        return self.raw.get("verdict")
+
+    @property
     def verdict(self) -> str | None:
         """`faster`, `slower`, `same`, `inconclusive`; on the emulated device `less_work`, `more_work`, …"""
         compared = self.raw.get("comparison") or self.raw.get("counted")
@@ -180,6 +189,11 @@ class SweepReport:
     @property
     def points(self) -> list[SweepPoint]:
         return self.raw["points"]
+
+    @property
+    def verdict(self) -> str | None:
+        """The worst verdict on any point; `None` where no point has one."""
+        return self.raw.get("verdict")
 
     @property
     def correct(self) -> bool:

@@ -49,7 +49,7 @@ mod tests {
         };
         assert_eq!(exit("completed", Some(report.clone())), Exit::Success);
         let mut wrong = report;
-        wrong["kernel_exec_result"]["correctness"] = false.into();
+        wrong["verdict"] = "wrong".into();
         assert_eq!(exit("completed", Some(wrong)), Exit::KernelFailed);
         assert_eq!(exit("cancelled", None), Exit::Environment);
         assert_eq!(exit("failed", None), Exit::Environment);

@@ -10,11 +10,9 @@ mod timeline;
 mod torch;
 mod tuned;
 
-use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
 use warpgauge_model::{Diagnostic, Severity};
 use warpgauge_report::{
-    CompileReport, CompileResponse, EvaluateResponse, FailureReport, ResponseStatus, RuntimeStats,
-    Timings,
+    CompileReport, CompileResponse, EvaluateResponse, KernelVerdict, RuntimeStats, Timings,
 };
 use warpgauge_statistics::RankedBy;
 use warpgauge_validate::Comparison;
@@ -90,7 +88,11 @@ fn opening(response: &EvaluateResponse, colour: bool) -> Page {
 pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
     let mut page = Page::new(colour);
     let tone = if response.compiled { Tone::Good } else { Tone::Bad };
-    page.verdict(tone, if response.compiled { "COMPILED" } else { "DOES NOT COMPILE" }, "");
+    page.verdict(
+        tone,
+        if response.compiled { "COMPILED" } else { KernelVerdict::NotCompiled.words() },
+        "",
+    );
     page.text.push('\n');
     if response.compiled {
         for diagnostic in response.diagnostics.iter().take(MAX_DIAGNOSTICS) {
@@ -107,44 +109,13 @@ pub(super) fn compilation(response: &CompileResponse, colour: bool) -> String {
 
 /// The verdict on a kernel, called `name` or else what it calls itself.
 fn evaluation_verdict(page: &mut Page, response: &EvaluateResponse, name: Option<&str>) {
-    let result = &response.kernel_exec_result;
-    let family = result.metadata.kernel_type.map(KernelType::family);
-    let noun = family.map_or("kernel", KernelFamily::noun);
-    let is_program = family.map(KernelFamily::runtime) == Some(KernelRuntime::Process);
-    let unnamed = format!("the {noun}");
-    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(&unnamed);
-    let failure = response.failure.as_ref();
-    let explain = |f: &FailureReport| format!("{name}: {} [{}]", f.message, f.code);
-    match (response.status, failure, result.compiled, result.correctness) {
-        (ResponseStatus::Error, failure, ..) => {
-            let why = failure.map_or_else(|| "the service says no more".to_owned(), explain);
-            page.verdict(Tone::Doubt, "NO VERDICT", &why);
-        }
-        (_, _, false, _) => page.verdict(Tone::Bad, "DOES NOT COMPILE", name),
-        (_, Some(failure), ..) => page.verdict(Tone::Bad, "FAILED", &explain(failure)),
-        (_, _, _, Some(true)) if is_program => {
-            let what = "it ended and printed as expected";
-            page.verdict(Tone::Good, "CORRECT", &format!("{name}: {what}"));
-        }
-        (_, _, _, None) if is_program => {
-            let what = "ran; nothing is expected of it (`expected.stdout`, `expected.exit_code`)";
-            page.verdict(Tone::Doubt, "NOT CHECKED", &format!("{name} {what}"));
-        }
-        (_, _, _, Some(true)) => {
-            let checked = response.validation.outputs.len();
-            let what = if checked == 1 { "1 output checked" } else { "all outputs checked" };
-            page.verdict(Tone::Good, "CORRECT", &format!("{name}: {what}"));
-        }
-        (_, _, _, Some(false)) => {
-            let why = result.validation_error.as_deref().unwrap_or("outputs differ");
-            page.verdict(Tone::Bad, "WRONG", &format!("{name}: {why}"));
-        }
-        (_, _, _, None) => page.verdict(
-            Tone::Doubt,
-            "NOT CHECKED",
-            &format!("{name} ran; the contract does not say what its outputs must be (`expected`)"),
-        ),
-    }
+    let verdict = response.kernel_verdict();
+    let tone = match verdict {
+        KernelVerdict::Correct => Tone::Good,
+        KernelVerdict::NotChecked | KernelVerdict::Weak | KernelVerdict::Error => Tone::Doubt,
+        KernelVerdict::Wrong | KernelVerdict::Failed | KernelVerdict::NotCompiled => Tone::Bad,
+    };
+    page.verdict(tone, verdict.words(), &response.verdict_line(name));
 }
 
 fn runtime(page: &mut Page, stats: &RuntimeStats) {

@@ -189,10 +189,10 @@ fn every_verdict_comes_first() {
             json!({"failure": failure, "kernel_exec_result": result(Value::Null)}),
             "FAILED  k: still running [timeout]\n",
         ),
-        (json!({"failure": failure, "status": "error"}), "NO VERDICT  vector_add: still running"),
+        (json!({"failure": failure, "status": "error"}), "ERROR  vector_add: still running"),
         (
             json!({"kernel_exec_result": {"compiled": false, "metadata": {}}}),
-            "DOES NOT COMPILE  the kernel\n",
+            "NOT COMPILED  the kernel: the compiler refused it\n",
         ),
     ];
     for (changes, expected) in cases {
@@ -240,5 +240,5 @@ fn compilations() {
         "job_id": "j", "status": "success", "compiled": false, "total_ms": 12.0,
         "compilation_error": "boom"}))
     .expect("a response");
-    assert_eq!(compilation(&failed, false), "DOES NOT COMPILE\n\n    boom\n");
+    assert_eq!(compilation(&failed, false), "NOT COMPILED\n\n    boom\n");
 }

@@ -30,9 +30,9 @@ use warpgauge_job_views::{
 };
 use warpgauge_model::{JobStage, JobState};
 use warpgauge_report::{
-    CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, ProfilePlan,
-    ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus, SweepTable,
-    Tooling,
+    CandidateReport, CompareResponse, CompileResponse, EvaluateResponse, KernelVerdict,
+    ProfilePlan, ResponseStatus, SweepBest, SweepPoint, SweepResponse, SweepStarted, SweepStatus,
+    SweepTable, Tooling,
 };
 use warpgauge_service::{
     ArtifactContent, ArtifactKind, ArtifactList, ArtifactService, ArtifactView, Caller,
@@ -219,6 +219,7 @@ fn point(index: usize, values: BTreeMap<String, AxisValue>) -> SweepPoint {
         index,
         values,
         status: SweepStatus::Correct,
+        verdict: Some(KernelVerdict::Correct),
         correctness: Some(true),
         runtime_stats: None,
         gbps: None,
@@ -328,6 +329,7 @@ impl EvaluationService for FakeService {
             Ok(SweepResponse {
                 job_id: started.job_id,
                 status: ResponseStatus::Success,
+                verdict: Some(KernelVerdict::Correct),
                 counts: BTreeMap::from([("correct".to_owned(), points.len())]),
                 table: SweepTable::of(&started.axes, &points),
                 axes: started.axes,

@@ -40,7 +40,7 @@ fn the_verdict_comes_first_and_then_what_is_most_useful() {
     let broken = with_source(increment(), "int n)", "int n");
     let text = broken.to_string();
     let broken = agent.call("evaluate_kernel", json!({"contract_yaml": text}));
-    assert!(broken["text"].as_str().unwrap().starts_with("DOES NOT COMPILE: "), "{broken}");
+    assert!(broken["text"].as_str().unwrap().starts_with("NOT COMPILED: "), "{broken}");
     let first = broken["facts"][0].as_str().unwrap();
     assert!(first.starts_with("kernel.cu:1:") && first.contains("error"), "{broken}");
 

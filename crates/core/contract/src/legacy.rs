@@ -51,6 +51,7 @@ impl From<LegacyCompareRequest> for CompareRequest {
             rtol: None,
             required_matched_ratio: None,
             allow_non_finite: None,
+            allow_weak: false,
             work: None,
             measure: MeasureSpec::default(),
             profile: None,

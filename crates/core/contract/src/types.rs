@@ -40,6 +40,10 @@ pub struct EvaluateRequest {
     /// How close is close enough. Defaults depend on the element type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Tolerance>,
+    /// Whether a kernel that passes is called correct although a useless one would pass too, by what the
+    /// contract expects. If not, the verdict is `weak`.
+    #[serde(default)]
+    pub allow_weak: bool,
     /// The work the kernel must do at least: for the roofline and the speed-of-light floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::GateMetric;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{
-    CompareResponse, CountComparison, EvaluateResponse, ResponseStatus, ValidationStatus, VerdictBy,
+    CompareResponse, CountComparison, EvaluateResponse, KernelVerdict, ValidationStatus, VerdictBy,
 };
 use warpgauge_statistics::Counted;
 use warpgauge_statistics::paired::PairedComparison;
@@ -87,10 +87,14 @@ impl CaseEvidence {
 
     /// What speaks against a kernel, if anything does.
     pub fn against(report: &EvaluateResponse) -> Option<Self> {
-        if report.status == ResponseStatus::Error {
-            return Some(Self::Error(what_failed(report)));
+        match report.kernel_verdict() {
+            KernelVerdict::Correct | KernelVerdict::NotChecked => None,
+            KernelVerdict::Error => Some(Self::Error(what_failed(report))),
+            KernelVerdict::Weak
+            | KernelVerdict::Wrong
+            | KernelVerdict::Failed
+            | KernelVerdict::NotCompiled => Some(Self::Invalid(what_failed(report))),
         }
-        (!is_right(report)).then(|| Self::Invalid(what_failed(report)))
     }
 
     /// From the comparison of the baseline (the reference) with the candidate.
@@ -178,18 +182,6 @@ fn both(reference: Counted, candidate: Counted) -> Vec<CountComparison> {
     ]
 }
 
-/// Whether nothing is known against a kernel.
-fn is_right(report: &EvaluateResponse) -> bool {
-    let result = &report.kernel_exec_result;
-    result.compiled
-        && result.correctness != Some(false)
-        && report.failure.is_none()
-        && matches!(
-            report.validation.status,
-            ValidationStatus::Passed | ValidationStatus::NotChecked
-        )
-}
-
 /// The first thing that is known against a kernel.
 fn what_failed(report: &EvaluateResponse) -> String {
     let result = &report.kernel_exec_result;
@@ -197,7 +189,13 @@ fn what_failed(report: &EvaluateResponse) -> String {
     let run = failure.map(|failure| format!("{} ({})", failure.message, failure.code));
     let compiler =
         result.compilation_error.as_ref().map(|text| format!("it does not compile: {text}"));
-    compiler
+    let weak = report.why_weak().map(|why| {
+        format!(
+            "a useless kernel would pass too: {why}; where that is meant, the case's contract says \
+             `allow_weak: true`"
+        )
+    });
+    weak.or(compiler)
         .or_else(|| result.validation_error.clone())
         .or(run)
         .unwrap_or_else(|| "its outputs were not found right".to_owned())

@@ -8,7 +8,7 @@ use super::{
     decide, suite_verdict, to_confirm,
 };
 use warpgauge_model::DeviceKind;
-use warpgauge_report::{CompareResponse, EvaluateResponse};
+use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict};
 
 /// One case, as far as it was measured.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct MeasuredCase {
     pub calibrated: Option<CalibratedCase>,
     /// What its comparison showed.
     pub first: CaseEvidence,
+    /// The verdict on the candidate's kernel; `None`: it was not run.
+    pub kernel_verdict: Option<KernelVerdict>,
     /// What a second one in fresh processes showed.
     pub confirmation: Option<CaseEvidence>,
     /// Median times of baseline and candidate on their own, milliseconds.
@@ -46,6 +48,7 @@ impl MeasuredCase {
             policy,
             calibrated: None,
             first: why,
+            kernel_verdict: None,
             confirmation: None,
             own_ms: [None; 2],
             own_ci_ms: Vec::new(),
@@ -59,6 +62,7 @@ impl MeasuredCase {
     /// Takes in what the first comparison showed.
     pub fn set_first(&mut self, response: &CompareResponse) {
         self.first = CaseEvidence::of(response, self.spec.metric);
+        self.kernel_verdict = Some(response.kernel_verdict());
         self.identical_code = response.candidates.first().and_then(|one| one.identical_code);
         if matches!(self.first, CaseEvidence::Identical) {
             // A few launches for the outputs: their times say nothing.
@@ -78,6 +82,7 @@ impl MeasuredCase {
     /// Takes in what the candidate showed on its own, where there is nothing to compare it with.
     pub fn set_alone(&mut self, report: &EvaluateResponse, evidence: CaseEvidence) {
         self.first = evidence;
+        self.kernel_verdict = Some(report.kernel_verdict());
         let CaseEvidence::Alone { counts, .. } = &self.first else { return };
         if report.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
             self.own_ms = [None, median_ms(Some(report))];
@@ -162,6 +167,7 @@ pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseRepor
             metric: case.spec.metric.to_string(),
             outcome: verdict.outcome,
             reason: verdict.reason,
+            kernel_verdict: case.kernel_verdict,
             detail: verdict.detail,
             blocking: alone != SuiteVerdict::Pass,
             policy: case.policy,

@@ -62,6 +62,7 @@ impl CasePair {
             rtol: tolerance.rtol,
             required_matched_ratio: tolerance.required_matched_ratio,
             allow_non_finite: tolerance.allow_non_finite,
+            allow_weak: candidate.allow_weak,
             work: candidate.work,
             measure,
             isolation: if manner.fresh { Isolation::Fresh } else { candidate.isolation },

@@ -152,6 +152,8 @@ codes! {
         Nondeterministic = "nondeterministic",
         /// More than one answer is right, and another one was expected.
         AmbiguousExpectation = "ambiguous_expectation",
+        /// What is expected would let a useless kernel pass, too.
+        WeakContract = "weak_contract",
         /// Faster than the device can be.
         FasterThanLight = "faster_than_light",
         /// The kernel accessed memory that is not its own, whatever the driver says of it.

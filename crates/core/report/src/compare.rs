@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    DeviceReport, EvaluateResponse, KernelExecResult, ResponseStatus, RuntimeStats, Timings,
+    DeviceReport, EvaluateResponse, KernelExecResult, KernelVerdict, ResponseStatus, RuntimeStats,
+    Timings,
 };
 use warpgauge_code::listing::CodeDiff;
 use warpgauge_contract::{MatrixUsed, TensorUsed};
@@ -19,6 +20,10 @@ pub struct CompareResponse {
     pub job_id: String,
     /// `success`: the comparison ran to an end, whatever its verdict.
     pub status: ResponseStatus,
+    /// The verdict on the candidates, the worst of theirs. Which is faster does not matter here. Absent
+    /// in reports that earlier versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
     /// Statistics of the reference's launch times, milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ref_runtime: Option<RuntimeStats>,
@@ -67,6 +72,11 @@ pub struct CompareResponse {
 }
 
 impl CompareResponse {
+    /// The verdict on the candidates: the stored one, or else the worst of theirs.
+    pub fn kernel_verdict(&self) -> KernelVerdict {
+        self.verdict.unwrap_or_else(|| CandidateReport::worst(&self.candidates))
+    }
+
     /// The evaluation that stands for the comparison in lists of jobs: that of the first candidate.
     pub fn first_evaluation(&self) -> EvaluateResponse {
         let mut report = self.candidates[0].evaluation.clone();
@@ -123,6 +133,14 @@ pub struct CandidateReport {
     /// Deterministic counts of one launch beside the reference's, on the emulated device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<CountComparison>,
+}
+
+impl CandidateReport {
+    /// The worst verdict on any of these kernels.
+    pub fn worst(candidates: &[CandidateReport]) -> KernelVerdict {
+        let verdicts = candidates.iter().map(|one| one.evaluation.kernel_verdict());
+        verdicts.max().unwrap_or(KernelVerdict::Error)
+    }
 }
 
 /// A count of both kernels.

@@ -5,6 +5,7 @@
 mod capabilities;
 mod compare;
 mod compile;
+mod explained;
 mod measurement;
 mod profile_plan;
 mod program;
@@ -14,6 +15,7 @@ mod timeline;
 mod torch;
 mod tuning;
 mod types;
+mod verdict;
 
 pub use capabilities::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 pub use compare::{CandidateReport, CompareResponse, CountComparison, VerdictBy};
@@ -35,4 +37,5 @@ pub use torch::{
 };
 pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 pub use types::*;
+pub use verdict::KernelVerdict;
 pub use warpgauge_statistics::RuntimeStats;

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{DeviceReport, EvaluateResponse, ResponseStatus, RuntimeStats};
+use super::{DeviceReport, EvaluateResponse, KernelVerdict, ResponseStatus, RuntimeStats};
 use warpgauge_contract::{AxisValue, MatrixUsed, SweepAxis, TensorUsed};
 use warpgauge_model::{FailureCode, Resources};
 use warpgauge_statistics::Counted;
@@ -18,6 +18,10 @@ pub struct SweepResponse {
     pub job_id: String,
     /// `success`: every point came to a verdict on the kernel or on the contract.
     pub status: ResponseStatus,
+    /// The verdict on the kernel, the worst over the points. Absent where no point has one, and in answers
+    /// that earlier versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
     /// The axes, in the order in which they vary, the last fastest.
     pub axes: Vec<SweepAxis>,
     /// Number of points by status.
@@ -43,7 +47,11 @@ pub struct SweepPoint {
     pub values: BTreeMap<String, AxisValue>,
     /// What came of it.
     pub status: SweepStatus,
-    /// Whether every output is right; absent when nothing was checked.
+    /// The verdict on the kernel. Absent where the contract is not valid with these values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
+    /// Whether every output is right; absent when nothing was checked, or when a useless kernel would pass
+    /// too (`weak`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correctness: Option<bool>,
     /// Statistics of the launch times, as in an evaluation.
@@ -93,6 +101,8 @@ pub enum SweepStatus {
     Correct,
     /// It ran; the contract does not say what its outputs must be.
     NotChecked,
+    /// The kernel passes, but a useless one would pass too.
+    Weak,
     /// The kernel is wrong, crashed, hung or ran out of memory.
     Wrong,
     /// It does not compile.
@@ -109,10 +119,24 @@ impl SweepStatus {
         match self {
             SweepStatus::Correct => "correct",
             SweepStatus::NotChecked => "not_checked",
+            SweepStatus::Weak => "weak",
             SweepStatus::Wrong => "wrong",
             SweepStatus::NotCompiled => "not_compiled",
             SweepStatus::Invalid => "invalid",
             SweepStatus::Error => "error",
+        }
+    }
+}
+
+impl From<KernelVerdict> for SweepStatus {
+    fn from(verdict: KernelVerdict) -> Self {
+        match verdict {
+            KernelVerdict::Correct => SweepStatus::Correct,
+            KernelVerdict::NotChecked => SweepStatus::NotChecked,
+            KernelVerdict::Weak => SweepStatus::Weak,
+            KernelVerdict::Wrong | KernelVerdict::Failed => SweepStatus::Wrong,
+            KernelVerdict::NotCompiled => SweepStatus::NotCompiled,
+            KernelVerdict::Error => SweepStatus::Error,
         }
     }
 }

@@ -14,6 +14,7 @@ use super::program::ProgramReport;
 use super::timeline::TimelineReport;
 use super::torch::TorchReport;
 use super::tuning::TuningReport;
+use super::verdict::KernelVerdict;
 use warpgauge_contract::{KernelType, MatrixUsed, TensorUsed};
 use warpgauge_metrics::DeviceMetrics;
 use warpgauge_model::WorkerTimings;
@@ -32,6 +33,9 @@ pub struct EvaluateResponse {
     pub job_id: String,
     /// `success`: the evaluation ran to an end, whatever its verdict.
     pub status: ResponseStatus,
+    /// The verdict on the kernel. Absent in reports that earlier versions stored.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
     /// Verdict and times.
     pub kernel_exec_result: KernelExecResult,
     /// Product name of the device, as in `device.name`.
@@ -120,7 +124,8 @@ pub enum ResponseStatus {
 pub struct KernelExecResult {
     /// Whether the kernel compiled.
     pub compiled: bool,
-    /// Whether every output is right; absent when there was nothing to check against.
+    /// Whether every output is right; absent when there was nothing to check against, or when a useless
+    /// kernel would pass too (`verdict`: `weak`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub correctness: Option<bool>,
     /// Mean time of one launch, milliseconds. Absent unless the kernel ran, was not found wrong and has a

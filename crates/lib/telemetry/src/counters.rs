@@ -75,6 +75,8 @@ named! {
         Correct = "correct",
         /// Ran, and there was nothing to check against.
         NotChecked = "not_checked",
+        /// Passed, as a useless kernel would.
+        Weak = "weak",
         /// Wrong.
         Wrong = "wrong",
         /// Does not compile.

@@ -116,6 +116,7 @@ fn assembled(
         tensors: Vec::new(),
         job_id: job_id.to_owned(),
         status,
+        verdict: Some(CandidateReport::worst(&candidates)),
         ref_runtime: reference.kernel_exec_result.runtime_stats,
         kernel_exec_result: first
             .map(|first| first.evaluation.kernel_exec_result.clone())
@@ -149,6 +150,10 @@ fn candidate_report(
     let is_right =
         evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
     let wrong = "the candidate is not right, so its times say nothing";
+    let weak = evaluation.why_weak();
+    let weak =
+        weak.map(|why| format!("a useless kernel would pass too, so nothing is compared: {why}"));
+    let is_weak = weak.is_some();
     let (code_diff, no_code_diff) = match compared.code_diff {
         Some(Ok(diff)) => (Some(diff), None),
         Some(Err(why)) => (None, Some(why)),
@@ -157,11 +162,11 @@ fn candidate_report(
     CandidateReport {
         name,
         evaluation,
-        comparison,
-        not_compared: unranked.map(|why| if is_right { why } else { wrong.to_owned() }),
+        comparison: comparison.filter(|_| !is_weak),
+        not_compared: weak.or(unranked.map(|why| if is_right { why } else { wrong.to_owned() })),
         same_image: compared.same_image,
         identical_code: compared.identical_code,
-        counted: compared.counted,
+        counted: compared.counted.filter(|_| !is_weak),
         counts: compared.counts,
         code_diff,
         no_code_diff,

@@ -22,7 +22,7 @@ use warpgauge_gate::{
     RunInterval, alone, finish, first_alphas, idle_multiprocessors, unconfirmed,
 };
 use warpgauge_model::{DeviceKind, FailureCode, Requirements};
-use warpgauge_report::{CompareResponse, EvaluateResponse, VerdictBy};
+use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict, VerdictBy};
 
 /// Cases whose kernels are compiled at once; the compile stage has a bound of its own.
 const CASES_AT_ONCE: usize = 16;
@@ -321,9 +321,14 @@ impl Run<'_> {
             Ok(report) => CaseEvidence::against(report),
         };
         match (against, own) {
-            (Some(CaseEvidence::Invalid(why)), _) if !differs => {
-                let why = format!("it is not what its contract's `expected` says: {why}");
+            (Some(CaseEvidence::Invalid(why)), own) if !differs => {
+                let verdict = own.ok().map(|report| report.kernel_verdict());
+                let why = match verdict {
+                    Some(KernelVerdict::Weak) => why,
+                    _ => format!("it is not what its contract's `expected` says: {why}"),
+                };
                 self.cases[index].first = CaseEvidence::Invalid(why);
+                self.cases[index].kernel_verdict = verdict;
             }
             (Some(CaseEvidence::Error(why)), _) if !differs => {
                 self.cases[index].first = CaseEvidence::Error(why);

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use warpgauge_contract::{EvaluateRequest, KernelRuntime};
-use warpgauge_report::{EvaluateResponse, ResponseStatus};
+use warpgauge_report::{EvaluateResponse, KernelVerdict};
 
 use crate::evaluator::FileRejection;
 use crate::kernel_file::{ContractFrom, KernelRequest};
@@ -26,8 +26,10 @@ pub struct KernelFileId<'a> {
 /// A result.
 #[derive(Debug, Clone, Serialize)]
 pub struct KernelResult {
-    /// `completed`: it ran and was not found wrong; else `failed`.
+    /// `completed`: it ran, was not found wrong, and no useless kernel would pass too; else `failed`.
     pub status: &'static str,
+    /// The verdict on the kernel; nothing where it was not run.
+    pub verdict: Option<KernelVerdict>,
     /// The kernel file's name.
     pub kernel_file: String,
     /// blake3 of its content, hex.
@@ -86,6 +88,7 @@ impl KernelResult {
         let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         Self {
             status: "failed",
+            verdict: None,
             kernel_file: subject.file.to_owned(),
             kernel_file_blake3: subject.blake3.clone(),
             hardware: None,
@@ -209,20 +212,25 @@ impl KernelResult {
             .extend(report.validation.weaknesses.iter().map(|weakness| weakness.message.clone()));
         let diagnostics = report.compile.iter().flat_map(|compile| &compile.diagnostics);
         self.warnings.extend(diagnostics.map(|diagnostic| diagnostic.message.clone()));
-        let wrong = result.correctness == Some(false) || !result.compiled;
-        if report.status == ResponseStatus::Success && !wrong && report.failure.is_none() {
+        let verdict = report.kernel_verdict();
+        self.verdict = Some(verdict);
+        if verdict.is_good() {
             self.status = "completed";
             return;
         }
-        let code = report
-            .failure
-            .as_ref()
-            .map_or(Value::from("wrong_result"), |failure| json!(failure.code));
+        let code = match (&report.failure, verdict) {
+            (Some(failure), _) => json!(failure.code),
+            (None, KernelVerdict::Weak) => Value::from("weak_contract"),
+            (None, _) => Value::from("wrong_result"),
+        };
         let message = result
             .compilation_error
             .clone()
             .or_else(|| result.validation_error.clone())
             .or_else(|| report.failure.as_ref().map(|failure| failure.message.clone()))
+            .or_else(|| {
+                report.why_weak().map(|why| format!("a useless kernel would pass too: {why}"))
+            })
             .unwrap_or_else(|| "the kernel was found wrong".to_owned());
         let guessed = self.contract == Some(ContractFrom::Inferred.name());
         let message = if guessed && result.compiled && report.program.is_none() {

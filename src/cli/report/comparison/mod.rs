@@ -6,7 +6,9 @@ use super::page::{Page, Tone};
 use super::{compile_errors, evaluation_verdict, failed_checks, measured, timings};
 use warpgauge_code::listing::{CodeDiff, CodeLanguage};
 use warpgauge_model::DeviceKind;
-use warpgauge_report::{CandidateReport, CompareResponse, EvaluateResponse, RuntimeStats};
+use warpgauge_report::{
+    CandidateReport, CompareResponse, EvaluateResponse, KernelVerdict, RuntimeStats,
+};
 use warpgauge_statistics::paired::{
     PairedComparison, PairedReason, PairedVerdict, RankedCandidate, Ranking, RatioEstimate,
 };
@@ -48,10 +50,9 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
         return;
     }
     let evaluation = &candidate.evaluation;
-    let is_right =
+    let is_timed =
         evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
-    let right = is_right && evaluation.failure.is_none();
-    if !right {
+    if !is_timed || !evaluation.kernel_verdict().is_good() {
         return evaluation_verdict(page, evaluation, Some(name));
     }
     if let Some(counted) = &candidate.counted {
@@ -68,8 +69,8 @@ fn verdict(page: &mut Page, response: &CompareResponse, candidate: &CandidateRep
         Some(DeviceKind::Emulator) | None => Tone::Good,
         Some(DeviceKind::Cuda) => Tone::Doubt,
     };
-    let word = match evaluation.kernel_exec_result.correctness {
-        Some(true) => "CORRECT, NOT COMPARED",
+    let word = match evaluation.kernel_verdict() {
+        KernelVerdict::Correct => "CORRECT, NOT COMPARED",
         _ => "NOT COMPARED",
     };
     page.verdict(tone, word, &format!("{name}: {why}"));

@@ -145,7 +145,7 @@ fn several_kernels_of_all_kinds() {
 CORRECT, NOT COMPARED  fine.cu: times of the emulated device are not compared; see the counts
 LESS WORK  lean.cu: 0.250 of the reference's warp instructions; counted, not timed
 WRONG  wrong.cu: y: 3 of 8 elements differ
-DOES NOT COMPILE  broken.cu
+NOT COMPILED  broken.cu: the compiler refused it
 
   reference on its own 15.40 µs median, 95 % CI 15.25 µs to 15.55 µs, n = 100
   candidate fine.cu: on its own 1.500 ms median, 95 % CI 1.485 ms to 1.515 ms, n = 100

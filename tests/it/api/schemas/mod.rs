@@ -73,7 +73,7 @@ fn full_contract() -> Value {
         "tolerance": {
             "atol": 0.5, "rtol": 0.25, "required_matched_ratio": 0.5, "allow_non_finite": true,
         },
-        "work": {"bytes": 8.0, "flops": 1.0},
+        "allow_weak": true, "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
             "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
             "min_warmup_time": 0.5, "max_time": 2.0, "rank_unlisted_state": true,
@@ -111,7 +111,7 @@ fn comparison_requests() {
         "ref_kernel": full_kernel(), "custom_kernel": full_kernel(),
         "candidates": [{"name": "a", "kernel": full_kernel()}],
         "num_trials": 5, "timeout": 1.5, "atol": 0.5, "rtol": 0.25,
-        "required_matched_ratio": 0.5, "allow_non_finite": true,
+        "required_matched_ratio": 0.5, "allow_non_finite": true, "allow_weak": true,
         "work": {"bytes": 8.0, "flops": 1.0},
         "measure": {
             "preset": "deep", "cache": "hot", "inputs": "same", "regime": "sustained",
@@ -131,6 +131,7 @@ fn sweeps() {
     let full = json!({
         "axes": {"n": [1, 0.5, true, "2^4..2^8 by x2"]}, "include_reports": true, "kernel": any,
         "num_trials": any, "timeout": any, "expected": any, "tolerance": any, "work": any,
+        "allow_weak": any,
         "measure": any, "profile": any, "sanitize": any, "return_outputs": any,
         "output_encoding": any, "isolation": any, "requires": full_requirements(),
     });
@@ -366,7 +367,7 @@ fn sparse_products() {
         "kernel_type": "triton", "kernel_name": "k", "args": ["x", "y"], "constants": {"BLOCK": 128},
         "launch": full_kernel()["io"]["launch"], "compiler_options": ["-O3"], "dtype": "float64",
         "measure": any["measure"], "profile": any["profile"], "sanitize": "memcheck",
-        "isolation": "fresh", "timeout": 1.5,
+        "isolation": "fresh", "allow_weak": true, "timeout": 1.5,
     });
     let data = json!({
         "num_rows": 1, "num_cols": 1, "nnz": 1, "values": [1.5], "col_indices": [0],

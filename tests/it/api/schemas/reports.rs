@@ -106,7 +106,7 @@ pub(super) fn full_report() -> Value {
         json!([{"index": [0, 1], "actual": "1", "expected": "2"}]);
     report["validation"]["reasons"] = json!([{"code": "timeout", "message": "m"}]);
     report["validation"]["weaknesses"] =
-        json!([{"code": "zeros_pass", "output": "c", "message": "m"}]);
+        json!([{"code": "zeros_pass", "output": "c", "message": "m", "blocks": true}]);
     report["kernel_exec_result"]["runtime_stats"]["ranked_by"] = json!("mean");
     let measurement = &mut report["measurement"];
     measurement["samples_ms"] = json!([0.5, 0.25]);

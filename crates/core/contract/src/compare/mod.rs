@@ -58,6 +58,10 @@ pub struct CompareRequest {
     /// Whether NaN matches NaN and an infinity an equal one; default true.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_non_finite: Option<bool>,
+    /// Whether kernels are compared although a useless one would pass too, by what the reference gives.
+    /// If not, the verdict on each is `weak`.
+    #[serde(default)]
+    pub allow_weak: bool,
     /// The work that each kernel must do at least.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Work>,
@@ -232,6 +236,7 @@ impl CompareRequest {
                 required_matched_ratio: self.required_matched_ratio,
                 allow_non_finite: self.allow_non_finite,
             }),
+            allow_weak: self.allow_weak,
             work: self.work.clone(),
             measure: self.measure.clone(),
             profile: self.profile.clone().filter(|_| kernel.family().has_metrics()),

@@ -48,6 +48,9 @@ pub struct SweepRequest {
     /// As in `POST /evaluate`, with references to axes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tolerance: Option<Value>,
+    /// As in `POST /evaluate`, with references to axes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allow_weak: Option<Value>,
     /// As in `POST /evaluate`, with references to axes. It gives each point its throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work: Option<Value>,
@@ -237,6 +240,7 @@ fn contract_of(request: SweepRequest) -> (Map<String, Value>, Matrices, Tensors)
         timeout,
         expected,
         tolerance,
+        allow_weak,
         work,
         measure,
         profile,
@@ -254,6 +258,7 @@ fn contract_of(request: SweepRequest) -> (Map<String, Value>, Matrices, Tensors)
         ("timeout", timeout),
         ("expected", expected),
         ("tolerance", tolerance),
+        ("allow_weak", allow_weak),
         ("work", work),
         ("measure", measure),
         ("profile", profile),

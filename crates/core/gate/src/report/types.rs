@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{CasePolicy, GateOutcome, GateReason, SuiteVerdict};
 use warpgauge_contract::{MatrixUsed, TensorUsed};
-use warpgauge_report::{CountComparison, DeviceReport, VerdictBy};
+use warpgauge_report::{CountComparison, DeviceReport, KernelVerdict, VerdictBy};
 use warpgauge_statistics::paired::PairedComparison;
 
 /// What a run of the gate found. Version 1 gains fields, and loses and renames none.
@@ -134,6 +134,9 @@ pub struct CaseReport {
     pub outcome: GateOutcome,
     /// Why.
     pub reason: GateReason,
+    /// The verdict on the candidate's kernel. Absent where none was run, and in reports of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kernel_verdict: Option<KernelVerdict>,
     /// Why, in words; empty where the reason and the numbers say all.
     pub detail: String,
     /// Whether this outcome is why the suite does not pass.

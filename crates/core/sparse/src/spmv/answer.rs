@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_contract::KernelType;
 use warpgauge_model::{DeviceKind, FailureCode};
-use warpgauge_report::EvaluateResponse;
+use warpgauge_report::{EvaluateResponse, KernelVerdict};
 
 use super::numbers::Numbers;
 use super::request::Method;
@@ -19,6 +19,9 @@ use base64::engine::general_purpose::STANDARD;
 pub struct SpmvResponse {
     /// Whether the kernel ran and gave the right product.
     pub success: bool,
+    /// The verdict on the kernel; of method `all` the worse of both. Absent where nothing was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
     /// Product and times, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
@@ -51,6 +54,9 @@ pub struct SpmvResponse {
 pub struct MethodAnswer {
     /// Whether it ran and gave the right product.
     pub success: bool,
+    /// The verdict on it. Absent where nothing was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
     /// Product and times, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<SpmvResult>,
@@ -107,7 +113,8 @@ impl SpmvResponse {
         };
         Self {
             success: result.is_some(),
-            code: report.failure.as_ref().map(|failure| failure.code.clone()),
+            verdict: Some(report.kernel_verdict()),
+            code: code_of(report),
             result,
             error,
             job_id: Some(report.job_id.clone()),
@@ -129,6 +136,7 @@ impl SpmvResponse {
         let first = |one: &Option<String>, other: &Option<String>| one.clone().or(other.clone());
         Self {
             success: self.success && cusparse.success,
+            verdict: self.verdict.max(cusparse.verdict),
             error: first(&self.error, &cusparse.error),
             code: self.code.clone().or(cusparse.code.clone()),
             results: results.into(),
@@ -140,6 +148,7 @@ impl SpmvResponse {
     fn of_method(&self) -> MethodAnswer {
         MethodAnswer {
             success: self.success,
+            verdict: self.verdict,
             result: self.result.clone(),
             error: self.error.clone(),
             code: self.code.clone(),
@@ -151,7 +160,7 @@ impl SpmvResponse {
 fn result_of(report: &EvaluateResponse, (rows, cols, nnz): (u32, u32, u32)) -> Option<SpmvResult> {
     let exec = &report.kernel_exec_result;
     let (true, Some(stats), Some(mean)) =
-        (exec.correctness == Some(true), &exec.runtime_stats, exec.runtime)
+        (report.kernel_verdict() == KernelVerdict::Correct, &exec.runtime_stats, exec.runtime)
     else {
         return None;
     };
@@ -195,7 +204,18 @@ fn product(report: &EvaluateResponse) -> Option<Vec<f64>> {
     Numbers::Bytes(bytes).floats(y.dtype.size()).ok()
 }
 
+fn code_of(report: &EvaluateResponse) -> Option<FailureCode> {
+    let failed = report.failure.as_ref().map(|failure| failure.code.clone());
+    failed.or_else(|| report.why_weak().map(|_| FailureCode::WeakContract))
+}
+
 fn why_not(report: &EvaluateResponse) -> String {
+    if let Some(why) = report.why_weak() {
+        return format!(
+            "the product is right, but a useless kernel would pass too: {why}; where that is meant, give the \
+             option `allow_weak`"
+        );
+    }
     let exec = &report.kernel_exec_result;
     if let Some(error) = &exec.compilation_error {
         return format!("the kernel does not compile: {error}");
@@ -206,11 +226,10 @@ fn why_not(report: &EvaluateResponse) -> String {
     match &report.failure {
         Some(failure) => failure.message.clone(),
         None => {
-            let what = match (exec.correctness, exec.runtime) {
-                (Some(true), Some(_)) => {
-                    "the kernel was timed, but its product is not in the report"
-                }
-                (Some(true), None) => "the kernel is right, but none of its times can be used",
+            let is_right = report.kernel_verdict() == KernelVerdict::Correct;
+            let what = match (is_right, exec.runtime) {
+                (true, Some(_)) => "the kernel was timed, but its product is not in the report",
+                (true, None) => "the kernel is right, but none of its times can be used",
                 _ => "the kernel was not judged",
             };
             let notes = report.measurement.iter().flat_map(|measured| &measured.notes);

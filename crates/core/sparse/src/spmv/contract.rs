@@ -213,6 +213,7 @@ pub fn contract_of(
             required_matched_ratio: None,
             allow_non_finite: Some(false),
         }),
+        allow_weak: options.allow_weak,
         work: Some(work(csr, dtype)),
         measure: options.measure.clone().unwrap_or_default(),
         profile: options.profile.clone(),
@@ -244,6 +245,7 @@ fn of_library(options: &SpmvOptions) -> SpmvOptions {
         measure: options.measure.clone(),
         isolation: options.isolation,
         timeout: options.timeout,
+        allow_weak: options.allow_weak,
         ..SpmvOptions::default()
     }
 }

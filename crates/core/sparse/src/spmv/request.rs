@@ -201,6 +201,10 @@ pub struct SpmvOptions {
     /// Which processes run the kernel, and judge it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub isolation: Option<Isolation>,
+    /// Whether a kernel is called right although a useless one would pass too, by the product of this matrix
+    /// and vector; default false.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub allow_weak: bool,
     /// Seconds the kernel may take, 0.1–600; default 120.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<f64>,

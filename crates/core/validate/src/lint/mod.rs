@@ -3,7 +3,8 @@
 //! A comparison can only be as strong as its expectation. These checks play the cheapest cheats —
 //! write nothing but zeros, one constant, a copy of an input, last time's result — against the
 //! expectation itself, under the contract's own tolerance. What passes is a weakness of the
-//! contract, not of the kernel, and stays one where the expectation is legitimately so.
+//! contract, not of the kernel, and stays one where the expectation is legitimately so. A kernel that
+//! passes such a contract is not called correct, unless its caller allows that.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,24 @@ pub struct Weakness {
     pub output: String,
     /// What would pass, and what to do.
     pub message: String,
+    /// Whether the verdict on a kernel that passes is `weak` because of it, unless `allow_weak` is given.
+    #[serde(default)]
+    pub blocks: bool,
+}
+
+impl WeaknessCode {
+    /// Whether a kernel that passes a contract with this weakness is not called correct. That nothing
+    /// varies with a seed blocks only where inputs do.
+    pub const fn blocks(self, seeded: bool) -> bool {
+        match self {
+            WeaknessCode::ExpectedConstant
+            | WeaknessCode::ZerosPass
+            | WeaknessCode::InputPasses
+            | WeaknessCode::ToleranceTooLoose => true,
+            WeaknessCode::SeedInvariant => seeded,
+            WeaknessCode::NoExpectation => false,
+        }
+    }
 }
 
 /// Content of one argument, one entry per seed: raw little-endian elements, C order.
@@ -87,7 +106,12 @@ pub fn no_expectation(output: &str) -> Weakness {
         "nothing says what `{output}` must hold, so any content passes; give `expected.{output}` \
          as data or as a reference kernel"
     );
-    Weakness { code: WeaknessCode::NoExpectation, output: output.to_owned(), message }
+    Weakness {
+        code: WeaknessCode::NoExpectation,
+        output: output.to_owned(),
+        message,
+        blocks: false,
+    }
 }
 
 /// Every weakness of one checked output, in the order of the codes. A cheat counts if it passes for
@@ -115,7 +139,7 @@ fn lint_as<T: Comparable>(facts: &OutputFacts<'_>) -> Vec<Weakness> {
 fn weakness(facts: &OutputFacts<'_>, code: WeaknessCode, what: &str) -> Option<Weakness> {
     let output = facts.expected.name;
     let message = format!("output `{output}`: {what}");
-    Some(Weakness { code, output: output.to_owned(), message })
+    Some(Weakness { code, output: output.to_owned(), message, blocks: code.blocks(facts.seeded) })
 }
 
 /// Whether writing `value` everywhere passes for every seed.

@@ -2,7 +2,7 @@
 
 use crate::error::{ExecError, Problem};
 use warpgauge_model::FailureCode;
-use warpgauge_report::{EvaluateResponse, ResponseStatus};
+use warpgauge_report::{EvaluateResponse, KernelVerdict};
 
 /// Where the reference stands in a request.
 pub(crate) const REFERENCE_PATH: &str = "ref_kernel";
@@ -32,17 +32,21 @@ pub(crate) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
     let result = &report.kernel_exec_result;
     let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());
     let why = why.or(report.failure.as_ref().map(|failure| &failure.message));
-    let (code, what) = if !result.compiled {
-        (FailureCode::ReferenceNotCompiled, "the reference kernel does not compile")
-    } else if report.failure.is_none() && result.correctness != Some(false) {
-        (FailureCode::ReferenceNotTimed, "the reference kernel cannot be compared with")
-    } else {
-        (FailureCode::ReferenceFailed, "the reference kernel cannot be compared with")
-    };
     let why = why.map_or("it has no usable times", String::as_str);
-    if report.status == ResponseStatus::Error {
-        return ExecError::Unavailable(format!("the reference kernel could not be run: {why}"));
-    }
+    let (code, what) = match report.kernel_verdict() {
+        KernelVerdict::Error => {
+            return ExecError::Unavailable(format!("the reference kernel could not be run: {why}"));
+        }
+        KernelVerdict::NotCompiled => {
+            (FailureCode::ReferenceNotCompiled, "the reference kernel does not compile")
+        }
+        KernelVerdict::Correct | KernelVerdict::NotChecked | KernelVerdict::Weak => {
+            (FailureCode::ReferenceNotTimed, "the reference kernel cannot be compared with")
+        }
+        KernelVerdict::Wrong | KernelVerdict::Failed => {
+            (FailureCode::ReferenceFailed, "the reference kernel cannot be compared with")
+        }
+    };
     ExecError::Invalid(vec![Problem {
         path: REFERENCE_PATH.to_owned(),
         code,

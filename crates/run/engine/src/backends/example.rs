@@ -79,7 +79,7 @@ fn evaluated(
             report.printed = Some(value);
         }
     }
-    Ok(finished(report, ms(arrived), Additions::default()))
+    Ok(finished(report, request.allow_weak, ms(arrived), Additions::default()))
 }
 
 /// The value of an integer argument.

@@ -83,6 +83,7 @@ pub(crate) fn empty(
     EvaluateResponse {
         job_id: job_id.to_owned(),
         status: ResponseStatus::Success,
+        verdict: None,
         kernel_exec_result: KernelExecResult {
             metadata: metadata(request.kernel.kernel_type, device, None, None),
             ..KernelExecResult::default()
@@ -179,6 +180,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     Ok(EvaluateResponse {
         job_id: job_id.to_owned(),
         status: if ours { ResponseStatus::Error } else { ResponseStatus::Success },
+        verdict: None,
         kernel_exec_result: KernelExecResult {
             compiled: true,
             correctness,

@@ -46,9 +46,11 @@ impl Additions {
     }
 }
 
-/// Completes the report of one evaluation, which took `total_ms` in all, and counts it for the operator.
+/// Completes the report of one evaluation, which took `total_ms` in all: it comes to its verdict, and is
+/// counted for the operator. `allow_weak` is the request's.
 pub(crate) fn finished(
     mut report: EvaluateResponse,
+    allow_weak: bool,
     total_ms: f64,
     additions: Additions,
 ) -> EvaluateResponse {
@@ -63,6 +65,7 @@ pub(crate) fn finished(
         report.profile = Some(Availability { available: false, reason: Some(reason) });
     }
     report.timings.total = total_ms;
+    report.set_verdict(allow_weak);
     recorded::evaluation(&report);
     report
 }

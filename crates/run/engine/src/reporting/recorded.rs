@@ -1,6 +1,6 @@
 //! What of a report is counted for the operator.
 
-use warpgauge_report::{EvaluateResponse, ResponseStatus, ValidationStatus};
+use warpgauge_report::{EvaluateResponse, KernelVerdict};
 use warpgauge_telemetry::{EvaluationOutcome, Stage, telemetry};
 
 /// Counts one kernel that was evaluated, on its own or as part of something larger.
@@ -26,50 +26,13 @@ pub(crate) fn evaluation(report: &EvaluateResponse) {
 }
 
 fn outcome(report: &EvaluateResponse) -> EvaluationOutcome {
-    let result = &report.kernel_exec_result;
-    if report.status == ResponseStatus::Error {
-        EvaluationOutcome::Error
-    } else if !result.compiled {
-        EvaluationOutcome::NotCompiled
-    } else if report.failure.is_some() {
-        EvaluationOutcome::KernelFailed
-    } else if result.correctness == Some(false) {
-        EvaluationOutcome::Wrong
-    } else if report.validation.status == ValidationStatus::Passed {
-        EvaluationOutcome::Correct
-    } else {
-        EvaluationOutcome::NotChecked
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn outcomes_are_told_apart() {
-        let report: EvaluateResponse =
-            serde_json::from_str(include_str!("../../../../../openapi/examples/report.json"))
-                .expect("a report");
-        let with = |change: &dyn Fn(&mut EvaluateResponse)| {
-            let mut report = report.clone();
-            change(&mut report);
-            outcome(&report)
-        };
-        assert_eq!(outcome(&report), EvaluationOutcome::Correct);
-        assert_eq!(with(&|r| r.status = ResponseStatus::Error), EvaluationOutcome::Error);
-        assert_eq!(
-            with(&|r| r.kernel_exec_result.compiled = false),
-            EvaluationOutcome::NotCompiled
-        );
-        assert_eq!(
-            with(&|r| r.kernel_exec_result.correctness = Some(false)),
-            EvaluationOutcome::Wrong
-        );
-        let unchecked = with(&|r| {
-            r.kernel_exec_result.correctness = None;
-            r.validation.status = ValidationStatus::NotChecked;
-        });
-        assert_eq!(unchecked, EvaluationOutcome::NotChecked);
+    match report.kernel_verdict() {
+        KernelVerdict::Correct => EvaluationOutcome::Correct,
+        KernelVerdict::NotChecked => EvaluationOutcome::NotChecked,
+        KernelVerdict::Weak => EvaluationOutcome::Weak,
+        KernelVerdict::Wrong => EvaluationOutcome::Wrong,
+        KernelVerdict::Failed => EvaluationOutcome::KernelFailed,
+        KernelVerdict::NotCompiled => EvaluationOutcome::NotCompiled,
+        KernelVerdict::Error => EvaluationOutcome::Error,
     }
 }

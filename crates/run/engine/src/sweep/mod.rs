@@ -130,6 +130,7 @@ fn answer(job_id: &str, plan: &SweepPlan, done: Done, arrived: Instant) -> Sweep
     SweepResponse {
         job_id: job_id.to_owned(),
         status: if broken { ResponseStatus::Error } else { ResponseStatus::Success },
+        verdict: points.iter().filter_map(|point| point.verdict).max(),
         axes: plan.axes().to_vec(),
         counts: points::counts(&points),
         table: SweepTable::of(plan.axes(), &points),

@@ -6,7 +6,7 @@ use crate::error::ExecError;
 use warpgauge_contract::AxisValue;
 use warpgauge_model::{DeviceKind, FailureCode, Work};
 use warpgauge_report::{
-    BestPoint, DeviceReport, EvaluateResponse, ResponseStatus, SweepBest, SweepPoint, SweepReason,
+    BestPoint, DeviceReport, EvaluateResponse, KernelVerdict, SweepBest, SweepPoint, SweepReason,
     SweepStatus,
 };
 use warpgauge_statistics::Counted;
@@ -23,6 +23,7 @@ fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus)
         index,
         values,
         status,
+        verdict: None,
         correctness: None,
         runtime_stats: None,
         gbps: None,
@@ -55,7 +56,8 @@ pub(crate) fn failed(
         }
         other => (SweepStatus::Error, vec![reason(FailureCode::Service, &other.to_string())]),
     };
-    SweepPoint { reasons, ..blank(index, values, status) }
+    let verdict = (status == SweepStatus::Error).then_some(KernelVerdict::Error);
+    SweepPoint { verdict, reasons, ..blank(index, values, status) }
 }
 
 /// A point with a report.
@@ -66,7 +68,9 @@ pub(crate) fn evaluated(
     work: Option<&Work>,
 ) -> SweepPoint {
     let result = &report.kernel_exec_result;
-    let mut point = blank(index, values, status(report));
+    let verdict = report.kernel_verdict();
+    let mut point = blank(index, values, verdict.into());
+    point.verdict = Some(verdict);
     point.correctness = result.correctness;
     point.runtime_stats = result.runtime_stats;
     let device = report.device.as_ref();
@@ -85,25 +89,14 @@ pub(crate) fn evaluated(
     point
 }
 
-fn status(report: &EvaluateResponse) -> SweepStatus {
-    let result = &report.kernel_exec_result;
-    match (report.status, result.compiled, result.correctness) {
-        (ResponseStatus::Error, ..) => SweepStatus::Error,
-        (_, false, _) => SweepStatus::NotCompiled,
-        (_, _, Some(false)) => SweepStatus::Wrong,
-        _ if report.failure.is_some() => SweepStatus::Wrong,
-        (_, _, Some(true)) => SweepStatus::Correct,
-        (_, _, None) => SweepStatus::NotChecked,
-    }
-}
-
 fn reasons(report: &EvaluateResponse) -> Vec<SweepReason> {
     let failure =
         report.failure.iter().map(|failure| reason(failure.code.clone(), &failure.message));
     let found =
         report.validation.reasons.iter().map(|found| reason(found.code.failure(), &found.message));
+    let weak = report.why_weak().map(|why| reason(FailureCode::WeakContract, why));
     let mut codes = BTreeSet::new();
-    let all = failure.chain(found).filter(|reason| codes.insert(reason.code.clone()));
+    let all = failure.chain(found).chain(weak).filter(|reason| codes.insert(reason.code.clone()));
     all.take(MAX_REASONS).collect()
 }
 
@@ -196,6 +189,7 @@ mod tests {
         let device = report.device.as_mut().unwrap();
         device.kind = DeviceKind::Cuda;
         let device = device.clone();
+        report.verdict = None;
         let result = &mut report.kernel_exec_result;
         result.correctness = correct;
         result.runtime_stats.as_mut().unwrap().median = median_ms;

@@ -382,7 +382,7 @@ fn compare_example(report: &Value) -> Value {
     let part = |name: &str| report.get(name).cloned().unwrap_or_default();
     let result = part("kernel_exec_result");
     let mut answer = Mapping::new();
-    for name in ["job_id", "status", "gpu_type", "device", "timings"] {
+    for name in ["job_id", "status", "verdict", "gpu_type", "device", "timings"] {
         answer.insert(name.into(), part(name));
     }
     let mut candidate = parsed("{name: custom, identical_code: false}");

@@ -45,9 +45,9 @@ fn verdict(candidate: &CandidateReport) -> (Verdict, String) {
         return (paired.verdict.into(), found(paired));
     }
     let evaluation = &candidate.evaluation;
-    let is_right =
+    let is_timed =
         evaluation.kernel_exec_result.runtime.is_some() || evaluation.unranked().is_some();
-    if !is_right || evaluation.failure.is_some() {
+    if !is_timed || !evaluation.kernel_verdict().is_good() {
         return evaluation::verdict(evaluation, None);
     }
     if let Some(counted) = &candidate.counted {
@@ -101,7 +101,7 @@ fn facts(
     candidate: &CandidateReport,
 ) {
     match verdict {
-        Verdict::DoesNotCompile => evaluation::compiler(outcome, &candidate.evaluation),
+        Verdict::NotCompiled => evaluation::compiler(outcome, &candidate.evaluation),
         Verdict::Wrong | Verdict::Failed => evaluation::against(outcome, &candidate.evaluation),
         _ => {}
     }

@@ -1,12 +1,9 @@
 //! The report of an evaluation as an answer.
 
 use super::{ExecMetadata, ExecResult, Outcome, SUMMARY_BYTES, TEXT_BYTES, Verdict, plain};
-use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
 use warpgauge_model::{CacheState, DeviceKind, Diagnostic, Regime, Severity};
 use warpgauge_report::readable::{duration_ms, percent};
-use warpgauge_report::{
-    EvaluateResponse, KernelExecResult, ProgramReport, ResponseStatus, RuntimeStats,
-};
+use warpgauge_report::{EvaluateResponse, KernelExecResult, ProgramReport, RuntimeStats};
 use warpgauge_service::ArtifactKind;
 use warpgauge_statistics::{FloorLimit, RankedBy};
 use warpgauge_validate::{Reason, ReasonCode};
@@ -16,7 +13,7 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     let (verdict, summary) = verdict(response, None);
     let mut outcome = Outcome::new(verdict, summary).on(response.device.as_ref());
     match verdict {
-        Verdict::DoesNotCompile => compiler(&mut outcome, response),
+        Verdict::NotCompiled => compiler(&mut outcome, response),
         Verdict::Wrong | Verdict::Failed => against(&mut outcome, response),
         _ => {}
     }
@@ -30,8 +27,8 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     outcome.status = Some(response.status);
     outcome.kernel_exec_result = Some(short(&response.kernel_exec_result));
     let left: &[ArtifactKind] = match verdict {
-        Verdict::DoesNotCompile => &[ArtifactKind::Log],
-        Verdict::Unjudged => &[],
+        Verdict::NotCompiled => &[ArtifactKind::Log],
+        Verdict::Error => &[],
         _ => &[ArtifactKind::Ptx, ArtifactKind::Sass, ArtifactKind::Log],
     };
     outcome.of_job(&response.job_id, left)
@@ -39,53 +36,7 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
 
 /// The verdict on a kernel, called `name` or else what it calls itself, and why.
 pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdict, String) {
-    let result = &response.kernel_exec_result;
-    let family = result.metadata.kernel_type.map(KernelType::family);
-    let noun = family.map_or("kernel", KernelFamily::noun);
-    let is_program = family.map(KernelFamily::runtime) == Some(KernelRuntime::Process);
-    let unnamed = format!("the {noun}");
-    let name = name.or(result.metadata.kernel_name.as_deref()).unwrap_or(&unnamed);
-    let failure = response.failure.as_ref();
-    let failed = failure.map(|failure| format!("{name}: {} [{}]", failure.message, failure.code));
-    if response.status == ResponseStatus::Error {
-        let why = failed.unwrap_or_else(|| "the service says no more".to_owned());
-        return (Verdict::Unjudged, why);
-    }
-    match (result.compiled, failed, result.correctness) {
-        (false, _, _) => {
-            let errors = response.compile.iter().flat_map(|compile| &compile.diagnostics);
-            let errors = errors.filter(|one| one.severity == Severity::Error).count();
-            let count = match errors {
-                0 => "the compiler refused it".to_owned(),
-                1 => "1 error".to_owned(),
-                n => format!("{n} errors"),
-            };
-            (Verdict::DoesNotCompile, format!("{name}: {count}"))
-        }
-        (_, Some(failed), _) => (Verdict::Failed, failed),
-        (.., Some(true)) if is_program => {
-            (Verdict::Correct, format!("{name}: it ended and printed as expected"))
-        }
-        (.., None) if is_program => {
-            let what = "ran; nothing is expected of it (`expected.stdout`, `expected.exit_code`)";
-            (Verdict::NotChecked, format!("{name} {what}"))
-        }
-        (.., Some(true)) => {
-            let outputs = match response.validation.outputs.len() {
-                1 => "1 output checked".to_owned(),
-                n => format!("{n} outputs checked"),
-            };
-            (Verdict::Correct, format!("{name}: {outputs}"))
-        }
-        (.., Some(false)) => {
-            let why = result.validation_error.as_deref().unwrap_or("outputs differ");
-            (Verdict::Wrong, format!("{name}: {why}"))
-        }
-        (.., None) => {
-            let what = "ran; the contract does not say what its outputs must be (`expected`)";
-            (Verdict::NotChecked, format!("{name} {what}"))
-        }
-    }
+    (response.kernel_verdict().into(), response.verdict_line(name))
 }
 
 /// How a program ended, what it printed, and its longest kernels.

@@ -35,7 +35,7 @@ fn a_right_kernel_has_its_time_first() {
 }
 
 #[test]
-fn a_kernel_that_does_not_compile_has_the_first_error_first() {
+fn a_kernel_that_not_compiled_has_the_first_error_first() {
     let outcome = report(|report| {
         report["kernel_exec_result"] =
             json!({"compiled": false, "compilation_error": "no", "metadata": {}});
@@ -44,10 +44,10 @@ fn a_kernel_that_does_not_compile_has_the_first_error_first() {
             {"severity": "error", "file": "kernel.cu", "line": 7, "column": 3, "message": "no \u{1b}[31mx"},
         ]);
     });
-    assert_eq!(outcome.verdict, Verdict::DoesNotCompile);
+    assert_eq!(outcome.verdict, Verdict::NotCompiled);
     assert_eq!(outcome.facts[0], "kernel.cu:7:3: error: no  [31mx");
     assert!(
-        outcome.text().starts_with("DOES NOT COMPILE: the kernel: 1 error\n"),
+        outcome.text().starts_with("NOT COMPILED: the kernel: 1 error\n"),
         "{}",
         outcome.text()
     );

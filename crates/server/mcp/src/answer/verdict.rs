@@ -3,10 +3,11 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use warpgauge_report::KernelVerdict;
 use warpgauge_statistics::CountedVerdict;
 use warpgauge_statistics::paired::PairedVerdict;
 
-/// What came of a call.
+/// What came of a call: the verdict on a kernel as every other answer has it, or what else there is to say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Verdict {
@@ -15,14 +16,15 @@ pub(crate) enum Verdict {
     /// One is not.
     Wrong,
     /// The kernel does not compile.
-    DoesNotCompile,
+    NotCompiled,
+    /// It passes, but a useless one would pass too.
+    Weak,
     /// It crashed, hung or ran out of something.
     Failed,
     /// It ran; the contract does not say what its outputs must be.
     NotChecked,
-    /// The machine lacks something.
-    #[serde(rename = "no_verdict")]
-    Unjudged,
+    /// There is no verdict: the machine lacks something.
+    Error,
     /// Faster than the reference.
     Faster,
     /// Slower.
@@ -59,10 +61,11 @@ impl Verdict {
         match self {
             Self::Correct => "CORRECT",
             Self::Wrong => "WRONG",
-            Self::DoesNotCompile => "DOES NOT COMPILE",
+            Self::NotCompiled => "NOT COMPILED",
+            Self::Weak => "WEAK",
             Self::Failed => "FAILED",
             Self::NotChecked => "NOT CHECKED",
-            Self::Unjudged => "NO VERDICT",
+            Self::Error => "ERROR",
             Self::Faster => "FASTER",
             Self::Slower => "SLOWER",
             Self::Same => "SAME",
@@ -77,6 +80,20 @@ impl Verdict {
             Self::Cancelled => "CANCELLED",
             Self::JobFailed => "JOB FAILED",
             Self::Refused => "REFUSED",
+        }
+    }
+}
+
+impl From<KernelVerdict> for Verdict {
+    fn from(verdict: KernelVerdict) -> Self {
+        match verdict {
+            KernelVerdict::Correct => Self::Correct,
+            KernelVerdict::NotChecked => Self::NotChecked,
+            KernelVerdict::Weak => Self::Weak,
+            KernelVerdict::Wrong => Self::Wrong,
+            KernelVerdict::Failed => Self::Failed,
+            KernelVerdict::NotCompiled => Self::NotCompiled,
+            KernelVerdict::Error => Self::Error,
         }
     }
 }

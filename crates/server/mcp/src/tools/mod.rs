@@ -23,7 +23,7 @@ pub(crate) enum ToolName {
 const TYPES: &str = include_str!("../schemas/contract.json");
 
 const EVALUATE: &str = "Compile a GPU kernel, run it, check its outputs and time it. The answer begins with \
-the verdict (CORRECT, WRONG, DOES NOT COMPILE, FAILED, NOT CHECKED) and the three most useful facts: the \
+the verdict (CORRECT, WRONG, NOT COMPILED, FAILED, NOT CHECKED) and the three most useful facts: the \
 time with its confidence interval, the first mismatch, or the first compiler error with its line. A kernel \
 that is wrong is an answer, not an error. Give `request` (or `contract_yaml`): kernel with source_code, \
 kernel_type and io (args in parameter order, launch with grid and block), and `expected` with a simple \

@@ -16,7 +16,7 @@ use crate::submission::JobRequest;
 use warpgauge_contract::{EvaluateRequest, KeepOutput};
 use warpgauge_executor::JobOutcome;
 use warpgauge_model::FailureCode;
-use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport, ResponseStatus};
+use warpgauge_report::{EvaluateResponse, KeptOutput, KernelVerdict, OutputReport};
 use warpgauge_shared_tensors::{FileElements, HeldTensor, NewTensor, TensorHolders};
 use warpgauge_tensor::shape;
 
@@ -169,11 +169,7 @@ impl SharedTensors {
 
 /// Whether the kernel ran to its end, and nothing speaks against it.
 fn is_right(report: &EvaluateResponse) -> bool {
-    let result = &report.kernel_exec_result;
-    report.status == ResponseStatus::Success
-        && result.compiled
-        && report.failure.is_none()
-        && result.correctness != Some(false)
+    report.kernel_verdict() <= KernelVerdict::Weak
 }
 
 fn elements(file: &Path, output: &OutputReport, how: &KeepOutput) -> std::io::Result<FileElements> {

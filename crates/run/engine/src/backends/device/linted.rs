@@ -163,6 +163,7 @@ mod tests {
             code: WeaknessCode::ZerosPass,
             output: "y".to_owned(),
             message: "zeros pass".to_owned(),
+            blocks: true,
         };
         let mut outcome = RunOutcome {
             told: EvaluatedRun {

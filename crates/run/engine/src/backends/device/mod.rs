@@ -141,7 +141,12 @@ impl DeviceBackend {
             CompileOutcome::Failed(failure) => {
                 let id = job.id();
                 let report = assemble::not_compiled(id, &request, &device, &failure, timings);
-                return Ok(finished(report, ms(arrived), Additions::tuned(tuning)));
+                return Ok(finished(
+                    report,
+                    request.allow_weak,
+                    ms(arrived),
+                    Additions::tuned(tuning),
+                ));
             }
         };
 
@@ -164,10 +169,11 @@ impl DeviceBackend {
         job.keep_files(&tool_runs.artifacts);
         let device = lease.device().clone();
         drop(lease);
+        let allow_weak = request.allow_weak;
         let ran = Ran { request, prepared, outcome, tool_runs, device };
         timings.set_worker(&ran.outcome.timings);
         let report = reported(job, ran, timings).await?;
-        Ok(finished(report, ms(arrived), Additions::tuned(tuning)))
+        Ok(finished(report, allow_weak, ms(arrived), Additions::tuned(tuning)))
     }
 
     /// Compiles the kernels of an evaluation into the cache, as far as they compile.

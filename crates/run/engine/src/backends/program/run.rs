@@ -140,7 +140,7 @@ impl ProgramBackend {
             Ok(built) => built,
             Err(failure) => {
                 let report = assemble::not_compiled(job.id(), &request, &device, &failure, timings);
-                return Ok(finished(report, ms(arrived), Additions::default()));
+                return Ok(finished(report, request.allow_weak, ms(arrived), Additions::default()));
             }
         };
         job.stage(JobStage::Preparing);
@@ -194,7 +194,7 @@ impl ProgramBackend {
         report.timeline = seen.timeline;
         report.profile = seen.profile;
         report.kernel_exec_result.metadata.device_metrics = seen.device_metrics;
-        Ok(finished(report, ms(arrived), Additions::default()))
+        Ok(finished(report, request.allow_weak, ms(arrived), Additions::default()))
     }
 
     /// The emulator's library, where a device is emulated.

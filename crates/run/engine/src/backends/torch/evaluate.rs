@@ -144,6 +144,7 @@ impl TorchBackend {
     ) -> Result<Judgement, ExecError> {
         let _room = self.host.room.share(case.request.decoded_bytes()).await?;
         let (sides, timeout) = (1 + case.oracles.len(), case.request.timeout);
+        let allow_weak = case.request.allow_weak;
         let runners = entered.runners(sides).await?;
         job.stage(JobStage::Running);
         let order = Arc::new(Order::Evaluate(Box::new(Evaluation {
@@ -182,7 +183,7 @@ impl TorchBackend {
             (Err(lost), _) => return Err(no_verdict(lost)),
         };
         let additions = Additions { extensions, ..Additions::default() };
-        let report = finished(report, ms(arrived), additions);
+        let report = finished(report, allow_weak, ms(arrived), additions);
         Ok(Judgement { report, compared, counted: None, unsure: false })
     }
 

@@ -164,6 +164,7 @@ pub(super) fn assembled(
     Ok(EvaluateResponse {
         job_id: job_id.to_owned(),
         status: ResponseStatus::Success,
+        verdict: None,
         kernel_exec_result: KernelExecResult {
             compiled: outcome.is_loaded(),
             correctness,

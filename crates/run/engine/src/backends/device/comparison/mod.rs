@@ -22,7 +22,9 @@ use crate::progress::ActiveOrder;
 use crate::reporting::{Additions, Ran, assemble, finished};
 use warpgauge_contract::{Candidate, CompareRequest, InputChoice, KernelCode};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
-use warpgauge_report::{CountComparison, EvaluateResponse, Timings, TuningReport, VerdictBy};
+use warpgauge_report::{
+    CountComparison, EvaluateResponse, KernelVerdict, Timings, TuningReport, VerdictBy,
+};
 use warpgauge_statistics::paired::{self, PairOutcome, PairedComparison, Ranking};
 use warpgauge_statistics::{COMPARED_COUNTS, Counted, CountedRank, Preset, rank_counted};
 use warpgauge_worker::Lease;
@@ -60,9 +62,11 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Whether its times may be compared: nothing is known against it.
+    /// Whether its times may be compared: nothing is known against it, nor against the check of it.
     fn is_comparable(&self) -> bool {
-        self.evaluated.prepared.is_some() && self.report.kernel_exec_result.runtime.is_some()
+        self.evaluated.prepared.is_some()
+            && self.report.kernel_exec_result.runtime.is_some()
+            && self.report.kernel_verdict() != KernelVerdict::Weak
     }
 
     /// Whether nothing is known against it. Its time may have no rank all the same.
@@ -174,7 +178,8 @@ impl<'a> DeviceSession<'a> {
             let reference = request.evaluation_of(&request.ref_kernel);
             let timings = Timings { compile: *compile_ms, ..Timings::default() };
             let report = assemble::not_compiled(job.id(), &reference, &device, failure, timings);
-            let report = finished(report, ms(arrived), Additions::default());
+            let additions = Additions::default();
+            let report = finished(report, request.allow_weak, ms(arrived), additions);
             return Err(unusable_reference(&report));
         }
         let is_same_image = same_image::is_same_image(&request, &candidates, &built);
@@ -227,7 +232,9 @@ impl<'a> DeviceSession<'a> {
             CompileOutcome::Compiled(compiled) => *compiled,
             CompileOutcome::Failed(failure) => {
                 let report = assemble::not_compiled(job.id(), &request, &device, &failure, timings);
-                let report = finished(report, compile_ms + ms(began), Additions::tuned(tuning));
+                let took_ms = compile_ms + ms(began);
+                let additions = Additions::tuned(tuning);
+                let report = finished(report, request.allow_weak, took_ms, additions);
                 return Ok((report, Evaluated { prepared: None, counts: None }));
             }
         };
@@ -254,7 +261,7 @@ impl<'a> DeviceSession<'a> {
         let unprofiled = is_unprofiled
             .then(|| "hardware metrics of a library's function are not collected".to_owned());
         let additions = Additions { unprofiled, ..Additions::tuned(tuning) };
-        let report = finished(report, compile_ms + ms(began), additions);
+        let report = finished(report, ran.request.allow_weak, compile_ms + ms(began), additions);
         Ok((report, Evaluated { prepared: Some(ran.prepared), counts }))
     }
 

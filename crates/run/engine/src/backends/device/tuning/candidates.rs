@@ -3,7 +3,9 @@
 use warpgauge_compile::{Configuration, Constant, Tunable};
 use warpgauge_contract::{EvaluateRequest, ReturnOutputs, Sanitize};
 use warpgauge_model::DeviceInfo;
-use warpgauge_report::{EvaluateResponse, Timings, TunedConfiguration, TunedOutcome};
+use warpgauge_report::{
+    EvaluateResponse, KernelVerdict, Timings, TunedConfiguration, TunedOutcome,
+};
 use warpgauge_worker::Lease;
 
 use super::choose;
@@ -153,7 +155,8 @@ impl Contender {
             self.leave(TunedOutcome::Failed, Some(failure.message.clone()));
             return;
         }
-        if result.correctness == Some(false) {
+        // What would pass without doing the work is no matter of configurations.
+        if KernelVerdict::of(&report, true) > KernelVerdict::Weak {
             let reason = result.validation_error.clone();
             self.leave(TunedOutcome::Wrong, reason);
             return;

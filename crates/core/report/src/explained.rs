@@ -1,0 +1,65 @@
+//! The verdict on a kernel in a line, as people and agents read it behind its word.
+
+use super::{EvaluateResponse, KernelVerdict};
+use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
+use warpgauge_model::Severity;
+
+impl EvaluateResponse {
+    /// Why the verdict on its kernel is what it is. The kernel is called `name`, or else what it calls
+    /// itself.
+    pub fn verdict_line(&self, name: Option<&str>) -> String {
+        let family = self.kernel_exec_result.metadata.kernel_type.map(KernelType::family);
+        let unnamed = format!("the {}", family.map_or("kernel", KernelFamily::noun));
+        let own = self.kernel_exec_result.metadata.kernel_name.as_deref();
+        let name = name.or(own).unwrap_or(&unnamed);
+        let is_program = family.map(KernelFamily::runtime) == Some(KernelRuntime::Process);
+        match self.kernel_verdict() {
+            KernelVerdict::NotChecked if is_program => format!(
+                "{name} ran; nothing is expected of it (`expected.stdout`, `expected.exit_code`)"
+            ),
+            KernelVerdict::NotChecked => format!(
+                "{name} ran; the contract does not say what its outputs must be (`expected`)"
+            ),
+            verdict => format!("{name}: {}", self.found(verdict, is_program)),
+        }
+    }
+
+    fn found(&self, verdict: KernelVerdict, is_program: bool) -> String {
+        let failed = || {
+            let failure = self.failure.as_ref();
+            failure.map(|failure| format!("{} [{}]", failure.message, failure.code))
+        };
+        let against = self.kernel_exec_result.validation_error.clone();
+        match verdict {
+            KernelVerdict::Correct | KernelVerdict::NotChecked if is_program => {
+                "it ended and printed as expected".to_owned()
+            }
+            KernelVerdict::Correct | KernelVerdict::NotChecked => {
+                match self.validation.outputs.len() {
+                    1 => "1 output checked".to_owned(),
+                    n => format!("{n} outputs checked"),
+                }
+            }
+            KernelVerdict::Weak => {
+                let why = self.why_weak().unwrap_or_default();
+                format!("it passes, but a useless kernel would pass too: {why}")
+            }
+            KernelVerdict::Wrong | KernelVerdict::Failed => {
+                failed().or(against).unwrap_or_else(|| "outputs differ".to_owned())
+            }
+            KernelVerdict::NotCompiled => self.compiler_errors(),
+            KernelVerdict::Error => {
+                failed().unwrap_or_else(|| "the service says no more".to_owned())
+            }
+        }
+    }
+
+    fn compiler_errors(&self) -> String {
+        let diagnostics = self.compile.iter().flat_map(|compile| &compile.diagnostics);
+        match diagnostics.filter(|one| one.severity == Severity::Error).count() {
+            0 => "the compiler refused it".to_owned(),
+            1 => "1 error".to_owned(),
+            n => format!("{n} errors"),
+        }
+    }
+}
