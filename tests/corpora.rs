@@ -16,6 +16,7 @@ use warpgauge_contract::{BodyFormat, parse};
 pub enum Outcome {
     Rejected,
     Weak,
+    Listed,
     NotCompiled,
     Harmless,
 }

@@ -269,6 +269,9 @@ pub(super) fn seconds(text: &str) -> Result<f64, String> {
 pub(super) struct EvalArgs {
     /// Contract: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
     pub contract: PathBuf,
+    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    #[arg(long)]
+    pub allow_weak: bool,
     /// Print the response as JSON, exactly as the service gave it
     #[arg(long)]
     pub json: bool,
@@ -310,6 +313,9 @@ pub(super) struct CompareArgs {
     /// Timed launches of each kernel on its own, in place of the file's `num_trials`
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub trials: Option<u32>,
+    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    #[arg(long)]
+    pub allow_weak: bool,
     /// Print the response as JSON, exactly as the service gave it
     #[arg(long)]
     pub json: bool,
@@ -348,6 +354,9 @@ pub(super) struct ProfileArgs {
 pub(super) struct SweepArgs {
     /// Contract with axes: .yaml, .json or .msgpack; `-`: YAML or JSON from standard input
     pub contract: PathBuf,
+    /// Call kernels correct although a useless one would pass too, by what is expected (`allow_weak`)
+    #[arg(long)]
+    pub allow_weak: bool,
     /// Print the answer as JSON, exactly as the service gave it
     #[arg(long)]
     pub json: bool,

@@ -26,6 +26,9 @@ pub(super) fn run(args: &EvalArgs, config: &Config, terminal: Terminal) -> Resul
 
 /// Puts the flags into the contract, where the service looks for them.
 fn apply_flags(args: &EvalArgs, fields: &mut serde_json::Map<String, Value>) {
+    if args.allow_weak {
+        fields.insert("allow_weak".to_owned(), json!(true));
+    }
     if let Some(trials) = args.trials {
         fields.insert("num_trials".to_owned(), json!(trials));
     }

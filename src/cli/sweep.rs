@@ -16,7 +16,10 @@ use warpgauge_report::{SweepResponse, SweepStarted};
 
 pub(super) fn run(args: &SweepArgs, config: &Config, terminal: Terminal) -> Result<Exit, CliError> {
     let progress = Progress::start(terminal);
-    let contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
+    let mut contract = ContractFile::read(&args.contract, config.server.body_limit_bytes)?;
+    if args.allow_weak {
+        contract.fields.insert("allow_weak".to_owned(), true.into());
+    }
     let shows_rows = !args.json && !args.csv;
     let mut news = News {
         table: shows_rows.then(|| SweepTableView::new(has_work(&contract.fields), terminal.colour)),

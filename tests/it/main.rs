@@ -59,4 +59,5 @@ mod turns;
 mod unlisted_state;
 mod waits;
 mod watch;
+mod weak;
 mod webhooks;

@@ -17,8 +17,8 @@ use warpgauge_config::Config;
 use warpgauge_contract::{KernelCode, KernelType};
 
 /// Fields that an evaluation and a comparison have in common, by the same name.
-const SHARED: [&str; 7] =
-    ["num_trials", "timeout", "work", "measure", "profile", "isolation", "requires"];
+const SHARED: [&str; 8] =
+    ["num_trials", "timeout", "allow_weak", "work", "measure", "profile", "isolation", "requires"];
 
 pub(super) fn run(
     args: &CompareArgs,
@@ -90,6 +90,9 @@ fn complete(
         if let Some(value) = value {
             fields.insert(name.to_owned(), json!(value));
         }
+    }
+    if args.allow_weak {
+        fields.insert("allow_weak".to_owned(), json!(true));
     }
     if let Some(trials) = args.trials {
         fields.insert("num_trials".to_owned(), json!(trials));

@@ -10,6 +10,7 @@ use crate::cli::{CliError, json};
 use crate::exit::Exit;
 use warpgauge_client::JobListQuery;
 use warpgauge_job_views::{JobList, JobSummary};
+use warpgauge_report::KernelVerdict;
 
 /// Largest page that a server gives.
 const PAGE: u32 = 200;
@@ -52,16 +53,20 @@ fn table(jobs: &[JobSummary]) -> String {
         return "no jobs\n".to_owned();
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |now| now.as_secs_f64());
-    let mut text = format!("{:<36}  {:<8}  {:<10}  {:>6}  label\n", "job", "kind", "state", "age");
+    let mut text = format!(
+        "{:<36}  {:<8}  {:<10}  {:<12}  {:>6}  label\n",
+        "job", "kind", "state", "verdict", "age"
+    );
     for job in jobs {
         let why = job.error.as_ref().map(|error| first_line(error)).unwrap_or_default();
         let label = job.label.as_deref().unwrap_or_default();
         let rest = [label, why].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
         let line = format!(
-            "{:<36}  {:<8}  {:<10}  {:>6}  {}",
+            "{:<36}  {:<8}  {:<10}  {:<12}  {:>6}  {}",
             job.job_id,
             word(&job.kind),
             job.state.name(),
+            job.verdict.map_or("", KernelVerdict::name),
             age(now - job.created_at),
             rest.join(": ")
         );
@@ -104,6 +109,7 @@ mod tests {
             job_id: "0199".to_owned(),
             kind: JobKind::Sweep,
             state: JobState::TimedOut,
+            verdict: Some(KernelVerdict::NotChecked),
             label: Some("night\x1b[2Jly".to_owned()),
             idempotency_key: None,
             priority: 0,
@@ -117,7 +123,7 @@ mod tests {
         let text = table(&[job]);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.ends_with("night\u{fffd}[2Jly: first\n"), "{text}");
-        assert!(text.contains("sweep     timed_out"), "{text}");
+        assert!(text.contains("sweep     timed_out   not_checked  "), "{text}");
         assert_eq!(table(&[]), "no jobs\n");
     }
 

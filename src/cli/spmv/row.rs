@@ -25,7 +25,7 @@ pub(super) struct Row {
     /// What was under the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<MatrixUsed>,
-    /// `correct`, `wrong`, `not_compiled`, `failed` or `invalid`.
+    /// The verdict on the kernel, or `invalid` where the matrix cannot be multiplied.
     pub(super) verdict: &'static str,
     /// Why, where it is not correct.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,12 +63,6 @@ impl Row {
     pub(super) fn of(matrix: &str, report: &EvaluateResponse) -> Self {
         let exit = Exit::of_report(report);
         let result = &report.kernel_exec_result;
-        let verdict = match (exit, result.compiled) {
-            (Exit::Success, _) => "correct",
-            (_, false) => "not_compiled",
-            _ if report.failure.is_some() => "failed",
-            _ => "wrong",
-        };
         let reason = result.compilation_error.clone().or_else(|| result.validation_error.clone());
         let failure = || report.failure.as_ref().map(|failure| failure.message.clone());
         let measured = report.measurement.as_ref().filter(|_| result.runtime.is_some());
@@ -78,8 +72,11 @@ impl Row {
         Self {
             matrix: matrix.to_owned(),
             used: report.matrices.first().cloned(),
-            verdict,
-            reason: reason.or_else(failure).filter(|_| exit != Exit::Success),
+            verdict: report.kernel_verdict().name(),
+            reason: reason
+                .or_else(failure)
+                .or_else(|| report.why_weak().map(str::to_owned))
+                .filter(|_| exit != Exit::Success),
             median_ms: summary.map(|summary| summary.median),
             ci_ms: ends.and_then(|(low, high)| Some([low?, high?])),
             gflops: rates.and_then(|rates| rates.flops_per_second).map(|rate| rate / 1e9),

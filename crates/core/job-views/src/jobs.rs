@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{ErrorCode, JobKind, JobStage, JobState, PartialStatistics};
 use warpgauge_report::{
-    CompareResponse, EvaluateResponse, ResponseStatus, SweepPoint, SweepStarted, SweepView,
+    CompareResponse, EvaluateResponse, KernelVerdict, ResponseStatus, SweepPoint, SweepStarted,
+    SweepView,
 };
 
 /// Answer of `GET /jobs/{id}`.
@@ -22,6 +23,9 @@ pub struct JobView {
     /// `success`, `error`, or absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<ResponseStatus>,
+    /// The verdict on its kernel, or the worst on several, once it ended; absent where none was run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
     /// When it was accepted, seconds since the Unix epoch.
     pub created_at: f64,
     /// When it ended, seconds since the Unix epoch.
@@ -65,6 +69,10 @@ pub struct JobSummary {
     pub kind: JobKind,
     /// Where it stands.
     pub state: JobState,
+    /// The verdict on its kernel, or the worst on several, once it ended; absent where none was run,
+    /// and of jobs that earlier versions ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<KernelVerdict>,
     /// The caller's own name for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,

@@ -54,6 +54,11 @@ impl KernelVerdict {
         }
     }
 
+    /// The verdict of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|verdict| verdict.name() == name)
+    }
+
     /// How a report for people begins.
     pub const fn words(self) -> &'static str {
         match self {
@@ -208,6 +213,7 @@ mod tests {
     fn names_are_those_on_the_wire_and_the_order_is_that_of_severity() {
         for verdict in KernelVerdict::ALL {
             assert_eq!(serde_json::to_value(verdict).unwrap(), verdict.name());
+            assert_eq!(KernelVerdict::named(verdict.name()), Some(verdict));
             assert_eq!(verdict.words().to_lowercase().replace(' ', "_"), verdict.name());
         }
         assert!(KernelVerdict::ALL.is_sorted());

@@ -6,7 +6,7 @@ use warpgauge_contract::{CompareRequest, EvaluateRequest, MatrixUsed, SweepReque
 use warpgauge_gate::GatePlan;
 use warpgauge_gate::report::GateReport;
 use warpgauge_model::{FailureCode, JobKind, Requirements};
-use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
+use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict, SweepResponse};
 use warpgauge_turns::Owner;
 
 /// Work that an executor takes to its outcome. It can travel: as MessagePack, which keeps every bit of a
@@ -121,6 +121,16 @@ impl JobOutcome {
                     || report.candidates.iter().any(|one| stopped(&one.evaluation))
             }
             Self::Swept(_) | Self::Gated(_) => false,
+        }
+    }
+
+    /// The verdict on its kernel, or the worst on several; `None` where none was run.
+    pub fn verdict(&self) -> Option<KernelVerdict> {
+        match self {
+            Self::Evaluated(report) => Some(report.kernel_verdict()),
+            Self::Compared(report) => Some(report.kernel_verdict()),
+            Self::Swept(answer) => answer.verdict,
+            Self::Gated(report) => report.cases.iter().filter_map(|one| one.kernel_verdict).max(),
         }
     }
 

@@ -36,7 +36,7 @@ impl Write for CancelJob {
                     code: ErrorCode::Cancelled,
                     message: "it was cancelled while it waited".to_owned(),
                 };
-                end(&self.job, &row, JobState::Cancelled, Some(&error), 0, batch).await?;
+                end(&self.job, &row, JobState::Cancelled, Some(&error), None, batch).await?;
                 return Ok(CancelResult::Cancelled);
             }
             let asked = sqlx::query("UPDATE jobs SET cancel_requested = 1 WHERE id = $1")

@@ -192,6 +192,7 @@ pub(super) async fn held_row(
 pub(super) struct PackedReport {
     pub(super) version: u32,
     pub(super) kind: String,
+    pub(super) verdict: Option<&'static str>,
     pub(super) body: Body,
     pub(super) bytes: i64,
 }
@@ -229,9 +230,9 @@ impl Write for Finish {
                 let (job, from, to) = (self.job.clone(), self.from, self.state);
                 return Err(StoreError::IllegalTransition { job, from, to });
             }
-            let bytes = self.report.as_ref().map_or(0, |report| report.bytes);
-            end(&self.job, &row, self.state, self.error.as_ref(), bytes, batch).await?;
-            if let Some(report) = &self.report {
+            let report = self.report.as_ref();
+            end(&self.job, &row, self.state, self.error.as_ref(), report, batch).await?;
+            if let Some(report) = report {
                 insert_report(&self.job, report, batch).await?;
             }
             self.points.run(batch).await?;
@@ -269,18 +270,20 @@ pub(super) async fn end(
     row: &HeldRow,
     state: JobState,
     error: Option<&JobError>,
-    more_bytes: i64,
+    report: Option<&PackedReport>,
     batch: &mut Batch<'_>,
 ) -> Result<(), StoreError> {
+    let more_bytes = report.map_or(0, |report| report.bytes);
     let ended = sqlx::query(
         "UPDATE jobs SET state = $1, holder = NULL, ended_at = $2, error_code = $3, error = $4, \
-         cancel_requested = 0, bytes = bytes + $5 WHERE id = $6",
+         cancel_requested = 0, bytes = bytes + $5, verdict = $6 WHERE id = $7",
     )
     .bind(name(state))
     .bind(super::clock::now())
     .bind(error.map(|error| cut(error.code.as_str(), 64).into_owned()))
     .bind(error.map(|error| cut(&error.message, MAX_ERROR_BYTES).replace('\0', "\u{fffd}")))
     .bind(more_bytes)
+    .bind(report.and_then(|report| report.verdict))
     .bind(job)
     .execute(&mut *batch.connection)
     .await;

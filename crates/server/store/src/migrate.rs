@@ -30,6 +30,7 @@ const MIGRATIONS: &[Migration] = &[
     migration!("0004_requirements"),
     migration!("0005_matrices"),
     migration!("0006_different_requirements"),
+    migration!("0007_verdict"),
 ];
 
 /// The version that this program reads and writes.

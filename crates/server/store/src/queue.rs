@@ -159,7 +159,8 @@ impl JobQueue {
                 let key = format!("{}/report-{}", folder(&job), uuid::Uuid::new_v4());
                 let body = self.access.objects.keep(&key, report.body).await?;
                 let kind = cut(&report.kind, 64).into_owned();
-                Some(PackedReport { version: report.version, kind, body, bytes })
+                let (version, verdict) = (report.version, report.verdict);
+                Some(PackedReport { version, kind, verdict, body, bytes })
             }
         };
         let file = report.as_ref().and_then(|report| report.body.object.clone());

@@ -16,7 +16,7 @@ use warpgauge_model::ErrorCode;
 /// Columns of a [`JobRow`].
 pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webhook, \
                                   idempotency_key, attempts, max_attempts, created_at, started_at, ended_at, \
-                                  cancel_requested, error_code, error, bytes";
+                                  cancel_requested, error_code, error, bytes, verdict";
 
 /// A job, of a row with [`COLUMNS`].
 pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
@@ -48,6 +48,7 @@ pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
             cancel_requested: number("cancel_requested")? != 0,
             error_code: row.try_get::<Option<String>, _>("error_code")?.map(ErrorCode::from),
             error: row.try_get("error")?,
+            verdict: row.try_get("verdict")?,
             bytes: u64::try_from(number("bytes")?).unwrap_or(0),
             id: id.clone(),
         })

@@ -40,7 +40,7 @@ pub(super) async fn put_back(
             code: ErrorCode::Cancelled,
             message: "it was cancelled while it ran".to_owned(),
         };
-        end(job, row, JobState::Cancelled, Some(&error), 0, batch).await?;
+        end(job, row, JobState::Cancelled, Some(&error), None, batch).await?;
         return Ok(PutBack::Cancelled);
     }
     if counts && row.attempts >= row.max_attempts {
@@ -55,7 +55,7 @@ pub(super) async fn put_back(
                 ),
             },
         };
-        end(job, row, JobState::Failed, Some(&error), 0, batch).await?;
+        end(job, row, JobState::Failed, Some(&error), None, batch).await?;
         return Ok(PutBack::Exhausted);
     }
     let attempts = if counts { row.attempts } else { (row.attempts - 1).max(0) };

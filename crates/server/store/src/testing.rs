@@ -85,7 +85,12 @@ pub(super) fn job(owner: &str) -> NewJob {
 }
 
 pub(super) fn completed(body: &[u8]) -> JobEnding {
-    let report = NewReport { version: 1, kind: "evaluate".to_owned(), body: body.to_vec() };
+    let report = NewReport {
+        version: 1,
+        kind: "evaluate".to_owned(),
+        verdict: Some("correct"),
+        body: body.to_vec(),
+    };
     JobEnding { state: JobState::Completed, report: Some(report), error: None, points: Vec::new() }
 }
 

@@ -126,6 +126,8 @@ pub struct JobRow {
     pub error_code: Option<ErrorCode>,
     /// The same in words.
     pub error: Option<String>,
+    /// What its report says of the kernel, in a word.
+    pub verdict: Option<String>,
     /// Bytes of its request, and of its report, before compression.
     pub bytes: u64,
 }
@@ -170,6 +172,8 @@ pub struct NewReport {
     pub version: u32,
     /// What it is, e.g. `evaluate` or `gate`.
     pub kind: String,
+    /// What it says of the kernel, in a word: lists of jobs have it.
+    pub verdict: Option<&'static str>,
     /// The report, as JSON.
     pub body: Vec<u8>,
 }

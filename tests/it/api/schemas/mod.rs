@@ -180,7 +180,7 @@ fn jobs_and_statistics() {
     let summary = json!({
         "job_id": "1", "kind": "gate", "state": "validating", "label": "l", "priority": -1,
         "attempt": 2, "created_at": 1.0, "started_at": 2.0, "finished_at": 3.0, "error": "e",
-        "code": "c", "idempotency_key": "k",
+        "code": "c", "verdict": "weak", "idempotency_key": "k",
     });
     check::<JobList>("JobList", &[json!({"jobs": [summary], "next_cursor": "n"})]);
     let cancelled = json!({"job_id": "1", "outcome": "stopping", "state": "profiling"});
@@ -209,6 +209,7 @@ fn reports() {
     check::<CompileResponse>("CompileResponse", &[compile, failed]);
     let job = json!({
         "job_id": "1", "kind": "gate", "state": "profiling", "status": "success",
+        "verdict": "weak",
         "created_at": 1.0, "finished_at": 2.0, "trials_done": 3, "attempt": 2, "label": "l",
         "error": "e", "code": "c", "result": full_report(), "comparison": full_comparison(),
         "sweep": {"points": 2, "points_done": 1, "result": full_sweep()},

@@ -181,7 +181,10 @@ fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         outcome.fact(format!("no device metrics: {reason}"));
     }
-    if let Some(weakness) = response.validation.weaknesses.first() {
+    // What the summary says already is not said again.
+    let mut weaknesses = response.validation.weaknesses.iter();
+    let told = response.why_weak();
+    if let Some(weakness) = weaknesses.find(|one| Some(one.message.as_str()) != told) {
         outcome.fact(format!("weak contract: {}: {}", weakness.output, weakness.message));
     }
     let rates = response.measurement.as_ref().and_then(|report| report.rates.as_ref());

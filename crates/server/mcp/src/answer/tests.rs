@@ -35,8 +35,9 @@ fn a_right_kernel_has_its_time_first() {
 }
 
 #[test]
-fn a_kernel_that_not_compiled_has_the_first_error_first() {
+fn a_kernel_that_does_not_compile_has_the_first_error_first() {
     let outcome = report(|report| {
+        report["verdict"] = json!("not_compiled");
         report["kernel_exec_result"] =
             json!({"compiled": false, "compilation_error": "no", "metadata": {}});
         report["compile"]["diagnostics"] = json!([
@@ -57,6 +58,7 @@ fn a_kernel_that_not_compiled_has_the_first_error_first() {
 fn whatever_kernels_and_compilers_say_an_answer_stays_short() {
     let outcome = report(|report| {
         let long = "ä\n".repeat(1 << 20);
+        report["verdict"] = json!("not_compiled");
         report["kernel_exec_result"] = json!({"compiled": false, "compilation_error": long, "metadata": {"kernel_name": long}});
         let one =
             json!({"severity": "error", "file": long, "line": 1, "column": 1, "message": long});

@@ -7,6 +7,7 @@ use crate::error::ServiceError;
 use crate::records::{self, CodecError};
 use warpgauge_executor::{ExecError, JobOutcome};
 use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
+use warpgauge_report::KernelVerdict;
 use warpgauge_store::{JobEnding, JobError, NewReport};
 
 /// How a job with this outcome ended.
@@ -65,7 +66,10 @@ pub(super) fn ending(
     Ok(match outcome {
         Ok(outcome) => JobEnding {
             state: state(outcome),
-            report: Some(report(outcome, kind, whole)?),
+            report: Some(NewReport {
+                verdict: outcome.verdict().map(KernelVerdict::name),
+                ..report(outcome, kind, whole)?
+            }),
             error: None,
             points: Vec::new(),
         },

@@ -17,7 +17,7 @@ use warpgauge_job_views::{
     CancelOutcome, CancelReport, CleanupReport, JobList, JobSummary, JobView,
 };
 use warpgauge_model::{JobKind, JobStage, JobState};
-use warpgauge_report::{ResponseStatus, SweepView};
+use warpgauge_report::{KernelVerdict, ResponseStatus, SweepView};
 use warpgauge_store::{CancelResult, JobFilter, JobRow, Page, Retention, Store};
 use warpgauge_telemetry::{EndState, telemetry};
 
@@ -119,6 +119,7 @@ impl JobRecords {
         };
         let outcome = records::restore(view.kind, &stored)
             .map_err(|error| error::internal("reading a stored report", &error))?;
+        view.verdict = outcome.verdict();
         view.result = outcome.evaluation();
         let trials = view.result.as_ref().and_then(|result| {
             result.kernel_exec_result.runtime_stats.as_ref().map(|stats| stats.samples)
@@ -241,6 +242,7 @@ fn from_row(row: &JobRow) -> JobView {
         kind: row.kind,
         state: row.state,
         status: None,
+        verdict: None,
         created_at: epoch_seconds(row.created_at),
         finished_at: row.ended_at.map(epoch_seconds),
         trials_done: 0,
@@ -260,6 +262,7 @@ fn summary(row: JobRow) -> JobSummary {
         job_id: row.id,
         kind: row.kind,
         state: row.state,
+        verdict: row.verdict.as_deref().and_then(KernelVerdict::named),
         label: row.label,
         idempotency_key: row.idempotency_key,
         priority: row.priority,
