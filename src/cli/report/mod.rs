@@ -131,10 +131,13 @@ fn runtime(page: &mut Page, stats: &RuntimeStats) {
         RankedBy::Mean => format!("{} mean; {median}", duration_ms(stats.mean)),
     };
     page.row("runtime", &first);
+    let tails = [("p95", stats.percentile_95, 40), ("p99", stats.percentile_99, 200)];
+    // A quantile is known where some samples lie beyond it.
+    let known = tails.iter().filter(|(_, _, least)| stats.samples >= *least);
+    let tails = known.map(|(name, value, _)| format!("{name} {}, ", duration_ms(*value)));
     page.more(&format!(
-        "p95 {}, p99 {}, mean {} ± {}",
-        duration_ms(stats.percentile_95),
-        duration_ms(stats.percentile_99),
+        "{}mean {} ± {}",
+        tails.collect::<String>(),
         duration_ms(stats.mean),
         duration_ms(stats.std)
     ));
