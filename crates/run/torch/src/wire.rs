@@ -44,6 +44,11 @@ pub enum Scalar {
         /// As Python writes and reads it.
         float: String,
     },
+    /// One of PyTorch's own types, functions and classes, which a constructor may get.
+    Object {
+        /// Its place, such as `torch.float32`.
+        object: String,
+    },
     /// A text.
     Text(String),
     /// `None`.

@@ -20,6 +20,8 @@ class Values:
         # What is told of tensors on the device but where they are, by type and shape.
         self.texts = {}
         self.most = MOST_TENSORS
+        # Whether what PyTorch has a name for is told by it.
+        self.naming = False
         # Tensors that were made to be read.
         self.kept = []
         # By the names of contracts.
@@ -71,6 +73,9 @@ class Values:
             return {"tensor": self.described(value)}
         if value is None or isinstance(value, (bool, int, float, str)):
             return {"value": self.scalar(value)}
+        name = name_in(self.torch, value) if self.naming else None
+        if name is not None:
+            return {"value": {"object": name}}
         if isinstance(value, (list, tuple)):
             return {"list": [self.tree(item, depth + 1) for item in value]}
         if isinstance(value, dict) and all(isinstance(key, str) for key in value):
@@ -144,17 +149,42 @@ class Values:
             return [self.made(item, make) for item in inner]
         if kind == "dict":
             return {key: self.made(item, make) for key, item in inner}
+        if kind == "value" and isinstance(inner, dict):
+            return float(inner["float"]) if "float" in inner else object_in(self.torch, inner["object"])
         if kind == "value":
-            return float(inner["float"]) if isinstance(inner, dict) else inner
+            return inner
         return make(inner["shape"], dtype=self.dtypes[inner["dtype"]])
 
     def plain(self, value):
         """The tree of a value without tensors, such as a constructor's arguments; `None` of others."""
+        self.naming = True
         try:
             tree = self.told(value)
         except Refused:
             return None
+        finally:
+            self.naming = False
         return None if holds_tensor(tree) else tree
+
+
+def name_in(torch, value):
+    """Where PyTorch has one of its types, functions and classes; `None` of anything else."""
+    if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
+        return str(value)
+    name = getattr(value, "__name__", None)
+    if not isinstance(name, str):
+        return None
+    places = {"torch": torch, "torch.nn.functional": torch.nn.functional, "torch.nn": torch.nn}
+    found = (place for place, names in places.items() if getattr(names, name, None) is value)
+    return next((f"{place}.{name}" for place in found), None)
+
+
+def object_in(torch, name):
+    """What has this name in PyTorch."""
+    found = torch
+    for part in name.split(".")[1:]:
+        found = getattr(found, part)
+    return found
 
 
 def holds_tensor(tree):

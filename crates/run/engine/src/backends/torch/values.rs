@@ -74,6 +74,10 @@ pub(super) fn of_scalar(scalar: &Scalar) -> Result<Value, RunnerFault> {
                 .map_err(|_| RunnerFault::Forged("it returned a number that is none".to_owned()))?;
             number(Dtype::Float64, value.to_le_bytes().to_vec())
         }
+        Scalar::Object { .. } => {
+            let told = "it returned an object, which no result can be".to_owned();
+            return Err(RunnerFault::Forged(told));
+        }
         Scalar::Text(text) => Value::Text(text.clone()),
         Scalar::None => Value::Nothing,
     })
