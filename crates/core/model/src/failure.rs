@@ -150,8 +150,6 @@ codes! {
         DependsOnHistory = "depends_on_history",
         /// Launches under equal conditions leave different results.
         Nondeterministic = "nondeterministic",
-        /// More than one answer is right, and another one was expected.
-        AmbiguousExpectation = "ambiguous_expectation",
         /// What is expected would let a useless kernel pass, too.
         WeakContract = "weak_contract",
         /// Faster than the device can be.

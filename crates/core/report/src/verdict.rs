@@ -136,7 +136,6 @@ impl KernelVerdict {
                 | ReasonCode::WrongForOtherSeeds
                 | ReasonCode::DependsOnHistory
                 | ReasonCode::Nondeterministic
-                | ReasonCode::AmbiguousExpectation
                 | ReasonCode::FasterThanLight
                 | ReasonCode::NoValidSamples
                 | ReasonCode::ExitCode,

@@ -115,6 +115,9 @@ pub struct Comparison {
     /// Elements that are NaN or infinite, as the expectation is there.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub non_finite_matched: u64,
+    /// Indices that differ from the expected ones and name an equal key of an input: they are right as well.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tied: u64,
     /// Elements that still hold what the output was filled with: never written.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.

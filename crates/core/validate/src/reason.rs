@@ -40,9 +40,6 @@ pub enum ReasonCode {
     /// Launches on the same inputs, with all that the kernel keeps put back, leave different results.
     /// Look for races between threads and blocks, and for memory that is read before it is written.
     Nondeterministic,
-    /// The output differs from its expectation only where more than one answer is right: in the order
-    /// of equal keys. Give keys that differ, or check what the indices point to.
-    AmbiguousExpectation,
     /// The time is below what the contract's `work` takes at the device's peak rates. The kernel
     /// does not do the work, or `work` states too much.
     FasterThanLight,
@@ -80,7 +77,7 @@ pub struct Reason {
 
 impl ReasonCode {
     /// Every code, in order of declaration.
-    pub const ALL: [ReasonCode; 20] = [
+    pub const ALL: [ReasonCode; 19] = [
         ReasonCode::OutputMismatch,
         ReasonCode::OutputUnwritten,
         ReasonCode::NonFiniteOutput,
@@ -90,7 +87,6 @@ impl ReasonCode {
         ReasonCode::WrongForOtherSeeds,
         ReasonCode::DependsOnHistory,
         ReasonCode::Nondeterministic,
-        ReasonCode::AmbiguousExpectation,
         ReasonCode::FasterThanLight,
         ReasonCode::MemoryFault,
         ReasonCode::LaunchFailed,
@@ -115,7 +111,6 @@ impl ReasonCode {
             ReasonCode::WrongForOtherSeeds => "wrong_for_other_seeds",
             ReasonCode::DependsOnHistory => "depends_on_history",
             ReasonCode::Nondeterministic => "nondeterministic",
-            ReasonCode::AmbiguousExpectation => "ambiguous_expectation",
             ReasonCode::FasterThanLight => "faster_than_light",
             ReasonCode::MemoryFault => "memory_fault",
             ReasonCode::LaunchFailed => "launch_failed",
@@ -161,7 +156,6 @@ impl ReasonCode {
             ReasonCode::WrongForOtherSeeds => FailureCode::WrongForOtherSeeds,
             ReasonCode::DependsOnHistory => FailureCode::DependsOnHistory,
             ReasonCode::Nondeterministic => FailureCode::Nondeterministic,
-            ReasonCode::AmbiguousExpectation => FailureCode::AmbiguousExpectation,
             ReasonCode::FasterThanLight => FailureCode::FasterThanLight,
             ReasonCode::MemoryFault => FailureCode::MemoryFault,
             ReasonCode::LaunchFailed => FailureCode::LaunchFailed,

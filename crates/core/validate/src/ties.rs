@@ -1,15 +1,15 @@
-//! Several right answers where the contract expects one: orders of equal keys.
+//! Several right answers where one is expected: orders of equal keys.
 //!
-//! The order in which a sort leaves equal keys, or which of several largest elements a search names, is
-//! up to the algorithm. An output of indices that differs from the expectation nowhere else is not wrong;
-//! the contract says more than it means.
+//! The order in which a sort leaves equal keys, or which of several largest elements a search names, is up to the
+//! algorithm. So indices are judged by the keys that they name.
 
 use std::collections::HashSet;
 
 use super::ArgumentContents;
 use warpgauge_tensor::Dtype;
+use warpgauge_tensor::element::{Element, for_dtype};
 
-/// Indices that differ, all of them between equal keys.
+/// Indices that differ from the expected ones, each naming an equal key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tie<'a> {
     /// The input that holds the keys.
@@ -18,11 +18,11 @@ pub struct Tie<'a> {
     pub elements: u64,
 }
 
-/// Whether `actual` and `expected`, the content of an output of the shape and type of `output`, are both
-/// indices of distinct elements of one of the `inputs`, and name equal elements wherever they differ.
+/// Whether `actual` and `expected`, the content of an output of the shape and type of `output`, both select the largest
+/// or the smallest keys of one of the `inputs` in order, and name equal keys wherever they differ.
 ///
-/// Indices count elements of the whole input or, where output and input agree in all dimensions but
-/// the last, of its row. Only the first entry of `seeds` is looked at.
+/// Indices count elements of the whole input, or along one of its dimensions: the output has the others, and that one
+/// shorter (`topk`, `argsort`), of length 1, or not at all (`argmax`). Only the first entry of `seeds` is looked at.
 pub fn tie<'a>(
     output: &ArgumentContents<'_>,
     (actual, expected): (&[u8], &[u8]),
@@ -33,48 +33,107 @@ pub fn tie<'a>(
     if elements == 0 || actual.len() != expected.len() {
         return None;
     }
-    let agree = |keys: &&ArgumentContents<'_>| {
-        let bytes = keys.seeds.first().copied().unwrap_or_default();
-        rows(output.shape, keys.shape).any(|(row, of_keys)| {
-            name_equal_keys((&actual, &expected), row, (bytes, keys.dtype.size()), of_keys)
-        })
+    let agree = |input: &&ArgumentContents<'_>| {
+        let keys = numbers(input);
+        // Where all keys are equal, any index would do.
+        let differ = keys.iter().any(|key| *key != keys[0]);
+        let layouts = layouts(output.shape, input.shape);
+        differ && layouts.iter().any(|layout| layout.agrees(&keys, &actual, &expected))
     };
     let keys = inputs.iter().find(agree)?;
     Some(Tie { keys: keys.name, elements })
 }
 
-/// Lengths of the rows of an output and its keys: the whole of both, or the last dimension of each.
-fn rows(output: &[u64], keys: &[u64]) -> impl Iterator<Item = (usize, usize)> {
-    let whole = [output, keys].map(|shape| shape.iter().product::<u64>() as usize);
-    let last = output.split_last().zip(keys.split_last());
-    let same = last.filter(|((_, a), (_, b))| a == b && !a.is_empty());
-    let by_row = same.map(|((row, _), (of_keys, _))| (*row as usize, *of_keys as usize));
-    [Some((whole[0], whole[1])), by_row].into_iter().flatten()
+/// A key as a number, and its bits where binary64 does not hold all of them.
+type Key = (f64, u64);
+
+fn numbers(input: &ArgumentContents<'_>) -> Vec<Key> {
+    fn of<T: Element>(bytes: &[u8], exact: bool) -> Vec<Key> {
+        let key = |bytes: &[u8]| {
+            let mut bits = [0; 8];
+            if exact {
+                bits[..T::SIZE].copy_from_slice(bytes);
+            }
+            (T::read(bytes).to_f64(), u64::from_le_bytes(bits))
+        };
+        bytes.chunks_exact(T::SIZE).map(key).collect()
+    }
+    let bytes = input.seeds.first().copied().unwrap_or_default();
+    let exact = matches!(input.dtype, Dtype::Int64 | Dtype::Uint64);
+    for_dtype!(input.dtype, of(bytes, exact))
 }
 
-fn name_equal_keys(
-    (actual, expected): (&[i128], &[i128]),
-    row: usize,
-    (keys, size): (&[u8], usize),
-    of_keys: usize,
-) -> bool {
-    if row == 0
-        || of_keys == 0
-        || row > of_keys
-        || keys.len() != actual.len() / row * of_keys * size
-    {
-        return false;
-    }
-    let rows = actual.chunks(row).zip(expected.chunks(row)).zip(keys.chunks(of_keys * size));
-    rows.into_iter().all(|((actual, expected), keys)| {
-        let key = |index: &i128| {
-            let at = usize::try_from(*index).ok()?.checked_mul(size)?;
-            keys.get(at..at.checked_add(size)?)
+/// How indices count elements of keys: of `outer` × `inner` rows of `length` keys, `selected` each.
+#[derive(Debug, PartialEq, Eq)]
+struct Layout {
+    outer: usize,
+    length: usize,
+    inner: usize,
+    selected: usize,
+}
+
+/// The whole of the keys as one row, and rows along each dimension that fit the output.
+fn layouts(output: &[u64], keys: &[u64]) -> Vec<Layout> {
+    let product = |extents: &[u64]| extents.iter().product::<u64>() as usize;
+    let mut all =
+        vec![Layout { outer: 1, length: product(keys), inner: 1, selected: product(output) }];
+    for axis in 0..keys.len() {
+        let (before, rest) = keys.split_at(axis);
+        let Some((&length, after)) = rest.split_first() else { continue };
+        let is_shorter =
+            output.len() == keys.len() && output[..axis] == *before && output[axis + 1..] == *after;
+        let is_reduced =
+            output.len() + 1 == keys.len() && output[..axis] == *before && output[axis..] == *after;
+        let selected = match (is_shorter, is_reduced) {
+            (true, _) => output[axis] as usize,
+            (_, true) => 1,
+            _ => continue,
         };
-        let equal = |(a, e): (&i128, &i128)| key(a).is_some() && key(a) == key(e);
-        let mut seen = HashSet::with_capacity(row);
-        actual.iter().zip(expected).all(equal) && actual.iter().all(|index| seen.insert(*index))
-    })
+        let (outer, inner) = (product(before), product(after));
+        all.push(Layout { outer, length: length as usize, inner, selected });
+    }
+    all
+}
+
+impl Layout {
+    /// Whether both select the extreme keys of each row in order, distinct ones, and equal ones at each place.
+    fn agrees(&self, keys: &[Key], actual: &[i128], expected: &[i128]) -> bool {
+        let Self { outer, length, inner, selected } = *self;
+        let fits = selected > 0
+            && selected <= length
+            && keys.len() == outer * length * inner
+            && actual.len() == outer * selected * inner;
+        let rows = || (0..outer).flat_map(|outer| (0..inner).map(move |inner| (outer, inner)));
+        fits && [true, false].into_iter().any(|largest| {
+            rows().all(|row| self.row_agrees(keys, (actual, expected), row, largest))
+        })
+    }
+
+    fn row_agrees(
+        &self,
+        keys: &[Key],
+        (actual, expected): (&[i128], &[i128]),
+        (outer, inner): (usize, usize),
+        largest: bool,
+    ) -> bool {
+        let key = |at: usize| keys[(outer * self.length + at) * self.inner + inner];
+        let named =
+            |index: i128| usize::try_from(index).ok().filter(|index| *index < self.length).map(key);
+        let mut sorted: Vec<Key> = (0..self.length).map(key).collect();
+        sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if largest {
+            sorted.reverse();
+        }
+        let mut seen = HashSet::with_capacity(self.selected);
+        (0..self.selected).all(|place| {
+            let at = (outer * self.selected + place) * self.inner + inner;
+            let (a, e) = (named(actual[at]), named(expected[at]));
+            a.is_some()
+                && a == e
+                && e.is_some_and(|e| e.0 == sorted[place].0)
+                && seen.insert(actual[at])
+        })
+    }
 }
 
 fn integers(dtype: Dtype, bytes: &[u8]) -> Option<Vec<i128>> {
@@ -125,6 +184,31 @@ mod tests {
         // By row.
         let keys: (&[u64], &[f32]) = (&[2, 3], &[1.0, 1.0, 2.0, 5.0, 4.0, 4.0]);
         assert_eq!(found(&[2, 3], keys, &[1, 0, 2, 2, 1, 0], &[0, 1, 2, 1, 2, 0]), Some(4));
+    }
+
+    #[test]
+    fn rows_run_along_any_dimension() {
+        // Largest of each row, and of each column.
+        let keys: (&[u64], &[f32]) = (&[2, 3], &[5.0, 5.0, 2.0, 5.0, 4.0, 2.0]);
+        assert_eq!(found(&[2], keys, &[1, 0], &[0, 0]), Some(1));
+        assert_eq!(found(&[2, 1], keys, &[1, 0], &[0, 0]), Some(1));
+        assert_eq!(found(&[3], keys, &[1, 0, 1], &[0, 0, 0]), Some(2));
+        // Of the whole.
+        assert_eq!(found(&[], keys, &[3], &[0]), Some(1));
+        // Smallest of each row.
+        assert_eq!(
+            found(&[2], (&[2, 3], &[1.0, 1.0, 2.0, 5.0, 4.0, 4.0]), &[1, 2], &[0, 1]),
+            Some(2)
+        );
+    }
+
+    #[test]
+    fn equal_keys_alone_make_no_selection() {
+        // Neither the largest nor the smallest.
+        let keys: (&[u64], &[f32]) = (&[5], &[2.0, 1.0, 2.0, 1.0, 3.0]);
+        assert_eq!(found(&[1], keys, &[2], &[0]), None);
+        // Nothing tells one key from another.
+        assert_eq!(found(&[2], (&[4], &[1.0; 4]), &[2, 3], &[0, 1]), None);
     }
 
     #[test]

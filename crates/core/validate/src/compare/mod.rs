@@ -235,6 +235,7 @@ fn merge(
         matched: total.matched,
         non_finite: total.non_finite,
         non_finite_matched: total.non_finite_matched,
+        tied: 0,
         unwritten: 0,
         max_abs_error: errors.max_abs(),
         max_rel_error: errors.max_rel(),

@@ -166,6 +166,9 @@ fn side_by_side(
     let Some(Timed { comparison, reference_ms, candidate_ms, resolution_ms }) = timed else {
         return Err(if own.device.is_some() { NOT_BESIDE } else { NOT_COMPARED }.to_owned());
     };
+    if let Some(why) = own.unranked().or_else(|| reference.unranked()) {
+        return Err(why.to_owned());
+    }
     let clocks = reference.torch.as_ref().and_then(|torch| torch.clocks.clone());
     let Some(clocks) = clocks else {
         return Err("the reference has no time of its own by the judge's clock".to_owned());

@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use super::MOST_BYTES;
 use super::fault::Stop;
-use super::inputs::Presented;
+use super::inputs::{Inputs, Presented};
 use super::lint::Lint;
 use super::noise::HostNudges;
-use super::player::Played;
+use super::player::{Played, Player};
 use super::players::{Players, Seeds, generator_of};
 use super::timing::{Plan, Timed};
 use super::values::{Named, Value};
 use super::verification::{ParameterHashes, Verification};
 use warpgauge_statistics::StopReason;
+use warpgauge_tensor::Dtype;
 use warpgauge_torch::TreeOf;
 use warpgauge_validate::Reason;
 
@@ -107,29 +108,6 @@ impl HostCalls<'_> {
         took
     }
 
-    /// Those inputs of a call that could pass as an output.
-    fn inputs_like(
-        &self,
-        expected: &BTreeMap<String, Value>,
-        shown: &Presented,
-    ) -> Result<Named, Stop> {
-        let Players { candidate, inputs, .. } = &*self.players;
-        let mut copied = Named::new();
-        for (place, leaf) in shown.arguments.leaves("") {
-            let TreeOf::Tensor(tensor) = leaf else { continue };
-            let bytes = tensor.bytes().unwrap_or(0);
-            if Lint::could_be_copied(expected, tensor.dtype, bytes) {
-                let memory = candidate.session.memory();
-                let bytes = tensor.read(memory, MOST_BYTES).map_err(|error| {
-                    candidate.stopped(false, candidate.session.fault_of(&error))
-                })?;
-                let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
-                copied.push((inputs.name_of(&place), Value::Tensor { dtype, shape, bytes }));
-            }
-        }
-        Ok(copied)
-    }
-
     /// Whether inputs are what they were, and results what is expected.
     fn verify(
         &mut self,
@@ -143,6 +121,7 @@ impl HostCalls<'_> {
             Err(reason) => return Err(self.verification.wrong(reason)),
         };
         self.verification.found.verified += 1;
+        self.verification.note_inputs(shown.digest());
         let Players { candidate, inputs, .. } = &*self.players;
         let changing: Vec<usize> =
             inputs.outputs().iter().filter_map(|output| output.argument).collect();
@@ -151,11 +130,34 @@ impl HostCalls<'_> {
             let name = inputs.name_of(&place);
             return Err(self.verification.wrong(Reason::input_modified(&name, None)));
         }
-        self.verification.call(values, expected, first)?;
+        let mut inputs_of = || inputs_of_call(candidate, inputs, shown, &|_, _| true);
+        self.verification.call(values, expected, first, &mut inputs_of)?;
         if self.verification.wants_lint(first) {
-            let copied = self.inputs_like(expected, shown)?;
+            let like = |dtype, bytes| Lint::could_be_copied(expected, dtype, bytes);
+            let copied = inputs_of_call(candidate, inputs, shown, &like)?;
             self.verification.lint.see(expected, &copied);
         }
         Ok(took)
     }
+}
+
+/// Those inputs of a call that are wanted, by their type and size in bytes.
+fn inputs_of_call(
+    candidate: &Player,
+    inputs: &Inputs,
+    shown: &Presented,
+    wanted: &dyn Fn(Dtype, u64) -> bool,
+) -> Result<Named, Stop> {
+    let mut found = Named::new();
+    for (place, leaf) in shown.arguments.leaves("") {
+        let TreeOf::Tensor(tensor) = leaf else { continue };
+        if wanted(tensor.dtype, tensor.bytes().unwrap_or(0)) {
+            let bytes = tensor.read(candidate.session.memory(), MOST_BYTES);
+            let bytes = bytes
+                .map_err(|error| candidate.stopped(false, candidate.session.fault_of(&error)))?;
+            let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+            found.push((inputs.name_of(&place), Value::Tensor { dtype, shape, bytes }));
+        }
+    }
+    Ok(found)
 }

@@ -269,6 +269,15 @@ pub(super) struct Presented {
 }
 
 impl Presented {
+    /// Of all that its tensors hold.
+    pub(super) fn digest(&self) -> Hash {
+        let mut hasher = blake3::Hasher::new();
+        self.digests.iter().for_each(|digest| {
+            hasher.update(digest.as_bytes());
+        });
+        hasher.finalize()
+    }
+
     /// Whether its tensors hold what another one's do.
     pub(super) fn has_content_of(&self, other: &Self) -> bool {
         self.digests == other.digests

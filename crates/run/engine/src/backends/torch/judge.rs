@@ -83,6 +83,9 @@ impl Judge {
             }
         };
         judged.findings = verification.concluded();
+        if judged.findings.repeated_inputs > 0 {
+            judged.shown = Some(InputsShown::Same);
+        }
         ended
     }
 }

@@ -153,7 +153,9 @@ pub(super) fn assembled(
         ValidationStatus::Failed | ValidationStatus::NotRun => Some(false),
     };
     let right = outcome.failed().is_none() && correctness != Some(false);
-    let mut stats = if right { runtime_stats(&judged.timed.samples_ms) } else { None };
+    let unranked = unranked(request, judged).filter(|_| right && setting.device.is_some());
+    let mut stats =
+        if right && unranked.is_none() { runtime_stats(&judged.timed.samples_ms) } else { None };
     if let Some(stats) = stats.as_mut().filter(|_| setting.device.is_none()) {
         // Times of the CPU rank nothing.
         stats.ranked_by = RankedBy::Median;
@@ -183,7 +185,9 @@ pub(super) fn assembled(
         device: setting.device.as_ref().map(Into::into),
         compile: load_error.map(compile_report),
         validation,
-        measurement: right.then(|| measurement(request, &outcome, setting.backward)).flatten(),
+        measurement: right
+            .then(|| measurement(request, &outcome, (setting.backward, unranked)))
+            .flatten(),
         outputs: outputs(request, &outcome)?,
         failure: judged.failed.as_ref().map(|(failed, of_reference)| FailureReport {
             stage: match (failed.stage, of_reference) {
@@ -325,7 +329,7 @@ fn validation(request: &EvaluateRequest, outcome: &Outcome) -> ValidationReport 
 fn measurement(
     request: &EvaluateRequest,
     outcome: &Outcome,
-    backward: bool,
+    (backward, unranked): (bool, Option<String>),
 ) -> Option<MeasurementReport> {
     let judged = &outcome.judged;
     if judged.timed.samples_ms.is_empty() {
@@ -357,11 +361,26 @@ fn measurement(
         load: None,
         sm_clock: None,
         gpu: None,
-        unranked: None,
+        unranked,
         batches: Vec::new(),
         notes,
         samples_ms: judged.timed.samples_ms.clone(),
     })
+}
+
+/// Why a time has no rank: a process keeps what it likes from call to call, which serves where the inputs are the same.
+fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
+    if judged.shown == Some(InputsShown::Fresh) || request.measure.rank_unlisted_state {
+        return None;
+    }
+    let what = match judged.findings.repeated_inputs {
+        0 => "the inputs do not vary".to_owned(),
+        repeated => format!("the inputs of {repeated} calls are those of a call before them"),
+    };
+    Some(format!(
+        "{what}, and a torch kernel may keep a result from one call to the next: the time has no rank. \
+         Draw random inputs, without a seed of their own, or set `measure.rank_unlisted_state`"
+    ))
 }
 
 /// How times were taken.

@@ -1,6 +1,8 @@
 //! What the candidate's calls returned beside what is expected of them: what was found, and what speaks against it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use blake3::Hash;
 
 use super::fault::Stop;
 use super::gradients::{self, is_gradient};
@@ -13,11 +15,12 @@ use warpgauge_report::InputsShown;
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::Tree;
 use warpgauge_validate::{
-    Comparison, Reason, ReasonCode, ResolvedTolerance, Weakness, resolve_by_noise, sample,
+    ArgumentContents, Comparison, Reason, ReasonCode, ResolvedTolerance, Weakness,
+    resolve_by_noise, sample,
 };
 
 /// What an object's parameters hold, by name.
-pub(super) type ParameterHashes = [(String, blake3::Hash)];
+pub(super) type ParameterHashes = [(String, Hash)];
 
 /// Judges results, whatever computed them.
 pub(super) struct Verification {
@@ -49,6 +52,9 @@ pub(super) struct Rules {
 pub(super) struct Findings {
     /// Calls whose outputs were verified, or would have been had anything been expected.
     pub verified: u32,
+    /// Digests of the inputs of these calls, and how often one of them came again.
+    pub inputs: HashSet<Hash>,
+    pub repeated_inputs: u32,
     pub comparisons: BTreeMap<String, Comparison>,
     pub reasons: Vec<Reason>,
     /// What the first call got.
@@ -59,6 +65,36 @@ pub(super) struct Findings {
     pub unchecked: Vec<String>,
     /// What would pass without doing the work.
     pub weaknesses: Vec<Weakness>,
+}
+
+/// Gives the inputs of the call that is judged, with their elements on the host.
+pub(super) type InputsOf<'a> = dyn FnMut() -> Result<Named, Stop> + 'a;
+
+/// Whether indices differ from the expected ones between equal keys of an input alone.
+fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<bool, Stop> {
+    let (Value::Tensor { dtype, shape, bytes }, Value::Tensor { bytes: wanted, .. }) =
+        (value, wanted)
+    else {
+        return Ok(false);
+    };
+    if dtype.is_float() {
+        return Ok(false);
+    }
+    let inputs = inputs()?;
+    let tensors = inputs.iter().filter_map(|(_, input)| match input {
+        Value::Tensor { dtype, shape, bytes } => Some((*dtype, &shape[..], [&bytes[..]])),
+        _ => None,
+    });
+    let tensors: Vec<(Dtype, &[u64], [&[u8]; 1])> = tensors.collect();
+    let keys = tensors.iter().map(|(dtype, shape, seeds)| ArgumentContents {
+        name: "",
+        dtype: *dtype,
+        shape,
+        seeds,
+    });
+    let keys: Vec<ArgumentContents<'_>> = keys.collect();
+    let output = ArgumentContents { name: "", dtype: *dtype, shape, seeds: &[] };
+    Ok(warpgauge_validate::tie(&output, (bytes, wanted), &keys).is_some())
 }
 
 impl Rules {
@@ -113,13 +149,14 @@ impl Verification {
         values: Named,
         expected: &BTreeMap<String, Value>,
         first: bool,
+        inputs: &mut InputsOf<'_>,
     ) -> Result<(), Stop> {
         if let Some(reason) = self.missing(&values, expected) {
             return Err(self.wrong(reason));
         }
         for (name, value) in &values {
             let Some(wanted) = expected.get(name) else { continue };
-            self.compare(name, value, wanted, first);
+            self.compare(name, (value, wanted), first, inputs)?;
         }
         if first {
             self.note_unchecked(&values, expected);
@@ -129,10 +166,21 @@ impl Verification {
     }
 
     /// Compares a value with what is expected, and keeps what speaks against it.
-    pub(super) fn compare(&mut self, name: &str, value: &Value, wanted: &Value, first: bool) {
+    pub(super) fn compare(
+        &mut self,
+        name: &str,
+        (value, wanted): (&Value, &Value),
+        first: bool,
+        inputs: &mut InputsOf<'_>,
+    ) -> Result<(), Stop> {
         let tolerance = self.settle(name, wanted);
         match value.against(wanted, name, &tolerance) {
-            Ok(comparison) => {
+            Ok(mut comparison) => {
+                if !comparison.passed && is_tied(value, wanted, inputs)? {
+                    comparison.tied = comparison.elements - comparison.matched;
+                    comparison.passed = true;
+                    comparison.first_mismatches.clear();
+                }
                 let reason = Reason::of_comparison(name, &comparison);
                 if first || reason.is_some() {
                     self.found.comparisons.insert(name.to_owned(), comparison);
@@ -143,6 +191,7 @@ impl Verification {
             }
             Err(reason) => self.found.reasons.push(reason),
         }
+        Ok(())
     }
 
     /// Reports another number of values than expected before any of them is compared.
@@ -194,6 +243,13 @@ impl Verification {
         }
     }
 
+    /// Notes the inputs of a call by their digest.
+    pub(super) fn note_inputs(&mut self, digest: Hash) {
+        if !self.found.inputs.insert(digest) {
+            self.found.repeated_inputs += 1;
+        }
+    }
+
     /// Whether the next call is looked at for what would pass without doing the work: the first, and one with other
     /// inputs.
     pub(super) fn wants_lint(&self, first: bool) -> bool {
@@ -202,7 +258,7 @@ impl Verification {
 
     /// What was found, with what would pass without doing the work.
     pub(super) fn concluded(self) -> Findings {
-        let seeded = self.rules.shown == InputsShown::Fresh;
+        let seeded = self.rules.shown == InputsShown::Fresh && self.found.repeated_inputs == 0;
         let weaknesses = self.lint.weaknesses(&self.tolerances, seeded);
         Findings { weaknesses, ..self.found }
     }
@@ -244,6 +300,10 @@ mod tests {
         })
     }
 
+    fn none() -> Result<Named, Stop> {
+        Ok(Named::new())
+    }
+
     fn number(value: f32) -> Value {
         let bytes = value.to_le_bytes().to_vec();
         Value::Tensor { dtype: Dtype::Float32, shape: vec![1], bytes }
@@ -270,10 +330,10 @@ mod tests {
         ] {
             let mut verification = verification(false, shown);
             let wanted = expected(&[("output", 1.0)]);
-            assert!(verification.call(named(&[("output", 1.0)]), &wanted, true).is_ok());
+            assert!(verification.call(named(&[("output", 1.0)]), &wanted, true, &mut none).is_ok());
             assert_eq!(verification.found.outputs, named(&[("output", 1.0)]));
             assert!(verification.found.comparisons["output"].passed);
-            let stop = verification.call(named(&[("output", 2.0)]), &wanted, false);
+            let stop = verification.call(named(&[("output", 2.0)]), &wanted, false, &mut none);
             assert!(matches!(stop, Err(Stop::Wrong)));
             let (found, message) = reason(&verification);
             assert_eq!(found, code);
@@ -291,14 +351,14 @@ mod tests {
             (&[("a", 1.0), ("b", 1.0)][..], &[("a", 1.0)][..], "it returns `b`"),
         ] {
             let mut verification = verification(false, InputsShown::Same);
-            assert!(verification.call(named(own), &expected(theirs), true).is_err());
+            assert!(verification.call(named(own), &expected(theirs), true, &mut none).is_err());
             let (code, message) = reason(&verification);
             assert_eq!(code, ReasonCode::OutputMismatch);
             assert!(message.starts_with(text), "{message}");
         }
         // Nothing is expected.
         let mut verification = verification(false, InputsShown::Same);
-        assert!(verification.call(named(&[("a", 1.0)]), &expected(&[]), true).is_ok());
+        assert!(verification.call(named(&[("a", 1.0)]), &expected(&[]), true, &mut none).is_ok());
     }
 
     #[test]
@@ -306,12 +366,12 @@ mod tests {
         let wanted = [("output", 1.0), ("grad.parameters.bias", 1.0)];
         let mut lenient = verification(true, InputsShown::Same);
         let own = [("output", 1.0), ("grad.parameters.shift", 1.0)];
-        assert!(lenient.call(named(&own), &expected(&wanted), true).is_ok());
+        assert!(lenient.call(named(&own), &expected(&wanted), true, &mut none).is_ok());
         assert_eq!(lenient.found.unchecked, ["grad.parameters.shift", "grad.parameters.bias"]);
         for missed in ["grad.parameters.weight", "grad.parameters.bias", "grad.x"] {
             let mut strict = verification(true, InputsShown::Same);
             let wanted = expected(&[("output", 1.0), (missed, 1.0)]);
-            assert!(strict.call(named(&[("output", 1.0)]), &wanted, true).is_err());
+            assert!(strict.call(named(&[("output", 1.0)]), &wanted, true, &mut none).is_err());
             let text = format!("it gives no gradient `{missed}`, which the reference does");
             assert_eq!(reason(&strict), (ReasonCode::OutputMismatch, &*text));
         }

@@ -17,7 +17,7 @@ use crate::child::secret::Secret;
 use crate::child::timing::batch::{NoJudge, Rig};
 use crate::child::timing::inputs::{Inputs, all_move, present};
 use crate::child::timing::judge::{Audit, Judge};
-use crate::child::verify::{comparison, outputs, references, surroundings};
+use crate::child::verify::{comparison, outputs, references, surroundings, ties};
 use crate::protocol::{Blame, FromWorker, KernelProgram, PairPlan, PairedRun, Tolerances};
 use warpgauge_model::WorkerTimings;
 use warpgauge_statistics::paired::{
@@ -313,6 +313,9 @@ fn check(
     present(audit.shown, buffers, executor.tools()?)?;
     references::launch(executor, reference, buffers, filling)?;
     let expected = outputs::copy_outputs(executor, buffers)?;
+    let beside: Vec<(usize, &[u8])> =
+        expected.iter().map(|(buffer, expected)| (*buffer, expected.bytes())).collect();
+    let tied = ties::tied(executor, buffers, audit.shown, (&left, &beside))?;
     // What the reference does to them is no fault of the candidate's.
     rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
     for (buffer, actual) in &left {
@@ -323,8 +326,9 @@ fn check(
         let compared = &buffers[*buffer];
         let name = &compared.spec.name;
         let left = (actual.bytes(), audit.filling);
-        let (comparison, trace) =
+        let (mut comparison, trace) =
             comparison::compare(compared, tolerance, left, (expected.bytes(), None));
+        ties::excuse(&mut comparison, tied.contains(buffer));
         if trace.is_proof() {
             return Err(comparison::unwritten(name, &trace, &comparison, "side by side"));
         }

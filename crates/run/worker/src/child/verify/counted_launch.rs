@@ -4,11 +4,13 @@
 //! begin by their indices in it. So it is judged like any other: what it leaves out would otherwise be
 //! work that the kernel does not need.
 
-use super::expectations::Expectations;
+use super::expectations::{Expectations, elements};
 use super::oracle::Oracle;
 use super::outputs::{Outputs, copy_outputs};
 use super::surroundings::nothing_else_touched;
+use super::ties;
 use super::verdicts::{Otherwise, OutputVerdicts};
+use crate::child::device::executor::Executor;
 use crate::child::failure::{JobResult, environment};
 use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::JobBuffer;
@@ -52,7 +54,8 @@ impl CountedOutputs {
     /// The launch that was counted is right, as the first was found to be; `all` is expected of both.
     pub(crate) fn confirm(
         &self,
-        buffers: &[JobBuffer<'_>],
+        executor: &Executor,
+        buffers: &mut [JobBuffer<'_>],
         all: &Expectations,
         verdicts: &mut OutputVerdicts<'_>,
     ) -> JobResult<()> {
@@ -62,6 +65,8 @@ impl CountedOutputs {
             when: "right when not counted, but in the launch that was: ".to_owned(),
         };
         let left = (&self.outputs, self.filling);
-        verdicts.confirm(buffers, left, (Shown::CANONICAL, all), &otherwise)
+        let tied =
+            ties::tied(executor, buffers, Shown::CANONICAL, (&self.outputs, &elements(all)))?;
+        verdicts.confirm(buffers, left, (Shown::CANONICAL, all, &tied), &otherwise)
     }
 }

@@ -7,6 +7,11 @@ use warpgauge_validate::Filling;
 /// What is expected, by buffer.
 pub(crate) type Expectations = Vec<(usize, Expected)>;
 
+/// The elements that are expected, by buffer.
+pub(crate) fn elements(expected: &Expectations) -> Vec<(usize, &[u8])> {
+    expected.iter().map(|(buffer, expected)| (*buffer, expected.bytes())).collect()
+}
+
 /// Expected content of a buffer.
 pub(crate) enum Expected {
     File(MappedFile),

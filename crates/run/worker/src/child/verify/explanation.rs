@@ -5,17 +5,15 @@
 
 use std::time::{Duration, Instant};
 
-use super::expectations::{Evidence, Expectations, Expected};
-use super::lint;
+use super::expectations::{Evidence, Expectations};
 use super::oracle::Oracle;
 use super::outputs::{Outputs, copy_outputs};
 use crate::child::failure::{Failed, JobResult, candidate, environment};
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{JobBuffer, restore_all};
+use crate::child::memory::buffers::restore_all;
 use crate::child::timing::batch::Rig;
 use crate::child::timing::inputs::{Shown, present};
 use crate::protocol::{Blame, BufferSpec, OutputCheck, Tolerances};
-use warpgauge_device::Staging;
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{Filling, Reason, ReasonCode, ResolvedTolerance};
 
@@ -70,7 +68,7 @@ pub(crate) fn first(
     if !checks.iter().any(differs) {
         return Ok(());
     }
-    match why(rig, program, oracle, checks) {
+    match why(rig, program, oracle) {
         Ok(Some(told)) => Err(told),
         Err(lost) if lost.sticky => Err(lost),
         // What was found stands, whatever becomes of another look.
@@ -83,25 +81,11 @@ fn why(
     rig: &mut Rig<'_, '_>,
     program: &mut LoadedProgram,
     oracle: &mut Oracle<'_, '_>,
-    checks: &[OutputCheck],
 ) -> JobResult<Option<Failed>> {
     if let Some(told) = varying_output(rig, program, oracle, Shown::CANONICAL)? {
         return Ok(Some(told));
     }
-    // Of the last launch; the references write to the same buffers.
-    let actual = copy_outputs(rig.executor, rig.buffers)?;
-    if let Some(told) = varying_reference(rig, oracle)? {
-        return Ok(Some(told));
-    }
-    let wrong = checks.iter().filter(|check| !check.comparison.passed);
-    let wrong = wrong.map(|check| check.buffer).collect::<Vec<_>>();
-    let Rig { executor, buffers, .. } = rig;
-    let expected = oracle
-        .aside(executor, |oracle| oracle.references.expect(executor, buffers, Shown::CANONICAL))?;
-    let keys = lint::given(executor, buffers, &[Shown::CANONICAL])?;
-    let reasons = wrong.iter().map(|&index| tie(buffers, index, (&actual, &expected), &keys));
-    let reasons = reasons.collect::<Option<Vec<_>>>().unwrap_or_default();
-    Ok(reasons.into_iter().next().map(Failed::reason))
+    varying_reference(rig, oracle)
 }
 
 /// That a reference leaves different results on the same inputs.
@@ -213,29 +197,4 @@ fn differ(spec: &BufferSpec, tolerance: &ResolvedTolerance, (a, b): (&[u8], &[u8
     // What is no number is the same in both, or not.
     let tolerance = ResolvedTolerance { allow_non_finite: true, ..*tolerance };
     a != b && !warpgauge_validate::compare(dtype, shape, a, b, None, &tolerance).passed
-}
-
-/// That an output differs between equal keys alone.
-fn tie(
-    buffers: &[JobBuffer<'_>],
-    index: usize,
-    (actual, expected): (&Outputs, &[(usize, Expected)]),
-    given: &[(usize, Vec<Staging>)],
-) -> Option<Reason> {
-    let (_, actual) = actual.iter().find(|(other, _)| *other == index)?;
-    let (_, expected) = expected.iter().find(|(other, _)| *other == index)?;
-    let seeds = given.iter().map(|(_, shown)| shown.iter().map(Staging::bytes).collect());
-    let seeds = seeds.collect::<Vec<Vec<_>>>();
-    let inputs = given.iter().zip(&seeds);
-    let inputs = inputs.map(|((input, _), seeds)| lint::contents(buffers, *input, seeds));
-    let inputs = inputs.collect::<Vec<_>>();
-    let output = lint::contents(buffers, index, &[]);
-    let tie = warpgauge_validate::tie(&output, (actual.bytes(), expected.bytes()), &inputs)?;
-    let text = format!(
-        "`{}`: {} elements differ from the expectation, each between equal keys in `{}`: the \
-         contract says more than it means. Give keys that differ, or check what the indices point to \
-         rather than the indices",
-        output.name, tie.elements, tie.keys
-    );
-    Some(Reason::new(ReasonCode::AmbiguousExpectation, text))
 }

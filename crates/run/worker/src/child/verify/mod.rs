@@ -10,6 +10,7 @@
 //! - `outputs`: outputs, copied and hashed
 //! - `references`: the reference kernels, and what they expect
 //! - `surroundings`: guard bands and inputs that a launch must not touch
+//! - `ties`: indices that differ between equal keys alone
 //! - `tolerance`: how close is close enough, where the caller leaves it open
 //! - `verdicts`: what launches left beside what is expected of them
 //! - `written`: what launches left of their outputs' fillings
@@ -24,6 +25,7 @@ pub(crate) mod oracle;
 pub(crate) mod outputs;
 pub(crate) mod references;
 pub(crate) mod surroundings;
+pub(crate) mod ties;
 pub(crate) mod tolerance;
 pub(crate) mod verdicts;
 pub(crate) mod written;

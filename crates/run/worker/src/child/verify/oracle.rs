@@ -7,10 +7,12 @@ use std::cell::RefCell;
 use std::time::{Duration, Instant};
 
 use super::counted_launch::CountedOutputs;
+use super::expectations::elements;
 use super::on_device::DeviceCheck;
 use super::outputs::Outputs;
 use super::references::ReferenceKernels;
 use super::surroundings::nothing_else_touched;
+use super::ties;
 use super::verdicts::{LeftOutputs, Otherwise, OutputVerdicts};
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
@@ -121,10 +123,11 @@ impl<'a, 'l> Oracle<'a, 'l> {
     ) -> JobResult<bool> {
         nothing_else_touched(executor, buffers)?;
         let all = self.references.expect(executor, buffers, Shown::CANONICAL)?;
-        let right = self.verdicts.first(buffers, left, &all, told)?;
+        let tied = ties::tied(executor, buffers, Shown::CANONICAL, (left.0, &elements(&all)))?;
+        let right = self.verdicts.first(buffers, left, (&all, &tied), told)?;
         // A kernel that is wrong needs no further witness.
         if let Some(counted) = self.counted.take().filter(|_| right) {
-            counted.confirm(buffers, &all, &mut self.verdicts)?;
+            counted.confirm(executor, buffers, &all, &mut self.verdicts)?;
         }
         Ok(right)
     }
@@ -205,7 +208,8 @@ impl<'a, 'l> Oracle<'a, 'l> {
         let left = self.on_device.unless_right(executor, buffers, &mut self.references)?;
         let Some(outputs) = left else { return Ok(()) };
         let all = self.references.expect(executor, buffers, shown)?;
-        self.verdicts.confirm(buffers, (&outputs, filling), (shown, &all), otherwise)
+        let tied = ties::tied(executor, buffers, shown, (&outputs, &elements(&all)))?;
+        self.verdicts.confirm(buffers, (&outputs, filling), (shown, &all, &tied), otherwise)
     }
 }
 

@@ -3,6 +3,7 @@
 use super::comparison::{compare_output, unwritten};
 use super::expectations::{Evidence, Expectations};
 use super::outputs::Outputs;
+use super::ties;
 use super::written::WriteTraces;
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::buffers::JobBuffer;
@@ -36,18 +37,19 @@ impl<'a> OutputVerdicts<'a> {
     }
 
     /// The verdict on each output of the first launch, which had the contract's inputs. Returns whether all are
-    /// right.
+    /// right. `tied`: outputs that differ between equal keys alone.
     pub(crate) fn first(
         &mut self,
         buffers: &[JobBuffer<'_>],
         left: LeftOutputs<'_>,
-        all: &Expectations,
+        (all, tied): (&Expectations, &[usize]),
         told: &mut Vec<OutputCheck>,
     ) -> JobResult<bool> {
         let mut right = true;
         for (buffer, expected) in all {
             let buffer = *buffer;
-            let (judged, trace) = compare_output(self.checks, buffers, buffer, left, expected)?;
+            let (mut judged, trace) = compare_output(self.checks, buffers, buffer, left, expected)?;
+            ties::excuse(&mut judged, tied.contains(&buffer));
             right &= judged.passed;
             if judged.passed {
                 let name = &buffers[buffer].spec.name;
@@ -68,12 +70,13 @@ impl<'a> OutputVerdicts<'a> {
         &mut self,
         buffers: &[JobBuffer<'_>],
         left: LeftOutputs<'_>,
-        (shown, all): (Shown, &Expectations),
+        (shown, all, tied): (Shown, &Expectations, &[usize]),
         otherwise: &Otherwise<'_>,
     ) -> JobResult<()> {
         for (buffer, expected) in all {
-            let (comparison, trace) =
+            let (mut comparison, trace) =
                 compare_output(self.checks, buffers, *buffer, left, expected)?;
+            ties::excuse(&mut comparison, tied.contains(buffer));
             let name = &buffers[*buffer].spec.name;
             self.note(name, *buffer, (&trace, &comparison), otherwise.launch)?;
             if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {

@@ -27,6 +27,9 @@ const MOST_BYTES: u64 = 8 << 30;
 /// Memory is taken in whole blocks of the driver: smaller buffers share one, which would be lent with them.
 const BLOCK: u64 = 2 << 20;
 
+/// Bytes of either end of a tensor by which its content is told from another one's.
+const DIGESTED_BYTES: u64 = 4 << 10;
+
 /// Most sets.
 const MOST_SETS: u64 = 512;
 
@@ -273,12 +276,37 @@ impl Arena {
         all.map(|slot| (&*slot.place, slot.dtype, &*slot.shape, slot.bytes as usize))
     }
 
-    /// What a tensor of the candidate's first set holds.
-    pub(super) fn content(&self, gpu: &Gpu, place: &str) -> Result<Vec<u8>, DeviceError> {
+    /// What the first sets hold that a submission made, by the ends of their tensors.
+    pub(super) fn digests(&self, gpu: &Gpu, sets: usize) -> Result<Vec<blake3::Hash>, DeviceError> {
+        let Some(pristine) = &self.pristine else { return Ok(Vec::new()) };
+        let mut digests = Vec::new();
+        for set in 0..sets as u64 {
+            let mut hasher = blake3::Hasher::new();
+            for slot in self.slots.iter().filter(|slot| slot.bytes > 0) {
+                let from = set * self.pristine_stride + slot.offset;
+                let length = slot.bytes.min(DIGESTED_BYTES);
+                for at in [from, from + slot.bytes - length] {
+                    let mut end = vec![0; length as usize];
+                    pristine.copy_to_host(at as usize, &mut end, &gpu.stream)?;
+                    hasher.update(&end);
+                }
+            }
+            digests.push(hasher.finalize());
+        }
+        Ok(digests)
+    }
+
+    /// What a tensor of one of the candidate's sets holds.
+    pub(super) fn content(
+        &self,
+        gpu: &Gpu,
+        (set, place): (u32, &str),
+    ) -> Result<Vec<u8>, DeviceError> {
         let slot = self.slots.iter().find(|slot| slot.place == place);
         let Some(slot) = slot else { return Ok(Vec::new()) };
         let mut bytes = vec![0; slot.bytes as usize];
-        self.candidates.copy_to_host(slot.offset as usize, &mut bytes, &gpu.stream)?;
+        let at = u64::from(set) * self.stride + slot.offset;
+        self.candidates.copy_to_host(at as usize, &mut bytes, &gpu.stream)?;
         Ok(bytes)
     }
 

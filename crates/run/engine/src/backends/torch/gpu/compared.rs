@@ -58,7 +58,8 @@ impl DeviceComparison<'_, '_> {
                 continue;
             };
             let (value, wanted) = (stage.fetched(value)?, stage.fetched(wanted)?);
-            self.verification.compare(&name, &value, &wanted, first);
+            let mut inputs = || stage.inputs_of_call(call as u32, &|_, _| true);
+            self.verification.compare(&name, (&value, &wanted), first, &mut inputs)?;
             if self.verification.verdict().is_err() && !first {
                 break;
             }

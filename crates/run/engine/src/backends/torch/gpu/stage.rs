@@ -1,7 +1,5 @@
 //! What lies on the device during an evaluation: the inputs, both sides' memory, and copies of what they returned.
 
-use std::collections::BTreeMap;
-
 use super::Gpu;
 use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
@@ -9,11 +7,11 @@ use super::shelf::{NotShelved, Shelf};
 use crate::backends::torch::MOST_BYTES;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
-use crate::backends::torch::lint::Lint;
 use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Players;
 use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::ParameterHashes;
+use warpgauge_tensor::Dtype;
 use warpgauge_torch::{CallBatch, RunnerFault, RunnerSession, TensorAt, Tree, TreeOf};
 
 /// One side: its runner's memory, and copies of what it returned.
@@ -135,22 +133,22 @@ impl<'a> Stage<'a> {
         Ok(Value::Tensor { dtype, shape, bytes })
     }
 
-    /// Those inputs of a batch's first call that could pass as an output.
-    pub(super) fn inputs_like(
+    /// Those inputs of one of a batch's calls that are wanted, by their type and size in bytes: each by its place.
+    pub(super) fn inputs_of_call(
         &self,
-        inputs: &Inputs,
-        expected: &BTreeMap<String, Value>,
+        call: u32,
+        wanted: &dyn Fn(Dtype, u64) -> bool,
     ) -> Result<Named, Stop> {
-        let mut copied = Named::new();
+        let mut found = Named::new();
         for (place, dtype, shape, bytes) in self.arena.tensors() {
-            if Lint::could_be_copied(expected, dtype, bytes as u64) {
-                let content = self.arena.content(self.gpu, place);
+            if wanted(dtype, bytes as u64) {
+                let content = self.arena.content(self.gpu, (call, place));
                 let bytes = content.map_err(|error| Stop::Broken(error.to_string()))?;
                 let shape = shape.to_vec();
-                copied.push((inputs.name_of(place), Value::Tensor { dtype, shape, bytes }));
+                found.push((place.to_owned(), Value::Tensor { dtype, shape, bytes }));
             }
         }
-        Ok(copied)
+        Ok(found)
     }
 
     /// What the candidate's parameters hold.
