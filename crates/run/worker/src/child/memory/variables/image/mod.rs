@@ -78,8 +78,9 @@ pub(super) fn listed(bytes: &[u8]) -> Result<Vec<Listed>, String> {
             return Err(format!("variable {name} is in section {}", section.name));
         }
         let at = symbol.address().checked_sub(section.start);
-        let place = at.filter(|at| at.checked_add(symbol.size()) <= Some(section.bytes));
-        let Some(at) = place.filter(|at| *at <= section.bytes) else {
+        let ends_within =
+            |at: &u64| at.checked_add(symbol.size()).is_some_and(|end| end <= section.bytes);
+        let Some(at) = at.filter(ends_within) else {
             return Err(format!("variable {name} reaches out of section {}", section.name));
         };
         section.covered.push((at, symbol.size()));
@@ -89,11 +90,9 @@ pub(super) fn listed(bytes: &[u8]) -> Result<Vec<Listed>, String> {
             return Err(format!("there are several variables called \"{name}\""));
         }
     }
-    for section in sections.into_values().filter(|section| section.home != Home::Literals) {
-        let name = section.name.clone();
-        if !section.is_covered() {
-            return Err(format!("no symbol names a part of section {name}"));
-        }
+    let mut named = sections.values().filter(|section| section.home != Home::Literals);
+    if let Some(section) = named.find(|section| !section.is_covered()) {
+        return Err(format!("no symbol names a part of section {}", section.name));
     }
     // What has no size takes no memory.
     Ok(found.into_values().filter(|one| one.bytes > 0).collect())
@@ -134,11 +133,12 @@ fn sections(elf: &ElfFile64<'_, Endianness>) -> Result<HashMap<SectionIndex, Sec
 
 impl Section {
     /// Whether symbols name all of it but for gaps that alignment explains.
-    fn is_covered(mut self) -> bool {
-        self.covered.sort_unstable();
+    fn is_covered(&self) -> bool {
+        let mut covered = self.covered.clone();
+        covered.sort_unstable();
         let gap = |from: u64, to: u64| to.saturating_sub(from) >= self.align.clamp(1, PIECE);
         let mut end = 0;
-        for (at, bytes) in self.covered {
+        for (at, bytes) in covered {
             if gap(end, at) {
                 return false;
             }

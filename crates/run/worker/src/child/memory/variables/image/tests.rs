@@ -77,6 +77,8 @@ fn what_is_not_certain_is_said() {
     assert!(refusal(&[section(".nv.global", 8)], &[symbol("a", 1, 4, 8)]).contains("reaches out"));
     let beyond = [symbol("a", 1, 0, 8), symbol("b", 1, u64::MAX - 3, 4)];
     assert!(refusal(&[section(".nv.global", 8)], &beyond).contains("reaches out"));
+    let endless = [symbol("a", 1, 4, u64::MAX)];
+    assert!(refusal(&[section(".nv.global", 8)], &endless).contains("reaches out"));
     let literal = refusal(&[section(".nv.constant2", 8)], &[symbol("a", 1, 0, 8)]);
     assert!(literal.contains(".nv.constant2"), "{literal}");
     let common = Symbol { section: 0xfff2, ..symbol("c", 0, 4, 4) };
