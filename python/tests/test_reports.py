@@ -26,6 +26,7 @@ def poisoned(value: Any) -> Any:
 
 FULL: dict[str, Any] = {
     **REPORT,
+    "verdict": "wrong",
     "gpu_type": "GPU",
     "failure": {"stage": "s", "code": "c", "message": "m"},
     "kernel_exec_result": {

@@ -225,10 +225,8 @@ class Reason(TypedDict):
     message: str
 
 
-class Weakness(TypedDict):
-    code: str
+class Weakness(Reason, total=False):
     output: str
-    message: str
     blocks: bool
 
 
