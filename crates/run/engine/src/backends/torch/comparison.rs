@@ -89,6 +89,7 @@ impl<'a> TorchSession<'a> {
             beside: beside.filter(|_| entered.device.is_some()),
             count: false,
             backward: self.request.wants_backward(),
+            is_reference: !against,
             seed: self.seed,
             request,
         };

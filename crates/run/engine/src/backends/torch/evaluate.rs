@@ -78,6 +78,8 @@ pub(super) struct Case {
     pub count: bool,
     /// Whether gradients are computed, too.
     pub backward: bool,
+    /// Whether it is the reference of a comparison.
+    pub is_reference: bool,
     pub seed: u64,
 }
 
@@ -127,6 +129,7 @@ impl TorchBackend {
             beside: None,
             count: false,
             backward: request.kernel.wants_backward(),
+            is_reference: false,
             seed: seed(),
             request,
         };
@@ -410,7 +413,7 @@ fn judged(
     let judge = Judge {
         players: Players {
             candidate: player,
-            expectations: Expectations { data, references },
+            expectations: Expectations { data, references, changed: None },
             inputs: inputs.clone(),
             secret: warpgauge_torch::Secret::default(),
             spent: Spent::default(),
@@ -418,6 +421,7 @@ fn judged(
         tolerance: case.request.tolerance.clone(),
         plan: case.plan,
         backward: case.backward,
+        is_reference: case.is_reference,
         extras: Extras {
             beside: case.beside.clone(),
             trace: timeline::is_wanted(&case.request),

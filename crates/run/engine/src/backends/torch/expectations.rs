@@ -13,6 +13,9 @@ pub(super) struct Expectations {
     /// Values that do not depend on the call, by name.
     pub data: BTreeMap<String, Value>,
     pub references: Vec<ReferencePlayer>,
+    /// Places of the arguments that the references changed in their first call, beside those that the contract names:
+    /// what they hold afterwards is expected, too. `None`: there was no call yet.
+    pub changed: Option<Vec<String>>,
 }
 
 /// A submission that computes what is expected.
@@ -37,16 +40,41 @@ impl Expectations {
             // Before the maker runs, which may change what it made.
             let shown = candidate.show_as(&maker.player, &made).map_err(Stop::Candidate)?;
             expected.extend(maker.played(inputs, &made, generator, None)?);
+            note_changed(&mut self.changed, maker, inputs, &made)?;
+            let changed = self.changed.as_deref().unwrap_or_default();
+            expected.extend(
+                maker.player.arguments_at(inputs, &made, changed).map_err(Stop::Reference)?,
+            );
             return Ok((expected, shown));
         }
         for reference in &mut self.references {
             let shown = reference.player.show(inputs, seed).map_err(Stop::Reference)?;
             let only = reference.outputs.clone();
             expected.extend(reference.played(inputs, &shown, generator, only.as_deref())?);
+            if reference.outputs.is_none() {
+                note_changed(&mut self.changed, reference, inputs, &shown)?;
+                let changed = self.changed.as_deref().unwrap_or_default();
+                let arguments = reference.player.arguments_at(inputs, &shown, changed);
+                expected.extend(arguments.map_err(Stop::Reference)?);
+            }
         }
         let shown = candidate.show(inputs, seed).map_err(Stop::Candidate)?;
         Ok((expected, shown))
     }
+}
+
+/// Notes which arguments a reference changed in its first call.
+fn note_changed(
+    changed: &mut Option<Vec<String>>,
+    reference: &ReferencePlayer,
+    inputs: &Inputs,
+    shown: &Presented,
+) -> Result<(), Stop> {
+    if changed.is_none() {
+        let places = shown.changed(&reference.player.session, &inputs.changing());
+        *changed = Some(places.map_err(|fault| reference.player.stopped(true, fault))?);
+    }
+    Ok(())
 }
 
 impl ReferencePlayer {

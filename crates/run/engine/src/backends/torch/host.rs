@@ -13,7 +13,7 @@ use super::player::{Played, Player};
 use super::players::{Players, Seeds, generator_of};
 use super::timing::{Plan, Timed};
 use super::values::{Named, Value};
-use super::verification::{ParameterHashes, Verification};
+use super::verification::{ParameterHashes, Verification, changed_parameters};
 use warpgauge_statistics::StopReason;
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::TreeOf;
@@ -47,7 +47,15 @@ impl HostCalls<'_> {
             self.time(plan, seeds, timed)?;
         }
         let now = self.players.candidate.parameters().map_err(Stop::Candidate)?;
-        self.verification.same_parameters(before, &now)?;
+        // What the reference changes as well held the same before.
+        let changing = match self.players.expectations.references.first_mut() {
+            Some(reference) if now != before => {
+                let held = reference.player.parameters().map_err(Stop::Reference)?;
+                changed_parameters(before, &held)
+            }
+            _ => Vec::new(),
+        };
+        self.verification.same_parameters(before, &now, &changing)?;
         // What was read of it since its last answer counts.
         self.players.candidate.still_stopped().map_err(Stop::Candidate)
     }
@@ -116,20 +124,24 @@ impl HostCalls<'_> {
         shown: &Presented,
         first: bool,
     ) -> Result<Duration, Stop> {
-        let Played { values, took } = match played {
+        let Played { mut values, took } = match played {
             Ok(played) => played,
             Err(reason) => return Err(self.verification.wrong(reason)),
         };
         self.verification.found.verified += 1;
         self.verification.note_inputs(shown.digest());
-        let Players { candidate, inputs, .. } = &*self.players;
-        let changing: Vec<usize> =
-            inputs.outputs().iter().filter_map(|output| output.argument).collect();
+        let Players { candidate, inputs, expectations, .. } = &*self.players;
+        let with_reference = expectations.changed.as_deref().unwrap_or_default();
+        let changing = [&inputs.changing()[..], with_reference].concat();
         let changed = shown.changed(&candidate.session, &changing);
-        if let Some(place) = changed.map_err(|fault| candidate.stopped(false, fault))? {
-            let name = inputs.name_of(&place);
+        let changed = changed.map_err(|fault| candidate.stopped(false, fault))?;
+        if let Some(place) = changed.first().filter(|_| !self.verification.is_reference()) {
+            let name = inputs.name_of(place);
             return Err(self.verification.wrong(Reason::input_modified(&name, None)));
         }
+        values.extend(
+            candidate.arguments_at(inputs, shown, with_reference).map_err(Stop::Candidate)?,
+        );
         let mut inputs_of = || inputs_of_call(candidate, inputs, shown, &|_, _| true);
         self.verification.call(values, expected, first, &mut inputs_of)?;
         if self.verification.wants_lint(first) {

@@ -143,6 +143,12 @@ impl Inputs {
         if self.outputs().is_empty() { "output" } else { "returned" }
     }
 
+    /// Places of the arguments that the contract lets a call change.
+    pub(super) fn changing(&self) -> Vec<String> {
+        let arguments = self.outputs().iter().filter_map(|output| output.argument);
+        arguments.map(|argument| format!("[{argument}]")).collect()
+    }
+
     /// Its arguments as a runner makes them; `None`: it makes its own.
     pub(super) fn tree(&self) -> Option<TreeOf<TensorLayout>> {
         match self {
@@ -283,22 +289,22 @@ impl Presented {
         self.digests == other.digests
     }
 
-    /// The first argument that is not what it was, by its place; those in `changing` may change.
+    /// The arguments that are not what they were, by their places; those in `changing` are not looked at.
     pub(super) fn changed(
         &self,
         session: &RunnerSession,
-        changing: &[usize],
-    ) -> Result<Option<String>, RunnerFault> {
+        changing: &[String],
+    ) -> Result<Vec<String>, RunnerFault> {
+        let mut changed = Vec::new();
         let mut digests = self.digests.iter();
         for (place, leaf) in self.arguments.leaves("") {
             let TreeOf::Tensor(tensor) = leaf else { continue };
             let Some(before) = digests.next() else { continue };
-            let may_change = changing.iter().any(|index| place == format!("[{index}]"));
-            if !may_change && digest(session, tensor)? != *before {
-                return Ok(Some(place));
+            if !changing.contains(&place) && digest(session, tensor)? != *before {
+                changed.push(place);
             }
         }
-        Ok(None)
+        Ok(changed)
     }
 }
 

@@ -37,6 +37,8 @@ pub(super) struct Judge {
     pub plan: Option<Plan>,
     /// Whether gradients are computed, too.
     pub backward: bool,
+    /// Whether it is the reference of a comparison.
+    pub is_reference: bool,
     pub extras: Extras,
 }
 
@@ -70,7 +72,8 @@ impl Judge {
         judged.shown = Some(shown);
         let own = players.own_seed();
         let seeds = (own, if varies { Seeds::Fresh } else { Seeds::Same(own) });
-        let mut verification = Verification::new(Rules::of(players, self.tolerance.clone(), shown));
+        let mut verification =
+            Verification::new(Rules::of(players, self.tolerance.clone(), shown, self.is_reference));
         let ended = match device {
             Some(device) => {
                 let calls = DeviceCalls { device, seeds, plan: self.plan, extras: &self.extras };

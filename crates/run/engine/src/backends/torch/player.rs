@@ -150,6 +150,26 @@ impl Player {
         Ok(Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes })
     }
 
+    /// What arguments hold after a call, by their names.
+    pub(super) fn arguments_at(
+        &self,
+        inputs: &Inputs,
+        shown: &Presented,
+        places: &[String],
+    ) -> Result<Named, Failed> {
+        let mut found = Named::new();
+        for (place, leaf) in shown.arguments.leaves("") {
+            let TreeOf::Tensor(tensor) = leaf else { continue };
+            if places.contains(&place) {
+                let bytes = tensor.read(self.session.memory(), MOST_BYTES);
+                let bytes = bytes.map_err(|error| self.failed(self.session.fault_of(&error)))?;
+                let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
+                found.push((inputs.name_of(&place), Value::Tensor { dtype, shape, bytes }));
+            }
+        }
+        Ok(found)
+    }
+
     /// Gives its parameters and buffers the values of another one's, where name, type and shape agree:
     /// how many, and the names of those that have no counterpart here.
     pub(super) fn take_parameters(&mut self, of: &Self) -> Result<(u32, Vec<String>), Failed> {

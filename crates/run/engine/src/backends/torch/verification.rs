@@ -22,6 +22,14 @@ use warpgauge_validate::{
 /// What an object's parameters hold, by name.
 pub(super) type ParameterHashes = [(String, Hash)];
 
+/// Names of the parameters that do not hold what they held.
+pub(super) fn changed_parameters(before: &ParameterHashes, now: &ParameterHashes) -> Vec<String> {
+    let held = |name: &String| before.iter().find(|(other, _)| other == name);
+    let changed =
+        now.iter().filter(|(name, now)| held(name).is_some_and(|(_, before)| before != now));
+    changed.map(|(name, _)| name.clone()).collect()
+}
+
 /// Judges results, whatever computed them.
 pub(super) struct Verification {
     rules: Rules,
@@ -45,6 +53,8 @@ pub(super) struct Rules {
     pub trained: BTreeSet<String>,
     /// Whether calls after the first have other inputs.
     pub shown: InputsShown,
+    /// Whether it is the reference of a comparison, which may change what it likes.
+    pub is_reference: bool,
 }
 
 /// What the verification of all calls found.
@@ -99,7 +109,12 @@ fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<b
 
 impl Rules {
     /// Of an evaluation whose sides are ready to be called.
-    pub(super) fn of(players: &Players, tolerance: Option<Tolerance>, shown: InputsShown) -> Self {
+    pub(super) fn of(
+        players: &Players,
+        tolerance: Option<Tolerance>,
+        shown: InputsShown,
+        is_reference: bool,
+    ) -> Self {
         let trained = players.candidate.loaded.parameters.iter();
         let trained = trained.filter(|parameter| parameter.trained);
         Self {
@@ -108,6 +123,7 @@ impl Rules {
             names_outputs: !players.inputs.outputs().is_empty(),
             trained: trained.map(|parameter| parameter.name.clone()).collect(),
             shown,
+            is_reference,
         }
     }
 }
@@ -226,13 +242,25 @@ impl Verification {
         }
     }
 
-    /// Whether parameters hold what they held.
+    /// Whether it is the reference of a comparison.
+    pub(super) fn is_reference(&self) -> bool {
+        self.rules.is_reference
+    }
+
+    /// Whether parameters hold what they held; those in `changing` are changed by the reference, too.
     pub(super) fn same_parameters(
         &mut self,
         before: &ParameterHashes,
         now: &ParameterHashes,
+        changing: &[String],
     ) -> Result<(), Stop> {
-        match before.iter().zip(now).find(|(before, now)| before != now) {
+        if self.rules.is_reference {
+            return Ok(());
+        }
+        let differs = |((name, before), (other, now)): &(&(String, Hash), &(String, Hash))| {
+            name != other || before != now && !changing.contains(name)
+        };
+        match before.iter().zip(now).find(differs) {
             None if before.len() == now.len() => Ok(()),
             changed => {
                 let name = changed.map_or("one of them", |((name, _), _)| name.as_str());
@@ -297,6 +325,7 @@ mod tests {
             names_outputs: false,
             trained: BTreeSet::from(["weight".to_owned()]),
             shown,
+            is_reference: false,
         })
     }
 
@@ -381,8 +410,10 @@ mod tests {
     fn a_changed_parameter_is_named() {
         let held = |bytes: &[u8]| [("weight".to_owned(), blake3::hash(bytes))];
         let mut verification = verification(false, InputsShown::Same);
-        assert!(verification.same_parameters(&held(b"1"), &held(b"1")).is_ok());
-        assert!(verification.same_parameters(&held(b"1"), &held(b"2")).is_err());
+        let with_reference = ["weight".to_owned()];
+        assert!(verification.same_parameters(&held(b"1"), &held(b"2"), &with_reference).is_ok());
+        assert!(verification.same_parameters(&held(b"1"), &held(b"1"), &[]).is_ok());
+        assert!(verification.same_parameters(&held(b"1"), &held(b"2"), &[]).is_err());
         let (code, message) = reason(&verification);
         assert_eq!(code, ReasonCode::InputModified);
         assert!(message.contains("`weight`"), "{message}");

@@ -323,20 +323,20 @@ impl Arena {
         gpu.stream.synchronize().map_err(broken)
     }
 
-    /// The place of the candidate's first tensor that is not what was written; those at `changing` may be
-    /// others.
+    /// Places of the tensors that are not what was written; those at `changing` are not looked at.
     pub(super) fn changed(
         &self,
         gpu: &Gpu,
+        whose: Whose,
         seeds: &[Option<u64>],
         changing: &[String],
-    ) -> Result<Option<String>, NotShelved> {
+    ) -> Result<Vec<String>, NotShelved> {
         let mut looks = gpu.support.inspect(&gpu.stream).map_err(broken)?;
         let mut found = Vec::new();
         for (set, seed) in seeds.iter().enumerate() {
             let kept = |slot: &&Slot| slot.bytes > 0 && !changing.contains(&slot.place);
             for slot in self.slots.iter().filter(kept) {
-                let at = self.candidates.address() + set as u64 * self.stride + slot.offset;
+                let at = self.memory(whose).address() + set as u64 * self.stride + slot.offset;
                 let bytes = slot.bytes as usize;
                 let look = if let Some(params) = slot.params(*seed)? {
                     let found = looks.first_others(&[warpgauge_device::RangeContent::tensor(
@@ -355,10 +355,11 @@ impl Arena {
             }
         }
         let all = looks.read().map_err(broken)?;
-        Ok(found
-            .iter()
-            .find(|(look, _)| all.of(*look).is_some())
-            .map(|(_, place)| (*place).clone()))
+        let changed = found.iter().filter(|(look, _)| all.of(*look).is_some());
+        let mut places: Vec<String> = changed.map(|(_, place)| (*place).clone()).collect();
+        places.sort();
+        places.dedup();
+        Ok(places)
     }
 }
 

@@ -134,9 +134,14 @@ pub(super) fn named_calls(
             let found = own.iter().find(|(name, _)| *name == place);
             Ok(found.map_or(Value::Nothing, |(_, value)| value.clone()))
         };
+        // What references change beside what the contract names.
+        let declared = inputs.changing();
+        let others = own.iter().filter(|(place, _)| !declared.contains(place));
+        let others = others.map(|(place, value)| (inputs.name_of(place), value.clone()));
         match named(inputs.outputs(), &returned, only, &argument) {
             Ok(Ok(mut named)) => {
                 named.extend(gradients);
+                named.extend(others);
                 calls.push(named);
             }
             Ok(Err(reason)) => return Ok(Err(reason)),

@@ -24,6 +24,27 @@ impl Side {
     fn new(number: usize) -> Self {
         Self { blocks: Blocks::default(), shelf: Shelf::new(number) }
     }
+
+    /// What the player's parameters hold.
+    pub(super) fn parameters(
+        &mut self,
+        gpu: &Gpu,
+        player: &mut Player,
+        of_reference: bool,
+    ) -> Result<Box<ParameterHashes>, Stop> {
+        let now = player.session.parameters();
+        let now = now.map_err(|fault| player.stopped(of_reference, fault))?;
+        let mut digests = Vec::new();
+        for parameter in now.iter().filter(|parameter| parameter.trained) {
+            let opened = self.blocks.open(gpu, &parameter.tensor);
+            opened.map_err(|what| player.stopped(of_reference, RunnerFault::Forged(what)))?;
+            let bytes = self.blocks.read(gpu, &player.session, &parameter.tensor);
+            let bytes = bytes
+                .map_err(|error| player.stopped(of_reference, player.session.fault_of(&error)))?;
+            digests.push((parameter.name.clone(), blake3::hash(&bytes)));
+        }
+        Ok(digests.into())
+    }
 }
 
 /// What lies on the device.
@@ -64,9 +85,7 @@ impl<'a> Stage<'a> {
             opened.map_err(|fault| reference.player.stopped(true, fault))?;
             references.push(Side::new(index + 1));
         }
-        let outputs = inputs.outputs().iter();
-        let changing = outputs.filter_map(|output| Some(format!("[{}]", output.argument?)));
-        let changing = changing.collect();
+        let changing = inputs.changing();
         let candidate = Side::new(0);
         Ok(Self { gpu, arena, candidate, references, changing, strided: false })
     }
@@ -149,26 +168,6 @@ impl<'a> Stage<'a> {
             }
         }
         Ok(found)
-    }
-
-    /// What the candidate's parameters hold.
-    pub(super) fn parameters(
-        &mut self,
-        candidate: &mut Player,
-    ) -> Result<Box<ParameterHashes>, Stop> {
-        let now = candidate.session.parameters();
-        let now = now.map_err(|fault| candidate.stopped(false, fault))?;
-        let mut digests = Vec::new();
-        for parameter in now.iter().filter(|parameter| parameter.trained) {
-            let blocks = &mut self.candidate.blocks;
-            let opened = blocks.open(self.gpu, &parameter.tensor);
-            opened.map_err(|what| candidate.stopped(false, RunnerFault::Forged(what)))?;
-            let bytes = blocks.read(self.gpu, &candidate.session, &parameter.tensor);
-            let bytes = bytes
-                .map_err(|error| candidate.stopped(false, candidate.session.fault_of(&error)))?;
-            digests.push((parameter.name.clone(), blake3::hash(&bytes)));
-        }
-        Ok(digests.into())
     }
 }
 
