@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use crate::contracts::{base64, increment};
 use crate::server::{Server, program, until};
+use crate::spmv::readme_request;
 use crate::support::outcome;
 
 /// `increment` of zeros: writing nothing but ones would pass.
@@ -53,6 +54,32 @@ fn an_evaluation_is_weak_unless_that_is_allowed() {
     let weaknesses = &report["validation"]["weaknesses"];
     assert_eq!(weaknesses[0]["code"], "seed_invariant", "{weaknesses}");
     assert_eq!(weaknesses[0]["blocks"], false, "{weaknesses}");
+}
+
+#[test]
+fn outputs_of_a_weak_kernel_are_kept() {
+    let server = Server::start();
+    let mut contract = constant();
+    contract["keep_outputs"] = json!({"out": {"cuda_device": -1}});
+    let report = server.evaluate(&contract);
+    assert_eq!(report["verdict"], "weak");
+    let kept = &report["kept_outputs"]["out"];
+    assert!(kept["tensor_id"].is_string(), "{kept}");
+}
+
+#[test]
+fn a_product_that_is_the_same_everywhere_is_no_success() {
+    let server = Server::start();
+    let (mut request, _) = readme_request();
+    let x = request["matrix_data"]["x"].as_array().unwrap().len();
+    request["matrix_data"]["x"] = json!(vec![0.0; x]);
+    let answer = post(&server, "/execute_spmv", &request);
+    assert_eq!((&answer["success"], &answer["verdict"]), (&json!(false), &json!("weak")));
+    assert_eq!(answer["code"], "weak_contract");
+    assert!(answer["error"].as_str().unwrap().contains("allow_weak"), "{answer}");
+    request["options"]["allow_weak"] = json!(true);
+    let answer = post(&server, "/execute_spmv", &request);
+    assert_eq!((&answer["success"], &answer["verdict"]), (&json!(true), &json!("correct")));
 }
 
 #[test]
