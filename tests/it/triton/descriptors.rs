@@ -107,11 +107,11 @@ extern \"C\" __global__ void reference(const __half* a, const __half* b, __half*
         "io": {"launch": {"grid": {"x": "ceil_div(200 * 168, 256)"}, "block": {"x": 256}}}})
 }
 
-/// An evaluation that must end well.
+/// An evaluation that must end well; counts of elements may be the same everywhere.
 fn right(server: &Server, kernel: Value, expected: Value, isolation: &str) -> Value {
     let report = server.evaluate(&json!({
         "kernel": kernel, "expected": expected, "isolation": isolation, "num_trials": 12,
-        "tolerance": {"atol": 2e-3, "rtol": 2e-3},
+        "tolerance": {"atol": 2e-3, "rtol": 2e-3}, "allow_weak": true,
     }));
     let verdict = &report["kernel_exec_result"]["correctness"];
     assert_eq!(verdict, true, "{isolation}: {report}\n{}", server.output());
