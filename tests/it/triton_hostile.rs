@@ -33,7 +33,7 @@ fn request(before: &str) -> Value {
             "io": {
                 "args": [
                     {"name": "x", "type": "tensor", "role": "inout",
-                     "tensor_spec": {"shape": [1000], "dtype": "int32", "init": {"kind": "zeros"}}},
+                     "tensor_spec": {"shape": [1000], "dtype": "int32", "init": {"kind": "arange"}}},
                     {"name": "n", "type": "int", "value": 1000},
                     {"name": "BLOCK", "type": "int", "value": 256, "is_meta": true}
                 ],
