@@ -47,7 +47,7 @@ fn a_passed_evaluation() {
 CORRECT  vector_add: 1 output checked
 
   runtime   12.40 µs median (95 % CI 12.30 µs to 12.60 µs)
-            p95 13.10 µs, p99 13.90 µs, mean 12.50 µs ± 100.0 ns
+            p95 13.10 µs, mean 12.50 µs ± 100.0 ns
             min 12.10 µs, max 14.00 µs, n = 100
   device    emulator (not a GPU: times are of the emulation): 0 CPU, compute 9.0, 2 SMs, 1.0 GiB, CUDA 13.0
   compiled  nvrtc 13.0.88 in 52.00 ms, from the cache
