@@ -256,6 +256,9 @@ fn because(reason: PairedReason) -> &'static str {
         PairedReason::MeansCompared => {
             "means are compared: some launches of one kernel may bear the work of others"
         }
+        PairedReason::RatioDrifts => {
+            "the ratio changed while it was measured, and its last third does not show the difference"
+        }
         PairedReason::BlocksMerged => "successive blocks depended on one another and were merged",
         PairedReason::EstimatorsDisagree => "a few blocks move the mean out of the interval",
         PairedReason::EndedEarly => "the time was up before the last look",

@@ -48,6 +48,9 @@ pub enum PairedReason {
     MeansCompared,
     /// The Hodges–Lehmann estimate lies outside the interval: a few blocks move the mean.
     EstimatorsDisagree,
+    /// The ratio changed while the comparison ran, and its last third does not show the difference that all blocks
+    /// together do.
+    RatioDrifts,
     /// The comparison ended before its last look.
     EndedEarly,
     /// The margin is one tick of the clock.

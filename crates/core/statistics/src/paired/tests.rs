@@ -57,6 +57,21 @@ fn what_is_not_resolved_goes_on_until_the_last_look() {
 }
 
 #[test]
+fn a_difference_that_fades_is_none() {
+    let policy = ComparePolicy::default();
+    let mut fading = blocks(16, 1.0, 0.004);
+    for (index, block) in fading.iter_mut().enumerate() {
+        // From 1.7 to 1.
+        let factor = (0.53 * (15 - index) as f32 / 15.0).exp();
+        block.b.iter_mut().flatten().for_each(|ms| *ms *= factor);
+    }
+    let comparison = done(decide_at_look(&fading, 0, &ComparePolicy { looks: vec![16], ..policy }));
+    assert_eq!(comparison.verdict, PairedVerdict::Inconclusive);
+    assert!(!comparison.reasons.contains(&PairedReason::BeyondMargin), "{:?}", comparison.reasons);
+    assert_eq!(comparison.p_value, None);
+}
+
+#[test]
 fn the_end_is_a_look_with_an_answer_or_cuts_one_short() {
     let policy = ComparePolicy::default();
     let clear = blocks(32, 1.05, 0.004);

@@ -89,10 +89,15 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
     let apart = too_many && by == RankedBy::Median && are_apart(blocks, limits.ln_margin());
     let unsound = obstacle(blocks.len(), used.len(), too_many && !apart, time, alpha)
         .or_else(|| uneven(&used, by, time, alpha));
-    let (verdict, mut reasons) = match unsound {
+    let (mut verdict, mut reasons) = match unsound {
         Some(obstacle) => (PairedVerdict::Inconclusive, vec![obstacle]),
         None => limits.verdict(time, alpha),
     };
+    let differs = matches!(verdict, PairedVerdict::Faster | PairedVerdict::Slower);
+    let drifts = differs && drifts(&times);
+    if drifts {
+        (verdict, reasons) = (PairedVerdict::Inconclusive, vec![PairedReason::RatioDrifts]);
+    }
     let (clock, clock_induced) = compare_clocks(verdict, cycles, limits, alpha);
     reasons.extend((apart && unsound.is_none()).then_some(PairedReason::SlotsApart));
     reasons.extend(clock);
@@ -105,7 +110,7 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
     }
     let time_ratio = time.map(|time| ratio(time, alpha));
     // Without enough blocks, or with too many dropped, a p-value would claim what the verdict denies.
-    let sound = unsound.is_none();
+    let sound = unsound.is_none() && !drifts;
     PairedComparison {
         verdict,
         reasons,
@@ -155,6 +160,28 @@ fn uneven(
     let ratio = (total(Arm::B)? / total(Arm::A)?).ln();
     let inside = (low - ROUNDING..=high + ROUNDING).contains(&ratio);
     (!inside).then_some(PairedReason::EstimatorsDisagree)
+}
+
+/// Standard errors between the halves of the blocks from which on the ratio drifts.
+const DRIFT: f64 = 3.0;
+
+/// Whether logarithms of ratios, in time order, move away from the difference that they show on average: a device or a
+/// process that is still warming up makes one that is gone in the end.
+fn drifts(ln_ratios: &[f64]) -> bool {
+    let (first, second) = ln_ratios.split_at(ln_ratios.len() / 2);
+    let (_, last) = ln_ratios.split_at(ln_ratios.len() - ln_ratios.len() / 3);
+    let moments = |values: &[f64]| {
+        let mean = mean(values)?;
+        let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
+        (values.len() > 1).then(|| {
+            let count = values.len() as f64;
+            (mean, squares / (count - 1.0) / count)
+        })
+    };
+    let (Some((a, va)), Some((b, vb))) = (moments(first), moments(second)) else { return false };
+    let (Some(all), Some(last)) = (mean(ln_ratios), mean(last)) else { return false };
+    let is_significant = (a - b).abs() > DRIFT * (va + vb).sqrt();
+    is_significant && last * all.signum() < all.abs() / 2.0
 }
 
 /// Samples of an arm in medians of their slots.
