@@ -208,6 +208,6 @@ class ModelNew(nn.Module):
     right(
         &server,
         "after",
-        &super::expecting("def f(x):\n    return x", "def f(x):\n    return x"),
+        &super::expecting("def f(x):\n    return x + x", "def f(x):\n    return 2 * x"),
     );
 }

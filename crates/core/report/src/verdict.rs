@@ -157,9 +157,13 @@ impl EvaluateResponse {
         self.verdict.unwrap_or_else(|| KernelVerdict::of(self, false))
     }
 
-    /// The first weakness of the contract for which no kernel is called correct.
+    /// The first weakness of the contract for which no kernel is called correct. A kernel that has to do the work for
+    /// one of its outputs is not useless, so each output that is checked must have such a weakness.
     pub fn blocking_weakness(&self) -> Option<&Weakness> {
-        self.validation.weaknesses.iter().find(|weakness| weakness.blocks)
+        let mut blocking = self.validation.weaknesses.iter().filter(|weakness| weakness.blocks);
+        let is_weak = |output: &String| blocking.clone().any(|weakness| weakness.output == *output);
+        let all = self.validation.outputs.keys().all(is_weak);
+        blocking.next().filter(|_| all)
     }
 
     /// Why the verdict is `weak`, and what to change; `None` where it is another.

@@ -148,21 +148,27 @@ pub fn tolerance_by_noise(
     atol.is_finite().then_some(ToleranceBounds { atol, rtol })
 }
 
-/// What an output may be off by where only the expected values are known: relative to each of them, and to their
-/// root mean square. `None`: the type has a tolerance of its own.
+/// What an output may be off by where nothing but the size of the values is known: relative to each of them, and to
+/// their root mean square. `None`: the type has a tolerance of its own.
 ///
-/// | type | relative to both |
-/// |---|---|
-/// | float64 | 1e-9 |
-/// | float32 | 1e-4 |
-/// | float16, bfloat16 | 4 roundings: 2e-3, 1.6e-2 |
-pub fn tolerance_by_size(dtype: Dtype, expected: &[u8]) -> Option<ToleranceBounds> {
-    let rtol = match dtype {
-        Dtype::Float64 => 1e-9,
-        Dtype::Float32 => 1e-4,
-        _ => NARROW_ROUNDINGS * unit_roundoff(dtype)?,
+/// | type | relative to both | absolute, at most, where data are expected |
+/// |---|---|---|
+/// | float64 | 1e-9 | 1e-8 |
+/// | float32 | 1e-4 | 1e-3 |
+/// | float16 | 4 roundings: 2e-3 | 1e-2 |
+/// | bfloat16 | 4 roundings: 1.6e-2 | 5e-2 |
+///
+/// Data may be of any size side by side, such as numbers in order, of which the small ones are to be right, too.
+pub fn tolerance_by_size(dtype: Dtype, expected: &[u8], are_data: bool) -> Option<ToleranceBounds> {
+    let narrow = |most| Some((NARROW_ROUNDINGS * unit_roundoff(dtype)?, most));
+    let (rtol, most) = match dtype {
+        Dtype::Float64 => (1e-9, 1e-8),
+        Dtype::Float32 => (1e-4, 1e-3),
+        Dtype::Float16 => narrow(1e-2)?,
+        _ => narrow(5e-2)?,
     };
-    Some(ToleranceBounds { atol: rtol * root_mean_square(dtype, expected), rtol })
+    let atol = rtol * root_mean_square(dtype, expected);
+    Some(ToleranceBounds { atol: if are_data { atol.min(most) } else { atol }, rtol })
 }
 
 /// Largest relative error of rounding to a floating-point type of 16 bits and more.
@@ -333,11 +339,15 @@ mod tests {
     fn what_cannot_be_moved_tells_nothing() {
         assert_eq!(tolerance_by_noise(Dtype::Float32, &bytes(&[1.0, 2.0]), &[]), None);
         let of_size =
-            tolerance_by_size(Dtype::Float32, &bytes(&[3.0, 4.0, f32::INFINITY])).unwrap();
+            tolerance_by_size(Dtype::Float32, &bytes(&[3.0, 4.0, f32::INFINITY]), false).unwrap();
         assert!((of_size.atol - 1e-4 * 12.5f64.sqrt()).abs() < 1e-12, "{of_size:?}");
-        assert_eq!(tolerance_by_size(Dtype::Int32, &[0; 4]), None);
-        assert_eq!(tolerance_by_size(Dtype::Float8E4m3, &[0; 4]), None);
-        let huge = tolerance_by_size(Dtype::Float64, &1e300f64.to_le_bytes()).unwrap();
+        assert_eq!(tolerance_by_size(Dtype::Int32, &[0; 4], false), None);
+        assert_eq!(tolerance_by_size(Dtype::Float8E4m3, &[0; 4], false), None);
+        let huge = tolerance_by_size(Dtype::Float64, &1e300f64.to_le_bytes(), false).unwrap();
         assert!((huge.atol / 1e291 - 1.0).abs() < 1e-9, "{huge:?}");
+        // Small numbers beside large ones, of which a copy is off by a half.
+        let ramp: Vec<f32> = (0..1 << 20).map(|n| n as f32 + 0.5).collect();
+        let bounds = tolerance_by_size(Dtype::Float32, &bytes(&ramp), true).unwrap();
+        assert_eq!(bounds.atol, 1e-3);
     }
 }

@@ -30,12 +30,20 @@ pub fn resolve_beside_bounds(tolerance: Option<&Tolerance>) -> ResolvedTolerance
     filled(tolerance, ToleranceBounds { atol: 0.0, rtol: 0.0 }, ToleranceBasis::Given)
 }
 
-/// The tolerance of an output of which these values are expected: what the caller gives, each field on its own, and else
+/// The tolerance of an output of which these data are expected: what the caller gives, each field on its own, and else
 /// what the type and the size of the values allow.
 pub fn resolve(tolerance: Option<&Tolerance>, dtype: Dtype, expected: &[u8]) -> ResolvedTolerance {
-    let open = is_open(tolerance, dtype);
-    let by_size = if open { tolerance_by_size(dtype, expected) } else { None };
-    match by_size {
+    resolve_by_size(tolerance, dtype, expected, true)
+}
+
+fn resolve_by_size(
+    tolerance: Option<&Tolerance>,
+    dtype: Dtype,
+    expected: &[u8],
+    are_data: bool,
+) -> ResolvedTolerance {
+    let by_size = tolerance_by_size(dtype, expected, are_data);
+    match by_size.filter(|_| is_open(tolerance, dtype)) {
         Some(bounds) => filled(tolerance, bounds, ToleranceBasis::ExpectedSize),
         None => resolve_by_type(tolerance, dtype),
     }
@@ -52,7 +60,7 @@ pub fn resolve_by_noise(
     let open = is_open(tolerance, dtype);
     match tolerance_by_noise(dtype, base, runs).filter(|_| open) {
         Some(bounds) => filled(tolerance, bounds, ToleranceBasis::ReferenceNoise),
-        None => resolve(tolerance, dtype, base),
+        None => resolve_by_size(tolerance, dtype, base, false),
     }
 }
 

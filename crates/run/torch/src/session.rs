@@ -292,8 +292,8 @@ impl RunnerSession {
         }
     }
 
-    /// Has the calls from here on made by a copy of its object, whose state nobody needs; `begin: false`: by the object
-    /// itself again.
+    /// Has the calls from here on made by a new copy of its object, whose state nobody needs; `begin: false`: by the
+    /// object itself again.
     ///
     /// # Errors
     /// There can be no copy.

@@ -104,6 +104,8 @@ pub(super) fn full_report() -> Value {
     report["validation"]["unchecked"] = json!(["d"]);
     report["validation"]["outputs"]["c"]["first_mismatches"] =
         json!([{"index": [0, 1], "actual": "1", "expected": "2"}]);
+    report["validation"]["outputs"]["c"]["tied"] = json!(2);
+    report["validation"]["outputs"]["c"]["non_finite_matched"] = json!(3);
     report["validation"]["reasons"] = json!([{"code": "timeout", "message": "m"}]);
     report["validation"]["weaknesses"] =
         json!([{"code": "zeros_pass", "output": "c", "message": "m", "blocks": true}]);

@@ -241,7 +241,9 @@ class Runner:
     def do_aside(self, asked):
         """Has the calls from here on made by a copy of the object, or by the object itself again."""
         if asked["begin"]:
-            self.kept, self.target = self.target, self.copied()
+            self.kept = self.kept or self.target
+            self.target = self.kept
+            self.target = self.copied()
         elif self.kept is not None:
             self.target, self.kept = self.kept, None
         if self.backward is not None:

@@ -68,6 +68,9 @@ fn of_reference(
     let mut fewest: Option<usize> = None;
     let mut done = 0;
     while let Some(nudge) = planned.get(done).copied() {
+        // Each call is the object's first.
+        let player = &mut reference.player;
+        player.session.aside(true).map_err(|fault| player.stopped(true, fault))?;
         for (name, value) in calls.call(reference, nudge)? {
             let Value::Tensor { dtype, bytes, .. } = value else { continue };
             if dtype.is_float() {

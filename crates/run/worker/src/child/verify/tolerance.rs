@@ -9,11 +9,12 @@ use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::memory::buffers::{JobBuffer, bytes_of};
 use crate::child::timing::inputs::{Shown, present};
 use crate::protocol::{Blame, Checks, ReferenceRun};
-use warpgauge_contract::Role;
+use warpgauge_contract::{Role, Tolerance};
 use warpgauge_device::MappedFile;
 use warpgauge_model::FailureCode;
-use warpgauge_tensor::Dtype;
-use warpgauge_validate::{NudgedRun, nudges, resolve_by_noise, sample, sampled_ranges};
+use warpgauge_validate::{
+    NudgedRun, ResolvedTolerance, nudges, resolve, resolve_by_noise, sample, sampled_ranges,
+};
 
 /// The checks with a tolerance for each output. Runs the references on the contract's inputs, where a tolerance
 /// follows from what they compute; afterwards the buffers hold inputs as the contract has them.
@@ -35,7 +36,8 @@ pub(crate) fn settled<'a>(
                 let text = format!("read the expected content of {}: {error}", spec.name);
                 Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
             })?;
-            settle(&mut settled, *buffer, spec.dtype, (&sample(content.bytes(), spec.dtype), &[]));
+            let sample = sample(content.bytes(), spec.dtype);
+            settle(&mut settled, *buffer, &|given| resolve(given, spec.dtype, &sample));
         }
     }
     executor.suspend_checks(sanitize).map_err(environment)?;
@@ -77,7 +79,8 @@ fn by_references(
         for (place, output) in open.iter().enumerate() {
             let runs = runs.iter().map(|(nudge, samples)| NudgedRun::of(nudge, &samples[place]));
             let runs: Vec<NudgedRun<'_>> = runs.collect();
-            settle(checks, *output, buffers[*output].spec.dtype, (&base[place], &runs));
+            let (dtype, base) = (buffers[*output].spec.dtype, &base[place]);
+            settle(checks, *output, &|given| resolve_by_noise(given, dtype, base, &runs));
         }
     }
     Ok(())
@@ -89,18 +92,17 @@ fn open_outputs(checks: &Checks, reference: &ReferenceRun) -> Vec<usize> {
     reference.outputs.iter().filter(is_open).copied().collect()
 }
 
-/// Puts in the tolerance of an output: from what runs on moved inputs left, if that tells it, or else from the size of
-/// the expected values.
+/// Puts in the tolerance of an output, by what the caller gives of it.
 fn settle(
     checks: &mut Checks,
     buffer: usize,
-    dtype: Dtype,
-    (base, runs): (&[u8], &[NudgedRun<'_>]),
+    resolved: &dyn Fn(Option<&Tolerance>) -> ResolvedTolerance,
 ) {
     let open = checks.open.iter().find(|(open, _)| *open == buffer);
     let tolerance = checks.tolerances.0.iter_mut().find(|(checked, _)| *checked == buffer);
-    let (Some((_, given)), Some((_, tolerance))) = (open, tolerance) else { return };
-    *tolerance = resolve_by_noise(given.as_ref(), dtype, base, runs);
+    if let (Some((_, given)), Some((_, tolerance))) = (open, tolerance) {
+        *tolerance = resolved(given.as_ref());
+    }
 }
 
 /// What is looked at of an output.
