@@ -26,8 +26,8 @@ pub use lint::{
 };
 pub use message::validation_error;
 pub use noise::{
-    Nudge, NudgedRun, ToleranceBounds, nudges, sample, sampled_ranges, tolerance_by_noise,
-    tolerance_by_size,
+    Nudge, NudgedRun, ToleranceBounds, is_doubtful, nudges, sample, sampled_ranges,
+    tolerance_by_noise, tolerance_by_size,
 };
 pub use reason::{Reason, ReasonCode};
 pub use ties::{Tie, tie};

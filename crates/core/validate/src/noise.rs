@@ -84,10 +84,15 @@ pub fn sample(content: &[u8], dtype: Dtype) -> Vec<u8> {
 pub struct NudgedRun<'a> {
     /// Type of the inputs that were moved.
     pub inputs: Dtype,
-    /// Units in the last place that each was moved by: 1 or [`LARGE_STEPS`].
+    /// Units in the last place that each was moved by: 1 or [`LARGE_STEPS`], or 0.
     pub steps: u32,
     /// Elements of the output, the same ones as those of the run without.
     pub output: &'a [u8],
+}
+
+impl Nudge {
+    /// Moves nothing: the run shows whether a reference leaves the same twice.
+    pub const NONE: Self = Self { dtype: Dtype::Float32, steps: 0, seed: 0 };
 }
 
 impl<'a> NudgedRun<'a> {
@@ -109,8 +114,18 @@ pub struct ToleranceBounds {
     pub rtol: f64,
 }
 
+/// Part of the values' size from which on a tolerance is doubted.
+const LARGE: f64 = 0.1;
+
+/// Whether the changes are so large that a run on inputs as they are ([`Nudge::NONE`]) is to tell whether it is the
+/// reference that varies.
+pub fn is_doubtful(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bool {
+    let bounds = tolerance_by_noise(dtype, base, runs);
+    bounds.is_some_and(|bounds| bounds.atol > LARGE * root_mean_square(dtype, base))
+}
+
 /// What an output may be off by, from the changes that moving a reference's inputs made. `None`: it cannot be told,
-/// since no input can be moved, or the output jumps. `base`: what the reference left for inputs as they are.
+/// since no input can be moved, the output jumps, or it varies by itself. `base`: what the reference left for inputs as they are.
 pub fn tolerance_by_noise(
     dtype: Dtype,
     base: &[u8],
@@ -118,7 +133,14 @@ pub fn tolerance_by_noise(
 ) -> Option<ToleranceBounds> {
     let unit = unit_roundoff(dtype)?;
     let size = root_mean_square(dtype, base);
-    let mut classes: Vec<Dtype> = runs.iter().map(|run| run.inputs).collect();
+    let again = runs.iter().filter(|run| run.steps == 0);
+    let again: Vec<&[u8]> = again.map(|run| run.output).collect();
+    let varies = largest_changes(dtype, base, &again);
+    if varies > tolerance_by_size(dtype, base, false)?.atol {
+        return None;
+    }
+    let moved = runs.iter().filter(|run| run.steps > 0);
+    let mut classes: Vec<Dtype> = moved.map(|run| run.inputs).collect();
     classes.sort_by_key(|dtype| dtype.size());
     classes.dedup();
     if classes.is_empty() {
@@ -305,6 +327,20 @@ mod tests {
     }
 
     #[test]
+    fn a_reference_that_varies_says_nothing_of_rounding() {
+        let base = bytes(&random(64, "x"));
+        let (other, far) = (bytes(&random(64, "y")), bytes(&[90.0; 64]));
+        let run = |steps, output| NudgedRun { inputs: Dtype::Float32, steps, output };
+        let runs = [run(1, &other[..]), run(LARGE_STEPS, &far[..])];
+        assert!(is_doubtful(Dtype::Float32, &base, &runs));
+        assert!(tolerance_by_noise(Dtype::Float32, &base, &runs).is_some());
+        let again = [runs[0], runs[1], run(0, &other[..])];
+        assert_eq!(tolerance_by_noise(Dtype::Float32, &base, &again), None);
+        let same = [runs[0], runs[1], run(0, &base[..])];
+        assert!(tolerance_by_noise(Dtype::Float32, &base, &same).is_some());
+    }
+
+    #[test]
     fn jumps_are_no_rounding() {
         let whole: Vec<f32> = (0..4096).map(|n| (n % 7) as f32 - 3.0).collect();
         assert_eq!(measured(&whole, |x| x.iter().map(|x| x.floor()).collect()), None);
@@ -315,8 +351,8 @@ mod tests {
 
     #[test]
     fn large_outputs_are_sampled_from_end_to_end() {
-        assert_eq!(sampled_ranges(0, Dtype::Float32), [0..0]);
-        assert_eq!(sampled_ranges(4096, Dtype::Float32), [0..4096]);
+        let whole = |bytes| sampled_ranges(bytes, Dtype::Float32) == vec![0..bytes; 1];
+        assert!(whole(0) && whole(4096));
         let large = sampled_ranges(4 << 20, Dtype::Float32);
         assert_eq!((large.len(), large[0].clone()), (32, 0..8192));
         assert!(large.iter().all(|range| range.len() == 8192 && range.end <= 4 << 20));

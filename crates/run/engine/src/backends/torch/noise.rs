@@ -10,17 +10,26 @@ use super::player::Player;
 use super::values::{Named, Value};
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::{RunnerFault, Tree, TreeOf};
-use warpgauge_validate::{Nudge, NudgedRun, nudges, sample};
+use warpgauge_validate::{Nudge, NudgedRun, is_doubtful, nudges, sample};
 
 /// What references returned for inputs that were moved: samples, by the names of outputs.
 #[derive(Default)]
-pub(super) struct Noise(BTreeMap<String, Vec<(Nudge, Vec<u8>)>>);
+pub(super) struct Noise(BTreeMap<String, Vec<(Nudge, Dtype, Vec<u8>)>>);
 
 impl Noise {
+    /// Whether an output changed so much that the reference may vary by itself.
+    fn is_doubtful(&self) -> bool {
+        self.0.values().any(|runs| {
+            let Some(((_, dtype, first), others)) = runs.split_first() else { return false };
+            let others = others.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output));
+            is_doubtful(*dtype, first, &others.collect::<Vec<_>>())
+        })
+    }
+
     /// What is known of an output.
     pub(super) fn runs(&self, name: &str) -> Vec<NudgedRun<'_>> {
         let all = self.0.get(name).map_or(&[][..], Vec::as_slice);
-        all.iter().map(|(nudge, output)| NudgedRun::of(nudge, output)).collect()
+        all.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output)).collect()
     }
 }
 
@@ -76,15 +85,18 @@ fn of_reference(
             if dtype.is_float() {
                 let elements = bytes.len() / dtype.size();
                 fewest = Some(fewest.map_or(elements, |fewest| fewest.min(elements)));
-                noise.0.entry(name).or_default().push((nudge, sample(&bytes, dtype)));
+                noise.0.entry(name).or_default().push((nudge, dtype, sample(&bytes, dtype)));
             }
         }
         done += 1;
-        if done == planned.len() {
+        if done == planned.len() && nudge.steps > 0 {
             // Small outputs take more.
             let all = nudges(types.iter().copied(), fewest);
             let more = all.into_iter().filter(|nudge| !planned.contains(nudge));
             planned.extend(more.collect::<Vec<_>>());
+            if done == planned.len() && noise.is_doubtful() {
+                planned.push(Nudge::NONE);
+            }
         }
     }
     Ok(noise)

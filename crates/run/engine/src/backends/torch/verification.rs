@@ -93,16 +93,16 @@ fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<b
         return Ok(false);
     }
     let inputs = inputs()?;
-    let tensors = inputs.iter().filter_map(|(_, input)| match input {
-        Value::Tensor { dtype, shape, bytes } => Some((*dtype, &shape[..], [&bytes[..]])),
-        _ => None,
+    let seeds = inputs.iter().map(|(_, input)| match input {
+        Value::Tensor { bytes, .. } => [&bytes[..]],
+        _ => [&[][..]],
     });
-    let tensors: Vec<(Dtype, &[u64], [&[u8]; 1])> = tensors.collect();
-    let keys = tensors.iter().map(|(dtype, shape, seeds)| ArgumentContents {
-        name: "",
-        dtype: *dtype,
-        shape,
-        seeds,
+    let seeds: Vec<[&[u8]; 1]> = seeds.collect();
+    let keys = inputs.iter().zip(&seeds).filter_map(|((_, input), seeds)| match input {
+        Value::Tensor { dtype, shape, .. } => {
+            Some(ArgumentContents { name: "", dtype: *dtype, shape, seeds })
+        }
+        _ => None,
     });
     let keys: Vec<ArgumentContents<'_>> = keys.collect();
     let output = ArgumentContents { name: "", dtype: *dtype, shape, seeds: &[] };

@@ -13,7 +13,8 @@ use warpgauge_contract::{Role, Tolerance};
 use warpgauge_device::MappedFile;
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{
-    NudgedRun, ResolvedTolerance, nudges, resolve, resolve_by_noise, sample, sampled_ranges,
+    Nudge, NudgedRun, ResolvedTolerance, is_doubtful, nudges, resolve, resolve_by_noise, sample,
+    sampled_ranges,
 };
 
 /// The checks with a tolerance for each output. Runs the references on the contract's inputs, where a tolerance
@@ -75,6 +76,14 @@ fn by_references(
         let mut runs = Vec::new();
         for nudge in nudges(given.map(|buffer| buffer.spec.dtype), fewest) {
             runs.push((nudge, run(Some(nudge))?));
+        }
+        let is_doubtful = |(place, output): (usize, &usize)| {
+            let of_output = runs.iter().map(|(nudge, all)| NudgedRun::of(nudge, &all[place]));
+            let of_output: Vec<NudgedRun<'_>> = of_output.collect();
+            is_doubtful(buffers[*output].spec.dtype, &base[place], &of_output)
+        };
+        if open.iter().enumerate().any(is_doubtful) {
+            runs.push((Nudge::NONE, run(Some(Nudge::NONE))?));
         }
         for (place, output) in open.iter().enumerate() {
             let runs = runs.iter().map(|(nudge, samples)| NudgedRun::of(nudge, &samples[place]));
