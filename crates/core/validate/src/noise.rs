@@ -93,6 +93,9 @@ pub struct NudgedRun<'a> {
 impl Nudge {
     /// Moves nothing: the run shows whether a reference leaves the same twice.
     pub const NONE: Self = Self { dtype: Dtype::Float32, steps: 0, seed: 0 };
+
+    /// Runs on inputs as they are where the changes are doubtful: one that races may leave the same more than once.
+    pub const REPEATS: usize = 6;
 }
 
 impl<'a> NudgedRun<'a> {

@@ -41,6 +41,7 @@ class Device:
         self.forget()
         # The judge's memory, and what flushes the cache.
         self.lent = self.flush = None
+        self.lent_range = range(0)
 
     def forget(self):
         self.begins, self.ends, self.handles = [], [], []
@@ -72,6 +73,7 @@ class Device:
         if result:
             raise Refused("call_failed", f"the judge's memory cannot be opened (error {result})")
         self.lent = self.torch.as_tensor(Lent(address.value, count), device=self.place)
+        self.lent_range = range(address.value, address.value + count)
 
 
 class Batch:

@@ -201,8 +201,7 @@ class Runner:
                 made = self.module["get_inputs"]()
             else:
                 self.device.forget()
-                with self.torch.device(self.device.place):
-                    made = self.module["get_inputs"]()
+                made = self.inputs_on_device(asked["seed"])
                 self.device.synchronize()
         except BaseException as error:
             raise explained(error, "inputs_failed") from None
@@ -215,6 +214,27 @@ class Runner:
                     self.arguments += self.backward.drawn()
                 self.device.synchronize()
         return {"made": self.values.told(self.arguments)}
+
+    def inputs_on_device(self, seed):
+        """What the submission makes with the device as PyTorch's default; of one that makes it on the CPU by name, such
+        as by a generator of its own, it is moved."""
+        try:
+            with self.torch.device(self.device.place):
+                return self.module["get_inputs"]()
+        except RuntimeError as error:
+            if "device type" not in str(error):
+                raise
+        self.seed(seed)
+        return self.moved(self.module["get_inputs"]())
+
+    def moved(self, value):
+        if isinstance(value, self.torch.Tensor):
+            return value.to(self.device.place)
+        if isinstance(value, (list, tuple)):
+            return [self.moved(item) for item in value]
+        if isinstance(value, dict):
+            return {key: self.moved(item) for key, item in value.items()}
+        return value
 
     def do_suggest(self, asked):
         """Looks for inputs where nobody says what they are."""

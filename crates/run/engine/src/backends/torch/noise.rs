@@ -95,7 +95,7 @@ fn of_reference(
             let more = all.into_iter().filter(|nudge| !planned.contains(nudge));
             planned.extend(more.collect::<Vec<_>>());
             if done == planned.len() && noise.is_doubtful() {
-                planned.push(Nudge::NONE);
+                planned.extend([Nudge::NONE; Nudge::REPEATS]);
             }
         }
     }
