@@ -56,10 +56,21 @@ pub(crate) fn run(
     let link = RefCell::new(&mut **link);
     let timings = &mut outcome.timings;
     let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
+    // What references take does not count for the candidate.
+    let runs_them = !plan.checks.open.is_empty() && !plan.checks.references.is_empty();
+    let tell = |message: FromWorker| {
+        if runs_them {
+            // A server that is gone is noticed by the watchdog.
+            let _ = link.borrow_mut().send(&message);
+        }
+    };
+    tell(FromWorker::Verifying);
     let checks = timed(&mut timings.verify_ms, || {
         let Rig { executor, buffers, .. } = &mut rig;
         tolerance::settled(&plan.checks, &mut references, executor, buffers, plan.sanitize)
-    })?;
+    });
+    tell(FromWorker::Resumed);
+    let checks = checks?;
     let mut oracle = Oracle::new(&checks, references, &link, (moving, plan.sanitize));
     let directory = &job.directory;
     let judged = judge(&mut rig, plan, &mut program, (&mut oracle, directory), timings, told);
