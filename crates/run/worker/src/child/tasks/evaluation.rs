@@ -70,13 +70,21 @@ pub(crate) fn run(
         tolerance::settled(&plan.checks, &mut references, executor, buffers, plan.sanitize)
     });
     tell(FromWorker::Resumed);
-    let checks = checks?;
-    let mut oracle = Oracle::new(&checks, references, &link, (moving, plan.sanitize));
-    let directory = &job.directory;
-    let judged = judge(&mut rig, plan, &mut program, (&mut oracle, directory), timings, told);
-    told.audits = oracle.audits.clone();
+    let judged = match &checks {
+        Ok(checks) => {
+            let mut oracle = Oracle::new(checks, references, &link, (moving, plan.sanitize));
+            let with = (&mut oracle, &*job.directory);
+            let judged = judge(&mut rig, plan, &mut program, with, timings, told);
+            told.audits = oracle.audits.clone();
+            oracle.retire();
+            judged
+        }
+        Err(_) => {
+            references.retire();
+            checks.map(|_| ())
+        }
+    };
     let turns = rig.turns.take();
-    oracle.retire();
     program.retire(residue);
     told.emulator_report = match &executor.runners {
         Some(runners) => runners.report(),

@@ -30,11 +30,6 @@ pub(crate) fn run(
     run.executor.arm_checks(false)?;
     allocate_and_fill(run, plan)?;
     let Run { executor, link, residue, buffers, .. } = run;
-    let mut inputs = Inputs::new(buffers, may_move(plan));
-    let (moving, redrawn) = (inputs.are_all_moving(buffers), inputs.are_moving());
-    let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
-    // Before the other process uses the buffers.
-    let checks = tolerance::settled(&plan.checks, &mut references, executor, buffers, false)?;
     let guard = executor.guard_byte();
     let candidate_runner = match &executor.runners {
         Some(runners) => std::rc::Rc::clone(runners.of(Blame::Candidate)?),
@@ -43,8 +38,21 @@ pub(crate) fn run(
             return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
         }
     };
+    let mut inputs = Inputs::new(buffers, may_move(plan));
+    let (moving, redrawn) = (inputs.are_all_moving(buffers), inputs.are_moving());
+    let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
+    // Before the other process uses the buffers.
+    let checks = tolerance::settled(&plan.checks, &mut references, executor, buffers, false);
+    let checks = match checks {
+        Ok(checks) => checks,
+        Err(failed) => {
+            references.retire();
+            return Err(failed);
+        }
+    };
     let lent = candidate_runner.borrow_mut().lend(buffers, guard);
     if let Err(failed) = lent {
+        references.retire();
         // The candidate's process goes on without.
         told.sealed = SealedFacts::unavailable(failed.failure.message);
         return Ok(());
