@@ -58,6 +58,7 @@ pub(super) struct Arena {
     candidates: DeviceBuffer,
     /// As large, if there are references.
     of_references: DeviceBuffer,
+    referenced: bool,
     /// What tensors without a rule hold, of one set or of all.
     pristine: Option<DeviceBuffer>,
     pristine_stride: u64,
@@ -163,7 +164,17 @@ impl Arena {
         let candidates = memory(bytes)?;
         let of_references = memory(if referenced { bytes } else { BLOCK })?;
         let (sets, pristine, pristine_stride) = (sets as u32, None, 0);
-        Ok(Self { candidates, of_references, pristine, pristine_stride, slots, tree, stride, sets })
+        Ok(Self {
+            candidates,
+            of_references,
+            referenced,
+            pristine,
+            pristine_stride,
+            slots,
+            tree,
+            stride,
+            sets,
+        })
     }
 
     fn memory(&self, whose: Whose) -> &DeviceBuffer {
@@ -296,7 +307,8 @@ impl Arena {
         Ok(digests)
     }
 
-    /// What a tensor of one of the candidate's sets holds.
+    /// What a tensor of one of the sets holds, from where the candidate cannot change it: from what was kept of it, or
+    /// from the references' memory. Only without references it is the candidate's.
     pub(super) fn content(
         &self,
         gpu: &Gpu,
@@ -305,8 +317,13 @@ impl Arena {
         let slot = self.slots.iter().find(|slot| slot.place == place);
         let Some(slot) = slot else { return Ok(Vec::new()) };
         let mut bytes = vec![0; slot.bytes as usize];
-        let at = u64::from(set) * self.stride + slot.offset;
-        self.candidates.copy_to_host(at as usize, &mut bytes, &gpu.stream)?;
+        let set = u64::from(set);
+        let (memory, at) = match (&self.pristine, &slot.init) {
+            (Some(pristine), None) => (pristine, set * self.pristine_stride),
+            _ if self.referenced => (&self.of_references, set * self.stride),
+            _ => (&self.candidates, set * self.stride),
+        };
+        memory.copy_to_host((at + slot.offset) as usize, &mut bytes, &gpu.stream)?;
         Ok(bytes)
     }
 
