@@ -106,14 +106,14 @@ impl<'a> NudgedRun<'a> {
 }
 
 /// Units in the last place by which inputs are moved to see whether the change of the output grows with them.
-pub const LARGE_STEPS: u32 = 4;
+const LARGE_STEPS: u32 = 4;
 
-/// Absolute and relative tolerance.
+/// How far an element may be off.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct ToleranceBounds {
-    /// Absolute tolerance.
+pub(super) struct ToleranceBounds {
+    /// In the values' own unit.
     pub atol: f64,
-    /// Relative tolerance.
+    /// As a part of the expected magnitude, in addition.
     pub rtol: f64,
 }
 
@@ -129,7 +129,7 @@ pub fn is_doubtful(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bool {
 
 /// What an output may be off by, from the changes that moving a reference's inputs made. `None`: it cannot be told,
 /// since no input can be moved, the output jumps, or it varies by itself. `base`: what the reference left for inputs as they are.
-pub fn tolerance_by_noise(
+pub(super) fn tolerance_by_noise(
     dtype: Dtype,
     base: &[u8],
     runs: &[NudgedRun<'_>],
@@ -184,7 +184,11 @@ pub fn tolerance_by_noise(
 /// | bfloat16 | 4 roundings: 1.6e-2 | 5e-2 |
 ///
 /// Data may be of any size side by side, such as numbers in order, of which the small ones are to be right, too.
-pub fn tolerance_by_size(dtype: Dtype, expected: &[u8], are_data: bool) -> Option<ToleranceBounds> {
+pub(super) fn tolerance_by_size(
+    dtype: Dtype,
+    expected: &[u8],
+    are_data: bool,
+) -> Option<ToleranceBounds> {
     let narrow = |most| Some((NARROW_ROUNDINGS * unit_roundoff(dtype)?, most));
     let (rtol, most) = match dtype {
         Dtype::Float64 => (1e-9, 1e-8),

@@ -119,20 +119,25 @@ impl Layout {
         let key = |at: usize| keys[(outer * self.length + at) * self.inner + inner];
         let named =
             |index: i128| usize::try_from(index).ok().filter(|index| *index < self.length).map(key);
+        let mut seen = HashSet::with_capacity(self.selected);
+        let places =
+            || (0..self.selected).map(|place| (outer * self.selected + place) * self.inner + inner);
+        let name_equal_keys = places().all(|at| {
+            let key = named(actual[at]);
+            key.is_some() && key == named(expected[at]) && seen.insert(actual[at])
+        });
+        // Sorting takes the longest.
+        if !name_equal_keys {
+            return false;
+        }
         let mut sorted: Vec<Key> = (0..self.length).map(key).collect();
         sorted.sort_by(|a, b| a.0.total_cmp(&b.0));
         if largest {
             sorted.reverse();
         }
-        let mut seen = HashSet::with_capacity(self.selected);
-        (0..self.selected).all(|place| {
-            let at = (outer * self.selected + place) * self.inner + inner;
-            let (a, e) = (named(actual[at]), named(expected[at]));
-            a.is_some()
-                && a == e
-                && e.is_some_and(|e| e.0 == sorted[place].0)
-                && seen.insert(actual[at])
-        })
+        places()
+            .zip(&sorted)
+            .all(|(at, extreme)| named(expected[at]).is_some_and(|key| key.0 == extreme.0))
     }
 }
 

@@ -1,9 +1,7 @@
 //! How close is close enough.
 
-use super::{
-    NudgedRun, ResolvedTolerance, ToleranceBasis, ToleranceBounds, tolerance_by_noise,
-    tolerance_by_size,
-};
+use super::noise::{ToleranceBounds, tolerance_by_noise, tolerance_by_size};
+use super::{NudgedRun, ResolvedTolerance, ToleranceBasis};
 use warpgauge_contract::Tolerance;
 use warpgauge_tensor::Dtype;
 

@@ -4,19 +4,17 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use super::MOST_BYTES;
 use super::fault::Stop;
-use super::inputs::{Inputs, Presented};
+use super::inputs::Presented;
 use super::lint::Lint;
 use super::noise::HostNudges;
-use super::player::{Played, Player};
+use super::player::Played;
 use super::players::{Players, Seeds, generator_of};
 use super::timing::{Plan, Timed};
-use super::values::{Named, Value};
+use super::values::Value;
 use super::verification::{ParameterHashes, Verification, changed_parameters};
 use warpgauge_statistics::StopReason;
-use warpgauge_tensor::Dtype;
-use warpgauge_torch::TreeOf;
+use warpgauge_torch::TensorAt;
 use warpgauge_validate::Reason;
 
 /// Calls before the first that is timed.
@@ -142,34 +140,17 @@ impl HostCalls<'_> {
         values.extend(
             candidate.arguments_at(inputs, shown, with_reference).map_err(Stop::Candidate)?,
         );
-        let mut inputs_of = || inputs_of_call(candidate, inputs, shown, &|_, _| true);
+        let arguments = |wanted: &dyn Fn(&str, &TensorAt) -> bool| {
+            candidate.arguments_where(inputs, shown, wanted).map_err(Stop::Candidate)
+        };
+        let mut inputs_of = || arguments(&|_, _| true);
         self.verification.call(values, expected, first, &mut inputs_of)?;
         if self.verification.wants_lint(first) {
-            let like = |dtype, bytes| Lint::could_be_copied(expected, dtype, bytes);
-            let copied = inputs_of_call(candidate, inputs, shown, &like)?;
+            let copied = arguments(&|_, tensor| {
+                Lint::could_be_copied(expected, tensor.dtype, tensor.bytes().unwrap_or(0))
+            })?;
             self.verification.lint.see(expected, &copied);
         }
         Ok(took)
     }
-}
-
-/// Those inputs of a call that are wanted, by their type and size in bytes.
-fn inputs_of_call(
-    candidate: &Player,
-    inputs: &Inputs,
-    shown: &Presented,
-    wanted: &dyn Fn(Dtype, u64) -> bool,
-) -> Result<Named, Stop> {
-    let mut found = Named::new();
-    for (place, leaf) in shown.arguments.leaves("") {
-        let TreeOf::Tensor(tensor) = leaf else { continue };
-        if wanted(tensor.dtype, tensor.bytes().unwrap_or(0)) {
-            let bytes = tensor.read(candidate.session.memory(), MOST_BYTES);
-            let bytes = bytes
-                .map_err(|error| candidate.stopped(false, candidate.session.fault_of(&error)))?;
-            let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
-            found.push((inputs.name_of(&place), Value::Tensor { dtype, shape, bytes }));
-        }
-    }
-    Ok(found)
 }

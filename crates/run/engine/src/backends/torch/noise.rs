@@ -9,7 +9,7 @@ use super::inputs::{self, Inputs};
 use super::player::Player;
 use super::values::{Named, Value};
 use warpgauge_tensor::Dtype;
-use warpgauge_torch::{RunnerFault, Tree, TreeOf};
+use warpgauge_torch::TreeOf;
 use warpgauge_validate::{Nudge, NudgedRun, is_doubtful, nudges, sample};
 
 /// What references returned for inputs that were moved: samples, by the names of outputs.
@@ -49,17 +49,12 @@ impl Noise {
         reference: &mut ReferencePlayer,
         calls: &mut dyn NudgedCalls,
     ) -> Result<(), Stop> {
-        match reference.player.session.aside(true) {
-            Ok(()) => {}
-            Err(RunnerFault::Refused(_)) => return Ok(()),
-            Err(fault) => return Err(reference.player.stopped(true, fault)),
-        }
         let found = of_reference(reference, calls);
         let ended = reference.player.session.aside(false);
         ended.map_err(|fault| reference.player.stopped(true, fault))?;
         match found {
             Ok(found) => self.0.extend(found.0),
-            // It is there, and refused.
+            // It is there, and refused a copy or a call.
             Err(Stop::Reference(_)) => {}
             Err(stop) => return Err(stop),
         }
@@ -111,13 +106,16 @@ pub(super) struct HostNudges<'a> {
 
 impl NudgedCalls for HostNudges<'_> {
     fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop> {
+        if let Some(given) = self.inputs.tree() {
+            return Ok(types_of(&given, |layout| layout.dtype));
+        }
         let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
         let again = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
         // Inputs that are others each time would change the result more than moving them does.
         if !shown.has_content_of(&again) {
             return Ok(Vec::new());
         }
-        Ok(types_of(&again.arguments))
+        Ok(types_of(&again.arguments, |tensor| tensor.dtype))
     }
 
     fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop> {
@@ -130,10 +128,10 @@ impl NudgedCalls for HostNudges<'_> {
     }
 }
 
-fn types_of(arguments: &Tree) -> Vec<Dtype> {
+fn types_of<T>(arguments: &TreeOf<T>, dtype: impl Fn(&T) -> Dtype) -> Vec<Dtype> {
     let leaves = arguments.leaves("").into_iter();
     let tensors = leaves.filter_map(|(_, leaf)| match leaf {
-        TreeOf::Tensor(tensor) => Some(tensor.dtype),
+        TreeOf::Tensor(tensor) => Some(dtype(tensor)),
         _ => None,
     });
     tensors.collect()

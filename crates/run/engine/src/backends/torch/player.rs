@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use warpgauge_contract::{KernelCode, KernelMetadata};
 use warpgauge_torch::{
-    EntryPoint, GradientInput, LoadedModule, RunnerFault, RunnerSession, TorchSubmission, TreeOf,
+    EntryPoint, GradientInput, LoadedModule, RunnerFault, RunnerSession, TensorAt, TorchSubmission,
+    TreeOf,
 };
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -150,17 +151,17 @@ impl Player {
         Ok(Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes })
     }
 
-    /// What arguments hold after a call, by their names.
-    pub(super) fn arguments_at(
+    /// What those arguments hold after a call that are wanted, by their places and what they are: each by its name.
+    pub(super) fn arguments_where(
         &self,
         inputs: &Inputs,
         shown: &Presented,
-        places: &[String],
+        wanted: &dyn Fn(&str, &TensorAt) -> bool,
     ) -> Result<Named, Failed> {
         let mut found = Named::new();
         for (place, leaf) in shown.arguments.leaves("") {
             let TreeOf::Tensor(tensor) = leaf else { continue };
-            if places.contains(&place) {
+            if wanted(&place, tensor) {
                 let bytes = tensor.read(self.session.memory(), MOST_BYTES);
                 let bytes = bytes.map_err(|error| self.failed(self.session.fault_of(&error)))?;
                 let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
@@ -168,6 +169,16 @@ impl Player {
             }
         }
         Ok(found)
+    }
+
+    /// What the arguments at some places hold after a call, by their names.
+    pub(super) fn arguments_at(
+        &self,
+        inputs: &Inputs,
+        shown: &Presented,
+        places: &[String],
+    ) -> Result<Named, Failed> {
+        self.arguments_where(inputs, shown, &|place, _| places.iter().any(|one| one == place))
     }
 
     /// Gives its parameters and buffers the values of another one's, where name, type and shape agree:

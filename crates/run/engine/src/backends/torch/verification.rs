@@ -200,9 +200,7 @@ impl Verification {
         match value.against(wanted, name, &tolerance) {
             Ok(mut comparison) => {
                 if !comparison.passed && is_tied(value, wanted, inputs)? {
-                    comparison.tied = comparison.elements - comparison.matched;
-                    comparison.passed = true;
-                    comparison.first_mismatches.clear();
+                    comparison.excuse_ties();
                 }
                 let reason = Reason::of_comparison(name, &comparison);
                 if first || reason.is_some() {

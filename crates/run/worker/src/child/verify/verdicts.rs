@@ -3,7 +3,6 @@
 use super::comparison::{compare_output, unwritten};
 use super::expectations::{Evidence, Expectations};
 use super::outputs::Outputs;
-use super::ties;
 use super::written::WriteTraces;
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::buffers::JobBuffer;
@@ -49,7 +48,9 @@ impl<'a> OutputVerdicts<'a> {
         for (buffer, expected) in all {
             let buffer = *buffer;
             let (mut judged, trace) = compare_output(self.checks, buffers, buffer, left, expected)?;
-            ties::excuse(&mut judged, tied.contains(&buffer));
+            if tied.contains(&buffer) {
+                judged.excuse_ties();
+            }
             right &= judged.passed;
             if judged.passed {
                 let name = &buffers[buffer].spec.name;
@@ -76,7 +77,9 @@ impl<'a> OutputVerdicts<'a> {
         for (buffer, expected) in all {
             let (mut comparison, trace) =
                 compare_output(self.checks, buffers, *buffer, left, expected)?;
-            ties::excuse(&mut comparison, tied.contains(buffer));
+            if tied.contains(buffer) {
+                comparison.excuse_ties();
+            }
             let name = &buffers[*buffer].spec.name;
             self.note(name, *buffer, (&trace, &comparison), otherwise.launch)?;
             if let Some(text) = warpgauge_validate::validation_error(name, &comparison) {
