@@ -100,6 +100,11 @@ impl KernelVerdict {
         if !result.compiled {
             return Self::NotCompiled;
         }
+        let reasons = &report.validation.reasons;
+        // What a reference does says nothing of the kernel, whatever the code.
+        if reasons.iter().any(|reason| reason.code == ReasonCode::ReferenceFailed) {
+            return Self::Failed;
+        }
         if let Some(failure) = &report.failure {
             return Self::of_failure(&failure.code);
         }
@@ -207,6 +212,16 @@ mod tests {
         json!({"failure": {"stage": "execute", "code": code, "message": "m"}})
     }
 
+    /// A run that ended early because of the reference.
+    fn of_reference(code: &str) -> serde_json::Value {
+        let mut changes = failed(code);
+        changes["validation"] = json!({
+            "status": "not_run", "reasons": [{"code": "reference_failed", "message": "m"}]});
+        changes["kernel_exec_result"] =
+            json!({"compiled": true, "correctness": false, "metadata": {}});
+        changes
+    }
+
     fn weak(blocks: bool) -> serde_json::Value {
         json!({"validation": {"status": "passed", "weaknesses": [
             {"code": "zeros_pass", "output": "y", "message": "zeros pass", "blocks": blocks}]}})
@@ -246,6 +261,8 @@ mod tests {
             (failed("wrong_for_other_seeds"), KernelVerdict::Wrong),
             (failed("output_unwritten"), KernelVerdict::Wrong),
             (failed("guard_band_written"), KernelVerdict::Wrong),
+            (of_reference("output_unwritten"), KernelVerdict::Failed),
+            (of_reference("nondeterministic"), KernelVerdict::Failed),
             (weak(true), KernelVerdict::Weak),
             (weak(false), KernelVerdict::Correct),
         ];

@@ -25,7 +25,7 @@ pub use lint::{
     ArgumentContents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation,
 };
 pub use message::validation_error;
-pub use noise::{Nudge, NudgedRun, is_doubtful, nudges, sample, sampled_ranges};
+pub use noise::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample, sampled_ranges};
 pub use reason::{Reason, ReasonCode};
 pub use ties::{Tie, tie};
 pub use tolerance::{is_open, resolve, resolve_beside_bounds, resolve_by_noise, resolve_by_type};

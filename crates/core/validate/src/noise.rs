@@ -5,6 +5,7 @@
 //! off by far more. docs/validation.md has the measurements behind the factors.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use warpgauge_tensor::element::{Element, for_dtype};
 use warpgauge_tensor::{Dtype, can_nudge};
@@ -37,6 +38,9 @@ const FEW_ELEMENTS: usize = 16;
 /// Runs on inputs that are moved by one unit, and by [`LARGE_STEPS`]; and the same for few elements.
 const RUNS: [(u32, usize); 2] = [(1, 1), (LARGE_STEPS, 1)];
 const RUNS_OF_FEW: [(u32, usize); 2] = [(1, 4), (LARGE_STEPS, 4)];
+
+/// References that take longer run as seldom as will do.
+pub const QUICK: Duration = Duration::from_secs(1);
 
 /// How the inputs of one run are moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -138,6 +138,12 @@ pub struct Checks {
 }
 
 impl Checks {
+    /// Whether references run before the candidate does, to measure how close is close enough.
+    pub fn measures_tolerances(&self) -> bool {
+        let is_open = |output: &usize| self.open.iter().any(|(open, _)| open == output);
+        self.references.iter().any(|reference| reference.outputs.iter().any(is_open))
+    }
+
     /// Takes over the tolerances that an evaluation settled.
     pub fn take_settled(&mut self, told: &[OutputCheck]) {
         for OutputCheck { buffer, comparison } in told {

@@ -2,6 +2,7 @@
 //! copies of the references' objects before anything is verified.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use super::expectations::ReferencePlayer;
 use super::fault::Stop;
@@ -10,7 +11,7 @@ use super::player::Player;
 use super::values::{Named, Value};
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::TreeOf;
-use warpgauge_validate::{Nudge, NudgedRun, is_doubtful, nudges, sample};
+use warpgauge_validate::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample};
 
 /// What references returned for inputs that were moved: samples, by the names of outputs.
 #[derive(Default)]
@@ -70,12 +71,15 @@ fn of_reference(
     let types = calls.input_types(&mut reference.player)?;
     let mut planned = nudges(types.iter().copied(), None);
     let mut fewest: Option<usize> = None;
-    let mut done = 0;
+    let (mut done, mut is_quick) = (0, true);
     while let Some(nudge) = planned.get(done).copied() {
         // Each call is the object's first.
         let player = &mut reference.player;
         player.session.aside(true).map_err(|fault| player.stopped(true, fault))?;
-        for (name, value) in calls.call(reference, nudge)? {
+        let began = Instant::now();
+        let returned = calls.call(reference, nudge)?;
+        is_quick &= began.elapsed() < QUICK;
+        for (name, value) in returned {
             let Value::Tensor { dtype, bytes, .. } = value else { continue };
             if dtype.is_float() {
                 let elements = bytes.len() / dtype.size();
@@ -86,11 +90,12 @@ fn of_reference(
         done += 1;
         if done == planned.len() && nudge.steps > 0 {
             // Small outputs take more.
-            let all = nudges(types.iter().copied(), fewest);
+            let all = nudges(types.iter().copied(), fewest.filter(|_| is_quick));
             let more = all.into_iter().filter(|nudge| !planned.contains(nudge));
             planned.extend(more.collect::<Vec<_>>());
             if done == planned.len() && noise.is_doubtful() {
-                planned.extend([Nudge::NONE; Nudge::REPEATS]);
+                let repeats = if is_quick { Nudge::REPEATS } else { 1 };
+                planned.extend(std::iter::repeat_n(Nudge::NONE, repeats));
             }
         }
     }

@@ -57,9 +57,9 @@ pub(crate) fn run(
     let timings = &mut outcome.timings;
     let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
     // What references take does not count for the candidate.
-    let runs_them = !plan.checks.open.is_empty() && !plan.checks.references.is_empty();
+    let measures = plan.checks.measures_tolerances();
     let tell = |message: FromWorker| {
-        if runs_them {
+        if measures {
             // A server that is gone is noticed by the watchdog.
             let _ = link.borrow_mut().send(&message);
         }
@@ -283,8 +283,13 @@ fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turn
         }
     });
     let tools = executor.tools()?;
+    let measures = plan.checks.measures_tolerances();
+    if measures {
+        // The judge runs the references before it hands its buffers over.
+        let _ = link.send(&FromWorker::Verifying);
+    }
     timed(&mut outcome.timings.h2d_ms, || {
-        Turns::open(link, &job.program.buffers, tools, buffers).map(Some)
+        Turns::open(link, &job.program.buffers, measures, (tools, buffers)).map(Some)
     })
 }
 

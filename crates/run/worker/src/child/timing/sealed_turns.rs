@@ -38,15 +38,19 @@ pub(crate) struct Turns {
 }
 
 impl Turns {
-    /// Opens the judge's buffers in place of own ones.
+    /// Opens the judge's buffers in place of own ones. `measures`: whether the judge runs references first, for as
+    /// long as the server lets it.
     pub(crate) fn open<'job>(
         link: &mut Link,
         specs: &'job [BufferSpec],
-        tools: Tools<'_>,
-        buffers: &mut Vec<JobBuffer<'job>>,
+        measures: bool,
+        (tools, buffers): (Tools<'_>, &mut Vec<JobBuffer<'job>>),
     ) -> JobResult<Self> {
         let judge = link.socket()?;
-        judge.set_read_timeout(Some(PATIENCE)).map_err(|error| silent(&error.to_string()))?;
+        let wait = |judge: &UnixStream, longest| {
+            judge.set_read_timeout(longest).map_err(|error| silent(&error.to_string()))
+        };
+        wait(&judge, (!measures).then_some(PATIENCE))?;
         let mut turns = Self {
             judge,
             assigned: Assigned::default(),
@@ -60,6 +64,7 @@ impl Turns {
             }
             other => return Err(out_of_turn(&other)),
         };
+        wait(&turns.judge, Some(PATIENCE))?;
         for (spec, lent) in specs.iter().zip(&lent) {
             buffers.push(JobBuffer::borrow(spec, lent, guard, tools)?);
         }

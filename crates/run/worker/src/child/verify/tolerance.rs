@@ -1,6 +1,7 @@
 //! Tolerances that follow from what is expected, found before the candidate is launched.
 
 use std::borrow::Cow;
+use std::time::Instant;
 
 use super::oracle::unknown;
 use super::references::ReferenceKernels;
@@ -13,8 +14,8 @@ use warpgauge_contract::{Role, Tolerance};
 use warpgauge_device::MappedFile;
 use warpgauge_model::FailureCode;
 use warpgauge_validate::{
-    Nudge, NudgedRun, ResolvedTolerance, is_doubtful, nudges, resolve, resolve_by_noise, sample,
-    sampled_ranges,
+    Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges, resolve, resolve_by_noise,
+    sample, sampled_ranges,
 };
 
 /// The checks with a tolerance for each output. Runs the references on the contract's inputs, where a tolerance
@@ -67,14 +68,16 @@ fn by_references(
             let sample = |output: &usize| sampled(executor, buffers, *output);
             open.iter().map(sample).collect::<JobResult<Vec<_>>>()
         };
+        let began = Instant::now();
         let base = run(None)?;
+        let is_quick = began.elapsed() < QUICK;
         let elements = base.iter().zip(&open);
         let elements =
             elements.map(|(sample, output)| sample.len() / buffers[*output].spec.dtype.size());
         let fewest = elements.min();
         let given = buffers.iter().filter(|buffer| buffer.spec.role != Role::Output);
         let mut runs = Vec::new();
-        for nudge in nudges(given.map(|buffer| buffer.spec.dtype), fewest) {
+        for nudge in nudges(given.map(|buffer| buffer.spec.dtype), fewest.filter(|_| is_quick)) {
             runs.push((nudge, run(Some(nudge))?));
         }
         let is_doubtful = |(place, output): (usize, &usize)| {
@@ -83,7 +86,7 @@ fn by_references(
             is_doubtful(buffers[*output].spec.dtype, &base[place], &of_output)
         };
         if open.iter().enumerate().any(is_doubtful) {
-            for _ in 0..Nudge::REPEATS {
+            for _ in 0..if is_quick { Nudge::REPEATS } else { 1 } {
                 runs.push((Nudge::NONE, run(Some(Nudge::NONE))?));
             }
         }
