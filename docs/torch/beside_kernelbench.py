@@ -176,12 +176,12 @@ def clocks(report):
     """Of an evaluation: its clock's median and both clocks, µs, and where its time went, ms."""
     torch = report.get("torch") or {}
     both = torch.get("clocks") or {}
-    out = {"clock": torch.get("clock"), "agree": both.get("agree"), "batch": both.get("batch"),
+    out = {"clock": torch.get("clock"), "agree": both.get("agree"), "calls": both.get("calls"), "waits": both.get("waits"),
            "verdict": (report.get("validation") or {}).get("status"), "failure": report.get("failure"),
            "not_on_gpu": torch.get("not_on_gpu"), "timings_ms": report.get("timings")}
     summary = (report.get("measurement") or {}).get("summary") or {}
     for name, value in (("median", summary.get("median")), ("events", both.get("events_ms")),
-                        ("judge", both.get("judge_ms")), ("hand_over", both.get("hand_over_ms"))):
+                        ("judge", both.get("judge_ms")), ("overhead", both.get("overhead_ms"))):
         out[name] = None if value is None else 1e3 * value
     return out
 

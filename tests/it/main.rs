@@ -30,6 +30,7 @@ mod gate;
 mod import;
 mod jobs;
 mod lifecycle;
+mod locked;
 mod mcp;
 mod not_emulated;
 mod openmetrics;

@@ -73,7 +73,7 @@ const CRATES: [(&str, &str, &[&str]); 33] = [
         ],
     ),
     ("run", "nsight", &["metrics", "model", "sandbox", "worker"]),
-    ("run", "torch", &["document", "sandbox", "tensor", "turns"]),
+    ("run", "torch", &["document", "model", "sandbox", "tensor", "turns"]),
     (
         "run",
         "engine",

@@ -13,6 +13,7 @@ mod device_state;
 mod diagnostic;
 mod error_code;
 mod failure;
+pub mod gate_page;
 mod hidden;
 mod host;
 mod image;

@@ -90,16 +90,21 @@ pub enum TorchClock {
 pub struct TorchClocks {
     /// Median of CUDA events round each call. L2 is flushed before, and the host launches meanwhile.
     pub events_ms: f64,
-    /// Median over batches of the judge's clock: calls follow each other as fast as the host launches
-    /// them, and L2 is left as it is.
+    /// Median of the judge's clock over single calls. It runs from the moment when the call's inputs can be read,
+    /// which are encrypted until then, to the moment when its results are settled by their hash; `overhead_ms` is
+    /// deducted. L2 holds what of the inputs it has room for. 0: results lie on the host, where nothing settles them.
     pub judge_ms: f64,
-    /// Calls of such a batch.
-    pub batch: u32,
-    /// What handing a batch over takes: three quarters of it are deducted, which are sure.
-    pub hand_over_ms: f64,
-    /// Whether the judge's clock says no more than the events do, but for a hundredth and what is left of
-    /// handing over. Otherwise the judge's counts: the host launches slower than the device computes, or
-    /// the events are not what they seem.
+    /// Such calls that follow one another.
+    pub calls: u32,
+    /// What decrypting the inputs and hashing the results of a call take, measured without a call.
+    pub overhead_ms: f64,
+    /// What is not known of `overhead_ms`.
+    pub resolution_ms: f64,
+    /// Whether the calls wait for the device themselves. The judge's clock has the host's part in it then; otherwise
+    /// a call is queued as a whole before the clock runs.
+    pub waits: bool,
+    /// Whether the judge's clock says no more than the events do, but for a hundredth and `resolution_ms`. Otherwise
+    /// the judge's counts: the calls wait for the device, or the events are not what they seem.
     pub agree: bool,
 }
 

@@ -23,6 +23,7 @@ mod launch;
 pub mod libraries;
 mod link;
 pub mod loader;
+pub mod locked;
 mod mapped;
 mod memory;
 mod module;

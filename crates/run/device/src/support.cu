@@ -1,4 +1,4 @@
-// Kernels of the device worker: seeded tensor content, comparison, scrubbing.
+// Kernels of the device worker: seeded tensor content, comparison, scrubbing, locked calls.
 //
 // Compiled with --fmad=false: every operation of the random numbers is rounded on its own, so that
 // the bits equal those of the CPU (src/tensor/init.rs) and of the numpy snippet in the docs.
@@ -714,6 +714,247 @@ extern "C" __global__ void wg_block(volatile u32* arrived, const volatile u32* o
     }
     u64 opened = global_time();
     while (global_time() - opened < quiet_ns) {
+    }
+}
+
+// Locked calls: the inputs of a call are encrypted until its turn, and its results are hashed before the
+// next key is given. src/locked.rs has the order of events.
+
+// Words of the page of host memory that both sides see: `GatePage` in locked.rs.
+enum { GATE_ARRIVED = 0, GATE_OPEN = 16, GATE_KEY = 32, GATE_DONE = 48, GATE_DIGESTS = 128 };
+
+// BLAKE3: https://github.com/BLAKE3-team/BLAKE3-specs, section 2.
+enum { CHUNK_START = 1, CHUNK_END = 2, PARENT = 4, ROOT = 8, KEYED_HASH = 16 };
+enum { BLAKE3_BLOCK = 64, BLAKE3_CHUNK = 1024 };
+
+static __constant__ u32 BLAKE3_IV[8] = {
+    0x6A09E667, 0xBB67AE85, 0x3C6EF372, 0xA54FF53A, 0x510E527F, 0x9B05688C, 0x1F83D9AB, 0x5BE0CD19,
+};
+
+static __device__ __forceinline__ u32 rotated(u32 x, u32 by) {
+    return __funnelshift_r(x, x, by);
+}
+
+static __device__ __forceinline__ void blake3_mix(u32& a, u32& b, u32& c, u32& d, u32 x, u32 y) {
+    a += b + x;
+    d = rotated(d ^ a, 16);
+    c += d;
+    b = rotated(b ^ c, 12);
+    a += b + y;
+    d = rotated(d ^ a, 8);
+    c += d;
+    b = rotated(b ^ c, 7);
+}
+
+// The compression function: all 16 words of its output.
+static __device__ __forceinline__ void blake3_compress(const u32 cv[8], const u32 block[16], u64 counter,
+                                                       u32 length, u32 flags, u32 out[16]) {
+    u32 m[16], v[16];
+#pragma unroll
+    for (int i = 0; i < 16; i++) m[i] = block[i];
+#pragma unroll
+    for (int i = 0; i < 8; i++) v[i] = cv[i];
+#pragma unroll
+    for (int i = 0; i < 4; i++) v[8 + i] = BLAKE3_IV[i];
+    v[12] = (u32)counter, v[13] = (u32)(counter >> 32), v[14] = length, v[15] = flags;
+#pragma unroll
+    for (int round = 0; round < 7; round++) {
+        blake3_mix(v[0], v[4], v[8], v[12], m[0], m[1]);
+        blake3_mix(v[1], v[5], v[9], v[13], m[2], m[3]);
+        blake3_mix(v[2], v[6], v[10], v[14], m[4], m[5]);
+        blake3_mix(v[3], v[7], v[11], v[15], m[6], m[7]);
+        blake3_mix(v[0], v[5], v[10], v[15], m[8], m[9]);
+        blake3_mix(v[1], v[6], v[11], v[12], m[10], m[11]);
+        blake3_mix(v[2], v[7], v[8], v[13], m[12], m[13]);
+        blake3_mix(v[3], v[4], v[9], v[14], m[14], m[15]);
+        const int order[16] = {2, 6, 3, 10, 7, 0, 4, 13, 1, 11, 12, 5, 9, 14, 15, 8};
+        u32 permuted[16];
+#pragma unroll
+        for (int i = 0; i < 16; i++) permuted[i] = m[order[i]];
+#pragma unroll
+        for (int i = 0; i < 16; i++) m[i] = permuted[i];
+    }
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        out[i] = v[i] ^ v[i + 8];
+        out[i + 8] = v[i + 8] ^ cv[i];
+    }
+}
+
+// Holds the stream until the host writes `call` to the page, and copies the key of that call to the
+// device. Gives up after `patience_ns`: a host that died must not hang the device.
+extern "C" __global__ void wg_gate(volatile u32* page, u32 call, u64 patience_ns, u32* key) {
+    if (threadIdx.x == 0) {
+        page[GATE_ARRIVED] = call;
+        u64 start = global_time();
+        while (page[GATE_OPEN] != call && global_time() - start < patience_ns) {
+        }
+        __threadfence_system();
+    }
+    __syncthreads();
+    if (threadIdx.x < 8) key[threadIdx.x] = page[GATE_KEY + threadIdx.x];
+}
+
+// Encrypts or decrypts `bytes`, a multiple of 64: the output of BLAKE3 under the key is added, modulo 2.
+extern "C" __global__ void wg_lock(u32* data, u64 bytes, const u32* key) {
+    u32 cv[8];
+#pragma unroll
+    for (int i = 0; i < 8; i++) cv[i] = key[i];
+    const u32 nothing[16] = {};
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < bytes / BLAKE3_BLOCK; i += stride) {
+        u32 out[16];
+        blake3_compress(cv, nothing, i, 0, KEYED_HASH | CHUNK_START | CHUNK_END | ROOT, out);
+        uint4* at = (uint4*)(data + 16 * i);
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            uint4 word = at[k];
+            word.x ^= out[4 * k], word.y ^= out[4 * k + 1];
+            word.z ^= out[4 * k + 2], word.w ^= out[4 * k + 3];
+            at[k] = word;
+        }
+    }
+}
+
+// Ranges that are hashed, each apart. Mirrors `Ranges` in locked.rs.
+enum { HASHED_RANGES = 64, HASH_THREADS = 128 };
+
+struct HashedRanges {
+    u64 at[HASHED_RANGES];
+    u64 bytes[HASHED_RANGES];
+};
+
+// The 64 bytes of a block, of which `left` are there; zeros behind them.
+static __device__ __forceinline__ void blake3_load(const u8* at, u64 left, u32 block[16]) {
+    if (left >= BLAKE3_BLOCK && ((u64)at & 15) == 0) {
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            uint4 word = ((const uint4*)at)[k];
+            block[4 * k] = word.x, block[4 * k + 1] = word.y;
+            block[4 * k + 2] = word.z, block[4 * k + 3] = word.w;
+        }
+        return;
+    }
+#pragma unroll
+    for (int i = 0; i < 16; i++) {
+        u32 word = 0;
+#pragma unroll
+        for (int k = 0; k < 4; k++) {
+            if ((u64)(4 * i + k) < left) word |= (u32)at[4 * i + k] << (8 * k);
+        }
+        block[i] = word;
+    }
+}
+
+// The chaining value of a chunk.
+static __device__ void blake3_chunk(const u8* at, u64 bytes, u64 index, bool root, u32 cv[8]) {
+#pragma unroll
+    for (int i = 0; i < 8; i++) cv[i] = BLAKE3_IV[i];
+    u32 blocks = bytes == 0 ? 1 : (u32)((bytes + BLAKE3_BLOCK - 1) / BLAKE3_BLOCK);
+    for (u32 k = 0; k < blocks; k++) {
+        u64 left = bytes - (u64)k * BLAKE3_BLOCK;
+        u32 block[16], out[16];
+        blake3_load(at + k * BLAKE3_BLOCK, left, block);
+        u32 flags = (k == 0 ? CHUNK_START : 0) | (k + 1 == blocks ? CHUNK_END | (root ? ROOT : 0) : 0);
+        blake3_compress(cv, block, index, left < BLAKE3_BLOCK ? (u32)left : BLAKE3_BLOCK, flags, out);
+#pragma unroll
+        for (int i = 0; i < 8; i++) cv[i] = out[i];
+    }
+}
+
+static __device__ void blake3_parent(const u32 children[16], bool root, u32 cv[8]) {
+    u32 iv[8], out[16];
+#pragma unroll
+    for (int i = 0; i < 8; i++) iv[i] = BLAKE3_IV[i];
+    blake3_compress(iv, children, 0, BLAKE3_BLOCK, PARENT | (root ? ROOT : 0), out);
+#pragma unroll
+    for (int i = 0; i < 8; i++) cv[i] = out[i];
+}
+
+static __device__ u64 hash_groups(u64 bytes) {
+    u64 group = (u64)HASH_THREADS * BLAKE3_CHUNK;
+    return bytes == 0 ? 1 : (bytes + group - 1) / group;
+}
+
+// Hashes range blockIdx.y of `all` with BLAKE3; gridDim.x is at least the groups of the largest. The
+// digests go to the page, and `call` once all are there. `work`: counters, which are 0 before and after,
+// then 64 bytes for each group.
+extern "C" __global__ void __launch_bounds__(HASH_THREADS)
+wg_commit(const __grid_constant__ HashedRanges all, u32* work, volatile u32* page, u32 call) {
+    __shared__ u32 values[HASH_THREADS][8];
+    __shared__ bool last;
+    u32 range = blockIdx.y, thread = threadIdx.x;
+    u64 bytes = all.bytes[range], groups = hash_groups(bytes);
+    if (blockIdx.x >= groups) return;
+    u64 before = 0;
+    for (u32 other = 0; other < range; other++) before += hash_groups(all.bytes[other]);
+    volatile u32* digests = work + HASHED_RANGES + 16 + 16 * before;
+    volatile u32* others = digests + 8 * groups;
+    u64 chunks = bytes == 0 ? 1 : (bytes + BLAKE3_CHUNK - 1) / BLAKE3_CHUNK;
+    u64 first = (u64)blockIdx.x * HASH_THREADS, chunk = first + thread;
+    if (chunk < chunks) {
+        u64 from = chunk * BLAKE3_CHUNK, left = bytes - from;
+        u32 cv[8];
+        blake3_chunk((const u8*)all.at[range] + from, left < BLAKE3_CHUNK ? left : BLAKE3_CHUNK, chunk,
+                     chunks == 1, cv);
+#pragma unroll
+        for (int i = 0; i < 8; i++) values[thread][i] = cv[i];
+    }
+    __syncthreads();
+    // Neighbours are joined; one without a neighbour stays for the next level.
+    u32 count = chunks - first < HASH_THREADS ? (u32)(chunks - first) : HASH_THREADS;
+    while (count > 1) {
+        u32 next = (count + 1) / 2;
+        u32 cv[8];
+        if (thread < next) {
+            if (2 * thread + 1 < count) {
+                blake3_parent(values[2 * thread], groups == 1 && count == 2, cv);
+            } else {
+                for (int i = 0; i < 8; i++) cv[i] = values[2 * thread][i];
+            }
+        }
+        __syncthreads();
+        if (thread < next) {
+            for (int i = 0; i < 8; i++) values[thread][i] = cv[i];
+        }
+        __syncthreads();
+        count = next;
+    }
+    if (thread == 0) {
+        for (int i = 0; i < 8; i++) digests[8 * (u64)blockIdx.x + i] = values[0][i];
+        __threadfence();
+        last = atomicAdd(&work[range], 1) == (u32)groups - 1;
+        __threadfence();
+    }
+    __syncthreads();
+    if (!last) return;
+    u64 rest = groups;
+    while (rest > 1) {
+        u64 next = (rest + 1) / 2;
+        for (u64 i = thread; i < next; i += HASH_THREADS) {
+            u32 cv[8], children[16];
+            if (2 * i + 1 < rest) {
+                for (int k = 0; k < 16; k++) children[k] = digests[16 * i + k];
+                blake3_parent(children, rest == 2, cv);
+            } else {
+                for (int k = 0; k < 8; k++) cv[k] = digests[16 * i + k];
+            }
+            for (int k = 0; k < 8; k++) others[8 * i + k] = cv[k];
+        }
+        __threadfence();
+        __syncthreads();
+        volatile u32* swapped = digests;
+        digests = others, others = swapped, rest = next;
+    }
+    if (thread == 0) {
+        for (int i = 0; i < 8; i++) page[GATE_DIGESTS + 8 * range + i] = digests[i];
+        work[range] = 0;
+        __threadfence_system();
+        if (atomicAdd(&work[HASHED_RANGES], 1) == gridDim.y - 1) {
+            work[HASHED_RANGES] = 0;
+            __threadfence_system();
+            page[GATE_DONE] = call;
+        }
     }
 }
 

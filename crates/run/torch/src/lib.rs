@@ -27,6 +27,7 @@ mod function;
 mod judge_process;
 mod judges;
 mod layout;
+mod locked;
 mod memory;
 mod printed;
 mod runners;
@@ -43,6 +44,7 @@ pub use function::{CallEnd, FunctionRunner, RunnerCall, RunnerOutput};
 pub use judge_process::{COMMAND as JUDGE, JudgeConnection, JudgeProcess};
 pub use judges::{JudgeError, JudgeResources, Judges};
 pub use layout::{LayoutError, TensorAt};
+pub use locked::{LockedCall, LockedOrder, RunnerGate};
 pub use memory::{ProcessMemory, SubmissionMemory};
 pub use runners::{RunnerPermit, RunnerUnavailable, Runners, RunnersConfig};
 pub use session::{
@@ -69,5 +71,12 @@ impl Secret {
         self.next += 1;
         // SipHash of a counter under a key that the operating system chose.
         self.state.hash_one(self.next)
+    }
+
+    /// A key of 256 bits.
+    pub fn key(&mut self) -> [u8; 32] {
+        let mut key = [0; 32];
+        key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&self.bits().to_le_bytes()));
+        key
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::fork::{Fork, Runner};
+use super::locked::LockedOrder;
 use super::memory::ProcessMemory;
 use super::threads::NotStopped;
 use super::wire::{
@@ -48,6 +49,8 @@ pub struct CallBatch<'a> {
     pub seed: u64,
     /// Bytes that are written before each call so that the cache holds nothing of it; 0: none.
     pub flush: u64,
+    /// How calls are held back, if their arguments are encrypted.
+    pub locked: Option<LockedOrder>,
 }
 
 /// What a batch came to.
@@ -320,17 +323,6 @@ impl RunnerSession {
         }
     }
 
-    /// What handing over takes when the device has nothing to do.
-    ///
-    /// # Errors
-    /// It did not answer.
-    pub fn idle_with_device(&mut self) -> Result<Duration, RunnerFault> {
-        match self.ask(Question::Wait)? {
-            (Answer::Ran(_), took) => Ok(took),
-            (other, _) => Err(unasked(&other)),
-        }
-    }
-
     /// Has its object moved to the device.
     ///
     /// # Errors
@@ -352,8 +344,8 @@ impl RunnerSession {
     /// # Errors
     /// It cannot.
     pub fn prepare(&mut self, batch: &CallBatch<'_>) -> Result<(), RunnerFault> {
-        let CallBatch { arguments, stride, count, seed, flush } = *batch;
-        self.done(Question::Prepare { arguments, stride, count, seed, flush })
+        let CallBatch { arguments, stride, count, seed, flush, ref locked } = *batch;
+        self.done(Question::Prepare { arguments, stride, count, seed, flush, locked })
     }
 
     /// Makes the calls that it is ready for: as many results, or what is wrong.
@@ -434,12 +426,18 @@ impl RunnerSession {
         self.fork.still_stopped().map_err(|why| self.awake(why))
     }
 
-    fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), RunnerFault> {
+    pub(crate) fn ask(&mut self, what: Question<'_>) -> Result<(Answer, Duration), RunnerFault> {
+        self.ask_while(what, |_, _| ()).map(|((), answer, took)| (answer, took))
+    }
+
+    /// As [`Self::ask`], with something done once the runner goes on, before its answer is read.
+    pub(crate) fn ask_while<T>(
+        &mut self,
+        what: Question<'_>,
+        meanwhile: impl FnOnce(&Fork, Instant) -> T,
+    ) -> Result<(T, Answer, Duration), RunnerFault> {
         let turn = self.secret.bits();
-        let timed = matches!(
-            what,
-            Question::Call { .. } | Question::Nothing | Question::Wait | Question::Run
-        );
+        let timed = matches!(what, Question::Call { .. } | Question::Nothing | Question::Run);
         // What nothing takes is deducted elsewhere: that is no longer than it is.
         let counts_late = matches!(what, Question::Call { .. } | Question::Run);
         if !timed {
@@ -456,6 +454,7 @@ impl RunnerSession {
         }
         let began = Instant::now();
         self.fork.go_on();
+        let made = meanwhile(&self.fork, self.deadline);
         let heard = sent.and_then(|()| receive(&self.fork.session, self.deadline));
         let heard_at = Instant::now();
         self.fork.stop();
@@ -470,7 +469,7 @@ impl RunnerSession {
         }
         match answered.answer {
             Answer::Refused(refusal) => Err(RunnerFault::Refused(refusal)),
-            answer => Ok((answer, took)),
+            answer => Ok((made, answer, took)),
         }
     }
 
@@ -528,7 +527,7 @@ impl RunnerSession {
     }
 }
 
-fn unasked(answer: &Answer) -> RunnerFault {
+pub(crate) fn unasked(answer: &Answer) -> RunnerFault {
     let kind = match answer {
         Answer::Loaded(_) => "loaded",
         Answer::Parameters(_) => "parameters",
@@ -538,6 +537,7 @@ fn unasked(answer: &Answer) -> RunnerFault {
         Answer::Ran(_) => "ran",
         Answer::Times(_) => "times",
         Answer::Traced(_) => "traced",
+        Answer::Gate(_) => "gate",
         Answer::Refused(_) => "refused",
     };
     RunnerFault::Forged(format!("it answered `{kind}` where something else was asked"))

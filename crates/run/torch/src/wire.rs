@@ -171,8 +171,6 @@ pub(crate) enum Question<'a> {
     Call {
         seed: u64,
     },
-    /// Nothing, once the device has nothing to do.
-    Wait,
     Move,
     Open {
         handle: &'a str,
@@ -186,6 +184,12 @@ pub(crate) enum Question<'a> {
         seed: u64,
         /// Bytes that are written before each call so that the cache holds nothing of it; 0: none.
         flush: u64,
+        /// How calls are held back, if their arguments are encrypted.
+        locked: &'a Option<super::locked::LockedOrder>,
+    },
+    /// To load the kernels that hold calls back and hash results, and say where their page is.
+    Gate {
+        image: &'a str,
     },
     Run,
     /// The calls once more, and what the device did meanwhile.
@@ -214,6 +218,7 @@ pub(crate) enum Answer {
     Ran(Vec<Tree>),
     Times(Vec<f64>),
     Traced(DeviceTrace),
+    Gate(u64),
     Refused(RunnerError),
 }
 

@@ -1,6 +1,7 @@
 # A device, in a fork that has one: where its tensors are, and the judge's memory, which is opened here.
 
 import bisect
+import mmap
 
 
 class Block(ctypes.Structure):
@@ -28,7 +29,7 @@ class Device:
         self.torch = torch
         torch.cuda.init()
         self.place = torch.device("cuda", 0)
-        self.small = torch.zeros(1, device=self.place)
+        torch.zeros(1, device=self.place)
         self.synchronize = torch.cuda.synchronize
         self.synchronize()
         driver = ctypes.CDLL("libcuda.so.1")
@@ -39,8 +40,8 @@ class Device:
         self.base, self.size = ctypes.c_uint64(), ctypes.c_size_t()
         # Blocks by their addresses, in order: an allocator may give blocks back between two batches.
         self.forget()
-        # The judge's memory, and what flushes the cache.
-        self.lent = self.flush = None
+        # The judge's memory, what flushes the cache, and what holds calls back.
+        self.lent = self.flush = self.gate = None
         self.lent_range = range(0)
 
     def forget(self):
@@ -76,12 +77,105 @@ class Device:
         self.lent_range = range(address.value, address.value + count)
 
 
+class Gate:
+    """Holds the stream until the judge gives a call's key, and hashes what the call returned.
+
+    The judge measures how long both take without a call. Its own copies of the results must have the same hashes."""
+
+    # Bytes of the page that the judge writes and reads, and places in it: `gate_page` in locked.rs. The last two are
+    # this process's own words.
+    PAGE, STARTED, QUEUED = 4096, 256, 320
+    MOST_RANGES, GROUP, COUNTERS = 64, 128 << 10, 4 * (64 + 16)
+    PATIENCE = ctypes.c_uint64(60_000_000_000)
+
+    def __init__(self, torch, device, image):
+        self.torch, self.device = torch, device
+        self.page = mmap.mmap(-1, self.PAGE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.page[:] = bytes(self.PAGE)
+        self.words = (ctypes.c_uint32 * (self.PAGE // 4)).from_buffer(self.page)
+        self.address = ctypes.addressof(self.words)
+        driver = ctypes.CDLL("libcuda.so.1")
+        self.launch_kernel = driver.cuLaunchKernel
+        self.launch_kernel.argtypes = [ctypes.c_void_p] + 7 * [ctypes.c_uint] + 3 * [ctypes.c_void_p]
+        mapped, self.on_device = 2, ctypes.c_uint64()
+        checked(
+            driver.cuMemHostRegister_v2(ctypes.c_void_p(self.address), ctypes.c_size_t(self.PAGE), mapped),
+            "share a page with the device",
+        )
+        checked(
+            driver.cuMemHostGetDevicePointer_v2(
+                ctypes.byref(self.on_device), ctypes.c_void_p(self.address), 0
+            ),
+            "find a page on the device",
+        )
+        module = ctypes.c_void_p()
+        checked(driver.cuModuleLoadData(ctypes.byref(module), image), "load the judge's kernels")
+        self.gate, self.lock, self.commit = (ctypes.c_void_p() for _ in range(3))
+        for function, name in ((self.gate, b"wg_gate"), (self.lock, b"wg_lock"), (self.commit, b"wg_commit")):
+            checked(driver.cuModuleGetFunction(ctypes.byref(function), module, name), "find a kernel")
+        self.key = torch.zeros(32, dtype=torch.uint8, device=device.place)
+        self.key_at = ctypes.c_uint64(self.key.data_ptr())
+        self.work = torch.zeros(1 << 20, dtype=torch.uint8, device=device.place)
+        self.blocks = 16 * torch.cuda.get_device_properties(device.place).multi_processor_count
+
+    def launch(self, kernel, grid, threads, *arguments):
+        pointers = (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments))
+        stream = self.torch.cuda.current_stream().cuda_stream
+        checked(
+            self.launch_kernel(kernel, *grid, 1, threads, 1, 1, 0, stream, pointers, None),
+            "launch one of the judge's kernels",
+        )
+
+    def begin(self, number, address, count):
+        """Queues the gate, and the decryption of the call's arguments behind it."""
+        self.launch(
+            self.gate, (1, 1), 32, self.on_device, ctypes.c_uint32(number), self.PATIENCE, self.key_at
+        )
+        blocks = min(max(-(-count // (64 * 256)), 1), self.blocks)
+        self.launch(
+            self.lock, (blocks, 1), 256, ctypes.c_uint64(address), ctypes.c_uint64(count), self.key_at
+        )
+        self.words[self.STARTED // 4] = number
+
+    def end(self, number, spans):
+        """Queues the hash of each span: an address, and bytes."""
+        if len(spans) > self.MOST_RANGES:
+            raise Refused(
+                "unusable_output",
+                f"{len(spans)} tensors are returned or changed; at most {self.MOST_RANGES} are timed on a GPU",
+            )
+        spans = spans or [(0, 0)]
+        groups = [max(-(-count // self.GROUP), 1) for _, count in spans]
+        needed = self.COUNTERS + 64 * sum(groups)
+        if self.work.numel() < needed:
+            self.work = self.torch.zeros(needed, dtype=self.torch.uint8, device=self.device.place)
+        empty = [0] * (self.MOST_RANGES - len(spans))
+        addresses, counts = zip(*spans)
+        ranges = (ctypes.c_uint64 * (2 * self.MOST_RANGES))(*addresses, *empty, *counts, *empty)
+        self.launch(
+            self.commit,
+            (max(groups), len(spans)),
+            128,
+            ranges,
+            ctypes.c_uint64(self.work.data_ptr()),
+            self.on_device,
+            ctypes.c_uint32(number),
+        )
+        self.words[self.QUEUED // 4] = number
+
+
+def checked(result, what):
+    if result:
+        raise Refused("call_failed", f"the driver cannot {what} (error {result})")
+
+
 class Batch:
     """Calls that are made one after the other, with arguments that lie in the judge's memory."""
 
     def __init__(self, torch, values, device, asked):
         count = asked["count"]
         self.device = device
+        self.locked, self.stride = asked["locked"], asked["stride"]
         self.arguments = [
             self.placed(torch, values, asked["arguments"], index * asked["stride"])
             for index in range(count)
@@ -105,6 +199,25 @@ class Batch:
         size = math.prod(shape) * dtype.itemsize
         begin = inner["offset"] + offset
         return self.device.lent[begin : begin + size].view(dtype).view(shape)
+
+    def run_locked(self, torch, values, call):
+        """Makes the calls one at a time: the arguments of each are encrypted until the judge gives its key, which it
+        does when it has the hashes of what the call before returned."""
+        told, returned, gate = [], self.returned, self.device.gate
+        lent, changing, first = self.device.lent_range.start, self.locked["changing"], self.locked["first"]
+        values.begin()
+        with torch.no_grad():
+            for index, arguments in enumerate(self.arguments):
+                window = lent + index * self.stride
+                gate.begin(first + index, window, self.stride)
+                result = call(*arguments)
+                returned.append(result)
+                values.spans = []
+                told.append(values.text_of(result))
+                gate.end(first + index, values.spans + [(window + at, count) for at, count in changing])
+                values.spans = None
+                self.device.synchronize()
+        return '{"ran": [' + ", ".join(told) + "]"
 
     def run(self, torch, values, call):
         """Makes the calls and waits for the device. What each returned is described while the device

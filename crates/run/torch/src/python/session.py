@@ -80,13 +80,6 @@ class Runner:
         """For the judge to see what asking takes."""
         return {"done": None}
 
-    def do_wait(self, asked):
-        """For the judge to see what handing over takes where there is a device, which computes something:
-        work for it has to get there, and the device has to turn from the judge to this process."""
-        self.device.small.add_(1)
-        self.device.synchronize()
-        return '{"ran": []'
-
     def do_move(self, asked):
         """Moves the object to the device, where it is a module."""
         model = self.target.model
@@ -115,6 +108,10 @@ class Runner:
         self.device.open(asked["handle"], asked["bytes"])
         return {"done": None}
 
+    def do_gate(self, asked):
+        self.device.gate = Gate(self.torch, self.device, base64.b64decode(asked["image"]))
+        return {"gate": self.device.gate.address}
+
     def do_prepare(self, asked):
         self.batch = self.returned = None
         self.device.forget()
@@ -124,7 +121,8 @@ class Runner:
         return {"done": None}
 
     def do_run(self, asked):
-        return self.batch.run(self.torch, self.values, self.callee().call)
+        run = self.batch.run_locked if self.batch.locked else self.batch.run
+        return run(self.torch, self.values, self.callee().call)
 
     def do_trace(self, asked):
         try:

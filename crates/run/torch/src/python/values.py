@@ -24,6 +24,8 @@ class Values:
         self.naming = False
         # Tensors that were made to be read.
         self.kept = []
+        # Where told tensors lie on the device, and how many bytes from the first to the last; `None`: nobody asks.
+        self.spans = None
         # By the names of contracts.
         self.dtypes = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
         self.dtypes["float8_e4m3"] = torch.float8_e4m3fn
@@ -56,6 +58,7 @@ class Values:
             if begin is not None and not (value.is_neg() or value.is_conj()):
                 address = value.data_ptr()
                 if address:
+                    self.note(value)
                     block, offset = self.device.where(address)
                     return f'{begin}"address": {offset}, "block": "{block}"}}}}'
             told = self.told_too(value)
@@ -139,11 +142,18 @@ class Values:
             "strides": list(tensor.stride()),
         }
         if on_device:
+            self.note(tensor)
             # One without elements has no block.
             described["block"], described["address"] = (
                 self.device.where(address) if address else ("", 0)
             )
         return described
+
+    def note(self, tensor):
+        """Notes where a tensor on the device lies, if it has elements."""
+        if self.spans is not None and tensor.numel() > 0:
+            last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
+            self.spans.append((tensor.data_ptr(), (last + 1) * tensor.element_size()))
 
     def own(self, tensor):
         """A copy in memory of this process: a call may return an argument, which lies in the judge's."""

@@ -10,7 +10,6 @@ use super::TorchBackend;
 use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
 use super::gpu::beside::{Compared as Timed, SideBySide};
 use super::player::{CANDIDATE, REFERENCE, submission};
-use super::timing::unsure_ms;
 use crate::backend::{
     Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, different_clocks,
 };
@@ -174,8 +173,7 @@ fn side_by_side(
     let Some(clocks) = clocks else {
         return Err("the reference has no time of its own by the judge's clock".to_owned());
     };
-    // All of handing over is deducted here, as it is beside the candidate.
-    let alone = clocks.judge_ms - unsure_ms(clocks.hand_over_ms, clocks.batch);
+    let alone = clocks.judge_ms;
     // It is faster than the reference is when nothing can slow that, too.
     let most = alone + resolution_ms;
     let faster = comparison.verdict == PairedVerdict::Faster;

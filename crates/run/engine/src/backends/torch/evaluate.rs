@@ -14,7 +14,7 @@ use super::fault::{Failed, Stage};
 use super::foreign::expected_from_device;
 use super::gpu::beside::{Compared, SideBySide};
 use super::gpu::calls::Extras;
-use super::gpu::{Gpu, NoTime, Opened};
+use super::gpu::{Gpu, Opened};
 use super::inputs::Inputs;
 use super::judge::{Judge, Judged};
 use super::player::{CANDIDATE, Player, REFERENCE, submission};
@@ -370,17 +370,10 @@ fn judged(
         return Err(internal("judging", &std::io::Error::other("there is no runner")));
     };
     // Before the submission is there, which could have it take longer.
-    let idle = match gpu {
-        Some(gpu) => gpu.hand_over(&mut session),
-        None => idle(&mut session).map_err(NoTime::Runner),
-    };
-    let idle = match idle {
+    let idle = match idle(&mut session) {
         Ok(idle) => idle,
-        Err(NoTime::Device(what)) => return Err(no_device(what)),
-        Err(NoTime::Runner(RunnerFault::TimedOut)) => {
-            return Ok(Outcome::not_judged(Failed::late(timeout)));
-        }
-        Err(NoTime::Runner(fault)) => {
+        Err(RunnerFault::TimedOut) => return Ok(Outcome::not_judged(Failed::late(timeout))),
+        Err(fault) => {
             // It has no submission yet, which therefore is not at fault.
             let failed = Failed::of(fault, Stage::Load, timeout);
             let error = failed.of_environment();
@@ -410,12 +403,14 @@ fn judged(
             return Ok(Outcome::new(judged, player, None, load_ms, idle_ms));
         }
     };
+    let mut secret = warpgauge_torch::Secret::default();
     let judge = Judge {
         players: Players {
             candidate: player,
             expectations: Expectations { data, references, changed: None },
             inputs: inputs.clone(),
-            secret: warpgauge_torch::Secret::default(),
+            salt: secret.key(),
+            secret,
             spent: Spent::default(),
         },
         tolerance: case.request.tolerance.clone(),
@@ -428,7 +423,7 @@ fn judged(
             count: case.count,
         },
     };
-    let (judged, player) = judge.run(gpu.map(|gpu| (gpu, idle)));
+    let (judged, player) = judge.run(gpu);
     if let Some(what) = judged.broken {
         return Err(no_device(what));
     }

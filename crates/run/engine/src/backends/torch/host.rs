@@ -9,7 +9,7 @@ use super::inputs::Presented;
 use super::lint::Lint;
 use super::noise::HostNudges;
 use super::player::Played;
-use super::players::{Players, Seeds, generator_of};
+use super::players::{Players, Seeds};
 use super::timing::{Plan, Timed};
 use super::values::Value;
 use super::verification::{ParameterHashes, Verification, changed_parameters};
@@ -60,11 +60,12 @@ impl HostCalls<'_> {
 
     /// How far rounding carries what references compute on the inputs of the first call.
     fn measure_noise(&mut self, seed: Option<u64>) -> Result<(), Stop> {
+        let generator = self.players.generator_of(seed);
         let Players { expectations, inputs, spent, .. } = &mut *self.players;
         let began = Instant::now();
         for reference in &mut expectations.references {
             if self.verification.wants_noise() {
-                let mut calls = HostNudges { inputs, seed, generator: generator_of(seed) };
+                let mut calls = HostNudges { inputs, seed, generator };
                 self.verification.noise.measure(reference, &mut calls)?;
             }
         }
@@ -96,8 +97,8 @@ impl HostCalls<'_> {
 
     /// One call of all sides with the same inputs; what the candidate took.
     fn call(&mut self, seed: Option<u64>, first: bool) -> Result<Duration, Stop> {
+        let generator = self.players.generator_of(seed);
         let Players { candidate, expectations, inputs, spent, .. } = &mut *self.players;
-        let generator = generator_of(seed);
         let began = Instant::now();
         let (expected, shown) = expectations.of_call((candidate, inputs), seed, generator)?;
         spent.presenting += began.elapsed();

@@ -1,7 +1,5 @@
 //! One evaluation: both sides made ready, then called on the CPU or on a device, and what came of it.
 
-use std::time::Duration;
-
 use super::backward;
 use super::fault::{Failed, Stop};
 use super::gpu::Gpu;
@@ -43,11 +41,10 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    /// Makes all calls, and verifies each. `device`: where, if not on the CPU, and what handing over takes there,
-    /// measured before the submission was there.
-    pub(super) fn run(mut self, device: Option<(&Gpu, Duration)>) -> (Judged, Player) {
+    /// Makes all calls, and verifies each. `gpu`: where, if not on the CPU.
+    pub(super) fn run(mut self, gpu: Option<&Gpu>) -> (Judged, Player) {
         let mut judged = Judged::default();
-        match self.calls(device, &mut judged) {
+        match self.calls(gpu, &mut judged) {
             Ok(()) | Err(Stop::Wrong) => {}
             Err(Stop::Broken(what)) => judged.broken = Some(what),
             Err(Stop::Candidate(failed)) => judged.failed = Some((failed, false)),
@@ -57,11 +54,11 @@ impl Judge {
         (judged, self.players.candidate)
     }
 
-    fn calls(&mut self, device: Option<(&Gpu, Duration)>, judged: &mut Judged) -> Result<(), Stop> {
+    fn calls(&mut self, gpu: Option<&Gpu>, judged: &mut Judged) -> Result<(), Stop> {
         let players = &mut self.players;
         judged.parameters = players.share_parameters()?;
         let before = players.candidate.parameters().map_err(Stop::Candidate)?;
-        if device.is_some() {
+        if gpu.is_some() {
             players.move_to_device()?;
         }
         if self.backward {
@@ -74,9 +71,9 @@ impl Judge {
         let seeds = (own, if varies { Seeds::Fresh } else { Seeds::Same(own) });
         let mut verification =
             Verification::new(Rules::of(players, self.tolerance.clone(), shown, self.is_reference));
-        let ended = match device {
-            Some(device) => {
-                let calls = DeviceCalls { device, seeds, plan: self.plan, extras: &self.extras };
+        let ended = match gpu {
+            Some(gpu) => {
+                let calls = DeviceCalls { gpu, seeds, plan: self.plan, extras: &self.extras };
                 let told = (&mut judged.timed, &mut judged.observed);
                 calls.run(players, &mut verification, &before, told)
             }

@@ -19,6 +19,8 @@ pub(super) struct Players {
     pub expectations: Expectations,
     pub inputs: Inputs,
     pub secret: Secret,
+    /// Keeps the seeds of inputs from being concluded from those of random numbers.
+    pub salt: [u8; 32],
     pub spent: Spent,
 }
 
@@ -47,6 +49,15 @@ impl Players {
     /// submission makes are drawn from it.
     pub(super) fn own_seed(&mut self) -> Option<u64> {
         matches!(self.inputs, Inputs::Made).then(|| self.seed())
+    }
+
+    /// The seed of random numbers in the calls whose first inputs have this seed: the same on all sides.
+    pub(super) fn generator_of(&self, seed: Option<u64>) -> u64 {
+        let hash = blake3::keyed_hash(&self.salt, &seed.unwrap_or_default().to_le_bytes());
+        let mut first = [0; 8];
+        first.copy_from_slice(&hash.as_bytes()[..8]);
+        // Every generator of random numbers takes 63 bits.
+        u64::from_le_bytes(first) >> 1
     }
 
     /// Seeds of the inputs of so many calls.
@@ -103,9 +114,4 @@ impl Players {
             reference.player.session.stop_for_good();
         }
     }
-}
-
-/// Random numbers of a call are the same on all sides.
-pub(super) fn generator_of(seed: Option<u64>) -> u64 {
-    seed.unwrap_or_default().wrapping_add(1)
 }

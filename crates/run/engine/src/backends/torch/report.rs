@@ -257,8 +257,10 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         clocks: clocks.map(|clocks| TorchClocks {
             events_ms: median(&clocks.inside_ms),
             judge_ms: median(&clocks.outside_ms),
-            batch: clocks.batch,
-            hand_over_ms: clocks.hand_over_ms,
+            calls: clocks.calls,
+            overhead_ms: clocks.overhead_ms,
+            resolution_ms: clocks.resolution_ms,
+            waits: clocks.waits,
             agree: clocks.agree(),
         }),
         threads: setting.threads,
@@ -368,8 +370,16 @@ fn measurement(
     })
 }
 
-/// Why a time has no rank: a process keeps what it likes from call to call, which serves where the inputs are the same.
+/// Why a time has no rank: a process keeps what it likes from call to call, which serves where the inputs are the same;
+/// and results on the host are not settled when the next inputs come.
 fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
+    if judged.timed.clocks.as_ref().is_some_and(|clocks| clocks.outside_ms.is_empty()) {
+        return Some(
+            "a number, a tensor on the host, or more than 64 tensors are returned, which nothing settles before the \
+             next call: the time has no rank. Return fewer tensors, on the device"
+                .to_owned(),
+        );
+    }
     if judged.shown == Some(InputsShown::Fresh) || request.measure.rank_unlisted_state {
         return None;
     }
@@ -407,17 +417,25 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
     let (events, judge) = (median(&clocks.inside_ms), median(&clocks.outside_ms));
     let told = format!(
         "one call takes {events:.5} ms by CUDA events in the submission's process, {} bytes being written \
-         before it, and {judge:.5} ms by the judge's clock round {} calls, after {:.3} ms for handing them \
-         over",
-        clocks.flushed, clocks.batch, clocks.hand_over_ms
+         before it, and {judge:.5} ms by the judge's clock, from the moment when its inputs can be read until \
+         its results are settled, less {:.5} ms for decrypting and hashing these",
+        clocks.flushed, clocks.overhead_ms
     );
     let warmup = 1 + clocks.warmup;
     if clocks.agree() {
         let (method, cache) = ("torch_cuda_events", CacheState::Cold);
         return Timing { method, cache, notes: vec![told], warmup };
     }
-    let why = "the judge's clock says more, so it counts: either the host launches slower than the device \
-               computes, or the events are not what they seem; L2 is as the call before left it";
+    let why = match clocks.waits {
+        true => {
+            "the judge's clock counts: the calls wait for the device themselves, so that what the host does \
+                 is part of each; L2 holds what of the inputs it has room for"
+        }
+        false => {
+            "the judge's clock says more, so it counts: the events are not what they seem; L2 holds what of the \
+                  inputs it has room for"
+        }
+    };
     let (method, cache) = ("torch_judge_clock", CacheState::Hot);
     Timing { method, cache, notes: vec![told, why.to_owned()], warmup }
 }

@@ -32,39 +32,28 @@ pub(super) struct Timed {
 pub(super) struct Clocks {
     /// Events round each call, with a cold cache, by the runner that has the submission, milliseconds.
     pub inside_ms: Vec<f32>,
-    /// Of one call of each batch, by the judge's clock, milliseconds: at least what it took, since of handing
-    /// over what is not sure is not deducted.
+    /// Of each locked call, by the judge's clock, milliseconds, without what there is round a call.
     pub outside_ms: Vec<f32>,
-    /// Calls of such a batch.
-    pub batch: u32,
-    /// What handing a batch over takes, milliseconds: what of it is sure was deducted.
-    pub hand_over_ms: f64,
+    /// Locked calls of a turn.
+    pub calls: u32,
+    /// What decrypting a call's inputs and hashing its results take, milliseconds.
+    pub overhead_ms: f64,
+    /// What is not known of that, milliseconds.
+    pub resolution_ms: f64,
+    /// Whether calls wait for the device, so that a time has the host's part in it.
+    pub waits: bool,
     /// Bytes written before each call that events were round.
     pub flushed: u64,
     /// Calls that were neither the first nor timed.
     pub warmup: u32,
 }
 
-/// How much handing over varies, of what it takes.
-pub(super) const UNSURE: f64 = 0.25;
-
-/// What is not sure of handing a batch over, of each of its calls, milliseconds.
-pub(super) fn unsure_ms(hand_over_ms: f64, batch: u32) -> f64 {
-    hand_over_ms * UNSURE / f64::from(batch.max(1))
-}
-
 impl Clocks {
-    /// How much of a call's time may be that of handing over, milliseconds, beyond what was deducted; or how much
-    /// more may have been deducted: it varies by less than a quarter.
-    pub(super) fn resolution_ms(&self) -> f64 {
-        unsure_ms(self.hand_over_ms, self.batch)
-    }
-
-    /// Whether the clocks agree: the judge's says no more than the events do, but for a hundredth and what
-    /// handing over may be.
+    /// Whether the clocks agree: the judge's says no more than the events do, but for a hundredth and what is not
+    /// known of what there is round a call.
     pub(super) fn agree(&self) -> bool {
         let (inside, outside) = (median(&self.inside_ms), median(&self.outside_ms));
-        !self.inside_ms.is_empty() && outside <= inside * 1.01 + 2.0 * self.resolution_ms()
+        !self.inside_ms.is_empty() && outside <= inside * 1.01 + self.resolution_ms
     }
 
     /// The times that count: those of the events, if the judge's clock agrees.
@@ -89,11 +78,9 @@ mod tests {
         let clocks = |outside: f32| Clocks {
             inside_ms: vec![1.0, 1.0, 1.0],
             outside_ms: vec![outside],
-            batch: 10,
-            hand_over_ms: 0.4,
+            resolution_ms: 0.02,
             ..Clocks::default()
         };
-        // A tenth of a quarter of what handing over takes, twice, and a hundredth.
         assert_eq!(clocks(1.02).samples(), [1.0, 1.0, 1.0]);
         assert_eq!(clocks(1.04).samples(), [1.04]);
     }

@@ -5,15 +5,17 @@
 //! The candidate and the references have memory of their own each: work of a candidate's that still runs
 //! on the device when it said that it is done cannot change what the references compute with.
 
-use std::time::{Duration, Instant};
+use std::cell::OnceCell;
 
 use base64::Engine as _;
 
 use super::Gpu;
 use super::shelf::{NotShelved, broken};
 use crate::backends::torch::inputs::{Argument, Content};
+use warpgauge_device::locked::{ByteRange, Locks};
 use warpgauge_device::support::InitParams;
 use warpgauge_device::{DeviceBuffer, DeviceError};
+use warpgauge_model::gate_page::Digest;
 use warpgauge_tensor::{Dtype, TensorInit};
 use warpgauge_torch::{LentTensor, TensorAt, Tree, TreeOf};
 use warpgauge_validate::Nudge;
@@ -58,6 +60,8 @@ pub(super) struct Arena {
     candidates: DeviceBuffer,
     /// As large, if there are references.
     of_references: DeviceBuffer,
+    /// Where a set is encrypted, which nobody opens.
+    own: OnceCell<DeviceBuffer>,
     referenced: bool,
     /// What tensors without a rule hold, of one set or of all.
     pristine: Option<DeviceBuffer>,
@@ -167,6 +171,7 @@ impl Arena {
         Ok(Self {
             candidates,
             of_references,
+            own: OnceCell::new(),
             referenced,
             pristine,
             pristine_stride,
@@ -244,36 +249,86 @@ impl Arena {
         }
     }
 
+    /// Where the first set lies.
+    pub(super) fn window(&self, whose: Whose) -> ByteRange {
+        (self.memory(whose).address(), self.stride)
+    }
+
+    /// Where arguments at some places lie within a set, and their bytes; of those that have any.
+    pub(super) fn places(&self, places: &[String]) -> Vec<ByteRange> {
+        let slot = |place: &String| self.slots.iter().find(|slot| slot.place == *place);
+        let slots = places.iter().filter_map(slot).filter(|slot| slot.bytes > 0);
+        slots.map(|slot| (slot.offset, slot.bytes)).collect()
+    }
+
     /// Writes the first sets, each by its seed where there is one, and waits until they are there.
     pub(super) fn present(
         &self,
         gpu: &Gpu,
         whose: Whose,
         seeds: &[Option<u64>],
-    ) -> Result<Duration, NotShelved> {
-        let began = Instant::now();
-        let memory = self.memory(whose);
-        for (set, seed) in seeds.iter().enumerate() {
-            for slot in self.slots.iter().filter(|slot| slot.bytes > 0) {
-                let at = set as u64 * self.stride + slot.offset;
-                let bytes = slot.bytes as usize;
-                if let Some(params) = slot.params(*seed)? {
-                    let content = warpgauge_device::RangeContent::tensor(
-                        params,
-                        0,
-                        (memory.address() + at, bytes),
-                    );
-                    gpu.support.write(&[content], &gpu.stream).map_err(broken)?;
-                } else if let Some(pristine) = &self.pristine {
-                    let from = (set as u64 * self.pristine_stride + slot.offset) as usize;
-                    memory
-                        .copy_range_from_device(at as usize, pristine, from, bytes, &gpu.stream)
-                        .map_err(broken)?;
-                }
+    ) -> Result<(), NotShelved> {
+        for (set, seed) in (0..).zip(seeds) {
+            self.write(gpu, (set, *seed), (self.memory(whose), set * self.stride))?;
+        }
+        gpu.stream.synchronize().map_err(broken)
+    }
+
+    /// Writes the first sets, each encrypted under its key, and waits until they are there. What the sets hold is
+    /// never in memory that a runner has open: work that a candidate left on the device could read it.
+    pub(super) fn present_locked(
+        &self,
+        gpu: &Gpu,
+        whose: Whose,
+        seeds: &[Option<u64>],
+        (locks, keys): (&mut Locks<'_>, &[Digest]),
+    ) -> Result<(), NotShelved> {
+        let own = match self.own.get() {
+            Some(own) => own,
+            None => {
+                let own = DeviceBuffer::new(&gpu.context, self.stride, "inputs of a call");
+                let own = own.map_err(broken)?;
+                self.own.get_or_init(|| own)
+            }
+        };
+        locks.take_keys(keys).map_err(broken)?;
+        let bytes = self.stride as usize;
+        for (index, seed) in seeds.iter().enumerate() {
+            let set = index as u64;
+            self.write(gpu, (set, *seed), (own, 0))?;
+            locks.turn((own.address(), self.stride), index).map_err(broken)?;
+            let at = (set * self.stride) as usize;
+            let copied = self.memory(whose).copy_range_from_device(at, own, 0, bytes, &gpu.stream);
+            copied.map_err(broken)?;
+        }
+        gpu.stream.synchronize().map_err(broken)
+    }
+
+    /// Queues writing the tensors of a set to a place.
+    fn write(
+        &self,
+        gpu: &Gpu,
+        (set, seed): (u64, Option<u64>),
+        (memory, begin): (&DeviceBuffer, u64),
+    ) -> Result<(), NotShelved> {
+        for slot in self.slots.iter().filter(|slot| slot.bytes > 0) {
+            let at = begin + slot.offset;
+            let bytes = slot.bytes as usize;
+            if let Some(params) = slot.params(seed)? {
+                let content = warpgauge_device::RangeContent::tensor(
+                    params,
+                    0,
+                    (memory.address() + at, bytes),
+                );
+                gpu.support.write(&[content], &gpu.stream).map_err(broken)?;
+            } else if let Some(pristine) = &self.pristine {
+                let from = (set * self.pristine_stride + slot.offset) as usize;
+                memory
+                    .copy_range_from_device(at as usize, pristine, from, bytes, &gpu.stream)
+                    .map_err(broken)?;
             }
         }
-        gpu.stream.synchronize().map_err(broken)?;
-        Ok(began.elapsed())
+        Ok(())
     }
 
     /// Types of the tensors.

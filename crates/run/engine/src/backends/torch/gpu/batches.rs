@@ -1,20 +1,20 @@
 //! Batches of calls of both sides on the same inputs, each of them verified.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use super::arena::Whose;
 use super::blocks::Blocks;
 use super::compared::DeviceComparison;
 use super::expect::{DeviceNudges, Expected, expected, named_calls};
-use super::shelf::Shelf;
-use super::stage::{Side, Stage, not_shelved};
+use super::stage::{CallOrder, Side, Stage, not_shelved};
 use super::turn::Turn;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::lint::Lint;
-use crate::backends::torch::players::{Players, generator_of};
+use crate::backends::torch::players::Players;
 use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::{ParameterHashes, Verification, changed_parameters};
+use warpgauge_model::gate_page::{Digest, MOST_RANGES};
 use warpgauge_torch::{MAX_FRAME_BYTES, RunnerFault};
 use warpgauge_validate::Reason;
 
@@ -29,7 +29,8 @@ pub(super) type With<'s> = (&'s [Option<u64>], u64);
 
 /// What a batch of the candidate's calls came to.
 pub(super) struct Made {
-    pub(super) turn: Turn,
+    /// What the judge's clock says, of locked calls whose results all lie on the device.
+    pub(super) turn: Option<Turn>,
     /// What each call returned, by place.
     pub(super) values: Vec<Named>,
 }
@@ -41,7 +42,7 @@ pub(super) struct Batches<'j, 'g> {
     pub(super) stage: Stage<'g>,
 }
 
-impl<'j, 'g> Batches<'j, 'g> {
+impl<'g> Batches<'_, 'g> {
     /// Most calls of a batch: as there is memory for their inputs and their results, and room to tell of
     /// them.
     pub(super) fn most(&self) -> u32 {
@@ -58,24 +59,38 @@ impl<'j, 'g> Batches<'j, 'g> {
         self.stage.arena.sets.min(most).min(made).max(1)
     }
 
-    /// One batch of all sides, verified; what the candidate took. `flush`: bytes that are written before each call,
-    /// if events are to be round it.
+    /// One batch of all sides, verified. `flush`: bytes that are written before each call, if events are to be round
+    /// it.
     pub(super) fn make(
         &mut self,
         seeds: &[Option<u64>],
         flush: u64,
         first: bool,
-    ) -> Result<Turn, Stop> {
+    ) -> Result<(), Stop> {
         let with = (seeds, self.drawn(seeds)?);
         if first {
             self.measure_noise(with)?;
         }
-        let Made { turn, values } = self.candidate(with, flush)?;
-        let expected = self.expected(with)?.values;
+        let order = CallOrder::Together { flush };
+        let Made { values, .. } = self.candidate(with, order)?;
+        let expected = self.expected(with, CallOrder::TOGETHER)?.values;
         if first && self.changes_more(seeds)? {
             return self.make(seeds, flush, first);
         }
-        self.verify(&values, &expected, seeds, first)?;
+        self.verify(&values, &expected, seeds, first)
+    }
+
+    /// Whether all results of a call can be hashed.
+    pub(super) fn can_lock(&self) -> bool {
+        self.verification.found.outputs.len() + self.stage.changing.len() <= MOST_RANGES
+    }
+
+    /// One turn of the candidate's locked calls, verified; none, where results lie on the host.
+    pub(super) fn make_locked(&mut self, seeds: &[Option<u64>]) -> Result<Option<Turn>, Stop> {
+        let with = (seeds, self.drawn(seeds)?);
+        let Made { turn, values } = self.candidate(with, CallOrder::Locked)?;
+        let expected = self.expected(with, CallOrder::TOGETHER)?.values;
+        self.verify(&values, &expected, seeds, false)?;
         Ok(turn)
     }
 
@@ -101,31 +116,37 @@ impl<'j, 'g> Batches<'j, 'g> {
             self.stage.draw(self.players, seeds)?;
             self.players.spent.presenting += began.elapsed();
         }
-        Ok(generator_of(seeds.first().copied().flatten()))
+        Ok(self.players.generator_of(seeds.first().copied().flatten()))
     }
 
-    /// Has the candidate ready to make a batch of calls, and its inputs there; how long writing these took.
+    /// Has the candidate ready to make a batch of calls, and its inputs there; the keys of these, if they are locked.
     pub(super) fn candidate_ready(
         &mut self,
         (seeds, generator): With<'_>,
-        flush: u64,
-    ) -> Result<Duration, Stop> {
+        order: CallOrder,
+    ) -> Result<Vec<Digest>, Stop> {
         let Players { candidate, spent, .. } = &mut *self.players;
-        self.stage.candidate.blocks.tidy();
-        let ready = candidate.session.prepare(&self.stage.batch(seeds.len(), generator, flush));
+        let stage = &mut self.stage;
+        stage.candidate.blocks.tidy();
+        let locked = stage.locked(order, &stage.candidate.gate);
+        let ready = candidate.session.prepare(&stage.batch(seeds.len(), generator, order, locked));
         ready.map_err(|fault| candidate.stopped(false, fault))?;
-        let presenting = self.stage.arena.present(self.stage.gpu, Whose::Candidate, seeds);
-        let presenting = presenting.map_err(|error| not_shelved(candidate, false, error))?;
-        spent.presenting += presenting;
-        Ok(presenting)
+        let began = Instant::now();
+        let keys = stage.present(Whose::Candidate, seeds, order);
+        let keys = keys.map_err(|error| not_shelved(candidate, false, error))?;
+        spent.presenting += began.elapsed();
+        Ok(keys)
     }
 
     /// One batch of the candidate's calls, and copies of what they returned.
-    pub(super) fn candidate(&mut self, with: With<'_>, flush: u64) -> Result<Made, Stop> {
+    pub(super) fn candidate(&mut self, with: With<'_>, order: CallOrder) -> Result<Made, Stop> {
         let count = with.0.len() as u32;
-        let presenting = self.candidate_ready(with, flush)?;
+        let keys = self.candidate_ready(with, order)?;
         let Players { candidate, inputs, spent, .. } = &mut *self.players;
-        let ran = candidate.session.run().map_err(|fault| candidate.stopped(false, fault))?;
+        let gate = &mut self.stage.candidate.gate;
+        let (ran, calls) = order
+            .run(&mut candidate.session, gate, &keys)
+            .map_err(|fault| candidate.stopped(false, fault))?;
         spent.executing += ran.took;
         if ran.returned.len() != count as usize {
             let what = format!(
@@ -136,13 +157,15 @@ impl<'j, 'g> Batches<'j, 'g> {
         }
         let stage = &mut self.stage;
         let also = stage.arena.also(Whose::Candidate, &stage.changing, count);
-        let Side { blocks, shelf } = &mut stage.candidate;
+        let Side { blocks, shelf, .. } = &mut stage.candidate;
         let returned = (&ran.returned[..], inputs.root());
         let shelved = shelf.fill(stage.gpu, blocks, candidate, returned, &also);
         let shelved = shelved.map_err(|error| not_shelved(candidate, false, error))?;
         stage.strided |= shelved.strided;
-        let turn = Turn::new(count, presenting, ran.took, &shelved);
-        Ok(Made { turn, values: shelved.values })
+        let turn = stage.settled(&shelved.hashed, calls);
+        let turn = turn.map_err(|error| not_shelved(candidate, false, error))?;
+        let turn = turn.map_err(|reason| self.verification.wrong(reason))?;
+        Ok(Made { turn: turn.filter(|_| !shelved.elsewhere), values: shelved.values })
     }
 
     /// How far rounding carries what references compute on the inputs of the first call.
@@ -162,10 +185,10 @@ impl<'j, 'g> Batches<'j, 'g> {
     }
 
     /// What is expected of each call of a batch.
-    pub(super) fn expected(&mut self, with: With<'_>) -> Result<Expected, Stop> {
+    pub(super) fn expected(&mut self, with: With<'_>, order: CallOrder) -> Result<Expected, Stop> {
         let began = Instant::now();
         let Players { expectations, inputs, spent, .. } = &mut *self.players;
-        let expected = expected(expectations, inputs, &mut self.stage, with)?;
+        let expected = expected(expectations, inputs, &mut self.stage, (with, order))?;
         spent.verifying += began.elapsed();
         Ok(expected)
     }
@@ -235,34 +258,14 @@ impl<'j, 'g> Batches<'j, 'g> {
     }
 
     /// Stops all runners for good.
-    pub(super) fn quiet(mut self) -> Quiet<'j, 'g> {
+    pub(super) fn quiet(mut self) -> Quiet<'g> {
         self.players.stop_for_good();
         self.stage.candidate.blocks = Blocks::default();
-        Quiet { players: self.players, stage: self.stage, spare: Shelf::new(usize::MAX) }
+        Quiet { stage: self.stage }
     }
 }
 
 /// The device once nothing but the judge uses it.
-pub(super) struct Quiet<'j, 'g> {
-    pub(super) players: &'j mut Players,
-    stage: Stage<'g>,
-    spare: Shelf,
-}
-
-impl Quiet<'_, '_> {
-    /// What writing the inputs of a batch and copying its results take now.
-    pub(super) fn alone(
-        &mut self,
-        seeds: &[Option<u64>],
-        sizes: &[usize],
-    ) -> Result<(Duration, Duration), Stop> {
-        let Self { players, stage, spare } = self;
-        let broken = |error| not_shelved(&players.candidate, false, error);
-        let presenting = stage.arena.present(stage.gpu, Whose::Candidate, seeds).map_err(broken)?;
-        let copying = match stage.candidate.shelf.memory() {
-            Some(from) => spare.time_copies(stage.gpu, from, sizes),
-            None => Ok(Duration::ZERO),
-        };
-        Ok((presenting, copying.map_err(broken)?))
-    }
+pub(super) struct Quiet<'g> {
+    pub(super) stage: Stage<'g>,
 }

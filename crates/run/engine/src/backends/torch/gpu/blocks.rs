@@ -88,7 +88,7 @@ impl Blocks {
 }
 
 /// A block, by places in it.
-struct OnDevice<'a>(&'a DeviceBuffer, &'a Stream);
+pub(super) struct OnDevice<'a>(pub(super) &'a DeviceBuffer, pub(super) &'a Stream);
 
 impl SubmissionMemory for OnDevice<'_> {
     fn read(&self, address: u64, out: &mut [u8]) -> io::Result<()> {

@@ -1,14 +1,11 @@
 //! The order of the calls of one evaluation on a device: one with the contract's own inputs, batches that are timed,
 //! both sides in turns, and then calls that others look at. Every call but these is verified.
 
-use std::time::Duration;
-
 use super::batches::Batches;
 use super::beside::{Compared, Pairing, SideBySide};
 use super::stage::Stage;
 use super::timing::DeviceTiming;
 use super::traced::Traced;
-use super::turn::HandOver;
 use super::{Gpu, counted, traced};
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::{Players, Seeds};
@@ -38,8 +35,7 @@ pub(in crate::backends::torch) struct Observed {
 
 /// The calls of one evaluation.
 pub(in crate::backends::torch) struct DeviceCalls<'a> {
-    /// Where, and what handing over takes there, measured before the submission was there.
-    pub device: (&'a Gpu, Duration),
+    pub gpu: &'a Gpu,
     /// Of the first call, and of the others.
     pub seeds: (Option<u64>, Seeds),
     pub plan: Option<Plan>,
@@ -55,20 +51,19 @@ impl DeviceCalls<'_> {
         before: &ParameterHashes,
         (timed, observed): (&mut Timed, &mut Observed),
     ) -> Result<(), Stop> {
-        let Self { device: (gpu, idle), seeds: (own, seeds), plan, extras } = *self;
+        let Self { gpu, seeds: (own, seeds), plan, extras } = *self;
         let stage = Stage::open(gpu, players)?;
         let is_paired = players.expectations.references.len() == 1;
         let mut batches = Batches { players, verification, stage };
         batches.make(&[own], 0, true)?;
-        let idle = HandOver(idle);
-        let mut timing = DeviceTiming::new(timed, idle);
+        let mut timing = DeviceTiming::new(timed);
         let beside = extras.beside.clone().filter(|_| is_paired);
-        let mut pairing = beside.map(|beside| Pairing::new(beside, idle));
+        let mut pairing = beside.map(Pairing::new);
         if let Some(plan) = plan {
             let most = batches.most();
             timing.run(&mut batches, plan, seeds, most)?;
             if let Some(pairing) = &mut pairing {
-                pairing.run(&mut batches, seeds, (timing.long_enough(), most))?;
+                pairing.run(&mut batches, seeds, (timing.calls(), most))?;
             }
         }
         batches.check_parameters(before)?;
@@ -80,7 +75,7 @@ impl DeviceCalls<'_> {
         if extras.count {
             observed.counted = Some(counted::count(&mut batches, own)?);
         }
-        if timing.has_batches() {
+        if plan.is_some() {
             let mut quiet = batches.quiet();
             timing.conclude(&mut quiet)?;
             observed.compared = match pairing {

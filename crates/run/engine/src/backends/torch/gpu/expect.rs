@@ -1,7 +1,7 @@
 //! What is expected of a batch: results of the references on the same inputs, by the names of outputs.
 
 use super::arena::Whose;
-use super::stage::{Side, Stage, not_shelved};
+use super::stage::{CallOrder, Side, Stage, not_shelved};
 use super::turn::Turn;
 use crate::backends::torch::expectations::{Expectations, ReferencePlayer};
 use crate::backends::torch::fault::Stop;
@@ -18,8 +18,8 @@ use warpgauge_validate::{Nudge, Reason};
 pub(super) struct Expected {
     /// Of each call, by the names of outputs.
     pub(super) values: Vec<Named>,
-    /// What each reference took.
-    pub(super) turns: Vec<Turn>,
+    /// What the judge's clock says of each reference, of locked calls whose results all lie on the device.
+    pub(super) turns: Vec<Option<Turn>>,
 }
 
 /// What is expected of each call of a batch, computed by the references on inputs that are written once more.
@@ -28,7 +28,7 @@ pub(super) fn expected(
     expectations: &mut Expectations,
     inputs: &Inputs,
     stage: &mut Stage<'_>,
-    (seeds, generator): (&[Option<u64>], u64),
+    ((seeds, generator), order): ((&[Option<u64>], u64), CallOrder),
 ) -> Result<Expected, Stop> {
     let data = expectations.data.iter();
     let data: Named = data.map(|(name, value)| (name.clone(), value.clone())).collect();
@@ -36,7 +36,7 @@ pub(super) fn expected(
     let mut turns = Vec::new();
     for (index, reference) in expectations.references.iter_mut().enumerate() {
         let (turn, computed) =
-            computed(reference, inputs, (stage, index), (seeds, generator), None)?;
+            computed(reference, inputs, (stage, index), (seeds, generator), (order, None))?;
         turns.push(turn);
         for (expected, named) in values.iter_mut().zip(computed) {
             for (name, value) in named {
@@ -69,8 +69,9 @@ impl NudgedCalls for DeviceNudges<'_, '_> {
     fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop> {
         let (seed, generator) = self.with;
         let stage = (&mut *self.stage, self.index);
+        let order = CallOrder::TOGETHER;
         let (_, calls) =
-            computed(reference, self.inputs, stage, (&[seed], generator), Some(nudge))?;
+            computed(reference, self.inputs, stage, (&[seed], generator), (order, Some(nudge)))?;
         let values = calls.into_iter().flatten().filter(|(name, _)| reference.counts(name));
         values.map(|(name, value)| Ok((name, self.stage.fetched(value)?))).collect()
     }
@@ -83,30 +84,35 @@ fn computed(
     inputs: &Inputs,
     (stage, index): (&mut Stage<'_>, usize),
     (seeds, generator): (&[Option<u64>], u64),
-    nudge: Option<Nudge>,
-) -> Result<(Turn, Vec<Named>), Stop> {
+    (order, nudge): (CallOrder, Option<Nudge>),
+) -> Result<(Option<Turn>, Vec<Named>), Stop> {
     let ReferencePlayer { player, outputs } = reference;
     let count = seeds.len() as u32;
-    let ready = player.session.prepare(&stage.batch(seeds.len(), generator, 0));
+    let locked = stage.locked(order, &stage.references[index].gate);
+    let ready = player.session.prepare(&stage.batch(seeds.len(), generator, order, locked));
     ready.map_err(|fault| player.stopped(true, fault))?;
-    let presented = stage.arena.present(stage.gpu, Whose::References, seeds);
-    let presenting = presented.map_err(|error| not_shelved(player, true, error))?;
+    let keys = stage.present(Whose::References, seeds, order);
+    let keys = keys.map_err(|error| not_shelved(player, true, error))?;
     if let Some(nudge) = nudge {
         let moved = stage.arena.nudge(stage.gpu, nudge);
         moved.map_err(|error| not_shelved(player, true, error))?;
     }
-    let ran = player.session.run().map_err(|fault| player.stopped(true, fault))?;
+    let ran = order.run(&mut player.session, &mut stage.references[index].gate, &keys);
+    let (ran, calls) = ran.map_err(|fault| player.stopped(true, fault))?;
     if ran.returned.len() != seeds.len() {
         let fault = RunnerFault::Forged("it tells of another number of calls".to_owned());
         return Err(player.stopped(true, fault));
     }
     let root = inputs.root();
     let also = stage.arena.also(Whose::References, &stage.changing, count);
-    let Side { blocks, shelf } = &mut stage.references[index];
+    let Side { blocks, shelf, .. } = &mut stage.references[index];
     blocks.tidy();
     let shelved = shelf.fill(stage.gpu, blocks, player, (&ran.returned, root), &also);
     let shelved = shelved.map_err(|error| not_shelved(player, true, error))?;
-    let turn = Turn::new(count, presenting, ran.took, &shelved);
+    let turn = stage.settled(&shelved.hashed, calls);
+    let turn = turn.map_err(|error| not_shelved(player, true, error))?;
+    let turn = turn.map_err(|reason| Stop::Reference(player.unusable(reason)))?;
+    let turn = turn.filter(|_| !shelved.elsewhere);
     let named = named_calls(inputs, &shelved.values, outputs.as_deref(), player.backward);
     let named = named.map_err(|fault| player.stopped(true, fault))?;
     let named = named.map_err(|reason| Stop::Reference(player.unusable(reason)))?;

@@ -2,8 +2,8 @@
 //!
 //! Inputs lie in memory of the judge's, which runners open; what they return lies in theirs, which the judge
 //! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `batches` one
-//! batch of both sides, `timing` the candidate's times, `beside` both sides in turns, `turn` what the clock says of a
-//! batch, `expect` and `compared` what is right, `stage` what lies on the device, `arena` the inputs,
+//! batch of both sides, `timing` the candidate's times, `beside` both sides in turns, `turn` what the clock says of
+//! locked calls, `expect` and `compared` what is right, `stage` what lies on the device, `arena` the inputs,
 //! `shelf` the copies, `blocks` the runners' memory, `traced` what a device did, `counted`
 //! calls that a tool looks at.
 
@@ -22,12 +22,13 @@ pub(super) mod traced;
 mod turn;
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 
 use warpgauge_device::support::Support;
-use warpgauge_device::{Context, DeviceBuffer, DriverChoice, Stream, loader};
+use warpgauge_device::{Context, DriverChoice, Stream, loader};
 use warpgauge_model::{DeviceInfo, Image};
-use warpgauge_torch::{RunnerFault, RunnerSession};
 
 /// The device, as a judge has it.
 pub(super) struct Gpu {
@@ -35,6 +36,8 @@ pub(super) struct Gpu {
     stream: Stream,
     support: Support,
     info: DeviceInfo,
+    /// Base64 of the support's image, which runners load too.
+    kernels: String,
 }
 
 /// A context whose kernels have yet to come.
@@ -64,47 +67,12 @@ impl Opened {
     pub(super) fn with(self, image: &Image) -> Result<Gpu, String> {
         let Self { context, stream, info } = self;
         let support = Support::load(&context, image, &info).map_err(|error| error.to_string())?;
-        Ok(Gpu { context, stream, support, info })
+        let kernels = STANDARD.encode(&image.bytes);
+        Ok(Gpu { context, stream, support, info, kernels })
     }
 }
-
-/// Why it is not known what handing over takes.
-pub(super) enum NoTime {
-    /// What the driver says.
-    Device(String),
-    /// What is wrong with the runner, which has no submission yet.
-    Runner(RunnerFault),
-}
-
-/// Times that handing over is done for nothing: the median counts.
-const IDLE: usize = 15;
 
 impl Gpu {
-    /// What handing over takes where the device has next to nothing to do, with a runner that has no
-    /// submission yet: to the runner and back, and that the device turns from it to the judge, which it
-    /// does once for inputs and once for results.
-    ///
-    /// # Errors
-    /// The device or the runner failed.
-    pub(super) fn hand_over(&self, session: &mut RunnerSession) -> Result<Duration, NoTime> {
-        let memory = DeviceBuffer::new(&self.context, 1 << 20, "nothing");
-        let memory = memory.map_err(|error| NoTime::Device(error.to_string()))?;
-        let fill = || {
-            let began = Instant::now();
-            let filled = memory.fill(1, &self.stream).and_then(|()| self.stream.synchronize());
-            filled.map(|()| began.elapsed()).map_err(|error| NoTime::Device(error.to_string()))
-        };
-        let (mut asked, mut turned) = (Vec::new(), Vec::new());
-        for _ in 0..IDLE {
-            let (after_runner, after_judge) = (fill()?, fill()?);
-            turned.push(after_runner.saturating_sub(after_judge));
-            asked.push(session.idle_with_device().map_err(NoTime::Runner)?);
-        }
-        asked.sort();
-        turned.sort();
-        Ok(asked[IDLE / 2] + 2 * turned[IDLE / 2])
-    }
-
     /// Bytes that are written so that the second-level cache holds nothing else: as many as Triton's
     /// `do_bench` writes, or twice what it holds. While they are, the host launches what is timed.
     fn flush_bytes(&self) -> u64 {

@@ -1,14 +1,13 @@
 //! Copies of what runners returned, in memory of the judge's on the device.
 
-use std::time::{Duration, Instant};
-
 use super::Gpu;
 use super::arena::Also;
-use super::blocks::Blocks;
+use super::blocks::{Blocks, OnDevice};
 use crate::backends::torch::values::{Copied, Named, Value, of_scalar};
 use crate::backends::torch::{MOST_BYTES, player::Player};
 use warpgauge_device::DeviceBuffer;
-use warpgauge_torch::{RunnerFault, TensorAt, Tree, TreeOf};
+use warpgauge_device::locked::ByteRange;
+use warpgauge_torch::{RunnerFault, Scalar, TensorAt, Tree, TreeOf};
 
 /// Where the copies of one tensor begin, bytes.
 const STEP: usize = 512;
@@ -23,21 +22,22 @@ pub(super) struct Shelf {
 /// A copy that is made on the device: from a block to a place on the shelf.
 struct Move<'a> {
     tensor: &'a TensorAt,
+    /// Where the elements go in C order.
     to: usize,
+    /// Where they go as they are, first, if they do not lie side by side.
+    as_is: Option<usize>,
 }
 
-/// Copies of a batch, and what of the time it took to make them counts.
+/// Copies of a batch.
 pub(super) struct Shelved {
     /// What each call returned, by place.
     pub values: Vec<Named>,
-    /// Opening what was not open.
-    pub opening: Duration,
-    /// Making the copies on the device.
-    pub copying: Duration,
-    /// Bytes of each of them.
-    pub sizes: Vec<usize>,
-    /// Whether others had to be made through the host.
+    /// Where copies of what each call left on the device are, as it lay there.
+    pub hashed: Vec<Vec<ByteRange>>,
+    /// Whether some had to be put in order by the host.
     pub strided: bool,
+    /// Whether something was returned that does not lie on the device.
+    pub elsewhere: bool,
 }
 
 /// Why there are no copies.
@@ -55,25 +55,6 @@ impl Shelf {
 
     pub(super) fn memory(&self) -> Option<&DeviceBuffer> {
         self.memory.as_ref()
-    }
-
-    /// What copies of these sizes take, to here and from another shelf.
-    pub(super) fn time_copies(
-        &mut self,
-        gpu: &Gpu,
-        from: &DeviceBuffer,
-        sizes: &[usize],
-    ) -> Result<Duration, NotShelved> {
-        let all: usize = sizes.iter().map(|bytes| bytes.next_multiple_of(STEP)).sum();
-        let memory = self.with_room(gpu, all.max(1))?;
-        let began = Instant::now();
-        let mut at = 0;
-        for bytes in sizes {
-            memory.copy_range_from_device(at, from, at, *bytes, &gpu.stream).map_err(broken)?;
-            at += bytes.next_multiple_of(STEP);
-        }
-        gpu.stream.synchronize().map_err(broken)?;
-        Ok(began.elapsed())
     }
 
     fn with_room(&mut self, gpu: &Gpu, bytes: usize) -> Result<&DeviceBuffer, NotShelved> {
@@ -97,35 +78,33 @@ impl Shelf {
         also: &[Vec<Also<'_>>],
     ) -> Result<Shelved, NotShelved> {
         let leaves: Vec<Leaves<'_>> = returned.iter().map(|tree| tree.leaves(root)).collect();
-        let began = Instant::now();
         open_all(gpu, blocks, &leaves)?;
-        let opening = began.elapsed();
         let session = &player.session;
         let fault = |error: &_| NotShelved::Fault(session.fault_of(error));
-        let Plan { mut values, moves, elsewhere, own, bytes } =
+        let Plan { mut values, moves, elsewhere, own, bytes, mut hashed, on_host } =
             self.plan(blocks, player, &leaves, also)?;
         let memory = self.with_room(gpu, bytes.max(1))?;
-        let mut sizes = Vec::new();
-        let began = Instant::now();
-        for Move { tensor, to } in moves.iter().filter(|one| one.tensor.is_contiguous()) {
+        for Move { tensor, to, as_is } in &moves {
             let Some((block, at, span)) = blocks.range(tensor).map_err(|e| fault(&e))? else {
                 continue;
             };
-            memory.copy_range_from_device(*to, block, at, span, &gpu.stream).map_err(broken)?;
-            sizes.push(span);
+            let to = as_is.unwrap_or(*to);
+            memory.copy_range_from_device(to, block, at, span, &gpu.stream).map_err(broken)?;
         }
         for (from, at, to, bytes) in &own {
             memory.copy_range_from_device(*to, from, *at, *bytes, &gpu.stream).map_err(broken)?;
-            sizes.push(*bytes);
         }
         gpu.stream.synchronize().map_err(broken)?;
-        let copying = began.elapsed();
-        // What does not lie side by side goes through the host.
-        let strided = moves.iter().filter(|one| !one.tensor.is_contiguous());
-        for Move { tensor, to } in strided.clone() {
-            let bytes = blocks.read(gpu, session, tensor).map_err(|e| fault(&e))?;
+        // What does not lie side by side is put in order by the host.
+        let strided = moves.iter().filter_map(|one| Some((one, one.as_is?)));
+        for (Move { tensor, to, .. }, as_is) in strided.clone() {
+            let copy = TensorAt { address: as_is as u64, ..(*tensor).clone() };
+            let bytes = copy.read(&OnDevice(memory, &gpu.stream), MOST_BYTES);
+            let bytes = bytes.map_err(|e| fault(&e))?;
             memory.copy_from_host(*to, &bytes, &gpu.stream).map_err(broken)?;
         }
+        hashed.iter_mut().flatten().for_each(|(at, _)| *at += memory.address());
+        let off_device = on_host || !elsewhere.is_empty();
         for (call, index, tensor) in elsewhere {
             let bytes = tensor.read(session.memory(), MOST_BYTES).map_err(|e| fault(&e))?;
             let value = Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes };
@@ -134,7 +113,7 @@ impl Shelf {
             }
         }
         let strided = strided.count() > 0;
-        Ok(Shelved { values, opening, copying, sizes, strided })
+        Ok(Shelved { values, hashed, strided, elsewhere: off_device })
     }
 
     /// Where everything goes, before anything is queued.
@@ -150,6 +129,7 @@ impl Shelf {
         let mut on_host = 0;
         for (call, leaves) in leaves.iter().enumerate() {
             let (mut named, mut on_device) = (Named::new(), 0);
+            let mut hashed = Vec::new();
             for (name, leaf) in leaves {
                 let value = match leaf {
                     TreeOf::Tensor(tensor) => {
@@ -162,9 +142,15 @@ impl Shelf {
                         }
                         if tensor.block.is_some() {
                             // Checks that it lies within its block.
-                            blocks.range(tensor).map_err(|e| fault(&e))?;
+                            let range = blocks.range(tensor).map_err(|e| fault(&e))?;
+                            let span = range.map_or(0, |(_, _, span)| span);
                             let copy = plan.place(self.number, bytes as usize);
-                            plan.moves.push(Move { tensor, to: copy.at });
+                            let as_is =
+                                (!tensor.is_contiguous()).then(|| plan.place(self.number, span).at);
+                            if span > 0 {
+                                hashed.push((as_is.unwrap_or(copy.at) as u64, span as u64));
+                            }
+                            plan.moves.push(Move { tensor, to: copy.at, as_is });
                             let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
                             Value::OnDevice { dtype, shape, copy }
                         } else {
@@ -172,7 +158,10 @@ impl Shelf {
                             Value::Nothing
                         }
                     }
-                    TreeOf::Value(scalar) => of_scalar(scalar).map_err(NotShelved::Fault)?,
+                    TreeOf::Value(scalar) => {
+                        plan.on_host |= *scalar != Scalar::None;
+                        of_scalar(scalar).map_err(NotShelved::Fault)?
+                    }
                     TreeOf::List(_) | TreeOf::Dict(_) => Value::Nothing,
                 };
                 named.push((name.clone(), value));
@@ -181,10 +170,14 @@ impl Shelf {
                 let bytes = tensor.bytes().map_err(|e| fault(&e))? as usize;
                 let copy = plan.place(self.number, bytes);
                 plan.own.push((*from, *at, copy.at, bytes));
+                if bytes > 0 {
+                    hashed.push((copy.at as u64, bytes as u64));
+                }
                 let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
                 named.push((name.clone(), Value::OnDevice { dtype, shape, copy }));
             }
             plan.values.push(named);
+            plan.hashed.push(hashed);
             if plan.bytes > MOST_COPIED {
                 return Err(too_much());
             }
@@ -211,6 +204,10 @@ struct Plan<'a> {
     /// From memory of the judge: where it is, and how much of it goes where.
     own: Vec<(&'a DeviceBuffer, usize, usize, usize)>,
     bytes: usize,
+    /// What each call left on the device, as it lay there: where its copy goes, and bytes.
+    hashed: Vec<Vec<ByteRange>>,
+    /// Whether a number or a text was returned.
+    on_host: bool,
 }
 
 impl Plan<'_> {

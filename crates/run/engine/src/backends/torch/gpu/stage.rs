@@ -3,7 +3,8 @@
 use super::Gpu;
 use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
-use super::shelf::{NotShelved, Shelf};
+use super::shelf::{NotShelved, Shelf, broken};
+use super::turn::{Overhead, Turn};
 use crate::backends::torch::MOST_BYTES;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
@@ -11,18 +12,63 @@ use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Players;
 use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::ParameterHashes;
+use warpgauge_device::DeviceBuffer;
+use warpgauge_device::locked::{ByteRange, Locks};
+use warpgauge_model::gate_page::Digest;
 use warpgauge_tensor::Dtype;
-use warpgauge_torch::{CallBatch, RunnerFault, RunnerSession, TensorAt, Tree, TreeOf};
+use warpgauge_torch::{
+    CallBatch, CompletedBatch, LockedCall, LockedOrder, RunnerFault, RunnerGate, RunnerSession,
+    Secret, TensorAt, Tree, TreeOf,
+};
+use warpgauge_validate::{Reason, ReasonCode};
 
-/// One side: its runner's memory, and copies of what it returned.
+/// What is wrong with results that are others later.
+const UNSETTLED: &str = "what a call returned was not there yet where the current stream had come to the end of the \
+                         call, or was changed afterwards: have the current stream wait for other streams, and \
+                         return memory that no later call writes to";
+
+/// Times that what is round a call is measured, after some that do not count.
+const MEASURED: usize = 41;
+const UNCOUNTED: usize = 5;
+
+/// One side: its runner's memory, copies of what it returned, and where it waits for keys.
 pub(super) struct Side {
     pub(super) blocks: Blocks,
     pub(super) shelf: Shelf,
+    pub(super) gate: RunnerGate,
+}
+
+/// How the calls of a batch are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum CallOrder {
+    /// All inputs are there when the first call begins. `flush`: bytes that are written before each call, which events
+    /// are round then; 0: none.
+    Together { flush: u64 },
+    /// The inputs of a call are encrypted until the results of the one before are settled.
+    Locked,
+}
+
+impl CallOrder {
+    /// Without events.
+    pub(super) const TOGETHER: Self = Self::Together { flush: 0 };
+
+    /// Has a runner make the calls that it is ready for. `keys`: of locked calls.
+    pub(super) fn run(
+        self,
+        session: &mut RunnerSession,
+        gate: &mut RunnerGate,
+        keys: &[Digest],
+    ) -> Result<(CompletedBatch, Vec<LockedCall>), RunnerFault> {
+        match self {
+            Self::Together { .. } => Ok((session.run()?, Vec::new())),
+            Self::Locked => session.run_locked(gate, keys),
+        }
+    }
 }
 
 impl Side {
-    fn new(number: usize) -> Self {
-        Self { blocks: Blocks::default(), shelf: Shelf::new(number) }
+    fn new(number: usize, gate: RunnerGate) -> Self {
+        Self { blocks: Blocks::default(), shelf: Shelf::new(number), gate }
     }
 
     /// What the player's parameters hold.
@@ -57,6 +103,8 @@ pub(super) struct Stage<'a> {
     pub(super) changing: Vec<String>,
     /// Whether results do not lie side by side.
     pub(super) strided: bool,
+    locks: Locks<'a>,
+    secret: Secret,
 }
 
 impl<'a> Stage<'a> {
@@ -78,16 +126,83 @@ impl<'a> Stage<'a> {
         let (handle, bytes) = lent(Whose::Candidate)?;
         let (of_references, as_many) = lent(Whose::References)?;
         let opened = candidate.session.open(&handle, bytes);
-        opened.map_err(|fault| candidate.stopped(false, fault))?;
+        let gate = opened.and_then(|()| candidate.session.gate(&gpu.kernels));
+        let gate = gate.map_err(|fault| candidate.stopped(false, fault))?;
         let mut references = Vec::new();
         for (index, reference) in expectations.references.iter_mut().enumerate() {
             let opened = reference.player.session.open(&of_references, as_many);
-            opened.map_err(|fault| reference.player.stopped(true, fault))?;
-            references.push(Side::new(index + 1));
+            let gate = opened.and_then(|()| reference.player.session.gate(&gpu.kernels));
+            let gate = gate.map_err(|fault| reference.player.stopped(true, fault))?;
+            references.push(Side::new(index + 1, gate));
         }
         let changing = inputs.changing();
-        let candidate = Side::new(0);
-        Ok(Self { gpu, arena, candidate, references, changing, strided: false })
+        let candidate = Side::new(0, gate);
+        let locks = Locks::new(&gpu.context, &gpu.support, &gpu.stream);
+        let locks = locks.map_err(|error| Stop::Broken(error.to_string()))?;
+        let (strided, secret) = (false, Secret::default());
+        Ok(Self { gpu, arena, candidate, references, changing, strided, locks, secret })
+    }
+
+    /// How locked calls of a side are prepared; none, where they are not.
+    pub(super) fn locked(&self, order: CallOrder, gate: &RunnerGate) -> Option<LockedOrder> {
+        let changing = self.arena.places(&self.changing);
+        (order == CallOrder::Locked).then(|| LockedOrder { first: gate.next(), changing })
+    }
+
+    /// Writes the inputs of a batch for a side; locks them, if they are to be, and gives their keys.
+    pub(super) fn present(
+        &mut self,
+        whose: Whose,
+        seeds: &[Option<u64>],
+        order: CallOrder,
+    ) -> Result<Vec<Digest>, NotShelved> {
+        if order != CallOrder::Locked {
+            return self.arena.present(self.gpu, whose, seeds).map(|()| Vec::new());
+        }
+        let keys: Vec<Digest> = seeds.iter().map(|_| self.secret.key()).collect();
+        self.arena.present_locked(self.gpu, whose, seeds, (&mut self.locks, &keys))?;
+        Ok(keys)
+    }
+
+    /// What locked calls took, if the copies of what they returned have the hashes that were there when each ended.
+    /// `hashed`: where these copies are, by call.
+    pub(super) fn settled(
+        &mut self,
+        hashed: &[Vec<ByteRange>],
+        calls: Vec<LockedCall>,
+    ) -> Result<Result<Option<Turn>, Reason>, NotShelved> {
+        let Some(first) = hashed.first().filter(|_| !calls.is_empty()) else { return Ok(Ok(None)) };
+        let results = first.iter().map(|(_, bytes)| *bytes).collect();
+        for (ranges, call) in hashed.iter().zip(&calls) {
+            let digests = self.locks.digests(ranges).map_err(broken)?;
+            if digests[..] != call.digests[..digests.len()] {
+                return Ok(Err(Reason::new(ReasonCode::OutputMismatch, UNSETTLED.to_owned())));
+            }
+        }
+        Ok(Ok(Some(Turn { calls: calls.into_iter().map(|call| call.took).collect(), results })))
+    }
+
+    /// What decrypting the inputs of a call and hashing results of these sizes take, without a call.
+    pub(super) fn overhead(&mut self, results: &[u64]) -> Result<Overhead, Stop> {
+        let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
+        let step = |bytes: &u64| bytes.next_multiple_of(256);
+        let all = results.iter().map(step).sum::<u64>().max(1);
+        let memory =
+            DeviceBuffer::new(&self.gpu.context, all, "results of no call").map_err(broken)?;
+        memory.fill(0, &self.gpu.stream).map_err(broken)?;
+        let mut at = memory.address();
+        let mut range = |bytes: &u64| {
+            let range = (at, *bytes);
+            at += step(bytes);
+            range
+        };
+        let ranges: Vec<ByteRange> = results.iter().map(&mut range).collect();
+        let window = self.arena.window(Whose::Candidate);
+        let mut measured = Vec::new();
+        for _ in 0..UNCOUNTED + MEASURED {
+            measured.push(self.locks.time(window, &ranges).map_err(broken)?);
+        }
+        Ok(Overhead::of(measured.split_off(UNCOUNTED)))
     }
 
     /// Has the side that makes inputs make those of each set.
@@ -109,15 +224,25 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A batch in the form that a runner takes. `generator`: the seed of random numbers in it; `flush`: bytes that are
-    /// written before each call.
-    pub(super) fn batch(&self, count: usize, generator: u64, flush: u64) -> CallBatch<'_> {
+    /// A batch in the form that a runner takes. `generator`: the seed of random numbers in it.
+    pub(super) fn batch(
+        &self,
+        count: usize,
+        generator: u64,
+        order: CallOrder,
+        locked: Option<LockedOrder>,
+    ) -> CallBatch<'_> {
+        let flush = match order {
+            CallOrder::Together { flush } => flush,
+            CallOrder::Locked => 0,
+        };
         CallBatch {
             arguments: &self.arena.tree,
             stride: self.arena.stride,
             count: count as u32,
             seed: generator,
             flush,
+            locked,
         }
     }
 

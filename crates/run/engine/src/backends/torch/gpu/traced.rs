@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use super::batches::Batches;
+use super::stage::CallOrder;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 use warpgauge_torch::{DeviceTrace, RunnerFault, RunnerSession};
@@ -43,7 +44,7 @@ pub(super) fn looked_at<T>(
 ) -> Result<Result<T, String>, Stop> {
     let seeds = batches.players.seeds_of(seeds, calls);
     let generator = batches.drawn(&seeds)?;
-    match batches.candidate_ready((&seeds, generator), 0) {
+    match batches.candidate_ready((&seeds, generator), CallOrder::TOGETHER) {
         Ok(_) => {
             let candidate = &mut batches.players.candidate;
             let told = look(&mut candidate.session);

@@ -1,107 +1,101 @@
-//! What the judge's clock says of a batch, and how many calls make one long enough.
+//! What the judge's clock says of locked calls, and what it says where there is no call.
 
 use std::time::Duration;
 
-use super::shelf::Shelved;
-use crate::backends::torch::timing::UNSURE;
-
-/// How long a batch is to be that the judge's clock is round: what is not known of handing over is less
-/// than a hundredth of it. In longer ones a GPU that is at its limit lowers its clock.
+/// How long a turn of several calls is to be. In longer ones a GPU that is at its limit lowers its clock.
 const LONG: Duration = Duration::from_millis(10);
 
-/// What the judge's clock says of one side's batch.
-#[derive(Clone)]
+/// Fewest and most calls of a turn, where there is memory for their inputs.
+const FEWEST: u32 = 4;
+const MOST: u32 = 16;
+
+/// What watching a runner's page takes longer than watching the judge's own.
+const WATCHING: Duration = Duration::from_micros(1);
+
+/// No call takes less: a time of zero has no ratio to another one.
+const SHORTEST: Duration = Duration::from_nanos(10);
+
+/// What the judge's clock says of some calls of one side.
+#[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    pub(super) calls: u32,
-    /// Writing its inputs.
-    pub(super) presenting: Duration,
-    /// From the word to go until the side says that it is done, and opening what it returned.
-    pub(super) running: Duration,
-    /// Copying what it returned.
-    pub(super) copying: Duration,
-    /// Bytes of each copy.
-    pub(super) sizes: Vec<usize>,
+    /// Each from its key to the hashes of its results.
+    pub(super) calls: Vec<Duration>,
+    /// Bytes of each result of a call.
+    pub(super) results: Vec<u64>,
 }
 
 impl Turn {
-    pub(super) fn new(calls: u32, presenting: Duration, took: Duration, shelved: &Shelved) -> Self {
-        let running = took + shelved.opening;
-        let (copying, sizes) = (shelved.copying, shelved.sizes.clone());
-        Self { calls, presenting, running, copying, sizes }
+    fn median(&self) -> Duration {
+        median(self.calls.clone())
     }
 
-    /// Writing and copying.
-    pub(super) fn around(&self) -> Duration {
-        self.presenting + self.copying
+    /// Calls of another turn that make it long enough.
+    pub(super) fn calls_of_next(&self) -> u32 {
+        let wanted = LONG.as_nanos() / self.median().as_nanos().max(1) + 1;
+        u32::try_from(wanted).unwrap_or(u32::MAX).clamp(FEWEST, MOST)
     }
 
-    /// How much longer writing and copying took than they do on an idle device.
-    pub(super) fn excess(&self, alone: Alone) -> Duration {
-        self.presenting.saturating_sub(alone.presenting)
-            + self.copying.saturating_sub(alone.copying)
-    }
-
-    /// Milliseconds of one call, of all that was spent.
-    pub(super) fn each(&self, spent: Duration) -> f32 {
-        (spent.as_secs_f64() * 1e3 / f64::from(self.calls.max(1))) as f32
+    /// Milliseconds of each call, without what there is round one.
+    pub(super) fn each_ms(&self, overhead: Overhead) -> Vec<f32> {
+        let call = |took: &Duration| took.saturating_sub(overhead.median).max(SHORTEST);
+        self.calls.iter().map(|took| (call(took).as_secs_f64() * 1e3) as f32).collect()
     }
 }
 
-/// What writing inputs and copying results take on an idle device.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Alone {
-    pub(super) presenting: Duration,
-    pub(super) copying: Duration,
+/// What decrypting a call's inputs and hashing its results take, with no call between them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Overhead {
+    pub(super) median: Duration,
+    /// From the tenth to the ninetieth percentile.
+    spread: Duration,
 }
 
-impl Alone {
-    /// The least of some measurements; nothing, where there are none.
-    pub(super) fn least(measured: impl Iterator<Item = (Duration, Duration)>) -> Self {
-        let least = measured.reduce(|(a, b), (c, d)| (a.min(c), b.min(d)));
-        let (presenting, copying) = least.unwrap_or_default();
-        Self { presenting, copying }
+impl Overhead {
+    /// Of some measurements.
+    pub(super) fn of(mut measured: Vec<Duration>) -> Self {
+        measured.sort();
+        let at = |tenths: usize| {
+            let index = measured.len().saturating_sub(1) * tenths / 10;
+            measured.get(index).copied().unwrap_or_default()
+        };
+        Self { median: at(5), spread: at(9) - at(1) }
+    }
+
+    /// What is not known of it, milliseconds: half of its spread, and what watching the page takes.
+    pub(super) fn resolution_ms(self) -> f64 {
+        (self.spread / 2 + WATCHING).as_secs_f64() * 1e3
     }
 }
 
-/// What handing a batch over takes.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct HandOver(pub(super) Duration);
-
-impl HandOver {
-    /// Calls that make a batch long enough, by what they took in another one.
-    pub(super) fn calls_of(self, turn: &Turn) -> u32 {
-        let each = turn.running.saturating_sub(self.0) / turn.calls.max(1);
-        let wanted = LONG.as_nanos() / each.as_nanos().max(1) + 1;
-        u32::try_from(wanted).unwrap_or(u32::MAX)
-    }
-
-    /// What of it is sure.
-    pub(super) fn sure(self) -> Duration {
-        self.0.mul_f64(1.0 - UNSURE)
-    }
-
-    /// What of it is not.
-    pub(super) fn unsure(self) -> Duration {
-        self.0.mul_f64(UNSURE)
-    }
+fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const fn us(count: u64) -> Duration {
+        Duration::from_micros(count)
+    }
+
     #[test]
-    fn a_batch_is_long_enough_by_what_a_call_takes_without_handing_over() {
-        let ms = Duration::from_millis;
-        let turn = |running| Turn {
-            calls: 4,
-            presenting: ms(9),
-            running,
-            copying: ms(9),
-            sizes: Vec::new(),
-        };
-        assert_eq!(HandOver(ms(4)).calls_of(&turn(ms(8))), 11);
-        // Quicker than handing over is known to be.
-        assert_eq!(HandOver(ms(4)).calls_of(&turn(ms(3))), 10_000_001);
+    fn a_turn_has_as_many_calls_as_take_ten_milliseconds_within_bounds() {
+        let turn = |took| Turn { calls: vec![took; 3], results: Vec::new() };
+        assert_eq!(turn(us(1_000)).calls_of_next(), 11);
+        assert_eq!(turn(us(10)).calls_of_next(), MOST);
+        assert_eq!(turn(us(100_000)).calls_of_next(), FEWEST);
+        assert_eq!(Turn::default().calls_of_next(), MOST);
+    }
+
+    #[test]
+    fn what_is_round_a_call_is_deducted_by_its_median_and_its_spread_is_the_resolution() {
+        let overhead = Overhead::of((10..=20).map(us).collect());
+        assert_eq!(overhead, Overhead { median: us(15), spread: us(8) });
+        assert_eq!(overhead.resolution_ms(), 0.005);
+        let turn = Turn { calls: vec![us(25), us(14)], results: Vec::new() };
+        assert_eq!(turn.each_ms(overhead), [0.01, 1e-5]);
+        assert_eq!(Overhead::of(Vec::new()), Overhead::default());
     }
 }

@@ -1,0 +1,229 @@
+//! Locked calls: inputs that are encrypted until a call's turn, and results that are hashed at its end.
+//!
+//! A process that has its arguments in memory of another's could compute the results of all calls at once. So the
+//! inputs of a call are encrypted under a key of its own, which the process gets when the results of the call before
+//! are known by their hash. On the stream of the process stand, in this order: a gate that waits for the key
+//! (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of what it returned (`wg_commit`). The clock runs
+//! from the key to the hash; [`Locks::time`] measures what that takes without a call.
+
+use std::cell::Cell;
+use std::time::{Duration, Instant};
+
+use bytemuck::{Pod, Zeroable};
+
+use super::launch::{LaunchShape, Params};
+use super::support::Support;
+use super::{Context, DeviceBuffer, DeviceError, PinnedBuffer, Stream};
+
+use warpgauge_model::FailureCode;
+use warpgauge_model::gate_page::{self, Digest, MOST_RANGES};
+
+/// Address and bytes of memory on the device.
+pub type ByteRange = (u64, u64);
+
+/// Bytes that a block of `wg_commit` hashes: `HASH_THREADS` chunks.
+const GROUP_BYTES: u64 = 128 << 10;
+
+/// Bytes of counters before the hashes of groups, and of the hashes of a group.
+const COUNTER_BYTES: u64 = 4 * (MOST_RANGES as u64 + 16);
+const HASH_BYTES: u64 = 64;
+
+/// Bytes that a thread of `wg_lock` encrypts at once.
+const BLOCK_BYTES: u64 = 64;
+
+/// Longest time for which a gate waits for the host, nanoseconds.
+const PATIENCE_NS: u64 = 2_000_000_000;
+
+/// How often the host asks for faults while it waits for the device.
+const FAULT_POLL: Duration = Duration::from_millis(1);
+
+/// Mirrors `HashedRanges` in support.cu.
+#[derive(Clone, Copy, Pod, Zeroable)]
+#[repr(C)]
+struct HashedRanges {
+    at: [u64; MOST_RANGES],
+    bytes: [u64; MOST_RANGES],
+}
+
+/// Bytes of working memory that `wg_commit` needs for results of these sizes.
+fn work_bytes(sizes: impl Iterator<Item = u64>) -> u64 {
+    COUNTER_BYTES + HASH_BYTES * sizes.map(groups).sum::<u64>()
+}
+
+fn groups(bytes: u64) -> u64 {
+    bytes.div_ceil(GROUP_BYTES).max(1)
+}
+
+/// Encrypts, decrypts and hashes memory of the device.
+pub struct Locks<'a> {
+    support: &'a Support,
+    context: &'a Context,
+    stream: &'a Stream,
+    page: PinnedBuffer,
+    keys: DeviceBuffer,
+    work: DeviceBuffer,
+    /// Of the last call.
+    number: Cell<u32>,
+}
+
+impl<'a> Locks<'a> {
+    /// Allocates the page and what the kernels need.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn new(
+        context: &'a Context,
+        support: &'a Support,
+        stream: &'a Stream,
+    ) -> Result<Self, DeviceError> {
+        Ok(Self {
+            support,
+            context,
+            stream,
+            page: PinnedBuffer::new(context, gate_page::BYTES)?,
+            keys: DeviceBuffer::new(context, 32, "the worker's own use")?,
+            work: zeroed(context, work_bytes(std::iter::once(1)), stream)?,
+            number: Cell::new(0),
+        })
+    }
+
+    /// Takes keys for [`Self::turn`], in place of those before.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn take_keys(&mut self, keys: &[Digest]) -> Result<(), DeviceError> {
+        if self.keys.len() < 32 * keys.len() {
+            let bytes = 32 * keys.len() as u64;
+            self.keys = DeviceBuffer::new(self.context, bytes, "the worker's own use")?;
+        }
+        self.keys.copy_from_host(0, keys.as_flattened(), self.stream)
+    }
+
+    /// Queues encrypting a window under one of the keys, or decrypting it; its size is a multiple of 64 bytes.
+    ///
+    /// # Errors
+    /// As the driver says.
+    pub fn turn(&self, window: ByteRange, key: usize) -> Result<(), DeviceError> {
+        self.lock(window, self.keys.address() + 32 * key as u64)
+    }
+
+    /// BLAKE3 of each range, at most [`MOST_RANGES`].
+    ///
+    /// # Errors
+    /// A fault of what was queued before, or of the driver.
+    pub fn digests(&mut self, ranges: &[ByteRange]) -> Result<Vec<Digest>, DeviceError> {
+        let number = self.next();
+        self.commit(ranges, number)?;
+        self.wait(gate_page::DONE, number)?;
+        let all = &self.page.bytes()[gate_page::DIGESTS..];
+        let digests = all.chunks_exact(32).take(ranges.len());
+        Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
+    }
+
+    /// What opening a window and hashing ranges take, with no call between them, from the key to the hashes. The window
+    /// holds something else afterwards.
+    ///
+    /// # Errors
+    /// A fault of what was queued before, or of the driver.
+    pub fn time(
+        &mut self,
+        window: ByteRange,
+        ranges: &[ByteRange],
+    ) -> Result<Duration, DeviceError> {
+        let number = self.next();
+        let mut arguments = Params::new();
+        arguments.push_address(self.page.address()).push(&number.to_ne_bytes());
+        arguments.push(&PATIENCE_NS.to_ne_bytes()).push_address(self.keys.address());
+        self.support.launch("wg_gate", LaunchShape::linear(1, 32), arguments, self.stream)?;
+        self.turn(window, 0)?;
+        self.commit(ranges, number)?;
+        self.wait(gate_page::ARRIVED, number)?;
+        let began = Instant::now();
+        self.page.publish_word(gate_page::OPEN / 4, number);
+        self.wait(gate_page::DONE, number)?;
+        Ok(began.elapsed())
+    }
+
+    fn next(&self) -> u32 {
+        self.number.set(self.number.get().wrapping_add(1).max(1));
+        self.number.get()
+    }
+
+    fn lock(&self, (address, bytes): ByteRange, key: u64) -> Result<(), DeviceError> {
+        let mut arguments = Params::new();
+        arguments.push_address(address).push(&bytes.to_ne_bytes()).push_address(key);
+        self.support.launch(
+            "wg_lock",
+            self.support.spread(bytes / BLOCK_BYTES),
+            arguments,
+            self.stream,
+        )
+    }
+
+    fn commit(&mut self, ranges: &[ByteRange], number: u32) -> Result<(), DeviceError> {
+        if ranges.len() > MOST_RANGES {
+            let what = format!("{} ranges; at most {MOST_RANGES} are hashed", ranges.len());
+            return Err(DeviceError::local("hash", FailureCode::InvalidValue, &what));
+        }
+        let none = [(0, 0)];
+        let ranges = if ranges.is_empty() { &none } else { ranges };
+        let needed = work_bytes(ranges.iter().map(|(_, bytes)| *bytes));
+        if (self.work.len() as u64) < needed {
+            self.work = zeroed(self.context, needed, self.stream)?;
+        }
+        let mut all = HashedRanges::zeroed();
+        for (index, (address, bytes)) in ranges.iter().enumerate() {
+            (all.at[index], all.bytes[index]) = (*address, *bytes);
+        }
+        let most = ranges.iter().map(|(_, bytes)| groups(*bytes)).max().unwrap_or(1);
+        let mut shape = LaunchShape::linear(most as u32, 128);
+        shape.grid[1] = ranges.len() as u32;
+        let mut arguments = Params::new();
+        arguments.push(bytemuck::bytes_of(&all)).push_address(self.work.address());
+        arguments.push_address(self.page.address()).push(&number.to_ne_bytes());
+        self.support.launch("wg_commit", shape, arguments, self.stream)
+    }
+
+    /// Waits until a word of the page has a value.
+    fn wait(&self, place: usize, value: u32) -> Result<(), DeviceError> {
+        let mut asked = Instant::now();
+        while self.page.read_word(place / 4) != value {
+            std::hint::spin_loop();
+            // After a fault the device never gets there.
+            if asked.elapsed() >= FAULT_POLL {
+                self.stream.is_done()?;
+                asked = Instant::now();
+            }
+        }
+        Ok(())
+    }
+}
+
+fn zeroed(context: &Context, bytes: u64, stream: &Stream) -> Result<DeviceBuffer, DeviceError> {
+    let buffer = DeviceBuffer::new(context, bytes, "the worker's own use")?;
+    buffer.fill(0, stream)?;
+    Ok(buffer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::support::SOURCE;
+    use super::*;
+
+    #[test]
+    fn the_page_and_the_ranges_have_the_layout_of_the_kernels() {
+        use gate_page::{ARRIVED, DIGESTS, DONE, KEY, OPEN};
+        let words = [ARRIVED, OPEN, KEY, DONE, DIGESTS].map(|bytes| bytes / 4);
+        let [arrived, open, key, done, digests] = words;
+        let declared = format!(
+            "enum {{ GATE_ARRIVED = {arrived}, GATE_OPEN = {open}, GATE_KEY = {key}, GATE_DONE = {done}, \
+             GATE_DIGESTS = {digests} }};"
+        );
+        assert!(SOURCE.contains(&declared));
+        let threads = GROUP_BYTES / 1024;
+        assert!(SOURCE.contains(&format!(
+            "enum {{ HASHED_RANGES = {MOST_RANGES}, HASH_THREADS = {threads} }};"
+        )));
+        const { assert!(DIGESTS + 32 * MOST_RANGES <= gate_page::BYTES) };
+    }
+}
