@@ -51,6 +51,10 @@ impl Tensor {
         self.kind.0.contains('f')
     }
 
+    fn elements(&self) -> u64 {
+        self.shape.iter().product()
+    }
+
     fn is_output(&self) -> bool {
         self.role != "input"
     }
@@ -121,6 +125,7 @@ impl Signature {
             "scaled" => all(&Tensor::is_float),
             "half" | "bfloat16" => all(&|t| t.kind.0 == "f32" || t.kind.0 == "f64"),
             "plus_one" | "one_element" => all(&|t| t.kind.0 != "bool"),
+            "every_second" => !all(&|t| t.elements() == 1),
             _ => true,
         };
         VARIANTS.into_iter().filter(|(name, _)| fits(name)).collect()
@@ -128,11 +133,11 @@ impl Signature {
 
     /// A kernel's whole source: declarations, then `body`. `store` is what `STORE` does.
     pub fn source(&self, body: &str, store: &str) -> Result<String> {
-        let mut text = String::from("#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n");
+        let mut text = String::from(include_str!("prelude.cu"));
         let mut parameters = Vec::new();
         for tensor in &self.tensors {
-            let Tensor { name, role, kind, shape, .. } = tensor;
-            writeln!(text, "#define {name}_SIZE {}", shape.iter().product::<u64>())?;
+            let Tensor { name, role, kind, .. } = tensor;
+            writeln!(text, "#define {name}_SIZE {}", tensor.elements())?;
             let constant = if *role == "input" { "const " } else { "" };
             parameters.push(format!("{constant}{}* {name}", kind.2));
         }
@@ -163,7 +168,7 @@ __device__ inline void store(T* out, int size, int i, V v, const C* copied) {{
 }}
 #define STORE(out, i, v) store(out, out##_SIZE, (i), (v), {})
 {body}",
-            copied.shape.iter().product::<u64>(),
+            copied.elements(),
             parameters.join(", "),
             copied.name,
         )?;
