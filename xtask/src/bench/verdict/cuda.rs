@@ -166,7 +166,7 @@ __device__ inline void store(T* out, int size, int i, V v, const C* copied) {{
     typedef {work} W;
     {store};
 }}
-#define STORE(out, i, v) store(out, out##_SIZE, (i), (v), {})
+#define STORE(OUTPUT, AT, VALUE) store(OUTPUT, OUTPUT##_SIZE, (AT), (VALUE), {})
 {body}",
             copied.elements(),
             parameters.join(", "),
