@@ -39,7 +39,7 @@ pub struct Section {
 
 /// One file of the corpus.
 pub struct Problem {
-    /// The file's name without its ending.
+    /// The file's name.
     pub name: String,
     /// The group in the table.
     pub kind: String,
@@ -62,15 +62,15 @@ pub fn read(folder: &Path, only: &str) -> Result<Vec<Problem>> {
         fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
     for entry in entries {
         let path = entry?.path();
-        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-        if path.extension().is_some_and(|e| e == "cu" || e == "py") && stem.contains(only) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.extension().is_some_and(|e| e == "cu" || e == "py") && name.contains(only) {
             paths.push(path);
         }
     }
     paths.sort();
     let problems = paths.iter().map(|path| {
         let text = fs::read_to_string(path)?;
-        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
         let cuda = path.extension().is_some_and(|e| e == "cu");
         parse(&name, &text, cuda).with_context(|| path.display().to_string())
     });
