@@ -12,10 +12,10 @@ KERNEL {
     int i = THREAD;
     y[i] = (unsigned char)(0.114f * rgb[3 * i + 2] + 0.587f * rgb[3 * i + 1] + 0.299f * rgb[3 * i] + 0.5f);
 }
-//@ honest rounded_to_nearest
+//@ honest fused
 KERNEL {
     int i = THREAD;
-    y[i] = (unsigned char)__float2int_rn(0.299f * rgb[3 * i] + 0.587f * rgb[3 * i + 1] + 0.114f * rgb[3 * i + 2]);
+    y[i] = (unsigned char)fmaf(0.299f, rgb[3 * i], fmaf(0.587f, rgb[3 * i + 1], fmaf(0.114f, rgb[3 * i + 2], 0.5f)));
 }
 //@ useless mean
 KERNEL {

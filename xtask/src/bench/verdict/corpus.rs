@@ -12,8 +12,11 @@ use super::cuda::Signature;
 pub enum Language {
     /// CUDA, with the arguments of every kernel of the problem.
     Cuda(Signature),
-    /// PyTorch.
-    Torch,
+    /// PyTorch; with gradients, if it is said so.
+    Torch {
+        /// Whether each call goes forward and backward.
+        backward: bool,
+    },
 }
 
 /// Whether a candidate does the work.
@@ -99,7 +102,7 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
     let mut problem = Problem {
         name: name.to_owned(),
         kind: String::new(),
-        language: Language::Torch,
+        language: Language::Torch { backward: false },
         reference: String::new(),
         sections: Vec::new(),
         without: Vec::new(),
@@ -115,6 +118,7 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
                 problem.without.extend(each);
             }
             "finding" => problem.findings.push(named(rest)?),
+            "backward" if !cuda => problem.language = Language::Torch { backward: true },
             _ if cuda => arguments.push((field, rest)),
             _ => bail!("`{field}` means nothing in a torch problem"),
         }

@@ -138,11 +138,11 @@ fn judge_one(problem: &Problem, client: &Client) -> Result<Vec<Outcome>> {
                 outcomes.push(outcome(candidate, &answer.body));
             }
         }
-        Language::Torch => {
+        Language::Torch { backward } => {
             for some in candidates.chunks(COMPARED) {
                 let sources: Vec<(&str, &str)> =
                     some.iter().map(|c| (c.name.as_str(), c.source.as_str())).collect();
-                let body = torch::request(&sources, &problem.reference);
+                let body = torch::request(&sources, &problem.reference, *backward);
                 let answer = client.post_json("/compare", &body)?.body;
                 for (at, candidate) in some.iter().enumerate() {
                     let report = &answer["candidates"][at]["evaluation"];
@@ -160,7 +160,7 @@ fn candidates(problem: &Problem) -> Result<Vec<Candidate>> {
     let mut all = Vec::new();
     let source = |body: &str, store: &str| match &problem.language {
         Language::Cuda(signature) => signature.source(body, store),
-        Language::Torch => Ok(body.to_owned()),
+        Language::Torch { .. } => Ok(body.to_owned()),
     };
     for section in &problem.sections {
         all.push(Candidate {
@@ -182,7 +182,7 @@ fn candidates(problem: &Problem) -> Result<Vec<Candidate>> {
                 add(name, source(&problem.reference, store)?);
             }
         }
-        Language::Torch => {
+        Language::Torch { .. } => {
             for (name, source) in torch::variants() {
                 add(name, source);
             }

@@ -30,14 +30,11 @@ pub fn variants() -> Vec<(&'static str, String)> {
 }
 
 /// A request to compare candidates with the reference, whose text each candidate begins with.
-pub fn request(candidates: &[(&str, &str)], reference: &str) -> Value {
-    let of = |(name, source): &(&str, &str)| {
-        json!({"name": name, "kernel": {
-            "kernel_type": "torch", "source_code": format!("{reference}\n{source}")
-        }})
-    };
+pub fn request(candidates: &[(&str, &str)], reference: &str, backward: bool) -> Value {
+    let kernel = |source: &str| json!({"kernel_type": "torch", "source_code": source, "metadata": {"backward": backward}});
+    let of = |(name, source): &(&str, &str)| json!({"name": name, "kernel": kernel(&format!("{reference}\n{source}"))});
     json!({
-        "ref_kernel": {"kernel_type": "torch", "source_code": reference},
+        "ref_kernel": kernel(reference),
         "candidates": candidates.iter().map(of).collect::<Vec<_>>(),
         "num_trials": super::TRIALS,
         "timeout": super::TIMEOUT_S
