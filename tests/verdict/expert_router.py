@@ -1,5 +1,6 @@
 #@ kind torch: integers and bool
 #@ without half bfloat16: the weights have no more bits
+#@ finding stable_sort logits_in_float: the keys of equal experts are computed and no input, so that their order must be the reference's
 #@ reference
 class Model(nn.Module):
     def __init__(self):

@@ -112,12 +112,8 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
     for (field, rest) in header {
         match field {
             "kind" => rest.clone_into(&mut problem.kind),
-            "without" => {
-                let (names, reason) = named(rest)?;
-                let each = names.split(' ').map(|name| (name.to_owned(), reason.clone()));
-                problem.without.extend(each);
-            }
-            "finding" => problem.findings.push(named(rest)?),
+            "without" => problem.without.append(&mut named(rest)?),
+            "finding" => problem.findings.append(&mut named(rest)?),
             "backward" if !cuda => problem.language = Language::Torch { backward: true },
             _ if cuda => arguments.push((field, rest)),
             _ => bail!("`{field}` means nothing in a torch problem"),
@@ -145,15 +141,16 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
     Ok(problem)
 }
 
-/// `name: reason`.
-fn named(text: &str) -> Result<(String, String)> {
-    let (name, reason) = text.split_once(": ").ok_or_else(|| anyhow!("`{text}` has no reason"))?;
-    Ok((name.to_owned(), reason.to_owned()))
+/// `name other: reason`, for each name.
+fn named(text: &str) -> Result<Vec<(String, String)>> {
+    let (names, reason) = text.split_once(": ").ok_or_else(|| anyhow!("`{text}` has no reason"))?;
+    Ok(names.split(' ').map(|name| (name.to_owned(), reason.to_owned())).collect())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Class, Language, parse};
+    use super::{Class, Language, parse, read};
+    use crate::shell;
 
     const TEXT: &str = "//@ kind elementwise
 //@ in x f32[8] randn
@@ -184,5 +181,24 @@ KERNEL {}
     fn a_file_without_a_kind_is_refused() {
         assert!(parse("p", "#@ reference\nclass Model: pass\n", false).is_err());
         assert!(parse("p", "#@ kind x\n#@ grid 1\n#@ reference\n", false).is_err());
+    }
+
+    #[test]
+    fn the_corpus_has_problems_and_candidates_enough() {
+        let problems = read(&shell::root().join("tests/verdict"), "");
+        let problems = problems.unwrap_or_else(|error| panic!("{error:#}"));
+        assert!(problems.len() >= 100, "{}", problems.len());
+        let count = |class: Class| {
+            let sections = problems.iter().flat_map(|problem| &problem.sections);
+            sections.filter(|section| section.class == class).count()
+        };
+        assert!(count(Class::Honest) >= 250 && count(Class::Useless) >= 60);
+        for problem in &problems {
+            let mut names: Vec<_> = problem.sections.iter().map(|s| (&s.name, s.class)).collect();
+            names.sort_by_key(|(name, _)| *name);
+            names.dedup_by_key(|(name, _)| *name);
+            assert_eq!(names.len(), problem.sections.len(), "{}", problem.name);
+            assert!(names.iter().any(|(_, class)| *class == Class::Honest), "{}", problem.name);
+        }
     }
 }

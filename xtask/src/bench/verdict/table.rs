@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use anyhow::{Result, bail};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::corpus::{Class, Problem};
 
@@ -21,6 +21,8 @@ pub struct Outcome {
     verdict: String,
     reason: String,
     finding: Option<String>,
+    /// By output: the tolerance that it was held to.
+    tolerances: Value,
 }
 
 impl Outcome {
@@ -39,6 +41,10 @@ impl Outcome {
             .or_else(|| text(&report["kernel_exec_result"]["compile_error"]))
             .or_else(|| text(&report["error"]))
             .unwrap_or_default();
+        let outputs = report["validation"]["outputs"].as_object();
+        let tolerances = outputs.into_iter().flatten();
+        let tolerances: Map<_, _> =
+            tolerances.map(|(name, output)| (name.clone(), output["tolerance"].clone())).collect();
         let finding = problem.findings.iter().find(|(name, _)| name == candidate);
         Self {
             problem: problem.name.clone(),
@@ -47,6 +53,7 @@ impl Outcome {
             verdict,
             reason,
             finding: finding.map(|(_, why)| why.clone()),
+            tolerances: tolerances.into(),
         }
     }
 
@@ -74,6 +81,7 @@ pub fn json(outcomes: &[Outcome]) -> Value {
             "verdict": outcome.verdict,
             "reason": outcome.reason,
             "finding": outcome.finding,
+            "tolerances": outcome.tolerances,
         })
     };
     json!({"candidates": outcomes.iter().map(of).collect::<Vec<_>>()})
