@@ -150,20 +150,20 @@ impl<'a> Tally<'a> {
                 row.problems, row.useless, row.useless_correct, row.honest, row.honest_correct
             );
         }
+        let known = self.exceptions.iter().filter(|outcome| outcome.finding.is_some()).count();
+        let _ = writeln!(text, "\n{} exceptions, {known} of them known.", self.exceptions.len());
         for outcome in &self.exceptions {
             let class = match outcome.class {
                 _ if !outcome.is_judged() => "not judged",
                 Class::Honest => "honest",
                 Class::Useless => "useless",
             };
-            let reason = outcome.reason.lines().next().unwrap_or_default();
-            let _ = write!(
-                text,
-                "\n- {class}: `{}`, `{}`: {}. {reason}",
-                outcome.problem, outcome.candidate, outcome.verdict
-            );
-            if let Some(finding) = &outcome.finding {
-                let _ = write!(text, " Known: {finding}");
+            let Outcome { problem, candidate, verdict, .. } = outcome;
+            let _ = write!(text, "\n- {class}: `{problem}`, `{candidate}`: {verdict}.");
+            for part in [outcome.reason.lines().next(), outcome.finding.as_deref()] {
+                if let Some(part) = part.filter(|part| !part.is_empty()) {
+                    let _ = write!(text, " {part}.");
+                }
             }
         }
         text
