@@ -46,7 +46,7 @@ pub fn run(options: &Options) -> Result<()> {
     for folder in ["kernels", "openapi"] {
         copy_tree(&shell::root().join(folder), &out.join(folder))?;
     }
-    for corpus in ["exploits", "legitimate"] {
+    for corpus in ["exploits", "legitimate", "verdict"] {
         let folder = Path::new("tests").join(corpus);
         copy_tree(&shell::root().join(&folder), &out.join(&folder))?;
     }

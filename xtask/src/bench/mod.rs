@@ -12,6 +12,7 @@ mod report;
 mod service;
 mod stats;
 mod triton;
+mod verdict;
 
 use anyhow::{Result, bail};
 
@@ -52,6 +53,12 @@ pub enum Command {
     /// Fresh clones are built in `target/bench-build`. All of it takes about 20 minutes on 2 cores.
     #[command(verbatim_doc_comment)]
     Build(build::Options),
+    /// Verdicts on useless and on honest kernels, with no tolerance given: `tests/verdict`.
+    ///
+    /// Needs NVRTC and PyTorch, which are fetched if need be. The build in release comes on top, unless
+    /// `--program` names one.
+    #[command(verbatim_doc_comment)]
+    Verdict(verdict::Options),
 }
 
 /// Runs a benchmark.
@@ -64,6 +71,7 @@ pub fn run(command: &Command) -> Result<()> {
         Command::Store => store(),
         Command::Triton(options) => triton::run(options),
         Command::Build(options) => build::run(options),
+        Command::Verdict(options) => verdict::run(options),
     }
 }
 

@@ -1,0 +1,191 @@
+//! What came of the candidates, as a table and as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use anyhow::{Result, bail};
+use serde_json::{Map, Value, json};
+
+use super::corpus::{Class, Problem};
+
+/// Least share of honest candidates that must be called correct.
+const HONEST_SHARE: f64 = 0.99;
+
+/// What was said of one candidate.
+pub struct Outcome {
+    /// Name of the problem.
+    pub problem: String,
+    /// Name of the candidate in the problem.
+    pub candidate: String,
+    class: Class,
+    verdict: String,
+    reason: String,
+    finding: Option<String>,
+    /// By output: the tolerance that it was held to.
+    tolerances: Value,
+}
+
+impl Outcome {
+    /// Reads a report, or the error that came in its place.
+    pub fn of(problem: &Problem, class: Class, candidate: &str, report: &Value) -> Self {
+        let text = |value: &Value| value.as_str().map(str::to_owned);
+        let verdict = text(&report["verdict"]).unwrap_or_else(|| "error".to_owned());
+        let reasons = report["validation"]["reasons"].as_array();
+        let reason = reasons
+            .and_then(|reasons| text(&reasons.first()?["message"]))
+            .or_else(|| {
+                let weaknesses = report["validation"]["weaknesses"].as_array()?;
+                text(&weaknesses.iter().find(|one| one["blocks"] == true)?["message"])
+            })
+            .or_else(|| text(&report["failure"]["message"]))
+            .or_else(|| text(&report["kernel_exec_result"]["compile_error"]))
+            .or_else(|| text(&report["error"]))
+            .unwrap_or_default();
+        let outputs = report["validation"]["outputs"].as_object();
+        let tolerances = outputs.into_iter().flatten();
+        let tolerances: Map<_, _> =
+            tolerances.map(|(name, output)| (name.clone(), output["tolerance"].clone())).collect();
+        let finding = problem.findings.iter().find(|(name, _)| name == candidate);
+        Self {
+            problem: problem.name.clone(),
+            candidate: candidate.to_owned(),
+            class,
+            verdict,
+            reason,
+            finding: finding.map(|(_, why)| why.clone()),
+            tolerances: tolerances.into(),
+        }
+    }
+
+    /// Whether the verdict is what the class of the candidate calls for.
+    pub fn is_right(&self) -> bool {
+        match self.class {
+            Class::Honest => self.verdict == "correct",
+            Class::Useless => self.verdict == "wrong" || self.verdict == "weak",
+        }
+    }
+
+    /// Whether the candidate ran, so that its results were judged at all.
+    fn is_judged(&self) -> bool {
+        ["correct", "wrong", "weak"].contains(&self.verdict.as_str())
+    }
+}
+
+/// All verdicts.
+pub fn json(outcomes: &[Outcome]) -> Value {
+    let of = |outcome: &Outcome| {
+        json!({
+            "problem": outcome.problem,
+            "candidate": outcome.candidate,
+            "class": if outcome.class == Class::Honest { "honest" } else { "useless" },
+            "verdict": outcome.verdict,
+            "reason": outcome.reason,
+            "finding": outcome.finding,
+            "tolerances": outcome.tolerances,
+        })
+    };
+    json!({"candidates": outcomes.iter().map(of).collect::<Vec<_>>()})
+}
+
+#[derive(Default, Clone, Copy)]
+struct Row {
+    problems: usize,
+    useless: usize,
+    useless_correct: usize,
+    honest: usize,
+    honest_correct: usize,
+}
+
+/// Numbers by kind, and every exception.
+pub struct Tally<'a> {
+    rows: BTreeMap<&'a str, Row>,
+    exceptions: Vec<&'a Outcome>,
+}
+
+impl<'a> Tally<'a> {
+    /// Counts.
+    pub fn of(problems: &'a [Problem], outcomes: &'a [Outcome]) -> Self {
+        let mut rows: BTreeMap<&str, Row> = BTreeMap::new();
+        for problem in problems {
+            let row = rows.entry(&problem.kind).or_default();
+            row.problems += 1;
+            for outcome in outcomes.iter().filter(|outcome| outcome.problem == problem.name) {
+                let correct = usize::from(outcome.verdict == "correct");
+                match outcome.class {
+                    Class::Useless => {
+                        row.useless += 1;
+                        row.useless_correct += correct;
+                    }
+                    Class::Honest => {
+                        row.honest += 1;
+                        row.honest_correct += correct;
+                    }
+                }
+            }
+        }
+        Self { rows, exceptions: outcomes.iter().filter(|outcome| !outcome.is_right()).collect() }
+    }
+
+    fn sum(&self) -> Row {
+        self.rows.values().fold(Row::default(), |a, b| Row {
+            problems: a.problems + b.problems,
+            useless: a.useless + b.useless,
+            useless_correct: a.useless_correct + b.useless_correct,
+            honest: a.honest + b.honest,
+            honest_correct: a.honest_correct + b.honest_correct,
+        })
+    }
+
+    /// The table, and below it a line for each exception.
+    pub fn markdown(&self) -> String {
+        let mut text = String::from(
+            "| kind | problems | useless | of them `correct` | honest | of them `correct` |\n\
+             | --- | ---: | ---: | ---: | ---: | ---: |\n",
+        );
+        let sum = self.sum();
+        for (kind, row) in self.rows.iter().map(|(kind, row)| (*kind, *row)).chain([("all", sum)]) {
+            let _ = writeln!(
+                text,
+                "| {kind} | {} | {} | {} | {} | {} |",
+                row.problems, row.useless, row.useless_correct, row.honest, row.honest_correct
+            );
+        }
+        let known = self.exceptions.iter().filter(|outcome| outcome.finding.is_some()).count();
+        let _ = writeln!(text, "\n{} exceptions, {known} of them known.", self.exceptions.len());
+        for outcome in &self.exceptions {
+            let class = match outcome.class {
+                _ if !outcome.is_judged() => "not judged",
+                Class::Honest => "honest",
+                Class::Useless => "useless",
+            };
+            let Outcome { problem, candidate, verdict, .. } = outcome;
+            let _ = write!(text, "\n- {class}: `{problem}`, `{candidate}`: {verdict}.");
+            for part in [outcome.reason.lines().next(), outcome.finding.as_deref()] {
+                if let Some(part) = part.filter(|part| !part.is_empty()) {
+                    let _ = write!(text, " {part}.");
+                }
+            }
+        }
+        text
+    }
+
+    /// Fails where the corpus or the verdicts are not as they must be.
+    pub fn check(&self) -> Result<()> {
+        let sum = self.sum();
+        let not_judged = self.exceptions.iter().filter(|outcome| !outcome.is_judged()).count();
+        if not_judged > 0 {
+            bail!("{not_judged} candidates were not judged by their results: mend the corpus");
+        }
+        if sum.useless_correct > 0 {
+            bail!("{} useless candidates are called correct", sum.useless_correct);
+        }
+        if (sum.honest_correct as f64) < HONEST_SHARE * sum.honest as f64 {
+            bail!(
+                "only {} of {} honest candidates are called correct",
+                sum.honest_correct,
+                sum.honest
+            );
+        }
+        Ok(())
+    }
+}
