@@ -2,7 +2,6 @@
 //@ in x f32[4096] randn std=5
 //@ out y f32[4096]
 //@ launch grid 16 block 256
-//@ finding half_for_small_ones one_element plus_one small_ones_zero: one absolute tolerance, which the largest elements set, holds for small ones too
 //@ reference
 KERNEL {
     int i = THREAD;

@@ -4,7 +4,6 @@
 //@ out c f32[16,16]
 //@ without half: the reference rounds its inputs to as many bits
 //@ launch grid 16 block 16
-//@ finding single: the reference rounds inside to fewer bits than its result has; whether a step of one unit in the inputs shows that is chance
 //@ reference
 __device__ float tf32(float v) {
     unsigned bits;

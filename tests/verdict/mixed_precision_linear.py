@@ -1,6 +1,6 @@
 #@ kind torch: half precision
 #@ without bfloat16: the reference rounds its result to as many bits
-#@ finding half scaled rounded_at_the_end accumulated_in_halves sums_not_rounded: the reference rounds inside to fewer bits than its result has; whether a step of one unit in the inputs shows that is chance
+#@ finding half scaled rounded_at_the_end accumulated_in_halves sums_not_rounded: the reference rounds its sums to fewer bits than its result has, which changes in the inputs do not show
 #@ reference
 class Model(nn.Module):
     def __init__(self):

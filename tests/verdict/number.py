@@ -1,6 +1,5 @@
 #@ kind torch: structures
 #@ without zeros constant plus_one scaled half bfloat16 second_half_zero one_element copy: the result is a number
-#@ finding by_hand double: a number of Python is held to 52 bits, though it was computed with 24
 #@ reference
 class Model(nn.Module):
     def forward(self, x):

@@ -1,5 +1,5 @@
 #@ kind torch: half precision
-#@ finding half bfloat16 scaled not_quantised multiplied_by_the_inverse: the reference rounds inside to fewer bits than its result has; whether a step of one unit in the inputs shows that is chance
+#@ finding half bfloat16 scaled not_quantised multiplied_by_the_inverse: the reference jumps where a value is next to a tie of rounding; whether one does is chance
 #@ reference
 class Model(nn.Module):
     def __init__(self):

@@ -4,7 +4,6 @@
 //@ out c f32[128,128]
 //@ float least 52.0
 //@ launch grid 128 block 128
-//@ finding backwards four_chains: the noise leaves out the largest 0.1 % of the changes, where the elements with the largest rounding lie
 //@ reference
 KERNEL {
     float sum = 0;

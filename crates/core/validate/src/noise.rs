@@ -23,6 +23,15 @@ const NARROW_ROUNDINGS: f64 = 4.0;
 /// Part of the elements whose change is no more than the measured one.
 const QUANTILE: f64 = 0.999;
 
+/// Median magnitudes that the absolute rounding error of a result is measured by, at most.
+const TYPICAL: f64 = 8.0;
+
+/// Parts of the elements whose noise, relative to them, is tried as that of all.
+const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// Most that noise may add to the relative tolerance: a kernel that is off by half a percent is to be wrong.
+const MOST_RELATIVE: f64 = 2e-3;
+
 /// A change that is this part of the values' size, and does not grow with the inputs' change, is no rounding.
 const JUMP: Range<f64> = 1e-3..1.0;
 
@@ -38,6 +47,19 @@ const FEW_ELEMENTS: usize = 16;
 /// Runs on inputs that are moved by one unit, and by [`LARGE_STEPS`]; and the same for few elements.
 const RUNS: [(u32, usize); 2] = [(1, 1), (LARGE_STEPS, 1)];
 const RUNS_OF_FEW: [(u32, usize); 2] = [(1, 4), (LARGE_STEPS, 4)];
+
+/// Units in the last place by which inputs of 32 bits are moved to see whether a reference rounds them to fewer bits.
+const INNER_STEPS: [u32; 2] = [64, 1 << 16];
+
+/// Elements from which on that can be seen, of which half must change: of a function that jumps few do.
+const INNER_ELEMENTS: usize = 64;
+
+/// How the change of the output grows with that of the inputs where a reference rounds to fewer bits: by its square root,
+/// since more and more of them pass a boundary. It is the exponent; that of a smooth function is 1.
+const INNER_GROWTH: Range<f64> = 0.35..0.75;
+
+/// Inner roundings that a sound kernel is off by, at most.
+const INNER_FACTOR: f64 = 2.0;
 
 /// References that take longer run as seldom as will do.
 pub const QUICK: Duration = Duration::from_secs(1);
@@ -64,7 +86,10 @@ pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> V
         let steps = runs.into_iter().flat_map(|(steps, count)| std::iter::repeat_n(steps, count));
         steps.zip(1u64..).map(move |(steps, run)| Nudge { dtype, steps, seed: run << 40 })
     };
-    types.into_iter().flat_map(of_type).collect()
+    let inner = INNER_STEPS.map(|steps| Nudge { dtype: Dtype::Float32, steps, seed: 1 << 39 });
+    let inner = inner.into_iter().filter(|_| types.contains(&Dtype::Float32));
+    let inner: Vec<Nudge> = inner.collect();
+    types.into_iter().flat_map(of_type).chain(inner).collect()
 }
 
 /// The bytes of an output that are looked at: all of a small one, and evenly spaced pieces of a large one.
@@ -154,27 +179,133 @@ pub(super) fn tolerance_by_noise(
         return None;
     }
     let computed = unit.min(unit_roundoff(Dtype::Float32)?);
-    let (mut noise, mut narrow) = (0.0, 0.0);
+    let unit = if is_widened(dtype, base) { unit_roundoff(Dtype::Float32)? } else { unit };
+    let magnitudes = magnitudes(dtype, base);
+    let mut noise = vec![0.0; magnitudes.len()];
+    let (mut narrow, mut inner) = (0.0, 0.0);
     for class in classes {
         let of_steps = |steps: u32| {
             let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
             let outputs: Vec<&[u8]> = runs.iter().filter(of).map(|run| run.output).collect();
-            largest_changes(dtype, base, &outputs)
+            changes(dtype, base, &outputs)
         };
         let (small, large) = (of_steps(1), of_steps(LARGE_STEPS));
-        if JUMP.contains(&(small / size)) && large < 2.0 * small {
+        if class == Dtype::Float32
+            && let Some((linear, rounding)) = inner_rounding(&of_steps)
+        {
+            inner += rounding;
+            noise.iter_mut().for_each(|noise| *noise += linear);
+            continue;
+        }
+        let (most, most_of_large) =
+            (quantile(small.clone(), QUANTILE), quantile(large.clone(), QUANTILE));
+        if JUMP.contains(&(most / size)) && most_of_large < 2.0 * most {
             return None;
         }
-        let change = small.max(large / f64::from(LARGE_STEPS));
-        noise += change * (computed / unit_roundoff(class)?).min(1.0);
+        let part = (computed / unit_roundoff(class)?).min(1.0);
+        for (noise, (small, large)) in noise.iter_mut().zip(small.into_iter().zip(large)) {
+            *noise += part * small.max(large / f64::from(LARGE_STEPS));
+        }
         if dtype.size() == 2 && class.size() == 2 {
-            narrow += change;
+            narrow += most.max(most_of_large / f64::from(LARGE_STEPS));
         }
     }
     let rounding = if dtype.size() == 2 { NARROW_ROUNDINGS } else { 2.0 * WIDE_ROUNDINGS };
-    let rtol = rounding * unit;
-    let atol = rtol * size + NOISE_FACTOR * noise + narrow;
-    atol.is_finite().then_some(ToleranceBounds { atol, rtol })
+    let rounding = ToleranceBounds {
+        atol: rounding * unit * size.min(typical(&magnitudes)) + narrow + INNER_FACTOR * inner,
+        rtol: rounding * unit,
+    };
+    let bounds = fitted(&magnitudes, &noise, rounding);
+    bounds.atol.is_finite().then_some(bounds)
+}
+
+/// Where a reference rounds its inputs to fewer bits than they have, such as those of TF32 or bfloat16: what one unit in
+/// the last place of these would change without, and what one rounding changes. `changes`: of each element, by the steps
+/// that inputs were moved by.
+fn inner_rounding(changes: &dyn Fn(u32) -> Vec<f64>) -> Option<(f64, f64)> {
+    let mean_square = |steps| {
+        let changes = changes(steps);
+        let active = changes.iter().filter(|change| **change > 0.0).count();
+        let enough = active >= INNER_ELEMENTS && 2 * active >= changes.len();
+        (changes.iter().map(|change| change * change).sum::<f64>(), active, enough)
+    };
+    let [few, many] = INNER_STEPS;
+    let ((least, ..), (small, ..), (large, active, enough)) =
+        (mean_square(LARGE_STEPS), mean_square(few), mean_square(many));
+    if !enough || small == 0.0 {
+        return None;
+    }
+    // Squares grow twice as fast.
+    let growth = |small: f64, from: u32, large: f64, to: u32| {
+        (large / small).ln() / 2.0 / (f64::from(to) / f64::from(from)).ln()
+    };
+    let grows = growth(small, few, large, many);
+    let is_inner = INNER_GROWTH.contains(&grows)
+        && (least == 0.0 || growth(least, LARGE_STEPS, small, few) < INNER_GROWTH.end);
+    // For a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
+    let linear = (large / active as f64).sqrt() / f64::from(many);
+    let width = small / large * f64::from(many) * f64::from(many) / f64::from(few);
+    is_inner.then_some((linear, linear * width))
+}
+
+/// Whether numbers of 64 bits are ones of 32: a wider type of what binary32 computed is no more precise.
+fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
+    let narrow = |bytes: &[u8]| {
+        let value = f64::read(bytes);
+        !value.is_finite() || f64::from(value as f32) == value
+    };
+    dtype == Dtype::Float64 && base.chunks_exact(8).all(narrow)
+}
+
+/// Magnitudes of the elements; 0 for those that are not finite.
+fn magnitudes(dtype: Dtype, base: &[u8]) -> Vec<f64> {
+    fn of<T: Element>(base: &[u8]) -> Vec<f64> {
+        let values = base.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64().abs());
+        values.map(|value| if value.is_finite() { value } else { 0.0 }).collect()
+    }
+    for_dtype!(dtype, of(base))
+}
+
+/// A size that no few large elements set: some times the median of those that are not 0.
+fn typical(magnitudes: &[f64]) -> f64 {
+    let nonzero = magnitudes.iter().copied().filter(|magnitude| *magnitude > 0.0).collect();
+    TYPICAL * quantile(nonzero, 0.5)
+}
+
+/// The absolute and the relative tolerance that allow for the noise of the elements beside what rounding the results
+/// does, and together allow as little as possible: the mean of the logarithm over all elements is the least. Where noise
+/// grows with the elements, as that of an exponential does, small elements would else be hidden by large ones.
+fn fitted(magnitudes: &[f64], noise: &[f64], rounding: ToleranceBounds) -> ToleranceBounds {
+    // Elements that are 0 and stay so tell nothing of the others.
+    let elements: Vec<(f64, f64)> = magnitudes
+        .iter()
+        .copied()
+        .zip(noise.iter().copied())
+        .filter(|(magnitude, noise)| *magnitude > 0.0 || *noise > 0.0)
+        .collect();
+    let relative = |part: f64| {
+        let nonzero = elements.iter().filter(|(magnitude, _)| *magnitude > 0.0);
+        quantile(nonzero.map(|(magnitude, noise)| noise / magnitude).collect(), part)
+    };
+    let with = |relative: f64| {
+        let left =
+            elements.iter().map(|(magnitude, noise)| (noise - relative * magnitude).max(0.0));
+        ToleranceBounds {
+            atol: rounding.atol + NOISE_FACTOR * quantile(left.collect(), QUANTILE),
+            rtol: rounding.rtol + NOISE_FACTOR * relative,
+        }
+    };
+    let allowed = |bounds: &ToleranceBounds| -> f64 {
+        let of_element = |(magnitude, _): &(f64, f64)| {
+            (bounds.atol + bounds.rtol * magnitude).max(f64::MIN_POSITIVE).ln()
+        };
+        elements.iter().map(of_element).sum()
+    };
+    let parts = RELATIVE_PARTS.into_iter().map(relative);
+    let others = parts.filter(|part| NOISE_FACTOR * part <= MOST_RELATIVE).map(with);
+    let less =
+        |a: ToleranceBounds, b: ToleranceBounds| if allowed(&b) < allowed(&a) { b } else { a };
+    others.fold(with(0.0), less)
 }
 
 /// What an output may be off by where nothing but the size of the values is known: relative to each of them, and to
@@ -218,10 +349,15 @@ fn unit_roundoff(dtype: Dtype) -> Option<f64> {
 
 /// The quantile over elements of the largest change in any run.
 fn largest_changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
-    for_dtype!(dtype, largest_changes_as(base, runs))
+    quantile(changes(dtype, base, runs), QUANTILE)
 }
 
-fn largest_changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> f64 {
+/// The largest change of each element in any run.
+fn changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
+    for_dtype!(dtype, changes_as(base, runs))
+}
+
+fn changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
     let change = |(index, base): (usize, &[u8])| {
         let base = T::read(base).to_f64();
         let at = index * T::SIZE..(index + 1) * T::SIZE;
@@ -229,12 +365,16 @@ fn largest_changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> f64 {
         let changes = others.map(|other| (T::read(other).to_f64() - base).abs());
         changes.filter(|change| change.is_finite()).fold(0.0, f64::max)
     };
-    let mut changes: Vec<f64> = base.chunks_exact(T::SIZE).enumerate().map(change).collect();
-    if changes.is_empty() {
+    base.chunks_exact(T::SIZE).enumerate().map(change).collect()
+}
+
+/// The value that `part` of the values do not exceed; 0 where there are none.
+fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
+    if values.is_empty() {
         return 0.0;
     }
-    let rank = (QUANTILE * changes.len() as f64).ceil() as usize;
-    let (_, quantile, _) = changes.select_nth_unstable_by(rank.max(1) - 1, f64::total_cmp);
+    let rank = (part * values.len() as f64).ceil() as usize;
+    let (_, quantile, _) = values.select_nth_unstable_by(rank.max(1) - 1, f64::total_cmp);
     *quantile
 }
 
@@ -273,7 +413,9 @@ mod tests {
 
     /// The tolerance of `reference`, whose inputs are normal numbers.
     fn measured(inputs: &[f32], reference: impl Fn(&[f32]) -> Vec<f32>) -> Option<ToleranceBounds> {
-        let runs: Vec<(u32, Vec<u8>)> = [(1, 1), (1, 2), (LARGE_STEPS, 3), (LARGE_STEPS, 4)]
+        let [few, many] = INNER_STEPS;
+        let all = [(1, 1), (1, 2), (LARGE_STEPS, 3), (LARGE_STEPS, 4), (few, 5), (many, 5)];
+        let runs: Vec<(u32, Vec<u8>)> = all
             .map(|(steps, seed)| {
                 let mut moved = bytes(inputs);
                 nudge(Dtype::Float32, &mut moved, steps, seed);
@@ -358,6 +500,74 @@ mod tests {
         // Almost no normal number is near a whole one.
         let bounds = measured(&random(4096, "x"), |x| x.iter().map(|x| x.floor()).collect());
         assert!(bounds.unwrap().atol < 1e-4, "{bounds:?}");
+        let bounds = measured(&random(1 << 17, "x"), |x| x.iter().map(|x| x.floor()).collect());
+        assert!(bounds.unwrap().atol < 1e-4, "{bounds:?}");
+    }
+
+    #[test]
+    fn rounding_inside_to_fewer_bits_is_seen_and_allowed_for() {
+        let inputs = random(64 * 256, "x");
+        let short = |bits: u32| {
+            move |x: f32| {
+                let half = 1 << (bits - 1);
+                f32::from_bits((x.to_bits() + half) & !((1 << bits) - 1))
+            }
+        };
+        let sums = |inputs: &[f32], rounded: &dyn Fn(f32) -> f32| -> Vec<f32> {
+            let (a, b) = inputs.split_at(inputs.len() / 2);
+            let rows =
+                a.chunks_exact(128).flat_map(|row| b.chunks_exact(128).map(move |col| (row, col)));
+            rows.map(|(row, col)| row.iter().zip(col).map(|(a, b)| rounded(*a) * rounded(*b)).sum())
+                .collect()
+        };
+        let exact = sums(&inputs, &|x| x);
+        let plain = measured(&inputs, |x| sums(x, &|x| x)).unwrap();
+        // TF32 has 13 bits less, and bfloat16 16.
+        for (bits, useless) in [(13, 16), (16, 18)] {
+            let expected = sums(&inputs, &short(bits));
+            assert!(!passes(plain, &exact, &expected));
+            let bounds = measured(&inputs, |x| sums(x, &short(bits))).unwrap();
+            assert!(passes(bounds, &exact, &expected), "{bits}: {bounds:?}");
+            assert!(
+                !passes(bounds, &sums(&inputs, &short(useless)), &expected),
+                "{bits}: {bounds:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn noise_that_grows_with_the_elements_is_relative() {
+        let inputs = random(4096, "x");
+        let reference =
+            |inputs: &[f32]| inputs.iter().map(|x| (8.0 * x).exp()).collect::<Vec<f32>>();
+        let bounds = measured(&inputs, reference).unwrap();
+        let expected = reference(&inputs);
+        let zeros: Vec<f32> = expected.iter().map(|x| if *x < 1.0 { 0.0 } else { *x }).collect();
+        assert!(!passes(bounds, &zeros, &expected), "{bounds:?}");
+        let double: Vec<f32> = inputs.iter().map(|x| (8.0 * f64::from(*x)).exp() as f32).collect();
+        assert!(passes(bounds, &double, &expected), "{bounds:?}");
+        // One row in 2048 that is not zero.
+        let rare = |inputs: &[f32]| {
+            let product = |index: usize| inputs[index] * inputs[index + 1] + inputs[index + 2];
+            (0..4000)
+                .map(|index| if index == 7 { product(index) } else { 0.0 })
+                .collect::<Vec<f32>>()
+        };
+        let bounds = measured(&inputs, rare).unwrap();
+        let mut fused = rare(&inputs);
+        fused[7] = inputs[7].mul_add(inputs[8], inputs[9]);
+        assert!(passes(bounds, &fused, &rare(&inputs)), "{bounds:?}");
+        assert!(!passes(bounds, &[0.0; 4000], &rare(&inputs)), "{bounds:?}");
+    }
+
+    #[test]
+    fn numbers_of_64_bits_that_binary32_computed_are_no_more_precise() {
+        let values: Vec<f64> = random(64, "x").into_iter().map(f64::from).collect();
+        let bytes =
+            |values: &[f64]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        assert!(is_widened(Dtype::Float64, &bytes(&values)));
+        assert!(!is_widened(Dtype::Float64, &bytes(&[0.1])));
+        assert!(!is_widened(Dtype::Float32, &[0; 8]));
     }
 
     #[test]
@@ -375,11 +585,11 @@ mod tests {
         let of = |types: &[Dtype], elements| nudges(types.iter().copied(), elements);
         assert_eq!(of(&[Dtype::Int32, Dtype::Bool], None), []);
         let types = [Dtype::Float32, Dtype::Int64, Dtype::Bfloat16, Dtype::Float32];
-        assert_eq!(of(&types, Some(100)).len(), 4);
-        assert_eq!(of(&types, Some(1)).len(), 16);
+        assert_eq!(of(&types, Some(100)).len(), 6);
+        assert_eq!(of(&types, Some(1)).len(), 18);
         let seeds: std::collections::BTreeSet<u64> =
             of(&types[..1], Some(1)).iter().map(|nudge| nudge.seed).collect();
-        assert_eq!(seeds.len(), 8);
+        assert_eq!(seeds.len(), 9);
     }
 
     #[test]
