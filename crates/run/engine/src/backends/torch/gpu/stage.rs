@@ -14,7 +14,7 @@ use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::ParameterHashes;
 use warpgauge_device::DeviceBuffer;
 use warpgauge_device::locked::{ByteRange, Locks};
-use warpgauge_model::gate_page::Digest;
+use warpgauge_model::gate_page::{Digest, MOST_RANGES};
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::{
     CallBatch, CompletedBatch, LockedCall, LockedOrder, RunnerFault, RunnerGate, RunnerSession,
@@ -173,10 +173,15 @@ impl<'a> Stage<'a> {
     ) -> Result<Result<Option<Turn>, Reason>, NotShelved> {
         let Some(first) = hashed.first().filter(|_| !calls.is_empty()) else { return Ok(Ok(None)) };
         let results = first.iter().map(|(_, bytes)| *bytes).collect();
+        let unsettled = || Reason::new(ReasonCode::OutputMismatch, UNSETTLED.to_owned());
         for (ranges, call) in hashed.iter().zip(&calls) {
+            // More than are hashed were not hashed, whatever the runner says.
+            if ranges.len() > MOST_RANGES {
+                return Ok(Err(unsettled()));
+            }
             let digests = self.locks.digests(ranges).map_err(broken)?;
-            if digests[..] != call.digests[..digests.len()] {
-                return Ok(Err(Reason::new(ReasonCode::OutputMismatch, UNSETTLED.to_owned())));
+            if call.digests.get(..digests.len()) != Some(&digests[..]) {
+                return Ok(Err(unsettled()));
             }
         }
         Ok(Ok(Some(Turn { calls: calls.into_iter().map(|call| call.took).collect(), results })))
