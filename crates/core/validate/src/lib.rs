@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 mod compare;
+mod elements;
 mod filling;
+mod fit;
 mod lint;
 mod message;
 mod noise;

@@ -7,12 +7,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use warpgauge_tensor::element::{Element, for_dtype};
+use super::elements::{changes, magnitudes, quantile, root_mean_square};
+use super::fit::{fitted, inner_rounding, typical};
+use warpgauge_tensor::element::Element;
 use warpgauge_tensor::{Dtype, can_nudge};
 
 /// Errors of sound kernels stay below 14 times the change that moving the inputs by 2⁻²³ makes; those of useless ones
 /// are above 130 times. A unit in the last place is 0.7 times 2⁻²³ on average.
-const NOISE_FACTOR: f64 = 48.0;
+pub(super) const NOISE_FACTOR: f64 = 48.0;
 
 /// The same for the rounding of results of 32 bits and more, in units of 2⁻²³ (or 2⁻⁵²).
 const WIDE_ROUNDINGS: f64 = 36.0;
@@ -21,16 +23,7 @@ const WIDE_ROUNDINGS: f64 = 36.0;
 const NARROW_ROUNDINGS: f64 = 4.0;
 
 /// Part of the elements whose change is no more than the measured one.
-const QUANTILE: f64 = 0.999;
-
-/// Median magnitudes that the absolute rounding error of a result is measured by, at most.
-const TYPICAL: f64 = 8.0;
-
-/// Parts of the elements whose noise, relative to them, is tried as that of all.
-const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
-
-/// Most that noise may add to the relative tolerance: a kernel that is off by half a percent is to be wrong.
-const MOST_RELATIVE: f64 = 2e-3;
+pub(super) const QUANTILE: f64 = 0.999;
 
 /// A change that is this part of the values' size, and does not grow with the inputs' change, is no rounding.
 const JUMP: Range<f64> = 1e-3..1.0;
@@ -50,13 +43,6 @@ const RUNS_OF_FEW: [(u32, usize); 2] = [(1, 4), (LARGE_STEPS, 4)];
 
 /// Units in the last place by which inputs of 32 bits are moved to see whether a reference rounds them to fewer bits.
 const INNER_STEPS: [u32; 2] = [64, 1 << 16];
-
-/// Elements from which on that can be seen, of which half must change: of a function that jumps few do.
-const INNER_ELEMENTS: usize = 64;
-
-/// How the change of the output grows with that of the inputs where a reference rounds to fewer bits: by its square root,
-/// since more and more of them pass a boundary. It is the exponent; that of a smooth function is 1.
-const INNER_GROWTH: Range<f64> = 0.35..0.75;
 
 /// Inner roundings that a sound kernel is off by, at most.
 const INNER_FACTOR: f64 = 2.0;
@@ -189,9 +175,14 @@ pub(super) fn tolerance_by_noise(
             let outputs: Vec<&[u8]> = runs.iter().filter(of).map(|run| run.output).collect();
             changes(dtype, base, &outputs)
         };
+        let [few, many] = INNER_STEPS;
         let (small, large) = (of_steps(1), of_steps(LARGE_STEPS));
         if class == Dtype::Float32
-            && let Some((linear, rounding)) = inner_rounding(&of_steps)
+            && let Some((linear, rounding)) = inner_rounding([
+                (LARGE_STEPS, &large),
+                (few, &of_steps(few)),
+                (many, &of_steps(many)),
+            ])
         {
             inner += rounding;
             noise.iter_mut().for_each(|noise| *noise += linear);
@@ -217,95 +208,6 @@ pub(super) fn tolerance_by_noise(
     };
     let bounds = fitted(&magnitudes, &noise, rounding);
     bounds.atol.is_finite().then_some(bounds)
-}
-
-/// Where a reference rounds its inputs to fewer bits than they have, such as those of TF32 or bfloat16: what one unit in
-/// the last place of these would change without, and what one rounding changes. `changes`: of each element, by the steps
-/// that inputs were moved by.
-fn inner_rounding(changes: &dyn Fn(u32) -> Vec<f64>) -> Option<(f64, f64)> {
-    let mean_square = |steps| {
-        let changes = changes(steps);
-        let active = changes.iter().filter(|change| **change > 0.0).count();
-        let enough = active >= INNER_ELEMENTS && 2 * active >= changes.len();
-        (changes.iter().map(|change| change * change).sum::<f64>(), active, enough)
-    };
-    let [few, many] = INNER_STEPS;
-    let ((least, ..), (small, ..), (large, active, enough)) =
-        (mean_square(LARGE_STEPS), mean_square(few), mean_square(many));
-    if !enough || small == 0.0 {
-        return None;
-    }
-    // Squares grow twice as fast.
-    let growth = |small: f64, from: u32, large: f64, to: u32| {
-        (large / small).ln() / 2.0 / (f64::from(to) / f64::from(from)).ln()
-    };
-    let grows = growth(small, few, large, many);
-    let is_inner = INNER_GROWTH.contains(&grows)
-        && (least == 0.0 || growth(least, LARGE_STEPS, small, few) < INNER_GROWTH.end);
-    // For a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
-    let linear = (large / active as f64).sqrt() / f64::from(many);
-    let width = small / large * f64::from(many) * f64::from(many) / f64::from(few);
-    is_inner.then_some((linear, linear * width))
-}
-
-/// Whether numbers of 64 bits are ones of 32: a wider type of what binary32 computed is no more precise.
-fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
-    let narrow = |bytes: &[u8]| {
-        let value = f64::read(bytes);
-        !value.is_finite() || f64::from(value as f32) == value
-    };
-    dtype == Dtype::Float64 && base.chunks_exact(8).all(narrow)
-}
-
-/// Magnitudes of the elements; 0 for those that are not finite.
-fn magnitudes(dtype: Dtype, base: &[u8]) -> Vec<f64> {
-    fn of<T: Element>(base: &[u8]) -> Vec<f64> {
-        let values = base.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64().abs());
-        values.map(|value| if value.is_finite() { value } else { 0.0 }).collect()
-    }
-    for_dtype!(dtype, of(base))
-}
-
-/// A size that no few large elements set: some times the median of those that are not 0.
-fn typical(magnitudes: &[f64]) -> f64 {
-    let nonzero = magnitudes.iter().copied().filter(|magnitude| *magnitude > 0.0).collect();
-    TYPICAL * quantile(nonzero, 0.5)
-}
-
-/// The absolute and the relative tolerance that allow for the noise of the elements beside what rounding the results
-/// does, and together allow as little as possible: the mean of the logarithm over all elements is the least. Where noise
-/// grows with the elements, as that of an exponential does, small elements would else be hidden by large ones.
-fn fitted(magnitudes: &[f64], noise: &[f64], rounding: ToleranceBounds) -> ToleranceBounds {
-    // Elements that are 0 and stay so tell nothing of the others.
-    let elements: Vec<(f64, f64)> = magnitudes
-        .iter()
-        .copied()
-        .zip(noise.iter().copied())
-        .filter(|(magnitude, noise)| *magnitude > 0.0 || *noise > 0.0)
-        .collect();
-    let relative = |part: f64| {
-        let nonzero = elements.iter().filter(|(magnitude, _)| *magnitude > 0.0);
-        quantile(nonzero.map(|(magnitude, noise)| noise / magnitude).collect(), part)
-    };
-    let with = |relative: f64| {
-        let left =
-            elements.iter().map(|(magnitude, noise)| (noise - relative * magnitude).max(0.0));
-        ToleranceBounds {
-            atol: rounding.atol + NOISE_FACTOR * quantile(left.collect(), QUANTILE),
-            rtol: rounding.rtol + NOISE_FACTOR * relative,
-        }
-    };
-    let allowed = |bounds: &ToleranceBounds| -> f64 {
-        let of_element = |(magnitude, _): &(f64, f64)| {
-            (bounds.atol + bounds.rtol * magnitude).max(f64::MIN_POSITIVE).ln()
-        };
-        elements.iter().map(of_element).sum()
-    };
-    let parts = RELATIVE_PARTS.into_iter().map(relative);
-    let others = parts.filter(|part| NOISE_FACTOR * part <= MOST_RELATIVE).map(with);
-    let less =
-        |a: ToleranceBounds, b: ToleranceBounds| if allowed(&b) < allowed(&a) { b } else { a };
-    others.fold(with(0.0), less)
 }
 
 /// What an output may be off by where nothing but the size of the values is known: relative to each of them, and to
@@ -347,52 +249,18 @@ fn unit_roundoff(dtype: Dtype) -> Option<f64> {
     Some(2f64.powi(-digits))
 }
 
+/// Whether numbers of 64 bits are ones of 32: a wider type of what binary32 computed is no more precise.
+fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
+    let narrow = |bytes: &[u8]| {
+        let value = f64::read(bytes);
+        !value.is_finite() || f64::from(value as f32) == value
+    };
+    dtype == Dtype::Float64 && base.chunks_exact(8).all(narrow)
+}
+
 /// The quantile over elements of the largest change in any run.
 fn largest_changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
     quantile(changes(dtype, base, runs), QUANTILE)
-}
-
-/// The largest change of each element in any run.
-fn changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
-    for_dtype!(dtype, changes_as(base, runs))
-}
-
-fn changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
-    let change = |(index, base): (usize, &[u8])| {
-        let base = T::read(base).to_f64();
-        let at = index * T::SIZE..(index + 1) * T::SIZE;
-        let others = runs.iter().filter_map(|run| run.get(at.clone()));
-        let changes = others.map(|other| (T::read(other).to_f64() - base).abs());
-        changes.filter(|change| change.is_finite()).fold(0.0, f64::max)
-    };
-    base.chunks_exact(T::SIZE).enumerate().map(change).collect()
-}
-
-/// The value that `part` of the values do not exceed; 0 where there are none.
-fn quantile(mut values: Vec<f64>, part: f64) -> f64 {
-    if values.is_empty() {
-        return 0.0;
-    }
-    let rank = (part * values.len() as f64).ceil() as usize;
-    let (_, quantile, _) = values.select_nth_unstable_by(rank.max(1) - 1, f64::total_cmp);
-    *quantile
-}
-
-/// Of the finite elements.
-fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
-    fn of<T: Element>(elements: &[u8]) -> f64 {
-        let values = elements.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
-        let finite = || values.clone().filter(|value| value.is_finite());
-        // Values whose squares binary64 does not hold are scaled first.
-        let largest = finite().fold(0.0f64, |largest, value| largest.max(value.abs()));
-        if largest == 0.0 {
-            return 0.0;
-        }
-        let (count, sum) = finite()
-            .fold((0.0, 0.0), |(count, sum), value| (count + 1.0, sum + (value / largest).powi(2)));
-        largest * f64::sqrt(sum / count)
-    }
-    for_dtype!(dtype, of(elements))
 }
 
 #[cfg(test)]

@@ -1,0 +1,94 @@
+//! What the changes of the elements say of a tolerance: whether inputs are rounded inside, and which absolute and
+//! relative parts allow for the noise.
+
+use std::ops::Range;
+
+use super::elements::quantile;
+use super::noise::{NOISE_FACTOR, QUANTILE, ToleranceBounds};
+
+/// Median magnitudes that the absolute rounding error of a result is measured by, at most.
+const TYPICAL: f64 = 8.0;
+
+/// Parts of the elements whose noise, relative to them, is tried as that of all.
+const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// Most that noise may add to the relative tolerance: a kernel that is off by half a percent is to be wrong.
+const MOST_RELATIVE: f64 = 2e-3;
+
+/// Elements from which on that can be seen, of which half must change: of a function that jumps few do.
+const INNER_ELEMENTS: usize = 64;
+
+/// How the change of the output grows with that of the inputs where a reference rounds to fewer bits: by its square root,
+/// since more and more of them pass a boundary. It is the exponent; that of a smooth function is 1.
+const INNER_GROWTH: Range<f64> = 0.35..0.75;
+
+/// Where a reference rounds its inputs to fewer bits than they have, such as those of TF32 or bfloat16: what one unit in
+/// the last place of these would change without, and what one rounding changes. Each of `moved`: the units that inputs
+/// were moved by, and the changes of the elements; the units rise.
+pub(super) fn inner_rounding(moved: [(u32, &[f64]); 3]) -> Option<(f64, f64)> {
+    let squares = |changes: &[f64]| changes.iter().map(|change| change * change).sum::<f64>();
+    let [least, small, large] = moved.map(|(_, changes)| squares(changes));
+    let [fewest, few, many] = moved.map(|(units, _)| units);
+    let (_, most_moved) = moved[2];
+    let active = most_moved.iter().filter(|change| **change > 0.0).count();
+    if active < INNER_ELEMENTS || 2 * active < most_moved.len() || small == 0.0 {
+        return None;
+    }
+    // Squares grow twice as fast.
+    let growth = |small: f64, from: u32, large: f64, to: u32| {
+        (large / small).ln() / 2.0 / (f64::from(to) / f64::from(from)).ln()
+    };
+    let grows = growth(small, few, large, many);
+    let is_inner = INNER_GROWTH.contains(&grows)
+        && (least == 0.0 || growth(least, fewest, small, few) < INNER_GROWTH.end);
+    // For a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
+    let linear = (large / active as f64).sqrt() / f64::from(many);
+    let width = small / large * f64::from(many) * f64::from(many) / f64::from(few);
+    is_inner.then_some((linear, linear * width))
+}
+
+/// A size that no few large elements set: some times the median of those that are not 0.
+pub(super) fn typical(magnitudes: &[f64]) -> f64 {
+    let nonzero = magnitudes.iter().copied().filter(|magnitude| *magnitude > 0.0).collect();
+    TYPICAL * quantile(nonzero, 0.5)
+}
+
+/// The absolute and the relative tolerance that allow for the noise of the elements beside what rounding the results
+/// does, and together allow as little as possible: the mean of the logarithm over all elements is the least. Where noise
+/// grows with the elements, as that of an exponential does, small elements would else be hidden by large ones.
+pub(super) fn fitted(
+    magnitudes: &[f64],
+    noise: &[f64],
+    rounding: ToleranceBounds,
+) -> ToleranceBounds {
+    // Elements that are 0 and stay so tell nothing of the others.
+    let elements: Vec<(f64, f64)> = magnitudes
+        .iter()
+        .copied()
+        .zip(noise.iter().copied())
+        .filter(|(magnitude, noise)| *magnitude > 0.0 || *noise > 0.0)
+        .collect();
+    let relative = |part: f64| {
+        let nonzero = elements.iter().filter(|(magnitude, _)| *magnitude > 0.0);
+        quantile(nonzero.map(|(magnitude, noise)| noise / magnitude).collect(), part)
+    };
+    let with = |relative: f64| {
+        let left =
+            elements.iter().map(|(magnitude, noise)| (noise - relative * magnitude).max(0.0));
+        ToleranceBounds {
+            atol: rounding.atol + NOISE_FACTOR * quantile(left.collect(), QUANTILE),
+            rtol: rounding.rtol + NOISE_FACTOR * relative,
+        }
+    };
+    let allowed = |bounds: &ToleranceBounds| -> f64 {
+        let of_element = |(magnitude, _): &(f64, f64)| {
+            (bounds.atol + bounds.rtol * magnitude).max(f64::MIN_POSITIVE).ln()
+        };
+        elements.iter().map(of_element).sum()
+    };
+    let parts = RELATIVE_PARTS.into_iter().map(relative);
+    let others = parts.filter(|part| NOISE_FACTOR * part <= MOST_RELATIVE).map(with);
+    let less =
+        |a: ToleranceBounds, b: ToleranceBounds| if allowed(&b) < allowed(&a) { b } else { a };
+    others.fold(with(0.0), less)
+}
