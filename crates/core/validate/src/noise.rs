@@ -249,13 +249,15 @@ fn unit_roundoff(dtype: Dtype) -> Option<f64> {
     Some(2f64.powi(-digits))
 }
 
-/// Whether numbers of 64 bits are ones of 32: a wider type of what binary32 computed is no more precise.
+/// Whether numbers of 64 bits are ones of 32: a wider type of what binary32 computed is no more precise. Whole numbers
+/// say nothing of that: they may be counts, which are exact in both.
 fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
-    let narrow = |bytes: &[u8]| {
-        let value = f64::read(bytes);
-        !value.is_finite() || f64::from(value as f32) == value
-    };
-    dtype == Dtype::Float64 && base.chunks_exact(8).all(narrow)
+    if dtype != Dtype::Float64 {
+        return false;
+    }
+    let values = || base.chunks_exact(8).map(f64::read).filter(|value| value.is_finite());
+    let is_narrow = |value: f64| f64::from(value as f32) == value;
+    values().all(is_narrow) && values().any(|value| value.fract() != 0.0)
 }
 
 /// The quantile over elements of the largest change in any run.
@@ -435,6 +437,7 @@ mod tests {
             |values: &[f64]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
         assert!(is_widened(Dtype::Float64, &bytes(&values)));
         assert!(!is_widened(Dtype::Float64, &bytes(&[0.1])));
+        assert!(!is_widened(Dtype::Float64, &bytes(&[1e6, f64::INFINITY, 0.0])));
         assert!(!is_widened(Dtype::Float32, &[0; 8]));
     }
 
