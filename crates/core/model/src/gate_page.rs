@@ -17,10 +17,17 @@ pub const QUEUED: usize = 320;
 pub const WORDS: usize = 384;
 /// The device writes the hashes of results before it writes that the call has ended, 32 bytes each.
 pub const DIGESTS: usize = 512;
-/// Its size.
+/// Size of the page.
 pub const BYTES: usize = 4096;
 /// Most results of a call that are hashed.
 pub const MOST_RANGES: usize = 64;
+
+/// Bytes of a result that one block of the device hashes.
+pub const GROUP_BYTES: u64 = 128 << 10;
+/// Bytes of counters in the memory that hashing works with.
+pub const COUNTER_BYTES: u64 = 4 * (MOST_RANGES as u64 + 16);
+/// Bytes of that memory for each group, behind the counters.
+pub const GROUP_HASH_BYTES: u64 = 64;
 
 /// A key, or a hash.
 pub type Digest = [u8; 32];

@@ -92,7 +92,7 @@ pub struct TorchClocks {
     pub events_ms: f64,
     /// Median of the judge's clock over single calls. It runs from the moment when the call's inputs can be read,
     /// which are encrypted until then, to the moment when its results are settled by their hash; `overhead_ms` is
-    /// deducted. L2 holds what of the inputs it has room for. 0: results lie on the host, where nothing settles them.
+    /// deducted. L2 holds what of the inputs it has room for.
     pub judge_ms: f64,
     /// Such calls that follow one another.
     pub calls: u32,
@@ -104,7 +104,8 @@ pub struct TorchClocks {
     /// a call is queued as a whole before the clock runs.
     pub waits: bool,
     /// Whether the judge's clock says no more than the events do, but for a hundredth and `resolution_ms`. Otherwise
-    /// the judge's counts: the calls wait for the device, or the events are not what they seem.
+    /// the judge's counts: the calls wait for the device, what is deducted took longer beside the call, or the events
+    /// are not what they seem.
     pub agree: bool,
 }
 

@@ -1,7 +1,5 @@
 //! A blocking kernel: it holds the device back until work is queued.
 
-use std::time::{Duration, Instant};
-
 use super::support::Support;
 use super::{Context, DeviceError, PinnedBuffer, Stream};
 
@@ -12,9 +10,6 @@ const PATIENCE_NS: u64 = 2_000_000_000;
 /// Time for which the device does nothing once the host has released it, nanoseconds. On an H200
 /// the times of short kernels scatter half as much with 8 µs as with none.
 const QUIET_NS: u32 = 8_000;
-
-/// How often the host asks for faults while it waits for the device.
-const FAULT_POLL: Duration = Duration::from_millis(1);
 
 /// Words of the page that both sides see, on cache lines of their own.
 const ARRIVED: usize = 0;
@@ -47,16 +42,7 @@ impl BlockingKernel {
         self.generation = self.generation.wrapping_add(1);
         let words = [ARRIVED, RELEASED].map(|word| self.page.address() + 4 * word as u64);
         support.block(words, self.generation, QUIET_NS, PATIENCE_NS, stream)?;
-        let mut asked = Instant::now();
-        while self.page.read_word(ARRIVED) != self.generation {
-            std::hint::spin_loop();
-            // After a fault the device never gets there.
-            if asked.elapsed() >= FAULT_POLL {
-                stream.is_done()?;
-                asked = Instant::now();
-            }
-        }
-        Ok(())
+        self.page.wait_for_word(ARRIVED, self.generation, stream)
     }
 
     /// Lets the device go on.

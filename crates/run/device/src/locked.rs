@@ -6,7 +6,6 @@
 //! (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of what it returned (`wg_commit`). The clock runs
 //! from the key to the hash; [`Locks::time`] measures what that takes without a call.
 
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 use bytemuck::{Pod, Zeroable};
@@ -16,26 +15,18 @@ use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PinnedBuffer, Stream};
 
 use warpgauge_model::FailureCode;
-use warpgauge_model::gate_page::{self, Digest, MOST_RANGES};
+use warpgauge_model::gate_page::{
+    self, COUNTER_BYTES, Digest, GROUP_BYTES, GROUP_HASH_BYTES, MOST_RANGES,
+};
 
 /// Address and bytes of memory on the device.
 pub type ByteRange = (u64, u64);
-
-/// Bytes that a block of `wg_commit` hashes: `HASH_THREADS` chunks.
-const GROUP_BYTES: u64 = 128 << 10;
-
-/// Bytes of counters before the hashes of groups, and of the hashes of a group.
-const COUNTER_BYTES: u64 = 4 * (MOST_RANGES as u64 + 16);
-const HASH_BYTES: u64 = 64;
 
 /// Bytes that a thread of `wg_lock` encrypts at once.
 const BLOCK_BYTES: u64 = 64;
 
 /// Longest time for which a gate waits for the host, nanoseconds.
 const PATIENCE_NS: u64 = 2_000_000_000;
-
-/// How often the host asks for faults while it waits for the device.
-const FAULT_POLL: Duration = Duration::from_millis(1);
 
 /// Mirrors `HashedRanges` in support.cu.
 #[derive(Clone, Copy, Pod, Zeroable)]
@@ -47,7 +38,7 @@ struct HashedRanges {
 
 /// Bytes of working memory that `wg_commit` needs for results of these sizes.
 fn work_bytes(sizes: impl Iterator<Item = u64>) -> u64 {
-    COUNTER_BYTES + HASH_BYTES * sizes.map(groups).sum::<u64>()
+    COUNTER_BYTES + GROUP_HASH_BYTES * sizes.map(groups).sum::<u64>()
 }
 
 fn groups(bytes: u64) -> u64 {
@@ -63,7 +54,7 @@ pub struct Locks<'a> {
     keys: DeviceBuffer,
     work: DeviceBuffer,
     /// Of the last call.
-    number: Cell<u32>,
+    number: u32,
 }
 
 impl<'a> Locks<'a> {
@@ -83,7 +74,7 @@ impl<'a> Locks<'a> {
             page: PinnedBuffer::new(context, gate_page::BYTES)?,
             keys: DeviceBuffer::new(context, 32, "the worker's own use")?,
             work: zeroed(context, work_bytes(std::iter::once(1)), stream)?,
-            number: Cell::new(0),
+            number: 0,
         })
     }
 
@@ -114,7 +105,7 @@ impl<'a> Locks<'a> {
     pub fn digests(&mut self, ranges: &[ByteRange]) -> Result<Vec<Digest>, DeviceError> {
         let number = self.next();
         self.commit(ranges, number)?;
-        self.wait(gate_page::DONE, number)?;
+        self.page.wait_for_word(gate_page::DONE / 4, number, self.stream)?;
         let all = &self.page.bytes()[gate_page::DIGESTS..];
         let digests = all.chunks_exact(32).take(ranges.len());
         Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
@@ -137,16 +128,16 @@ impl<'a> Locks<'a> {
         self.support.launch("wg_gate", LaunchShape::linear(1, 32), arguments, self.stream)?;
         self.turn(window, 0)?;
         self.commit(ranges, number)?;
-        self.wait(gate_page::ARRIVED, number)?;
+        self.page.wait_for_word(gate_page::ARRIVED / 4, number, self.stream)?;
         let began = Instant::now();
         self.page.publish_word(gate_page::OPEN / 4, number);
-        self.wait(gate_page::DONE, number)?;
+        self.page.wait_for_word(gate_page::DONE / 4, number, self.stream)?;
         Ok(began.elapsed())
     }
 
-    fn next(&self) -> u32 {
-        self.number.set(self.number.get().wrapping_add(1).max(1));
-        self.number.get()
+    fn next(&mut self) -> u32 {
+        self.number = self.number.wrapping_add(1).max(1);
+        self.number
     }
 
     fn lock(&self, (address, bytes): ByteRange, key: u64) -> Result<(), DeviceError> {
@@ -182,20 +173,6 @@ impl<'a> Locks<'a> {
         arguments.push(bytemuck::bytes_of(&all)).push_address(self.work.address());
         arguments.push_address(self.page.address()).push(&number.to_ne_bytes());
         self.support.launch("wg_commit", shape, arguments, self.stream)
-    }
-
-    /// Waits until a word of the page has a value.
-    fn wait(&self, place: usize, value: u32) -> Result<(), DeviceError> {
-        let mut asked = Instant::now();
-        while self.page.read_word(place / 4) != value {
-            std::hint::spin_loop();
-            // After a fault the device never gets there.
-            if asked.elapsed() >= FAULT_POLL {
-                self.stream.is_done()?;
-                asked = Instant::now();
-            }
-        }
-        Ok(())
     }
 }
 

@@ -4,13 +4,17 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
-use super::DeviceError;
 use super::context::Context;
+use super::{DeviceError, Stream};
 
 use warpgauge_model::FailureCode;
+
+/// How often the host asks for faults while it waits for the device.
+const FAULT_POLL: Duration = Duration::from_millis(1);
 
 /// Page-locked memory is zeroed in pieces of this size, bytes.
 const SCRUB_BYTES: usize = 1 << 20;
@@ -66,6 +70,31 @@ impl PinnedBuffer {
         // SAFETY: as for publish_word.
         let word = unsafe { AtomicU32::from_ptr(self.start.cast::<u32>().add(index)) };
         word.load(Ordering::Acquire)
+    }
+
+    /// Waits until the device has written a value to a word, by work on the stream.
+    ///
+    /// # Errors
+    /// A fault of the work queued there, or of the driver.
+    ///
+    /// # Panics
+    /// `index` is beyond the end.
+    pub(super) fn wait_for_word(
+        &self,
+        index: usize,
+        value: u32,
+        stream: &Stream,
+    ) -> Result<(), DeviceError> {
+        let mut asked = Instant::now();
+        while self.read_word(index) != value {
+            std::hint::spin_loop();
+            // After a fault the device never gets there.
+            if asked.elapsed() >= FAULT_POLL {
+                stream.is_done()?;
+                asked = Instant::now();
+            }
+        }
+        Ok(())
     }
 
     /// The bytes.

@@ -36,7 +36,7 @@ pub struct RunnerGate {
     waited: u32,
 }
 
-/// One locked call.
+/// What the judge saw of one locked call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedCall {
     /// From its key to the hashes of its results.
@@ -178,6 +178,27 @@ impl Turns<'_> {
                 // What the page says may have come between reading it and the answer.
                 ended = now >= self.deadline || !awaited(&self.fork.session, now).is_empty();
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use warpgauge_model::gate_page::{
+        BYTES, COUNTER_BYTES, GROUP_BYTES, GROUP_HASH_BYTES, MOST_RANGES, QUEUED, STARTED,
+    };
+
+    #[test]
+    fn the_interpreter_s_text_has_the_same_places() {
+        let source = crate::child::SOURCE;
+        for told in [
+            format!("PAGE, STARTED, QUEUED = {BYTES}, {STARTED}, {QUEUED}\n"),
+            format!(
+                "MOST_RANGES, GROUP, COUNTERS, GROUP_HASH = {MOST_RANGES}, {GROUP_BYTES}, \
+                 {COUNTER_BYTES}, {GROUP_HASH_BYTES}\n"
+            ),
+        ] {
+            assert!(source.contains(&told), "{told}");
         }
     }
 }

@@ -82,10 +82,9 @@ class Gate:
 
     The judge measures how long both take without a call. Its own copies of the results must have the same hashes."""
 
-    # Bytes of the page that the judge writes and reads, and places in it: `gate_page` in locked.rs. The last two are
-    # this process's own words.
+    # Those of `gate_page` in the crate `model`.
     PAGE, STARTED, QUEUED = 4096, 256, 320
-    MOST_RANGES, GROUP, COUNTERS = 64, 128 << 10, 4 * (64 + 16)
+    MOST_RANGES, GROUP, COUNTERS, GROUP_HASH = 64, 131072, 320, 64
     PATIENCE = ctypes.c_uint64(60_000_000_000)
 
     def __init__(self, torch, device, image):
@@ -146,7 +145,7 @@ class Gate:
             )
         spans = spans or [(0, 0)]
         groups = [max(-(-count // self.GROUP), 1) for _, count in spans]
-        needed = self.COUNTERS + 64 * sum(groups)
+        needed = self.COUNTERS + self.GROUP_HASH * sum(groups)
         if self.work.numel() < needed:
             self.work = self.torch.zeros(needed, dtype=self.torch.uint8, device=self.device.place)
         empty = [0] * (self.MOST_RANGES - len(spans))

@@ -426,15 +426,12 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
         let (method, cache) = ("torch_cuda_events", CacheState::Cold);
         return Timing { method, cache, notes: vec![told], warmup };
     }
-    let why = match clocks.waits {
-        true => {
-            "the judge's clock counts: the calls wait for the device themselves, so that what the host does \
-                 is part of each; L2 holds what of the inputs it has room for"
-        }
-        false => {
-            "the judge's clock says more, so it counts: the events are not what they seem; L2 holds what of the \
-                  inputs it has room for"
-        }
+    let why = if clocks.waits {
+        "the judge's clock counts: the calls wait for the device themselves, so that what the host does is part \
+         of each; L2 holds what of the inputs it has room for"
+    } else {
+        "the judge's clock says more, so it counts: either decrypting and hashing took longer beside the call than \
+         without one, or the events are not what they seem; L2 holds what of the inputs it has room for"
     };
     let (method, cache) = ("torch_judge_clock", CacheState::Hot);
     Timing { method, cache, notes: vec![told, why.to_owned()], warmup }

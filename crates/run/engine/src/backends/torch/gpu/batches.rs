@@ -128,8 +128,8 @@ impl<'g> Batches<'_, 'g> {
         let Players { candidate, spent, .. } = &mut *self.players;
         let stage = &mut self.stage;
         stage.candidate.blocks.tidy();
-        let locked = stage.locked(order, &stage.candidate.gate);
-        let ready = candidate.session.prepare(&stage.batch(seeds.len(), generator, order, locked));
+        let batch = stage.batch(seeds.len(), generator, (order, &stage.candidate.gate));
+        let ready = candidate.session.prepare(&batch);
         ready.map_err(|fault| candidate.stopped(false, fault))?;
         let began = Instant::now();
         let keys = stage.present(Whose::Candidate, seeds, order);
@@ -162,10 +162,10 @@ impl<'g> Batches<'_, 'g> {
         let shelved = shelf.fill(stage.gpu, blocks, candidate, returned, &also);
         let shelved = shelved.map_err(|error| not_shelved(candidate, false, error))?;
         stage.strided |= shelved.strided;
-        let turn = stage.settled(&shelved.hashed, calls);
+        let turn = stage.settled(&shelved, calls);
         let turn = turn.map_err(|error| not_shelved(candidate, false, error))?;
         let turn = turn.map_err(|reason| self.verification.wrong(reason))?;
-        Ok(Made { turn: turn.filter(|_| !shelved.elsewhere), values: shelved.values })
+        Ok(Made { turn, values: shelved.values })
     }
 
     /// How far rounding carries what references compute on the inputs of the first call.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::batches::{Batches, Made, Quiet};
 use super::expect::Expected;
-use super::stage::CallOrder;
+use super::stage::{CallOrder, Stage};
 use super::turn::{Overhead, Turn};
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
@@ -69,16 +69,13 @@ impl Pairing {
         (calls, most): (u32, u32),
     ) -> Result<(), Stop> {
         let began = Instant::now();
-        if !batches.can_lock() {
-            return Ok(());
-        }
         let Some((a, b)) = pair(batches, seeds, calls.clamp(1, most), Arm::A)? else {
             return Ok(());
         };
         // Both get as many calls as the one needs that is quicker.
         let calls = a.calls_of_next().max(b.calls_of_next()).clamp(1, most);
         // It decides when to stop, and is measured once more when nobody else uses the device.
-        let overheads = [batches.stage.overhead(&a.results)?, batches.stage.overhead(&b.results)?];
+        let overheads = overheads(&mut batches.stage, &a, &b)?;
         let mut look = 0;
         // No block is begun that would end too late if it took as long as the one before.
         let mut block = 2 * began.elapsed();
@@ -117,7 +114,7 @@ impl Pairing {
         let Some(block) = self.blocks.first() else { return Ok(None) };
         let [a, b] = [Arm::A, Arm::B].map(|arm| block.of_arm(arm).next());
         let (Some(a), Some(b)) = (a, b) else { return Ok(None) };
-        let overheads = [quiet.stage.overhead(&a.results)?, quiet.stage.overhead(&b.results)?];
+        let overheads = overheads(&mut quiet.stage, a, b)?;
         let policy = resolved(self.wanted.policy, overheads);
         let blocks = blocks(&self.blocks, overheads);
         let of_arm = |arm: Arm| {
@@ -164,6 +161,13 @@ impl Beside {
         let turns = self.order.arms().into_iter().zip(&self.turns);
         turns.filter(move |(other, _)| *other == arm).map(|(_, turn)| turn)
     }
+}
+
+/// What there is round the calls of two turns, one of each side.
+fn overheads(stage: &mut Stage<'_>, a: &Turn, b: &Turn) -> Result<Overheads, Stop> {
+    let of_a = stage.overhead(&a.results)?;
+    let of_b = if a.results == b.results { of_a } else { stage.overhead(&b.results)? };
+    Ok([of_a, of_b])
 }
 
 /// Twice the largest difference between two processes with the same kernel, in 24 problems whose calls take 0.1 ms and

@@ -62,8 +62,8 @@ impl DeviceCalls<'_> {
         if let Some(plan) = plan {
             let most = batches.most();
             timing.run(&mut batches, plan, seeds, most)?;
-            if let Some(pairing) = &mut pairing {
-                pairing.run(&mut batches, seeds, (timing.calls(), most))?;
+            if let (Some(pairing), Some(calls)) = (&mut pairing, timing.calls()) {
+                pairing.run(&mut batches, seeds, (calls, most))?;
             }
         }
         batches.check_parameters(before)?;

@@ -88,8 +88,8 @@ fn computed(
 ) -> Result<(Option<Turn>, Vec<Named>), Stop> {
     let ReferencePlayer { player, outputs } = reference;
     let count = seeds.len() as u32;
-    let locked = stage.locked(order, &stage.references[index].gate);
-    let ready = player.session.prepare(&stage.batch(seeds.len(), generator, order, locked));
+    let batch = stage.batch(seeds.len(), generator, (order, &stage.references[index].gate));
+    let ready = player.session.prepare(&batch);
     ready.map_err(|fault| player.stopped(true, fault))?;
     let keys = stage.present(Whose::References, seeds, order);
     let keys = keys.map_err(|error| not_shelved(player, true, error))?;
@@ -109,10 +109,9 @@ fn computed(
     blocks.tidy();
     let shelved = shelf.fill(stage.gpu, blocks, player, (&ran.returned, root), &also);
     let shelved = shelved.map_err(|error| not_shelved(player, true, error))?;
-    let turn = stage.settled(&shelved.hashed, calls);
+    let turn = stage.settled(&shelved, calls);
     let turn = turn.map_err(|error| not_shelved(player, true, error))?;
     let turn = turn.map_err(|reason| Stop::Reference(player.unusable(reason)))?;
-    let turn = turn.filter(|_| !shelved.elsewhere);
     let named = named_calls(inputs, &shelved.values, outputs.as_deref(), player.backward);
     let named = named.map_err(|fault| player.stopped(true, fault))?;
     let named = named.map_err(|reason| Stop::Reference(player.unusable(reason)))?;

@@ -3,7 +3,7 @@
 use super::Gpu;
 use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
-use super::shelf::{NotShelved, Shelf, broken};
+use super::shelf::{NotShelved, Shelf, Shelved, broken};
 use super::turn::{Overhead, Turn};
 use crate::backends::torch::MOST_BYTES;
 use crate::backends::torch::fault::Stop;
@@ -49,7 +49,7 @@ pub(super) enum CallOrder {
 }
 
 impl CallOrder {
-    /// Without events.
+    /// In one go, without events.
     pub(super) const TOGETHER: Self = Self::Together { flush: 0 };
 
     /// Has a runner make the calls that it is ready for. `keys`: of locked calls.
@@ -143,12 +143,6 @@ impl<'a> Stage<'a> {
         Ok(Self { gpu, arena, candidate, references, changing, strided, locks, secret })
     }
 
-    /// How locked calls of a side are prepared; none, where they are not.
-    pub(super) fn locked(&self, order: CallOrder, gate: &RunnerGate) -> Option<LockedOrder> {
-        let changing = self.arena.places(&self.changing);
-        (order == CallOrder::Locked).then(|| LockedOrder { first: gate.next(), changing })
-    }
-
     /// Writes the inputs of a batch for a side; locks them, if they are to be, and gives their keys.
     pub(super) fn present(
         &mut self,
@@ -165,16 +159,14 @@ impl<'a> Stage<'a> {
     }
 
     /// What locked calls took, if the copies of what they returned have the hashes that were there when each ended.
-    /// `hashed`: where these copies are, by call.
+    /// None, where something that they returned does not lie on the device.
     pub(super) fn settled(
         &mut self,
-        hashed: &[Vec<ByteRange>],
+        shelved: &Shelved,
         calls: Vec<LockedCall>,
     ) -> Result<Result<Option<Turn>, Reason>, NotShelved> {
-        let Some(first) = hashed.first().filter(|_| !calls.is_empty()) else { return Ok(Ok(None)) };
-        let results = first.iter().map(|(_, bytes)| *bytes).collect();
         let unsettled = || Reason::new(ReasonCode::OutputMismatch, UNSETTLED.to_owned());
-        for (ranges, call) in hashed.iter().zip(&calls) {
+        for (ranges, call) in shelved.hashed.iter().zip(&calls) {
             // More than are hashed were not hashed, whatever the runner says.
             if ranges.len() > MOST_RANGES {
                 return Ok(Err(unsettled()));
@@ -184,7 +176,12 @@ impl<'a> Stage<'a> {
                 return Ok(Err(unsettled()));
             }
         }
-        Ok(Ok(Some(Turn { calls: calls.into_iter().map(|call| call.took).collect(), results })))
+        let Some(first) = shelved.hashed.first().filter(|_| !calls.is_empty()) else {
+            return Ok(Ok(None));
+        };
+        let results = first.iter().map(|(_, bytes)| *bytes).collect();
+        let turn = Turn { calls: calls.into_iter().map(|call| call.took).collect(), results };
+        Ok(Ok(Some(turn).filter(|_| !shelved.elsewhere)))
     }
 
     /// What decrypting the inputs of a call and hashing results of these sizes take, without a call.
@@ -229,17 +226,20 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A batch in the form that a runner takes. `generator`: the seed of random numbers in it.
+    /// A batch in the form that a runner takes. `generator`: the seed of random numbers in it; `gate`: where the runner
+    /// waits for keys, if the calls are locked.
     pub(super) fn batch(
         &self,
         count: usize,
         generator: u64,
-        order: CallOrder,
-        locked: Option<LockedOrder>,
+        (order, gate): (CallOrder, &RunnerGate),
     ) -> CallBatch<'_> {
-        let flush = match order {
-            CallOrder::Together { flush } => flush,
-            CallOrder::Locked => 0,
+        let (flush, locked) = match order {
+            CallOrder::Together { flush } => (flush, None),
+            CallOrder::Locked => {
+                let changing = self.arena.places(&self.changing);
+                (0, Some(LockedOrder { first: gate.next(), changing }))
+            }
         };
         CallBatch {
             arguments: &self.arena.tree,

@@ -85,9 +85,9 @@ impl<'t> DeviceTiming<'t> {
         Ok(())
     }
 
-    /// Calls of a turn of the candidate's.
-    pub(super) fn calls(&self) -> u32 {
-        self.turns.first().map_or(1, |turn| turn.calls.len() as u32)
+    /// Calls of a turn of the candidate's; none, where its calls cannot be locked.
+    pub(super) fn calls(&self) -> Option<u32> {
+        self.turns.first().map(|turn| turn.calls.len() as u32)
     }
 
     /// What the judge's clock says, once nothing but the judge uses the device.

@@ -51,7 +51,7 @@ pub(super) struct Overhead {
 }
 
 impl Overhead {
-    /// Of some measurements.
+    /// The median and the spread of some measurements.
     pub(super) fn of(mut measured: Vec<Duration>) -> Self {
         measured.sort();
         let at = |tenths: usize| {
