@@ -218,6 +218,12 @@ pub(super) fn locks(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
+/// Locks on whole files: NVRTC takes one while it unpacks its headers (since 13.5).
+pub(super) fn file_locks(rules: &mut Rules) -> Result<()> {
+    rules.insert(libc::SYS_flock, one_of(1, &[libc::LOCK_EX, libc::LOCK_UN])?);
+    Ok(())
+}
+
 pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
     let kind = |family, kind| -> Result<SeccompRule> {
         SeccompRule::new(vec![is(0, family)?, masked(1, KIND, kind)?, is(2, 0)?])

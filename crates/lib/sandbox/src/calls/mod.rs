@@ -179,6 +179,9 @@ fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     if kind.is_watched() {
         arguments::locks(&mut rules)?;
     }
+    if kind == ChildKind::Compiler {
+        arguments::file_locks(&mut rules)?;
+    }
     if starts_processes || kind == ChildKind::Device {
         arguments::pairs(&mut rules)?;
     }

@@ -189,6 +189,18 @@ async fn resources_agree_with_what_the_assembler_prints() {
 }
 
 #[tokio::test]
+async fn the_best_library_reaches_its_headers() {
+    let source = "#include <mma.h>
+        extern \"C\" __global__ void k(half* x) {
+            nvcuda::wmma::fragment<nvcuda::wmma::accumulator, 16, 16, 16, half> f;
+            nvcuda::wmma::fill_fragment(f, x[0]);
+            nvcuda::wmma::store_matrix_sync(x, f, 16, nvcuda::wmma::mem_row_major); }";
+    let artifact = Bench::new().built(source).await;
+    let best = toolchain().nvrtc_for(H100.driver_version, true)[0].version_text();
+    assert_eq!(artifact.compiler, format!("nvrtc {best}"));
+}
+
+#[tokio::test]
 async fn large_parameters_are_placed() {
     let bench = Bench::new();
     let source = "struct Big { float x[3000]; };
