@@ -99,10 +99,8 @@ async fn a_runner_that_a_tool_is_round_serves_and_reaches_no_more_than_its_own()
         .replace("DIRECTORY", &directory.display().to_string());
     let (told, end) = asked(&directory, move |mut session| {
         session.load(&submission(&source), None, 1).unwrap();
-        let what = TreeOf::Tensor(TensorLayout {
-            dtype: warpgauge_tensor::Dtype::Float32,
-            shape: vec![2],
-        });
+        let what = TensorLayout::in_order(warpgauge_tensor::Dtype::Float32, vec![2]);
+        let what = TreeOf::Tensor(what);
         session.allocate(&TreeOf::List(vec![what])).unwrap();
         session.call(1).unwrap().returned
     })
@@ -119,7 +117,7 @@ async fn what_a_tool_has_open_stays_open_and_inputs_are_written_from_outside() {
     let source = "import os\ndef f(x):\n    os.fstat(3), os.fstat(4)\n    return x * 2";
     let (bytes, _) = asked(place.path(), move |mut session| {
         session.load(&submission(source), None, 1).unwrap();
-        let what = TensorLayout { dtype: warpgauge_tensor::Dtype::Float32, shape: vec![2] };
+        let what = TensorLayout::in_order(warpgauge_tensor::Dtype::Float32, vec![2]);
         let made = session.allocate(&TreeOf::List(vec![TreeOf::Tensor(what)])).unwrap();
         let leaves = made.leaves("");
         let TreeOf::Tensor(x) = leaves[0].1 else { panic!("{made:?}") };

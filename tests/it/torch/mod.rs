@@ -22,6 +22,7 @@ mod on_gpu;
 mod requests;
 mod required;
 mod stopped;
+mod structures;
 mod verdicts;
 
 pub(super) use crate::support::has_torch as available;

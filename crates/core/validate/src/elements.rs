@@ -54,3 +54,44 @@ pub(super) fn root_mean_square(dtype: Dtype, elements: &[u8]) -> f64 {
     }
     for_dtype!(dtype, of(elements))
 }
+
+/// Most that a buffer may be off by, as a part of the change that it is to have: the norms of both.
+const PART_OF_CHANGE: f64 = 0.1;
+
+/// Whether values changed from `before` to what they are to be: all are elements of one type, as many. Values that are
+/// not finite do not count.
+pub fn makes_change(dtype: Dtype, before: &[u8], wanted: &[u8], actual: &[u8]) -> bool {
+    fn norms<T: Element>(before: &[u8], wanted: &[u8], actual: &[u8]) -> (f64, f64) {
+        let values = |bytes: &'_ [u8]| {
+            let values = bytes.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
+            values.collect::<Vec<f64>>()
+        };
+        let (before, actual) = (values(before), values(actual));
+        let all = values(wanted).into_iter().zip(before).zip(actual);
+        let differences = all.map(|((wanted, before), actual)| (wanted - before, actual - wanted));
+        let finite = differences.filter(|(change, off)| change.is_finite() && off.is_finite());
+        finite.fold((0.0, 0.0), |(change, off), (a, b)| (change + a * a, off + b * b))
+    }
+    let (change, off): (f64, f64) = for_dtype!(dtype, norms(before, wanted, actual));
+    actual.len() == wanted.len() && off.sqrt() <= PART_OF_CHANGE * change.sqrt()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_that_is_left_out_or_made_twice_is_none() {
+        let bytes =
+            |values: &[f32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let made = |actual: &[f32]| {
+            let (before, wanted) = (bytes(&[1.0, 2.0, 0.0]), bytes(&[1.5, 2.5, f32::NAN]));
+            makes_change(Dtype::Float32, &before, &wanted, &bytes(actual))
+        };
+        assert!(made(&[1.5, 2.5, f32::NAN]) && made(&[1.501, 2.499, 7.0]));
+        assert!(!made(&[1.0, 2.0, f32::NAN]) && !made(&[2.0, 3.0, f32::NAN]) && !made(&[1.5, 2.5]));
+        let count = |n: i64| n.to_le_bytes();
+        assert!(makes_change(Dtype::Int64, &count(0), &count(1), &count(1)));
+        assert!(!makes_change(Dtype::Int64, &count(0), &count(1), &count(0)));
+    }
+}

@@ -22,6 +22,7 @@ mod tolerance;
 mod corpora_tests;
 
 pub use compare::{Expectation, compare, compare_traced};
+pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};
 pub use lint::{
     ArgumentContents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation,

@@ -27,6 +27,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/zygote.py"),
     include_str!("python/confine.py"),
     include_str!("python/session.py"),
+    include_str!("python/structures.py"),
     include_str!("python/values.py"),
     include_str!("python/device.py"),
     include_str!("python/timeline.py"),

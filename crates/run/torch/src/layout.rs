@@ -101,6 +101,53 @@ impl TensorAt {
         })
     }
 
+    /// Its strides, where they are worth keeping in a copy: the elements are not in C order, and leave no gap between
+    /// them in memory.
+    pub fn kept_strides(&self) -> Option<Vec<u64>> {
+        let leaves_no_gap = !self.is_contiguous() && !self.shape.contains(&0) && self.is_dense();
+        leaves_no_gap.then(|| self.strides.clone())
+    }
+
+    /// Whether every element of the memory between its first and its last is one of its own.
+    fn is_dense(&self) -> bool {
+        let steps = self.shape.iter().copied().zip(self.strides.iter().copied());
+        let mut steps: Vec<(u64, u64)> = steps.filter(|(extent, _)| *extent > 1).collect();
+        steps.sort_by_key(|(_, stride)| *stride);
+        let covered = steps.into_iter().try_fold(1u64, |covered, (extent, stride)| {
+            let more = (extent - 1).checked_mul(stride).filter(|_| stride <= covered)?;
+            covered.checked_add(more)
+        });
+        covered.is_some()
+    }
+
+    /// The memory that it takes up as a tensor of one dimension, where its strides are kept; else itself.
+    ///
+    /// # Errors
+    /// It takes more than `most` bytes, or is no tensor.
+    pub fn stored(&self, most: u64) -> Result<Self, LayoutError> {
+        if self.kept_strides().is_none() {
+            return Ok(self.clone());
+        }
+        let elements = self.span(most)? / self.dtype.size() as u64;
+        Ok(Self { shape: vec![elements], strides: vec![1], ..self.clone() })
+    }
+
+    /// Its elements in C order. `held`: the memory from its first element on.
+    ///
+    /// # Errors
+    /// The memory does not hold all of them, or it is no tensor.
+    pub fn in_order(&self, held: &[u8]) -> Result<Vec<u8>, LayoutError> {
+        let span = self.span(u64::MAX)?;
+        match held.get(..span as usize) {
+            None => Err(LayoutError::Invalid(format!(
+                "it has {span} bytes, of which {} are there",
+                held.len()
+            ))),
+            Some(held) if self.is_contiguous() => Ok(held.to_vec()),
+            Some(held) => self.gathered(held),
+        }
+    }
+
     /// Its elements in C order, if they lie within `most` bytes.
     ///
     /// # Errors
@@ -121,11 +168,17 @@ impl TensorAt {
     fn gathered(&self, held: &[u8]) -> Result<Vec<u8>, LayoutError> {
         let size = self.dtype.size();
         let mut out = Vec::with_capacity(self.bytes()? as usize);
+        self.each(|at| out.extend_from_slice(&held[at * size..][..size]))?;
+        Ok(out)
+    }
+
+    /// Calls `visit` with the place of each element in memory, in C order.
+    fn each(&self, mut visit: impl FnMut(usize)) -> Result<(), LayoutError> {
+        let elements = self.bytes()? / self.dtype.size() as u64;
         let mut index = vec![0u64; self.shape.len()];
         let mut at = 0u64;
-        while out.len() < out.capacity() {
-            let from = at as usize * size;
-            out.extend_from_slice(&held[from..from + size]);
+        for _ in 0..elements {
+            visit(at as usize);
             for axis in (0..index.len()).rev() {
                 index[axis] += 1;
                 at += self.strides[axis];
@@ -136,7 +189,41 @@ impl TensorAt {
                 index[axis] = 0;
             }
         }
-        Ok(out)
+        Ok(())
+    }
+
+    /// Writes its elements, which are given in C order and lie within `most` bytes, wherever they lie.
+    ///
+    /// # Errors
+    /// As [`LayoutError`] says.
+    pub fn overwrite(
+        &self,
+        memory: &dyn SubmissionMemory,
+        elements: &[u8],
+        most: u64,
+    ) -> Result<(), LayoutError> {
+        if self.bytes()? != elements.len() as u64 {
+            let what = format!("{} bytes are written to {}", elements.len(), self.bytes()?);
+            return Err(LayoutError::Invalid(what));
+        }
+        let span = self.span(most)?;
+        if span == 0 {
+            return Ok(());
+        }
+        if self.is_contiguous() {
+            return Ok(memory.write(self.address, elements)?);
+        }
+        // What lies between the elements stays as it is.
+        let mut held = vec![0; span as usize];
+        memory.read(self.address, &mut held)?;
+        let size = self.dtype.size();
+        let mut parts = elements.chunks_exact(size);
+        self.each(|at| {
+            if let Some(part) = parts.next() {
+                held[at * size..][..size].copy_from_slice(part);
+            }
+        })?;
+        Ok(memory.write(self.address, &held)?)
     }
 
     /// Writes its elements, a part at a time: `fill` gets the place of the first of a part, in bytes.
@@ -218,6 +305,39 @@ mod tests {
         assert!(refused(tensor(&[25], &[1]), 64).contains("cannot be reached"));
         let elsewhere = TensorAt { address: 7, ..tensor(&[1], &[1]) };
         assert!(refused(elsewhere, 64).contains("cannot be reached"));
+    }
+
+    #[test]
+    fn strides_are_kept_where_elements_leave_no_gap() {
+        let kept = |shape: &[u64], strides: &[u64]| tensor(shape, strides).kept_strides().is_some();
+        assert!(kept(&[3, 2], &[1, 3]), "transposed");
+        assert!(kept(&[2, 3, 2, 2], &[12, 1, 6, 3]), "channels last");
+        assert!(kept(&[2, 3], &[1, 0]) && kept(&[3, 2], &[1, 1]), "expanded, overlapping");
+        assert!(!kept(&[2, 3], &[3, 1]), "in C order");
+        assert!(!kept(&[2, 2], &[12, 6]) && !kept(&[3], &[2]), "sliced");
+        assert!(!kept(&[2, 0], &[1, 2]) && !kept(&[2, 2], &[u64::MAX, 1]), "none");
+        let stored = tensor(&[3, 2], &[1, 3]).stored(64).unwrap();
+        assert_eq!((stored.shape, stored.strides), (vec![6], vec![1]));
+        assert!(tensor(&[3, 2], &[1, 3]).stored(5).is_err());
+        let sliced = tensor(&[2, 2], &[12, 6]);
+        assert_eq!(sliced.stored(64).unwrap(), sliced);
+        let channels_last = tensor(&[3, 2], &[1, 3]);
+        assert_eq!(channels_last.in_order(&[0, 1, 2, 3, 4, 5, 6]).unwrap(), [0, 3, 1, 4, 2, 5]);
+        assert!(channels_last.in_order(&[0; 5]).is_err());
+    }
+
+    #[test]
+    fn elements_are_written_however_they_lie() {
+        let memory = held();
+        let write = |shape: &[u64], strides: &[u64], elements: &[u8]| {
+            tensor(shape, strides).overwrite(&memory, elements, 64)
+        };
+        write(&[2, 2], &[1, 3], &[90, 91, 92, 93]).unwrap();
+        assert_eq!(memory.0.borrow()[..6], [90, 92, 2, 91, 93, 5], "the rest is left alone");
+        write(&[3], &[1], &[7, 8, 9]).unwrap();
+        assert_eq!(memory.0.borrow()[..4], [7, 8, 9, 91]);
+        write(&[0], &[1], &[]).unwrap();
+        assert!(write(&[3], &[1], &[7]).is_err() && write(&[2], &[100], &[1, 2]).is_err());
     }
 
     #[test]

@@ -23,6 +23,22 @@ pub struct TensorLayout {
     pub dtype: Dtype,
     /// Extents.
     pub shape: Vec<u64>,
+    /// Elements from one index to the next, by dimension; `None`: they lie side by side, in C order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strides: Option<Vec<u64>>,
+}
+
+impl TensorLayout {
+    /// Of a tensor in C order.
+    pub fn in_order(dtype: Dtype, shape: Vec<u64>) -> Self {
+        Self { dtype, shape, strides: None }
+    }
+
+    /// Of a copy of a tensor.
+    pub fn of_copy(tensor: &TensorAt) -> Self {
+        let strides = tensor.kept_strides();
+        Self { dtype: tensor.dtype, shape: tensor.shape.clone(), strides }
+    }
 }
 
 /// A tensor in memory that the judge lends.
@@ -32,8 +48,18 @@ pub struct LentTensor {
     pub offset: u64,
     /// Element type.
     pub dtype: Dtype,
-    /// Extents; elements lie side by side, in C order.
+    /// Extents.
     pub shape: Vec<u64>,
+    /// Elements from one index to the next, by dimension; `None`: they lie side by side, in C order.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strides: Option<Vec<u64>>,
+}
+
+impl LentTensor {
+    /// One of this type and shape whose elements lie side by side.
+    pub fn in_order(offset: u64, like: &TensorAt) -> Self {
+        Self { offset, dtype: like.dtype, shape: like.shape.clone(), strides: None }
+    }
 }
 
 /// Calls that are made one after the other.
@@ -248,9 +274,7 @@ impl RunnerSession {
             Answer::Made(made) => made,
             other => return Err(unasked(&other)),
         };
-        let what =
-            |tensor: &TensorAt| TensorLayout { dtype: tensor.dtype, shape: tensor.shape.clone() };
-        if !made.map(&mut |tensor| what(tensor)).is_alike(arguments) {
+        if !made.map(&mut TensorLayout::of_copy).is_alike(arguments) {
             return Err(RunnerFault::Forged(
                 "it allocated other arguments than it was told".to_owned(),
             ));

@@ -24,6 +24,24 @@ pub enum TreeOf<T> {
     List(Vec<TreeOf<T>>),
     /// A dictionary, in its order.
     Dict(Vec<(String, TreeOf<T>)>),
+    /// A structure of another kind: its class's name, if that has one, and its parts by their keys.
+    Record(RecordKind, String, Vec<(Scalar, TreeOf<T>)>),
+}
+
+/// What a structure is where it is made again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RecordKind {
+    /// A tuple, whose keys are its places.
+    Tuple,
+    /// A tuple whose parts have names.
+    NamedTuple,
+    /// An object of a dataclass.
+    Dataclass,
+    /// A dictionary whose keys are not all texts.
+    Dict,
+    /// An array of NumPy's, with its elements as its only part.
+    Numpy,
 }
 
 /// A value as it lies in a runner's memory.
@@ -55,6 +73,20 @@ pub enum Scalar {
     None,
 }
 
+impl std::fmt::Display for Scalar {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Bool(true) => f.write_str("True"),
+            Self::Bool(false) => f.write_str("False"),
+            Self::Int(value) => value.fmt(f),
+            Self::Large(value) => value.fmt(f),
+            Self::Float { float: text } | Self::Object { object: text } => f.write_str(text),
+            Self::Text(text) => write!(f, "'{text}'"),
+            Self::None => f.write_str("None"),
+        }
+    }
+}
+
 impl<T> TreeOf<T> {
     /// Its tensors and values in order, each with its place below `root`: `root[0].name`.
     pub fn leaves<'a>(&'a self, root: &str) -> Vec<(String, &'a TreeOf<T>)> {
@@ -74,6 +106,19 @@ impl<T> TreeOf<T> {
             Self::Dict(items) => {
                 for (key, item) in items {
                     item.collect(format!("{place}.{key}"), found);
+                }
+            }
+            Self::Record(kind, _, items) => {
+                for (index, (key, item)) in items.iter().enumerate() {
+                    let part = match (kind, key) {
+                        (RecordKind::Numpy, _) => String::new(),
+                        (RecordKind::Dataclass | RecordKind::NamedTuple, Scalar::Text(name)) => {
+                            format!(".{name}")
+                        }
+                        (RecordKind::Dict, key) => format!("[{key}]"),
+                        _ => format!("[{index}]"),
+                    };
+                    item.collect(format!("{place}{part}"), found);
                 }
             }
         }
@@ -96,6 +141,12 @@ impl<T> TreeOf<T> {
                 };
                 ones.len() == others.len() && ones.iter().zip(others).all(alike)
             }
+            (Self::Record(kind, _, ones), Self::Record(of_other, _, others)) => {
+                let alike = |((a, one), (b, other)): (&(Scalar, Self), &(Scalar, Self))| {
+                    a == b && one.is_alike(other)
+                };
+                (kind, ones.len()) == (of_other, others.len()) && ones.iter().zip(others).all(alike)
+            }
             _ => false,
         }
     }
@@ -109,6 +160,10 @@ impl<T> TreeOf<T> {
             Self::Dict(items) => {
                 let mapped = items.iter().map(|(key, item)| (key.clone(), item.map(with)));
                 TreeOf::Dict(mapped.collect())
+            }
+            Self::Record(kind, name, items) => {
+                let mapped = items.iter().map(|(key, item)| (key.clone(), item.map(with)));
+                TreeOf::Record(*kind, name.clone(), mapped.collect())
             }
         }
     }
@@ -450,6 +505,24 @@ mod tests {
             serde_json::from_str(r#"[true, -1, 18446744073709551615, "t", null]"#).unwrap();
         assert_eq!(scalars[2], Scalar::Large(u64::MAX));
         assert_eq!(scalars[4], Scalar::None);
+    }
+
+    #[test]
+    fn structures_have_kinds_and_places() {
+        let tree: TreeOf<u8> = serde_json::from_str(
+            r#"{"record": ["dict", "", [
+                [0, {"record": ["numpy", "", [[0, {"tensor": 7}]]]}],
+                ["b", {"record": ["namedtuple", "Pair", [["x", {"tensor": 8}]]]}],
+                [null, {"record": ["tuple", "", [[0, {"value": 1}], [1, {"value": 2}]]]}],
+                [{"float": "0.5"}, {"record": ["dataclass", "Batch", [["rows", {"tensor": 9}]]]}]]]}"#,
+        )
+        .unwrap();
+        let places: Vec<_> = tree.leaves("in").into_iter().map(|(place, _)| place).collect();
+        assert_eq!(places, ["in[0]", "in['b'].x", "in[None][0]", "in[None][1]", "in[0.5].rows"]);
+        assert!(tree.is_alike(&tree) && !tree.is_alike(&tree.map(&mut |n| n + 1)));
+        let tuple = |kind| TreeOf::<u8>::Record(kind, String::new(), Vec::new());
+        assert!(!tuple(RecordKind::Tuple).is_alike(&tuple(RecordKind::Dict)));
+        assert_eq!(serde_json::from_value::<TreeOf<u8>>(serde_json::json!(tree)).unwrap(), tree);
     }
 
     #[test]

@@ -87,9 +87,8 @@ def gradients(torch, leaves):
 def tensors_of(torch, value, place):
     if isinstance(value, torch.Tensor):
         yield place, value
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from tensors_of(torch, item, f"{place}[{index}]")
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            yield from tensors_of(torch, item, f"{place}.{key}")
+        return
+    kind, _, parts = parts_of(value) or ("", "", [])
+    for index, (key, item) in enumerate(parts):
+        named = kind in ("dict", "dataclass")
+        yield from tensors_of(torch, item, f"{place}.{key}" if named else f"{place}[{index}]")

@@ -168,6 +168,13 @@ def checked(result, what):
         raise Refused("call_failed", f"the driver cannot {what} (error {result})")
 
 
+class Array:
+    """Stands for an array of NumPy's whose elements lie in this tensor on the device."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+
 class Batch:
     """Calls that are made one after the other, with arguments that lie in the judge's memory."""
 
@@ -175,6 +182,7 @@ class Batch:
         count = asked["count"]
         self.device = device
         self.locked, self.stride = asked["locked"], asked["stride"]
+        self.has_arrays = False
         self.arguments = [
             self.placed(torch, values, asked["arguments"], index * asked["stride"])
             for index in range(count)
@@ -187,17 +195,35 @@ class Batch:
         self.returned = []
 
     def placed(self, torch, values, tree, offset):
-        ((kind, inner),) = tree.items()
-        if kind == "list":
-            return [self.placed(torch, values, item, offset) for item in inner]
-        if kind == "dict":
-            return {key: self.placed(torch, values, item, offset) for key, item in inner}
-        if kind == "value":
-            return values.made(tree)
-        dtype, shape = values.dtypes[inner["dtype"]], inner["shape"]
-        size = math.prod(shape) * dtype.itemsize
-        begin = inner["offset"] + offset
-        return self.device.lent[begin : begin + size].view(dtype).view(shape)
+        """The arguments of a call. An array of NumPy's lies on the host: it is made when the call begins."""
+
+        def lent(tensor):
+            dtype, shape, strides = values.dtypes[tensor["dtype"]], tensor["shape"], tensor.get("strides")
+            begin = tensor["offset"] + offset
+            if strides is None:
+                count = math.prod(shape) * dtype.itemsize
+                return self.device.lent[begin : begin + count].view(dtype).view(shape)
+            elements = sum((extent - 1) * stride for extent, stride in zip(shape, strides)) + 1
+            memory = self.device.lent[begin : begin + elements * dtype.itemsize].view(dtype)
+            return memory.as_strided(shape, strides, memory.storage_offset())
+
+        def structure(kind, name, parts, module):
+            if kind == "numpy":
+                self.has_arrays = True
+                return Array(parts[0][1])
+            return with_parts(kind, name, parts, module)
+
+        return values.made(tree, lent, structure)
+
+    def begun(self, values, arguments):
+        """The arguments when the call begins: arrays are copied to the host, within the clock."""
+        if not self.has_arrays:
+            return arguments
+
+        def leaf(value):
+            return value.tensor.cpu().numpy() if isinstance(value, Array) else value
+
+        return mapped(arguments, leaf, values.module)
 
     def run_locked(self, torch, values, call):
         """Makes the calls one at a time: the arguments of each are encrypted until the judge gives its key, which it
@@ -209,7 +235,7 @@ class Batch:
             for index, arguments in enumerate(self.arguments):
                 window = lent + index * self.stride
                 gate.begin(first + index, window, self.stride)
-                result = call(*arguments)
+                result = call(*self.begun(values, arguments))
                 returned.append(result)
                 values.spans = []
                 told.append(values.text_of(result))
@@ -231,7 +257,7 @@ class Batch:
                 if self.flushes:
                     flush.zero_()
                     events[2 * index].record()
-                result = call(*arguments)
+                result = call(*self.begun(values, arguments))
                 if self.flushes:
                     events[2 * index + 1].record()
                 returned.append(result)

@@ -148,10 +148,10 @@ class Runner:
 
     def do_load(self, asked):
         self.seed(asked["seed"])
-        self.module = run_source(asked["source"], self.given)
+        self.module = self.values.module = run_source(asked["source"], self.given)
         self.target = target_of(self.module, asked["entry"], asked["preferred"])
         init = asked["init"]
-        init = self.values.made(init) if init is not None else init_inputs(self.module)
+        init = self.values.made(init, self.values.allocated) if init is not None else init_inputs(self.module)
         self.seed(asked["seed"])
         self.target.construct(init)
         self.bring_back()
@@ -188,8 +188,8 @@ class Runner:
 
     def do_allocate(self, asked):
         """Makes arguments, whose content the judge writes."""
-        self.arguments = self.values.made(asked["arguments"])
-        return {"made": self.values.told(self.arguments)}
+        self.arguments = self.values.made(asked["arguments"], self.values.allocated)
+        return {"made": self.values.told_inputs(self.arguments)}
 
     def do_make_inputs(self, asked):
         """Has the submission make its arguments."""
@@ -211,7 +211,7 @@ class Runner:
                 with self.torch.device(self.device.place):
                     self.arguments += self.backward.drawn()
                 self.device.synchronize()
-        return {"made": self.values.told(self.arguments)}
+        return {"made": self.values.told_inputs(self.arguments)}
 
     def inputs_on_device(self, seed):
         """What the submission makes with the device as PyTorch's default; of one that makes it on the CPU by name, such
@@ -226,13 +226,10 @@ class Runner:
         return self.moved(self.module["get_inputs"]())
 
     def moved(self, value):
-        if isinstance(value, self.torch.Tensor):
-            return value.to(self.device.place)
-        if isinstance(value, (list, tuple)):
-            return [self.moved(item) for item in value]
-        if isinstance(value, dict):
-            return {key: self.moved(item) for key, item in value.items()}
-        return value
+        def leaf(value):
+            return value.to(self.device.place) if isinstance(value, self.torch.Tensor) else value
+
+        return mapped(value, leaf, self.module)
 
     def do_suggest(self, asked):
         """Looks for inputs where nobody says what they are."""
@@ -245,10 +242,10 @@ class Runner:
             self.do_make_inputs(asked)
             arguments = self.arguments
         elif self.device is None:
-            arguments = self.values.made(asked["arguments"], self.torch.zeros)
+            arguments = self.values.made(asked["arguments"], self.values.zeros)
         else:
             with self.torch.device(self.device.place):
-                arguments = self.values.made(asked["arguments"], self.torch.zeros)
+                arguments = self.values.made(asked["arguments"], self.values.zeros)
         target = self.copied()
         if self.device is not None:
             self.device.forget()

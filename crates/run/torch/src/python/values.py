@@ -22,6 +22,10 @@ class Values:
         self.most = MOST_TENSORS
         # Whether what PyTorch has a name for is told by it.
         self.naming = False
+        # Whether structures are told as what they are, to be made again; else as lists and dictionaries.
+        self.exact = False
+        # Where classes of structures are found.
+        self.module = None
         # Tensors that were made to be read.
         self.kept = []
         # Where told tensors lie on the device, and how many bytes from the first to the last; `None`: nobody asks.
@@ -37,6 +41,18 @@ class Values:
     def told(self, value):
         self.begin()
         return self.told_too(value)
+
+    def told_inputs(self, value):
+        """As `told`, for other processes to make the same."""
+        self.exact = True
+        try:
+            return self.told(value)
+        except Refused as refused:
+            refused.code = "inputs_failed"
+            refused.message = "`get_inputs` gives what cannot be passed on: " + refused.message
+            raise
+        finally:
+            self.exact = False
 
     def begin(self):
         """What was made for the answer before is read by now."""
@@ -81,15 +97,52 @@ class Values:
         name = name_in(self.torch, value) if self.naming else None
         if name is not None:
             return {"value": {"object": name}}
-        if isinstance(value, (list, tuple)):
-            return {"list": [self.tree(item, depth + 1) for item in value]}
-        if isinstance(value, dict) and all(isinstance(key, str) for key in value):
-            return {"dict": [[key, self.tree(item, depth + 1)] for key, item in value.items()]}
+        parts = parts_of(value)
+        if parts is not None:
+            return self.structure(*parts, depth + 1)
+        if array_in(value):
+            tree = {"tensor": self.described(self.of_array(value))}
+            return {"record": ["numpy", "", [[0, tree]]]} if self.exact else tree
+        numpy = sys.modules.get("numpy")
+        if numpy is not None and isinstance(value, numpy.generic):
+            return self.tree(value.item(), depth)
         raise Refused(
             "unusable_output",
-            f"a value of type {type(value).__name__} cannot be judged: only tensors, numbers, texts, "
-            "and lists, tuples and dictionaries of these can",
+            f"a value of type {type(value).__name__} cannot be judged: only tensors, arrays, numbers, texts, "
+            "and lists, tuples, dictionaries and dataclasses of these can",
         )
+
+    def structure(self, kind, name, parts, depth):
+        """A value with parts. Results are told by their places alone, whatever class holds them."""
+        items = [(key, self.tree(item, depth)) for key, item in parts]
+        if kind == "list" or not self.exact and kind in ("tuple", "namedtuple"):
+            return {"list": [item for _, item in items]}
+        if not self.exact:
+            texts = [key if isinstance(key, str) else repr(key)[:LONGEST_TEXT] for key, _ in items]
+            if len(set(texts)) != len(texts):
+                raise Refused("unusable_output", "two keys of a dictionary have the same text: they cannot be judged")
+            return {"dict": [[key, item] for key, (_, item) in zip(texts, items)]}
+        if kind == "dict" and all(isinstance(key, str) for key, _ in items):
+            return {"dict": [[key, item] for key, item in items]}
+        for key, _ in items:
+            if key is not None and not isinstance(key, (bool, int, float, str)):
+                raise Refused(
+                    "unusable_output",
+                    f"a dictionary whose keys are of type {type(key).__name__} cannot be copied: only numbers "
+                    "and texts can be keys",
+                )
+        return {"record": [kind, name, [[self.scalar(key), item] for key, item in items]]}
+
+    def of_array(self, array):
+        """A tensor of an array's memory; of what PyTorch has no tensor for, such as one that runs backwards, a copy."""
+        try:
+            return self.torch.from_numpy(array)
+        except ValueError:
+            tensor = self.torch.from_numpy(array.copy())
+        except TypeError:
+            raise Refused("unusable_output", f"an array of {array.dtype} cannot be judged") from None
+        self.kept.append(tensor)
+        return tensor
 
     def scalar(self, value):
         if isinstance(value, bool) or value is None:
@@ -116,7 +169,7 @@ class Values:
         if tensor.layout != torch.strided or tensor.is_quantized:
             raise Refused(
                 "unusable_output",
-                f"a tensor of layout {tensor.layout} cannot be judged: return a dense one",
+                f"a tensor of layout {tensor.layout} cannot be judged: make a dense one of it (`to_dense()`)",
             )
         on_device = self.device is not None and tensor.is_cuda
         if not on_device and tensor.device.type != "cpu":
@@ -161,29 +214,45 @@ class Values:
         self.kept.append(tensor)
         return tensor
 
-    def made(self, tree, make=None):
-        """The value of a tree, with new memory for its tensors."""
-        make = make or self.torch.empty
+    def allocated(self, tensor):
+        dtype = self.dtypes[tensor["dtype"]]
+        if "strides" in tensor:
+            return self.torch.empty_strided(tensor["shape"], tensor["strides"], dtype=dtype)
+        return self.torch.empty(tensor["shape"], dtype=dtype)
+
+    def zeros(self, tensor):
+        return self.torch.zeros(tensor["shape"], dtype=self.dtypes[tensor["dtype"]])
+
+    def made(self, tree, tensor, structure=with_parts):
+        """The value of a tree. `tensor` gives its tensors, from what is told of them; `structure` puts values with
+        parts together."""
         ((kind, inner),) = tree.items()
-        if kind == "list":
-            return [self.made(item, make) for item in inner]
-        if kind == "dict":
-            return {key: self.made(item, make) for key, item in inner}
-        if kind == "value" and isinstance(inner, dict):
-            return float(inner["float"]) if "float" in inner else object_in(self.torch, inner["object"])
+        if kind == "tensor":
+            return tensor(inner)
         if kind == "value":
-            return inner
-        return make(inner["shape"], dtype=self.dtypes[inner["dtype"]])
+            return self.made_scalar(inner)
+        if kind == "record":
+            kind, name, items = inner
+            items = [(self.made_scalar(key), item) for key, item in items]
+        else:
+            name, items = "", list(enumerate(inner)) if kind == "list" else inner
+        parts = [(key, self.made(item, tensor, structure)) for key, item in items]
+        return structure(kind, name, parts, self.module)
+
+    def made_scalar(self, value):
+        if not isinstance(value, dict):
+            return value
+        return float(value["float"]) if "float" in value else object_in(self.torch, value["object"])
 
     def plain(self, value):
         """The tree of a value without tensors, such as a constructor's arguments; `None` of others."""
-        self.naming = True
+        self.naming = self.exact = True
         try:
             tree = self.told(value)
         except Refused:
             return None
         finally:
-            self.naming = False
+            self.naming = self.exact = False
         return None if holds_tensor(tree) else tree
 
 
@@ -211,8 +280,8 @@ def holds_tensor(tree):
     ((kind, inner),) = tree.items()
     if kind == "list":
         return any(holds_tensor(item) for item in inner)
-    if kind == "dict":
-        return any(holds_tensor(item) for _, item in inner)
+    if kind in ("dict", "record"):
+        return any(holds_tensor(item) for _, item in (inner if kind == "dict" else inner[2]))
     return kind == "tensor"
 
 

@@ -13,7 +13,7 @@ pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
     if let Inputs::Given { arguments, .. } = &mut players.inputs {
         let argument = |one: &GradientInput| {
             let init = TensorInit { seed: Some(seed), ..TensorInit::of_kind(InitKind::Randn) };
-            let what = TensorLayout { dtype: one.dtype, shape: one.shape.clone() };
+            let what = TensorLayout::in_order(one.dtype, one.shape.clone());
             let name = format!("upstream.{}", one.place);
             Argument::Tensor { name, what, content: Content::Init(init) }
         };

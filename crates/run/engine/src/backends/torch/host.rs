@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::buffers::SharedBuffers;
 use super::fault::Stop;
 use super::inputs::Presented;
 use super::lint::Lint;
@@ -14,7 +15,7 @@ use super::timing::{Plan, Timed};
 use super::values::Value;
 use super::verification::{ParameterHashes, Verification, changed_parameters};
 use warpgauge_statistics::StopReason;
-use warpgauge_torch::TensorAt;
+use warpgauge_torch::{ModuleParameter, TensorAt};
 use warpgauge_validate::Reason;
 
 /// Calls before the first that is timed.
@@ -27,6 +28,7 @@ const LEAST: usize = 3;
 pub(super) struct HostCalls<'a> {
     pub players: &'a mut Players,
     pub verification: &'a mut Verification,
+    pub buffers: &'a SharedBuffers,
 }
 
 impl HostCalls<'_> {
@@ -41,6 +43,7 @@ impl HostCalls<'_> {
     ) -> Result<(), Stop> {
         self.measure_noise(own)?;
         self.call(own, true)?;
+        self.check_buffers()?;
         if let Some(plan) = plan {
             self.time(plan, seeds, timed)?;
         }
@@ -56,6 +59,28 @@ impl HostCalls<'_> {
         self.verification.same_parameters(before, &now, &changing)?;
         // What was read of it since its last answer counts.
         self.players.candidate.still_stopped().map_err(Stop::Candidate)
+    }
+
+    /// Whether the first call changed the candidate's buffers as it did the reference's.
+    fn check_buffers(&mut self) -> Result<(), Stop> {
+        let Players { candidate, expectations, .. } = &mut *self.players;
+        let Some(reference) =
+            expectations.references.first_mut().filter(|_| !self.buffers.is_empty())
+        else {
+            return Ok(());
+        };
+        let theirs = &mut reference.player;
+        let held = theirs.session.parameters().map_err(|fault| theirs.stopped(true, fault))?;
+        let own =
+            candidate.session.parameters().map_err(|fault| candidate.stopped(false, fault))?;
+        let mut read_theirs =
+            |buffer: &ModuleParameter| theirs.elements(&buffer.tensor).map_err(Stop::Reference);
+        let mut read_own =
+            |buffer: &ModuleParameter| candidate.elements(&buffer.tensor).map_err(Stop::Candidate);
+        match self.buffers.verdict((&held, &mut read_theirs), (&own, &mut read_own))? {
+            Some(reason) => Err(self.verification.wrong(reason)),
+            None => Ok(()),
+        }
     }
 
     /// How far rounding carries what references compute on the inputs of the first call.

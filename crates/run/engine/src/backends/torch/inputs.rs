@@ -77,7 +77,7 @@ impl Inputs {
         for (index, arg) in io.args.iter().enumerate().filter(|(_, arg)| !arg.is_meta) {
             let argument = (arg.role != Role::Output).then_some(arguments.len());
             if let (ArgKind::Tensor, Some(spec)) = (arg.kind, &arg.tensor_spec) {
-                let what = TensorLayout { dtype: spec.dtype, shape: spec.shape.clone() };
+                let what = TensorLayout::in_order(spec.dtype, spec.shape.clone());
                 if arg.role != Role::Input {
                     outputs.push(Output { name: arg.name.clone(), what, argument });
                 }
@@ -107,7 +107,7 @@ impl Inputs {
                     left = left.checked_sub(bytes).ok_or("the inputs take too much memory")?;
                     ElementGenerator::new(&init, dtype).map_err(|error| error.to_string())?;
                     let content = Content::Init(TensorInit { seed: Some(seed), ..init });
-                    Argument::Tensor { name, what: TensorLayout { dtype, shape }, content }
+                    Argument::Tensor { name, what: TensorLayout::in_order(dtype, shape), content }
                 }
             });
         }
@@ -232,7 +232,7 @@ fn argument_of(index: usize, arg: &ArgSpec) -> Result<Argument, ExecError> {
         let value = scalar_of(arg).map_err(|why| invalid(".value", FailureCode::WrongType, why))?;
         return Ok(Argument::Value { name, value });
     };
-    let what = TensorLayout { dtype: spec.dtype, shape: spec.shape.clone() };
+    let what = TensorLayout::in_order(spec.dtype, spec.shape.clone());
     let content = match (&spec.init, &spec.data) {
         (Some(init), _) => Content::Init(init.clone()),
         (None, Some(data)) => {
@@ -338,15 +338,13 @@ pub(super) fn copy(
     made: &Tree,
     to: &mut RunnerSession,
 ) -> Result<Presented, RunnerFault> {
-    let wanted =
-        made.map(&mut |tensor| TensorLayout { dtype: tensor.dtype, shape: tensor.shape.clone() });
-    let arguments = to.allocate(&wanted)?;
+    let arguments = to.allocate(&made.map(&mut TensorLayout::of_copy))?;
     let mut digests = Vec::new();
     for ((_, source), (_, target)) in made.leaves("").iter().zip(arguments.leaves("")) {
         let (TreeOf::Tensor(source), TreeOf::Tensor(target)) = (source, target) else { continue };
-        let memory: &dyn SubmissionMemory = from.memory();
-        let bytes = source.read(memory, MOST_BYTES).map_err(|e| from.fault_of(&e))?;
-        overwrite(to, target, &bytes)?;
+        let bytes = stored(from, source)?;
+        let target = target.stored(MOST_BYTES).map_err(|e| to.fault_of(&e))?;
+        overwrite(to, &target, &bytes)?;
         digests.push(blake3::hash(&bytes));
     }
     Ok(Presented { arguments, digests })
@@ -366,7 +364,7 @@ pub(super) fn as_made(session: &RunnerSession, arguments: Tree) -> Result<Presen
     Ok(Presented { arguments, digests })
 }
 
-/// Moves the elements of those arguments that have the type, and lie side by side.
+/// Moves the elements of those arguments that have the type, and leave no gap in memory.
 ///
 /// # Errors
 /// They are not where the runner says.
@@ -377,32 +375,29 @@ pub(super) fn nudge(
 ) -> Result<(), RunnerFault> {
     for ((_, leaf), place) in arguments.leaves("").into_iter().zip(0u64..) {
         let TreeOf::Tensor(tensor) = leaf else { continue };
+        let tensor = tensor.stored(MOST_BYTES).map_err(|error| session.fault_of(&error))?;
         if tensor.dtype == nudge.dtype && tensor.is_contiguous() {
-            let memory: &dyn SubmissionMemory = session.memory();
-            let bytes = tensor.read(memory, MOST_BYTES);
-            let mut bytes = bytes.map_err(|error| session.fault_of(&error))?;
+            let mut bytes = stored(session, &tensor)?;
             warpgauge_tensor::nudge(
                 tensor.dtype,
                 &mut bytes,
                 nudge.steps,
                 nudge.seed ^ place << 32,
             );
-            overwrite(session, tensor, &bytes)?;
+            overwrite(session, &tensor, &bytes)?;
         }
     }
     Ok(())
 }
 
-/// Writes bytes into a tensor that lies side by side.
+/// Writes elements, which are given in C order, into a tensor.
 pub(super) fn overwrite(
     session: &RunnerSession,
     tensor: &TensorAt,
     bytes: &[u8],
 ) -> Result<(), RunnerFault> {
-    let write = tensor.write(session.memory(), |start, part| {
-        part.copy_from_slice(&bytes[start as usize..][..part.len()]);
-    });
-    write.map_err(|error| session.fault_of(&error))
+    let written = tensor.overwrite(session.memory(), bytes, MOST_BYTES);
+    written.map_err(|error| session.fault_of(&error))
 }
 
 fn write(
@@ -436,9 +431,14 @@ fn write(
     }
 }
 
-/// What a tensor holds now.
+/// What a tensor holds now, in the order of memory where its strides are kept.
 pub(super) fn digest(session: &RunnerSession, tensor: &TensorAt) -> Result<Hash, RunnerFault> {
+    Ok(blake3::hash(&stored(session, tensor)?))
+}
+
+/// The bytes that [`digest`] is of.
+fn stored(session: &RunnerSession, tensor: &TensorAt) -> Result<Vec<u8>, RunnerFault> {
     let memory: &dyn SubmissionMemory = session.memory();
-    let bytes = tensor.read(memory, MOST_BYTES).map_err(|error| session.fault_of(&error))?;
-    Ok(blake3::hash(&bytes))
+    let bytes = tensor.stored(MOST_BYTES).and_then(|stored| stored.read(memory, MOST_BYTES));
+    bytes.map_err(|error| session.fault_of(&error))
 }

@@ -1,6 +1,7 @@
 //! One evaluation: both sides made ready, then called on the CPU or on a device, and what came of it.
 
 use super::backward;
+use super::buffers::SharedBuffers;
 use super::fault::{Failed, Stop};
 use super::gpu::Gpu;
 use super::gpu::calls::{DeviceCalls, Extras, Observed};
@@ -58,6 +59,10 @@ impl Judge {
         let players = &mut self.players;
         judged.parameters = players.share_parameters()?;
         let before = players.candidate.parameters().map_err(Stop::Candidate)?;
+        let buffers = match self.is_reference {
+            true => SharedBuffers::default(),
+            false => SharedBuffers::of(players)?,
+        };
         if gpu.is_some() {
             players.move_to_device()?;
         }
@@ -73,12 +78,19 @@ impl Judge {
             Verification::new(Rules::of(players, self.tolerance.clone(), shown, self.is_reference));
         let ended = match gpu {
             Some(gpu) => {
-                let calls = DeviceCalls { gpu, seeds, plan: self.plan, extras: &self.extras };
+                let calls = DeviceCalls {
+                    gpu,
+                    seeds,
+                    plan: self.plan,
+                    extras: &self.extras,
+                    buffers: &buffers,
+                };
                 let told = (&mut judged.timed, &mut judged.observed);
                 calls.run(players, &mut verification, &before, told)
             }
             None => {
-                let mut calls = HostCalls { players, verification: &mut verification };
+                let mut calls =
+                    HostCalls { players, verification: &mut verification, buffers: &buffers };
                 calls.run(self.plan, seeds, &before, &mut judged.timed)
             }
         };

@@ -35,6 +35,7 @@ use warpgauge_report::{EvaluateResponse, ToolReport};
 use warpgauge_torch::{Judges, Runners, RunnersConfig};
 
 mod backward;
+mod buffers;
 mod builder;
 mod comparison;
 mod counters;

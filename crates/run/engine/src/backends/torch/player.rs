@@ -146,9 +146,14 @@ impl Player {
     fn argument(&self, shown: &Presented, index: usize) -> Result<Value, Failed> {
         let TreeOf::List(arguments) = &shown.arguments else { return Ok(Value::Nothing) };
         let Some(TreeOf::Tensor(tensor)) = arguments.get(index) else { return Ok(Value::Nothing) };
-        let bytes = tensor.read(self.session.memory(), MOST_BYTES);
-        let bytes = bytes.map_err(|error| self.failed(self.session.fault_of(&error)))?;
+        let bytes = self.elements(tensor)?;
         Ok(Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes })
+    }
+
+    /// The elements of a tensor on the host, in C order.
+    pub(super) fn elements(&self, tensor: &TensorAt) -> Result<Vec<u8>, Failed> {
+        let bytes = tensor.read(self.session.memory(), MOST_BYTES);
+        bytes.map_err(|error| self.failed(self.session.fault_of(&error)))
     }
 
     /// What those arguments hold after a call that are wanted, by their places and what they are: each by its name.
@@ -162,8 +167,7 @@ impl Player {
         for (place, leaf) in shown.arguments.leaves("") {
             let TreeOf::Tensor(tensor) = leaf else { continue };
             if wanted(&place, tensor) {
-                let bytes = tensor.read(self.session.memory(), MOST_BYTES);
-                let bytes = bytes.map_err(|error| self.failed(self.session.fault_of(&error)))?;
+                let bytes = self.elements(tensor)?;
                 let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
                 found.push((inputs.name_of(&place), Value::Tensor { dtype, shape, bytes }));
             }
@@ -195,8 +199,7 @@ impl Player {
                 without.push(theirs.name.clone());
                 continue;
             };
-            let bytes = theirs.tensor.read(of.session.memory(), MOST_BYTES);
-            let bytes = bytes.map_err(|error| of.failed(of.session.fault_of(&error)))?;
+            let bytes = of.elements(&theirs.tensor)?;
             let written = inputs::overwrite(&self.session, &own.tensor, &bytes);
             written.map_err(|fault| self.failed(fault))?;
             carried += 1;

@@ -55,7 +55,7 @@ pub(super) fn copied(
             }
             TreeOf::Value(scalar) => of_scalar(scalar)?,
             // Only tensors and values are leaves.
-            TreeOf::List(_) | TreeOf::Dict(_) => Value::Nothing,
+            TreeOf::List(_) | TreeOf::Dict(_) | TreeOf::Record(..) => Value::Nothing,
         };
         Ok((place, value))
     });

@@ -41,8 +41,10 @@ struct Slot {
     place: String,
     name: String,
     dtype: Dtype,
-    shape: Vec<u64>,
+    /// How its elements lie within the set.
+    lies: TensorAt,
     offset: u64,
+    /// That it takes up.
     bytes: u64,
     /// What it follows from, and whether from a seed; `None`: a copy is kept.
     init: Option<(TensorInit, bool)>,
@@ -97,16 +99,16 @@ impl Arena {
                 }
             };
             let bytes = warpgauge_tensor::shape::bytes(&what.shape, what.dtype).map_err(broken)?;
-            let placed = LentTensor { offset, dtype: what.dtype, shape: what.shape.clone() };
             slots.push(Slot {
                 place: format!("[{index}]"),
                 name: name.clone(),
                 dtype: what.dtype,
-                shape: what.shape.clone(),
+                lies: in_order(offset, what.dtype, &what.shape),
                 offset,
                 bytes,
                 init,
             });
+            let placed = slots[slots.len() - 1].lent();
             offset += bytes.max(1).next_multiple_of(STEP);
             Ok(TreeOf::Tensor(placed))
         });
@@ -129,12 +131,16 @@ impl Arena {
         let mut slots = Vec::new();
         for (place, leaf) in made.leaves("") {
             let TreeOf::Tensor(tensor) = leaf else { continue };
-            let bytes = tensor.bytes().map_err(broken)?;
+            let mut lies = in_order(offset, tensor.dtype, &tensor.shape);
+            if let Some(strides) = tensor.kept_strides() {
+                lies.strides = strides;
+            }
+            let bytes = lies.span(u64::MAX).map_err(broken)?;
             slots.push(Slot {
                 name: place.clone(),
                 place,
                 dtype: tensor.dtype,
-                shape: tensor.shape.clone(),
+                lies,
                 offset,
                 bytes,
                 init: None,
@@ -142,10 +148,8 @@ impl Arena {
             offset += bytes.max(1).next_multiple_of(STEP);
         }
         let mut of_slot = slots.iter();
-        let tree = made.map(&mut |tensor: &TensorAt| LentTensor {
-            offset: of_slot.next().map_or(0, |slot| slot.offset),
-            dtype: tensor.dtype,
-            shape: tensor.shape.clone(),
+        let tree = made.map(&mut |tensor: &TensorAt| {
+            of_slot.next().map_or_else(|| LentTensor::in_order(0, tensor), Slot::lent)
         });
         let mut arena = Self::allocated(gpu, slots, tree, (offset, referenced))?;
         let bytes = (u64::from(arena.sets) * arena.stride).max(1);
@@ -201,18 +205,7 @@ impl Arena {
     pub(super) fn slot(&self, set: u32, place: &str) -> Option<(usize, TensorAt)> {
         let slot = self.slots.iter().find(|slot| slot.place == place)?;
         let at = u64::from(set) * self.stride + slot.offset;
-        let mut strides = vec![1; slot.shape.len()];
-        for axis in (1..slot.shape.len()).rev() {
-            strides[axis - 1] = strides[axis] * slot.shape[axis].max(1);
-        }
-        let tensor = TensorAt {
-            address: at,
-            block: None,
-            dtype: slot.dtype,
-            shape: slot.shape.clone(),
-            strides,
-        };
-        Some((at as usize, tensor))
+        Some((at as usize, TensorAt { address: at, ..slot.lies.clone() }))
     }
 
     /// Arguments of each call at some places, by these.
@@ -227,7 +220,7 @@ impl Arena {
         (0..count).map(of_call).collect()
     }
 
-    /// Keeps what a submission has made for a set: its tensors in their order, each as elements in C order
+    /// Keeps what a submission has made for a set: its tensors in their order, each as the bytes that it takes up here
     /// or as a place on the device.
     pub(super) fn keep(
         &self,
@@ -336,10 +329,12 @@ impl Arena {
         self.slots.iter().map(|slot| slot.dtype).collect()
     }
 
-    /// The tensors of a set: place, type, shape and size in bytes.
-    pub(super) fn tensors(&self) -> impl Iterator<Item = (&str, Dtype, &[u64], usize)> {
+    /// The tensors of a set: place, type, shape and bytes of the elements.
+    pub(super) fn tensors(&self) -> impl Iterator<Item = (&str, Dtype, &[u64], u64)> {
         let all = self.slots.iter();
-        all.map(|slot| (&*slot.place, slot.dtype, &*slot.shape, slot.bytes as usize))
+        all.map(|slot| {
+            (&*slot.place, slot.dtype, &*slot.lies.shape, slot.lies.bytes().unwrap_or(0))
+        })
     }
 
     /// What the first sets hold that a submission made, by the ends of their tensors.
@@ -362,7 +357,7 @@ impl Arena {
         Ok(digests)
     }
 
-    /// What a tensor of one of the sets holds, from where the candidate cannot change it: from what was kept of it, or
+    /// The elements of a tensor of one of the sets in C order, from where the candidate cannot change it: from what was kept of it, or
     /// from the references' memory. Only without references it is the candidate's.
     pub(super) fn content(
         &self,
@@ -379,7 +374,8 @@ impl Arena {
             _ => (&self.candidates, set * self.stride),
         };
         memory.copy_to_host((at + slot.offset) as usize, &mut bytes, &gpu.stream)?;
-        Ok(bytes)
+        // It holds them all: a slot is as large as they need.
+        Ok(slot.lies.in_order(&bytes).unwrap_or_default())
     }
 
     /// Moves the elements of the references' first set that have the type.
@@ -444,7 +440,22 @@ pub(super) enum Source<'a> {
     Device(&'a DeviceBuffer, usize),
 }
 
+/// A tensor whose elements lie side by side, in C order.
+fn in_order(offset: u64, dtype: Dtype, shape: &[u64]) -> TensorAt {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis].max(1);
+    }
+    TensorAt { address: offset, block: None, dtype, shape: shape.to_vec(), strides }
+}
+
 impl Slot {
+    /// As a runner gets it in the first set.
+    fn lent(&self) -> LentTensor {
+        let strides = self.lies.kept_strides();
+        LentTensor { strides, ..LentTensor::in_order(self.offset, &self.lies) }
+    }
+
     fn params(&self, seed: Option<u64>) -> Result<Option<InitParams>, NotShelved> {
         let Some((init, random)) = &self.init else { return Ok(None) };
         let seed = seed.filter(|_| *random).or(init.seed);

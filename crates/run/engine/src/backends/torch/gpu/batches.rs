@@ -8,6 +8,7 @@ use super::compared::DeviceComparison;
 use super::expect::{DeviceNudges, Expected, expected, named_calls};
 use super::stage::{CallOrder, Side, Stage, not_shelved};
 use super::turn::Turn;
+use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::lint::Lint;
@@ -255,6 +256,27 @@ impl<'g> Batches<'_, 'g> {
             _ => Vec::new(),
         };
         verification.same_parameters(before, &now, &changing)
+    }
+
+    /// Whether the first call changed the candidate's buffers as it did the reference's.
+    pub(super) fn check_buffers(&mut self, buffers: &SharedBuffers) -> Result<(), Stop> {
+        let Self { players, verification, stage } = self;
+        let gpu = stage.gpu;
+        let reference = players.expectations.references.first_mut();
+        let Some((reference, side)) =
+            reference.zip(stage.references.first_mut()).filter(|_| !buffers.is_empty())
+        else {
+            return Ok(());
+        };
+        let (theirs, own) = (&mut reference.player, &mut players.candidate);
+        let held = theirs.session.parameters().map_err(|fault| theirs.stopped(true, fault))?;
+        let now = own.session.parameters().map_err(|fault| own.stopped(false, fault))?;
+        let mut read_theirs = |buffer: &_| side.held(gpu, theirs, (buffer, true));
+        let mut read_own = |buffer: &_| stage.candidate.held(gpu, own, (buffer, false));
+        match buffers.verdict((&held, &mut read_theirs), (&now, &mut read_own))? {
+            Some(reason) => Err(verification.wrong(reason)),
+            None => Ok(()),
+        }
     }
 
     /// Stops all runners for good.

@@ -7,6 +7,7 @@ use super::stage::Stage;
 use super::timing::DeviceTiming;
 use super::traced::Traced;
 use super::{Gpu, counted, traced};
+use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::{Players, Seeds};
 use crate::backends::torch::timing::{Plan, Timed};
@@ -40,6 +41,8 @@ pub(in crate::backends::torch) struct DeviceCalls<'a> {
     pub seeds: (Option<u64>, Seeds),
     pub plan: Option<Plan>,
     pub extras: &'a Extras,
+    /// Buffers that both sides have.
+    pub buffers: &'a SharedBuffers,
 }
 
 impl DeviceCalls<'_> {
@@ -51,11 +54,12 @@ impl DeviceCalls<'_> {
         before: &ParameterHashes,
         (timed, observed): (&mut Timed, &mut Observed),
     ) -> Result<(), Stop> {
-        let Self { gpu, seeds: (own, seeds), plan, extras } = *self;
+        let Self { gpu, seeds: (own, seeds), plan, extras, buffers } = *self;
         let stage = Stage::open(gpu, players)?;
         let is_paired = players.expectations.references.len() == 1;
         let mut batches = Batches { players, verification, stage };
         batches.make(&[own], 0, true)?;
+        batches.check_buffers(buffers)?;
         let mut timing = DeviceTiming::new(timed);
         let beside = extras.beside.clone().filter(|_| is_paired);
         let mut pairing = beside.map(Pairing::new);

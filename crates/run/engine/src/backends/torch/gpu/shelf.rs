@@ -162,7 +162,7 @@ impl Shelf {
                         plan.on_host |= *scalar != Scalar::None;
                         of_scalar(scalar).map_err(NotShelved::Fault)?
                     }
-                    TreeOf::List(_) | TreeOf::Dict(_) => Value::Nothing,
+                    TreeOf::List(_) | TreeOf::Dict(_) | TreeOf::Record(..) => Value::Nothing,
                 };
                 named.push((name.clone(), value));
             }

@@ -17,8 +17,8 @@ use warpgauge_device::locked::{ByteRange, Locks};
 use warpgauge_model::gate_page::{Digest, MOST_RANGES};
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::{
-    CallBatch, CompletedBatch, LockedCall, LockedOrder, RunnerFault, RunnerGate, RunnerSession,
-    Secret, TensorAt, Tree, TreeOf,
+    CallBatch, CompletedBatch, LockedCall, LockedOrder, ModuleParameter, RunnerFault, RunnerGate,
+    RunnerSession, Secret, TensorAt, TensorLayout, Tree, TreeOf,
 };
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -82,14 +82,24 @@ impl Side {
         let now = now.map_err(|fault| player.stopped(of_reference, fault))?;
         let mut digests = Vec::new();
         for parameter in now.iter().filter(|parameter| parameter.trained) {
-            let opened = self.blocks.open(gpu, &parameter.tensor);
-            opened.map_err(|what| player.stopped(of_reference, RunnerFault::Forged(what)))?;
-            let bytes = self.blocks.read(gpu, &player.session, &parameter.tensor);
-            let bytes = bytes
-                .map_err(|error| player.stopped(of_reference, player.session.fault_of(&error)))?;
+            let bytes = self.held(gpu, player, (parameter, of_reference))?;
             digests.push((parameter.name.clone(), blake3::hash(&bytes)));
         }
         Ok(digests.into())
+    }
+
+    /// The elements of one of the player's parameters or buffers, in C order.
+    pub(super) fn held(
+        &mut self,
+        gpu: &Gpu,
+        player: &Player,
+        (parameter, of_reference): (&ModuleParameter, bool),
+    ) -> Result<Vec<u8>, Stop> {
+        let stopped = |fault| player.stopped(of_reference, fault);
+        let opened = self.blocks.open(gpu, &parameter.tensor);
+        opened.map_err(|what| stopped(RunnerFault::Forged(what)))?;
+        let bytes = self.blocks.read(gpu, &player.session, &parameter.tensor);
+        bytes.map_err(|error| stopped(player.session.fault_of(&error)))
     }
 }
 
@@ -290,7 +300,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Named, Stop> {
         let mut found = Named::new();
         for (place, dtype, shape, bytes) in self.arena.tensors() {
-            if wanted(dtype, bytes as u64) {
+            if wanted(dtype, bytes) {
                 let content = self.arena.content(self.gpu, (call, place));
                 let bytes = content.map_err(|error| Stop::Broken(error.to_string()))?;
                 let shape = shape.to_vec();
@@ -317,21 +327,21 @@ fn keep(
         _ => None,
     });
     for (index, (place, tensor)) in tensors.enumerate() {
-        let slot = arena.slot(set, place).map(|(_, slot)| (slot.dtype, slot.shape));
-        if slot.as_ref().map(|(dtype, shape)| (*dtype, shape))
-            != Some((tensor.dtype, &tensor.shape))
-        {
+        let slot = arena.slot(set, place).map(|(_, slot)| TensorLayout::of_copy(&slot));
+        if slot != Some(TensorLayout::of_copy(tensor)) {
             let text = format!("`get_inputs` makes another `inputs{place}` for another seed");
             return Err(forged(text));
         }
         side.blocks.open(gpu, tensor).map_err(forged)?;
-        match side.blocks.range(tensor).map_err(|error| fault(&error))? {
-            Some((block, at, _)) if tensor.is_contiguous() => {
+        // What the tensor takes up is copied as it is, unless there are gaps.
+        let stored = tensor.stored(MOST_BYTES).map_err(|error| fault(&error))?;
+        match side.blocks.range(&stored).map_err(|error| fault(&error))? {
+            Some((block, at, _)) if stored.is_contiguous() => {
                 arena.keep(gpu, set, index, Source::Device(block, at))?;
             }
             _ => {
                 let bytes =
-                    side.blocks.read(gpu, session, tensor).map_err(|error| fault(&error))?;
+                    side.blocks.read(gpu, session, &stored).map_err(|error| fault(&error))?;
                 arena.keep(gpu, set, index, Source::Host(&bytes))?;
             }
         }

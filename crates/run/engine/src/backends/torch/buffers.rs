@@ -1,0 +1,90 @@
+//! Buffers of a module that the reference's first call changes, such as running means: a candidate that has them changes
+//! them, too.
+
+use super::MOST_BYTES;
+use super::fault::Stop;
+use super::players::Players;
+use warpgauge_tensor::Dtype;
+use warpgauge_torch::ModuleParameter;
+use warpgauge_validate::{Reason, ReasonCode, makes_change};
+
+/// One buffer that both sides have.
+struct SharedBuffer {
+    name: String,
+    dtype: Dtype,
+    shape: Vec<u64>,
+    /// Its elements before any call.
+    before: Vec<u8>,
+}
+
+/// The buffers that both sides have.
+#[derive(Default)]
+pub(super) struct SharedBuffers(Vec<SharedBuffer>);
+
+/// Reads the elements of one of a side's buffers.
+pub(super) type ReadBuffer<'a> = dyn FnMut(&ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
+
+impl SharedBuffers {
+    /// Those of the only reference that the candidate has by the same name, type and shape, up to [`MOST_BYTES`]. No
+    /// call was made yet, and both sides' buffers are on the host.
+    pub(super) fn of(players: &Players) -> Result<Self, Stop> {
+        let [reference] = &players.expectations.references[..] else { return Ok(Self::default()) };
+        if reference.outputs.is_some() {
+            return Ok(Self::default());
+        }
+        let player = &reference.player;
+        let (mut shared, mut left) = (Vec::new(), MOST_BYTES);
+        for buffer in player.loaded.parameters.iter().filter(|one| !one.trained) {
+            let (name, dtype, shape) = (&buffer.name, buffer.tensor.dtype, &buffer.tensor.shape);
+            let is_same = |own: &ModuleParameter| {
+                !own.trained
+                    && (&own.name, own.tensor.dtype, &own.tensor.shape) == (name, dtype, shape)
+            };
+            let fits = buffer.tensor.span(left).is_ok();
+            if fits && players.candidate.loaded.parameters.iter().any(is_same) {
+                let before = buffer.tensor.read(player.session.memory(), MOST_BYTES);
+                let before =
+                    before.map_err(|e| player.stopped(true, player.session.fault_of(&e)))?;
+                left -= before.len() as u64;
+                shared.push(SharedBuffer {
+                    name: name.clone(),
+                    dtype,
+                    shape: shape.clone(),
+                    before,
+                });
+            }
+        }
+        Ok(Self(shared))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// What speaks against the candidate after as many calls of both sides. Each side: its parameters and buffers now,
+    /// and how their elements are read.
+    pub(super) fn verdict(
+        &self,
+        (theirs, read_theirs): (&[ModuleParameter], &mut ReadBuffer<'_>),
+        (own, read_own): (&[ModuleParameter], &mut ReadBuffer<'_>),
+    ) -> Result<Option<Reason>, Stop> {
+        for SharedBuffer { name, dtype, shape, before } in &self.0 {
+            let of_side = |held: &[ModuleParameter]| held.iter().position(|one| one.name == *name);
+            let (Some(wanted), Some(own_index)) = (of_side(theirs), of_side(own)) else { continue };
+            let wanted = read_theirs(&theirs[wanted])?;
+            if wanted == *before {
+                continue;
+            }
+            let found = &own[own_index];
+            let is_alike = (found.tensor.dtype, &found.tensor.shape) == (*dtype, shape);
+            if !is_alike || !makes_change(*dtype, before, &wanted, &read_own(found)?) {
+                let message = format!(
+                    "the reference's call changes the buffer `{name}`, and the candidate's call does not change its \
+                     own alike; update it as the reference does, or leave it out of the module"
+                );
+                return Ok(Some(Reason::new(ReasonCode::OutputMismatch, message)));
+            }
+        }
+        Ok(None)
+    }
+}
