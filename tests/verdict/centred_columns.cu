@@ -2,7 +2,7 @@
 //@ in x f32[300,40] randn mean=500
 //@ out y f32[300,40]
 //@ launch grid 1 block 40
-//@ finding half: what one unit in the inputs changes is far more than what rounding inside does
+//@ weak what one unit in the inputs changes is far more than what rounding inside does
 //@ reference
 KERNEL {
     float sum = 0;

@@ -1,5 +1,5 @@
 #@ kind torch: layers
-#@ finding fused: rightly weak: what is added lies below the rounding of float32
+#@ weak what is added lies below the rounding of float32
 #@ reference
 class Model(nn.Module):
     def __init__(self):

@@ -2,7 +2,7 @@
 //@ in x f32[2048] uniform low=0.1 high=0.9
 //@ out y f32[2048]
 //@ launch grid 8 block 256
-//@ finding bfloat16 half scaled: the map is chaotic, so that one unit in the inputs changes results by as much as they are
+//@ weak the map is chaotic, so that one unit in the inputs changes results by as much as they are
 //@ reference
 KERNEL {
     float v = x[THREAD];

@@ -1,5 +1,4 @@
 #@ kind torch: layers
-#@ finding einsum in_parts double: the noise leaves out the largest 0.1 % of the changes, where the elements with the largest rounding lie
 #@ reference
 class Model(nn.Module):
     def __init__(self):

@@ -3,7 +3,6 @@
 //@ out q i8[64,256]
 //@ out scale f32[64]
 //@ launch grid 64 block 256
-//@ finding multiplied_by_the_inverse: whole numbers are exact, and a sum next to a tie of rounding falls either way
 //@ reference
 KERNEL {
     float v = as_float(x[THREAD]), s = tree_max(fabsf(v)) / 127;

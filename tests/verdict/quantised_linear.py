@@ -1,5 +1,5 @@
 #@ kind torch: half precision
-#@ finding half bfloat16 scaled not_quantised multiplied_by_the_inverse: the reference jumps where a value is next to a tie of rounding; whether one does is chance
+#@ finding half bfloat16 scaled truncated not_quantised: the reference rounds its inputs to 8 bits, and may be taken for one that rounds them to bfloat16
 #@ reference
 class Model(nn.Module):
     def __init__(self):

@@ -3,7 +3,7 @@
 //@ out y f32[3000]
 //@ int n 3000
 //@ launch grid 12 block 256
-//@ finding bfloat16 half scaled one_turn_of_3_1416: what one unit in the inputs changes is far more than what rounding inside does
+//@ weak what one unit in the inputs changes is far more than what rounding inside does
 //@ reference
 KERNEL {
     int i = THREAD;

@@ -1,5 +1,5 @@
 #@ kind torch: layers
-#@ finding half bfloat16: what one unit in the inputs changes is far more than what rounding inside does
+#@ weak what one unit in the inputs changes is far more than what rounding inside does
 #@ reference
 class Model(nn.Module):
     def forward(self, t):

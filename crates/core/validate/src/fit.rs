@@ -15,23 +15,23 @@ const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 /// Most that noise may add to the relative tolerance: a kernel that is off by half a percent is to be wrong.
 const MOST_RELATIVE: f64 = 2e-3;
 
-/// Elements from which on that can be seen, of which half must change: of a function that jumps few do.
-const INNER_ELEMENTS: usize = 64;
+/// Changes of elements from which on that can be seen. Half of the elements must change: of a function that jumps few do.
+const INNER_CHANGES: usize = 4;
 
 /// How the change of the output grows with that of the inputs where a reference rounds to fewer bits: by its square root,
 /// since more and more of them pass a boundary. It is the exponent; that of a smooth function is 1.
 const INNER_GROWTH: Range<f64> = 0.35..0.75;
 
 /// Where a reference rounds its inputs to fewer bits than they have, such as those of TF32 or bfloat16: what one unit in
-/// the last place of these would change without, and what one rounding changes. Each of `moved`: the units that inputs
-/// were moved by, and the changes of the elements; the units rise.
-pub(super) fn inner_rounding(moved: [(u32, &[f64]); 3]) -> Option<(f64, f64)> {
+/// the last place of these would change without, and how many units lie between two boundaries. Each of `moved`: the
+/// units that inputs were moved by, in `runs` runs, and the changes of the elements; the units rise.
+pub(super) fn inner_rounding(moved: [(u32, &[f64]); 3], runs: usize) -> Option<(f64, f64)> {
     let squares = |changes: &[f64]| changes.iter().map(|change| change * change).sum::<f64>();
     let [least, small, large] = moved.map(|(_, changes)| squares(changes));
     let [fewest, few, many] = moved.map(|(units, _)| units);
     let (_, most_moved) = moved[2];
     let active = most_moved.iter().filter(|change| **change > 0.0).count();
-    if active < INNER_ELEMENTS || 2 * active < most_moved.len() || small == 0.0 {
+    if active * runs < INNER_CHANGES || 2 * active < most_moved.len() || small == 0.0 {
         return None;
     }
     // Squares grow twice as fast.
@@ -44,7 +44,7 @@ pub(super) fn inner_rounding(moved: [(u32, &[f64]); 3]) -> Option<(f64, f64)> {
     // For a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
     let linear = (large / active as f64).sqrt() / f64::from(many);
     let width = small / large * f64::from(many) * f64::from(many) / f64::from(few);
-    is_inner.then_some((linear, linear * width))
+    is_inner.then_some((linear, width))
 }
 
 /// A size that no few large elements set: some times the median of those that are not 0.
@@ -88,7 +88,6 @@ pub(super) fn fitted(
     };
     let parts = RELATIVE_PARTS.into_iter().map(relative);
     let others = parts.filter(|part| NOISE_FACTOR * part <= MOST_RELATIVE).map(with);
-    let less =
-        |a: ToleranceBounds, b: ToleranceBounds| if allowed(&b) < allowed(&a) { b } else { a };
+    let less = |a, b| if allowed(&b) < allowed(&a) { b } else { a };
     others.fold(with(0.0), less)
 }

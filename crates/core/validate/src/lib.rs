@@ -14,6 +14,7 @@ mod lint;
 mod message;
 mod noise;
 mod pieces;
+mod rare;
 mod reason;
 mod ties;
 mod tolerance;
@@ -50,6 +51,18 @@ pub struct ResolvedTolerance {
     /// Where `atol` and `rtol` come from.
     #[serde(default)]
     pub basis: ToleranceBasis,
+    /// What a few elements may be off by, where the reference's own noise is far larger in a few.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outliers: Option<OutlierTolerance>,
+}
+
+/// How far a few elements may be off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OutlierTolerance {
+    /// Share of the elements that this is allowed to, at most, 0–1.
+    pub share: f64,
+    /// Their absolute tolerance, in place of the other one.
+    pub atol: f64,
 }
 
 /// Where a tolerance comes from.
@@ -63,6 +76,8 @@ pub enum ToleranceBasis {
     Exact,
     /// The reference's own rounding, measured by moving its inputs by a unit in the last place.
     ReferenceNoise,
+    /// The same, of a reference that rounds its inputs to fewer bits than they have, such as TF32 or bfloat16.
+    InnerRounding,
     /// The size of the expected values and the precision of their type.
     ExpectedSize,
     /// The steps of an 8-bit floating-point type.
@@ -129,6 +144,9 @@ pub struct Comparison {
     /// Indices that differ from the expected ones and name an equal key of an input: they are right as well.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub tied: u64,
+    /// Elements that do not match and are near enough for outliers, where they are few enough.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub outliers: u64,
     /// Elements that still hold what the output was filled with: never written.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.

@@ -24,6 +24,14 @@ pub fn validation_error(name: &str, comparison: &Comparison) -> Option<String> {
             number(tolerance.rtol)
         );
     }
+    if let Some(outliers) = tolerance.outliers {
+        let _ = write!(
+            text,
+            " (for a share of {} of them atol {})",
+            number(outliers.share),
+            number(outliers.atol)
+        );
+    }
     if tolerance.required_matched_ratio < 1.0 {
         let share = comparison.matched as f64 / comparison.elements.max(1) as f64;
         let _ =

@@ -7,8 +7,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
+use super::OutlierTolerance;
 use super::elements::{changes, magnitudes, quantile, root_mean_square};
 use super::fit::{fitted, inner_rounding, typical};
+use super::rare::part_outliers;
 use warpgauge_tensor::element::Element;
 use warpgauge_tensor::{Dtype, can_nudge};
 
@@ -47,6 +49,11 @@ const INNER_STEPS: [u32; 2] = [64, 1 << 16];
 /// Inner roundings that a sound kernel is off by, at most.
 const INNER_FACTOR: f64 = 2.0;
 
+/// Units between two numbers from which on a reference that rounds its inputs rounds its sums, too: those of bfloat16
+/// are 2¹⁶ apart, and tensor cores that take TF32, 2¹³, sum in binary32.
+const SUMS_ROUNDED: f64 = 32768.0;
+const BFLOAT16_UNITS: f64 = 65536.0;
+
 /// References that take longer run as seldom as will do.
 pub const QUICK: Duration = Duration::from_secs(1);
 
@@ -72,9 +79,11 @@ pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> V
         let steps = runs.into_iter().flat_map(|(steps, count)| std::iter::repeat_n(steps, count));
         steps.zip(1u64..).map(move |(steps, run)| Nudge { dtype, steps, seed: run << 40 })
     };
-    let inner = INNER_STEPS.map(|steps| Nudge { dtype: Dtype::Float32, steps, seed: 1 << 39 });
-    let inner = inner.into_iter().filter(|_| types.contains(&Dtype::Float32));
-    let inner: Vec<Nudge> = inner.collect();
+    let times = if few { 4 } else { 1 };
+    let inner = (0..times).flat_map(|run| {
+        INNER_STEPS.map(|steps| Nudge { dtype: Dtype::Float32, steps, seed: 1 << 39 | run << 40 })
+    });
+    let inner: Vec<Nudge> = inner.filter(|_| types.contains(&Dtype::Float32)).collect();
     types.into_iter().flat_map(of_type).chain(inner).collect()
 }
 
@@ -132,23 +141,35 @@ pub(super) struct ToleranceBounds {
     pub rtol: f64,
 }
 
+/// What the changes that moving a reference's inputs made say of an output.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct NoiseTolerance {
+    /// What each element may be off by.
+    pub bounds: ToleranceBounds,
+    /// What few of them may.
+    pub outliers: Option<OutlierTolerance>,
+    /// Whether the reference rounds its inputs to fewer bits than they have.
+    pub rounds_inputs: bool,
+}
+
 /// Part of the values' size from which on a tolerance is doubted.
 const LARGE: f64 = 0.1;
 
 /// Whether the changes are so large that a run on inputs as they are ([`Nudge::NONE`]) is to tell whether it is the
 /// reference that varies.
 pub fn is_doubtful(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bool {
-    let bounds = tolerance_by_noise(dtype, base, runs);
-    bounds.is_some_and(|bounds| bounds.atol > LARGE * root_mean_square(dtype, base))
+    let found = tolerance_by_noise(dtype, base, runs);
+    found.is_some_and(|found| found.bounds.atol > LARGE * root_mean_square(dtype, base))
 }
 
-/// What an output may be off by, from the changes that moving a reference's inputs made. `None`: it cannot be told,
+/// What an output may be off by, and what few of its elements may, from the changes that moving a reference's inputs
+/// made. `None`: it cannot be told,
 /// since no input can be moved, the output jumps, or it varies by itself. `base`: what the reference left for inputs as they are.
 pub(super) fn tolerance_by_noise(
     dtype: Dtype,
     base: &[u8],
     runs: &[NudgedRun<'_>],
-) -> Option<ToleranceBounds> {
+) -> Option<NoiseTolerance> {
     let unit = unit_roundoff(dtype)?;
     let size = root_mean_square(dtype, base);
     let again = runs.iter().filter(|run| run.steps == 0);
@@ -168,7 +189,8 @@ pub(super) fn tolerance_by_noise(
     let unit = if is_widened(dtype, base) { unit_roundoff(Dtype::Float32)? } else { unit };
     let magnitudes = magnitudes(dtype, base);
     let mut noise = vec![0.0; magnitudes.len()];
-    let (mut narrow, mut inner) = (0.0, 0.0);
+    let (mut narrow, mut inner, mut inner_relative) = (0.0, 0.0, 0.0);
+    let mut outliers: Option<OutlierTolerance> = None;
     for class in classes {
         let of_steps = |steps: u32| {
             let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
@@ -176,27 +198,36 @@ pub(super) fn tolerance_by_noise(
             changes(dtype, base, &outputs)
         };
         let [few, many] = INNER_STEPS;
-        let (small, large) = (of_steps(1), of_steps(LARGE_STEPS));
+        let (small, mut large, some) = (of_steps(1), of_steps(LARGE_STEPS), of_steps(few));
         if class == Dtype::Float32
-            && let Some((linear, rounding)) = inner_rounding([
-                (LARGE_STEPS, &large),
-                (few, &of_steps(few)),
-                (many, &of_steps(many)),
-            ])
+            && let Some((linear, width)) = inner_rounding(
+                [(LARGE_STEPS, &large), (few, &some), (many, &of_steps(many))],
+                runs.iter().filter(|run| run.inputs == class && run.steps == many).count(),
+            )
         {
-            inner += rounding;
+            inner += linear * width;
+            if width > SUMS_ROUNDED {
+                inner_relative = width.min(2.0 * BFLOAT16_UNITS) * computed;
+            }
             noise.iter_mut().for_each(|noise| *noise += linear);
             continue;
         }
-        let (most, most_of_large) =
-            (quantile(small.clone(), QUANTILE), quantile(large.clone(), QUANTILE));
+        let mut own = larger(&small, &large, LARGE_STEPS);
+        let typical = size.min(typical(&magnitudes));
+        if let Some(found) = part_outliers(&mut own, (few, &some), (&magnitudes, typical)) {
+            outliers = Some(outliers.map_or(found, |others| others.and(found)));
+        }
+        let small: Vec<f64> =
+            small.iter().zip(&own).map(|(change, most)| change.min(*most)).collect();
+        large.iter_mut().zip(&own).for_each(|(change, most)| {
+            *change = change.min(f64::from(LARGE_STEPS) * most);
+        });
+        let (most, most_of_large) = (quantile(small, QUANTILE), quantile(large, QUANTILE));
         if JUMP.contains(&(most / size)) && most_of_large < 2.0 * most {
             return None;
         }
         let part = (computed / unit_roundoff(class)?).min(1.0);
-        for (noise, (small, large)) in noise.iter_mut().zip(small.into_iter().zip(large)) {
-            *noise += part * small.max(large / f64::from(LARGE_STEPS));
-        }
+        noise.iter_mut().zip(own).for_each(|(noise, own)| *noise += part * own);
         if dtype.size() == 2 && class.size() == 2 {
             narrow += most.max(most_of_large / f64::from(LARGE_STEPS));
         }
@@ -204,10 +235,21 @@ pub(super) fn tolerance_by_noise(
     let rounding = if dtype.size() == 2 { NARROW_ROUNDINGS } else { 2.0 * WIDE_ROUNDINGS };
     let rounding = ToleranceBounds {
         atol: rounding * unit * size.min(typical(&magnitudes)) + narrow + INNER_FACTOR * inner,
-        rtol: rounding * unit,
+        rtol: rounding * unit + inner_relative,
     };
     let bounds = fitted(&magnitudes, &noise, rounding);
-    bounds.atol.is_finite().then_some(bounds)
+    let further = |outliers: OutlierTolerance| OutlierTolerance {
+        atol: outliers.atol.max(bounds.atol),
+        ..outliers
+    };
+    let outliers = outliers.map(further);
+    let rounds_inputs = inner > 0.0;
+    bounds.atol.is_finite().then_some(NoiseTolerance { bounds, outliers, rounds_inputs })
+}
+
+/// The larger of two changes of each element, the second divided by how much more inputs were moved for it.
+fn larger(changes: &[f64], others: &[f64], steps: u32) -> Vec<f64> {
+    changes.iter().zip(others).map(|(one, other)| one.max(other / f64::from(steps))).collect()
 }
 
 /// What an output may be off by where nothing but the size of the values is known: relative to each of them, and to
@@ -298,6 +340,7 @@ mod tests {
             .map(|(steps, output)| NudgedRun { inputs: Dtype::Float32, steps: *steps, output })
             .collect();
         tolerance_by_noise(Dtype::Float32, &bytes(&reference(inputs)), &runs)
+            .map(|found| found.bounds)
     }
 
     fn passes(bounds: ToleranceBounds, actual: &[f32], expected: &[f32]) -> bool {
@@ -457,10 +500,10 @@ mod tests {
         assert_eq!(of(&[Dtype::Int32, Dtype::Bool], None), []);
         let types = [Dtype::Float32, Dtype::Int64, Dtype::Bfloat16, Dtype::Float32];
         assert_eq!(of(&types, Some(100)).len(), 6);
-        assert_eq!(of(&types, Some(1)).len(), 18);
+        assert_eq!(of(&types, Some(1)).len(), 24);
         let seeds: std::collections::BTreeSet<u64> =
             of(&types[..1], Some(1)).iter().map(|nudge| nudge.seed).collect();
-        assert_eq!(seeds.len(), 9);
+        assert_eq!(seeds.len(), 12);
     }
 
     #[test]

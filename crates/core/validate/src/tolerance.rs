@@ -1,7 +1,8 @@
 //! How close is close enough.
 
-use super::noise::{ToleranceBounds, tolerance_by_noise, tolerance_by_size};
-use super::{NudgedRun, ResolvedTolerance, ToleranceBasis};
+use super::noise::{NoiseTolerance, ToleranceBounds, tolerance_by_noise, tolerance_by_size};
+use super::rare::jumps_by_one;
+use super::{NudgedRun, OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_contract::Tolerance;
 use warpgauge_tensor::Dtype;
 
@@ -56,10 +57,29 @@ pub fn resolve_by_noise(
     runs: &[NudgedRun<'_>],
 ) -> ResolvedTolerance {
     let open = is_open(tolerance, dtype);
+    let basis = ToleranceBasis::ReferenceNoise;
+    if !dtype.is_float() {
+        let outliers = jumps_by_one(dtype, base, runs).filter(|_| open);
+        let exact = resolve_by_type(tolerance, dtype);
+        return outliers.map_or(exact, |_| ResolvedTolerance { outliers, basis, ..exact });
+    }
     match tolerance_by_noise(dtype, base, runs).filter(|_| open) {
-        Some(bounds) => filled(tolerance, bounds, ToleranceBasis::ReferenceNoise),
+        Some(NoiseTolerance { bounds, outliers, rounds_inputs }) => {
+            let basis = if rounds_inputs { ToleranceBasis::InnerRounding } else { basis };
+            with_outliers(filled(tolerance, bounds, basis), tolerance, outliers)
+        }
         None => resolve_by_size(tolerance, dtype, base, false),
     }
+}
+
+/// A tolerance for few elements beside that of all, where the caller gives neither of its fields.
+fn with_outliers(
+    resolved: ResolvedTolerance,
+    tolerance: Option<&Tolerance>,
+    outliers: Option<OutlierTolerance>,
+) -> ResolvedTolerance {
+    let is_given = tolerance.is_some_and(|given| given.atol.is_some() || given.rtol.is_some());
+    ResolvedTolerance { outliers: outliers.filter(|_| !is_given), ..resolved }
 }
 
 /// The tolerance as far as it does not hang on what is expected.
@@ -70,8 +90,16 @@ pub fn resolve_by_type(tolerance: Option<&Tolerance>, dtype: Dtype) -> ResolvedT
 
 /// Whether the tolerance of an output follows from what is expected of it, wholly or in part.
 pub fn is_open(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
-    let given = tolerance.is_some_and(|given| given.atol.is_some() && given.rtol.is_some());
-    !given && dtype.is_float() && dtype.size() > 1
+    let has_own = dtype.is_float() && dtype.size() == 1;
+    !has_own && !is_given(tolerance, dtype)
+}
+
+/// Whether the caller gives all of a tolerance that counts: of integers each of its fields does.
+fn is_given(tolerance: Option<&Tolerance>, dtype: Dtype) -> bool {
+    tolerance.is_some_and(|given| match dtype.is_float() {
+        true => given.atol.is_some() && given.rtol.is_some(),
+        false => given.atol.is_some() || given.rtol.is_some(),
+    })
 }
 
 /// Fills in what a caller leaves open, each field on its own.
@@ -91,5 +119,6 @@ fn filled(
             .unwrap_or(1.0),
         allow_non_finite: tolerance.and_then(|given| given.allow_non_finite).unwrap_or(true),
         basis,
+        outliers: None,
     }
 }

@@ -106,6 +106,9 @@ pub(super) fn full_report() -> Value {
         json!([{"index": [0, 1], "actual": "1", "expected": "2"}]);
     report["validation"]["outputs"]["c"]["tied"] = json!(2);
     report["validation"]["outputs"]["c"]["non_finite_matched"] = json!(3);
+    report["validation"]["outputs"]["c"]["outliers"] = json!(1);
+    report["validation"]["outputs"]["c"]["tolerance"]["outliers"] =
+        json!({"share": 0.004, "atol": 0.5});
     report["validation"]["reasons"] = json!([{"code": "timeout", "message": "m"}]);
     report["validation"]["weaknesses"] =
         json!([{"code": "zeros_pass", "output": "c", "message": "m", "blocks": true}]);

@@ -54,6 +54,8 @@ pub struct Problem {
     pub sections: Vec<Section>,
     /// Generic useless candidates that the problem leaves out, with the reason.
     pub without: Vec<(String, String)>,
+    /// Why the contract is weak, so that no candidate may be called correct.
+    pub weak: Option<String>,
     /// Candidates whose verdict is known to be wrong, with the reason.
     pub findings: Vec<(String, String)>,
 }
@@ -106,6 +108,7 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
         reference: String::new(),
         sections: Vec::new(),
         without: Vec::new(),
+        weak: None,
         findings: Vec::new(),
     };
     let mut arguments = Vec::new();
@@ -113,6 +116,7 @@ fn parse(name: &str, text: &str, cuda: bool) -> Result<Problem> {
         match field {
             "kind" => rest.clone_into(&mut problem.kind),
             "without" => problem.without.append(&mut named(rest)?),
+            "weak" => problem.weak = Some(rest.to_owned()),
             "finding" => problem.findings.append(&mut named(rest)?),
             "backward" if !cuda => problem.language = Language::Torch { backward: true },
             _ if cuda => arguments.push((field, rest)),

@@ -18,6 +18,8 @@ pub struct Outcome {
     /// Name of the candidate in the problem.
     pub candidate: String,
     class: Class,
+    /// Whether the contract is weak.
+    weak: bool,
     verdict: String,
     reason: String,
     finding: Option<String>,
@@ -50,6 +52,7 @@ impl Outcome {
             problem: problem.name.clone(),
             candidate: candidate.to_owned(),
             class,
+            weak: problem.weak.is_some(),
             verdict,
             reason,
             finding: finding.map(|(_, why)| why.clone()),
@@ -60,6 +63,7 @@ impl Outcome {
     /// Whether the verdict is what the class of the candidate calls for.
     pub fn is_right(&self) -> bool {
         match self.class {
+            Class::Honest if self.weak => self.verdict == "weak",
             Class::Honest => self.verdict == "correct",
             Class::Useless => self.verdict == "wrong" || self.verdict == "weak",
         }
@@ -99,6 +103,8 @@ struct Row {
 /// Numbers by kind, and every exception.
 pub struct Tally<'a> {
     rows: BTreeMap<&'a str, Row>,
+    /// Problems whose contract is weak, and their honest candidates, which no row counts.
+    weak: (usize, usize),
     exceptions: Vec<&'a Outcome>,
 }
 
@@ -116,6 +122,7 @@ impl<'a> Tally<'a> {
                         row.useless += 1;
                         row.useless_correct += correct;
                     }
+                    Class::Honest if outcome.weak => {}
                     Class::Honest => {
                         row.honest += 1;
                         row.honest_correct += correct;
@@ -123,7 +130,15 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        Self { rows, exceptions: outcomes.iter().filter(|outcome| !outcome.is_right()).collect() }
+        let weak = problems.iter().filter(|problem| problem.weak.is_some()).count();
+        let honest =
+            outcomes.iter().filter(|outcome| outcome.weak && outcome.class == Class::Honest);
+        let weak = (weak, honest.count());
+        Self {
+            rows,
+            weak,
+            exceptions: outcomes.iter().filter(|outcome| !outcome.is_right()).collect(),
+        }
     }
 
     fn sum(&self) -> Row {
@@ -150,6 +165,12 @@ impl<'a> Tally<'a> {
                 row.problems, row.useless, row.useless_correct, row.honest, row.honest_correct
             );
         }
+        let (weak, honest) = self.weak;
+        let _ = writeln!(
+            text,
+            "\n{weak} problems have a weak contract; {honest} honest candidates of these, which the table leaves \
+             out, are to be `weak`."
+        );
         let known = self.exceptions.iter().filter(|outcome| outcome.finding.is_some()).count();
         let _ = writeln!(text, "\n{} exceptions, {known} of them known.", self.exceptions.len());
         for outcome in &self.exceptions {

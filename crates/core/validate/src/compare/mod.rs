@@ -90,6 +90,8 @@ struct Partial {
     matched: u64,
     non_finite: u64,
     non_finite_matched: u64,
+    /// Mismatches that are near enough for outliers.
+    outliers: u64,
     /// By place modulo 4: elements that hold the filling, and all that do or are wrong.
     held: [u64; 4],
     suspects: [u64; 4],
@@ -163,6 +165,7 @@ fn examine<T: Comparable>(
             continue;
         }
         partial.non_finite += u64::from(!actual.to_f64().is_finite());
+        partial.outliers += u64::from(is_outlier(actual, expected_value, tolerance));
         if partial.mismatches.len() < MAX_LISTED_MISMATCHES {
             partial.mismatches.push((first + offset as u64, actual.text(), expected_value.text()));
         }
@@ -208,6 +211,14 @@ fn judge_within<T: Comparable>(
     Judged { matches: tolerance.allow_non_finite && same, error: None }
 }
 
+/// Whether a pair that does not match is near enough where few are.
+fn is_outlier<T: Comparable>(actual: T, expected: T, tolerance: &ResolvedTolerance) -> bool {
+    tolerance.outliers.is_some_and(|outliers| {
+        let further = ResolvedTolerance { atol: outliers.atol, ..*tolerance };
+        judge(actual, expected, &further).matches
+    })
+}
+
 fn merge(
     partials: Vec<Partial>,
     elements: u64,
@@ -220,6 +231,7 @@ fn merge(
         total.matched += partial.matched;
         total.non_finite += partial.non_finite;
         total.non_finite_matched += partial.non_finite_matched;
+        total.outliers += partial.outliers;
         for cell in 0..4 {
             total.held[cell] += partial.held[cell];
             total.suspects[cell] += partial.suspects[cell];
@@ -229,13 +241,16 @@ fn merge(
         total.mismatches.extend(partial.mismatches.into_iter().take(room));
     }
     let errors = &total.errors;
+    let most = tolerance.outliers.map_or(0.0, |outliers| outliers.share * elements as f64);
+    let outliers = if total.outliers as f64 <= most { total.outliers } else { 0 };
     let comparison = Comparison {
-        passed: enough(total.matched, elements, tolerance),
+        passed: enough(total.matched + outliers, elements, tolerance),
         elements,
         matched: total.matched,
         non_finite: total.non_finite,
         non_finite_matched: total.non_finite_matched,
         tied: 0,
+        outliers,
         unwritten: 0,
         max_abs_error: errors.max_abs(),
         max_rel_error: errors.max_rel(),

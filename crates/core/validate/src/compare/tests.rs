@@ -15,12 +15,31 @@ fn tolerance(atol: f64, rtol: f64) -> ResolvedTolerance {
         required_matched_ratio: 1.0,
         allow_non_finite: false,
         basis: ToleranceBasis::Given,
+        outliers: None,
     }
 }
 
 fn f32s(actual: &[f32], expected: &[f32], tolerance: &ResolvedTolerance) -> Comparison {
     let shape = [actual.len() as u64];
     compare(Dtype::Float32, &shape, &bytes(actual), &bytes(expected), None, tolerance)
+}
+
+#[test]
+fn few_elements_may_be_outliers() {
+    let outliers = Some(crate::OutlierTolerance { share: 0.1, atol: 2.0 });
+    let tolerance = ResolvedTolerance { outliers, ..tolerance(0.0, 0.0) };
+    let of = |actual: [f32; 20]| f32s(&actual, &[0.0; 20], &tolerance);
+    let mut actual = [0.0; 20];
+    (actual[3], actual[9]) = (2.0, -1.0);
+    let comparison = of(actual);
+    assert!(comparison.passed && (comparison.matched, comparison.outliers) == (18, 2));
+    actual[5] = 1.0;
+    let comparison = of(actual);
+    assert!(!comparison.passed && comparison.outliers == 0, "too many");
+    (actual[5], actual[3]) = (0.0, 2.5);
+    assert!(!of(actual).passed, "too far");
+    actual[3] = f32::NAN;
+    assert!(!of(actual).passed, "none");
 }
 
 #[test]

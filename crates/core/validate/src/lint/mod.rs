@@ -9,9 +9,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::ResolvedTolerance;
 use super::compare::{Comparable, compare, enough};
 use super::tolerance::resolve;
+use super::{ResolvedTolerance, ToleranceBasis};
 use constant::{best_constant, matches_of_constant};
 use spread::Spread;
 use warpgauge_tensor::Dtype;
@@ -40,6 +40,9 @@ pub enum WeaknessCode {
     /// The tolerance is as wide as the expected values spread. Lower `atol` and `rtol`, or raise
     /// `required_matched_ratio`.
     ToleranceTooLoose,
+    /// The expected values rounded to float16 pass, since moving the inputs by one unit changes them by more. Give a
+    /// tolerance, or inputs that matter less to the result.
+    HalfPasses,
     /// Nothing says what the output must hold. Give `expected` data or a reference kernel.
     NoExpectation,
 }
@@ -66,7 +69,8 @@ impl WeaknessCode {
             WeaknessCode::ExpectedConstant
             | WeaknessCode::ZerosPass
             | WeaknessCode::InputPasses
-            | WeaknessCode::ToleranceTooLoose => true,
+            | WeaknessCode::ToleranceTooLoose
+            | WeaknessCode::HalfPasses => true,
             WeaknessCode::SeedInvariant => seeded,
             WeaknessCode::NoExpectation => false,
         }
@@ -130,6 +134,7 @@ fn lint_as<T: Comparable>(facts: &OutputFacts<'_>) -> Vec<Weakness> {
         seed_invariant(facts),
         input_passes(facts),
         too_loose::<T>(facts),
+        half_passes::<T>(facts),
     ]
     .into_iter()
     .flatten()
@@ -278,6 +283,31 @@ fn too_loose<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
         None => return None,
     };
     weakness(facts, WeaknessCode::ToleranceTooLoose, &what)
+}
+
+/// Whether half precision passes under a tolerance that was measured. A reference that rounds its inputs itself has
+/// another basis; values that float16 holds, such as small whole numbers, say nothing.
+fn half_passes<T: Comparable>(facts: &OutputFacts<'_>) -> Option<Weakness> {
+    let is_wide = matches!(facts.expected.dtype, Dtype::Float32 | Dtype::Float64);
+    if !is_wide || facts.tolerance.basis != ToleranceBasis::ReferenceNoise {
+        return None;
+    }
+    let passes_rounded = |expected: &&[u8]| {
+        let values = || expected.chunks_exact(T::SIZE).map(|bytes| T::read(bytes).to_f64());
+        let rounded = || values().map(|value| half::f16::from_f64(value).to_f64());
+        let changed = values().zip(rounded()).filter(|(value, rounded)| value != rounded).count();
+        let mut bytes = vec![0; expected.len()];
+        for (bytes, value) in bytes.chunks_exact_mut(T::SIZE).zip(rounded()) {
+            T::from_f64(value).write(bytes);
+        }
+        2 * changed > values().count() && passes(facts, &bytes, expected)
+    };
+    if !facts.expected.seeds.iter().all(passes_rounded) {
+        return None;
+    }
+    let what = "the expected values rounded to float16 pass, since moving each input by one unit in its last place \
+                changes the result by more; give `tolerance`, or inputs to which the result is less sensitive";
+    weakness(facts, WeaknessCode::HalfPasses, what)
 }
 
 #[cfg(test)]

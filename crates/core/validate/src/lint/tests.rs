@@ -198,3 +198,24 @@ fn empty_contents_and_names_on_the_wire() {
     assert_eq!(serde_json::to_value(missing.code).unwrap(), "no_expectation");
     assert!(missing.message.contains("expected.y"));
 }
+
+#[test]
+fn half_precision_passes_where_the_measured_noise_is_wider() {
+    let mut weak = case(Dtype::Float32, vec![normal(Dtype::Float32, 4000, 1)]);
+    weak.tolerance.basis = ToleranceBasis::ReferenceNoise;
+    assert_eq!(codes(&weak), []);
+    weak.tolerance.rtol = 1e-3;
+    assert_eq!(codes(&weak), [HalfPasses]);
+    // A reference that rounds as much, and a caller that allows it.
+    for basis in [ToleranceBasis::InnerRounding, ToleranceBasis::Given] {
+        weak.tolerance.basis = basis;
+        assert_eq!(codes(&weak), []);
+    }
+    // Whole numbers are the same in float16.
+    let whole = f32s((0..2000).map(|index| index as f32));
+    let mut whole = case(Dtype::Float32, vec![whole]);
+    whole.tolerance =
+        ResolvedTolerance { basis: ToleranceBasis::ReferenceNoise, ..whole.tolerance };
+    whole.tolerance.rtol = 1e-3;
+    assert_eq!(codes(&whole), []);
+}

@@ -84,6 +84,7 @@ pub(super) const EXACT: ResolvedTolerance = ResolvedTolerance {
     required_matched_ratio: 1.0,
     allow_non_finite: false,
     basis: ToleranceBasis::Given,
+    outliers: None,
 };
 
 fn passed(outcome: &RunOutcome<EvaluatedRun>) -> bool {

@@ -90,7 +90,7 @@ impl HostCalls<'_> {
         let began = Instant::now();
         for reference in &mut expectations.references {
             if self.verification.wants_noise() {
-                let mut calls = HostNudges { inputs, seed, generator };
+                let mut calls = HostNudges { inputs, seed, generator, of_parameters: false };
                 self.verification.noise.measure(reference, &mut calls)?;
             }
         }

@@ -275,6 +275,16 @@ pub(super) struct Presented {
 }
 
 impl Presented {
+    /// Its tensors, in order.
+    pub(super) fn tensors(&self) -> Vec<TensorAt> {
+        let leaves = self.arguments.leaves("").into_iter();
+        let tensors = leaves.filter_map(|(_, leaf)| match leaf {
+            TreeOf::Tensor(tensor) => Some(tensor.clone()),
+            _ => None,
+        });
+        tensors.collect()
+    }
+
     /// Of all that its tensors hold.
     pub(super) fn digest(&self) -> Hash {
         let mut hasher = blake3::Hasher::new();
@@ -364,17 +374,16 @@ pub(super) fn as_made(session: &RunnerSession, arguments: Tree) -> Result<Presen
     Ok(Presented { arguments, digests })
 }
 
-/// Moves the elements of those arguments that have the type, and leave no gap in memory.
+/// Moves the elements of those tensors that have the type, and leave no gap in memory.
 ///
 /// # Errors
 /// They are not where the runner says.
 pub(super) fn nudge(
     session: &RunnerSession,
-    arguments: &Tree,
+    tensors: &[TensorAt],
     nudge: Nudge,
 ) -> Result<(), RunnerFault> {
-    for ((_, leaf), place) in arguments.leaves("").into_iter().zip(0u64..) {
-        let TreeOf::Tensor(tensor) = leaf else { continue };
+    for (tensor, place) in tensors.iter().zip(0u64..) {
         let tensor = tensor.stored(MOST_BYTES).map_err(|error| session.fault_of(&error))?;
         if tensor.dtype == nudge.dtype && tensor.is_contiguous() {
             let mut bytes = stored(session, &tensor)?;

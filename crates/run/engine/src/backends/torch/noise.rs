@@ -10,7 +10,7 @@ use super::inputs::{self, Inputs};
 use super::player::Player;
 use super::values::{Named, Value};
 use warpgauge_tensor::Dtype;
-use warpgauge_torch::TreeOf;
+use warpgauge_torch::{ModuleParameter, TensorAt, TreeOf};
 use warpgauge_validate::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample};
 
 /// What references returned for inputs that were moved: samples, by the names of outputs.
@@ -84,8 +84,8 @@ fn of_reference(
             if dtype.is_float() {
                 let elements = bytes.len() / dtype.size();
                 fewest = Some(fewest.map_or(elements, |fewest| fewest.min(elements)));
-                noise.0.entry(name).or_default().push((nudge, dtype, sample(&bytes, dtype)));
             }
+            noise.0.entry(name).or_default().push((nudge, dtype, sample(&bytes, dtype)));
         }
         done += 1;
         if done == planned.len() && nudge.steps > 0 {
@@ -107,30 +107,58 @@ pub(super) struct HostNudges<'a> {
     pub inputs: &'a Inputs,
     pub seed: Option<u64>,
     pub generator: u64,
+    /// Whether parameters are moved, since no input can be.
+    pub of_parameters: bool,
 }
 
 impl NudgedCalls for HostNudges<'_> {
     fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop> {
-        if let Some(given) = self.inputs.tree() {
-            return Ok(types_of(&given, |layout| layout.dtype));
-        }
-        let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
-        let again = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
-        // Inputs that are others each time would change the result more than moving them does.
-        if !shown.has_content_of(&again) {
-            return Ok(Vec::new());
-        }
-        Ok(types_of(&again.arguments, |tensor| tensor.dtype))
+        let given = match self.inputs.tree() {
+            Some(given) => types_of(&given, |layout| layout.dtype),
+            None => {
+                let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
+                let again = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
+                // Inputs that are others each time would change the result more than moving them does.
+                if !shown.has_content_of(&again) {
+                    return Ok(Vec::new());
+                }
+                types_of(&again.arguments, |tensor| tensor.dtype)
+            }
+        };
+        let (types, of_parameters) = moved_types(given, player);
+        self.of_parameters = of_parameters;
+        Ok(types)
     }
 
     fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop> {
         let player = &mut reference.player;
         let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
-        let moved = inputs::nudge(&player.session, &shown.arguments, nudge);
+        let tensors = match self.of_parameters {
+            false => shown.tensors(),
+            true => {
+                let held = player.session.parameters();
+                trained(&held.map_err(|fault| player.stopped(true, fault))?)
+            }
+        };
+        let moved = inputs::nudge(&player.session, &tensors, nudge);
         moved.map_err(|fault| player.stopped(true, fault))?;
         let only = reference.outputs.clone();
         reference.played(self.inputs, &shown, self.generator, only.as_deref())
     }
+}
+
+/// Types of what is moved: of the inputs, or else, where none of them can be, of the parameters; and which of the two.
+pub(super) fn moved_types(inputs: Vec<Dtype>, player: &Player) -> (Vec<Dtype>, bool) {
+    let parameters = trained(&player.loaded.parameters);
+    let of_parameters = nudges(inputs.iter().copied(), None).is_empty() && !parameters.is_empty();
+    let types = parameters.into_iter().map(|parameter| parameter.dtype);
+    (if of_parameters { types.collect() } else { inputs }, of_parameters)
+}
+
+/// Where the trained parameters are.
+pub(super) fn trained(parameters: &[ModuleParameter]) -> Vec<TensorAt> {
+    let trained = parameters.iter().filter(|parameter| parameter.trained);
+    trained.map(|parameter| parameter.tensor.clone()).collect()
 }
 
 fn types_of<T>(arguments: &TreeOf<T>, dtype: impl Fn(&T) -> Dtype) -> Vec<Dtype> {

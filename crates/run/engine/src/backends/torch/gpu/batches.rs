@@ -177,7 +177,8 @@ impl<'g> Batches<'_, 'g> {
         for (index, reference) in expectations.references.iter_mut().enumerate() {
             if verification.wants_noise() {
                 let with = (seeds.first().copied().flatten(), generator);
-                let mut calls = DeviceNudges { stage: &mut *stage, index, inputs, with };
+                let mut calls =
+                    DeviceNudges { stage: &mut *stage, index, inputs, with, of_parameters: false };
                 verification.noise.measure(reference, &mut calls)?;
             }
         }

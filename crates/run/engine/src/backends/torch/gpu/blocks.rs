@@ -87,6 +87,26 @@ impl Blocks {
     }
 }
 
+impl Blocks {
+    /// Writes the elements of a tensor on the device, which are given in C order.
+    ///
+    /// # Errors
+    /// It is not where it is said to be.
+    pub(super) fn overwrite(
+        &self,
+        gpu: &Gpu,
+        tensor: &TensorAt,
+        elements: &[u8],
+    ) -> Result<(), LayoutError> {
+        match self.range(tensor)? {
+            None => Ok(()),
+            Some((block, _, _)) => {
+                tensor.overwrite(&OnDevice(block, &gpu.stream), elements, MOST_BYTES)
+            }
+        }
+    }
+}
+
 /// A block, by places in it.
 pub(super) struct OnDevice<'a>(pub(super) &'a DeviceBuffer, pub(super) &'a Stream);
 

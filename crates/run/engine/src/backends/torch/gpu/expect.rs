@@ -7,7 +7,7 @@ use crate::backends::torch::expectations::{Expectations, ReferencePlayer};
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::gradients::separated;
 use crate::backends::torch::inputs::Inputs;
-use crate::backends::torch::noise::NudgedCalls;
+use crate::backends::torch::noise::{NudgedCalls, moved_types};
 use crate::backends::torch::player::{Player, named};
 use crate::backends::torch::values::{Named, Value};
 use warpgauge_tensor::Dtype;
@@ -59,19 +59,31 @@ pub(super) struct DeviceNudges<'a, 'g> {
     pub(super) inputs: &'a Inputs,
     /// Seed of the inputs, and of random numbers in the call.
     pub(super) with: (Option<u64>, u64),
+    /// Whether parameters are moved, since no input can be.
+    pub(super) of_parameters: bool,
 }
 
 impl NudgedCalls for DeviceNudges<'_, '_> {
-    fn input_types(&mut self, _: &mut Player) -> Result<Vec<Dtype>, Stop> {
-        Ok(self.stage.arena.types())
+    fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop> {
+        let (types, of_parameters) = moved_types(self.stage.arena.types(), player);
+        self.of_parameters = of_parameters;
+        Ok(types)
     }
 
     fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop> {
         let (seed, generator) = self.with;
         let stage = (&mut *self.stage, self.index);
         let order = CallOrder::TOGETHER;
+        let of_inputs = match self.of_parameters {
+            false => Some(nudge),
+            true => {
+                let (gpu, side) = (stage.0.gpu, &mut stage.0.references[self.index]);
+                side.nudge_parameters(gpu, &mut reference.player, nudge)?;
+                None
+            }
+        };
         let (_, calls) =
-            computed(reference, self.inputs, stage, (&[seed], generator), (order, Some(nudge)))?;
+            computed(reference, self.inputs, stage, (&[seed], generator), (order, of_inputs))?;
         let values = calls.into_iter().flatten().filter(|(name, _)| reference.counts(name));
         values.map(|(name, value)| Ok((name, self.stage.fetched(value)?))).collect()
     }

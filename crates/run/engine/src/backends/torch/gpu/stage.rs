@@ -20,7 +20,7 @@ use warpgauge_torch::{
     CallBatch, CompletedBatch, LockedCall, LockedOrder, ModuleParameter, RunnerFault, RunnerGate,
     RunnerSession, Secret, TensorAt, TensorLayout, Tree, TreeOf,
 };
-use warpgauge_validate::{Reason, ReasonCode};
+use warpgauge_validate::{Nudge, Reason, ReasonCode};
 
 /// What is wrong with results that are others later.
 const UNSETTLED: &str = "what a call returned was not there yet where the current stream had come to the end of the \
@@ -86,6 +86,26 @@ impl Side {
             digests.push((parameter.name.clone(), blake3::hash(&bytes)));
         }
         Ok(digests.into())
+    }
+
+    /// Moves the elements of a reference's parameters that have the type.
+    pub(super) fn nudge_parameters(
+        &mut self,
+        gpu: &Gpu,
+        player: &mut Player,
+        nudge: Nudge,
+    ) -> Result<(), Stop> {
+        let held = player.session.parameters();
+        let held = held.map_err(|fault| player.stopped(true, fault))?;
+        let moved = held.iter().filter(|one| one.trained && one.tensor.dtype == nudge.dtype);
+        for (parameter, place) in moved.zip(0u64..) {
+            let mut bytes = self.held(gpu, player, (parameter, true))?;
+            let seed = nudge.seed ^ place << 32;
+            warpgauge_tensor::nudge(nudge.dtype, &mut bytes, nudge.steps, seed);
+            let written = self.blocks.overwrite(gpu, &parameter.tensor, &bytes);
+            written.map_err(|error| player.stopped(true, player.session.fault_of(&error)))?;
+        }
+        Ok(())
     }
 
     /// The elements of one of the player's parameters or buffers, in C order.

@@ -1,0 +1,163 @@
+//! Noise that few elements have: of rows that are far larger than others, and of values next to a boundary, which a
+//! unit in the inputs carries over it.
+
+use super::elements::{changes, quantile};
+use super::noise::{NOISE_FACTOR, QUANTILE};
+use super::{NudgedRun, OutlierTolerance};
+use warpgauge_tensor::Dtype;
+
+/// Elements may be as many times as often outliers as they were seen to be: those of a sound kernel are others.
+const SHARE_FACTOR: f64 = 4.0;
+
+/// Most elements that are taken for outliers, and that may be. More are what the reference does.
+const MOST_SEEN: f64 = 0.25;
+const MOST_SHARE: f64 = 0.5;
+
+/// How many times larger than nine tenths of the noise that of an outlier is.
+const FAR: f64 = 300.0;
+
+/// The same for noise as a part of the element: noise that grows with the elements is no outlier.
+const FAR_RELATIVE: f64 = 3.0;
+
+/// The same for what a step of many units changes, per unit, where a value crosses a boundary.
+const FAR_JUMP: f64 = 30.0;
+
+/// How many times further than a jump that was seen a sound kernel's may be.
+const JUMP_FACTOR: f64 = 4.0;
+
+/// Part of the typical magnitude that the change of an outlier is, at least.
+const LARGE: f64 = 1e-3;
+
+/// Share of the whole numbers that may be off by one, at least, where moving the inputs carries some over a boundary:
+/// values exactly between two whole numbers fall either way.
+const TIES: f64 = 5e-4;
+
+/// Units that inputs are moved by, at most, for what is seen of whole numbers to be rounding.
+const MOST_STEPS: u32 = 64;
+
+/// Takes the noise of outliers out of `noise`; what they may be off by. `jumps`: what moving the inputs by so many units
+/// changes in each element; `typical`: the size of most of the magnitudes.
+pub(super) fn part_outliers(
+    noise: &mut [f64],
+    (units, jumps): (u32, &[f64]),
+    (magnitudes, typical): (&[f64], f64),
+) -> Option<OutlierTolerance> {
+    let most = quantile(noise.to_vec(), 0.9);
+    let relative = |noise: f64, magnitude: f64| noise / magnitude.max(f64::MIN_POSITIVE);
+    let of_elements = noise.iter().zip(magnitudes).map(|(noise, size)| relative(*noise, *size));
+    let most_relative = FAR_RELATIVE * quantile(of_elements.collect(), 0.9);
+    // What moving an input by one unit changes by crossing a boundary.
+    let per_unit = |jump: f64| jump / f64::from(units);
+    let further = |((noise, jump), size): ((&f64, &f64), &f64)| {
+        let is_far = *noise > FAR * most && relative(*noise, *size) > most_relative;
+        let jumps = per_unit(*jump) > FAR_JUMP * most
+            && *jump > LARGE * typical
+            && relative(per_unit(*jump), *size) > most_relative;
+        let of_noise = if is_far { NOISE_FACTOR * noise } else { 0.0 };
+        of_noise.max(if jumps { JUMP_FACTOR * jump } else { 0.0 })
+    };
+    let all: Vec<f64> = noise.iter().zip(jumps).zip(magnitudes).map(further).collect();
+    let seen =
+        all.iter().filter(|further| **further > 0.0).count() as f64 / all.len().max(1) as f64;
+    if most == 0.0 || seen == 0.0 || seen > MOST_SEEN {
+        return None;
+    }
+    let outliers = noise.iter_mut().zip(&all).filter(|(_, further)| **further > 0.0);
+    outliers.for_each(|(noise, _)| *noise = noise.min(most));
+    let share = (SHARE_FACTOR * (seen + 1.0 - QUANTILE)).min(MOST_SHARE);
+    Some(OutlierTolerance { share, atol: all.into_iter().fold(0.0, f64::max) })
+}
+
+impl OutlierTolerance {
+    /// What allows for both.
+    pub(super) fn and(self, other: Self) -> Self {
+        Self { share: self.share.max(other.share), atol: self.atol.max(other.atol) }
+    }
+}
+
+/// Whole numbers that a unit in the inputs moves by one, if few are and no other change is seen. `None`: they are exact.
+pub(super) fn jumps_by_one(
+    dtype: Dtype,
+    base: &[u8],
+    runs: &[NudgedRun<'_>],
+) -> Option<OutlierTolerance> {
+    let moved: Vec<&[u8]> = runs
+        .iter()
+        .filter(|run| (1..=MOST_STEPS).contains(&run.steps))
+        .map(|run| run.output)
+        .collect();
+    let again: Vec<&[u8]> =
+        runs.iter().filter(|run| run.steps == 0).map(|run| run.output).collect();
+    if changes(dtype, base, &again).iter().any(|change| *change > 0.0) {
+        return None;
+    }
+    let changes = changes(dtype, base, &moved);
+    let jumped = changes.iter().filter(|change| **change > 0.0).count();
+    let by_one = changes.iter().all(|change| *change <= 1.0);
+    (jumped > 0 && by_one).then_some(OutlierTolerance { share: TIES, atol: 1.0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_elements_with_far_more_noise_are_parted() {
+        // A row in fifty whose elements cancel.
+        let size = |index: usize| if index.is_multiple_of(50) { 1e-3 } else { 1.0 };
+        let magnitudes: Vec<f64> = (0..1000).map(size).collect();
+        let quiet = |index: usize| if index.is_multiple_of(50) { 1e-3 } else { 1e-7 };
+        let mut noise: Vec<f64> = (0..1000).map(quiet).collect();
+        let none = vec![0.0; 1000];
+        let found = part_outliers(&mut noise, (64, &none), (&magnitudes, 1.0)).unwrap();
+        assert!(
+            (found.share - 0.084).abs() < 1e-9 && (found.atol - 0.048).abs() < 1e-9,
+            "{found:?}"
+        );
+        assert!(noise.iter().all(|noise| *noise <= 1e-7));
+        // What a step of 64 units carries over a boundary.
+        let jumps: Vec<f64> = (0..1000).map(|index| if index < 20 { 0.01 } else { 6e-6 }).collect();
+        let mut noise = vec![1e-7; 1000];
+        let found = part_outliers(&mut noise, (64, &jumps), (&magnitudes, 1.0)).unwrap();
+        assert!((found.atol - 0.04).abs() < 1e-9, "{found:?}");
+    }
+
+    #[test]
+    fn noise_that_grows_with_the_elements_or_is_everywhere_is_none_of_outliers() {
+        let magnitudes: Vec<f64> =
+            (0..1000).map(|index| f64::from(index).exp2().min(1e12)).collect();
+        let mut noise: Vec<f64> = magnitudes.iter().map(|size| 1e-7 * size).collect();
+        let jumps: Vec<f64> = magnitudes.iter().map(|size| 64e-7 * size).collect();
+        assert!(part_outliers(&mut noise, (64, &jumps), (&magnitudes, 1.0)).is_none());
+        let half = |index: usize| if index < 500 { 1e-3 } else { 1e-7 };
+        let mut noise: Vec<f64> = (0..1000).map(half).collect();
+        assert!(part_outliers(&mut noise, (64, &[0.0; 1000]), (&[1.0; 1000], 1.0)).is_none());
+    }
+
+    #[test]
+    fn whole_numbers_next_to_a_tie_may_be_off_by_one() {
+        let bytes =
+            |values: &[i32]| values.iter().flat_map(|x| x.to_le_bytes()).collect::<Vec<u8>>();
+        let base = bytes(&[1, 2, 3, 4]);
+        let of = |steps: u32, values: &[i32]| (steps, bytes(values));
+        let found = |runs: &[(u32, Vec<u8>)]| {
+            let runs = runs.iter().map(|(steps, output)| NudgedRun {
+                inputs: Dtype::Float32,
+                steps: *steps,
+                output,
+            });
+            jumps_by_one(Dtype::Int32, &base, &runs.collect::<Vec<_>>())
+        };
+        let still = of(1, &[1, 2, 3, 4]);
+        let outliers = found(&[still.clone(), of(64, &[1, 2, 4, 4])]).unwrap();
+        assert_eq!((outliers.share, outliers.atol), (TIES, 1.0));
+        assert_eq!(found(&[still.clone()]), None, "nothing moves");
+        assert_eq!(found(&[of(64, &[1, 2, 9, 4])]), None, "an index");
+        assert_eq!(found(&[still, of(1 << 16, &[2, 2, 3, 4])]), None, "a step that is no rounding");
+        assert_eq!(
+            found(&[of(64, &[1, 2, 4, 4]), of(0, &[2, 2, 3, 4])]),
+            None,
+            "it varies by itself"
+        );
+    }
+}
