@@ -18,4 +18,5 @@ mod sanitizer;
 mod scheduling;
 mod tensor;
 mod triton;
+mod warp_races;
 mod zoo;

@@ -17,8 +17,8 @@ const MAX_KERNELS: usize = 256;
 const MAX_FINDINGS: usize = 256;
 const MAX_MESSAGES: usize = 64;
 /// What is said of a launch that was too large.
-const UNWATCHED: &str = "races between blocks were looked for in the first 64 MiB only of the global \
-                         memory that the kernel used";
+const UNWATCHED: &str = "races on global memory were looked for in the first 64 MiB only of what the \
+                         kernel used";
 /// The longest message that is kept, in bytes.
 const MAX_TEXT: usize = 4096;
 

@@ -81,6 +81,11 @@ impl Block {
         self.warps.iter().map(|w| w.stack).sum()
     }
 
+    /// Pages that its notes on global memory take.
+    pub(super) fn pages(&self) -> usize {
+        self.cta.races.as_ref().map_or(0, Races::pages)
+    }
+
     /// Makes a block that is done into block `index`, in the same memory.
     pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
         let threads = grid.cfg.block.iter().product();
@@ -89,6 +94,7 @@ impl Block {
         (cta.id, cta.index, cta.alive) = (grid.place(index), index, threads);
         cta.shared.fill(0);
         cta.barriers = [Barrier::default(); 16];
+        grid.room.give_back(cta.races.take().map_or(0, |races| races.pages()));
         cta.races = grid.opts.sanitize.then(|| Races::new(cta.shared_bytes, warps));
         cta.copies.clear();
         (cta.known, cta.loads, cta.hold) = (0, 0, 0);

@@ -170,6 +170,7 @@ impl Shared<'_> {
 fn release(grid: &Grid<'_>, block: Option<Box<Block>>) {
     if let Some(block) = block {
         grid.stacks.give_back(block.stack());
+        grid.room.give_back(block.pages());
     }
 }
 
@@ -236,6 +237,7 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let mut counts = q.counts;
     counts.fold(grid.code, &q.profile);
     counts.finish(&grid.traffic);
-    let unwatched = grid.block_races.as_ref().is_some_and(BlockRaces::missed);
+    let missed = grid.block_races.as_ref().is_some_and(BlockRaces::missed);
+    let unwatched = missed || grid.room.missed();
     Ok(LaunchReport { counts, findings: q.findings.into_vec(), unwatched })
 }

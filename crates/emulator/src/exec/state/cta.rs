@@ -1,7 +1,8 @@
 //! What the warps of a block share: shared memory and barriers.
 
+use super::clocks::Object;
 use super::copies::Copies;
-use super::race::{Object, Races};
+use super::race::Races;
 
 /// One of the 16 barriers of a block.
 #[derive(Debug, Clone, Copy, Default)]
@@ -27,7 +28,7 @@ pub(in crate::exec) struct Cta {
     pub(in crate::exec) barriers: [Barrier; 16],
     /// Threads that have not exited.
     pub(in crate::exec) alive: u32,
-    /// Last accesses to shared memory, when races are looked for.
+    /// Last accesses to shared and global memory, when races are looked for.
     pub(in crate::exec) races: Option<Races>,
     /// Copies to shared memory that are on their way.
     pub(in crate::exec) copies: Copies,

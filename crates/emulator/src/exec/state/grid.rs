@@ -7,6 +7,7 @@ use std::time::Instant;
 use super::blocks::BlockRaces;
 use super::launch::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, fault};
 use super::stack::Stacks;
+use super::within::Room;
 use crate::counts::Traffic;
 use crate::exec::lanes::product::Multiply;
 use crate::exec::lanes::{self, Alu, Span};
@@ -39,6 +40,8 @@ pub(in crate::exec) struct Grid<'a> {
     pub(in crate::exec) traffic: Traffic,
     /// Accesses to global memory, when races between blocks are looked for.
     pub(in crate::exec) block_races: Option<BlockRaces>,
+    /// For what blocks note of global memory then.
+    pub(in crate::exec) room: Room,
     stop: AtomicBool,
     pub(in crate::exec) stacks: Stacks,
 }
@@ -126,6 +129,7 @@ impl<'a> Grid<'a> {
             multiply,
             traffic,
             block_races,
+            room: Room::default(),
             stop: AtomicBool::new(false),
             stacks: Stacks::default(),
         }

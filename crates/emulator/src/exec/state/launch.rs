@@ -47,7 +47,7 @@ pub struct LaunchReport {
     pub counts: Counts,
     /// What the sanitiser found; empty without [`LaunchOptions::sanitize`].
     pub findings: Vec<Finding>,
-    /// Whether the kernel used more global memory than is watched for races between blocks.
+    /// Whether the kernel used more global memory than is watched for races.
     pub unwatched: bool,
 }
 

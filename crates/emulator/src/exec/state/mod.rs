@@ -1,6 +1,7 @@
 //! A launch as data: its grid, blocks, warps and workers, and how it fails.
 
 pub(super) mod blocks;
+pub(super) mod clocks;
 pub(super) mod copies;
 mod cta;
 mod fault;
@@ -9,6 +10,7 @@ mod launch;
 pub(super) mod race;
 mod stack;
 mod warp;
+pub(super) mod within;
 mod worker;
 
 pub(super) use copies::Copies;

@@ -1,17 +1,19 @@
 //! Races on shared memory: accesses of different warps to one byte, at least one a write, that
 //! nothing orders.
 //!
-//! What orders accesses is tracked with a vector clock for each warp. An arrival at a barrier of
+//! What orders accesses is tracked with a vector clock for each warp ([`Clocks`]). An arrival at a barrier of
 //! the block, at an `mbarrier`, and an atomic write *release* the warp's clock to that object; the
 //! end of a wait, and an atomic read, *acquire* the object's. Atomics order as if all of them were
 //! `acq_rel`: code that relies on a fence beside a relaxed one is common, and is not reported.
 //!
 //! Lanes of one warp are not compared: what orders them (`__syncwarp`, shuffles, convergence) is
-//! not recorded. Atomics do not race with each other. Objects in global memory are not tracked.
+//! not recorded. Atomics do not race with each other. Objects in global memory order nothing here:
+//! for accesses to global memory ([`within`](super::within)) there are clocks of their own.
 //! Warps that write the same bytes do not race with each other, either: Triton's code has values
 //! that several warps computed written by all of them.
 
-use std::collections::HashMap;
+use super::clocks::{Clocks, Object};
+use super::within::{Within, Words};
 
 /// How an access behaves in races.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,19 +28,6 @@ pub(in crate::exec) enum Mode {
     AtomicRead,
 }
 
-/// What warps synchronise with.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in crate::exec) enum Object {
-    /// A barrier of the block.
-    Barrier(u8),
-    /// A word of shared memory, by its index.
-    Word(u32),
-    /// All words beyond [`MOST_OBJECTS`].
-    Rest,
-}
-
-/// Most objects of a block with clocks of their own.
-const MOST_OBJECTS: usize = 4096;
 /// Memory for one byte of shared memory.
 pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<Last>();
 
@@ -55,64 +44,50 @@ struct Last {
     second: Event,
 }
 
-/// The clocks of an object.
-struct Sync {
-    /// Of those who have arrived.
-    open: Box<[u32]>,
-    /// Of those who had when the last wait ended.
-    done: Box<[u32]>,
-}
-
-/// The shared memory of one block.
+/// The accesses of one block: to its shared memory, and to global memory.
 pub(in crate::exec) struct Races {
     bytes: Vec<Last>,
-    warps: usize,
-    /// Row `w`: what warp `w` knows of the time of every warp.
-    clocks: Vec<u32>,
-    objects: HashMap<Object, Sync>,
-}
-
-fn join(to: &mut [u32], from: &[u32]) {
-    to.iter_mut().zip(from).for_each(|(t, f)| *t = (*t).max(*f));
+    clocks: Clocks,
+    global: Clocks,
+    words: Words,
 }
 
 impl Races {
     pub(in crate::exec) fn new(bytes: u32, warps: usize) -> Self {
-        let mut clocks = vec![0; warps * warps];
-        // Each warp's own time begins at 1, of which the others know nothing.
-        (0..warps).for_each(|w| clocks[w * warps + w] = 1);
-        let bytes = vec![Last::default(); bytes as usize];
-        Self { bytes, warps, clocks, objects: HashMap::new() }
-    }
-
-    fn object(&mut self, object: Object) -> &mut Sync {
-        let full = self.objects.len() >= MOST_OBJECTS && !self.objects.contains_key(&object);
-        let zeros = || vec![0; self.warps].into_boxed_slice();
-        let key = if full { Object::Rest } else { object };
-        self.objects.entry(key).or_insert_with(|| Sync { open: zeros(), done: zeros() })
+        Self {
+            bytes: vec![Last::default(); bytes as usize],
+            clocks: Clocks::new(warps),
+            global: Clocks::new(warps),
+            words: Words::default(),
+        }
     }
 
     /// `warp` arrives: those who wait for it will know what it has done.
     pub(in crate::exec) fn release(&mut self, object: Object, warp: u32) {
-        let (n, w) = (self.warps, warp as usize);
-        let mut row = std::mem::take(&mut self.clocks);
-        join(&mut self.object(object).open, &row[w * n..(w + 1) * n]);
-        row[w * n + w] += 1;
-        self.clocks = row;
+        self.clocks.release(object, warp);
+        self.global.release(object, warp);
     }
 
     /// All that the object waited for has arrived.
     pub(in crate::exec) fn publish(&mut self, object: Object) {
-        let sync = self.object(object);
-        sync.done.copy_from_slice(&sync.open);
+        self.clocks.publish(object);
+        self.global.publish(object);
     }
 
     /// `warp` has waited for the object.
     pub(in crate::exec) fn acquire(&mut self, object: Object, warp: u32) {
-        let (n, w) = (self.warps, warp as usize);
-        let mut row = std::mem::take(&mut self.clocks);
-        join(&mut row[w * n..(w + 1) * n], &self.object(object).done);
-        self.clocks = row;
+        self.clocks.acquire(object, warp);
+        self.global.acquire(object, warp);
+    }
+
+    /// The accesses to global memory, and what orders them.
+    pub(in crate::exec) fn global(&mut self) -> Within<'_> {
+        Within { words: &mut self.words, clocks: &mut self.global }
+    }
+
+    /// Pages that its notes on global memory take.
+    pub(in crate::exec) fn pages(&self) -> usize {
+        self.words.pages()
     }
 
     /// Notes an access; if it races, the other thread and whether that one wrote.
@@ -124,11 +99,10 @@ impl Races {
         lane: u32,
         mode: Mode,
     ) -> Option<(u32, bool)> {
-        let known = &self.clocks[warp as usize * self.warps..][..self.warps];
-        let me = (warp * 32 + lane + 1, known[warp as usize]);
+        let clocks = &self.clocks;
+        let me = (warp * 32 + lane + 1, clocks.time(warp));
         let unordered = |(thread, when): Event| {
-            let other = (thread.wrapping_sub(1) / 32) as usize;
-            thread != 0 && other != warp as usize && when > known[other]
+            thread != 0 && clocks.are_apart(warp, (thread.wrapping_sub(1) / 32, when))
         };
         let from = at as usize;
         let mut hit = None;

@@ -161,8 +161,8 @@ pub(super) fn atom(
             return Err(fault(FaultKind::IllegalInstruction, message));
         }
     }
-    if result && worker.grid.block_races.is_some() && matches!(target, Target::Global) {
-        between::acquires(worker, cta, &at, &a, w.into());
+    if result && cta.races.is_some() && matches!(target, Target::Global) {
+        between::acquires(worker, cta, warp, &at, &a, w.into());
     }
     if result {
         let regs = &mut warp.frames[at.frame].regs;

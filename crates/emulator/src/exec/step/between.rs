@@ -1,4 +1,5 @@
-//! Looks for races between blocks, when the sanitiser is on.
+//! Looks for races on global memory, between blocks and between the warps of one, when the sanitiser is
+//! on.
 
 use super::access::Kind;
 use super::at::At;
@@ -27,13 +28,14 @@ pub(super) fn reads(
     strong: bool,
 ) {
     let grid = worker.grid;
-    let Some(races) = &grid.block_races else { return };
     let atomic = kind != Kind::Read;
     if strong && !atomic {
         return;
     }
-    let mut me = me(races, cta, atomic);
     let act = if atomic { Act::Atomic } else { Act::Read };
+    within_block(worker, cta, warp, at, at.active, (a, 0, bytes), act);
+    let Some(races) = &grid.block_races else { return };
+    let mut me = me(races, cta, atomic);
     for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
         let place = (a[lane as usize], bytes);
         // Nobody writes to memory that is only read.
@@ -54,8 +56,20 @@ pub(super) fn reads(
 
 /// Notes what a block knows after loads from global memory, or atomics that hand back what was
 /// there.
-pub(super) fn acquires(worker: &Worker<'_>, cta: &mut Cta, at: &At, a: &[u64; 32], bytes: u32) {
+pub(super) fn acquires(
+    worker: &Worker<'_>,
+    cta: &mut Cta,
+    warp: &Warp,
+    at: &At,
+    a: &[u64; 32],
+    bytes: u32,
+) {
     let grid = worker.grid;
+    if let Some(races) = &mut cta.races {
+        memory::lanes(at.active, |l| {
+            races.global().read_strongly(&grid.room, (a[l], bytes), warp.id);
+        });
+    }
     let Some(races) = &grid.block_races else { return };
     memory::lanes(at.active, |l| {
         let who = (cta.index as u32, cta.known);
@@ -76,10 +90,19 @@ pub(super) fn writes(
     strong: bool,
 ) {
     let grid = worker.grid;
-    let Some(races) = &grid.block_races else { return };
-    let mut me = me(races, cta, strong);
     let act = if strong { Act::StrongWrite } else { Act::Write };
     let kept = u64::MAX >> (64 - 8 * u32::from(width));
+    let mut changing = at.active;
+    memory::lanes(at.active, |l| {
+        // SAFETY: `resolve` has checked the lanes of the mask.
+        let held = unsafe { memory::global_get(a[l] + offset, width) };
+        if !strong && held == values[l] & kept {
+            changing &= !(1 << l);
+        }
+    });
+    within_block(worker, cta, warp, at, changing, (a, offset, width.into()), act);
+    let Some(races) = &grid.block_races else { return };
+    let mut me = me(races, cta, strong);
     for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
         let (va, new) = (a[lane as usize] + offset, values[lane as usize] & kept);
         let place = (va, width.into());
@@ -102,12 +125,57 @@ pub(super) fn writes(
 }
 
 /// Memory is given back to the device's heap, or, if `got`, taken from it.
-pub(super) fn heap(worker: &Worker<'_>, cta: &mut Cta, got: bool) {
+pub(super) fn heap(worker: &Worker<'_>, cta: &mut Cta, warp: &Warp, got: bool) {
+    if let Some(races) = &mut cta.races {
+        let mut within = races.global();
+        if got { within.take_over(warp.id) } else { within.hand_on(warp.id) }
+    }
     match &worker.grid.block_races {
         Some(races) if got => cta.known = cta.known.max(races.allocated()),
         Some(races) => races.freed(),
         None => {}
     }
+}
+
+/// Notes accesses of a warp beside those of other warps of its block, before they are made.
+fn within_block(
+    worker: &mut Worker<'_>,
+    cta: &mut Cta,
+    warp: &Warp,
+    at: &At,
+    lanes: u32,
+    (a, offset, bytes): (&[u64; 32], u64, u32),
+    act: Act,
+) {
+    let Some(mut races) = cta.races.take() else { return };
+    let mut within = races.global();
+    for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
+        let va = a[lane as usize] + offset;
+        // Nobody writes to memory that is only read.
+        let watched = act != Act::Read
+            || worker.region(va, va + u64::from(bytes)).is_some_and(|r| !r.read_only());
+        let thread = warp.id * 32 + lane;
+        let rival =
+            if watched { within.access(&worker.grid.room, (va, bytes), thread, act) } else { None };
+        let Some((other, them)) = rival else { continue };
+        let me = match act {
+            Act::Read => "read",
+            Act::Write | Act::StrongWrite => "write",
+            Act::Atomic => "atomic",
+        };
+        let (other_warp, other_lane) = (other / 32, other % 32);
+        let beside = move || {
+            format!(
+                ", and {them} by warp {other_warp} lane {other_lane} of the same block with no \
+                 barrier between"
+            )
+        };
+        found(worker, cta, warp, (at.pc, lane), (va, bytes), me, beside);
+    }
+    if matches!(act, Act::Atomic | Act::StrongWrite) {
+        within.hand_on(warp.id);
+    }
+    cta.races = Some(races);
 }
 
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
@@ -123,16 +191,28 @@ fn tell(
 ) {
     let [x, y, z] = worker.grid.place(other.block);
     let them = other.what;
+    let beside =
+        move || format!(", and {them} by block ({x},{y},{z}) with nothing that orders them");
+    found(worker, cta, warp, (pc, lane), (va, bytes), me, beside);
+}
+
+/// Reports that an access races; `beside` tells with what.
+fn found(
+    worker: &mut Worker<'_>,
+    cta: &Cta,
+    warp: &Warp,
+    (pc, lane): (u32, u32),
+    (va, bytes): (u64, u32),
+    me: &'static str,
+    beside: impl FnOnce() -> String + 'static,
+) {
     let wrong = Wrong {
         check: "global_race",
         kind: FaultKind::IllegalInstruction,
         address: va,
         bytes,
         text: Box::new(move || {
-            (
-                format!("race: {bytes}-byte {me} at {va:#x} of global memory"),
-                format!(", and {them} by block ({x},{y},{z}) with nothing that orders them"),
-            )
+            (format!("race: {bytes}-byte {me} at {va:#x} of global memory"), beside())
         }),
     };
     // A race is a finding, never a fault; and where the time is up, that shows after the turn.

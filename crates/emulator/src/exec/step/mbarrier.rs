@@ -4,7 +4,7 @@ use super::access::Kind;
 use super::at::At;
 use super::{copy, memory};
 use crate::exec::state::copies::Arrival;
-use crate::exec::state::{Cta, LaunchFault, Warp, Worker, race};
+use crate::exec::state::{Cta, LaunchFault, Warp, Worker, clocks};
 use crate::ir::{Access, Inst, Mbar};
 use crate::ptx::Space;
 
@@ -90,7 +90,7 @@ pub(super) fn mbarrier(
     memory::lanes(at.active, |l| {
         let before = memory::shared_get(cta, a[l], 8);
         let mut o = Object::unpack(before);
-        let known = race::Object::Word((a[l] / 4) as u32);
+        let known = clocks::Object::Word((a[l] / 4) as u32);
         out[l] = before;
         let n = u64::from(counts[l]);
         match kind {
@@ -148,7 +148,7 @@ fn arrive_later(cta: &mut Cta, warp: &Warp, at: &At, a: &[u64; 32], counts: bool
             memory::shared_put(cta, object, 8, o.pack());
         }
         if let Some(races) = &mut cta.races {
-            races.release(race::Object::Word((object / 4) as u32), warp.id);
+            races.release(clocks::Object::Word((object / 4) as u32), warp.id);
         }
         if let Some(oldest) = cta.copies.arrive(object, warp.id, same) {
             end_arrival(cta, &oldest);
@@ -172,6 +172,6 @@ fn end_arrival(cta: &mut Cta, arrival: &Arrival) {
     if let Some(races) = &mut cta.races
         && o.phase != before
     {
-        races.publish(race::Object::Word((arrival.object / 4) as u32));
+        races.publish(clocks::Object::Word((arrival.object / 4) as u32));
     }
 }

@@ -235,7 +235,7 @@ pub(super) fn resolve(
             if !good {
                 check::each_lane(worker, cta, warp, at, a, bytes as u32, kind, sanitize)?;
             }
-            if worker.grid.block_races.is_some() && kind != Kind::Write && space != Space::Const {
+            if cta.races.is_some() && kind != Kind::Write && space != Space::Const {
                 between::reads(worker, cta, warp, at, a, bytes as u32, kind, access.strong);
             }
             Ok(Target::Global)
@@ -348,9 +348,9 @@ pub(super) fn load(
     if matches!(target, Target::Global) && !access.strong {
         cta.loaded();
     }
-    if access.strong && matches!(target, Target::Global) && worker.grid.block_races.is_some() {
+    if access.strong && matches!(target, Target::Global) && cta.races.is_some() {
         let bytes = u32::from(access.width) * u32::from(access.count);
-        between::acquires(worker, cta, &at, &a, bytes);
+        between::acquires(worker, cta, warp, &at, &a, bytes);
     }
     Ok(())
 }
@@ -458,7 +458,7 @@ pub(super) fn store(
         let k = &worker.grid.code.consts;
         let v: [u64; 32] =
             if access.wide { *regs.s64(k, *reg) } else { regs.s32(k, *reg).map(u64::from) };
-        if worker.grid.block_races.is_some() && matches!(target, Target::Global) {
+        if cta.races.is_some() && matches!(target, Target::Global) {
             between::writes(worker, cta, warp, &at, &a, (off, w), &v, access.strong);
         }
         match target {

@@ -23,7 +23,7 @@ mod view;
 use self::at::{At, Flow, Step};
 pub(super) use self::copy::settle;
 use super::state::HELD;
-use super::state::race::Object;
+use super::state::clocks::Object;
 use super::state::{Cta, FaultKind, LaunchFault, Pick, State, Warp, Where, Worker, fault};
 use crate::ir::{Bar, Code, Inst, NO_GUARD, Op};
 
@@ -230,7 +230,12 @@ fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst:
         Op::CpWait { all } => copy::wait(cta, warp, at, (!all).then_some(inst.imm as u32)),
         Op::Mbar(kind) => mbarrier::mbarrier(worker, cta, warp, at, inst, kind)?,
         Op::Bar(kind) => return Ok(barrier(worker, cta, warp, at, inst, kind)),
-        Op::Fence => std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst),
+        Op::Fence => {
+            if let Some(races) = &mut cta.races {
+                races.global().hand_on(warp.id);
+            }
+            std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
+        }
         Op::Nanosleep => {}
         Op::BrxIdx => return branch_table(worker, warp, at, inst),
         Op::Call | Op::CallIndirect => return call::call(worker, warp, at, inst),

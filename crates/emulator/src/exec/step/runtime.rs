@@ -42,11 +42,11 @@ pub(super) fn call(
             Builtin::AssertFail => return Err(assertion(worker, cta, warp, at, site, lane)),
             Builtin::Malloc => {
                 let va = worker.grid.heap.alloc(arg(warp, 0));
-                between::heap(worker, cta, true);
+                between::heap(worker, cta, warp, true);
                 va
             }
             Builtin::Free => {
-                between::heap(worker, cta, false);
+                between::heap(worker, cta, warp, false);
                 if let Err(what) = worker.grid.heap.free(arg(warp, 0)) {
                     let who = Where::new(worker.grid, cta.id, warp, lane as u32, at.pc);
                     let message = format!("{what} {}{}", who.who(), who.place());

@@ -139,7 +139,7 @@ fn transfer(
                 &Matrix { origin: a[0], stride: stride[0].into() },
             );
         }
-        if store && worker.grid.block_races.is_some() && matches!(target, Target::Global) {
+        if store && cta.races.is_some() && matches!(target, Target::Global) {
             let new = std::array::from_fn(|lane| values[lane * own + e]);
             between::writes(worker, cta, warp, &here, &a, (0, width), &new, false);
         }

@@ -12,7 +12,9 @@ use warpgauge_statistics::{
 };
 use warpgauge_tensor::shape;
 use warpgauge_validate::{Reason, ReasonCode};
-use warpgauge_worker::protocol::{BatchFacts, EvaluatedRun, LoadFacts, RunOutcome, VariablesKept};
+use warpgauge_worker::protocol::{
+    BatchFacts, EvaluatedRun, LastingFacts, LoadFacts, RunOutcome, VariablesKept,
+};
 
 /// Version of the way times are taken. It changes with whatever changes times.
 const METHOD_VERSION: u32 = 2;
@@ -174,6 +176,7 @@ pub(crate) fn report(
     // With a hot cache a timed launch finds inputs in it that were just written, and load does not.
     let alike = !emulated && request.measure.cache == CacheState::Cold;
     let load = outcome.told.load.as_ref().map(|facts| load(facts, median.filter(|_| alike)));
+    notes.extend(outcome.told.lasting.and_then(lasting_note));
     notes.extend(load.as_ref().zip(median).and_then(|(load, median)| load_note(load, median)));
     let state = outcome.told.variables.as_ref().map(|kept| state(kept, device.kind));
     Some(MeasurementReport {
@@ -244,6 +247,18 @@ fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
          continuous use",
         100.0 * (load_ms / timed_ms - 1.0)
     ))
+}
+
+/// That fewer launches than wanted followed one another with what the kernel keeps.
+fn lasting_note(facts: LastingFacts) -> Option<String> {
+    let LastingFacts { launches, wanted } = facts;
+    (launches < wanted).then(|| {
+        format!(
+            "the kernel keeps state, and {launches} launches in place of {wanted} followed one \
+             another with it: the time limit leaves no time for more, so a kernel that goes wrong \
+             later is not found; raise `timeout`, or make the tensors smaller"
+        )
+    })
 }
 
 /// What could carry a result between launches on a device.

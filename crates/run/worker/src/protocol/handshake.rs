@@ -8,7 +8,7 @@ use warpgauge_model::{DeviceInfo, Image, PartialStatistics};
 use warpgauge_sandbox::device_worker::Confinement;
 
 /// Version of this protocol; both sides must have the same.
-pub const PROTOCOL_VERSION: u32 = 15;
+pub const PROTOCOL_VERSION: u32 = 16;
 
 /// Largest frame, in bytes. Machine code is the largest thing that travels in one.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;

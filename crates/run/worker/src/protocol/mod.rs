@@ -17,8 +17,8 @@ pub use job::{
 };
 pub use outcome::{
     AuditFacts, BatchFacts, Blame, CountedRun, CounterFacts, CounterTimings, EvaluatedRun,
-    LoadFacts, MonitoredRun, OutputCheck, OutputSummary, PairedRun, RunFailure, RunOutcome,
-    SealedFacts, TaskOutcome, TracedRun, VariablesKept,
+    LastingFacts, LoadFacts, MonitoredRun, OutputCheck, OutputSummary, PairedRun, RunFailure,
+    RunOutcome, SealedFacts, TaskOutcome, TracedRun, VariablesKept,
 };
 pub use reports::{PlanReport, ProbeReport};
 pub use served::{FromRunner, JudgePlan, JudgedTask, LaunchHow, LentBuffer, TimedLaunch, ToRunner};

@@ -98,6 +98,8 @@ pub struct EvaluatedRun {
     pub sealed: SealedFacts,
     /// The load before timed launches, where that was asked for.
     pub load: Option<LoadFacts>,
+    /// Launches that followed one another with what the kernel's modules keep, if they keep anything.
+    pub lasting: Option<LastingFacts>,
     /// How a kernel that does not do the work could pass.
     pub weaknesses: Vec<Weakness>,
     /// Verdict of each checked output.
@@ -236,6 +238,15 @@ pub struct LoadFacts {
     pub share: f64,
     /// Their median time, milliseconds: of the last before each timed launch.
     pub median_ms: Option<f64>,
+}
+
+/// Launches that followed one another with what the kernel's modules keep.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LastingFacts {
+    /// How many; the last of them were verified.
+    pub launches: u32,
+    /// How many were wanted. Fewer are made where the time limit leaves no time for them.
+    pub wanted: u32,
 }
 
 /// Why a job did not run to its end.

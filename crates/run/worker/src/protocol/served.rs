@@ -139,6 +139,8 @@ pub enum FromRunner {
         facts: Option<FunctionFacts>,
         /// Why what its modules keep cannot be put back; `None`: it can.
         unlisted: Option<String>,
+        /// Whether its modules may keep anything from one launch to the next.
+        keeps_state: bool,
     },
     /// A launch has ended.
     Launched {

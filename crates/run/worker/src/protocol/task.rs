@@ -200,6 +200,10 @@ pub struct TrialPlan {
     pub audits: u32,
     /// Timed launches that another process judges, about; 0: none, and no such process is there.
     pub sealed: u32,
+    /// Launches that follow one another with what the kernel's modules keep, if they keep anything.
+    pub lasting: u32,
+    /// The candidate's time limit, seconds.
+    pub time_limit_s: f64,
 }
 
 /// How to time two kernels side by side.

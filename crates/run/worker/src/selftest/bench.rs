@@ -176,5 +176,7 @@ pub(super) fn plan(trials: u32) -> TrialPlan {
         fresh_inputs: true,
         sealed: 0,
         audits: 8,
+        lasting: 0,
+        time_limit_s: 0.0,
     }
 }

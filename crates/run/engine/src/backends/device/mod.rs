@@ -37,6 +37,9 @@ mod tuning;
 /// Timed launches that a process apart judges, whose times must agree with those of the others.
 const SEALED: u32 = 3;
 
+/// Launches that follow one another with what a kernel keeps, unless there are more trials.
+const LASTING: u32 = 200;
+
 /// A job that was laid out, and the request that it is for.
 pub(crate) struct Laid {
     pub(crate) request: EvaluateRequest,
@@ -206,6 +209,8 @@ impl DeviceBackend {
             fresh_inputs: measure.inputs == InputChoice::Fresh,
             audits: AUDITS,
             sealed: SEALED,
+            lasting: LASTING.max(request.num_trials.unwrap_or_default()),
+            time_limit_s: request.timeout,
         }
     }
 

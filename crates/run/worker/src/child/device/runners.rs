@@ -182,6 +182,8 @@ pub(crate) struct RemoteProgram {
     index: usize,
     /// Why what its modules keep cannot be put back; `None`: it can.
     unlisted: Option<String>,
+    /// Whether its modules may keep anything from one launch to the next.
+    keeps_state: bool,
     /// Whether variables are to be put back before the next launch.
     forgets: bool,
 }
@@ -202,13 +204,15 @@ impl RemoteProgram {
         asked.programs += 1;
         let load = ToRunner::Load { launches: launches.clone(), constants_too, blame };
         let answer = asked.ask(&load).and_then(|answer| match answer {
-            FromRunner::Loaded { facts, unlisted } => Ok((facts, unlisted)),
+            FromRunner::Loaded { facts, unlisted, keeps_state } => {
+                Ok((facts, unlisted, keeps_state))
+            }
             other => Err(out_of_turn(&other)),
         });
         match answer {
-            Ok((facts, unlisted)) => {
+            Ok((facts, unlisted, keeps_state)) => {
                 let runner = Rc::clone(runner);
-                Ok((Self { runner, index, unlisted, forgets: false }, facts))
+                Ok((Self { runner, index, unlisted, keeps_state, forgets: false }, facts))
             }
             Err(refusal) => {
                 asked.close();
@@ -220,7 +224,8 @@ impl RemoteProgram {
     /// The program of a process that makes launches of its own too, and has loaded it itself.
     pub(crate) fn of_another(runner: &Rc<RefCell<Runner>>) -> Self {
         // What its modules keep it puts back as far as it can, and says so.
-        Self { runner: Rc::clone(runner), index: 0, unlisted: None, forgets: false }
+        let runner = Rc::clone(runner);
+        Self { runner, index: 0, unlisted: None, keeps_state: false, forgets: false }
     }
 
     /// Launches once all that is queued here has ended, and waits for the end.
@@ -256,6 +261,11 @@ impl RemoteProgram {
     pub(crate) fn forget(&mut self) -> bool {
         self.forgets = self.unlisted.is_none();
         self.forgets
+    }
+
+    /// Whether its modules may keep anything from one launch to the next.
+    pub(crate) fn keeps_state(&self) -> bool {
+        self.keeps_state
     }
 
     /// Why what the modules keep cannot be put back; `None`: it can.

@@ -237,6 +237,14 @@ impl LoadedProgram {
         }
     }
 
+    /// Whether the modules may keep anything from one launch to the next.
+    pub(crate) fn keeps_state(&self) -> bool {
+        match &self.place {
+            Place::Here { .. } => self.unlisted().is_some() || self.restores_variables(),
+            Place::There(program) => program.keeps_state(),
+        }
+    }
+
     /// Whether there is anything in the modules of this process to be put back.
     pub(crate) fn restores_variables(&self) -> bool {
         match &self.place {

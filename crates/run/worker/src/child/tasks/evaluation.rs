@@ -9,6 +9,7 @@ use crate::child::memory::buffers::{Use, allocate_all};
 use crate::child::run::{Run, timed};
 use crate::child::timing::batch::Rig;
 use crate::child::timing::inputs::{Inputs, Shown, all_move};
+use crate::child::timing::lasting::{self, Spent};
 use crate::child::timing::sealed_turns::Turns;
 use crate::child::timing::trials;
 use crate::child::verify::counted_launch;
@@ -233,7 +234,19 @@ fn measure(
     let looked =
         timed(&mut timings.verify_ms, || oracle.aside(executor, |_| look(executor, buffers)));
     told.health = timed(&mut timings.monitor_ms, || measured.health.told());
-    looked
+    looked?;
+    if !is_proven(plan) || !program.keeps_state() {
+        return Ok(());
+    }
+    let launches = 2 + told.warmup_launches + told.samples_ms.len() as u32;
+    let spent = Spent { launches, seconds: timings.execute_ms * 1e-3 };
+    let lasted =
+        timed(&mut timings.execute_ms, || lasting::run(rig, program, (trials, spent), oracle))?;
+    let verify_ms = lasted.verifying.as_secs_f64() * 1e3;
+    timings.verify_ms += verify_ms;
+    timings.execute_ms -= verify_ms;
+    told.lasting = Some(lasted.facts);
+    Ok(())
 }
 
 /// What would pass without doing the work. The candidate runs no more.

@@ -160,8 +160,9 @@ impl Served<'_> {
             (blame, restored),
         )?;
         let (facts, unlisted) = (program.facts, program.unlisted().cloned());
+        let keeps_state = program.keeps_state();
         self.programs.push(program);
-        Ok(FromRunner::Loaded { facts, unlisted })
+        Ok(FromRunner::Loaded { facts, unlisted, keeps_state })
     }
 
     /// Launches, and waits for the end.

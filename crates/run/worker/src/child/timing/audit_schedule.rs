@@ -12,7 +12,7 @@ const AUDIT_TIME: Duration = Duration::from_secs(10);
 /// The same on the emulated device, which is slow, and whose times count for nothing.
 const EMULATED_AUDIT_TIME: Duration = Duration::from_secs(2);
 
-/// The part of that time that launches of the warm-up get beside it.
+/// The part of that time that launches which keep their variables get beside it, in each phase.
 const HISTORY_SHARE: u32 = 3;
 
 /// The launches of a batch that are to be verified, and what verification took so far.
@@ -67,7 +67,7 @@ impl Assigned {
             DeviceKind::Emulator => EMULATED_AUDIT_TIME,
         };
         let limit = match self.phase {
-            Phase::WarmUp => whole / HISTORY_SHARE,
+            Phase::WarmUp | Phase::Lasting | Phase::Last => whole / HISTORY_SHARE,
             Phase::Timed => whole,
         };
         if self.done == 0 {

@@ -42,6 +42,10 @@ pub(crate) enum Phase {
     WarmUp,
     /// It is timed.
     Timed,
+    /// It keeps its variables for as long as it may be used.
+    Lasting,
+    /// The last of these launches.
+    Last,
 }
 
 /// A judge that is told what comes.

@@ -34,13 +34,13 @@ use warpgauge_validate::Filling;
 const WARMUP_GRACE_S: f64 = 0.5;
 
 /// Longest time that a batch should take, so that progress is seen and a stop is near: seconds.
-const BATCH_S: f64 = 0.2;
+pub(super) const BATCH_S: f64 = 0.2;
 
 /// Longest time of one step of the warm-up, seconds.
 const WARMUP_STEP_S: f64 = 0.025;
 
 /// Launches of the warm-up whose results are verified.
-const HISTORY_LAUNCHES: usize = 10;
+pub(super) const HISTORY_LAUNCHES: usize = 10;
 
 /// Longest time that these take on the emulated device, which needs no other warm-up: seconds.
 const HISTORY_S: f64 = 0.5;
@@ -329,7 +329,7 @@ fn relative_spread(samples: &[f64]) -> f64 {
 }
 
 /// Launches of `each` that fit into `time_s`, 1 to [`BATCH`].
-fn launches_in(each: Duration, time_s: f64) -> usize {
+pub(super) fn launches_in(each: Duration, time_s: f64) -> usize {
     let count = time_s / each.as_secs_f64().max(1e-9);
     (count as usize).clamp(1, BATCH)
 }

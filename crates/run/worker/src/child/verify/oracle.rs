@@ -188,6 +188,11 @@ impl<'a, 'l> Oracle<'a, 'l> {
                 "right when not timed, but in launch",
                 "timed",
             ),
+            Phase::Lasting | Phase::Last => (
+                ReasonCode::DependsOnHistory,
+                "right at first, but in launch",
+                "with its state kept",
+            ),
         };
         let trial = self.assigned.trial(audit.trial);
         let launch = format!("launch {trial} {after}");

@@ -1,0 +1,99 @@
+//! What the warps of a block know of each other: a vector clock for each.
+//!
+//! A warp that arrives at an object *releases* its clock to it; one that has waited for the object
+//! *acquires* the object's.
+
+use std::collections::HashMap;
+
+/// What warps synchronise with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::exec) enum Object {
+    /// A barrier of the block.
+    Barrier(u8),
+    /// A word of shared memory, by its index.
+    Word(u32),
+    /// All words beyond [`MOST_OBJECTS`].
+    Rest,
+    /// All words of global memory, and fences.
+    Global,
+}
+
+/// Most objects of a block with clocks of their own.
+const MOST_OBJECTS: usize = 4096;
+/// The clocks of an object.
+struct Sync {
+    /// Of those who have arrived.
+    open: Box<[u32]>,
+    /// Of those who had when the last wait ended.
+    done: Box<[u32]>,
+}
+
+/// The clocks of a block's warps, and of what they synchronise with.
+pub(in crate::exec) struct Clocks {
+    warps: usize,
+    /// Row `w`: what warp `w` knows of the time of every warp.
+    rows: Vec<u32>,
+    objects: HashMap<Object, Sync>,
+}
+
+fn join(to: &mut [u32], from: &[u32]) {
+    to.iter_mut().zip(from).for_each(|(t, f)| *t = (*t).max(*f));
+}
+
+impl Clocks {
+    pub(super) fn new(warps: usize) -> Self {
+        let mut rows = vec![0; warps * warps];
+        // Each warp's own time begins at 1, of which the others know nothing.
+        (0..warps).for_each(|w| rows[w * warps + w] = 1);
+        Self { warps, rows, objects: HashMap::new() }
+    }
+
+    fn object(&mut self, object: Object) -> &mut Sync {
+        let full = self.objects.len() >= MOST_OBJECTS && !self.objects.contains_key(&object);
+        let zeros = || vec![0; self.warps].into_boxed_slice();
+        let key = if full { Object::Rest } else { object };
+        self.objects.entry(key).or_insert_with(|| Sync { open: zeros(), done: zeros() })
+    }
+
+    /// `warp` arrives: those who wait for it will know what it has done.
+    pub(super) fn release(&mut self, object: Object, warp: u32) {
+        let (n, w) = (self.warps, warp as usize);
+        let mut rows = std::mem::take(&mut self.rows);
+        join(&mut self.object(object).open, &rows[w * n..(w + 1) * n]);
+        rows[w * n + w] += 1;
+        self.rows = rows;
+    }
+
+    /// All that the object waited for has arrived.
+    pub(super) fn publish(&mut self, object: Object) {
+        let sync = self.object(object);
+        sync.done.copy_from_slice(&sync.open);
+    }
+
+    /// `warp` has waited for the object.
+    pub(super) fn acquire(&mut self, object: Object, warp: u32) {
+        let (n, w) = (self.warps, warp as usize);
+        let mut rows = std::mem::take(&mut self.rows);
+        join(&mut rows[w * n..(w + 1) * n], &self.object(object).done);
+        self.rows = rows;
+    }
+
+    /// `warp` learns all that any warp has done so far.
+    pub(super) fn learn_all(&mut self, warp: u32) {
+        let n = self.warps;
+        for other in (0..n).filter(|&other| other != warp as usize) {
+            self.rows[warp as usize * n + other] = self.rows[other * n + other];
+            self.rows[other * n + other] += 1;
+        }
+    }
+
+    /// The own time of `warp`.
+    pub(super) fn time(&self, warp: u32) -> u32 {
+        self.rows[warp as usize * (self.warps + 1)]
+    }
+
+    /// Whether `warp` does not know what another one did at its own time `when`.
+    pub(super) fn are_apart(&self, warp: u32, (other, when): (u32, u32)) -> bool {
+        other != warp && when > self.rows[warp as usize * self.warps + other as usize]
+    }
+}

@@ -1,0 +1,110 @@
+//! Launches that follow one another with what the kernel's modules keep, so that what goes wrong late shows.
+//!
+//! A timed launch finds variables as after loading, and the warm-up is short. A kernel that counts its
+//! launches and is wrong from the sixtieth on would be right wherever it is looked at.
+
+use std::time::{Duration, Instant};
+
+use super::batch::{Memory, Rig};
+use super::judge::{Phase, Referee};
+use super::trials::{BATCH_S, HISTORY_LAUNCHES, launches_in};
+use crate::child::failure::{JobResult, candidate};
+use crate::child::launch::program::LoadedProgram;
+use crate::protocol::{LastingFacts, TrialPlan};
+
+/// Launches before the last ones that are verified, at places drawn at random.
+const ON_THE_WAY: usize = 12;
+
+/// First launches that need no further look: one and two, and those of the warm-up that are verified.
+const VERIFIED_BEFORE: usize = 2 + HISTORY_LAUNCHES;
+
+/// Last launches, which are verified.
+const LAST: u32 = 3;
+
+/// Part of the candidate's time limit that these launches may take.
+const SHARE_OF_LIMIT: f64 = 0.05;
+
+/// Part of what is left of that limit that they may take.
+const SHARE_OF_REST: f64 = 0.5;
+
+/// What came of these launches.
+pub(in crate::child) struct Lasting {
+    pub facts: LastingFacts,
+    /// Wall time of verification.
+    pub verifying: Duration,
+}
+
+/// What the candidate's launches took before these.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::child) struct Spent {
+    pub launches: u32,
+    /// Wall time without verification, seconds.
+    pub seconds: f64,
+}
+
+/// Makes as many launches as are planned, or as there is time for, from variables as after loading on.
+pub(in crate::child) fn run(
+    rig: &mut Rig<'_, '_>,
+    arm: &mut LoadedProgram,
+    (plan, spent): (&TrialPlan, Spent),
+    judge: &mut dyn Referee,
+) -> JobResult<Lasting> {
+    let wanted = plan.lasting;
+    let budget_s = budget_s(plan.time_limit_s, spent.seconds);
+    // A number that is too large, or below 0, is cut off.
+    let most = ((budget_s / spent.each_s()) as u32).min(wanted);
+    let mut lasting =
+        Lasting { facts: LastingFacts { launches: 0, wanted }, verifying: Duration::ZERO };
+    let Some(before_last) = most.checked_sub(LAST) else { return Ok(lasting) };
+    let before_last = before_last as usize;
+    arm.forget(&rig.executor.stream).map_err(candidate)?;
+    let unknown = before_last.saturating_sub(VERIFIED_BEFORE);
+    let looks = rig.inputs.secret.choose(ON_THE_WAY, unknown).into_iter();
+    let looks = looks.map(|look| VERIFIED_BEFORE + look).collect::<Vec<_>>();
+    let began = Instant::now();
+    let passed_s =
+        |lasting: &Lasting| began.elapsed().saturating_sub(lasting.verifying).as_secs_f64();
+    let mut done = 0;
+    let mut each = Duration::from_secs_f64(spent.each_s());
+    while done < before_last && passed_s(&lasting) < budget_s {
+        let count = launches_in(each, BATCH_S).min(before_last - done);
+        let here = done..done + count;
+        let places = looks.iter().filter(|look| here.contains(look)).map(|look| look - done);
+        let later = looks.iter().filter(|look| **look >= here.end).count();
+        // The kernel's first launch is launch 1.
+        judge.begin(Phase::Lasting, 1 + done, places.collect(), later);
+        rig.run_with(arm, count, judge, Memory::Kept)?;
+        lasting.verifying += judge.spent();
+        done += count;
+        each = Duration::from_secs_f64(passed_s(&lasting) / done as f64);
+    }
+    judge.begin(Phase::Last, 1 + done, (0..LAST as usize).collect(), 0);
+    rig.run_with(arm, LAST as usize, judge, Memory::Kept)?;
+    lasting.verifying += judge.spent();
+    lasting.facts.launches = done as u32 + LAST;
+    Ok(lasting)
+}
+
+/// Seconds that these launches may take, of a limit of which so much is spent.
+fn budget_s(limit_s: f64, spent_s: f64) -> f64 {
+    (SHARE_OF_LIMIT * limit_s).min(SHARE_OF_REST * (limit_s - spent_s))
+}
+
+impl Spent {
+    fn each_s(self) -> f64 {
+        (self.seconds / f64::from(self.launches.max(1))).max(1e-9)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn launches_keep_to_the_time_limit() {
+        // A twentieth of it; half of what is left of it; nothing where nothing is.
+        assert_eq!(budget_s(100.0, 3.0), 5.0);
+        assert_eq!(budget_s(100.0, 96.0), 2.0);
+        assert!(budget_s(100.0, 120.0) < 0.0);
+    }
+}
