@@ -12,7 +12,7 @@ use warpgauge_model::{Image, ImageFormat};
 use crate::server::{self, Server};
 
 /// The worker's own kernels, compiled for the device.
-fn own_kernels(server: &Server) -> Image {
+pub(crate) fn own_kernels(server: &Server) -> Image {
     let metadata = json!({"kernel_name": "wg_commit", "compiler_options": support::OPTIONS});
     let kernel =
         json!({"kernel_type": "cuda", "source_code": support::SOURCE, "metadata": metadata});
@@ -24,7 +24,7 @@ fn own_kernels(server: &Server) -> Image {
     Image { bytes: bytes.into(), format }
 }
 
-fn driver(directory: &Path) -> warpgauge_device::Driver {
+pub(crate) fn driver(directory: &Path) -> warpgauge_device::Driver {
     let choice = match server::emulated() {
         true => {
             DriverChoice::Emulator(server::program_path().with_file_name(loader::EMULATOR_FILE))

@@ -29,6 +29,7 @@ mod functions;
 mod gate;
 mod import;
 mod jobs;
+mod large;
 mod lasting;
 mod lifecycle;
 mod locked;

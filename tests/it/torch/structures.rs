@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{available, bare, on_cpu};
-use crate::server::Server;
+use crate::server::{Server, emulated};
 
 /// The verdict on a candidate of a comparison, and the evaluation of it.
 fn verdict(server: &Server, reference: &str, candidate: &str) -> (String, Value) {
@@ -26,7 +26,7 @@ fn module(name: &str, call: &str) -> String {
 }
 
 /// What comes before the reference, what `get_inputs()` gives, and what both sides do with it.
-const SOUND: [(&str, &str, &str); 9] = [
+const SOUND: [(&str, &str, &str); 10] = [
     (
         "",
         "torch.randn(2, 8, 4, 4).to(memory_format=torch.channels_last)",
@@ -34,6 +34,7 @@ const SOUND: [(&str, &str, &str); 9] = [
     ),
     ("", "torch.randn(8, 64).T", "assert x.stride() == (1, 64), x.stride()\nreturn x @ x.T"),
     ("", "torch.randn(8, 1).expand(8, 64)", "assert x.stride() == (1, 0)\nreturn x.sum(1)"),
+    ("", "torch.randn(8, 64, dtype=torch.complex64)", "return torch.fft.fft(x).conj() * 2"),
     // With gaps, the elements lie side by side in a copy.
     ("", "torch.randn(64, 64)[:, ::2]", "return x * 2"),
     (
@@ -59,12 +60,24 @@ const SOUND: [(&str, &str, &str); 9] = [
 #[test]
 fn both_sides_get_what_the_reference_makes() {
     needs!("PyTorch", available());
-    let server = on_cpu();
+    made_alike(&on_cpu());
+}
+
+#[test]
+fn both_sides_get_what_the_reference_makes_on_a_gpu() {
+    needs!("PyTorch", available());
+    needs!("a GPU", !emulated());
+    let server = Server::start();
+    made_alike(&server);
+    buffers(&server);
+}
+
+fn made_alike(server: &Server) {
     for (before, inputs, call) in SOUND {
         let made = format!("def get_inputs():\n    return [{inputs}]\n");
         let reference = format!("{before}{}{made}", module("Model", call));
-        let (found, evaluation) = verdict(&server, &reference, &module("ModelNew", call));
-        assert_eq!(found, "correct", "{inputs}: {:#}", evaluation);
+        let (found, evaluation) = verdict(server, &reference, &module("ModelNew", call));
+        assert_eq!(found, "correct", "{inputs}: {evaluation:#}");
     }
 }
 
@@ -81,6 +94,7 @@ fn results_are_compared_by_their_places_whatever_holds_them() {
         ("import numpy as np\nreturn {'y': (x + x).numpy(), 'n': np.int64(3)}", "correct"),
         ("import numpy as np\nreturn {'y': (x + x).numpy()[::-1], 'n': 3}", "wrong"),
         ("return {0: x + x, 'n': 3}", "wrong"),
+        ("return {'y': torch.complex(x + x, x * 0), 'n': 3}", "wrong"),
     ] {
         let (found, evaluation) = verdict(&server, &reference, &module("ModelNew", call));
         assert_eq!(found, expected, "{call}: {evaluation:#}");
@@ -109,7 +123,10 @@ fn layouts_that_are_not_judged_are_named() {
 #[test]
 fn buffers_that_the_reference_changes_are_changed_alike() {
     needs!("PyTorch", available());
-    let server = on_cpu();
+    buffers(&on_cpu());
+}
+
+fn buffers(server: &Server) {
     let module = |name: &str, call: &str| {
         format!(
             "
@@ -132,7 +149,7 @@ def get_inputs():
         n.running_var.lerp_(v * 64 / 63, 0.1)
         n.num_batches_tracked += 1";
     let (found, evaluation) = verdict(
-        &server,
+        server,
         &reference,
         &module("ModelNew", &format!("{by_hand}\n        {updates}\n        return y")),
     );
@@ -143,7 +160,7 @@ def get_inputs():
     ] {
         let updates = updates.replace(left_out, "pass");
         let call = format!("{by_hand}\n        {updates}\n        return y");
-        let (found, evaluation) = verdict(&server, &reference, &module("ModelNew", &call));
+        let (found, evaluation) = verdict(server, &reference, &module("ModelNew", &call));
         assert_eq!(found, "wrong", "{evaluation:#}");
         let message =
             evaluation["validation"]["reasons"][0]["message"].as_str().unwrap_or_default();
@@ -151,7 +168,7 @@ def get_inputs():
     }
     // A candidate that has no such buffer is judged by what it returns.
     let (found, evaluation) = verdict(
-        &server,
+        server,
         &reference,
         "
 class ModelNew(nn.Module):

@@ -22,7 +22,7 @@ mod tolerance;
 #[cfg(test)]
 mod corpora_tests;
 
-pub use compare::{Expectation, compare, compare_traced};
+pub use compare::{CountedErrors, Expectation, JoinedComparison, compare, compare_traced, placed};
 pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};
 pub use lint::{
@@ -147,6 +147,9 @@ pub struct Comparison {
     /// Elements that do not match and are near enough for outliers, where they are few enough.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub outliers: u64,
+    /// Elements that do not match and are near enough for outliers, however many.
+    #[serde(skip)]
+    near: u64,
     /// Elements that still hold what the output was filled with: never written.
     pub unwritten: u64,
     /// Largest |actual − expected| among finite pairs.

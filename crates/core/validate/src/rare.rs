@@ -151,7 +151,7 @@ mod tests {
         let still = of(1, &[1, 2, 3, 4]);
         let outliers = found(&[still.clone(), of(64, &[1, 2, 4, 4])]).unwrap();
         assert_eq!((outliers.share, outliers.atol), (TIES, 1.0));
-        assert_eq!(found(&[still.clone()]), None, "nothing moves");
+        assert_eq!(found(std::slice::from_ref(&still)), None, "nothing moves");
         assert_eq!(found(&[of(64, &[1, 2, 9, 4])]), None, "an index");
         assert_eq!(found(&[still, of(1 << 16, &[2, 2, 3, 4])]), None, "a step that is no rounding");
         assert_eq!(

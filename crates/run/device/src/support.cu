@@ -541,6 +541,8 @@ extern "C" __global__ void wg_differ(const u8* a, const u8* b, u64 bytes, u64* f
     }
 }
 
+enum { MEASURE_THREADS = 256 };
+
 // An element as binary64, exactly. Not for 8-bit floats and 64-bit integers.
 static __device__ double number(const u8* at, u64 index, u32 dtype) {
     switch (dtype) {
@@ -588,6 +590,63 @@ extern "C" __global__ void wg_compare(
     for (u64 i = 4 * together + thread; i < count; i += stride) look(i);
 }
 
+// What a block of wg_measure finds: `Part` in src/measured.rs.
+struct Part {
+    u64 pairs, matched, near, non_finite, non_finite_matched, first;
+    double max_abs, max_rel, sum, squares;
+
+    __device__ void add(const Part& other) {
+        pairs += other.pairs;
+        matched += other.matched;
+        near += other.near;
+        non_finite += other.non_finite;
+        non_finite_matched += other.non_finite_matched;
+        first = min(first, other.first);
+        max_abs = fmax(max_abs, other.max_abs);
+        max_rel = fmax(max_rel, other.max_rel);
+        sum += other.sum;
+        squares += other.squares;
+    }
+};
+
+static constexpr double LARGEST = 1.7976931348623157e308;
+
+// Compares two tensors: the rule and the sums of validate/src/compare. Blocks of MEASURE_THREADS; each writes one part,
+// so that the sums do not depend on the order of time.
+extern "C" __global__ void wg_measure(
+    const u8* actual, const u8* expected, u64 count, double atol, double rtol, double further, u32 dtype,
+    u32 allow_non_finite, Part* parts) {
+    __shared__ Part shared[MEASURE_THREADS];
+    Part own = {0, 0, 0, 0, 0, ~0ull, 0, 0, 0, 0};
+    u64 stride = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += stride) {
+        double x = number(actual, i, dtype), y = number(expected, i, dtype);
+        bool finite = isfinite(x), both = finite && isfinite(y);
+        if (both) {
+            double error = fmin(fabs(x - y), LARGEST), size = fabs(y);
+            own.pairs++;
+            own.max_abs = fmax(own.max_abs, error);
+            if (size > 0) own.max_rel = fmax(own.max_rel, fmin(error / size, LARGEST));
+            own.sum += error;
+            own.squares += error * error;
+        }
+        if (is_close(x, y, atol, rtol, allow_non_finite)) {
+            own.matched++;
+            own.non_finite_matched += !finite;
+            continue;
+        }
+        own.first = min(own.first, i);
+        own.non_finite += !finite;
+        own.near += both && fabs(x - y) <= further + rtol * fabs(y);
+    }
+    shared[threadIdx.x] = own;
+    for (u32 half = MEASURE_THREADS / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.x < half) shared[threadIdx.x].add(shared[threadIdx.x + half]);
+    }
+    if (threadIdx.x == 0) parts[blockIdx.x] = shared[0];
+}
+
 static __device__ u64 mixed(u64 x) {
     x += 0x9E3779B97F4A7C15ull;
     x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
@@ -620,6 +679,39 @@ extern "C" __global__ void wg_nudge(u8* at, u64 count, u32 dtype, u32 steps, u64
         case F32: nudge((u32*)at, count, 0x7F800000ull, steps, seed); break;
         case F16: nudge((u16*)at, count, 0x7C00ull, steps, seed); break;
         case BF16: nudge((u16*)at, count, 0x7F80ull, steps, seed); break;
+        default: break;
+    }
+}
+
+// How the elements of a tensor lie in memory.
+enum { MOST_AXES = 8 };
+
+struct Layout {
+    u64 extents[MOST_AXES], strides[MOST_AXES];
+};
+
+template <typename Word>
+static __device__ void gather(const Word* from, Word* to, u64 count, u32 axes, const Layout& how) {
+    u64 all = (u64)gridDim.x * blockDim.x;
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += all) {
+        u64 rest = i, at = 0;
+        for (u32 axis = axes; axis-- > 0;) {
+            at += rest % how.extents[axis] * how.strides[axis];
+            rest /= how.extents[axis];
+        }
+        to[i] = from[at];
+    }
+}
+
+// Copies the elements of a tensor, of `size` bytes each, side by side in C order.
+extern "C" __global__ void wg_gather(
+    const u8* from, u8* to, u64 count, u32 size, u32 axes, const __grid_constant__ Layout how
+) {
+    switch (size) {
+        case 1: gather(from, to, count, axes, how); break;
+        case 2: gather((const u16*)from, (u16*)to, count, axes, how); break;
+        case 4: gather((const u32*)from, (u32*)to, count, axes, how); break;
+        case 8: gather((const u64*)from, (u64*)to, count, axes, how); break;
         default: break;
     }
 }

@@ -21,7 +21,7 @@ pub const OPTIONS: &[&str] = &["--fmad=false"];
 pub const MAX_LOCAL_SCRUB_BYTES: u64 = 8 << 10;
 
 const SMALL_LOCAL_SCRUB_BYTES: u64 = 1 << 10;
-const THREADS: u32 = 256;
+pub(super) const THREADS: u32 = 256;
 const SCRUB_THREADS: u32 = 1024;
 
 /// Longest time for which a block that wipes shared memory waits for the others, nanoseconds.

@@ -42,6 +42,8 @@ pub enum RecordKind {
     Dict,
     /// An array of NumPy's, with its elements as its only part.
     Numpy,
+    /// A complex tensor, with its real and imaginary parts as the last dimension of its only part.
+    Complex,
 }
 
 /// A value as it lies in a runner's memory.
@@ -111,7 +113,7 @@ impl<T> TreeOf<T> {
             Self::Record(kind, _, items) => {
                 for (index, (key, item)) in items.iter().enumerate() {
                     let part = match (kind, key) {
-                        (RecordKind::Numpy, _) => String::new(),
+                        (RecordKind::Numpy | RecordKind::Complex, _) => String::new(),
                         (RecordKind::Dataclass | RecordKind::NamedTuple, Scalar::Text(name)) => {
                             format!(".{name}")
                         }

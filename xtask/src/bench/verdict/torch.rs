@@ -29,8 +29,12 @@ pub fn variants() -> Vec<(&'static str, String)> {
     VARIANTS.into_iter().map(of).collect()
 }
 
+/// What each source begins with: tensors that it makes lie where its inputs are.
+const HEADER: &str = "if torch.cuda.is_available():\n    torch.set_default_device('cuda')\n";
+
 /// A request to compare candidates with the reference, whose text each candidate begins with.
 pub fn request(candidates: &[(&str, &str)], reference: &str, backward: bool) -> Value {
+    let reference = &format!("{HEADER}{reference}");
     let kernel = |source: &str| json!({"kernel_type": "torch", "source_code": source, "metadata": {"backward": backward}});
     let of = |(name, source): &(&str, &str)| json!({"name": name, "kernel": kernel(&format!("{reference}\n{source}"))});
     json!({

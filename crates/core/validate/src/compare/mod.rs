@@ -9,8 +9,10 @@ use warpgauge_tensor::shape::unravel;
 
 mod errors;
 mod fast;
+mod joined;
 
 pub(super) use errors::ordinal;
+pub use joined::{CountedErrors, JoinedComparison, placed};
 
 /// Compares raw little-endian elements: element `i` matches if
 /// |actual − expected| ≤ atol + rtol·|expected|.
@@ -241,16 +243,16 @@ fn merge(
         total.mismatches.extend(partial.mismatches.into_iter().take(room));
     }
     let errors = &total.errors;
-    let most = tolerance.outliers.map_or(0.0, |outliers| outliers.share * elements as f64);
-    let outliers = if total.outliers as f64 <= most { total.outliers } else { 0 };
+    let (passed, outliers) = accepted((total.matched, total.outliers), elements, tolerance);
     let comparison = Comparison {
-        passed: enough(total.matched + outliers, elements, tolerance),
+        passed,
         elements,
         matched: total.matched,
         non_finite: total.non_finite,
         non_finite_matched: total.non_finite_matched,
         tied: 0,
         outliers,
+        near: total.outliers,
         unwritten: 0,
         max_abs_error: errors.max_abs(),
         max_rel_error: errors.max_rel(),
@@ -269,6 +271,17 @@ fn merge(
             .collect(),
     };
     (comparison, total.held, total.suspects)
+}
+
+/// Whether enough elements match, with those that are near enough for outliers if they are few; and how many these are.
+fn accepted(
+    (matched, near): (u64, u64),
+    elements: u64,
+    tolerance: &ResolvedTolerance,
+) -> (bool, u64) {
+    let most = tolerance.outliers.map_or(0.0, |outliers| outliers.share * elements as f64);
+    let outliers = if near as f64 <= most { near } else { 0 };
+    (enough(matched + outliers, elements, tolerance), outliers)
 }
 
 /// Whether so many matches are enough.

@@ -219,7 +219,7 @@ class Runner:
         try:
             with self.torch.device(self.device.place):
                 return self.module["get_inputs"]()
-        except RuntimeError as error:
+        except (RuntimeError, TypeError) as error:
             if "device type" not in str(error):
                 raise
         self.seed(seed)

@@ -150,6 +150,11 @@ impl Failed {
         Self::plain(Stage::Call, FailureCode::UnusableOutput, bounded(message))
     }
 
+    /// The device has no memory for what is to be judged.
+    pub(super) fn no_room(message: String) -> Self {
+        Self::plain(Stage::Call, FailureCode::OutOfMemory, message)
+    }
+
     fn refused(refusal: RunnerError, stage: Stage) -> Self {
         let code = FailureCode::from(refusal.code.as_str());
         let code = if KNOWN.contains(&code) { code } else { FailureCode::CallFailed };

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::values::{Named, Value};
-use warpgauge_tensor::Dtype;
+use warpgauge_tensor::{Dtype, shape};
 use warpgauge_validate::{
     ArgumentContents, OutputFacts, ResolvedTolerance, Weakness, lint_output, sample,
 };
@@ -41,8 +41,8 @@ impl Lint {
         bytes: u64,
     ) -> bool {
         let alike = |value: &Value| {
-            matches!(value, Value::Tensor { dtype: other, bytes: theirs, .. }
-            if *other == dtype && theirs.len() as u64 == bytes)
+            matches!(value, Value::Tensor { dtype: other, shape, .. }
+            if *other == dtype && shape::bytes(shape, dtype).ok() == Some(bytes))
         };
         expected.values().any(alike)
     }

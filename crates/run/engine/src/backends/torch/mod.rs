@@ -69,6 +69,9 @@ pub(crate) use functions::Functions;
 /// Most bytes of one tensor, and of all that one call returns.
 const MOST_BYTES: u64 = 1 << 30;
 
+/// A result of a call on a device that is larger stays there: it is compared in parts, and does not travel, bytes.
+const MOST_FETCHED: u64 = 512 << 20;
+
 /// Runs kernels in Python, and judges them.
 pub(crate) struct TorchBackend {
     host: Arc<Host>,

@@ -5,12 +5,14 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
+use super::MOST_FETCHED;
 use super::fault::{Blame, Failed, Stage};
 use super::host::WARMUP;
 use super::judge::Judged;
 use super::player::Player;
 use super::timeline::timeline_report;
 use super::timing::{Clocks, median};
+use super::values::Value;
 use crate::error::ExecError;
 use crate::profiling::nsight;
 use warpgauge_contract::{EvaluateRequest, Sanitize};
@@ -74,8 +76,10 @@ impl Outcome {
             .outputs
             .iter()
             .partition(|(name, _)| request.return_outputs.include(name));
+        let on_device = travel.iter().any(|(_, value)| matches!(value, Value::OnDevice { .. }));
         let bytes: u64 = travel.into_iter().map(|(_, value)| value.bytes()).sum();
-        if bytes > most && self.judged.failed.is_none() {
+        if (bytes > most || on_device) && self.judged.failed.is_none() {
+            let most = most.min(MOST_FETCHED);
             let message = format!(
                 "the outputs that `return_outputs` asks for take {bytes} bytes; at most {most} travel \
                  (limits.max_output_bytes): name fewer outputs, or none"
@@ -89,7 +93,8 @@ impl Outcome {
         let mut room = most.saturating_sub(bytes);
         let mut kept = BTreeSet::new();
         for (name, value) in others {
-            if request.keep_outputs.contains_key(name) && value.bytes() <= room {
+            let is_here = !matches!(value, Value::OnDevice { .. });
+            if request.keep_outputs.contains_key(name) && is_here && value.bytes() <= room {
                 room -= value.bytes();
                 kept.insert(name.clone());
             }

@@ -147,8 +147,8 @@ impl Verification {
         self.tolerances.get(name)
     }
 
-    /// How close an output must be, by what is expected of it first.
-    fn settle(&mut self, name: &str, wanted: &Value) -> ResolvedTolerance {
+    /// How close an output must be, by what is expected of it first: its elements, or a sample of them.
+    pub(super) fn settle(&mut self, name: &str, wanted: &Value) -> ResolvedTolerance {
         if let Some(settled) = self.tolerances.get(name) {
             return *settled;
         }
@@ -197,11 +197,21 @@ impl Verification {
         inputs: &mut InputsOf<'_>,
     ) -> Result<(), Stop> {
         let tolerance = self.settle(name, wanted);
-        match value.against(wanted, name, &tolerance) {
-            Ok(mut comparison) => {
-                if !comparison.passed && is_tied(value, wanted, inputs)? {
-                    comparison.excuse_ties();
-                }
+        let mut compared = value.against(wanted, name, &tolerance);
+        if let Ok(comparison) = &mut compared
+            && !comparison.passed
+            && is_tied(value, wanted, inputs)?
+        {
+            comparison.excuse_ties();
+        }
+        self.note(name, compared, first);
+        Ok(())
+    }
+
+    /// Keeps a comparison of an output, and what speaks against it.
+    pub(super) fn note(&mut self, name: &str, compared: Result<Comparison, Reason>, first: bool) {
+        match compared {
+            Ok(comparison) => {
                 let reason = Reason::of_comparison(name, &comparison);
                 if first || reason.is_some() {
                     self.found.comparisons.insert(name.to_owned(), comparison);
@@ -212,7 +222,6 @@ impl Verification {
             }
             Err(reason) => self.found.reasons.push(reason),
         }
-        Ok(())
     }
 
     /// Reports another number of values than expected before any of them is compared.

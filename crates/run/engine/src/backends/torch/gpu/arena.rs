@@ -10,7 +10,7 @@ use std::cell::OnceCell;
 use base64::Engine as _;
 
 use super::Gpu;
-use super::shelf::{NotShelved, broken};
+use super::shelf::{NotShelved, broken, room};
 use crate::backends::torch::inputs::{Argument, Content};
 use warpgauge_device::locked::{ByteRange, Locks};
 use warpgauge_device::support::InitParams;
@@ -18,7 +18,7 @@ use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::gate_page::Digest;
 use warpgauge_tensor::{Dtype, TensorInit};
 use warpgauge_torch::{LentTensor, TensorAt, Tree, TreeOf};
-use warpgauge_validate::Nudge;
+use warpgauge_validate::{Nudge, sampled_ranges};
 
 /// Where tensors begin, bytes.
 const STEP: u64 = 512;
@@ -153,7 +153,7 @@ impl Arena {
         });
         let mut arena = Self::allocated(gpu, slots, tree, (offset, referenced))?;
         let bytes = (u64::from(arena.sets) * arena.stride).max(1);
-        let pristine = DeviceBuffer::new(&gpu.context, bytes, "inputs").map_err(broken)?;
+        let pristine = room(gpu, bytes, "inputs")?;
         (arena.pristine, arena.pristine_stride) = (Some(pristine), arena.stride);
         Ok(arena)
     }
@@ -168,7 +168,7 @@ impl Arena {
         let (free, _) = gpu.context.memory_info().map_err(broken)?;
         let sets = (MOST_BYTES.min(free / 8) / stride).clamp(1, MOST_SETS);
         let bytes = (sets * stride).next_multiple_of(BLOCK);
-        let memory = |bytes| DeviceBuffer::new(&gpu.context, bytes, "inputs").map_err(broken);
+        let memory = |bytes| room(gpu, bytes, "inputs");
         let candidates = memory(bytes)?;
         let of_references = memory(if referenced { bytes } else { BLOCK })?;
         let (sets, pristine, pristine_stride) = (sets as u32, None, 0);
@@ -367,15 +367,41 @@ impl Arena {
         let slot = self.slots.iter().find(|slot| slot.place == place);
         let Some(slot) = slot else { return Ok(Vec::new()) };
         let mut bytes = vec![0; slot.bytes as usize];
+        let (memory, at) = self.held(set, slot);
+        memory.copy_to_host(at, &mut bytes, &gpu.stream)?;
+        // It holds them all: a slot is as large as they need.
+        Ok(slot.lies.in_order(&bytes).unwrap_or_default())
+    }
+
+    /// Of a tensor that lies side by side, those elements that are looked at where not all are; else as [`Self::content`].
+    pub(super) fn sampled(
+        &self,
+        gpu: &Gpu,
+        (set, place): (u32, &str),
+    ) -> Result<Vec<u8>, DeviceError> {
+        let slot = self.slots.iter().find(|slot| slot.place == place);
+        let Some(slot) = slot.filter(|slot| slot.lies.is_contiguous()) else {
+            return self.content(gpu, (set, place));
+        };
+        let (memory, at) = self.held(set, slot);
+        let mut bytes = Vec::new();
+        for range in sampled_ranges(slot.bytes as usize, slot.dtype) {
+            let start = bytes.len();
+            bytes.resize(start + range.len(), 0);
+            memory.copy_to_host(at + range.start, &mut bytes[start..], &gpu.stream)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Where what a tensor of a set holds is, where the candidate cannot change it.
+    fn held(&self, set: u32, slot: &Slot) -> (&DeviceBuffer, usize) {
         let set = u64::from(set);
         let (memory, at) = match (&self.pristine, &slot.init) {
             (Some(pristine), None) => (pristine, set * self.pristine_stride),
             _ if self.referenced => (&self.of_references, set * self.stride),
             _ => (&self.candidates, set * self.stride),
         };
-        memory.copy_to_host((at + slot.offset) as usize, &mut bytes, &gpu.stream)?;
-        // It holds them all: a slot is as large as they need.
-        Ok(slot.lies.in_order(&bytes).unwrap_or_default())
+        (memory, (at + slot.offset) as usize)
     }
 
     /// Moves the elements of the references' first set that have the type.

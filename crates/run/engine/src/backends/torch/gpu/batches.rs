@@ -230,12 +230,12 @@ impl<'g> Batches<'_, 'g> {
         if verification.wants_lint(first)
             && let Some(expected) = expected.first()
         {
-            let fetched =
-                |(name, value): &(String, Value)| Ok((name.clone(), stage.fetched(value.clone())?));
-            let expected = expected.iter().map(fetched).collect::<Result<_, Stop>>()?;
+            let glimpsed =
+                |(name, value): &(String, Value)| Ok((name.clone(), stage.glimpsed(value)?));
+            let expected = expected.iter().map(glimpsed).collect::<Result<_, Stop>>()?;
             let like = |dtype, bytes| Lint::could_be_copied(&expected, dtype, bytes);
             let named = |(place, value): (String, Value)| (inputs.name_of(&place), value);
-            let copied = stage.inputs_of_call(0, &like)?.into_iter().map(named).collect();
+            let copied = stage.inputs_glimpsed(&like)?.into_iter().map(named).collect();
             verification.lint.see(&expected, &copied);
         }
         spent.verifying += began.elapsed();

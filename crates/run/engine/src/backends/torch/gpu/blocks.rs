@@ -55,7 +55,8 @@ impl Blocks {
         &self,
         tensor: &TensorAt,
     ) -> Result<Option<(&DeviceBuffer, usize, usize)>, LayoutError> {
-        let span = tensor.span(MOST_BYTES)?;
+        // Its block bounds it.
+        let span = tensor.span(u64::MAX)?;
         let Some(block) = tensor.block.as_ref().filter(|_| span > 0) else { return Ok(None) };
         let outside = || LayoutError::Invalid("it does not lie within its block".to_owned());
         let block = self.0.get(block).ok_or_else(outside)?;
@@ -82,7 +83,10 @@ impl Blocks {
         }
         match self.range(tensor)? {
             None => Ok(Vec::new()),
-            Some((block, _, _)) => tensor.read(&OnDevice(block, &gpu.stream), MOST_BYTES),
+            Some((block, _, span)) => {
+                let most = MOST_BYTES.max(span as u64);
+                tensor.read(&OnDevice(block, &gpu.stream), most)
+            }
         }
     }
 }

@@ -85,7 +85,7 @@ impl NudgedCalls for DeviceNudges<'_, '_> {
         let (_, calls) =
             computed(reference, self.inputs, stage, (&[seed], generator), (order, of_inputs))?;
         let values = calls.into_iter().flatten().filter(|(name, _)| reference.counts(name));
-        values.map(|(name, value)| Ok((name, self.stage.fetched(value)?))).collect()
+        values.map(|(name, value)| Ok((name, self.stage.sampled(&value)?))).collect()
     }
 }
 

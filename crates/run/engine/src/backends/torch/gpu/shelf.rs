@@ -46,6 +46,8 @@ pub(super) enum NotShelved {
     Fault(RunnerFault),
     /// The judge's own memory or device.
     Broken(String),
+    /// The device has no room for what is to be judged, in words.
+    NoRoom(String),
 }
 
 impl Shelf {
@@ -61,8 +63,7 @@ impl Shelf {
         if self.memory.as_ref().is_none_or(|memory| memory.len() < bytes) {
             self.memory = None;
             let bytes = (bytes as u64).next_multiple_of(2 << 20);
-            let memory = DeviceBuffer::new(&gpu.context, bytes, "copies of what was returned");
-            self.memory = Some(memory.map_err(broken)?);
+            self.memory = Some(room(gpu, bytes, "copies of what was returned")?);
         }
         self.memory.as_ref().ok_or_else(|| NotShelved::Broken("there is no memory".to_owned()))
     }
@@ -95,14 +96,25 @@ impl Shelf {
             memory.copy_range_from_device(*to, from, *at, *bytes, &gpu.stream).map_err(broken)?;
         }
         gpu.stream.synchronize().map_err(broken)?;
-        // What does not lie side by side is put in order by the host.
-        let strided = moves.iter().filter_map(|one| Some((one, one.as_is?)));
-        for (Move { tensor, to, .. }, as_is) in strided.clone() {
+        // What does not lie side by side is put in order; what has too many axes by the host.
+        let mut by_host = 0;
+        for (Move { tensor, to, .. }, as_is) in
+            moves.iter().filter_map(|one| Some((one, one.as_is?)))
+        {
+            let places = [as_is, *to].map(|at| memory.address() + at as u64);
+            let lies = (&tensor.shape[..], &tensor.strides[..]);
+            let size = tensor.dtype.size() as u32;
+            let gathered = gpu.support.gather((places[0], places[1]), lies, size, &gpu.stream);
+            if gathered.map_err(broken)? {
+                continue;
+            }
+            by_host += 1;
             let copy = TensorAt { address: as_is as u64, ..(*tensor).clone() };
             let bytes = copy.read(&OnDevice(memory, &gpu.stream), MOST_BYTES);
             let bytes = bytes.map_err(|e| fault(&e))?;
             memory.copy_from_host(*to, &bytes, &gpu.stream).map_err(broken)?;
         }
+        gpu.stream.synchronize().map_err(broken)?;
         hashed.iter_mut().flatten().for_each(|(at, _)| *at += memory.address());
         let off_device = on_host || !elsewhere.is_empty();
         for (call, index, tensor) in elsewhere {
@@ -112,8 +124,7 @@ impl Shelf {
                 *place = value;
             }
         }
-        let strided = strided.count() > 0;
-        Ok(Shelved { values, hashed, strided, elsewhere: off_device })
+        Ok(Shelved { values, hashed, strided: by_host > 0, elsewhere: off_device })
     }
 
     /// Where everything goes, before anything is queued.
@@ -128,17 +139,18 @@ impl Shelf {
         let mut plan = Plan::default();
         let mut on_host = 0;
         for (call, leaves) in leaves.iter().enumerate() {
-            let (mut named, mut on_device) = (Named::new(), 0);
+            let mut named = Named::new();
             let mut hashed = Vec::new();
             for (name, leaf) in leaves {
                 let value = match leaf {
                     TreeOf::Tensor(tensor) => {
                         let bytes = tensor.bytes().map_err(|e| fault(&e))?;
-                        let all =
-                            if tensor.block.is_some() { &mut on_device } else { &mut on_host };
-                        *all += bytes;
-                        if bytes > MOST_BYTES || *all > MOST_BYTES {
-                            return Err(too_much());
+                        // What lies on the device may be as large as there is room for the copy.
+                        if tensor.block.is_none() {
+                            on_host += bytes;
+                            if on_host > MOST_BYTES {
+                                return Err(too_much());
+                            }
                         }
                         if tensor.block.is_some() {
                             // Checks that it lies within its block.
@@ -178,9 +190,6 @@ impl Shelf {
             }
             plan.values.push(named);
             plan.hashed.push(hashed);
-            if plan.bytes > MOST_COPIED {
-                return Err(too_much());
-            }
         }
         Ok(plan)
     }
@@ -188,9 +197,6 @@ impl Shelf {
 
 /// What one call returned, each value with its place.
 type Leaves<'a> = Vec<(String, &'a Tree)>;
-
-/// Most bytes of copies of a batch.
-const MOST_COPIED: usize = 32 << 30;
 
 /// Where everything goes.
 #[derive(Default)]
@@ -213,7 +219,8 @@ struct Plan<'a> {
 impl Plan<'_> {
     fn place(&mut self, shelf: usize, bytes: usize) -> Copied {
         let at = self.bytes;
-        self.bytes += bytes.next_multiple_of(STEP);
+        // No device has memory for so much.
+        self.bytes = self.bytes.saturating_add(bytes.min(usize::MAX / 2).next_multiple_of(STEP));
         Copied { shelf, at, bytes }
     }
 }
@@ -231,6 +238,18 @@ fn open_all(gpu: &Gpu, blocks: &mut Blocks, leaves: &[Leaves<'_>]) -> Result<(),
 
 fn too_much() -> NotShelved {
     NotShelved::Fault(RunnerFault::Forged("it returns more than is judged".to_owned()))
+}
+
+/// Memory of the device for what is judged.
+pub(super) fn room(gpu: &Gpu, bytes: u64, what: &'static str) -> Result<DeviceBuffer, NotShelved> {
+    let (free, total) = gpu.context.memory_info().map_err(broken)?;
+    if bytes > free {
+        return Err(NotShelved::NoRoom(format!(
+            "the device has no room: {what} take {bytes} bytes, and {free} of its {total} bytes are free; make the \
+             tensors smaller, or take a device with more memory"
+        )));
+    }
+    DeviceBuffer::new(&gpu.context, bytes, what).map_err(broken)
 }
 
 pub(super) fn broken(error: impl std::fmt::Display) -> NotShelved {

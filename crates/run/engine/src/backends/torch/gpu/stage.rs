@@ -5,27 +5,40 @@ use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
 use super::shelf::{NotShelved, Shelf, Shelved, broken};
 use super::turn::{Overhead, Turn};
-use crate::backends::torch::MOST_BYTES;
-use crate::backends::torch::fault::Stop;
+use crate::backends::torch::fault::{Failed, Stop};
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Players;
 use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::ParameterHashes;
-use warpgauge_device::DeviceBuffer;
+use warpgauge_device::MeasuredErrors;
 use warpgauge_device::locked::{ByteRange, Locks};
+use warpgauge_device::support::{NearTolerance, Support};
+use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::gate_page::{Digest, MOST_RANGES};
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::{
     CallBatch, CompletedBatch, LockedCall, LockedOrder, ModuleParameter, RunnerFault, RunnerGate,
     RunnerSession, Secret, TensorAt, TensorLayout, Tree, TreeOf,
 };
-use warpgauge_validate::{Nudge, Reason, ReasonCode};
+use warpgauge_validate::{
+    Comparison, CountedErrors, JoinedComparison, Nudge, Reason, ReasonCode, ResolvedTolerance,
+    placed, sampled_ranges,
+};
 
 /// What is wrong with results that are others later.
 const UNSETTLED: &str = "what a call returned was not there yet where the current stream had come to the end of the \
                          call, or was changed afterwards: have the current stream wait for other streams, and \
                          return memory that no later call writes to";
+
+/// Bytes of a value that are compared at once, where it is large.
+const PART_BYTES: usize = 64 << 20;
+
+/// Bytes from the first element on that does not match that are searched for others.
+const EXAMPLE_BYTES: usize = 64 << 10;
+
+/// Larger values are looked at in pieces where nothing but a sample is needed.
+const MOST_WHOLE_BYTES: u64 = 16 << 20;
 
 /// Times that what is round a call is measured, after some that do not count.
 const MEASURED: usize = 41;
@@ -306,10 +319,101 @@ impl<'a> Stage<'a> {
         let Some(memory) = self.shelf(copy.shelf) else {
             return Err(Stop::Broken("a copy is gone".to_owned()));
         };
-        let mut bytes = vec![0; copy.bytes.min(MOST_BYTES as usize)];
+        let mut bytes = vec![0; copy.bytes];
         let copied = memory.copy_to_host(copy.at, &mut bytes, &self.gpu.stream);
         copied.map_err(|error| Stop::Broken(error.to_string()))?;
         Ok(Value::Tensor { dtype, shape, bytes })
+    }
+
+    /// A value with those of its elements on the host that are looked at where not all are: [`sampled_ranges`].
+    pub(super) fn sampled(&self, value: &Value) -> Result<Value, Stop> {
+        let Value::OnDevice { dtype, shape, copy } = value else { return Ok(value.clone()) };
+        let Some(memory) = self.shelf(copy.shelf) else {
+            return Err(Stop::Broken("a copy is gone".to_owned()));
+        };
+        let mut bytes = Vec::new();
+        for range in sampled_ranges(copy.bytes, *dtype) {
+            let start = bytes.len();
+            bytes.resize(start + range.len(), 0);
+            let copied =
+                memory.copy_to_host(copy.at + range.start, &mut bytes[start..], &self.gpu.stream);
+            copied.map_err(|error| Stop::Broken(error.to_string()))?;
+        }
+        Ok(Value::Tensor { dtype: *dtype, shape: shape.clone(), bytes })
+    }
+
+    /// What is looked at of a value where nothing but a sample is needed of a large one.
+    pub(super) fn glimpsed(&self, value: &Value) -> Result<Value, Stop> {
+        if value.bytes() <= MOST_WHOLE_BYTES {
+            self.fetched(value.clone())
+        } else {
+            self.sampled(value)
+        }
+    }
+
+    /// Compares two copies of many elements, a part at a time.
+    pub(super) fn compared_in_parts(
+        &self,
+        (value, wanted): (&Value, &Value),
+        tolerance: &ResolvedTolerance,
+    ) -> Result<Option<Comparison>, Stop> {
+        let (
+            Value::OnDevice { dtype, shape, copy },
+            Value::OnDevice { dtype: other, shape: extents, copy: theirs },
+        ) = (value, wanted)
+        else {
+            return Ok(None);
+        };
+        let memories = self.shelf(copy.shelf).zip(self.shelf(theirs.shelf));
+        let Some((own, their_memory)) = memories else {
+            return Err(Stop::Broken("a copy is gone".to_owned()));
+        };
+        if (dtype, shape) != (other, extents) {
+            return Ok(None);
+        }
+        let read = |memory: &DeviceBuffer, at: usize, bytes: usize| {
+            let mut part = vec![0; bytes];
+            let copied = memory.copy_to_host(at, &mut part, &self.gpu.stream);
+            copied.map(|()| part).map_err(|error| Stop::Broken(error.to_string()))
+        };
+        if Support::compares(*dtype) {
+            let places =
+                (own.address() + copy.at as u64, their_memory.address() + theirs.at as u64);
+            let count = (copy.bytes / dtype.size()) as u64;
+            let near = NearTolerance {
+                atol: tolerance.atol,
+                rtol: tolerance.rtol,
+                allow_non_finite: tolerance.allow_non_finite,
+            };
+            let further = tolerance.outliers.map_or(tolerance.atol, |outliers| outliers.atol);
+            let Gpu { context, stream, support, .. } = self.gpu;
+            let found = support.measure(context, places, (*dtype, count), (near, further), stream);
+            let found = found.map_err(|error| Stop::Broken(error.to_string()))?;
+            let mut examples = Vec::new();
+            if let Some(first) = found.first {
+                let at = first as usize * dtype.size();
+                let bytes = EXAMPLE_BYTES.min(copy.bytes - at);
+                let (actual, expected) =
+                    (read(own, copy.at + at, bytes)?, read(their_memory, theirs.at + at, bytes)?);
+                let count = [(bytes / dtype.size()) as u64];
+                let part = warpgauge_validate::compare(
+                    *dtype, &count, &actual, &expected, None, tolerance,
+                );
+                examples = placed(&part.first_mismatches, first, shape);
+            }
+            return Ok(Some(counted(found, count).compared(tolerance, examples)));
+        }
+        let mut parts = JoinedComparison::new(shape);
+        for at in (0..copy.bytes).step_by(PART_BYTES) {
+            let bytes = PART_BYTES.min(copy.bytes - at);
+            let (actual, expected) =
+                (read(own, copy.at + at, bytes)?, read(their_memory, theirs.at + at, bytes)?);
+            let count = [(bytes / dtype.size()) as u64];
+            parts.add(warpgauge_validate::compare(
+                *dtype, &count, &actual, &expected, None, tolerance,
+            ));
+        }
+        Ok(parts.joined())
     }
 
     /// Those inputs of one of a batch's calls that are wanted, by their type and size in bytes: each by its place.
@@ -318,16 +422,53 @@ impl<'a> Stage<'a> {
         call: u32,
         wanted: &dyn Fn(Dtype, u64) -> bool,
     ) -> Result<Named, Stop> {
+        self.inputs_read(wanted, &|place| self.arena.content(self.gpu, (call, place)))
+    }
+
+    /// As [`Self::inputs_of_call`] of the first call; of large ones a sample.
+    pub(super) fn inputs_glimpsed(
+        &self,
+        wanted: &dyn Fn(Dtype, u64) -> bool,
+    ) -> Result<Named, Stop> {
+        let is_small = |_: Dtype, bytes: u64| bytes <= MOST_WHOLE_BYTES;
+        let small = |dtype, bytes| wanted(dtype, bytes) && is_small(dtype, bytes);
+        let large = |dtype, bytes| wanted(dtype, bytes) && !is_small(dtype, bytes);
+        let mut found = self.inputs_of_call(0, &small)?;
+        found.extend(self.inputs_read(&large, &|place| self.arena.sampled(self.gpu, (0, place)))?);
+        Ok(found)
+    }
+
+    fn inputs_read(
+        &self,
+        wanted: &dyn Fn(Dtype, u64) -> bool,
+        read: &dyn Fn(&str) -> Result<Vec<u8>, DeviceError>,
+    ) -> Result<Named, Stop> {
         let mut found = Named::new();
         for (place, dtype, shape, bytes) in self.arena.tensors() {
             if wanted(dtype, bytes) {
-                let content = self.arena.content(self.gpu, (call, place));
+                let content = read(place);
                 let bytes = content.map_err(|error| Stop::Broken(error.to_string()))?;
                 let shape = shape.to_vec();
                 found.push((place.to_owned(), Value::Tensor { dtype, shape, bytes }));
             }
         }
         Ok(found)
+    }
+}
+
+/// What the device counted, for a comparison of so many elements.
+fn counted(found: MeasuredErrors, elements: u64) -> CountedErrors {
+    CountedErrors {
+        elements,
+        pairs: found.pairs,
+        matched: found.matched,
+        near: found.near,
+        non_finite: found.non_finite,
+        non_finite_matched: found.non_finite_matched,
+        max_abs: found.max_abs,
+        max_rel: found.max_rel,
+        sum: found.sum,
+        sum_of_squares: found.sum_of_squares,
     }
 }
 
@@ -354,7 +495,7 @@ fn keep(
         }
         side.blocks.open(gpu, tensor).map_err(forged)?;
         // What the tensor takes up is copied as it is, unless there are gaps.
-        let stored = tensor.stored(MOST_BYTES).map_err(|error| fault(&error))?;
+        let stored = tensor.stored(u64::MAX).map_err(|error| fault(&error))?;
         match side.blocks.range(&stored).map_err(|error| fault(&error))? {
             Some((block, at, _)) if stored.is_contiguous() => {
                 arena.keep(gpu, set, index, Source::Device(block, at))?;
@@ -374,5 +515,7 @@ pub(super) fn not_shelved(player: &Player, of_reference: bool, error: NotShelved
     match error {
         NotShelved::Fault(fault) => player.stopped(of_reference, fault),
         NotShelved::Broken(what) => Stop::Broken(what),
+        NotShelved::NoRoom(what) if of_reference => Stop::Reference(Failed::no_room(what)),
+        NotShelved::NoRoom(what) => Stop::Candidate(Failed::no_room(what)),
     }
 }

@@ -1,0 +1,181 @@
+//! One comparison of a tensor from comparisons of its parts.
+
+use super::super::{
+    Comparison, MAX_LISTED_MISMATCHES, Mismatch, ResolvedTolerance, UlpDistribution,
+};
+use super::accepted;
+use super::errors::Errors;
+use warpgauge_tensor::shape::unravel;
+
+/// Differences that were counted elsewhere, over all elements of a tensor.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct CountedErrors {
+    /// Elements.
+    pub elements: u64,
+    /// Pairs of finite ones.
+    pub pairs: u64,
+    /// Those that match.
+    pub matched: u64,
+    /// Those that do not, and are near enough for outliers.
+    pub near: u64,
+    /// Those that do not, and are not finite.
+    pub non_finite: u64,
+    /// Those that match, and are not finite.
+    pub non_finite_matched: u64,
+    /// Largest |actual − expected|.
+    pub max_abs: f64,
+    /// Largest |actual − expected| / |expected| where expected ≠ 0.
+    pub max_rel: f64,
+    /// Sum of |actual − expected|.
+    pub sum: f64,
+    /// Sum of the squares.
+    pub sum_of_squares: f64,
+}
+
+impl CountedErrors {
+    /// As a comparison, without distances in units in the last place. `examples`: some elements that do not match.
+    pub fn compared(self, tolerance: &ResolvedTolerance, examples: Vec<Mismatch>) -> Comparison {
+        let (passed, outliers) = accepted((self.matched, self.near), self.elements, tolerance);
+        let sums = (self.sum, self.sum_of_squares);
+        let errors = Errors::summed(self.pairs, self.max_abs, self.max_rel, sums);
+        Comparison {
+            passed,
+            elements: self.elements,
+            matched: self.matched,
+            non_finite: self.non_finite,
+            non_finite_matched: self.non_finite_matched,
+            tied: 0,
+            outliers,
+            near: self.near,
+            unwritten: 0,
+            max_abs_error: self.max_abs,
+            max_rel_error: self.max_rel,
+            mean_abs_error: errors.mean_abs(),
+            rms_error: errors.rms(),
+            ulp: None,
+            tolerance: *tolerance,
+            first_mismatches: examples,
+        }
+    }
+}
+
+/// Mismatches of a part of a tensor of this shape that begins at an element, by their places in the whole.
+pub fn placed(mismatches: &[Mismatch], first: u64, shape: &[u64]) -> Vec<Mismatch> {
+    let placed = |mismatch: &Mismatch| Mismatch {
+        index: unravel(first + mismatch.index.first().copied().unwrap_or(0), shape),
+        ..mismatch.clone()
+    };
+    mismatches.iter().map(placed).collect()
+}
+
+/// Comparisons of parts of a tensor, each with a shape of one dimension, in the order of the elements.
+#[derive(Debug)]
+pub struct JoinedComparison<'a> {
+    shape: &'a [u64],
+    joined: Option<Comparison>,
+}
+
+impl<'a> JoinedComparison<'a> {
+    /// Of a tensor of this shape, without a part.
+    pub fn new(shape: &'a [u64]) -> Self {
+        Self { shape, joined: None }
+    }
+
+    /// Adds the next part.
+    pub fn add(&mut self, part: Comparison) {
+        let before = self.joined.as_ref().map_or(0, |joined| joined.elements);
+        let mut mismatches = placed(&part.first_mismatches, before, self.shape);
+        let Some(joined) = &mut self.joined else {
+            self.joined = Some(Comparison { first_mismatches: mismatches, ..part });
+            return;
+        };
+        let weights = [joined.elements as f64, part.elements as f64];
+        let mean = |a: f64, b: f64| (a * weights[0] + b * weights[1]) / (weights[0] + weights[1]);
+        joined.mean_abs_error = mean(joined.mean_abs_error, part.mean_abs_error);
+        joined.rms_error = mean(joined.rms_error.powi(2), part.rms_error.powi(2)).sqrt();
+        joined.max_abs_error = joined.max_abs_error.max(part.max_abs_error);
+        joined.max_rel_error = joined.max_rel_error.max(part.max_rel_error);
+        joined.elements += part.elements;
+        joined.matched += part.matched;
+        joined.non_finite += part.non_finite;
+        joined.non_finite_matched += part.non_finite_matched;
+        joined.near += part.near;
+        joined.ulp = match (joined.ulp.take(), part.ulp) {
+            (Some(one), Some(other)) => Some(one.and(other)),
+            (one, other) => one.or(other),
+        };
+        let room = MAX_LISTED_MISMATCHES.saturating_sub(joined.first_mismatches.len());
+        mismatches.truncate(room);
+        joined.first_mismatches.append(&mut mismatches);
+    }
+
+    /// The whole; `None`: there was no part.
+    pub fn joined(self) -> Option<Comparison> {
+        let mut joined = self.joined?;
+        (joined.passed, joined.outliers) =
+            accepted((joined.matched, joined.near), joined.elements, &joined.tolerance);
+        Some(joined)
+    }
+}
+
+impl UlpDistribution {
+    /// Of both together.
+    fn and(mut self, other: Self) -> Self {
+        self.max = self.max.max(other.max);
+        self.histogram.resize(self.histogram.len().max(other.histogram.len()), 0);
+        self.histogram.iter_mut().zip(other.histogram).for_each(|(count, more)| *count += more);
+        let all: u64 = self.histogram.iter().sum();
+        // The largest distance that the bin of the quantile can hold.
+        let quantile = |share: f64| {
+            let wanted = (share * all as f64).ceil() as u64;
+            let mut seen = 0;
+            let bin = self.histogram.iter().position(|count| {
+                seen += count;
+                seen >= wanted
+            });
+            let largest = |bin: usize| if bin == 0 { 0 } else { u64::MAX >> (64 - bin.min(64)) };
+            bin.map_or(0, largest).min(self.max)
+        };
+        (self.p50, self.p90, self.p99) = (quantile(0.5), quantile(0.9), quantile(0.99));
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::compare;
+    use super::*;
+    use crate::{OutlierTolerance, resolve};
+    use warpgauge_tensor::Dtype;
+
+    #[test]
+    fn parts_say_what_the_whole_does() {
+        let values = |scale: f32| {
+            let value =
+                |index: u32| (index as f32).sin() * scale + (index % 7) as f32 * 1e-3 * scale;
+            (0..6000).flat_map(|index| value(index).to_le_bytes()).collect::<Vec<u8>>()
+        };
+        let (expected, mut actual) = (values(1.0), values(1.00001));
+        for wrong in [100, 2500, 5999] {
+            actual[4 * wrong..][..4].copy_from_slice(&9f32.to_le_bytes());
+        }
+        for outliers in [None, Some(OutlierTolerance { share: 0.001, atol: 20.0 })] {
+            let tolerance =
+                ResolvedTolerance { outliers, ..resolve(None, Dtype::Float32, &expected) };
+            let whole = compare(Dtype::Float32, &[60, 100], &actual, &expected, None, &tolerance);
+            let mut parts = JoinedComparison::new(&[60, 100]);
+            for (actual, expected) in actual.chunks(4 * 1024).zip(expected.chunks(4 * 1024)) {
+                let count = [actual.len() as u64 / 4];
+                parts.add(compare(Dtype::Float32, &count, actual, expected, None, &tolerance));
+            }
+            let mut joined = parts.joined().unwrap();
+            assert!((joined.mean_abs_error / whole.mean_abs_error - 1.0).abs() < 1e-9);
+            assert!((joined.rms_error / whole.rms_error - 1.0).abs() < 1e-9);
+            (joined.mean_abs_error, joined.rms_error) = (whole.mean_abs_error, whole.rms_error);
+            assert_eq!(joined, whole);
+            assert_eq!(joined.passed, outliers.is_some());
+            assert_eq!(joined.first_mismatches[1].index, [25, 0]);
+        }
+        assert!(JoinedComparison::new(&[0]).joined().is_none());
+    }
+}
