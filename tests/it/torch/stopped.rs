@@ -64,7 +64,7 @@ libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_i
 libc.madvise.argtypes = libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 def do_allocate(self, asked):
-    self.arguments = self.values.made(asked['arguments'])
+    self.arguments = self.values.made(asked['arguments'], self.values.allocated)
     marks = marks_of(self)
     def other():
         threading.Event().wait(0.01)
@@ -105,7 +105,7 @@ def orders():
     return data
 
 def do_allocate(self, asked):
-    self.arguments = self.values.made(asked['arguments'])
+    self.arguments = self.values.made(asked['arguments'], self.values.allocated)
     made = {'made': self.values.told(self.arguments)}
     if not can_be_woken:
         return made

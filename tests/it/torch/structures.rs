@@ -26,7 +26,7 @@ fn module(name: &str, call: &str) -> String {
 }
 
 /// What comes before the reference, what `get_inputs()` gives, and what both sides do with it.
-const SOUND: [(&str, &str, &str); 10] = [
+const SOUND: [(&str, &str, &str); 11] = [
     (
         "",
         "torch.randn(2, 8, 4, 4).to(memory_format=torch.channels_last)",
@@ -54,6 +54,7 @@ const SOUND: [(&str, &str, &str); 10] = [
         "np.random.randn(64).astype(np.float32)",
         "import numpy as np\nassert isinstance(x, np.ndarray)\nreturn torch.from_numpy(x) * 2",
     ),
+    ("import numpy as np\n", "np.random.randn(4096)[::-1]", "return x * 2"),
     ("import numpy as np\n", "np.arange(64) * torch.rand(64).numpy()", "return x * 2"),
 ];
 

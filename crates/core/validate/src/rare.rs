@@ -2,7 +2,7 @@
 //! unit in the inputs carries over it.
 
 use super::elements::{changes, quantile};
-use super::noise::{NOISE_FACTOR, QUANTILE};
+use super::noise::NOISE_FACTOR;
 use super::{NudgedRun, OutlierTolerance};
 use warpgauge_tensor::Dtype;
 
@@ -64,7 +64,7 @@ pub(super) fn part_outliers(
     }
     let outliers = noise.iter_mut().zip(&all).filter(|(_, further)| **further > 0.0);
     outliers.for_each(|(noise, _)| *noise = noise.min(most));
-    let share = (SHARE_FACTOR * (seen + 1.0 - QUANTILE)).min(MOST_SHARE);
+    let share = (SHARE_FACTOR * seen).min(MOST_SHARE);
     Some(OutlierTolerance { share, atol: all.into_iter().fold(0.0, f64::max) })
 }
 
@@ -111,7 +111,7 @@ mod tests {
         let none = vec![0.0; 1000];
         let found = part_outliers(&mut noise, (64, &none), (&magnitudes, 1.0)).unwrap();
         assert!(
-            (found.share - 0.084).abs() < 1e-9 && (found.atol - 0.048).abs() < 1e-9,
+            (found.share - 0.08).abs() < 1e-9 && (found.atol - 0.048).abs() < 1e-9,
             "{found:?}"
         );
         assert!(noise.iter().all(|noise| *noise <= 1e-7));

@@ -14,10 +14,17 @@ use warpgauge_report::{CheckReport, Finding, SanitizeReport};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunOutcome};
 
-/// Checks whose findings a GPU answers with a fault, or with another buffer's content: a kernel
-/// with one of them is not right, whatever its outputs hold. While checks run, such accesses are
-/// listed and skipped instead of ending the kernel.
-const FAULTS: [&str; 4] = ["out_of_bounds", "misaligned", "use_after_free", "read_only_write"];
+/// Checks whose findings a GPU answers with a fault, with another buffer's content, or with a result that hangs on the
+/// order of time: a kernel with one of them is not right, whatever its outputs hold. While checks run, such accesses
+/// are listed and skipped instead of ending the kernel.
+const FAULTS: [&str; 6] = [
+    "out_of_bounds",
+    "misaligned",
+    "use_after_free",
+    "read_only_write",
+    "shared_race",
+    "global_race",
+];
 
 /// The emulator's report, as far as it is read here.
 #[derive(Deserialize)]
@@ -194,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_access_is_a_fault_and_a_race_is_a_finding() {
+    fn a_wrong_access_and_a_race_are_faults_and_an_unwritten_word_is_a_finding() {
         let found = |check: &str| {
             finding(EmulatorFinding {
                 check: check.to_owned(),
@@ -211,10 +218,11 @@ mod tests {
             available: true,
             reason: None,
             source: None,
-            findings: vec![found("shared_race"), found(check)],
+            findings: vec![found("uninitialised_read"), found(check)],
             checks: Vec::new(),
         };
-        assert_eq!(fault(Some(&report("shared_race"))), None);
+        assert_eq!(fault(Some(&report("divergent_barrier"))), None);
+        assert!(fault(Some(&report("global_race"))).is_some());
         assert_eq!(fault(None), None);
         let told = fault(Some(&report("out_of_bounds"))).unwrap();
         assert!(told.contains("out_of_bounds") && told.contains("what happened"), "{told}");

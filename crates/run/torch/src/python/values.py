@@ -26,8 +26,8 @@ class Values:
         self.exact = False
         # Where classes of structures are found.
         self.module = None
-        # Tensors that were made to be read.
-        self.kept = []
+        # Tensors that were made to be read, for the last answer and for the inputs.
+        self.kept = self.kept_inputs = []
         # Where told tensors lie on the device, and how many bytes from the first to the last; `None`: nobody asks.
         self.spans = None
         # By the names of contracts.
@@ -53,6 +53,8 @@ class Values:
             raise
         finally:
             self.exact = False
+            # Inputs are read after the call, too.
+            self.kept_inputs = self.kept
 
     def begin(self):
         """What was made for the answer before is read by now."""

@@ -36,7 +36,7 @@ pub(in crate::backends::torch) struct Compared {
     /// Medians of the calls, milliseconds.
     pub reference_ms: f64,
     pub candidate_ms: f64,
-    /// What may be wrong with either, milliseconds.
+    /// What may be wrong with their difference, milliseconds.
     pub resolution_ms: f64,
 }
 
@@ -174,11 +174,12 @@ fn overheads(stage: &mut Stage<'_>, a: &Turn, b: &Turn) -> Result<Overheads, Sto
 /// more: each has memory of its own, at other places of the device.
 const BETWEEN_PROCESSES: f64 = 0.015;
 
-/// The rule, with what is not known of what there is round a call as the resolution of a time.
+/// The rule, with what is not known of what there is round a call of either side as the resolution of a difference: both
+/// may be off the other way.
 fn resolved(policy: ComparePolicy, overheads: Overheads) -> ComparePolicy {
     let [a, b] = overheads.map(Overhead::resolution_ms);
     let floor = policy.floor.max(BETWEEN_PROCESSES);
-    ComparePolicy { resolution_ms: a.max(b), floor, ..policy }
+    ComparePolicy { resolution_ms: a + b, floor, ..policy }
 }
 
 /// What the calls took, as blocks.
@@ -227,7 +228,7 @@ mod tests {
             assert!(made[0].b.iter().flatten().all(|ms| *ms > 0.193));
         }
         let policy = resolved(ComparePolicy::default(), overheads);
-        assert_eq!(policy.resolution_ms, 0.001);
+        assert_eq!(policy.resolution_ms, 0.002);
         assert_eq!(policy.margin_for(1.0), BETWEEN_PROCESSES);
     }
 }
