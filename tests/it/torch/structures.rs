@@ -1,23 +1,8 @@
 //! What torch kernels get is what `get_inputs()` gives: strides, classes and arrays, on both sides.
 
-use serde_json::{Value, json};
-
+use super::verdicts::verdict;
 use super::{available, bare, on_cpu};
 use crate::server::{Server, emulated};
-
-/// The verdict on a candidate of a comparison, and the evaluation of it.
-fn verdict(server: &Server, reference: &str, candidate: &str) -> (String, Value) {
-    let source = |code: &str| format!("import torch\nimport torch.nn as nn\n{code}");
-    let body = json!({
-        "ref_kernel": bare(&source(reference))["kernel"],
-        "custom_kernel": bare(&source(candidate))["kernel"],
-        "num_trials": 3,
-    });
-    let answer = server.post_json("/compare", &body);
-    assert_eq!(answer.status, 200, "{}\n{}", answer.text, server.output());
-    let verdict = answer.json["verdict"].as_str().unwrap_or_default().to_owned();
-    (verdict, answer.json["candidates"][0]["evaluation"].clone())
-}
 
 /// A module whose call runs these statements.
 fn module(name: &str, call: &str) -> String {

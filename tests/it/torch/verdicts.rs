@@ -6,7 +6,7 @@ use super::{available, bare, on_cpu};
 use crate::server::Server;
 
 /// The verdict on a candidate, and its evaluation. Each module ends with `get_inputs` of its own.
-fn verdict(server: &Server, reference: &str, custom: &str) -> (String, Value) {
+pub(super) fn verdict(server: &Server, reference: &str, custom: &str) -> (String, Value) {
     let source = |code: &str| format!("import torch\nimport torch.nn as nn\n{code}");
     let mut body = json!({
         "ref_kernel": bare(&source(reference))["kernel"],

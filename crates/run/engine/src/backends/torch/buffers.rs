@@ -42,9 +42,7 @@ impl SharedBuffers {
             };
             let fits = buffer.tensor.span(left).is_ok();
             if fits && players.candidate.loaded.parameters.iter().any(is_same) {
-                let before = buffer.tensor.read(player.session.memory(), MOST_BYTES);
-                let before =
-                    before.map_err(|e| player.stopped(true, player.session.fault_of(&e)))?;
+                let before = player.elements(&buffer.tensor).map_err(Stop::Reference)?;
                 left -= before.len() as u64;
                 shared.push(SharedBuffer {
                     name: name.clone(),

@@ -18,7 +18,7 @@ use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::gate_page::Digest;
 use warpgauge_tensor::{Dtype, TensorInit};
 use warpgauge_torch::{LentTensor, TensorAt, Tree, TreeOf};
-use warpgauge_validate::{Nudge, sampled_ranges};
+use warpgauge_validate::Nudge;
 
 /// Where tensors begin, bytes.
 const STEP: u64 = 512;
@@ -357,8 +357,8 @@ impl Arena {
         Ok(digests)
     }
 
-    /// The elements of a tensor of one of the sets in C order, from where the candidate cannot change it: from what was kept of it, or
-    /// from the references' memory. Only without references it is the candidate's.
+    /// The elements of a tensor of one of the sets in C order, from where the candidate cannot change it: from what was
+    /// kept of it, or from the references' memory. Only without references it is the candidate's.
     pub(super) fn content(
         &self,
         gpu: &Gpu,
@@ -383,14 +383,7 @@ impl Arena {
         let Some(slot) = slot.filter(|slot| slot.lies.is_contiguous()) else {
             return self.content(gpu, (set, place));
         };
-        let (memory, at) = self.held(set, slot);
-        let mut bytes = Vec::new();
-        for range in sampled_ranges(slot.bytes as usize, slot.dtype) {
-            let start = bytes.len();
-            bytes.resize(start + range.len(), 0);
-            memory.copy_to_host(at + range.start, &mut bytes[start..], &gpu.stream)?;
-        }
-        Ok(bytes)
+        gpu.sample(self.held(set, slot), (slot.dtype, slot.bytes as usize))
     }
 
     /// Where what a tensor of a set holds is, where the candidate cannot change it.

@@ -1,12 +1,13 @@
 //! What a batch left beside what is expected: on the device what can be, and on the host what cannot.
 
+use super::near;
 use super::stage::Stage;
 use crate::backends::torch::MOST_FETCHED;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::values::{Copied, Named, Value};
 use crate::backends::torch::verification::Verification;
 use warpgauge_device::inspection::{FindingHandle, Inspection};
-use warpgauge_device::support::{NearTolerance, Support};
+use warpgauge_device::support::Support;
 use warpgauge_validate::{Reason, ReasonCode};
 
 /// Compares copies that are on the device.
@@ -109,11 +110,7 @@ impl DeviceComparison<'_, '_> {
         let Some(tolerance) = self.verification.settled(name) else {
             return Ok(None);
         };
-        let near = NearTolerance {
-            atol: tolerance.atol,
-            rtol: tolerance.rtol,
-            allow_non_finite: tolerance.allow_non_finite,
-        };
+        let near = near(tolerance);
         let at = |copy: &Copied| Some(self.stage.shelf(copy.shelf)?.address() + copy.at as u64);
         let (Some(one), Some(other)) = (at(copy), at(theirs)) else {
             return Err(Stop::Broken("a copy is gone".to_owned()));

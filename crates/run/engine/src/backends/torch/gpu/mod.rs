@@ -26,9 +26,11 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use warpgauge_device::support::Support;
-use warpgauge_device::{Context, DriverChoice, Stream, loader};
+use warpgauge_device::support::{NearTolerance, Support};
+use warpgauge_device::{Context, DeviceBuffer, DeviceError, DriverChoice, Stream, loader};
 use warpgauge_model::{DeviceInfo, Image};
+use warpgauge_tensor::Dtype;
+use warpgauge_validate::{ResolvedTolerance, sampled_ranges};
 
 /// The device, as a judge has it.
 pub(super) struct Gpu {
@@ -73,9 +75,31 @@ impl Opened {
 }
 
 impl Gpu {
+    /// Those elements of a tensor that are looked at where not all are ([`sampled_ranges`]). The tensor lies side by
+    /// side, from byte `at` of a buffer on.
+    fn sample(
+        &self,
+        (memory, at): (&DeviceBuffer, usize),
+        (dtype, bytes): (Dtype, usize),
+    ) -> Result<Vec<u8>, DeviceError> {
+        let mut sample = Vec::new();
+        for range in sampled_ranges(bytes, dtype) {
+            let start = sample.len();
+            sample.resize(start + range.len(), 0);
+            memory.copy_to_host(at + range.start, &mut sample[start..], &self.stream)?;
+        }
+        Ok(sample)
+    }
+
     /// Bytes that are written so that the second-level cache holds nothing else: as many as Triton's
     /// `do_bench` writes, or twice what it holds. While they are, the host launches what is timed.
     fn flush_bytes(&self) -> u64 {
         (256 << 20).max(2 * self.info.l2_bytes)
     }
+}
+
+/// A tolerance as the device takes it.
+fn near(tolerance: &ResolvedTolerance) -> NearTolerance {
+    let ResolvedTolerance { atol, rtol, allow_non_finite, .. } = *tolerance;
+    NearTolerance { atol, rtol, allow_non_finite }
 }

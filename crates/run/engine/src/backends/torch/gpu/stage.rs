@@ -1,10 +1,10 @@
 //! What lies on the device during an evaluation: the inputs, both sides' memory, and copies of what they returned.
 
-use super::Gpu;
 use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
 use super::shelf::{NotShelved, Shelf, Shelved, broken};
 use super::turn::{Overhead, Turn};
+use super::{Gpu, near};
 use crate::backends::torch::fault::{Failed, Stop};
 use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::player::Player;
@@ -13,7 +13,7 @@ use crate::backends::torch::values::{Named, Value};
 use crate::backends::torch::verification::ParameterHashes;
 use warpgauge_device::MeasuredErrors;
 use warpgauge_device::locked::{ByteRange, Locks};
-use warpgauge_device::support::{NearTolerance, Support};
+use warpgauge_device::support::Support;
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::gate_page::{Digest, MOST_RANGES};
 use warpgauge_tensor::Dtype;
@@ -23,7 +23,7 @@ use warpgauge_torch::{
 };
 use warpgauge_validate::{
     Comparison, CountedErrors, JoinedComparison, Nudge, Reason, ReasonCode, ResolvedTolerance,
-    placed, sampled_ranges,
+    placed,
 };
 
 /// What is wrong with results that are others later.
@@ -325,20 +325,14 @@ impl<'a> Stage<'a> {
         Ok(Value::Tensor { dtype, shape, bytes })
     }
 
-    /// A value with those of its elements on the host that are looked at where not all are: [`sampled_ranges`].
+    /// A value with those of its elements on the host that are looked at where not all are.
     pub(super) fn sampled(&self, value: &Value) -> Result<Value, Stop> {
         let Value::OnDevice { dtype, shape, copy } = value else { return Ok(value.clone()) };
         let Some(memory) = self.shelf(copy.shelf) else {
             return Err(Stop::Broken("a copy is gone".to_owned()));
         };
-        let mut bytes = Vec::new();
-        for range in sampled_ranges(copy.bytes, *dtype) {
-            let start = bytes.len();
-            bytes.resize(start + range.len(), 0);
-            let copied =
-                memory.copy_to_host(copy.at + range.start, &mut bytes[start..], &self.gpu.stream);
-            copied.map_err(|error| Stop::Broken(error.to_string()))?;
-        }
+        let bytes = self.gpu.sample((memory, copy.at), (*dtype, copy.bytes));
+        let bytes = bytes.map_err(|error| Stop::Broken(error.to_string()))?;
         Ok(Value::Tensor { dtype: *dtype, shape: shape.clone(), bytes })
     }
 
@@ -380,11 +374,7 @@ impl<'a> Stage<'a> {
             let places =
                 (own.address() + copy.at as u64, their_memory.address() + theirs.at as u64);
             let count = (copy.bytes / dtype.size()) as u64;
-            let near = NearTolerance {
-                atol: tolerance.atol,
-                rtol: tolerance.rtol,
-                allow_non_finite: tolerance.allow_non_finite,
-            };
+            let near = near(tolerance);
             let further = tolerance.outliers.map_or(tolerance.atol, |outliers| outliers.atol);
             let Gpu { context, stream, support, .. } = self.gpu;
             let found = support.measure(context, places, (*dtype, count), (near, further), stream);
