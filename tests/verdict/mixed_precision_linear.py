@@ -1,6 +1,5 @@
 #@ kind torch: half precision
 #@ without bfloat16 half scaled: the reference rounds its sums to 8 bits
-#@ finding rounded_at_the_end accumulated_in_halves sums_not_rounded: that the reference rounds its sums is found by few inputs that cross a boundary, in some runs by none
 #@ reference
 class Model(nn.Module):
     def __init__(self):

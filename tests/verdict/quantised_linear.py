@@ -1,5 +1,4 @@
 #@ kind torch: half precision
-#@ finding half bfloat16 scaled truncated not_quantised: the reference rounds its inputs to 8 bits, and may be taken for one that rounds them to bfloat16
 #@ reference
 class Model(nn.Module):
     def __init__(self):

@@ -19,6 +19,13 @@ fn changes_as<T: Element>(base: &[u8], runs: &[&[u8]]) -> Vec<f64> {
     base.chunks_exact(T::SIZE).enumerate().map(change).collect()
 }
 
+/// The mean square of the changes of all elements in all runs.
+pub(super) fn mean_squared_change(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
+    let squares = runs.iter().flat_map(|run| changes(dtype, base, &[run]));
+    let count = runs.len() * (base.len() / dtype.size());
+    squares.map(|change| change * change).sum::<f64>() / count.max(1) as f64
+}
+
 /// Magnitudes of the elements; 0 for those that are not finite.
 pub(super) fn magnitudes(dtype: Dtype, base: &[u8]) -> Vec<f64> {
     fn of<T: Element>(base: &[u8]) -> Vec<f64> {

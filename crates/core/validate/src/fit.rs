@@ -19,19 +19,31 @@ const MOST_RELATIVE: f64 = 2e-3;
 const INNER_CHANGES: usize = 4;
 
 /// How the change of the output grows with that of the inputs where a reference rounds to fewer bits: by its square root,
-/// since more and more of them pass a boundary. It is the exponent; that of a smooth function is 1.
-const INNER_GROWTH: Range<f64> = 0.35..0.75;
+/// since more and more of them pass a boundary, and more slowly where sums are rounded, too. It is the exponent; that of
+/// a smooth function is 1.
+const INNER_GROWTH: Range<f64> = 0.2..0.75;
+
+/// The same where each input passes a boundary of bfloat16, at least. That of rounding to 8-bit integers is below 0.76.
+const GROWTH_BEYOND: Range<f64> = 0.85..1.3;
+
+/// How many times larger the square of the change by the first of the large steps is than that by a step of few units,
+/// which carries hardly an input over a boundary. Sums of many terms change as much by each of them.
+const RISE: f64 = 5.0;
 
 /// Where a reference rounds its inputs to fewer bits than they have, such as those of TF32 or bfloat16: what one unit in
 /// the last place of these would change without, and how many units lie between two boundaries. Each of `moved`: the
-/// units that inputs were moved by, in `runs` runs, and the changes of the elements; the units rise.
-pub(super) fn inner_rounding(moved: [(u32, &[f64]); 3], runs: usize) -> Option<(f64, f64)> {
-    let squares = |changes: &[f64]| changes.iter().map(|change| change * change).sum::<f64>();
-    let [least, small, large] = moved.map(|(_, changes)| squares(changes));
-    let [fewest, few, many] = moved.map(|(units, _)| units);
-    let (_, most_moved) = moved[2];
-    let active = most_moved.iter().filter(|change| **change > 0.0).count();
-    if active * runs < INNER_CHANGES || 2 * active < most_moved.len() || small == 0.0 {
+/// units that inputs were moved by, and the mean square of the elements' changes; the units rise. `of_many`: the largest
+/// change of each element for the last but one of them, in so many runs; `floor`: the mean square for a step of few
+/// units. The last step but one carries each input over a boundary of bfloat16. Rounding to wider steps, such as those of
+/// 8-bit integers, is what the reference does and not a shorter type.
+pub(super) fn inner_rounding(
+    moved: [(u32, f64); 3],
+    (of_many, runs): (&[f64], usize),
+    floor: f64,
+) -> Option<(f64, f64)> {
+    let [(few, small), (many, large), (most, largest)] = moved;
+    let active = of_many.iter().filter(|change| **change > 0.0).count();
+    if active * runs < INNER_CHANGES || 2 * active < of_many.len() || small <= RISE * floor {
         return None;
     }
     // Squares grow twice as fast.
@@ -40,9 +52,10 @@ pub(super) fn inner_rounding(moved: [(u32, &[f64]); 3], runs: usize) -> Option<(
     };
     let grows = growth(small, few, large, many);
     let is_inner = INNER_GROWTH.contains(&grows)
-        && (least == 0.0 || growth(least, fewest, small, few) < INNER_GROWTH.end);
+        && GROWTH_BEYOND.contains(&growth(large, many, largest, most));
     // For a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
-    let linear = (large / active as f64).sqrt() / f64::from(many);
+    let of_active = large * of_many.len() as f64 / active as f64;
+    let linear = of_active.sqrt() / f64::from(many);
     let width = small / large * f64::from(many) * f64::from(many) / f64::from(few);
     is_inner.then_some((linear, width))
 }

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::OutlierTolerance;
-use super::elements::{changes, magnitudes, quantile, root_mean_square};
+use super::elements::{changes, magnitudes, mean_squared_change, quantile, root_mean_square};
 use super::fit::{fitted, inner_rounding, typical};
 use super::rare::part_outliers;
 use warpgauge_tensor::element::Element;
@@ -39,12 +39,15 @@ const PIECE: usize = 2048;
 /// An output of fewer elements takes more runs: one element may happen to stay where it is.
 const FEW_ELEMENTS: usize = 16;
 
-/// Runs on inputs that are moved by one unit, and by [`LARGE_STEPS`]; and the same for few elements.
-const RUNS: [(u32, usize); 2] = [(1, 1), (LARGE_STEPS, 1)];
-const RUNS_OF_FEW: [(u32, usize); 2] = [(1, 4), (LARGE_STEPS, 4)];
+/// An output of fewer elements takes more runs of the first of [`INNER_STEPS`]: few inputs pass a boundary.
+const SMALL: usize = 4096;
+
+/// How often inputs are moved by each step where elements are few.
+const RUNS_OF_FEW: usize = 4;
 
 /// Units in the last place by which inputs of 32 bits are moved to see whether a reference rounds them to fewer bits.
-const INNER_STEPS: [u32; 2] = [64, 1 << 16];
+/// Two boundaries of bfloat16 are as many units apart as the second says.
+const INNER_STEPS: [u32; 3] = [256, 1 << 16, 1 << 18];
 
 /// Inner roundings that a sound kernel is off by, at most.
 const INNER_FACTOR: f64 = 2.0;
@@ -73,15 +76,21 @@ pub fn nudges(inputs: impl Iterator<Item = Dtype>, elements: Option<usize>) -> V
     let mut types: Vec<Dtype> = inputs.filter(|dtype| can_nudge(*dtype)).collect();
     types.sort_by_key(|dtype| dtype.name());
     types.dedup();
-    let few = elements.is_some_and(|elements| elements < FEW_ELEMENTS);
-    let runs = if few { RUNS_OF_FEW } else { RUNS };
+    let runs_below = |most: usize| {
+        if elements.is_some_and(|elements| elements < most) { RUNS_OF_FEW } else { 1 }
+    };
+    let runs = |steps, count| std::iter::repeat_n(steps, count);
     let of_type = |dtype| {
-        let steps = runs.into_iter().flat_map(|(steps, count)| std::iter::repeat_n(steps, count));
+        let small = runs_below(FEW_ELEMENTS);
+        let steps = runs(1, small).chain(runs(LARGE_STEPS, small));
         steps.zip(1u64..).map(move |(steps, run)| Nudge { dtype, steps, seed: run << 40 })
     };
-    let times = if few { 4 } else { 1 };
-    let inner = (0..times).flat_map(|run| {
-        INNER_STEPS.map(|steps| Nudge { dtype: Dtype::Float32, steps, seed: 1 << 39 | run << 40 })
+    let inner = INNER_STEPS.into_iter().flat_map(|steps| {
+        let is_least = steps == INNER_STEPS[0];
+        let count = runs_below(if is_least { SMALL } else { FEW_ELEMENTS });
+        let seeds = (0u64..).map(|run| 1 << 39 | run << 40);
+        let nudge = |(steps, seed)| Nudge { dtype: Dtype::Float32, steps, seed };
+        runs(steps, count).zip(seeds).map(nudge)
     });
     let inner: Vec<Nudge> = inner.filter(|_| types.contains(&Dtype::Float32)).collect();
     types.into_iter().flat_map(of_type).chain(inner).collect()
@@ -192,26 +201,32 @@ pub(super) fn tolerance_by_noise(
     let (mut narrow, mut inner, mut inner_relative) = (0.0, 0.0, 0.0);
     let mut outliers: Option<OutlierTolerance> = None;
     for class in classes {
-        let of_steps = |steps: u32| {
+        let runs = |steps: u32| -> Vec<&[u8]> {
             let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
-            let outputs: Vec<&[u8]> = runs.iter().filter(of).map(|run| run.output).collect();
-            changes(dtype, base, &outputs)
+            runs.iter().filter(of).map(|run| run.output).collect()
         };
-        let [few, many] = INNER_STEPS;
-        let (small, mut large, some) = (of_steps(1), of_steps(LARGE_STEPS), of_steps(few));
+        let of_steps = |steps: u32| changes(dtype, base, &runs(steps));
+        let [few, many, _] = INNER_STEPS;
+        let moved = |steps| (steps, mean_squared_change(dtype, base, &runs(steps)));
+        let of_many = of_steps(many);
         if class == Dtype::Float32
             && let Some((linear, width)) = inner_rounding(
-                [(LARGE_STEPS, &large), (few, &some), (many, &of_steps(many))],
-                runs.iter().filter(|run| run.inputs == class && run.steps == many).count(),
+                INNER_STEPS.map(moved),
+                (&of_many, runs(many).len()),
+                f64::min(moved(1).1, moved(LARGE_STEPS).1),
             )
         {
+            let width = width.min(2.0 * BFLOAT16_UNITS);
             inner += linear * width;
-            if width > SUMS_ROUNDED {
-                inner_relative = width.min(2.0 * BFLOAT16_UNITS) * computed;
+            // A long sum changes alike, since each term is rounded to what the sum holds.
+            let is_seen = magnitudes.len() >= FEW_ELEMENTS || is_bfloat16(dtype, base);
+            if width > SUMS_ROUNDED && is_seen {
+                inner_relative = width * computed;
             }
             noise.iter_mut().for_each(|noise| *noise += linear);
             continue;
         }
+        let (small, mut large, some) = (of_steps(1), of_steps(LARGE_STEPS), of_steps(few));
         let mut own = larger(&small, &large, LARGE_STEPS);
         let typical = size.min(typical(&magnitudes));
         if let Some(found) = part_outliers(&mut own, (few, &some), (&magnitudes, typical)) {
@@ -302,6 +317,13 @@ fn is_widened(dtype: Dtype, base: &[u8]) -> bool {
     values().all(is_narrow) && values().any(|value| value.fract() != 0.0)
 }
 
+/// Whether bfloat16 holds all values, of which some are not 0.
+fn is_bfloat16(dtype: Dtype, base: &[u8]) -> bool {
+    let magnitudes = magnitudes(dtype, base);
+    let is_held = |value: &f64| f64::from(half::bf16::from_f64(*value)) == *value;
+    magnitudes.iter().all(is_held) && magnitudes.iter().any(|value| *value > 0.0)
+}
+
 /// The quantile over elements of the largest change in any run.
 fn largest_changes(dtype: Dtype, base: &[u8], runs: &[&[u8]]) -> f64 {
     quantile(changes(dtype, base, runs), QUANTILE)
@@ -325,16 +347,16 @@ mod tests {
 
     /// The tolerance of `reference`, whose inputs are normal numbers.
     fn measured(inputs: &[f32], reference: impl Fn(&[f32]) -> Vec<f32>) -> Option<ToleranceBounds> {
-        let [few, many] = INNER_STEPS;
-        let all = [(1, 1), (1, 2), (LARGE_STEPS, 3), (LARGE_STEPS, 4), (few, 5), (many, 5)];
-        let runs: Vec<(u32, Vec<u8>)> = all
-            .map(|(steps, seed)| {
-                let mut moved = bytes(inputs);
-                nudge(Dtype::Float32, &mut moved, steps, seed);
-                let moved: Vec<f32> = moved.chunks_exact(4).map(f32::read).collect();
-                (steps, bytes(&reference(&moved)))
-            })
-            .to_vec();
+        let inner = INNER_STEPS.map(|steps| (steps, 5));
+        let small = [(1, 1), (1, 2), (LARGE_STEPS, 3), (LARGE_STEPS, 4)];
+        let all: Vec<(u32, u64)> = small.into_iter().chain(inner).collect();
+        let run = |(steps, seed)| {
+            let mut moved = bytes(inputs);
+            nudge(Dtype::Float32, &mut moved, steps, seed);
+            let moved: Vec<f32> = moved.chunks_exact(4).map(f32::read).collect();
+            (steps, bytes(&reference(&moved)))
+        };
+        let runs: Vec<(u32, Vec<u8>)> = all.into_iter().map(run).collect();
         let runs: Vec<NudgedRun<'_>> = runs
             .iter()
             .map(|(steps, output)| NudgedRun { inputs: Dtype::Float32, steps: *steps, output })
@@ -449,6 +471,21 @@ mod tests {
     }
 
     #[test]
+    fn rounding_to_steps_of_one_size_is_no_shorter_type() {
+        let inputs = random(4096, "x");
+        let most = inputs.iter().fold(0.0f32, |most, x| most.max(x.abs()));
+        let scale = most / 127.0;
+        let products = |inputs: &[f32]| -> Vec<f32> {
+            let rows = inputs.chunks_exact(64);
+            let sum = |row: &[f32]| row.iter().map(|x| (x / scale).round()).sum::<f32>() * scale;
+            rows.map(sum).collect()
+        };
+        let bounds = measured(&inputs, products).unwrap();
+        let plain: Vec<f32> = inputs.chunks_exact(64).map(|row| row.iter().sum()).collect();
+        assert!(!passes(bounds, &plain, &products(&inputs)), "{bounds:?}");
+    }
+
+    #[test]
     fn noise_that_grows_with_the_elements_is_relative() {
         let inputs = random(4096, "x");
         let reference =
@@ -485,6 +522,13 @@ mod tests {
     }
 
     #[test]
+    fn values_of_bfloat16_are_seen() {
+        let is = |values: &[f32]| is_bfloat16(Dtype::Float32, &bytes(values));
+        assert!(is(&[1.0, -0.0078125, 0.0]));
+        assert!(!is(&[1.0, 0.1]) && !is(&[0.0]));
+    }
+
+    #[test]
     fn large_outputs_are_sampled_from_end_to_end() {
         let whole = |bytes| sampled_ranges(bytes, Dtype::Float32) == vec![0..bytes; 1];
         assert!(whole(0) && whole(4096));
@@ -499,8 +543,9 @@ mod tests {
         let of = |types: &[Dtype], elements| nudges(types.iter().copied(), elements);
         assert_eq!(of(&[Dtype::Int32, Dtype::Bool], None), []);
         let types = [Dtype::Float32, Dtype::Int64, Dtype::Bfloat16, Dtype::Float32];
-        assert_eq!(of(&types, Some(100)).len(), 6);
-        assert_eq!(of(&types, Some(1)).len(), 24);
+        assert_eq!(of(&types, None).len(), 7);
+        assert_eq!(of(&types, Some(100)).len(), 10);
+        assert_eq!(of(&types, Some(1)).len(), 28);
         let seeds: std::collections::BTreeSet<u64> =
             of(&types[..1], Some(1)).iter().map(|nudge| nudge.seed).collect();
         assert_eq!(seeds.len(), 12);

@@ -9,8 +9,11 @@ use warpgauge_tensor::Dtype;
 /// Elements may be as many times as often outliers as they were seen to be: those of a sound kernel are others.
 const SHARE_FACTOR: f64 = 4.0;
 
+/// The same where a step of many units shows them: it carries more values over a boundary than rounding does.
+const JUMP_SHARE_FACTOR: f64 = 3.0;
+
 /// Most elements that are taken for outliers, and that may be. More are what the reference does.
-const MOST_SEEN: f64 = 0.25;
+const MOST_SEEN: f64 = 0.5;
 const MOST_SHARE: f64 = 0.5;
 
 /// How many times larger than nine tenths of the noise that of an outlier is.
@@ -21,6 +24,13 @@ const FAR_RELATIVE: f64 = 3.0;
 
 /// The same for what a step of many units changes, per unit, where a value crosses a boundary.
 const FAR_JUMP: f64 = 30.0;
+
+/// How many times further than in proportion to the inputs an element moves that crosses a boundary.
+const BEYOND_SMOOTH: f64 = 30.0;
+
+/// Where there are outliers, elements with so many times that noise are some, too: of a row that crosses a boundary few
+/// elements hardly change.
+const NEAR: f64 = 10.0;
 
 /// How many times further than a jump that was seen a sound kernel's may be.
 const JUMP_FACTOR: f64 = 4.0;
@@ -33,7 +43,7 @@ const LARGE: f64 = 1e-3;
 const TIES: f64 = 5e-4;
 
 /// Units that inputs are moved by, at most, for what is seen of whole numbers to be rounding.
-const MOST_STEPS: u32 = 64;
+const MOST_STEPS: u32 = 256;
 
 /// Takes the noise of outliers out of `noise`; what they may be off by. `jumps`: what moving the inputs by so many units
 /// changes in each element; `typical`: the size of most of the magnitudes.
@@ -48,24 +58,34 @@ pub(super) fn part_outliers(
     let most_relative = FAR_RELATIVE * quantile(of_elements.collect(), 0.9);
     // What moving an input by one unit changes by crossing a boundary.
     let per_unit = |jump: f64| jump / f64::from(units);
-    let further = |((noise, jump), size): ((&f64, &f64), &f64)| {
-        let is_far = *noise > FAR * most && relative(*noise, *size) > most_relative;
-        let jumps = per_unit(*jump) > FAR_JUMP * most
-            && *jump > LARGE * typical
-            && relative(per_unit(*jump), *size) > most_relative;
-        let of_noise = if is_far { NOISE_FACTOR * noise } else { 0.0 };
-        of_noise.max(if jumps { JUMP_FACTOR * jump } else { 0.0 })
+    let elements = || noise.iter().zip(jumps).zip(magnitudes);
+    let further = |far: f64, far_jump: f64, large: f64| {
+        move |((noise, jump), size): ((&f64, &f64), &f64)| {
+            let is_far = *noise > far * most && relative(*noise, *size) > most_relative;
+            let jumps = per_unit(*jump) > f64::max(far_jump * most, BEYOND_SMOOTH * noise)
+                && *jump > large
+                && relative(per_unit(*jump), *size) > most_relative;
+            let of_noise = if is_far { NOISE_FACTOR * noise } else { 0.0 };
+            let atol = of_noise.max(if jumps { JUMP_FACTOR * jump } else { 0.0 });
+            let factor = if is_far { SHARE_FACTOR } else { JUMP_SHARE_FACTOR };
+            (atol > 0.0).then_some((atol, factor))
+        }
     };
-    let all: Vec<f64> = noise.iter().zip(jumps).zip(magnitudes).map(further).collect();
-    let seen =
-        all.iter().filter(|further| **further > 0.0).count() as f64 / all.len().max(1) as f64;
-    if most == 0.0 || seen == 0.0 || seen > MOST_SEEN {
+    let are_some = elements().filter_map(further(FAR, FAR_JUMP, LARGE * typical)).next().is_some();
+    if most == 0.0 || !are_some {
         return None;
     }
-    let outliers = noise.iter_mut().zip(&all).filter(|(_, further)| **further > 0.0);
+    let all: Vec<Option<(f64, f64)>> = elements().map(further(NEAR, NEAR, 0.0)).collect();
+    let elements = all.len().max(1) as f64;
+    let seen = all.iter().flatten().count() as f64 / elements;
+    if seen > MOST_SEEN {
+        return None;
+    }
+    let outliers = noise.iter_mut().zip(&all).filter(|(_, further)| further.is_some());
     outliers.for_each(|(noise, _)| *noise = noise.min(most));
-    let share = (SHARE_FACTOR * seen).min(MOST_SHARE);
-    Some(OutlierTolerance { share, atol: all.into_iter().fold(0.0, f64::max) })
+    let share = all.iter().flatten().map(|(_, factor)| factor / elements).sum::<f64>();
+    let atol = all.iter().flatten().fold(0.0, |most: f64, (atol, _)| most.max(*atol));
+    Some(OutlierTolerance { share: share.min(MOST_SHARE), atol })
 }
 
 impl OutlierTolerance {
@@ -109,16 +129,17 @@ mod tests {
         let quiet = |index: usize| if index.is_multiple_of(50) { 1e-3 } else { 1e-7 };
         let mut noise: Vec<f64> = (0..1000).map(quiet).collect();
         let none = vec![0.0; 1000];
-        let found = part_outliers(&mut noise, (64, &none), (&magnitudes, 1.0)).unwrap();
+        let found = part_outliers(&mut noise, (256, &none), (&magnitudes, 1.0)).unwrap();
         assert!(
             (found.share - 0.08).abs() < 1e-9 && (found.atol - 0.048).abs() < 1e-9,
             "{found:?}"
         );
         assert!(noise.iter().all(|noise| *noise <= 1e-7));
-        // What a step of 64 units carries over a boundary.
-        let jumps: Vec<f64> = (0..1000).map(|index| if index < 20 { 0.01 } else { 6e-6 }).collect();
+        // What a step of 256 units carries over a boundary.
+        let jumps: Vec<f64> =
+            (0..1000).map(|index| if index < 20 { 0.01 } else { 2.4e-5 }).collect();
         let mut noise = vec![1e-7; 1000];
-        let found = part_outliers(&mut noise, (64, &jumps), (&magnitudes, 1.0)).unwrap();
+        let found = part_outliers(&mut noise, (256, &jumps), (&magnitudes, 1.0)).unwrap();
         assert!((found.atol - 0.04).abs() < 1e-9, "{found:?}");
     }
 
@@ -127,11 +148,11 @@ mod tests {
         let magnitudes: Vec<f64> =
             (0..1000).map(|index| f64::from(index).exp2().min(1e12)).collect();
         let mut noise: Vec<f64> = magnitudes.iter().map(|size| 1e-7 * size).collect();
-        let jumps: Vec<f64> = magnitudes.iter().map(|size| 64e-7 * size).collect();
-        assert!(part_outliers(&mut noise, (64, &jumps), (&magnitudes, 1.0)).is_none());
+        let jumps: Vec<f64> = magnitudes.iter().map(|size| 256e-7 * size).collect();
+        assert!(part_outliers(&mut noise, (256, &jumps), (&magnitudes, 1.0)).is_none());
         let half = |index: usize| if index < 500 { 1e-3 } else { 1e-7 };
         let mut noise: Vec<f64> = (0..1000).map(half).collect();
-        assert!(part_outliers(&mut noise, (64, &[0.0; 1000]), (&[1.0; 1000], 1.0)).is_none());
+        assert!(part_outliers(&mut noise, (256, &[0.0; 1000]), (&[1.0; 1000], 1.0)).is_none());
     }
 
     #[test]
@@ -149,13 +170,13 @@ mod tests {
             jumps_by_one(Dtype::Int32, &base, &runs.collect::<Vec<_>>())
         };
         let still = of(1, &[1, 2, 3, 4]);
-        let outliers = found(&[still.clone(), of(64, &[1, 2, 4, 4])]).unwrap();
+        let outliers = found(&[still.clone(), of(256, &[1, 2, 4, 4])]).unwrap();
         assert_eq!((outliers.share, outliers.atol), (TIES, 1.0));
         assert_eq!(found(std::slice::from_ref(&still)), None, "nothing moves");
-        assert_eq!(found(&[of(64, &[1, 2, 9, 4])]), None, "an index");
+        assert_eq!(found(&[of(256, &[1, 2, 9, 4])]), None, "an index");
         assert_eq!(found(&[still, of(1 << 16, &[2, 2, 3, 4])]), None, "a step that is no rounding");
         assert_eq!(
-            found(&[of(64, &[1, 2, 4, 4]), of(0, &[2, 2, 3, 4])]),
+            found(&[of(256, &[1, 2, 4, 4]), of(0, &[2, 2, 3, 4])]),
             None,
             "it varies by itself"
         );

@@ -663,10 +663,14 @@ static __device__ void nudge(Word* elements, u64 count, u64 infinity, u64 steps,
         u64 magnitude = elements[i] & (Word)~SIGN;
         if (magnitude == 0 || magnitude >= infinity) continue;
         bool up = (mixed(seed ^ i) & 1) == 0;
+        u64 binade = infinity & (~infinity + 1), first = magnitude & ~(binade - 1);
         if ((up || magnitude <= steps) && magnitude + steps < infinity) {
-            magnitude += steps;
+            u64 above = magnitude + steps, next = first + binade;
+            magnitude = above > next && first > 0 ? next + (above - next) / 2 : above;
         } else {
-            magnitude = magnitude > steps + 1 ? magnitude - steps : 1;
+            u64 below = magnitude - first;
+            u64 down = below < steps && first > binade ? 2 * steps - below : steps;
+            magnitude = magnitude > down + 1 ? magnitude - down : 1;
         }
         elements[i] = (Word)(sign | (Word)magnitude);
     }
