@@ -9,6 +9,10 @@ pub const MAX_BLOCKS: u32 = 1024;
 /// interval.
 const EQUIVALENCE_MARGINS: f64 = 2.0;
 
+/// The widest equivalence, relative, within which two kernels are called the same where nobody asked for a wider
+/// one: a device or clock too coarse to tell more shows nothing.
+const WIDEST_SAME: f64 = 0.5;
+
 /// The decision rule of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparePolicy {
@@ -69,6 +73,11 @@ impl ComparePolicy {
     /// The difference that one tick of the clock makes, relative.
     pub fn resolution_for(&self, typical_ms: f64) -> f64 {
         if typical_ms > 0.0 { self.resolution_ms / typical_ms } else { 0.0 }
+    }
+
+    /// Whether kernels that differ by no more than this, relative, may be called the same.
+    pub(super) fn may_be_same(&self, equivalence: f64) -> bool {
+        equivalence <= self.equivalence_for(self.margin).max(WIDEST_SAME)
     }
 
     /// The equivalence limit Δ that goes with a margin, relative.

@@ -14,9 +14,6 @@ use crate::stats::mean;
 
 /// Fewest blocks that a verdict rests on.
 const MIN_BLOCKS: usize = 8;
-/// The widest equivalence, relative, within which two kernels are called the same where nobody asked for a wider
-/// one: a device or clock too coarse to tell more shows nothing.
-const WIDEST_SAME: f64 = 0.5;
 /// Samples are 32-bit floats: two equal times may differ by this much in their logarithms.
 const ROUNDING: f64 = 1e-6;
 
@@ -35,8 +32,8 @@ pub enum LookOutcome {
 /// Looks for the time `look` (from 0) at `blocks`, in time order, and decides.
 ///
 /// Only the blocks that the look is meant for are regarded; with fewer the answer is to continue. It
-/// is done as soon as the verdict is other than `inconclusive`, at the last look, or once all blocks
-/// are dropped. A look that the policy does not have concludes with what there is.
+/// is done as soon as the verdict is other than `inconclusive`, at the last look, once all blocks are dropped, or where
+/// more blocks would not decide it. A look that the policy does not have concludes with what there is.
 pub fn decide_at_look(blocks: &[PairedBlock], look: usize, policy: &ComparePolicy) -> LookOutcome {
     let Some(at) = policy.looks.get(look).map(|look| (*look).min(MAX_BLOCKS)) else {
         return LookOutcome::Done(Box::new(conclude(blocks, policy)));
@@ -45,11 +42,22 @@ pub fn decide_at_look(blocks: &[PairedBlock], look: usize, policy: &ComparePolic
         return LookOutcome::Continue { next_look: at };
     };
     let comparison = evaluate(blocks, policy);
-    let over = comparison.verdict != PairedVerdict::Inconclusive || comparison.blocks_used == 0;
+    let over = comparison.verdict != PairedVerdict::Inconclusive
+        || comparison.blocks_used == 0
+        || is_futile(&comparison, policy);
     match policy.looks.get(look + 1) {
         Some(next_look) if !over => LookOutcome::Continue { next_look: *next_look },
         _ => LookOutcome::Done(Box::new(comparison)),
     }
+}
+
+/// Whether more blocks are in vain: the difference lies within the margin, and that is too wide to call the kernels the
+/// same. To stop for that makes no verdict `faster` or `slower`.
+fn is_futile(comparison: &PairedComparison, policy: &ComparePolicy) -> bool {
+    let within = 1.0 + comparison.margin;
+    let inside =
+        comparison.time.is_some_and(|time| time.ci_high <= within && time.ci_low >= 1.0 / within);
+    inside && !policy.may_be_same(comparison.equivalence)
 }
 
 /// Decides with the blocks there are, when the time is used up: the look that the time cuts short
@@ -243,8 +251,7 @@ impl Limits {
         };
         let margin = policy.margin_for(typical_ms);
         let equivalence = policy.equivalence_for(margin);
-        let asked = policy.equivalence_for(policy.margin);
-        Self { margin, equivalence, may_be_same: equivalence <= asked.max(WIDEST_SAME), typical_ms }
+        Self { margin, equivalence, may_be_same: policy.may_be_same(equivalence), typical_ms }
     }
 
     fn ln_margin(self) -> f64 {
