@@ -297,27 +297,32 @@ fn located(diagnostic: &Diagnostic) -> String {
 }
 
 fn timings(page: &mut Page, timings: &Timings) {
-    let Timings { queue, compile, h2d, execute, device_busy, d2h, verify, profile, total } =
-        *timings;
-    page.row(
-        "timings",
-        &format!(
-            "{} in all: queue {}, compile {}, inputs {}",
-            duration_ms(total),
-            duration_ms(queue),
-            duration_ms(compile),
-            duration_ms(h2d)
-        ),
-    );
+    let Timings { queue, start, compile, load, h2d, execute, device_busy, .. } = *timings;
+    let Timings { d2h, verify, profile, report, other, total, .. } = *timings;
+    let listed = |entries: &[(&str, f64)]| {
+        let spent = entries.iter().filter(|(_, ms)| *ms > 0.0);
+        spent
+            .map(|(name, ms)| format!("{name} {}", duration_ms(*ms)))
+            .collect::<Vec<_>>()
+            .join(", ")
+    };
+    let before = [
+        ("queue", queue),
+        ("processes", start),
+        ("compile", compile),
+        ("load", load),
+        ("inputs", h2d),
+    ];
+    page.row("timings", &format!("{} in all: {}", duration_ms(total), listed(&before)));
     page.more(&format!(
-        "execute {} (device busy {}), outputs {}, checks {}",
+        "execute {} (device busy {}), {}",
         duration_ms(execute),
         duration_ms(device_busy),
-        duration_ms(d2h),
-        duration_ms(verify)
+        listed(&[("outputs", d2h), ("checks", verify)])
     ));
-    if profile > 0.0 {
-        page.more(&format!("device metrics {}", duration_ms(profile)));
+    let after = [("device metrics", profile), ("report", report), ("other", other)];
+    if after.iter().any(|(_, ms)| *ms > 0.0) {
+        page.more(&listed(&after));
     }
 }
 

@@ -75,6 +75,19 @@ def get_inputs():
     assert_eq!((code, message.contains("p.1998")), ("input_modified".into(), true), "{message}");
 }
 
+/// All but a fiftieth of the time, or 10 ms, is in an entry with a name, and none is counted twice.
+fn time_is_accounted_for(timings: &Value) {
+    let of = |name: &str| timings[name].as_f64().unwrap();
+    let names = [
+        "queue", "start", "compile", "load", "h2d", "execute", "d2h", "verify", "profile", "report",
+    ];
+    let named: f64 = names.into_iter().map(of).sum();
+    let (total, other) = (of("total"), of("other"));
+    assert!((named + other - total).abs() < 0.1, "{timings:#}");
+    assert!(other < 10.0 + total / 50.0, "{timings:#}");
+    assert!(of("load") > 0.0 && of("verify") > 0.0 && of("execute") > 0.0, "{timings:#}");
+}
+
 fn right(server: &Server) {
     // The same layer under another name takes its values from the seed; under the same name, from the
     // reference, though it is made after others.
@@ -92,6 +105,7 @@ class ModelNew(nn.Module):
     assert!(report["ref_runtime"]["mean"].as_f64().unwrap() > 0.0, "{report:#}");
     assert!(report["kernel_exec_result"]["runtime"].as_f64().unwrap() > 0.0, "{report:#}");
     assert!(report["not_compared"].as_str().unwrap().contains("rank nothing"), "{report:#}");
+    time_is_accounted_for(&report["timings"]);
     let torch = &report["candidates"][0]["evaluation"]["torch"];
     assert_eq!(torch["entry"], "ModelNew.forward");
     assert_eq!(torch["inputs"]["source"], "get_inputs");

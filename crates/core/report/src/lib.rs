@@ -33,7 +33,7 @@ pub use sweep::{
 pub use timeline::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, TimelineRow};
 pub use torch::{
     TorchArgument, TorchClock, TorchClocks, TorchExtension, TorchInputSource, TorchInputs,
-    TorchParameters, TorchReport,
+    TorchMaking, TorchParameters, TorchReport,
 };
 pub use tuning::{TunedBy, TunedConfiguration, TunedOutcome, TuningReport};
 pub use types::*;

@@ -161,4 +161,17 @@ pub struct TorchParameters {
     /// seed, if they are made in the same order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub without_counterpart: Vec<String>,
+    /// How the module was made, where there is a GPU.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made: Option<TorchMaking>,
+}
+
+/// How a module was made on a GPU.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum TorchMaking {
+    /// With the GPU as PyTorch's default device.
+    OnDevice,
+    /// As its source has it, and moved to the GPU: its constructor raised an exception with the GPU as the default.
+    AsWritten,
 }

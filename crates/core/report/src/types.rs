@@ -171,14 +171,22 @@ pub struct ExecMetadata {
     pub device_metrics: Option<DeviceMetrics>,
 }
 
-/// Wall-clock time by stage, milliseconds.
+/// Wall-clock time by stage, milliseconds. The stages and `other` add up to `total`, except that compilations which
+/// run side by side count once each.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timings {
     /// Waiting for a device.
     pub queue: f64,
+    /// Starting the processes that run and judge a torch kernel, and making their contexts.
+    #[serde(default)]
+    pub start: f64,
     /// Compiling, or finding the result in the cache.
     pub compile: f64,
-    /// Allocating and filling device buffers.
+    /// Loading the kernel's image; of a torch kernel running the sources, making the modules, and giving both sides the
+    /// same parameters.
+    #[serde(default)]
+    pub load: f64,
+    /// Allocating and filling device buffers; making the inputs of a torch kernel.
     pub h2d: f64,
     /// Warm-up and timed launches.
     pub execute: f64,
@@ -192,6 +200,12 @@ pub struct Timings {
     /// Reading device metrics, in launches and processes of their own.
     #[serde(default)]
     pub profile: f64,
+    /// Writing the report, and handing it over.
+    #[serde(default)]
+    pub report: f64,
+    /// What is in no other entry.
+    #[serde(default)]
+    pub other: f64,
     /// From the request's arrival to the answer.
     pub total: f64,
 }
@@ -199,7 +213,8 @@ pub struct Timings {
 impl Timings {
     /// Takes over where a worker's time went.
     pub fn set_worker(&mut self, worker: &WorkerTimings) {
-        self.h2d = worker.h2d_ms + worker.load_ms;
+        self.load = worker.load_ms;
+        self.h2d = worker.h2d_ms;
         self.execute = worker.execute_ms;
         self.device_busy = worker.device_busy_ms;
         self.d2h = worker.d2h_ms;
@@ -209,14 +224,30 @@ impl Timings {
     /// Adds another run's, stage by stage.
     pub fn add(&mut self, other: &Timings) {
         self.queue += other.queue;
+        self.start += other.start;
         self.compile += other.compile;
+        self.load += other.load;
         self.h2d += other.h2d;
         self.execute += other.execute;
         self.device_busy += other.device_busy;
         self.d2h += other.d2h;
         self.verify += other.verify;
         self.profile += other.profile;
+        self.report += other.report;
+        self.other += other.other;
         self.total += other.total;
+    }
+
+    /// The sum of the stages that have a name.
+    pub fn named(&self) -> f64 {
+        let before = self.queue + self.start + self.compile + self.load + self.h2d;
+        before + self.execute + self.d2h + self.verify + self.profile + self.report
+    }
+
+    /// Sets the whole, and what of it is in no stage.
+    pub fn set_total(&mut self, total: f64) {
+        self.total = total;
+        self.other = (total - self.named()).max(0.0);
     }
 }
 

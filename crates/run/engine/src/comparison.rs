@@ -85,7 +85,7 @@ async fn compare_all(
     response.verdict_by = conclusion.verdict_by;
     response.ranking = conclusion.ranking;
     response.counted_ranking = conclusion.counted_ranking;
-    response.timings.total = ms(arrived);
+    response.timings.set_total(ms(arrived));
     Ok(response)
 }
 

@@ -1,8 +1,7 @@
 //! The place of a judge, in the process that judges: what it may still touch, and what it is given.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
-use std::net::Shutdown;
+use std::io::{self, BufReader, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -65,8 +64,11 @@ impl Header {
     }
 }
 
-/// Said by one that waits for its order: white space, before the answer.
+/// Sent by a process that waits for an order.
 const READY: &[u8] = b"\n";
+
+/// What comes before an answer: its bytes, and whether the process takes another order.
+pub(crate) type AnswerHeader = [u8; 9];
 
 /// What a judge has: everything else is closed to this process.
 #[derive(Debug)]
@@ -82,7 +84,7 @@ pub struct JudgeProcess {
     _alive: mpsc::Sender<()>,
 }
 
-/// The connection of a process that is to judge to the one that asks it: it has nothing else.
+/// The connection of a process that is to judge to the one that asks it: it has nothing else. Orders come one at a time.
 #[derive(Debug)]
 pub struct JudgeConnection(UnixStream);
 
@@ -109,8 +111,8 @@ impl JudgeConnection {
     ///
     /// # Errors
     /// The other side is none of ours.
-    pub fn accept(self) -> io::Result<Option<JudgeProcess>> {
-        let Self(stream) = self;
+    pub fn accept(&self) -> io::Result<Option<JudgeProcess>> {
+        let stream = self.0.try_clone()?;
         let mut header = [0; Header::BYTES];
         match (&stream).read_exact(&mut header) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -144,20 +146,23 @@ impl JudgeProcess {
     /// # Errors
     /// The other side is gone.
     pub fn order<T: DeserializeOwned>(&self) -> io::Result<T> {
-        let reader = BufReader::with_capacity(256 << 10, &self.stream);
+        let mut length = [0; 8];
+        (&self.stream).read_exact(&mut length)?;
+        let order = (&self.stream).take(u64::from_le_bytes(length));
+        let reader = BufReader::with_capacity(256 << 10, order);
         Ok(serde_json::from_reader(reader)?)
     }
 
-    /// Says what came of it.
+    /// Says what came of it. `stays`: it takes another order.
     ///
     /// # Errors
     /// The other side is gone.
-    pub fn answer(self, answer: &impl Serialize) -> io::Result<()> {
-        let mut writer = BufWriter::with_capacity(256 << 10, &self.stream);
-        serde_json::to_writer(&mut writer, answer)?;
-        writer.flush()?;
-        // The answer has come to its end, whatever this process still has to give back.
-        self.stream.shutdown(Shutdown::Write)
+    pub fn answer(self, answer: &impl Serialize, stays: bool) -> io::Result<()> {
+        let answer = serde_json::to_vec(answer)?;
+        let mut header: AnswerHeader = [u8::from(stays); 9];
+        header[..8].copy_from_slice(&(answer.len() as u64).to_le_bytes());
+        (&self.stream).write_all(&header)?;
+        (&self.stream).write_all(&answer)
     }
 }
 

@@ -1,16 +1,17 @@
-//! Processes that judge, from outside: one for each order, started before it is needed.
+//! Processes that judge, from outside, started before they are needed.
 //!
 //! What is submitted decides how much memory judging takes, and how long: so it is done where both can be
-//! bounded and the end costs one order its verdict. A process takes one order, runners and files, gives
-//! one answer and ends; whoever waits for it ends it when the deadline is over.
+//! bounded and the end costs one order its verdict. A process takes an order, runners and files, and gives
+//! one answer; whoever waits for it ends it when the deadline is over. On a device one that has answered takes further
+//! orders of the same owner, since making its context takes long; on the CPU it ends.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -18,14 +19,18 @@ use serde::de::DeserializeOwned;
 
 use super::awaited::awaited;
 use super::fork::Runner;
-use super::judge_process::{COMMAND, FILE, Header, RUNNER};
+use super::judge_process::{AnswerHeader, COMMAND, FILE, Header, RUNNER};
 use super::printed::Printed;
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::handed;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
+use warpgauge_turns::Owner;
 
 /// How long beyond the deadline an answer is waited for: a judge that notices the end tells more of it.
 const GRACE: Duration = Duration::from_millis(500);
+
+/// Most processes that wait.
+const MOST_WAITING: usize = 2;
 
 /// Longest time that making a context is waited for.
 const PREPARATION: Duration = Duration::from_secs(10);
@@ -59,11 +64,20 @@ pub struct JudgeResources {
     pub files: Vec<File>,
 }
 
+/// What a process answered.
+#[derive(Debug)]
+pub struct JudgeAnswer<A> {
+    /// The answer.
+    pub answer: A,
+    /// How long it was waited for before it could take its order: it makes its context then.
+    pub waited: Duration,
+}
+
 /// Starts those that judge.
 #[derive(Debug)]
 pub struct Judges {
     program: ChildProgram,
-    spare: Arc<Mutex<Option<Waiting>>>,
+    spares: Mutex<Vec<Waiting>>,
     /// Those that were asked, and give back what they have of a device.
     leaving: Mutex<Vec<Child>>,
     has_device: bool,
@@ -75,13 +89,14 @@ struct Waiting {
     child: Child,
     stream: UnixStream,
     said: Printed,
+    /// Whose orders it has judged, if any.
+    owner: Option<Owner>,
 }
 
 /// One that was asked. It ends with whoever waits for its answer.
 struct Asked<'a> {
     judges: &'a Judges,
-    child: Option<Child>,
-    said: Printed,
+    process: Option<(Child, Printed)>,
 }
 
 impl Judges {
@@ -96,29 +111,41 @@ impl Judges {
                 .arg(ordinal.to_string())
                 .arg(directory),
         };
-        Self { program, spare: Arc::default(), leaving: Mutex::default(), has_device }
+        Self { program, spares: Mutex::default(), leaving: Mutex::default(), has_device }
     }
 
     /// Has one wait for the next order. Must be called within a runtime.
     pub fn prepare(&self) {
-        let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-        if spare.as_mut().is_none_or(|waiting| !waiting.child.is_running()) {
-            // Whoever needs one tries again, and tells why it does not go.
-            *spare = self.start().ok();
+        self.prepare_some(1);
+    }
+
+    fn prepare_some(&self, wanted: usize) -> Vec<UnixStream> {
+        let mut spares = self.those_waiting();
+        while spares.len() < wanted {
+            // The next order tries again, and reports why none starts.
+            let Ok(waiting) = self.start() else { break };
+            spares.push(waiting);
         }
+        spares.iter().filter_map(|waiting| waiting.stream.try_clone().ok()).collect()
     }
 
     /// The same, and comes back when it has made its context, if it has a device, and uses it no more.
     pub async fn prepared(&self) {
-        self.prepare();
-        let stream = {
-            let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
-            spare.as_ref().and_then(|waiting| waiting.stream.try_clone().ok())
-        };
-        let Some(stream) = stream else { return };
+        let streams = self.prepare_some(1);
         let until = Instant::now() + PREPARATION;
-        // Its first word, or its end. Whoever needs it finds out which.
-        let _ = tokio::task::spawn_blocking(move || awaited(&stream, until)).await;
+        let waiting = move || {
+            for stream in streams {
+                // Its first word, or its end: the order that gets it finds out which.
+                let _ = awaited(&stream, until);
+            }
+        };
+        let _ = tokio::task::spawn_blocking(waiting).await;
+    }
+
+    fn those_waiting(&self) -> MutexGuard<'_, Vec<Waiting>> {
+        let mut spares = self.spares.lock().unwrap_or_else(PoisonError::into_inner);
+        spares.retain_mut(|waiting| waiting.child.is_running());
+        spares
     }
 
     /// Comes back when those that were asked are gone from the device.
@@ -127,6 +154,14 @@ impl Judges {
             std::mem::take(&mut *self.leaving.lock().unwrap_or_else(PoisonError::into_inner));
         for mut child in leaving {
             child.ended_within(LEAVING).await;
+        }
+    }
+
+    /// Ends one.
+    fn leaves(&self, mut child: Child) {
+        child.kill();
+        if self.has_device {
+            self.leaving.lock().unwrap_or_else(PoisonError::into_inner).push(child);
         }
     }
 
@@ -139,10 +174,18 @@ impl Judges {
             stderr: Stdio::from(messages),
         };
         let child = PreparedChild::new(&self.program, streams).now()?;
-        Ok(Waiting { child, stream, said })
+        Ok(Waiting { child, stream, said, owner: None })
     }
 
-    /// Hands an order over and waits for the answer, which has at most `most` bytes.
+    /// One that waits and has judged for nobody else.
+    fn spare_for(&self, owner: Owner) -> Option<Waiting> {
+        let mut spares = self.those_waiting();
+        let own = spares.iter().position(|one| one.owner == Some(owner));
+        let index = own.or_else(|| spares.iter().position(|one| one.owner.is_none()))?;
+        Some(spares.swap_remove(index))
+    }
+
+    /// Hands an order of the owner's over and waits for the answer, which has at most `most` bytes.
     ///
     /// If the future is dropped, the judge ends; runners are ended by whoever holds their killers.
     ///
@@ -151,16 +194,15 @@ impl Judges {
     pub async fn ask<Q, A>(
         &self,
         order: Arc<Q>,
+        owner: Owner,
         resources: JudgeResources,
-        deadline: Instant,
-        most: u64,
-    ) -> Result<A, JudgeError>
+        (deadline, most): (Instant, u64),
+    ) -> Result<JudgeAnswer<A>, JudgeError>
     where
         Q: Serialize + Send + Sync + 'static,
         A: DeserializeOwned + Send + 'static,
     {
-        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let waiting = match spare {
+        let waiting = match self.spare_for(owner) {
             Some(waiting) => waiting,
             None => self.start().map_err(|error| JudgeError::NotStarted(error.to_string()))?,
         };
@@ -176,17 +218,24 @@ impl Judges {
         };
         // Runners belong to the judge alone: their ends are heard by the other side's.
         drop(resources);
-        let Waiting { child, stream, said } = waiting;
-        let mut asked = Asked { judges: self, child: Some(child), said };
+        let Waiting { child, stream, said, .. } = waiting;
+        let mut asked = Asked { judges: self, process: Some((child, said)) };
         let conversation = tokio::task::spawn_blocking(move || {
             conversation(stream, &*order, deadline + GRACE, most)
         });
         let answered = conversation.await;
         let lost = match answered {
-            Ok(Ok(answer)) => match warpgauge_document::from_json(&answer) {
-                Ok(answer) => return Ok(answer),
-                Err(error) => JudgeError::Died(error.to_string()),
-            },
+            Ok(Ok(Conversation { answer, waited, stays })) => {
+                match warpgauge_document::from_json(&answer) {
+                    Ok(answer) => {
+                        if let Some(stream) = stays {
+                            asked.stays(stream, owner);
+                        }
+                        return Ok(JudgeAnswer { answer, waited });
+                    }
+                    Err(error) => JudgeError::Died(error.to_string()),
+                }
+            }
             Ok(Err(lost)) => lost,
             Err(error) => JudgeError::Died(error.to_string()),
         };
@@ -198,18 +247,24 @@ impl Judges {
 }
 
 impl Asked<'_> {
+    /// Has it wait for another order of the owner's.
+    fn stays(mut self, stream: UnixStream, owner: Owner) {
+        let Some((child, said)) = self.process.take() else { return };
+        let mut spares = self.judges.those_waiting();
+        if spares.len() >= MOST_WAITING {
+            // The one that has waited longest.
+            self.judges.leaves(spares.remove(0).child);
+        }
+        spares.push(Waiting { child, stream, said, owner: Some(owner) });
+    }
+
     /// How it ended, and its last word.
     async fn post_mortem(&mut self, why: String) -> String {
-        let ended = match &mut self.child {
-            Some(child) => {
-                let ended = child.ended_within(GRACE).await;
-                child.kill();
-                ended
-            }
-            None => None,
-        };
+        let Some((child, said)) = &mut self.process else { return why };
+        let ended = child.ended_within(GRACE).await;
+        child.kill();
         let how = ended.map_or(why, |status| status.to_string());
-        let said = self.said.whole();
+        let said = said.whole();
         match said.lines().rfind(|line| !line.trim().is_empty()) {
             Some(last) => format!("{how}: {last}"),
             None => how,
@@ -219,11 +274,8 @@ impl Asked<'_> {
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        let Some(mut child) = self.child.take() else { return };
-        child.kill();
-        if self.judges.has_device {
-            let leaving = &self.judges.leaving;
-            leaving.lock().unwrap_or_else(PoisonError::into_inner).push(child);
+        if let Some((child, _)) = self.process.take() {
+            self.judges.leaves(child);
         }
     }
 }
@@ -255,23 +307,44 @@ fn seated(
     }
 }
 
-/// Sends an order, and reads the answer to its end. Blocking.
+/// What a process that judges was asked and answered.
+struct Conversation {
+    answer: Vec<u8>,
+    /// How long it took until it was ready.
+    waited: Duration,
+    /// The way to it, if it takes another order.
+    stays: Option<UnixStream>,
+}
+
+/// Sends an order, and reads the answer. Blocking.
 fn conversation(
     stream: UnixStream,
     order: &impl Serialize,
     until: Instant,
     most: u64,
-) -> Result<Vec<u8>, JudgeError> {
+) -> Result<Conversation, JudgeError> {
+    let began = Instant::now();
     let mut timed = Timed { stream, until };
-    let mut writer = BufWriter::with_capacity(256 << 10, &mut timed);
-    let sent = serde_json::to_writer(&mut writer, order).map_err(io::Error::from);
-    let sent = sent.and_then(|()| writer.flush());
-    drop(writer);
-    sent.and_then(|()| timed.stream.shutdown(std::net::Shutdown::Write)).map_err(lost)?;
+    let order = serde_json::to_vec(order).map_err(|error| lost(error.into()))?;
+    let length = (order.len() as u64).to_le_bytes();
+    timed.write_all(&length).and_then(|()| timed.write_all(&order)).map_err(lost)?;
+    drop(order);
+    timed.read_exact(&mut [0]).map_err(lost)?;
+    let waited = began.elapsed();
+    let mut header = AnswerHeader::default();
+    timed.read_exact(&mut header).map_err(lost)?;
+    let [length @ .., stays] = header;
+    let length = u64::from_le_bytes(length);
+    if length > most {
+        return Err(JudgeError::TooLarge(most));
+    }
     let mut answer = Vec::new();
     // Grows with what arrives.
-    (&mut timed).take(most.saturating_add(1)).read_to_end(&mut answer).map_err(lost)?;
-    if answer.len() as u64 > most { Err(JudgeError::TooLarge(most)) } else { Ok(answer) }
+    (&mut timed).take(length).read_to_end(&mut answer).map_err(lost)?;
+    if answer.len() as u64 != length {
+        return Err(JudgeError::Died("in the middle of its answer".to_owned()));
+    }
+    Ok(Conversation { answer, waited, stays: (stays != 0).then_some(timed.stream) })
 }
 
 fn lost(error: io::Error) -> JudgeError {
@@ -316,8 +389,8 @@ impl Write for Timed {
 mod tests {
     use super::*;
 
-    /// A judge that a shell plays: it takes no order, and ends as it is told.
-    async fn judged(script: &str, within: Duration) -> JudgeError {
+    /// A program that a shell plays.
+    fn played(script: &str) -> PathBuf {
         let directory = std::env::temp_dir().join(format!("judge-{}", std::process::id()));
         let name = format!("{:x}", super::super::Secret::default().bits());
         let path = directory.join(name);
@@ -325,27 +398,58 @@ mod tests {
         std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
         let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         std::fs::set_permissions(&path, executable).unwrap();
-        let judges = Judges::new(path, None);
+        path
+    }
+
+    /// What comes of an order where the process ends as it is told.
+    async fn judged(script: &str, within: Duration) -> JudgeError {
+        let path = played(script);
+        let judges = Judges::new(path.clone(), None);
         let deadline = Instant::now() + within;
-        let answer =
-            judges.ask::<_, u32>(Arc::new("order"), JudgeResources::default(), deadline, 8).await;
-        let _ = std::fs::remove_dir_all(&directory);
+        let (order, resources) = (Arc::new("order"), JudgeResources::default());
+        let bounds = (deadline, 8);
+        let answer = judges.ask::<_, u32>(order, Owner::SERVER, resources, bounds).await;
+        std::fs::remove_file(path).unwrap();
         answer.unwrap_err()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn one_that_stays_gets_the_next_order_of_the_same_owner() {
+        // It answers with the number of its order. A header, a length and the order are 25 bytes.
+        let script = r"n=0
+            while printf '\n' >&0 && head -c 25 <&0 >/dev/null; do
+                n=$((n + 1))
+                printf '\001\0\0\0\0\0\0\0\001'$n >&0
+            done";
+        let path = played(script);
+        let judges = Judges::new(path.clone(), None);
+        let ask = async |owner: Owner| {
+            let (order, resources) = (Arc::new("order"), JudgeResources::default());
+            let bounds = (Instant::now() + Duration::from_secs(60), 8);
+            judges.ask::<_, u32>(order, owner, resources, bounds).await.unwrap().answer
+        };
+        let [one, other] = ["one", "other"].map(Owner::named);
+        assert_eq!([ask(one).await, ask(one).await], [1, 2]);
+        assert_eq!([ask(other).await, ask(one).await, ask(other).await], [1, 3, 2]);
+        // No more than two wait: the one that has waited longest ends.
+        assert_eq!([ask(Owner::SERVER).await, ask(other).await, ask(one).await], [1, 3, 1]);
+        std::fs::remove_file(path).unwrap();
     }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn whoever_gives_no_whole_answer_is_lost() {
         let long = Duration::from_secs(60);
-        let lost = judged("cat <&0 >/dev/null; echo memory ran out >&2; exit 3", long).await;
+        let lost = judged("head -c 8 <&0 >/dev/null; echo memory ran out >&2; exit 3", long).await;
         assert!(
             matches!(&lost, JudgeError::Died(why) if why.contains("exit status: 3: memory")),
             "{lost}"
         );
-        let lost = judged("cat >/dev/null; kill -9 $$", long).await;
+        let lost = judged("head -c 8 <&0 >/dev/null; kill -9 $$", long).await;
         assert!(matches!(&lost, JudgeError::Died(why) if why.contains("signal: 9")), "{lost}");
-        let lost = judged("cat >/dev/null; printf '{' >&0", long).await;
+        let lost = judged("head -c 8 <&0 >/dev/null; printf '{' >&0", long).await;
         assert!(matches!(&lost, JudgeError::Died(_)), "{lost}");
-        let lost = judged("cat >/dev/null; printf 123456789 >&0", long).await;
+        let lost =
+            judged(r"head -c 8 <&0 >/dev/null; printf '\n\011\0\0\0\0\0\0\0\0' >&0", long).await;
         assert_eq!(lost, JudgeError::TooLarge(8));
         let began = Instant::now();
         let lost = judged("tail -f /dev/null", Duration::from_millis(10)).await;

@@ -293,6 +293,21 @@ impl RunnerSession {
         }
     }
 
+    /// The same for several seeds, on a device: the arguments of each, or of the first of them, at least one.
+    ///
+    /// # Errors
+    /// It did not.
+    pub fn draw_inputs(&mut self, seeds: &[u64]) -> Result<Vec<Tree>, RunnerFault> {
+        match self.ask(Question::Draw { seeds })?.0 {
+            Answer::Drawn(drawn) if (1..=seeds.len()).contains(&drawn.len()) => Ok(drawn),
+            Answer::Drawn(drawn) => {
+                let text = format!("it made {} inputs of {}", drawn.len(), seeds.len());
+                Err(RunnerFault::Forged(text))
+            }
+            other => Err(unasked(&other)),
+        }
+    }
+
     /// Looks for inputs that the function takes.
     ///
     /// # Errors
@@ -345,14 +360,6 @@ impl RunnerSession {
             (Answer::Done(Some(returned)), took) => Ok(CompletedCall { returned, took }),
             (other, _) => Err(unasked(&other)),
         }
-    }
-
-    /// Has its object moved to the device.
-    ///
-    /// # Errors
-    /// It cannot be.
-    pub fn move_to_device(&mut self) -> Result<(), RunnerFault> {
-        self.done(Question::Move)
     }
 
     /// Has it open memory of the device that is lent, by base64 of the handle.
@@ -556,6 +563,7 @@ pub(crate) fn unasked(answer: &Answer) -> RunnerFault {
         Answer::Loaded(_) => "loaded",
         Answer::Parameters(_) => "parameters",
         Answer::Made(_) => "made",
+        Answer::Drawn(_) => "drawn",
         Answer::Suggested(_) => "suggested",
         Answer::Done(_) => "done",
         Answer::Ran(_) => "ran",

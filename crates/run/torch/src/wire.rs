@@ -225,10 +225,12 @@ pub(crate) enum Question<'a> {
     MakeInputs {
         seed: u64,
     },
+    Draw {
+        seeds: &'a [u64],
+    },
     Call {
         seed: u64,
     },
-    Move,
     Open {
         handle: &'a str,
         bytes: u64,
@@ -270,6 +272,7 @@ pub(crate) enum Answer {
     Loaded(LoadedModule),
     Parameters(Vec<ModuleParameter>),
     Made(Tree),
+    Drawn(Vec<Tree>),
     Suggested(SuggestedInputs),
     Done(Option<Tree>),
     Ran(Vec<Tree>),
@@ -301,6 +304,8 @@ pub struct LoadedModule {
     pub init: Option<TreeOf<()>>,
     /// Whether the module makes its inputs itself.
     pub has_inputs: bool,
+    /// Whether its object was made with the device as PyTorch's default; else as it is written.
+    pub on_device: bool,
     /// Parameters and buffers.
     pub parameters: Vec<ModuleParameter>,
 }

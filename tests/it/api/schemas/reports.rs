@@ -159,7 +159,9 @@ pub(super) fn full_report() -> Value {
         "tensor_id": "t", "origin": "shared", "blake3": "00", "dtype": "int8", "shape": [1],
     }]);
     report["kept_outputs"] = json!({"y": {"tensor_id": "t", "device": "cuda:0", "reason": "r"}});
-    report["timings"]["profile"] = json!(1.5);
+    for entry in ["start", "load", "profile", "report", "other"] {
+        report["timings"][entry] = json!(1.5);
+    }
     report["profile"] = json!({"available": false, "reason": "no ncu"});
     report["kernel_exec_result"]["metadata"]["device_metrics"] = device_metrics();
     report["sanitize"] = json!({
@@ -193,7 +195,7 @@ fn torch() -> Value {
             "source": "generated", "rule": "r",
             "arguments": [{"name": "x", "dtype": "float32", "shape": [2, 3], "init": init}],
         },
-        "parameters": {"count": 2, "carried_over": 1, "without_counterpart": ["w"]},
+        "parameters": {"count": 2, "carried_over": 1, "without_counterpart": ["w"], "made": "as_written"},
     })
 }
 

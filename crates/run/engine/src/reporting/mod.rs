@@ -64,7 +64,7 @@ pub(crate) fn finished(
     if let Some(reason) = unprofiled {
         report.profile = Some(Availability { available: false, reason: Some(reason) });
     }
-    report.timings.total = total_ms;
+    report.timings.set_total(total_ms);
     report.set_verdict(allow_weak);
     recorded::evaluation(&report);
     report

@@ -9,7 +9,7 @@ pub(crate) fn evaluation(report: &EvaluateResponse) {
     let outcome = outcome(report);
     telemetry.evaluated(outcome);
     let timings = &report.timings;
-    let worker = timings.h2d + timings.execute + timings.d2h + timings.verify;
+    let worker = timings.load + timings.h2d + timings.execute + timings.d2h + timings.verify;
     if let Some(device) = report.device.as_ref().filter(|_| report.kernel_exec_result.compiled) {
         let ended = !matches!(outcome, EvaluationOutcome::KernelFailed | EvaluationOutcome::Error);
         telemetry.ran(device.id, worker, ended, report.kernel_exec_result.correctness);

@@ -46,6 +46,8 @@ class Runner:
         self.backward = None
         # The target while a copy of it is called in its place.
         self.kept = None
+        # Whether inputs cannot be made with the device as the default, and whether they are in the same memory each time.
+        self.inputs_as_written = self.redraws = False
 
     def use_device(self):
         """Makes the context. No stranger's code has run by then."""
@@ -79,29 +81,6 @@ class Runner:
     def do_nothing(self, asked):
         """For the judge to see what asking takes."""
         return {"done": None}
-
-    def do_move(self, asked):
-        """Moves the object to the device, where it is a module."""
-        model = self.target.model
-        if isinstance(model, self.torch.nn.Module):
-            try:
-                model.to(self.device.place)
-            except BaseException as error:
-                raise explained(error, "constructor_failed") from None
-        return {"done": None}
-
-    def bring_back(self):
-        """Parameters that the constructor made on the device: the judge compares and sets them before they go
-        there."""
-        model = self.target.model
-        if self.device is None or not isinstance(model, self.torch.nn.Module):
-            return
-        held = itertools.chain(model.parameters(), model.buffers())
-        if any(value.device.type != "cpu" for value in held):
-            try:
-                model.to("cpu")
-            except BaseException as error:
-                raise explained(error, "constructor_failed") from None
 
     def do_open(self, asked):
         self.batch = None
@@ -152,17 +131,37 @@ class Runner:
         self.target = target_of(self.module, asked["entry"], asked["preferred"])
         init = asked["init"]
         init = self.values.made(init, self.values.allocated) if init is not None else init_inputs(self.module)
-        self.seed(asked["seed"])
-        self.target.construct(init)
-        self.bring_back()
+        on_device = self.constructed(init, asked["seed"])
         return {
             "loaded": {
                 "entry": self.target.name,
                 "init": self.values.plain(init),
                 "has_inputs": callable(self.module.get("get_inputs")),
+                "on_device": on_device,
                 "parameters": self.parameters(),
             }
         }
+
+    def constructed(self, init, seed):
+        """Makes the object, and says whether with the device as PyTorch's default. One that cannot be made so, such as
+        with a generator of the CPU or by way of NumPy, is made as it is written, and moved to the device."""
+        on_device = self.device is not None
+        if on_device:
+            try:
+                self.seed(seed)
+                with self.torch.device(self.device.place):
+                    self.target.construct(init)
+            except Refused:
+                on_device = False
+        if not on_device:
+            self.seed(seed)
+            self.target.construct(init)
+        if self.device is not None and isinstance(self.target.model, self.torch.nn.Module):
+            try:
+                self.target.model.to(self.device.place)
+            except BaseException as error:
+                raise explained(error, "constructor_failed") from None
+        return on_device
 
     def do_parameters(self, asked):
         if self.device is not None:
@@ -193,35 +192,65 @@ class Runner:
 
     def do_make_inputs(self, asked):
         """Has the submission make its arguments."""
-        self.seed(asked["seed"])
-        try:
-            if self.device is None:
-                made = self.module["get_inputs"]()
-            else:
-                self.device.forget()
-                made = self.inputs_on_device(asked["seed"])
-                self.device.synchronize()
-        except BaseException as error:
-            raise explained(error, "inputs_failed") from None
-        self.arguments = list(made) if isinstance(made, (list, tuple)) else [made]
-        if self.backward is not None:
-            if self.device is None:
-                self.arguments += self.backward.drawn()
-            else:
-                with self.torch.device(self.device.place):
-                    self.arguments += self.backward.drawn()
-                self.device.synchronize()
+        self.arguments = self.inputs_of(asked["seed"])
+        if self.device is not None:
+            self.device.forget()
+            self.device.synchronize()
         return {"made": self.values.told_inputs(self.arguments)}
 
-    def inputs_on_device(self, seed):
-        """What the submission makes with the device as PyTorch's default; of one that makes it on the CPU by name, such
-        as by a generator of its own, it is moved."""
+    def do_draw(self, asked):
+        """The same for several seeds, on a device; for the first of them alone, where it writes to the same memory each
+        time."""
+        seeds = asked["seeds"][:1] if self.redraws else asked["seeds"]
+        self.arguments = []
+        for seed in seeds:
+            self.arguments.append(self.inputs_of(seed))
+            if len(self.arguments) > 1 and self.share_memory(*self.arguments[-2:]):
+                self.redraws = True
+                self.arguments = [self.inputs_of(seeds[0])]
+                break
+        self.device.forget()
+        self.device.synchronize()
+        return {"drawn": [self.values.told_inputs(arguments) for arguments in self.arguments]}
+
+    def share_memory(self, some, others):
+        def storages(value):
+            found = set()
+
+            def leaf(value):
+                if isinstance(value, self.torch.Tensor) and value.layout == self.torch.strided:
+                    found.add(value.untyped_storage().data_ptr())
+                return value
+
+            mapped(value, leaf, self.module)
+            return found - {0}
+
+        return bool(storages(some) & storages(others))
+
+    def inputs_of(self, seed):
+        self.seed(seed)
         try:
-            with self.torch.device(self.device.place):
-                return self.module["get_inputs"]()
-        except (RuntimeError, TypeError) as error:
-            if "device type" not in str(error):
-                raise
+            made = self.module["get_inputs"]() if self.device is None else self.inputs_on_device(seed)
+        except BaseException as error:
+            raise explained(error, "inputs_failed") from None
+        arguments = list(made) if isinstance(made, (list, tuple)) else [made]
+        if self.backward is not None:
+            if self.device is None:
+                arguments += self.backward.drawn()
+            else:
+                with self.torch.device(self.device.place):
+                    arguments += self.backward.drawn()
+        return arguments
+
+    def inputs_on_device(self, seed):
+        """What the submission makes with the device as PyTorch's default; where that raises an exception, such as for a
+        generator of the CPU, it is made as it is written, and moved."""
+        if not self.inputs_as_written:
+            try:
+                with self.torch.device(self.device.place):
+                    return self.module["get_inputs"]()
+            except Exception:
+                self.inputs_as_written = True
         self.seed(seed)
         return self.moved(self.module["get_inputs"]())
 

@@ -3,6 +3,7 @@
 
 use super::MOST_BYTES;
 use super::fault::Stop;
+use super::player::Player;
 use super::players::Players;
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::ModuleParameter;
@@ -24,10 +25,14 @@ pub(super) struct SharedBuffers(Vec<SharedBuffer>);
 /// Reads the elements of one of a side's buffers.
 pub(super) type ReadBuffer<'a> = dyn FnMut(&ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
 
+/// Reads the elements of a buffer of the player's.
+pub(super) type ReadOfPlayer<'a> =
+    dyn FnMut(&Player, &ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
+
 impl SharedBuffers {
     /// Those of the only reference that the candidate has by the same name, type and shape, up to [`MOST_BYTES`]. No
-    /// call was made yet, and both sides' buffers are on the host.
-    pub(super) fn of(players: &Players) -> Result<Self, Stop> {
+    /// call was made yet. `read` reads one of the reference's.
+    pub(super) fn of(players: &Players, read: &mut ReadOfPlayer<'_>) -> Result<Self, Stop> {
         let [reference] = &players.expectations.references[..] else { return Ok(Self::default()) };
         if reference.outputs.is_some() {
             return Ok(Self::default());
@@ -42,7 +47,7 @@ impl SharedBuffers {
             };
             let fits = buffer.tensor.span(left).is_ok();
             if fits && players.candidate.loaded.parameters.iter().any(is_same) {
-                let before = player.elements(&buffer.tensor).map_err(Stop::Reference)?;
+                let before = read(player, buffer)?;
                 left -= before.len() as u64;
                 shared.push(SharedBuffer {
                     name: name.clone(),

@@ -69,9 +69,8 @@ impl Counting<'_> {
         runners.extend(others.map_err(|error| error.to_string())?);
         let killers = runners.iter().map(Runner::killer);
         self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(killers);
-        let (answer, _) =
-            self.entered.judged(&self.order, runners, Vec::new(), self.most_bytes).await;
-        match answer {
+        let judged = self.entered.judged(&self.order, runners, Vec::new(), self.most_bytes).await;
+        match judged.answer {
             Ok(Answer::Evaluated(judgement)) => counted(*judgement),
             Ok(other) => Err(other.error().to_string()),
             Err(lost) => Err(lost.to_string()),
@@ -115,7 +114,7 @@ pub(super) async fn add(
         report.kernel_exec_result.metadata.device_metrics = Some(metrics);
         job.keep_files(&artifacts);
     }
-    report.timings.profile = ms(began);
+    report.timings.profile += ms(began);
     Ok(())
 }
 

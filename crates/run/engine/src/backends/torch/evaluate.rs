@@ -1,7 +1,6 @@
 //! One evaluation of a torch kernel from contract to report.
 
 use std::collections::BTreeMap;
-use std::mem::ManuallyDrop;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,19 +8,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use super::account::{Account, Phase};
 use super::expectations::{Expectations, ReferencePlayer};
 use super::fault::{Failed, Stage};
 use super::foreign::expected_from_device;
 use super::gpu::beside::{Compared, SideBySide};
 use super::gpu::calls::Extras;
-use super::gpu::{Gpu, Opened};
+use super::gpu::{Gpu, JudgeDevice};
 use super::inputs::Inputs;
 use super::judge::{Judge, Judged};
 use super::player::{CANDIDATE, Player, REFERENCE, submission};
-use super::players::{Players, Spent};
+use super::players::Players;
 use super::process::{Answer, Order};
 use super::report::{Outcome, Setting, assembled};
-use super::runs::{Entered, no_verdict};
+use super::runs::{Entered, Judged as JudgedOrder, no_verdict};
 use super::timing::Plan;
 use super::values::Value;
 use super::{TorchBackend, counters};
@@ -37,7 +37,7 @@ use warpgauge_contract::{
     ContractLimits, EvaluateRequest, InputChoice, KernelCode, KernelRuntime, ReturnOutputs,
 };
 use warpgauge_model::{FailureCode, Image, ImageFormat, JobStage};
-use warpgauge_report::{EvaluateResponse, Timings};
+use warpgauge_report::EvaluateResponse;
 use warpgauge_tensor::encoding;
 use warpgauge_torch::{JudgeError, RunnerFault, RunnerSession, TorchSubmission};
 
@@ -114,13 +114,14 @@ impl TorchBackend {
             request.expected.values().filter_map(|expected| expected.kernel.as_deref());
         let beside_device =
             from_device.into_iter().any(|one| one.family().runtime() == KernelRuntime::Worker);
+        let began = Instant::now();
         expected_from_device(evaluator, job, &mut request).await?;
+        let expecting_ms = ms(began);
         job.stage(JobStage::WaitingForDevice);
         let mut entered = match beside_device {
             true => self.enter(request.timeout, job.owner()).await?,
             false => self.enter_for(&request, job.owner()).await?,
         };
-        let timings = Timings { queue: ms(arrived), ..Timings::default() };
         let plan = (purpose != Purpose::Execute).then(|| plan_of(&request));
         let case = Case {
             submission: submission(&request.kernel, CANDIDATE),
@@ -133,7 +134,10 @@ impl TorchBackend {
             seed: seed(),
             request,
         };
-        Ok(self.judge_torch(job, &mut entered, case, timings, arrived).await?.report)
+        let mut report = self.judge_torch(job, &mut entered, case, arrived).await?.report;
+        report.timings.verify += expecting_ms;
+        report.timings.set_total(report.timings.total);
+        Ok(report)
     }
 
     /// Has one case judged, in runners of its own.
@@ -142,13 +146,15 @@ impl TorchBackend {
         job: &ActiveOrder<'_>,
         entered: &mut Entered<'_>,
         case: Case,
-        timings: Timings,
         arrived: Instant,
     ) -> Result<Judgement, ExecError> {
+        let began = Instant::now();
         let _room = self.host.room.share(case.request.decoded_bytes()).await?;
         let (sides, timeout) = (1 + case.oracles.len(), case.request.timeout);
         let allow_weak = case.request.allow_weak;
         let runners = entered.runners(sides).await?;
+        let asked = Instant::now();
+        let (queue, mut start) = (entered.queue, entered.start + (asked - began));
         job.stage(JobStage::Running);
         let order = Arc::new(Order::Evaluate(Box::new(Evaluation {
             job_id: job.id().to_owned(),
@@ -162,16 +168,19 @@ impl TorchBackend {
             },
             image: entered.image.clone(),
             case,
-            timings,
             most_output_bytes: self.host.limits.max_output_bytes,
         })));
         let most = most_answer_bytes(&self.host.limits);
         let judged =
             entered.judged_surely(&order, (sides, runners), timeout, most, || Ok(Vec::new()));
-        let (answer, extensions) = judged.await?;
-        let (report, compared) = match (answer, &*order) {
+        let JudgedOrder { answer, extensions, waited } = judged.await?;
+        start += waited;
+        let judging = asked.elapsed() - waited;
+        let (mut report, compared) = match (answer, &*order) {
             (Ok(Answer::Evaluated(judgement)), Order::Evaluate(evaluation)) => {
-                let Judgement { report, compared, .. } = *judgement;
+                let Judgement { mut report, compared, .. } = *judgement;
+                let handed_over = judging.as_secs_f64() * 1e3 - report.timings.named();
+                report.timings.report += handed_over.max(0.0);
                 let mut report = self.keep_returned(job, &evaluation.case.request, report).await?;
                 if evaluation.wants_counters(&report) {
                     job.stage(JobStage::Profiling);
@@ -181,10 +190,14 @@ impl TorchBackend {
             }
             (Ok(other), _) => return Err(other.error()),
             (Err(JudgeError::TimedOut), Order::Evaluate(evaluation)) => {
-                (evaluation.timed_out()?, None)
+                let mut report = evaluation.timed_out()?;
+                report.timings.execute = judging.as_secs_f64() * 1e3;
+                (report, None)
             }
             (Err(lost), _) => return Err(no_verdict(lost)),
         };
+        report.timings.queue += queue.as_secs_f64() * 1e3;
+        report.timings.start += start.as_secs_f64() * 1e3;
         let additions = Additions { extensions, ..Additions::default() };
         let report = finished(report, allow_weak, ms(arrived), additions);
         Ok(Judgement { report, compared, counted: None, unsure: false })
@@ -261,7 +274,6 @@ pub(super) struct Evaluation {
     job_id: String,
     setting: Setting,
     pub(super) case: Case,
-    timings: Timings,
     most_output_bytes: u64,
     /// Of the kernels that write inputs and compare outputs, where there is a device.
     image: Option<Kernels>,
@@ -290,18 +302,19 @@ impl Evaluation {
     pub(super) fn carried_out(
         self,
         sessions: Vec<RunnerSession>,
-        opened: Option<Opened>,
+        device: Option<&mut JudgeDevice>,
+        mut account: Account,
     ) -> Result<Judgement, ExecError> {
-        let Self { job_id, setting, case, timings, most_output_bytes, image } = self;
-        let gpu = match (opened, image) {
-            (Some(opened), Some(image)) => {
-                let gpu = image.image().and_then(|image| opened.with(&image));
-                // It ends with this process: giving its context back before would keep the answer waiting.
-                Some(ManuallyDrop::new(gpu.map_err(no_device)?))
+        let Self { job_id, setting, case, most_output_bytes, image } = self;
+        let gpu = match (device, image) {
+            (Some(device), Some(image)) => {
+                let image = image.image().map_err(no_device)?;
+                Some(device.with(&image).map_err(no_device)?)
             }
             _ => None,
         };
-        let outcome = judged(sessions, &case, gpu.as_deref())?;
+        account.spent_on(Phase::Starting);
+        let (outcome, mut account) = judged(sessions, &case, gpu, account)?;
         if let Some(error) = outcome.of_environment().filter(|_| !case.count) {
             return Err(error);
         }
@@ -309,8 +322,10 @@ impl Evaluation {
         let mut outcome = outcome.within(&case.request, most_output_bytes);
         let compared = outcome.judged.observed.compared.take();
         let counted = outcome.judged.observed.counted.take();
-        let report = assembled(&job_id, &case.request, setting, outcome, timings);
-        let report = report.map_err(|error| internal("encoding the outputs", &error))?;
+        let report = assembled(&job_id, &case.request, setting, outcome);
+        let mut report = report.map_err(|error| internal("encoding the outputs", &error))?;
+        account.spent_on(Phase::Reporting);
+        report.timings = account.timings();
         Ok(Judgement { report, compared, counted, unsure })
     }
 
@@ -334,9 +349,9 @@ impl Evaluation {
 
     /// The report where there was no time left to judge.
     fn timed_out(&self) -> Result<EvaluateResponse, ExecError> {
-        let Self { job_id, setting, case, timings, .. } = self;
+        let Self { job_id, setting, case, .. } = self;
         let outcome = Outcome::not_judged(Failed::late(case.request.timeout));
-        let report = assembled(job_id, &case.request, setting.clone(), outcome, *timings);
+        let report = assembled(job_id, &case.request, setting.clone(), outcome);
         report.map_err(|error| internal("encoding the outputs", &error))
     }
 }
@@ -351,7 +366,8 @@ fn judged(
     mut sessions: Vec<RunnerSession>,
     case: &Case,
     gpu: Option<&Gpu>,
-) -> Result<Outcome, ExecError> {
+    mut account: Account,
+) -> Result<(Outcome, Account), ExecError> {
     let timeout = case.request.timeout;
     let data = data_of(&case.request)?;
     let mut references = Vec::new();
@@ -372,7 +388,9 @@ fn judged(
     // Before the submission is there, which could have it take longer.
     let idle = match idle(&mut session) {
         Ok(idle) => idle,
-        Err(RunnerFault::TimedOut) => return Ok(Outcome::not_judged(Failed::late(timeout))),
+        Err(RunnerFault::TimedOut) => {
+            return Ok((Outcome::not_judged(Failed::late(timeout)), account));
+        }
         Err(fault) => {
             // It has no submission yet, which therefore is not at fault.
             let failed = Failed::of(fault, Stage::Load, timeout);
@@ -381,15 +399,14 @@ fn judged(
         }
     };
     let idle_ms = Some(idle.as_secs_f64() * 1e3);
-    let began = Instant::now();
     let loaded = Player::load(session, &case.submission, init.as_ref(), case.seed, timeout);
-    let load_ms = ms(began);
+    account.spent_on(Phase::Loading);
     let mut player = match loaded {
         Ok(player) => player,
         Err(failed) => {
             let (session, failed) = *failed;
             let printed = session.end();
-            return Ok(Outcome::not_loaded(failed, printed, load_ms));
+            return Ok((Outcome::not_loaded(failed, printed), account));
         }
     };
     let maker = references.first_mut().map_or(&mut player, |one| &mut one.player);
@@ -400,7 +417,7 @@ fn judged(
                 return Err(reference_failed(&oracle.path, failed));
             }
             let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
-            return Ok(Outcome::new(judged, player, None, load_ms, idle_ms));
+            return Ok((Outcome::new(judged, player, None, idle_ms), account));
         }
     };
     let mut secret = warpgauge_torch::Secret::default();
@@ -411,7 +428,7 @@ fn judged(
             inputs: inputs.clone(),
             salt: secret.key(),
             secret,
-            spent: Spent::default(),
+            account,
         },
         tolerance: case.request.tolerance.clone(),
         plan: case.plan,
@@ -423,12 +440,13 @@ fn judged(
             count: case.count,
         },
     };
-    let (judged, player) = judge.run(gpu);
+    let (judged, player, mut account) = judge.run(gpu);
+    account.spent_on(Phase::Verifying);
     if let Some(what) = judged.broken {
         return Err(no_device(what));
     }
     let shown = judged.findings.arguments.as_ref().map(|made| inputs.shown(Some(made)));
-    Ok(Outcome::new(judged, player, shown, load_ms, idle_ms))
+    Ok((Outcome::new(judged, player, shown, idle_ms), account))
 }
 
 /// Where the inputs come from: the contract, or the side that says what they are; else they are looked for.

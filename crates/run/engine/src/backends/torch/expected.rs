@@ -79,8 +79,7 @@ pub(crate) async fn expectations(
     let most = MOST_ANSWER_BYTES;
     let judged =
         entered.judged_surely(&order, (sides, runners), request.timeout, most, empty_files);
-    let (answer, _) = judged.await?;
-    match answer {
+    match judged.await?.answer {
         Ok(Answer::Computed) => Ok(paths.into_iter().collect()),
         Ok(other) => Err(other.error()),
         Err(JudgeError::TimedOut) => {

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
+use super::account::Phase;
 use super::buffers::SharedBuffers;
 use super::fault::Stop;
 use super::inputs::Presented;
@@ -14,6 +15,7 @@ use super::players::{Players, Seeds};
 use super::timing::{Plan, Timed};
 use super::values::Value;
 use super::verification::{ParameterHashes, Verification, changed_parameters};
+use warpgauge_report::TorchParameters;
 use warpgauge_statistics::StopReason;
 use warpgauge_torch::{ModuleParameter, TensorAt};
 use warpgauge_validate::Reason;
@@ -23,6 +25,14 @@ pub(super) const WARMUP: u32 = 1;
 
 /// Fewest calls that are timed, however long they take.
 const LEAST: usize = 3;
+
+/// Gives the candidate the parameters of the reference, by way of the judge.
+pub(super) fn share_parameters(players: &Players) -> Result<Option<TorchParameters>, Stop> {
+    players.share_parameters(&mut |(reference, theirs), (candidate, own)| {
+        let elements = reference.elements(theirs).map_err(Stop::Reference)?;
+        candidate.overwrite(own, &elements).map_err(Stop::Candidate)
+    })
+}
 
 /// Calls both sides, and verifies each call before the next.
 pub(super) struct HostCalls<'a> {
@@ -86,15 +96,14 @@ impl HostCalls<'_> {
     /// How far rounding carries what references compute on the inputs of the first call.
     fn measure_noise(&mut self, seed: Option<u64>) -> Result<(), Stop> {
         let generator = self.players.generator_of(seed);
-        let Players { expectations, inputs, spent, .. } = &mut *self.players;
-        let began = Instant::now();
+        let Players { expectations, inputs, account, .. } = &mut *self.players;
         for reference in &mut expectations.references {
             if self.verification.wants_noise() {
                 let mut calls = HostNudges { inputs, seed, generator, of_parameters: false };
                 self.verification.noise.measure(reference, &mut calls)?;
             }
         }
-        spent.verifying += began.elapsed();
+        account.spent_on(Phase::Verifying);
         Ok(())
     }
 
@@ -123,20 +132,17 @@ impl HostCalls<'_> {
     /// One call of all sides with the same inputs; what the candidate took.
     fn call(&mut self, seed: Option<u64>, first: bool) -> Result<Duration, Stop> {
         let generator = self.players.generator_of(seed);
-        let Players { candidate, expectations, inputs, spent, .. } = &mut *self.players;
-        let began = Instant::now();
+        let Players { candidate, expectations, inputs, account, .. } = &mut *self.players;
         let (expected, shown) = expectations.of_call((candidate, inputs), seed, generator)?;
-        spent.presenting += began.elapsed();
+        account.spent_on(Phase::Verifying);
         if first {
             self.verification.found.arguments = Some(shown.arguments.clone());
         }
-        let began = Instant::now();
         let played = candidate.play(inputs, &shown, generator, None);
-        spent.executing += began.elapsed();
+        account.spent_on(Phase::Executing);
         let played = played.map_err(Stop::Candidate)?;
-        let began = Instant::now();
         let took = self.verify(played, &expected, &shown, first);
-        self.players.spent.verifying += began.elapsed();
+        self.players.account.spent_on(Phase::Verifying);
         took
     }
 

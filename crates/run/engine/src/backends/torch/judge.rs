@@ -1,13 +1,14 @@
 //! One evaluation: both sides made ready, then called on the CPU or on a device, and what came of it.
 
+use super::account::{Account, Phase};
 use super::backward;
 use super::buffers::SharedBuffers;
 use super::fault::{Failed, Stop};
 use super::gpu::Gpu;
 use super::gpu::calls::{DeviceCalls, Extras, Observed};
-use super::host::HostCalls;
+use super::host::{self, HostCalls};
 use super::player::Player;
-use super::players::{Players, Seeds, Spent};
+use super::players::{Players, Seeds};
 use super::timing::{Plan, Timed};
 use super::verification::{Findings, Rules, Verification};
 use warpgauge_contract::Tolerance;
@@ -20,7 +21,6 @@ pub(super) struct Judged {
     pub timed: Timed,
     /// What was seen on a device beside the calls.
     pub observed: Observed,
-    pub spent: Spent,
     /// Why it ended early, and whether it was a reference that did.
     pub failed: Option<(Failed, bool)>,
     pub parameters: Option<TorchParameters>,
@@ -43,7 +43,7 @@ pub(super) struct Judge {
 
 impl Judge {
     /// Makes all calls, and verifies each. `gpu`: where, if not on the CPU.
-    pub(super) fn run(mut self, gpu: Option<&Gpu>) -> (Judged, Player) {
+    pub(super) fn run(mut self, gpu: Option<&Gpu>) -> (Judged, Player, Account) {
         let mut judged = Judged::default();
         match self.calls(gpu, &mut judged) {
             Ok(()) | Err(Stop::Wrong) => {}
@@ -51,24 +51,15 @@ impl Judge {
             Err(Stop::Candidate(failed)) => judged.failed = Some((failed, false)),
             Err(Stop::Reference(failed)) => judged.failed = Some((failed, true)),
         }
-        judged.spent = self.players.spent;
-        (judged, self.players.candidate)
+        (judged, self.players.candidate, self.players.account)
     }
 
     fn calls(&mut self, gpu: Option<&Gpu>, judged: &mut Judged) -> Result<(), Stop> {
         let players = &mut self.players;
-        judged.parameters = players.share_parameters()?;
-        let before = players.candidate.parameters().map_err(Stop::Candidate)?;
-        let buffers = match self.is_reference {
-            true => SharedBuffers::default(),
-            false => SharedBuffers::of(players)?,
-        };
-        if gpu.is_some() {
-            players.move_to_device()?;
-        }
         if self.backward {
             backward::begin(players)?;
         }
+        players.account.spent_on(Phase::Loading);
         let varies = self.plan.is_some_and(|plan| plan.fresh) && players.can_vary();
         let shown = if varies { InputsShown::Fresh } else { InputsShown::Same };
         judged.shown = Some(shown);
@@ -83,17 +74,29 @@ impl Judge {
                     seeds,
                     plan: self.plan,
                     extras: &self.extras,
-                    buffers: &buffers,
+                    is_reference: self.is_reference,
                 };
                 let told = (&mut judged.timed, &mut judged.observed);
-                calls.run(players, &mut verification, &before, told)
+                calls.run(players, &mut verification, told)
             }
             None => {
+                judged.parameters = host::share_parameters(players)?;
+                let before = players.candidate.parameters().map_err(Stop::Candidate)?;
+                let buffers = match self.is_reference {
+                    true => SharedBuffers::default(),
+                    false => SharedBuffers::of(players, &mut |player, buffer| {
+                        player.elements(&buffer.tensor).map_err(Stop::Reference)
+                    })?,
+                };
+                players.account.spent_on(Phase::Loading);
                 let mut calls =
                     HostCalls { players, verification: &mut verification, buffers: &buffers };
                 calls.run(self.plan, seeds, &before, &mut judged.timed)
             }
         };
+        if let Some(parameters) = judged.observed.parameters.take() {
+            judged.parameters = Some(parameters);
+        }
         judged.findings = verification.concluded();
         if judged.findings.repeated_inputs > 0 {
             judged.shown = Some(InputsShown::Same);

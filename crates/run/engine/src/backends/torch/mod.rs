@@ -34,6 +34,7 @@ use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::{EvaluateResponse, ToolReport};
 use warpgauge_torch::{Judges, Runners, RunnersConfig};
 
+mod account;
 mod backward;
 mod buffers;
 mod builder;

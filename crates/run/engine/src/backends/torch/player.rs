@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use warpgauge_contract::{KernelCode, KernelMetadata};
 use warpgauge_torch::{
-    EntryPoint, GradientInput, LoadedModule, RunnerFault, RunnerSession, TensorAt, TorchSubmission,
-    TreeOf,
+    EntryPoint, GradientInput, LoadedModule, ModuleParameter, RunnerFault, RunnerSession, TensorAt,
+    TorchSubmission, TreeOf,
 };
 use warpgauge_validate::{Reason, ReasonCode};
 
@@ -80,11 +80,6 @@ impl Player {
     /// Whether it has been stopped since it answered.
     pub(super) fn still_stopped(&mut self) -> Result<(), Failed> {
         self.session.still_stopped().map_err(|fault| self.failed(fault))
-    }
-
-    /// Has its object moved to the device.
-    pub(super) fn move_to_device(&mut self) -> Result<(), Failed> {
-        self.session.move_to_device().map_err(|fault| self.failed(fault))
     }
 
     /// Has it compute gradients in each call from now on.
@@ -185,26 +180,19 @@ impl Player {
         self.arguments_where(inputs, shown, &|place, _| places.iter().any(|one| one == place))
     }
 
-    /// Gives its parameters and buffers the values of another one's, where name, type and shape agree:
-    /// how many, and the names of those that have no counterpart here.
-    pub(super) fn take_parameters(&mut self, of: &Self) -> Result<(u32, Vec<String>), Failed> {
-        let mut carried = 0;
-        let mut without = Vec::new();
-        for theirs in &of.loaded.parameters {
-            let own = self.loaded.parameters.iter().find(|own| {
-                (&own.name, own.tensor.dtype, &own.tensor.shape)
-                    == (&theirs.name, theirs.tensor.dtype, &theirs.tensor.shape)
-            });
-            let Some(own) = own else {
-                without.push(theirs.name.clone());
-                continue;
-            };
-            let bytes = of.elements(&theirs.tensor)?;
-            let written = inputs::overwrite(&self.session, &own.tensor, &bytes);
-            written.map_err(|fault| self.failed(fault))?;
-            carried += 1;
-        }
-        Ok((carried, without))
+    /// Its parameter or buffer with the name, type and shape of another object's.
+    pub(super) fn counterpart(&self, of: &ModuleParameter) -> Option<&TensorAt> {
+        let is_alike = |own: &&ModuleParameter| {
+            (&own.name, own.tensor.dtype, &own.tensor.shape)
+                == (&of.name, of.tensor.dtype, &of.tensor.shape)
+        };
+        self.loaded.parameters.iter().find(is_alike).map(|own| &own.tensor)
+    }
+
+    /// Gives one of its tensors on the host these elements, in C order.
+    pub(super) fn overwrite(&self, tensor: &TensorAt, elements: &[u8]) -> Result<(), Failed> {
+        let written = inputs::overwrite(&self.session, tensor, elements);
+        written.map_err(|fault| self.failed(fault))
     }
 
     /// What its parameters hold, by name; buffers may change in a call, and do not count.

@@ -1,14 +1,13 @@
 //! What all stages of an evaluation share: the candidate, its references, the inputs of both, the seeds, and the
 //! account of the time spent.
 
-use std::time::Duration;
-
+use super::account::Account;
 use super::expectations::Expectations;
 use super::fault::Stop;
 use super::inputs::Inputs;
 use super::player::Player;
 use warpgauge_report::TorchParameters;
-use warpgauge_torch::Secret;
+use warpgauge_torch::{Secret, TensorAt};
 
 /// Names of parameters that a report lists.
 const MOST_NAMES: usize = 10;
@@ -21,16 +20,12 @@ pub(super) struct Players {
     pub secret: Secret,
     /// Keeps the seeds of inputs from being concluded from those of random numbers.
     pub salt: [u8; 32],
-    pub spent: Spent,
+    pub account: Account,
 }
 
-/// Time that calls and what is round them took.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spent {
-    pub executing: Duration,
-    pub verifying: Duration,
-    pub presenting: Duration,
-}
+/// Copies the elements of a tensor of the first player to one of the second.
+pub(super) type CopyTensor<'a> =
+    dyn FnMut((&Player, &TensorAt), (&Player, &TensorAt)) -> Result<(), Stop> + 'a;
 
 /// Where the inputs of a call come from.
 #[derive(Debug, Clone, Copy)]
@@ -82,29 +77,33 @@ impl Players {
         }
     }
 
-    /// Gives the candidate the parameters of the first reference, if that has any; what a report says of it.
-    pub(super) fn share_parameters(&mut self) -> Result<Option<TorchParameters>, Stop> {
-        let count = self.candidate.loaded.parameters.len() as u32;
+    /// Gives the candidate's parameters and buffers the values of the first reference's, where name, type and shape
+    /// agree, if that has any; what a report says of it.
+    pub(super) fn share_parameters(
+        &self,
+        copy: &mut CopyTensor<'_>,
+    ) -> Result<Option<TorchParameters>, Stop> {
+        let candidate = &self.candidate;
+        let count = candidate.loaded.parameters.len() as u32;
         let mut told = TorchParameters { count, ..TorchParameters::default() };
         if let Some(reference) = self.expectations.references.first()
             && !reference.player.loaded.parameters.is_empty()
         {
-            let taken = self.candidate.take_parameters(&reference.player);
-            let (carried, mut without) = taken.map_err(Stop::Candidate)?;
-            without.truncate(MOST_NAMES);
+            let theirs = &reference.player;
+            let mut carried = 0;
+            for parameter in &theirs.loaded.parameters {
+                match candidate.counterpart(parameter) {
+                    Some(own) => {
+                        copy((theirs, &parameter.tensor), (candidate, own))?;
+                        carried += 1;
+                    }
+                    None => told.without_counterpart.push(parameter.name.clone()),
+                }
+            }
+            told.without_counterpart.truncate(MOST_NAMES);
             told.carried_over = Some(carried);
-            told.without_counterpart = without;
         }
         Ok(Some(told).filter(|told| *told != TorchParameters::default()))
-    }
-
-    /// Moves the objects of all sides to the device.
-    pub(super) fn move_to_device(&mut self) -> Result<(), Stop> {
-        self.candidate.move_to_device().map_err(Stop::Candidate)?;
-        for reference in &mut self.expectations.references {
-            reference.player.move_to_device().map_err(Stop::Reference)?;
-        }
-        Ok(())
     }
 
     /// Ends all runners' turns: none of them runs from here on.

@@ -7,9 +7,10 @@ use std::process::ExitCode;
 
 use serde::{Deserialize, Serialize};
 
+use super::account::Account;
 use super::evaluate::{Evaluation, Judgement};
 use super::expected::Computation;
-use super::gpu::Opened;
+use super::gpu::JudgeDevice;
 use crate::error::{self, ExecError};
 use warpgauge_torch::{JudgeConnection, JudgeProcess, NotBegun, RunnerSession};
 
@@ -65,16 +66,40 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let device: Option<(u32, PathBuf)> = ordinal.zip(arguments.next().map(PathBuf::from));
     let connection =
         JudgeConnection::confined(device.as_ref().map(|(_, directory)| directory.as_path()))?;
-    // Before anybody waits for it.
-    let opened = device.map(|(ordinal, directory)| Opened::on(ordinal, &directory)).transpose();
-    connection.ready()?;
-    let Some(mut judge) = connection.accept()? else { return Ok(()) };
+    // Before an order waits for it.
+    let mut device =
+        device.map(|(ordinal, directory)| JudgeDevice::open(ordinal, &directory)).transpose();
+    for order in 1.. {
+        connection.ready()?;
+        let Some(judge) = connection.accept()? else { break };
+        let may_stay = order < MOST_ORDERS && matches!(&device, Ok(Some(_)));
+        if !serve(judge, &mut device, may_stay)? {
+            break;
+        }
+    }
+    // Its end gives all back at once.
+    std::mem::forget(device);
+    Ok(())
+}
+
+/// Orders of a process, at most: what leaks does not add up.
+const MOST_ORDERS: u32 = 64;
+
+/// Serves one order; whether the process takes another one.
+fn serve(
+    mut judge: JudgeProcess,
+    device: &mut Result<Option<JudgeDevice>, String>,
+    may_stay: bool,
+) -> io::Result<bool> {
+    let account = Account::begun();
     let order: Order = judge.order()?;
     let begun = std::mem::take(&mut judge.runners).into_iter();
     let sessions: Result<Vec<RunnerSession>, NotBegun> =
         begun.map(|runner| RunnerSession::begin(runner, judge.deadline)).collect();
-    let answer = match (sessions, opened) {
-        (Ok(sessions), Ok(opened)) => carried_out(order, sessions, opened, &mut judge),
+    let answer = match (sessions, device) {
+        (Ok(sessions), Ok(device)) => {
+            carried_out(order, sessions, device.as_mut(), (&mut judge, account))
+        }
         (Err(NotBegun { with_parent: true, what }), _) => {
             Answer::Failed(ExecError::RunnersLost(what))
         }
@@ -85,18 +110,21 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
             Answer::Failed(ExecError::Unavailable(format!("the device cannot be used: {what}")))
         }
     };
-    judge.answer(&answer)
+    // A fault may have left its context unusable.
+    let stays = may_stay && !matches!(answer, Answer::Failed(_));
+    judge.answer(&answer, stays)?;
+    Ok(stays)
 }
 
 fn carried_out(
     order: Order,
     sessions: Vec<RunnerSession>,
-    opened: Option<Opened>,
-    judge: &mut JudgeProcess,
+    device: Option<&mut JudgeDevice>,
+    (judge, account): (&mut JudgeProcess, Account),
 ) -> Answer {
     let answer = match order {
         Order::Evaluate(evaluation) => evaluation
-            .carried_out(sessions, opened)
+            .carried_out(sessions, device, account)
             .map(|judgement| Answer::Evaluated(Box::new(judgement))),
         Order::Compute(computation) => {
             let files = std::mem::take(&mut judge.files);

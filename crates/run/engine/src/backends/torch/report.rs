@@ -49,7 +49,6 @@ pub(super) struct Outcome {
     entry: Option<String>,
     inputs: Option<TorchInputs>,
     printed: String,
-    load_ms: f64,
     idle_ms: Option<f64>,
     /// Outputs that travel to be kept, and not to be shown.
     kept: BTreeSet<String>,
@@ -57,15 +56,15 @@ pub(super) struct Outcome {
 
 impl Outcome {
     /// Of a submission that could not be loaded.
-    pub(super) fn not_loaded(failed: Failed, printed: String, load_ms: f64) -> Self {
+    pub(super) fn not_loaded(failed: Failed, printed: String) -> Self {
         let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
         let kept = BTreeSet::new();
-        Self { judged, entry: None, inputs: None, printed, load_ms, idle_ms: None, kept }
+        Self { judged, entry: None, inputs: None, printed, idle_ms: None, kept }
     }
 
     /// Of one that nobody could judge.
     pub(super) fn not_judged(failed: Failed) -> Self {
-        Self::not_loaded(failed, String::new(), 0.0)
+        Self::not_loaded(failed, String::new())
     }
 
     /// The same, or that the outputs which are to travel are too large.
@@ -108,13 +107,12 @@ impl Outcome {
         judged: Judged,
         player: Player,
         inputs: Option<TorchInputs>,
-        load_ms: f64,
         idle_ms: Option<f64>,
     ) -> Self {
         let Player { session, loaded, .. } = player;
         let printed = session.end();
         let kept = BTreeSet::new();
-        Self { judged, entry: Some(loaded.entry), inputs, printed, load_ms, idle_ms, kept }
+        Self { judged, entry: Some(loaded.entry), inputs, printed, idle_ms, kept }
     }
 
     /// Why there is no verdict, where the kernel is not at fault.
@@ -142,13 +140,8 @@ pub(super) fn assembled(
     request: &EvaluateRequest,
     setting: Setting,
     outcome: Outcome,
-    mut timings: Timings,
 ) -> io::Result<EvaluateResponse> {
     let judged = &outcome.judged;
-    timings.compile = outcome.load_ms;
-    timings.h2d = judged.spent.presenting.as_secs_f64() * 1e3;
-    timings.execute = judged.spent.executing.as_secs_f64() * 1e3;
-    timings.verify = judged.spent.verifying.as_secs_f64() * 1e3;
     let validation = validation(request, &outcome);
     let correctness = match validation.status {
         _ if !outcome.is_loaded() => None,
@@ -186,7 +179,7 @@ pub(super) fn assembled(
             },
         },
         gpu_type: setting.device.as_ref().map(|device| device.name.clone()),
-        timings,
+        timings: Timings::default(),
         device: setting.device.as_ref().map(Into::into),
         compile: load_error.map(compile_report),
         validation,

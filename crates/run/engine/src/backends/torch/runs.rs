@@ -19,8 +19,8 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_report::TorchExtension;
 use warpgauge_torch::{
-    JudgeError, JudgeResources, Judges, Killer, Runner, RunnerPermit, RunnerUnavailable, Runners,
-    Versions,
+    JudgeAnswer, JudgeError, JudgeResources, Judges, Killer, Runner, RunnerPermit,
+    RunnerUnavailable, Runners, Versions,
 };
 use warpgauge_turns::Owner;
 use warpgauge_worker::queue::LeaseNeeds;
@@ -58,6 +58,10 @@ pub(super) struct Entered<'a> {
     pub(super) deadline: Instant,
     /// The device that they have.
     pub device: Option<DeviceInfo>,
+    /// How long a place and the device were waited for.
+    pub queue: Duration,
+    /// How long processes were waited for.
+    pub start: Duration,
     /// The kernels that the judge needs there.
     pub image: Option<Kernels>,
     /// Why they have none, where there is one.
@@ -71,7 +75,7 @@ impl TorchBackend {
     /// Waits for a place on the CPU in the owner's turn, and for PyTorch if no process has it yet. Time runs from then on.
     pub(super) async fn enter(&self, timeout: f64, owner: Owner) -> Result<Entered<'_>, ExecError> {
         let side = &self.sides()?.cpu;
-        let (place, versions) = side.entered(owner).await?;
+        let InSide { place, versions, queue, start } = side.entered(owner).await?;
         side.judges.prepare();
         Ok(Entered {
             side,
@@ -80,6 +84,8 @@ impl TorchBackend {
             versions,
             deadline: deadline(timeout),
             device: None,
+            queue,
+            start,
             image: None,
             not_on_gpu: None,
             held: None,
@@ -110,16 +116,21 @@ impl TorchBackend {
             }
             return Ok(entered);
         };
-        let (place, versions) = side.entered(owner).await?;
+        let InSide { place, versions, mut queue, mut start } = side.entered(owner).await?;
         if versions.cuda.is_none() {
             drop(place);
             let mut entered = self.enter(request.timeout, owner).await?;
+            entered.queue += queue;
+            entered.start += start;
             let why = "this PyTorch is built for the CPU alone; install one that is built for CUDA";
             entered.not_on_gpu = Some(why.to_owned());
             return Ok(entered);
         }
         let need = LeaseNeeds { device: Some(info.ordinal), owner, ..LeaseNeeds::default() };
+        let began = Instant::now();
         let lease = self.host.quiet_lease(&need).await?;
+        queue += began.elapsed();
+        let began = Instant::now();
         let held = Held::new(lease, side, &self.host.fleet).judged();
         // One that makes its context while it is waited for; none while others hold the device.
         side.judges.prepare();
@@ -127,6 +138,7 @@ impl TorchBackend {
         let image = image.map_err(|why| {
             ExecError::Unavailable(format!("the judge's own kernels cannot be compiled: {why}"))
         })?;
+        start += began.elapsed();
         Ok(Entered {
             side,
             compiler: &self.host.compiler,
@@ -134,6 +146,8 @@ impl TorchBackend {
             versions,
             deadline: deadline(request.timeout),
             device: Some(info.clone()),
+            queue,
+            start,
             image: Some(Kernels::of(&image)),
             not_on_gpu: None,
             held: Some(held),
@@ -142,11 +156,21 @@ impl TorchBackend {
     }
 }
 
+/// A place, and how long it and PyTorch were waited for.
+struct InSide {
+    place: RunnerPermit,
+    versions: Versions,
+    queue: Duration,
+    start: Duration,
+}
+
 impl Side {
-    async fn entered(&self, owner: Owner) -> Result<(RunnerPermit, Versions), ExecError> {
+    async fn entered(&self, owner: Owner) -> Result<InSide, ExecError> {
+        let began = Instant::now();
         let place = self.runners.place(owner).await.map_err(of_unusable)?;
+        let queue = began.elapsed();
         let versions = self.runners.warm().await.map_err(of_unusable)?;
-        Ok((place, versions))
+        Ok(InSide { place, versions, queue, start: began.elapsed() - queue })
     }
 }
 
@@ -190,7 +214,21 @@ fn why_retry(answer: &Result<Answer, JudgeError>) -> Option<&str> {
     }
 }
 
+/// What came of an order.
+pub(super) struct Judged {
+    pub answer: Result<Answer, JudgeError>,
+    /// What was compiled for the first runner.
+    pub extensions: Vec<TorchExtension>,
+    /// How long the process that judges was waited for before it took the order; of a retry all that went before it, too.
+    pub waited: Duration,
+}
+
 impl Entered<'_> {
+    /// The same place and device for another order, which has so long.
+    pub(super) fn anew(self, timeout: f64) -> Self {
+        Self { deadline: deadline(timeout), queue: Duration::ZERO, start: Duration::ZERO, ..self }
+    }
+
     /// As many fresh runners as are wanted.
     pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
         let mut runners = Vec::with_capacity(count);
@@ -210,12 +248,15 @@ impl Entered<'_> {
         timeout: f64,
         most: u64,
         files: impl Fn() -> Result<Vec<File>, ExecError>,
-    ) -> Result<(Result<Answer, JudgeError>, Vec<TorchExtension>), ExecError> {
+    ) -> Result<Judged, ExecError> {
         let mut retries = 0..MOST_RETRIES;
+        let first = Instant::now();
         loop {
-            let (answer, extensions) = self.judged(order, runners, files()?, most).await;
-            let Some(why) = why_retry(&answer).filter(|_| retries.next().is_some()) else {
-                return Ok((answer, extensions));
+            let before = first.elapsed();
+            let mut judged = self.judged(order, runners, files()?, most).await;
+            judged.waited += before;
+            let Some(why) = why_retry(&judged.answer).filter(|_| retries.next().is_some()) else {
+                return Ok(judged);
             };
             tracing::warn!(why, "a torch kernel is retried with other processes");
             runners = self.runners(sides).await?;
@@ -223,15 +264,14 @@ impl Entered<'_> {
         }
     }
 
-    /// Has a process judge, and compiles what the runners ask for: what the first one got is told, too. All
-    /// of it ends when nobody waits any more.
+    /// Has a process judge, and compiles what the runners ask for. All of it ends when nobody waits any more.
     pub(super) async fn judged(
         &self,
         order: &Arc<Order>,
         mut runners: Vec<Runner>,
         files: Vec<File>,
         most: u64,
-    ) -> (Result<Answer, JudgeError>, Vec<TorchExtension>) {
+    ) -> Judged {
         let killers: Vec<Killer> = runners.iter().map(Runner::killer).collect();
         if let Some(held) = &self.held {
             held.ends(killers.iter().cloned());
@@ -241,12 +281,16 @@ impl Entered<'_> {
         let customer = Customer { compiler: self.compiler, owner: self.owner };
         let serving = Serving::begin(&customer, python, &mut runners, self.deadline);
         let (judges, bench) = (&self.side.judges, JudgeResources { runners, files });
-        let answer = judges.ask(Arc::clone(order), bench, self.deadline, most).await;
+        let answer = judges.ask(Arc::clone(order), self.owner, bench, (self.deadline, most)).await;
         if self.device.is_none() {
             // For the next order, now that no clock runs. Where there is a device, `Held` does that.
             judges.prepare();
         }
-        (answer, serving.end())
+        let (answer, waited) = match answer {
+            Ok(JudgeAnswer { answer, waited }) => (Ok(answer), waited),
+            Err(lost) => (Err(lost), Duration::ZERO),
+        };
+        Judged { answer, extensions: serving.end(), waited }
     }
 
     /// Threads that a submission computes with.

@@ -168,7 +168,12 @@ impl Arena {
         let (free, _) = gpu.context.memory_info().map_err(broken)?;
         let sets = (MOST_BYTES.min(free / 8) / stride).clamp(1, MOST_SETS);
         let bytes = (sets * stride).next_multiple_of(BLOCK);
-        let memory = |bytes| room(gpu, bytes, "inputs");
+        let memory = |bytes| {
+            let memory = room(gpu, bytes, "inputs")?;
+            // Runners see all of it, and this process may have had other inputs there.
+            memory.fill(0, &gpu.stream).map_err(broken)?;
+            Ok(memory)
+        };
         let candidates = memory(bytes)?;
         let of_references = memory(if referenced { bytes } else { BLOCK })?;
         let (sets, pristine, pristine_stride) = (sets as u32, None, 0);

@@ -1,13 +1,12 @@
 //! Batches of calls of both sides on the same inputs, each of them verified.
 
-use std::time::Instant;
-
 use super::arena::Whose;
 use super::blocks::Blocks;
 use super::compared::DeviceComparison;
 use super::expect::{DeviceNudges, Expected, expected, named_calls};
 use super::stage::{CallOrder, Side, Stage, not_shelved};
 use super::turn::Turn;
+use crate::backends::torch::account::Phase;
 use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::inputs::Inputs;
@@ -113,9 +112,8 @@ impl<'g> Batches<'_, 'g> {
     /// Has the inputs of a batch made, where a submission makes them; the seed of random numbers in it.
     pub(super) fn drawn(&mut self, seeds: &[Option<u64>]) -> Result<u64, Stop> {
         if matches!(self.players.inputs, Inputs::Made) {
-            let began = Instant::now();
             self.stage.draw(self.players, seeds)?;
-            self.players.spent.presenting += began.elapsed();
+            self.players.account.spent_on(Phase::Presenting);
         }
         Ok(self.players.generator_of(seeds.first().copied().flatten()))
     }
@@ -126,16 +124,15 @@ impl<'g> Batches<'_, 'g> {
         (seeds, generator): With<'_>,
         order: CallOrder,
     ) -> Result<Vec<Digest>, Stop> {
-        let Players { candidate, spent, .. } = &mut *self.players;
+        let Players { candidate, account, .. } = &mut *self.players;
         let stage = &mut self.stage;
         stage.candidate.blocks.tidy();
         let batch = stage.batch(seeds.len(), generator, (order, &stage.candidate.gate));
         let ready = candidate.session.prepare(&batch);
         ready.map_err(|fault| candidate.stopped(false, fault))?;
-        let began = Instant::now();
         let keys = stage.present(Whose::Candidate, seeds, order);
         let keys = keys.map_err(|error| not_shelved(candidate, false, error))?;
-        spent.presenting += began.elapsed();
+        account.spent_on(Phase::Presenting);
         Ok(keys)
     }
 
@@ -143,12 +140,12 @@ impl<'g> Batches<'_, 'g> {
     pub(super) fn candidate(&mut self, with: With<'_>, order: CallOrder) -> Result<Made, Stop> {
         let count = with.0.len() as u32;
         let keys = self.candidate_ready(with, order)?;
-        let Players { candidate, inputs, spent, .. } = &mut *self.players;
+        let Players { candidate, inputs, account, .. } = &mut *self.players;
         let gate = &mut self.stage.candidate.gate;
         let (ran, calls) = order
             .run(&mut candidate.session, gate, &keys)
             .map_err(|fault| candidate.stopped(false, fault))?;
-        spent.executing += ran.took;
+        account.spent_on(Phase::Executing);
         if ran.returned.len() != count as usize {
             let what = format!(
                 "it tells of {} calls, of {count} that were to be made",
@@ -172,8 +169,7 @@ impl<'g> Batches<'_, 'g> {
     /// How far rounding carries what references compute on the inputs of the first call.
     fn measure_noise(&mut self, (seeds, generator): With<'_>) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
-        let Players { expectations, inputs, spent, .. } = &mut **players;
-        let began = Instant::now();
+        let Players { expectations, inputs, account, .. } = &mut **players;
         for (index, reference) in expectations.references.iter_mut().enumerate() {
             if verification.wants_noise() {
                 let with = (seeds.first().copied().flatten(), generator);
@@ -182,16 +178,15 @@ impl<'g> Batches<'_, 'g> {
                 verification.noise.measure(reference, &mut calls)?;
             }
         }
-        spent.verifying += began.elapsed();
+        account.spent_on(Phase::Verifying);
         Ok(())
     }
 
     /// What is expected of each call of a batch.
     pub(super) fn expected(&mut self, with: With<'_>, order: CallOrder) -> Result<Expected, Stop> {
-        let began = Instant::now();
-        let Players { expectations, inputs, spent, .. } = &mut *self.players;
+        let Players { expectations, inputs, account, .. } = &mut *self.players;
         let expected = expected(expectations, inputs, &mut self.stage, (with, order))?;
-        spent.verifying += began.elapsed();
+        account.spent_on(Phase::Verifying);
         Ok(expected)
     }
 
@@ -204,8 +199,7 @@ impl<'g> Batches<'_, 'g> {
         first: bool,
     ) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
-        let Players { candidate, inputs, spent, .. } = &mut **players;
-        let began = Instant::now();
+        let Players { candidate, inputs, account, .. } = &mut **players;
         verification.found.verified += seeds.len() as u32;
         if matches!(inputs, Inputs::Made) {
             let digests = stage.arena.digests(stage.gpu, seeds.len());
@@ -238,21 +232,18 @@ impl<'g> Batches<'_, 'g> {
             let copied = stage.inputs_glimpsed(&like)?.into_iter().map(named).collect();
             verification.lint.see(&expected, &copied);
         }
-        spent.verifying += began.elapsed();
+        account.spent_on(Phase::Verifying);
         Ok(())
     }
 
     /// Whether the candidate's parameters hold what they held.
     pub(super) fn check_parameters(&mut self, before: &ParameterHashes) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
-        let gpu = stage.gpu;
-        let now = stage.candidate.parameters(gpu, &mut players.candidate, false)?;
+        let now = stage.candidate_parameters(&mut players.candidate)?;
         // What the reference changes as well held the same before.
-        let reference = players.expectations.references.first_mut();
-        let changing = match reference.zip(stage.references.first_mut()) {
-            Some((reference, side)) if *now != *before => {
-                let held = side.parameters(gpu, &mut reference.player, true)?;
-                changed_parameters(before, &held)
+        let changing = match players.expectations.references.first_mut() {
+            Some(reference) if *now != *before => {
+                changed_parameters(before, &stage.reference_parameters(&mut reference.player)?)
             }
             _ => Vec::new(),
         };

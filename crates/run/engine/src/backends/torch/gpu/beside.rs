@@ -73,7 +73,7 @@ impl Pairing {
             return Ok(());
         };
         // Both get as many calls as the one needs that is quicker.
-        let calls = a.calls_of_next().max(b.calls_of_next()).clamp(1, most);
+        let calls = a.calls_of_next().max(b.calls_of_next()).min(most);
         // It decides when to stop, and is measured once more when nobody else uses the device.
         let overheads = overheads(&mut batches.stage, &a, &b)?;
         let mut look = 0;

@@ -7,11 +7,13 @@ use super::stage::Stage;
 use super::timing::DeviceTiming;
 use super::traced::Traced;
 use super::{Gpu, counted, traced};
+use crate::backends::torch::account::Phase;
 use crate::backends::torch::buffers::SharedBuffers;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::{Players, Seeds};
 use crate::backends::torch::timing::{Plan, Timed};
-use crate::backends::torch::verification::{ParameterHashes, Verification};
+use crate::backends::torch::verification::Verification;
+use warpgauge_report::TorchParameters;
 
 /// What is wanted of a device beside times.
 pub(in crate::backends::torch) struct Extras {
@@ -32,6 +34,8 @@ pub(in crate::backends::torch) struct Observed {
     pub traced: Option<Result<Traced, String>>,
     /// Whether a call was made that a tool looked at, or why not.
     pub counted: Option<Result<(), String>>,
+    /// Parameters and buffers of the candidate's module, if it has any.
+    pub parameters: Option<TorchParameters>,
 }
 
 /// The calls of one evaluation.
@@ -41,25 +45,33 @@ pub(in crate::backends::torch) struct DeviceCalls<'a> {
     pub seeds: (Option<u64>, Seeds),
     pub plan: Option<Plan>,
     pub extras: &'a Extras,
-    /// Buffers that both sides have.
-    pub buffers: &'a SharedBuffers,
+    /// Whether it is the reference of a comparison.
+    pub is_reference: bool,
 }
 
 impl DeviceCalls<'_> {
-    /// Makes them, and verifies each. `before`: what the candidate's parameters held.
+    /// Makes them, and verifies each.
     pub(in crate::backends::torch) fn run(
         &self,
         players: &mut Players,
         verification: &mut Verification,
-        before: &ParameterHashes,
         (timed, observed): (&mut Timed, &mut Observed),
     ) -> Result<(), Stop> {
-        let Self { gpu, seeds: (own, seeds), plan, extras, buffers } = *self;
-        let stage = Stage::open(gpu, players)?;
+        let Self { gpu, seeds: (own, seeds), plan, extras, is_reference } = *self;
+        let mut stage = Stage::open(gpu, players)?;
+        observed.parameters = stage.share_parameters(players)?;
+        let before = stage.candidate_parameters(&mut players.candidate)?;
+        let buffers = match is_reference {
+            true => SharedBuffers::default(),
+            false => SharedBuffers::of(players, &mut |player, buffer| {
+                stage.references[0].held(gpu, player, (buffer, true))
+            })?,
+        };
+        players.account.spent_on(Phase::Loading);
         let is_paired = players.expectations.references.len() == 1;
         let mut batches = Batches { players, verification, stage };
         batches.make(&[own], 0, true)?;
-        batches.check_buffers(buffers)?;
+        batches.check_buffers(&buffers)?;
         let mut timing = DeviceTiming::new(timed);
         let beside = extras.beside.clone().filter(|_| is_paired);
         let mut pairing = beside.map(Pairing::new);
@@ -70,7 +82,8 @@ impl DeviceCalls<'_> {
                 pairing.run(&mut batches, seeds, (calls, most))?;
             }
         }
-        batches.check_parameters(before)?;
+        batches.check_parameters(&before)?;
+        batches.players.account.spent_on(Phase::Verifying);
         // Nothing counts that is read of the candidate after this.
         batches.players.candidate.still_stopped().map_err(Stop::Candidate)?;
         if extras.trace {
@@ -79,6 +92,7 @@ impl DeviceCalls<'_> {
         if extras.count {
             observed.counted = Some(counted::count(&mut batches, own)?);
         }
+        batches.players.account.spent_on(Phase::Profiling);
         if plan.is_some() {
             let mut quiet = batches.quiet();
             timing.conclude(&mut quiet)?;

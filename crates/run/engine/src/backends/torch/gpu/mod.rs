@@ -5,7 +5,7 @@
 //! batch of both sides, `timing` the candidate's times, `beside` both sides in turns, `turn` what the clock says of
 //! locked calls, `expect` and `compared` what is right, `stage` what lies on the device, `arena` the inputs,
 //! `shelf` the copies, `blocks` the runners' memory, `traced` what a device did, `counted`
-//! calls that a tool looks at.
+//! calls that a tool looks at, `modules` the parameters of both sides.
 
 mod arena;
 mod batches;
@@ -15,6 +15,7 @@ pub(super) mod calls;
 mod compared;
 mod counted;
 mod expect;
+mod modules;
 mod shelf;
 mod stage;
 mod timing;
@@ -43,34 +44,42 @@ pub(super) struct Gpu {
 }
 
 /// A context whose kernels have yet to come.
-pub(super) struct Opened {
+struct Opened {
     context: Context,
     stream: Stream,
     info: DeviceInfo,
 }
 
-impl Opened {
+/// The device of a process that judges, for all of its orders.
+pub(super) struct JudgeDevice {
+    opened: Option<Opened>,
+    gpu: Option<Gpu>,
+}
+
+impl JudgeDevice {
     /// Makes a context.
     ///
     /// # Errors
     /// What the driver says.
-    pub(super) fn on(ordinal: u32, directory: &Path) -> Result<Self, String> {
+    pub(super) fn open(ordinal: u32, directory: &Path) -> Result<Self, String> {
         let loaded = loader::load(&DriverChoice::Cuda, directory).map_err(|e| e.to_string())?;
         let info = loaded.driver.device_info(ordinal).map_err(|error| error.to_string())?;
         let context = loaded.driver.open(ordinal).map_err(|error| error.to_string())?;
         let stream = Stream::new(&context).map_err(|error| error.to_string())?;
-        Ok(Self { context, stream, info })
+        Ok(Self { opened: Some(Opened { context, stream, info }), gpu: None })
     }
 
-    /// Loads the kernels that write inputs and compare outputs.
+    /// The device with the kernels that write inputs and compare outputs, which are loaded for the first order.
     ///
     /// # Errors
     /// What the driver says.
-    pub(super) fn with(self, image: &Image) -> Result<Gpu, String> {
-        let Self { context, stream, info } = self;
-        let support = Support::load(&context, image, &info).map_err(|error| error.to_string())?;
-        let kernels = STANDARD.encode(&image.bytes);
-        Ok(Gpu { context, stream, support, info, kernels })
+    pub(super) fn with(&mut self, image: &Image) -> Result<&Gpu, String> {
+        if let Some(Opened { context, stream, info }) = self.opened.take() {
+            let support = Support::load(&context, image, &info).map_err(|e| e.to_string())?;
+            let kernels = STANDARD.encode(&image.bytes);
+            self.gpu = Some(Gpu { context, stream, support, info, kernels });
+        }
+        self.gpu.as_ref().ok_or_else(|| "its kernels could not be loaded".to_owned())
     }
 }
 

@@ -10,7 +10,6 @@ use crate::backends::torch::inputs::Inputs;
 use crate::backends::torch::player::Player;
 use crate::backends::torch::players::Players;
 use crate::backends::torch::values::{Named, Value};
-use crate::backends::torch::verification::ParameterHashes;
 use warpgauge_device::MeasuredErrors;
 use warpgauge_device::locked::{ByteRange, Locks};
 use warpgauge_device::support::Support;
@@ -39,6 +38,9 @@ const EXAMPLE_BYTES: usize = 64 << 10;
 
 /// Larger values are looked at in pieces where nothing but a sample is needed.
 const MOST_WHOLE_BYTES: u64 = 16 << 20;
+
+/// Bytes of inputs that are made before they are copied, at most, beyond those of one call.
+const DRAWN_BYTES: u64 = 256 << 20;
 
 /// Times that what is round a call is measured, after some that do not count.
 const MEASURED: usize = 41;
@@ -82,23 +84,6 @@ impl CallOrder {
 impl Side {
     fn new(number: usize, gate: RunnerGate) -> Self {
         Self { blocks: Blocks::default(), shelf: Shelf::new(number), gate }
-    }
-
-    /// What the player's parameters hold.
-    pub(super) fn parameters(
-        &mut self,
-        gpu: &Gpu,
-        player: &mut Player,
-        of_reference: bool,
-    ) -> Result<Box<ParameterHashes>, Stop> {
-        let now = player.session.parameters();
-        let now = now.map_err(|fault| player.stopped(of_reference, fault))?;
-        let mut digests = Vec::new();
-        for parameter in now.iter().filter(|parameter| parameter.trained) {
-            let bytes = self.held(gpu, player, (parameter, of_reference))?;
-            digests.push((parameter.name.clone(), blake3::hash(&bytes)));
-        }
-        Ok(digests.into())
     }
 
     /// Moves the elements of a reference's parameters that have the type.
@@ -146,7 +131,7 @@ pub(super) struct Stage<'a> {
     pub(super) changing: Vec<String>,
     /// Whether results do not lie side by side.
     pub(super) strided: bool,
-    locks: Locks<'a>,
+    pub(super) locks: Locks<'a>,
     secret: Secret,
 }
 
@@ -258,11 +243,17 @@ impl<'a> Stage<'a> {
     ) -> Result<(), Stop> {
         let (maker, of_reference) = players.maker();
         let side = if of_reference { &mut self.references[0] } else { &mut self.candidate };
-        for (set, seed) in seeds.iter().enumerate() {
-            let made = maker.session.make_inputs(seed.unwrap_or_default());
-            let made = made.map_err(|fault| maker.stopped(of_reference, fault))?;
-            let kept = keep(self.gpu, &self.arena, side, (&maker.session, set as u32), &made);
-            kept.map_err(|error| not_shelved(maker, of_reference, error))?;
+        let at_once = (DRAWN_BYTES / self.arena.stride.max(1)).max(1) as usize;
+        let seeds: Vec<u64> = seeds.iter().map(|seed| seed.unwrap_or_default()).collect();
+        let mut set = 0;
+        while let Some(rest) = seeds.get(set..).filter(|rest| !rest.is_empty()) {
+            let drawn = maker.session.draw_inputs(&rest[..rest.len().min(at_once)]);
+            let drawn = drawn.map_err(|fault| maker.stopped(of_reference, fault))?;
+            for made in &drawn {
+                let kept = keep(self.gpu, &self.arena, side, (&maker.session, set as u32), made);
+                kept.map_err(|error| not_shelved(maker, of_reference, error))?;
+                set += 1;
+            }
             let synchronized = self.gpu.stream.synchronize();
             synchronized.map_err(|error| Stop::Broken(error.to_string()))?;
         }

@@ -17,7 +17,7 @@ const EVENTS: u32 = 32;
 
 /// Turns of locked calls, and the calls of the first, which says how many the others need.
 const TURNS: usize = 3;
-const PILOT: u32 = 8;
+const PILOT: u32 = 4;
 
 /// Times the candidate by itself.
 pub(super) struct DeviceTiming<'t> {

@@ -1,0 +1,82 @@
+//! Where the time of an order goes: every moment belongs to one phase.
+
+use std::time::{Duration, Instant};
+
+use warpgauge_report::Timings;
+
+/// What a process that judges does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Reading its order, taking its runners over, and loading its own kernels.
+    Starting,
+    /// Running sources, making modules, and giving both sides the same parameters.
+    Loading,
+    /// Making inputs, and putting them where the calls find them.
+    Presenting,
+    /// The candidate's calls.
+    Executing,
+    /// The reference's calls, and all comparisons.
+    Verifying,
+    /// Looking at calls with a tool.
+    Profiling,
+    /// Writing the report.
+    Reporting,
+}
+
+const PHASES: usize = Phase::Reporting as usize + 1;
+
+/// Time by phase.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Account {
+    since: Instant,
+    spent: [Duration; PHASES],
+}
+
+impl Account {
+    /// Time runs from now on.
+    pub(super) fn begun() -> Self {
+        Self { since: Instant::now(), spent: [Duration::ZERO; PHASES] }
+    }
+
+    /// The time since the last question of this kind was spent on this.
+    pub(super) fn spent_on(&mut self, phase: Phase) {
+        let now = Instant::now();
+        self.spent[phase as usize] += now - self.since;
+        self.since = now;
+    }
+
+    /// By stage, milliseconds.
+    pub(super) fn timings(&self) -> Timings {
+        let of = |phase: Phase| self.spent[phase as usize].as_secs_f64() * 1e3;
+        Timings {
+            start: of(Phase::Starting),
+            load: of(Phase::Loading),
+            h2d: of(Phase::Presenting),
+            execute: of(Phase::Executing),
+            verify: of(Phase::Verifying),
+            profile: of(Phase::Profiling),
+            report: of(Phase::Reporting),
+            ..Timings::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_moment_belongs_to_one_phase() {
+        let began = Instant::now();
+        let mut account = Account::begun();
+        for phase in [Phase::Starting, Phase::Verifying, Phase::Executing, Phase::Verifying] {
+            account.spent_on(phase);
+        }
+        let timings = account.timings();
+        let most = began.elapsed().as_secs_f64() * 1e3;
+        assert!(timings.named() <= most, "{timings:?}");
+        let whole: Duration = account.spent.iter().sum();
+        assert!((timings.named() - whole.as_secs_f64() * 1e3).abs() < 1e-9);
+        assert_eq!(timings.load, 0.0);
+    }
+}
