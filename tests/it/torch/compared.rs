@@ -46,6 +46,7 @@ fn candidates_are_compared_with_a_reference() {
     right(&server);
     wrong(&server);
     many_parameters(&server);
+    late(&server);
 }
 
 /// All parameters are the reference's, and all are looked at: models have some thousands.
@@ -73,6 +74,28 @@ def get_inputs():
     let changing = model("ModelNew", "pass", "self.p[1998].data.add_(1)");
     let (code, message) = against(&compare(server, &reference, &changing));
     assert_eq!((code, message.contains("p.1998")), ("input_modified".into(), true), "{message}");
+}
+
+/// A candidate that does not come back has the time of the request, and no more: time for turns is none of its.
+fn late(server: &Server) {
+    let candidate = "
+class ModelNew(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+    def forward(self, x, y):
+        while True:
+            pass
+";
+    let body = json!({
+        "ref_kernel": bare(REFERENCE)["kernel"], "custom_kernel": bare(candidate)["kernel"],
+        "timeout": 2.0, "measure": {"max_time": 30.0},
+    });
+    let answer = server.post_json("/compare", &body);
+    let own = &answer.json["candidates"][0]["evaluation"];
+    assert_eq!(own["failure"]["code"], "timeout", "{}", answer.text);
+    assert!(own["failure"]["message"].as_str().unwrap().contains("2 s"), "{own:#}");
+    let total = own["timings"]["total"].as_f64().unwrap();
+    assert!((2_000.0..20_000.0).contains(&total), "{own:#}");
 }
 
 /// All but a fiftieth of the time, or 10 ms, is in an entry with a name, and none is counted twice.

@@ -197,6 +197,18 @@ impl RunnerSession {
         }
     }
 
+    /// Has its answers wanted so much earlier than at the deadline.
+    #[must_use]
+    pub fn earlier(self, by: Duration) -> Self {
+        let deadline = self.deadline.checked_sub(by).unwrap_or_else(Instant::now);
+        Self { deadline, ..self }
+    }
+
+    /// Gives it so much more time.
+    pub fn extend(&mut self, by: Duration) {
+        self.deadline += by;
+    }
+
     /// From now on the signal to stop is trusted: for a submission that gains nothing by running on.
     #[must_use]
     pub fn unobserved(self) -> Self {

@@ -89,14 +89,15 @@ impl<'a> TorchSession<'a> {
         request.expected.clear();
         let plan = Some(plan_of(&request));
         let beside = (against && !self.request.is_mixed()).then(|| self.beside());
-        // What the comparison is to take does not count as hanging.
-        request.timeout += beside.as_ref().map_or(0.0, |beside| beside.max_time.as_secs_f64());
         let owner = self.job.owner();
         let mut entered = match (self.entered.take(), self.request.is_mixed()) {
             (Some(entered), _) => entered.anew(request.timeout),
             (None, true) => self.backend.enter(request.timeout, owner).await?,
             (None, false) => self.backend.enter_for(&request, owner).await?,
         };
+        // What timing both sides in turns takes does not count as hanging.
+        let beside = beside.filter(|_| entered.device.is_some());
+        entered.deadline += beside.as_ref().map_or(Duration::ZERO, |beside| beside.max_time);
         let reference = || Oracle {
             submission: submission(&self.request.ref_kernel, REFERENCE),
             outputs: None,
@@ -107,7 +108,7 @@ impl<'a> TorchSession<'a> {
             submission: submission(kernel, if against { CANDIDATE } else { REFERENCE }),
             oracles: if against { vec![reference()] } else { Vec::new() },
             plan,
-            beside: beside.filter(|_| entered.device.is_some()),
+            beside,
             count: false,
             backward: self.request.wants_backward(),
             is_reference: !against,

@@ -150,7 +150,8 @@ impl TorchBackend {
     ) -> Result<Judgement, ExecError> {
         let began = Instant::now();
         let _room = self.host.room.share(case.request.decoded_bytes()).await?;
-        let (sides, timeout) = (1 + case.oracles.len(), case.request.timeout);
+        let beside_s = case.beside.as_ref().map_or(0.0, |beside| beside.max_time.as_secs_f64());
+        let (sides, timeout) = (1 + case.oracles.len(), case.request.timeout + beside_s);
         let allow_weak = case.request.allow_weak;
         let runners = entered.runners(sides).await?;
         let asked = Instant::now();
@@ -369,6 +370,9 @@ fn judged(
     mut account: Account,
 ) -> Result<(Outcome, Account), ExecError> {
     let timeout = case.request.timeout;
+    // Timing both sides in turns has time of its own.
+    let beside = case.beside.as_ref().map_or(Duration::ZERO, |beside| beside.max_time);
+    sessions = sessions.into_iter().map(|session| session.earlier(beside)).collect();
     let data = data_of(&case.request)?;
     let mut references = Vec::new();
     let mut init = None;

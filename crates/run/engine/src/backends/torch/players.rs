@@ -1,6 +1,8 @@
 //! What all stages of an evaluation share: the candidate, its references, the inputs of both, the seeds, and the
 //! account of the time spent.
 
+use std::time::Duration;
+
 use super::account::Account;
 use super::expectations::Expectations;
 use super::fault::Stop;
@@ -104,6 +106,14 @@ impl Players {
             told.carried_over = Some(carried);
         }
         Ok(Some(told).filter(|told| *told != TorchParameters::default()))
+    }
+
+    /// Gives all sides so much more time.
+    pub(super) fn extend(&mut self, by: Duration) {
+        self.candidate.session.extend(by);
+        for reference in &mut self.expectations.references {
+            reference.player.session.extend(by);
+        }
     }
 
     /// Ends all runners' turns: none of them runs from here on.

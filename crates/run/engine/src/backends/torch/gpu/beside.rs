@@ -60,6 +60,11 @@ impl Pairing {
         Self { wanted, blocks: Vec::new() }
     }
 
+    /// How long it may take.
+    pub(super) fn max_time(&self) -> Duration {
+        self.wanted.max_time
+    }
+
     /// Measures blocks until they are enough, or the time is up. `calls`: of a turn of the candidate's that is long
     /// enough; `most`: as many as a turn may have.
     pub(super) fn run(

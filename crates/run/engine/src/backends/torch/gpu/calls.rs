@@ -79,6 +79,7 @@ impl DeviceCalls<'_> {
             let most = batches.most();
             timing.run(&mut batches, plan, seeds, most)?;
             if let (Some(pairing), Some(calls)) = (&mut pairing, timing.calls()) {
+                batches.players.extend(pairing.max_time());
                 pairing.run(&mut batches, seeds, (calls, most))?;
             }
         }
