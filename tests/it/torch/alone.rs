@@ -133,3 +133,40 @@ async fn what_a_tool_has_open_stays_open_and_inputs_are_written_from_outside() {
     .await;
     assert_eq!(bytes, [3.0_f32, -4.0].map(f32::to_le_bytes).concat());
 }
+
+/// Inputs that are new each time, and such that are written into memory that has been returned before.
+const DRAWN: [&str; 3] = [
+    "def get_inputs():\n    return [torch.randn(4)]",
+    "X = torch.empty(4)\ndef get_inputs():\n    return [X.normal_()]",
+    "X = [torch.empty(4), torch.empty(4)]\ndef get_inputs():\n    X.reverse()\n    return [X[0].normal_()]",
+];
+
+#[tokio::test]
+async fn inputs_that_are_drawn_together_are_those_of_their_seeds() {
+    needs!("PyTorch", available());
+    let place = tempfile::tempdir().unwrap();
+    let mut contents = Vec::new();
+    for (index, inputs) in DRAWN.into_iter().enumerate() {
+        let directory = place.path().join(index.to_string());
+        std::fs::create_dir(&directory).unwrap();
+        let source = format!("import torch\n{inputs}\ndef f(x):\n    return x");
+        let (drawn, _) = asked(&directory, move |mut session| {
+            session.load(&submission(&source), None, 1).unwrap();
+            let seeds = [5, 6, 7, 8];
+            let mut drawn: Vec<Vec<u8>> = Vec::new();
+            while drawn.len() < seeds.len() {
+                for made in session.draw_inputs(&seeds[drawn.len()..]).unwrap() {
+                    let leaves = made.leaves("");
+                    let [(_, TreeOf::Tensor(tensor))] = &leaves[..] else { panic!("{leaves:?}") };
+                    drawn.push(tensor.read(session.memory(), 1 << 10).unwrap());
+                }
+            }
+            drawn
+        })
+        .await;
+        let distinct: std::collections::BTreeSet<&Vec<u8>> = drawn.iter().collect();
+        assert_eq!(distinct.len(), 4, "{inputs}");
+        contents.push(drawn);
+    }
+    assert_eq!(contents[1], contents[2]);
+}

@@ -305,7 +305,7 @@ impl RunnerSession {
         }
     }
 
-    /// The same for several seeds, on a device: the arguments of each, or of the first of them, at least one.
+    /// The same for several seeds: the arguments of each, or of the first of them, at least one.
     ///
     /// # Errors
     /// It did not.

@@ -199,33 +199,34 @@ class Runner:
         return {"made": self.values.told_inputs(self.arguments)}
 
     def do_draw(self, asked):
-        """The same for several seeds, on a device; for the first of them alone, where it writes to the same memory each
-        time."""
+        """The same for several seeds; for the first of them alone, where it writes to the same memory again."""
         seeds = asked["seeds"][:1] if self.redraws else asked["seeds"]
-        self.arguments = []
+        self.arguments, taken = [], set()
         for seed in seeds:
-            self.arguments.append(self.inputs_of(seed))
-            if len(self.arguments) > 1 and self.share_memory(*self.arguments[-2:]):
+            drawn = self.inputs_of(seed)
+            memory = self.memory_of(drawn)
+            if taken & memory:
                 self.redraws = True
                 self.arguments = [self.inputs_of(seeds[0])]
                 break
-        self.device.forget()
-        self.device.synchronize()
+            taken |= memory
+            self.arguments.append(drawn)
+        if self.device is not None:
+            self.device.forget()
+            self.device.synchronize()
         return {"drawn": [self.values.told_inputs(arguments) for arguments in self.arguments]}
 
-    def share_memory(self, some, others):
-        def storages(value):
-            found = set()
+    def memory_of(self, value):
+        """Where the tensors in a structure begin."""
+        found = set()
 
-            def leaf(value):
-                if isinstance(value, self.torch.Tensor) and value.layout == self.torch.strided:
-                    found.add(value.untyped_storage().data_ptr())
-                return value
+        def leaf(value):
+            if isinstance(value, self.torch.Tensor) and value.layout == self.torch.strided:
+                found.add(value.untyped_storage().data_ptr())
+            return value
 
-            mapped(value, leaf, self.module)
-            return found - {0}
-
-        return bool(storages(some) & storages(others))
+        mapped(value, leaf, self.module)
+        return found - {0}
 
     def inputs_of(self, seed):
         self.seed(seed)
