@@ -98,7 +98,8 @@ class ModelNew(nn.Module):
     assert!((2_000.0..20_000.0).contains(&total), "{own:#}");
 }
 
-/// All but a fiftieth of the time, or 10 ms, is in an entry with a name, and none is counted twice.
+/// All but a fiftieth of the time, and what a busy machine takes between two stages, is in an entry with a name; none is
+/// counted twice.
 fn time_is_accounted_for(timings: &Value) {
     let of = |name: &str| timings[name].as_f64().unwrap();
     let names = [
@@ -107,7 +108,7 @@ fn time_is_accounted_for(timings: &Value) {
     let named: f64 = names.into_iter().map(of).sum();
     let (total, other) = (of("total"), of("other"));
     assert!((named + other - total).abs() < 0.1, "{timings:#}");
-    assert!(other < 10.0 + total / 50.0, "{timings:#}");
+    assert!(other < 50.0 + total / 50.0, "{timings:#}");
     assert!(of("load") > 0.0 && of("verify") > 0.0 && of("execute") > 0.0, "{timings:#}");
 }
 
