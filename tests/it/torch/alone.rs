@@ -135,10 +135,13 @@ async fn what_a_tool_has_open_stays_open_and_inputs_are_written_from_outside() {
 }
 
 /// Inputs that are new each time, and such that are written into memory that has been returned before.
-const DRAWN: [&str; 3] = [
+const DRAWN: [&str; 6] = [
     "def get_inputs():\n    return [torch.randn(4)]",
     "X = torch.empty(4)\ndef get_inputs():\n    return [X.normal_()]",
     "X = [torch.empty(4), torch.empty(4)]\ndef get_inputs():\n    X.reverse()\n    return [X[0].normal_()]",
+    "X = np.empty(4)\ndef get_inputs():\n    X[:] = np.random.randn(4)\n    return [X]",
+    "X = np.empty(9)\ndef get_inputs():\n    X[:] = np.random.randn(9)\n    return [X[np.random.randint(5):][:4]]",
+    "def get_inputs():\n    return [np.random.randn(4)[::-1]]",
 ];
 
 #[tokio::test]
@@ -149,7 +152,7 @@ async fn inputs_that_are_drawn_together_are_those_of_their_seeds() {
     for (index, inputs) in DRAWN.into_iter().enumerate() {
         let directory = place.path().join(index.to_string());
         std::fs::create_dir(&directory).unwrap();
-        let source = format!("import torch\n{inputs}\ndef f(x):\n    return x");
+        let source = format!("import numpy as np\nimport torch\n{inputs}\ndef f(x):\n    return x");
         let (drawn, _) = asked(&directory, move |mut session| {
             session.load(&submission(&source), None, 1).unwrap();
             let seeds = [5, 6, 7, 8];
@@ -157,7 +160,12 @@ async fn inputs_that_are_drawn_together_are_those_of_their_seeds() {
             while drawn.len() < seeds.len() {
                 for made in session.draw_inputs(&seeds[drawn.len()..]).unwrap() {
                     let leaves = made.leaves("");
-                    let [(_, TreeOf::Tensor(tensor))] = &leaves[..] else { panic!("{leaves:?}") };
+                    let tensors = leaves.iter().filter_map(|(_, leaf)| match leaf {
+                        TreeOf::Tensor(tensor) => Some(tensor),
+                        _ => None,
+                    });
+                    let tensors: Vec<_> = tensors.collect();
+                    let [tensor] = &tensors[..] else { panic!("{leaves:?}") };
                     drawn.push(tensor.read(session.memory(), 1 << 10).unwrap());
                 }
             }

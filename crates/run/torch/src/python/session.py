@@ -214,15 +214,20 @@ class Runner:
         if self.device is not None:
             self.device.forget()
             self.device.synchronize()
-        return {"drawn": [self.values.told_inputs(arguments) for arguments in self.arguments]}
+        return {"drawn": self.values.told_sets(self.arguments)}
 
     def memory_of(self, value):
-        """Where the tensors in a structure begin."""
+        """Where the memory of the tensors and arrays in a structure begins."""
         found = set()
 
         def leaf(value):
             if isinstance(value, self.torch.Tensor) and value.layout == self.torch.strided:
                 found.add(value.untyped_storage().data_ptr())
+            elif array_in(value):
+                whole = value
+                while array_in(whole.base):
+                    whole = whole.base
+                found.add(whole.ctypes.data)
             return value
 
         mapped(value, leaf, self.module)

@@ -44,9 +44,14 @@ class Values:
 
     def told_inputs(self, value):
         """As `told`, for other processes to make the same."""
+        return self.told_sets([value])[0]
+
+    def told_sets(self, sets):
+        """As `told_inputs`, for several sets of inputs, which are all read after the last of them is described."""
         self.exact = True
+        self.begin()
         try:
-            return self.told(value)
+            return [self.told_too(inputs) for inputs in sets]
         except Refused as refused:
             refused.code = "inputs_failed"
             refused.message = "`get_inputs` gives what cannot be passed on: " + refused.message
