@@ -208,14 +208,12 @@ pub(super) fn tolerance_by_noise(
         let of_steps = |steps: u32| changes(dtype, base, &runs(steps));
         let [few, many, _] = INNER_STEPS;
         let moved = |steps| (steps, mean_squared_change(dtype, base, &runs(steps)));
-        let of_many = of_steps(many);
-        if class == Dtype::Float32
-            && let Some((linear, width)) = inner_rounding(
-                INNER_STEPS.map(moved),
-                (&of_many, runs(many).len()),
-                f64::min(moved(1).1, moved(LARGE_STEPS).1),
-            )
-        {
+        let inner_of = || {
+            let of_many = (&of_steps(many)[..], runs(many).len());
+            let floor = f64::min(moved(1).1, moved(LARGE_STEPS).1);
+            inner_rounding(INNER_STEPS.map(moved), of_many, floor)
+        };
+        if let Some((linear, width)) = (class == Dtype::Float32).then(inner_of).flatten() {
             let width = width.min(2.0 * BFLOAT16_UNITS);
             inner += linear * width;
             // A long sum changes alike, since each term is rounded to what the sum holds.

@@ -116,22 +116,20 @@ impl Judges {
 
     /// Has one wait for the next order. Must be called within a runtime.
     pub fn prepare(&self) {
-        self.prepare_some(1);
-    }
-
-    fn prepare_some(&self, wanted: usize) -> Vec<UnixStream> {
         let mut spares = self.those_waiting();
-        while spares.len() < wanted {
+        if spares.is_empty() {
             // The next order tries again, and reports why none starts.
-            let Ok(waiting) = self.start() else { break };
-            spares.push(waiting);
+            spares.extend(self.start());
         }
-        spares.iter().filter_map(|waiting| waiting.stream.try_clone().ok()).collect()
     }
 
     /// The same, and comes back when it has made its context, if it has a device, and uses it no more.
     pub async fn prepared(&self) {
-        let streams = self.prepare_some(1);
+        self.prepare();
+        let streams: Vec<UnixStream> = {
+            let spares = self.those_waiting();
+            spares.iter().filter_map(|waiting| waiting.stream.try_clone().ok()).collect()
+        };
         let until = Instant::now() + PREPARATION;
         let waiting = move || {
             for stream in streams {

@@ -13,19 +13,19 @@ pub(super) enum Phase {
     Loading,
     /// Making inputs, and putting them where the calls find them.
     Presenting,
-    /// The candidate's calls.
+    /// Calls of the candidate, from the word to go to its answer.
     Executing,
     /// The reference's calls, and all comparisons.
     Verifying,
     /// Looking at calls with a tool.
     Profiling,
-    /// Writing the report.
+    /// Writing the report, and encoding outputs that travel with it.
     Reporting,
 }
 
 const PHASES: usize = Phase::Reporting as usize + 1;
 
-/// Time by phase.
+/// How long each phase of an order took so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
     since: Instant,
@@ -33,19 +33,19 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// Time runs from now on.
+    /// An account whose time runs from now on.
     pub(super) fn begun() -> Self {
         Self { since: Instant::now(), spent: [Duration::ZERO; PHASES] }
     }
 
-    /// The time since the last question of this kind was spent on this.
+    /// Attributes the time since the last call of this function to a phase.
     pub(super) fn spent_on(&mut self, phase: Phase) {
         let now = Instant::now();
         self.spent[phase as usize] += now - self.since;
         self.since = now;
     }
 
-    /// By stage, milliseconds.
+    /// The phases as entries of a report, milliseconds.
     pub(super) fn timings(&self) -> Timings {
         let of = |phase: Phase| self.spent[phase as usize].as_secs_f64() * 1e3;
         Timings {

@@ -50,8 +50,8 @@ pub(super) struct TorchSession<'a> {
 /// How a candidate was timed beside the reference.
 struct Paired {
     timed: Timed,
-    /// The same in a second pair of processes, for a small difference; `Some(None)`: there was no time for it.
-    again: Option<Option<Timed>>,
+    /// Why a small difference is not called one, where a second pair of processes does not come to it.
+    unconfirmed: Option<String>,
 }
 
 /// Smaller differences, as logarithms of ratios, are called faster or slower only where a second pair of processes agrees:
@@ -95,9 +95,6 @@ impl<'a> TorchSession<'a> {
             (None, true) => self.backend.enter(request.timeout, owner).await?,
             (None, false) => self.backend.enter_for(&request, owner).await?,
         };
-        // What timing both sides in turns takes does not count as hanging.
-        let beside = beside.filter(|_| entered.device.is_some());
-        entered.deadline += beside.as_ref().map_or(Duration::ZERO, |beside| beside.max_time);
         let reference = || Oracle {
             submission: submission(&self.request.ref_kernel, REFERENCE),
             outputs: None,
@@ -108,7 +105,7 @@ impl<'a> TorchSession<'a> {
             submission: submission(kernel, if against { CANDIDATE } else { REFERENCE }),
             oracles: if against { vec![reference()] } else { Vec::new() },
             plan,
-            beside,
+            beside: beside.filter(|_| entered.device.is_some()),
             count: false,
             backward: self.request.wants_backward(),
             is_reference: !against,
@@ -136,7 +133,7 @@ impl<'a> TorchSession<'a> {
             return Err(error::internal("comparing kernels", &error));
         };
         let Judgement { mut report, compared, .. } = self.judge(&kernel, true).await?;
-        let mut paired = compared.map(|timed| Paired { timed, again: None });
+        let mut paired = compared.map(|timed| Paired { timed, unconfirmed: None });
         if let Some(paired) = paired.as_mut().filter(|paired| is_close(&paired.timed.comparison)) {
             let second = self.judge(&kernel, true).await?;
             let mut timings = report.timings;
@@ -146,7 +143,8 @@ impl<'a> TorchSession<'a> {
                 report = second.report;
             }
             report.timings = timings;
-            paired.again = Some(second.compared);
+            let again = second.compared.as_ref().map(|again| &again.comparison);
+            paired.unconfirmed = confirmed(&paired.timed.comparison, again).err();
         }
         self.timed.push(paired);
         Ok(report)
@@ -205,7 +203,7 @@ fn side_by_side(
     own: &EvaluateResponse,
     timed: Option<Paired>,
 ) -> Result<PairedComparison, String> {
-    let Some(Paired { timed, again }) = timed else {
+    let Some(Paired { timed, unconfirmed }) = timed else {
         return Err(if own.device.is_some() { NOT_BESIDE } else { NOT_COMPARED }.to_owned());
     };
     let Timed { comparison, reference_ms, candidate_ms, resolution_ms } = timed;
@@ -228,10 +226,7 @@ fn side_by_side(
              device"
         ));
     }
-    if let Some(again) = again {
-        confirmed(&comparison, again.as_ref().map(|again| &again.comparison))?;
-    }
-    Ok(comparison)
+    unconfirmed.map_or(Ok(comparison), Err)
 }
 
 /// Whether the kernels are called `faster` or `slower` by a small difference.

@@ -83,6 +83,13 @@ pub(super) struct Case {
     pub seed: u64,
 }
 
+impl Case {
+    /// Time for timing both sides in turns, beyond `timeout`: it does not count as hanging.
+    fn beside_time(&self) -> Duration {
+        self.beside.as_ref().map_or(Duration::ZERO, |beside| beside.max_time)
+    }
+}
+
 /// What came of a case.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Judgement {
@@ -150,8 +157,10 @@ impl TorchBackend {
     ) -> Result<Judgement, ExecError> {
         let began = Instant::now();
         let _room = self.host.room.share(case.request.decoded_bytes()).await?;
-        let beside_s = case.beside.as_ref().map_or(0.0, |beside| beside.max_time.as_secs_f64());
-        let (sides, timeout) = (1 + case.oracles.len(), case.request.timeout + beside_s);
+        let beside = case.beside_time();
+        entered.deadline += beside;
+        let (sides, timeout) =
+            (1 + case.oracles.len(), case.request.timeout + beside.as_secs_f64());
         let allow_weak = case.request.allow_weak;
         let runners = entered.runners(sides).await?;
         let asked = Instant::now();
@@ -370,8 +379,7 @@ fn judged(
     mut account: Account,
 ) -> Result<(Outcome, Account), ExecError> {
     let timeout = case.request.timeout;
-    // Timing both sides in turns has time of its own.
-    let beside = case.beside.as_ref().map_or(Duration::ZERO, |beside| beside.max_time);
+    let beside = case.beside_time();
     sessions = sessions.into_iter().map(|session| session.earlier(beside)).collect();
     let data = data_of(&case.request)?;
     let mut references = Vec::new();
