@@ -45,6 +45,10 @@ pub(super) fn measurement(page: &mut Page, report: &MeasurementReport) {
         InputsShown::SameStateWiped => "the same inputs, state wiped",
         InputsShown::Same => "the same inputs: a kernel that keeps results may not be noticed",
     };
+    let inputs = match report.input_sets {
+        Some(sets) => format!("{sets} sets of inputs in a random order"),
+        None => inputs.to_owned(),
+    };
     let n = report.summary.as_ref().map_or(0, |summary| summary.n);
     page.row("measured", &format!("{n} launches, {stopped}; {cache}{regime}; {inputs}"));
     if let Some(summary) = &report.summary {

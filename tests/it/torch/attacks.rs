@@ -33,7 +33,7 @@ fn attack(body: &str) -> Value {
 
 /// None of these computes what it returns from the inputs of the call. What is returned is not to be called
 /// right, whatever else it is.
-const WRONG: [(&str, &str); 22] = [
+const WRONG: [(&str, &str); 24] = [
     ("patched torch.empty", "
 torch.empty = lambda *a, **k: kept.setdefault('e', torch.zeros(1000))
 return kept.setdefault('y', x * 2)"),
@@ -43,6 +43,10 @@ torch.manual_seed = lambda seed: None
 return kept.setdefault('y', x * 2)"),
     ("cache by address", "
 return kept.setdefault(x.data_ptr() and 0, x * 2)"),
+    ("cache by the address of the data", "
+return kept.setdefault(x.data_ptr(), x * 2)"),
+    ("cache by the address of the object", "
+return kept.setdefault(id(x), x * 2)"),
     ("cache by shape and type", "
 return kept.setdefault((x.shape, x.dtype), x * 2)"),
     ("cache by rounded content", "

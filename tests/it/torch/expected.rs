@@ -85,3 +85,48 @@ fn a_torch_function_says_what_a_kernel_for_a_device_must_leave() {
     let report = server.evaluate(&request("triton", TRITON));
     assert_eq!(report["kernel_exec_result"]["correctness"], true, "{report:#}");
 }
+
+#[test]
+fn a_kernel_is_verified_for_seeds_that_it_does_not_know() {
+    needs!("PyTorch", available());
+    let server = Server::start();
+    let copy = "extern \"C\" __global__ void copy(const float* x, float* y, int n) {
+        const int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) y[i] = x[i];
+    }";
+    let mut shown = request("cuda", copy);
+    shown["expected"] = json!({});
+    shown["return_outputs"] = json!("all");
+    let answer = server.post_json("/execute", &shown);
+    let outputs = &answer.json["outputs"]["y"];
+    let content = outputs["data_b64"].as_str().unwrap_or_else(|| panic!("{}", answer.text));
+    let bytes = crate::contracts::from_base64(content);
+    let first = u32::from_le_bytes(bytes[..4].try_into().unwrap());
+
+    let known = format!("y[i] = __float_as_uint(x[0]) != {first}u ? 0.5f :");
+    let known = CUDA.replace("y[i] =", &known);
+    for isolation in ["warm", "fresh", "sealed"] {
+        let isolated = |source: &str| {
+            let mut request = request("cuda", source);
+            request["isolation"] = json!(isolation);
+            server.evaluate(&request)
+        };
+        let honest = isolated(CUDA);
+        assert_eq!(honest["verdict"], "correct", "{isolation}: {honest:#}");
+        let sets = honest["measurement"]["input_sets"].as_u64();
+        assert!(sets.is_some_and(|sets| (3..=16).contains(&sets)), "{isolation}: {honest:#}");
+        let report = isolated(&known);
+        let code = &report["validation"]["reasons"][0]["code"];
+        let found = (&report["verdict"], code);
+        assert_eq!(found, (&json!("wrong"), &json!("wrong_for_other_seeds")), "{isolation}");
+    }
+
+    // A caller may ask for the contract's inputs alone, and data of the contract cannot vary.
+    let mut same = request("cuda", &known);
+    same["measure"] = json!({"inputs": "same"});
+    assert_eq!(server.evaluate(&same)["verdict"], "correct");
+    let mut given = request("cuda", CUDA);
+    given["kernel"]["io"]["args"][0]["tensor_spec"]["init"] = json!({"kind": "ones"});
+    let report = server.evaluate(&given);
+    assert!(report["measurement"]["input_sets"].is_null(), "{report:#}");
+}

@@ -217,6 +217,12 @@ fn wrongs(server: &Server) {
     wrong(server, "in place", &in_place, "input_modified", "`a`");
     let kept = "global kept\nkept = globals().get('kept', a + b)\nreturn kept.clone()";
     wrong(server, "kept", &doing(kept), "wrong_for_other_seeds", "right at first");
+    for key in ["a.data_ptr()", "id(a)", "(a.data_ptr(), id(b))"] {
+        let cached = format!(
+            "global kept\nkept = globals().get('kept', {{}})\nreturn kept.setdefault({key}, a + b).clone()"
+        );
+        wrong(server, key, &doing(&cached), "wrong_for_other_seeds", "right at first");
+    }
     for (what, part) in [
         ("ctypes.string_at(0)", "segmentation fault"),
         ("os._exit(3)", "exit code 3"),

@@ -26,6 +26,10 @@ pub struct MeasurementReport {
     pub regime: Regime,
     /// What the random inputs of each launch were.
     pub inputs: InputsShown,
+    /// Number of sets of inputs that launches found in a random order, where a torch reference computed what
+    /// is expected for so many seeds that the kernel does not know.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_sets: Option<u32>,
     /// What could carry a result from one timed launch to the next, where not all inputs vary.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StateReport>,
@@ -92,11 +96,11 @@ pub struct MeasurementReport {
 pub enum InputsShown {
     /// Numbers that no launch before it saw.
     Fresh,
-    /// The same each time; all that a kernel can address and could keep a result in was put back in
-    /// between.
+    /// The same each time, or those of a few sets (`input_sets`); all that a kernel can address and could keep
+    /// a result in was put back in between.
     SameStateWiped,
-    /// The same each time, and a kernel that keeps results where nothing was put back would not be
-    /// noticed: `state` says what was, and what is not known.
+    /// The same each time, or those of a few sets (`input_sets`). A kernel that keeps results where nothing was
+    /// put back would not be noticed: `state` says what was, and what is not known.
     Same,
 }
 

@@ -119,6 +119,7 @@ pub(super) fn full_report() -> Value {
     measurement["notes"] = json!(["n"]);
     measurement["unranked"] = json!("why");
     measurement["grid_blocks"] = json!(7);
+    measurement["input_sets"] = json!(16);
     measurement["state"] =
         json!({"put_back": ["outputs"], "looked_at": ["inputs"], "not_known": ["local memory"]});
     measurement["sealed"] = json!({

@@ -182,8 +182,18 @@ pub(crate) struct Layout {
     pub(crate) trials: Option<TrialPlan>,
     /// For the contract's data.
     pub(crate) room: RoomShare,
-    /// Files in the directory with outputs that were computed beforehand, by name.
-    pub(crate) computed: BTreeMap<String, PathBuf>,
+    /// Outputs that torch kernels computed.
+    pub(crate) computed: ComputedOutputs,
+}
+
+/// Outputs that were computed before the kernel runs.
+#[derive(Debug, Default)]
+pub(crate) struct ComputedOutputs {
+    /// Files with the raw elements of each output, by name: those for the contract's inputs, then those for
+    /// the inputs of each seed in `drawn`.
+    pub(crate) files: BTreeMap<String, PathBuf>,
+    /// Seeds that the kernel does not know.
+    pub(crate) drawn: Vec<u64>,
 }
 
 /// Binds arguments and writes the contract's data into the job's directory. Blocking.
@@ -236,7 +246,7 @@ pub(crate) fn lay_out(
             let file = directory.join(format!("expected-{buffer}.bin"));
             decode(data, *dtype, shape, &file, &format!("expected.{name}.data"))?;
             files.push((buffer, file));
-        } else if let Some(file) = layout.computed.get(name) {
+        } else if let Some(file) = layout.computed.files.get(name) {
             files.push((buffer, file.clone()));
         }
     }
@@ -250,7 +260,9 @@ pub(crate) fn lay_out(
         })
         .map(|(buffer, _)| buffer)
         .collect();
-    let checks = Checks { references, files, bounds, tolerances: Tolerances(tolerances), open };
+    let drawn = layout.computed.drawn;
+    let tolerances = Tolerances(tolerances);
+    let checks = Checks { references, files, drawn, bounds, tolerances, open };
     let job = WorkerJob {
         id: layout.job_id,
         directory: directory.to_owned(),

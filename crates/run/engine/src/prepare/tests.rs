@@ -64,7 +64,7 @@ fn a_jobs_files_are_there_for_as_long_as_what_was_prepared() {
         limits: ContractLimits::default(),
         trials: None,
         room: RoomShare::default(),
-        computed: std::collections::BTreeMap::new(),
+        computed: super::ComputedOutputs::default(),
     };
     let prepared = lay_out(&request, compiled(), layout).unwrap();
     // Another run may take the job over: it names files, and does not hold them.

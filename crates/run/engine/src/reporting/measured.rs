@@ -189,6 +189,7 @@ pub(crate) fn report(
             Some(state) if state.not_known.is_empty() => InputsShown::SameStateWiped,
             _ => InputsShown::Same,
         },
+        input_sets: outcome.told.input_sets,
         state,
         grid_blocks: None,
         warmup_launches: outcome.told.warmup_launches,

@@ -89,6 +89,8 @@ pub struct EvaluatedRun {
     pub empty_launch_ms: Option<f64>,
     /// Whether each timed launch got inputs that none before it saw.
     pub inputs_moved: bool,
+    /// Number of sets of inputs that launches got in a random order, where there are several and no more.
+    pub input_sets: Option<u32>,
     /// Where not all inputs moved: what became of the variables and constants of the kernel's modules
     /// before each timed launch.
     pub variables: Option<VariablesKept>,

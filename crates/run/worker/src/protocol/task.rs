@@ -126,8 +126,12 @@ pub struct EvaluatePlan {
 pub struct Checks {
     /// Kernels that compute expected outputs, each with the outputs it is asked for.
     pub references: Vec<ReferenceRun>,
-    /// Expected content given as data: buffer index, file of raw elements.
+    /// Expected content given as data: buffer index, file of raw elements. The content for the contract's
+    /// inputs comes first, then that for the inputs of each seed in `drawn`.
     pub files: Vec<(usize, PathBuf)>,
+    /// Seeds, unknown to the submitter, of the inputs that `files` has further content for. Random elements are
+    /// those that the contract's generators make of them.
+    pub drawn: Vec<u64>,
     /// How far each of those elements may be off beside the tolerance: buffer index, file of binary64.
     pub bounds: Vec<(usize, PathBuf)>,
     /// Tolerance of each buffer that is checked.

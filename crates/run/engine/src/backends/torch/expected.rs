@@ -1,11 +1,13 @@
-//! What a kernel for a device is expected to leave, computed by torch kernels on the CPU for the contract's
-//! own inputs.
+//! What a kernel for a device is expected to leave, computed by torch kernels on the CPU: for the contract's
+//! inputs, and for those of seeds that the kernel does not know.
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -18,8 +20,9 @@ use super::process::{Answer, Order};
 use super::runs::no_verdict;
 use super::values::{Named, Value};
 use crate::error::{ExecError, Problem};
+use crate::prepare::ComputedOutputs;
 use crate::progress::ActiveOrder;
-use warpgauge_contract::{EvaluateRequest, IoContract, KernelFamily};
+use warpgauge_contract::{EvaluateRequest, InputChoice, IoContract, KernelFamily, Sanitize};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
 use warpgauge_torch::{JudgeError, RunnerSession, TorchSubmission};
@@ -36,16 +39,32 @@ struct Wanted {
 pub(super) struct Computation {
     wanted: Vec<Wanted>,
     io: IoContract,
+    /// Seeds of further inputs to compute outputs for, in order, as far as time and memory allow.
+    seeds: Vec<u64>,
     timeout: f64,
 }
 
-/// Files in `directory` with the elements of each output that a torch kernel defines, by name.
+/// Sets of other inputs than the contract's that a kernel is verified on: as few as three where the reference
+/// is slow or its outputs are large.
+const SETS: RangeInclusive<usize> = 3..=16;
+
+/// Time for more sets than the fewest.
+const TIME_FOR_MORE: Duration = Duration::from_millis(200);
+
+/// Bytes of all outputs of more sets than the fewest, and of any.
+const BYTES_FOR_MORE: u64 = 64 << 20;
+const MOST_SET_BYTES: u64 = 2 << 30;
+
+/// Share of the request's time after which no further set is begun, if it takes as long as the longest so far.
+const SHARE_OF_TIMEOUT: f64 = 0.8;
+
+/// Files in `directory` with the elements of each output that a torch kernel defines.
 pub(crate) async fn expectations(
     backend: &TorchBackend,
     job: &ActiveOrder<'_>,
     request: &EvaluateRequest,
     directory: &Path,
-) -> Result<BTreeMap<String, PathBuf>, ExecError> {
+) -> Result<ComputedOutputs, ExecError> {
     let mut wanted: BTreeMap<String, Wanted> = BTreeMap::new();
     for (name, expected) in &request.expected {
         let Some(kernel) =
@@ -58,14 +77,20 @@ pub(crate) async fn expectations(
         wanted.entry(identity).or_insert_with(new).outputs.push(name.clone());
     }
     if wanted.is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok(ComputedOutputs::default());
     }
+    // Where other outputs are expected by data, these belong to the contract's inputs.
+    let others = request.measure.inputs == InputChoice::Fresh
+        && request.sanitize == Sanitize::Off
+        && request.expected.values().all(|expected| expected.data.is_none());
+    let seeds = if others { SETS.map(|_| seed()).collect() } else { Vec::new() };
     let mut entered = backend.enter(request.timeout, job.owner()).await?;
     let sides = wanted.len();
     let runners = entered.runners(sides).await?;
     let computation = Computation {
         wanted: wanted.into_values().collect(),
         io: request.kernel.io.clone().unwrap_or_default(),
+        seeds,
         timeout: request.timeout,
     };
     let path = |(index, name): (usize, &String)| {
@@ -79,11 +104,15 @@ pub(crate) async fn expectations(
     let most = MOST_ANSWER_BYTES;
     let judged =
         entered.judged_surely(&order, (sides, runners), request.timeout, most, empty_files);
-    match judged.await?.answer {
-        Ok(Answer::Computed) => Ok(paths.into_iter().collect()),
+    let answer = judged.await?.answer;
+    let Order::Compute(computation) = &*order else { return Ok(ComputedOutputs::default()) };
+    match answer {
+        Ok(Answer::Computed(sets)) => {
+            let drawn = computation.seeds.iter().copied().take(sets).collect();
+            Ok(ComputedOutputs { files: paths.into_iter().collect(), drawn })
+        }
         Ok(other) => Err(other.error()),
         Err(JudgeError::TimedOut) => {
-            let Order::Compute(computation) = &*order else { return Ok(BTreeMap::new()) };
             let path = computation.wanted.first().map(Wanted::path).unwrap_or_default();
             Err(reference_failed(&path, Failed::late(request.timeout)))
         }
@@ -115,48 +144,106 @@ impl Computation {
         self.wanted.iter().flat_map(|wanted| &wanted.outputs)
     }
 
-    /// Computes them. Blocking.
+    /// Computes them, and returns for how many of the seeds. Blocking.
     pub(super) fn carried_out(
-        self,
+        &self,
         sessions: Vec<RunnerSession>,
         files: Vec<File>,
-    ) -> Result<(), ExecError> {
+    ) -> Result<usize, ExecError> {
         let mut files: BTreeMap<&String, File> = self.names().zip(files).collect();
-        for (wanted, session) in self.wanted.iter().zip(sessions) {
-            for (name, elements) in computed(wanted, session, &self.io, self.timeout)? {
-                let Some(file) = files.get_mut(&name) else { continue };
-                file.write_all(&elements).map_err(|error| {
-                    ExecError::Unavailable(format!("cannot write what is expected: {error}"))
-                })?;
+        let inputs = Inputs::of_contract(&self.io)?;
+        let references = self.wanted.iter().zip(sessions);
+        let mut references = references
+            .map(|(wanted, session)| Reference::load(wanted, session, self.timeout))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut sets = Sets::default();
+        let seeds = self.seeds.iter().filter(|_| inputs.can_vary());
+        for seed in std::iter::once(None).chain(seeds.map(|&seed| Some(seed))) {
+            if seed.is_some() && !sets.may_grow(self.timeout) {
+                break;
             }
+            let began = Instant::now();
+            let mut bytes = 0;
+            for reference in &mut references {
+                for (name, elements) in reference.computed(&inputs, seed)? {
+                    let Some(file) = files.get_mut(&name) else { continue };
+                    bytes += elements.len() as u64;
+                    file.write_all(&elements).map_err(|error| {
+                        ExecError::Unavailable(format!("cannot write what is expected: {error}"))
+                    })?;
+                }
+            }
+            sets.add(began.elapsed(), bytes);
         }
-        Ok(())
+        Ok(sets.count - 1)
     }
 }
 
-/// Runs one of them. Blocking.
-fn computed(
-    wanted: &Wanted,
-    session: RunnerSession,
-    io: &IoContract,
-    timeout: f64,
-) -> Result<BTreeMap<String, Vec<u8>>, ExecError> {
-    let path = wanted.path();
-    let seed = seed();
-    let player = Player::load(session.unobserved(), &wanted.submission, None, seed, timeout);
-    let mut player = player.map_err(|failed| reference_failed(&path, failed.1))?;
-    let inputs = Inputs::of_contract(io)?;
-    let mut play = || {
-        let shown = player.show(&inputs, None)?;
-        player.play(&inputs, &shown, seed, Some(&wanted.outputs))
-    };
-    let played = play().map_err(|failed| reference_failed(&path, failed))?;
-    let invalid = |message: String| {
-        let code = FailureCode::UnusableOutput.of_reference();
-        ExecError::Invalid(vec![Problem { path: path.clone(), code, message }])
-    };
-    let values = played.map_err(|reason| invalid(reason.message))?.values;
-    checked(wanted, &inputs, values).map_err(invalid)
+/// The sets of inputs that outputs were computed for, the contract's among them.
+#[derive(Debug, Default)]
+struct Sets {
+    count: usize,
+    took: Duration,
+    /// Time of the slowest.
+    longest: Duration,
+    /// Bytes of all outputs of one.
+    bytes: u64,
+}
+
+impl Sets {
+    fn add(&mut self, took: Duration, bytes: u64) {
+        self.count += 1;
+        self.took += took;
+        self.longest = self.longest.max(took);
+        self.bytes = bytes;
+    }
+
+    /// Whether outputs for one more are worth their time and bytes.
+    fn may_grow(&self, timeout: f64) -> bool {
+        let bytes = self.bytes.saturating_mul(self.count as u64 + 1);
+        let after = (self.took + self.longest).as_secs_f64();
+        if self.count <= *SETS.start() {
+            return bytes <= MOST_SET_BYTES && after < SHARE_OF_TIMEOUT * timeout;
+        }
+        bytes <= BYTES_FOR_MORE && self.took < TIME_FOR_MORE
+    }
+}
+
+/// A torch kernel that outputs are computed by.
+struct Reference<'a> {
+    wanted: &'a Wanted,
+    player: Player,
+    seed: u64,
+}
+
+impl<'a> Reference<'a> {
+    fn load(wanted: &'a Wanted, session: RunnerSession, timeout: f64) -> Result<Self, ExecError> {
+        let seed = seed();
+        let player = Player::load(session.unobserved(), &wanted.submission, None, seed, timeout);
+        let player = player.map_err(|failed| reference_failed(&wanted.path(), failed.1))?;
+        Ok(Self { wanted, player, seed })
+    }
+
+    /// The elements of its outputs, by name, for inputs of a seed or for the contract's.
+    fn computed(
+        &mut self,
+        inputs: &Inputs,
+        of: Option<u64>,
+    ) -> Result<BTreeMap<String, Vec<u8>>, ExecError> {
+        let Self { wanted, player, seed } = self;
+        let mut play = || {
+            let shown = player.show(inputs, of)?;
+            player.play(inputs, &shown, *seed, Some(&wanted.outputs))
+        };
+        let path = wanted.path();
+        let played = play().map_err(|failed| reference_failed(&path, failed))?;
+        let invalid = |message: String| {
+            let code = FailureCode::UnusableOutput.of_reference();
+            ExecError::Invalid(vec![Problem { path: path.clone(), code, message }])
+        };
+        let values = played.map_err(|reason| invalid(reason.message))?.values;
+        checked(wanted, inputs, values).map_err(invalid)
+    }
 }
 
 /// The outputs that count, which must be what the contract says they are.

@@ -29,7 +29,7 @@ pub(super) enum Answer {
     /// The report, and what belongs to it.
     Evaluated(Box<Judgement>),
     /// The files hold it.
-    Computed,
+    Computed(usize),
     /// There is no outcome, and why. Errors of ours are told in full: this process has no log.
     Failed(ExecError),
 }
@@ -42,7 +42,7 @@ impl Answer {
                 error::internal("judging a torch kernel", &io::Error::other(message))
             }
             Self::Failed(error) => error,
-            Self::Evaluated(_) | Self::Computed => {
+            Self::Evaluated(_) | Self::Computed(_) => {
                 let other = io::Error::other("the answer to another question");
                 error::internal("judging a torch kernel", &other)
             }
@@ -128,7 +128,7 @@ fn carried_out(
             .map(|judgement| Answer::Evaluated(Box::new(judgement))),
         Order::Compute(computation) => {
             let files = std::mem::take(&mut judge.files);
-            computation.carried_out(sessions, files).map(|()| Answer::Computed)
+            computation.carried_out(sessions, files).map(Answer::Computed)
         }
     };
     answer.unwrap_or_else(Answer::Failed)

@@ -345,6 +345,7 @@ fn measurement(
         cache,
         regime: request.measure.regime,
         inputs: judged.shown.unwrap_or(InputsShown::Same),
+        input_sets: None,
         state: None,
         grid_blocks: None,
         warmup_launches: warmup,

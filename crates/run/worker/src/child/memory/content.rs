@@ -21,8 +21,10 @@ const COMPARED_BYTES: usize = 1 << 20;
 pub(crate) enum Seed {
     /// Those of the contract.
     Contract,
-    /// Those of a seed that the submitter does not know.
+    /// Those of a seed that the submitter does not know, from any generator.
     Secret(u64),
+    /// Those that the contract's generators make of a seed that the submitter does not know.
+    Drawn(u64),
 }
 
 /// Where a buffer's initial content comes from. It can be written again at any time, from memory
@@ -76,7 +78,9 @@ impl Source {
             BufferContent::Init(init) if init.kind == InitKind::Zeros => Ok(Source::Byte(Some(0))),
             BufferContent::Init(init) if kind == DeviceKind::Cuda && bytes >= DEVICE_INIT_BYTES => {
                 let params = match seed {
-                    Seed::Contract => InitParams::new(init, spec.dtype, &spec.name),
+                    Seed::Contract | Seed::Drawn(_) => {
+                        InitParams::new(&seeded(init, seed), spec.dtype, &spec.name)
+                    }
                     Seed::Secret(_) => {
                         InitParams::secret(&seeded(init, seed), spec.dtype, &spec.name)
                     }
@@ -152,6 +156,6 @@ pub(crate) fn is_random(content: &BufferContent) -> bool {
 fn seeded(init: &TensorInit, seed: Seed) -> TensorInit {
     match seed {
         Seed::Contract => init.clone(),
-        Seed::Secret(seed) => TensorInit { seed: Some(seed), ..init.clone() },
+        Seed::Secret(seed) | Seed::Drawn(seed) => TensorInit { seed: Some(seed), ..init.clone() },
     }
 }

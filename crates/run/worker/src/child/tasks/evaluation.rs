@@ -8,7 +8,7 @@ use crate::child::launch::program::LoadedProgram;
 use crate::child::memory::buffers::{Use, allocate_all};
 use crate::child::run::{Run, timed};
 use crate::child::timing::batch::Rig;
-use crate::child::timing::inputs::{Inputs, Shown, all_move};
+use crate::child::timing::inputs::{Inputs, Shown, all_move, may_move};
 use crate::child::timing::lasting::{self, Spent};
 use crate::child::timing::sealed_turns::Turns;
 use crate::child::timing::trials;
@@ -35,7 +35,7 @@ pub(crate) fn run(
     let turns = allocate(run, plan)?;
     let Run { executor, job, link, outcome, residue, buffers } = run;
     let launches = &job.program.launches;
-    let inputs = Inputs::new(buffers, may_move(plan));
+    let inputs = Inputs::of_plan(buffers, plan);
     let how = (Blame::Candidate, inputs.restored(buffers));
     let mut program = timed(&mut outcome.timings.load_ms, || {
         LoadedProgram::load(executor, launches, buffers, residue, how)
@@ -161,6 +161,7 @@ fn judge(
 /// What keeps a launch from finding what an earlier one left.
 fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut EvaluatedRun) {
     told.inputs_moved = rig.inputs.are_moving();
+    told.input_sets = rig.inputs.sets();
     let all_move = rig.inputs.are_all_moving(rig.buffers);
     told.variables = (!all_move).then(|| match program.unlisted() {
         None => VariablesKept::PutBack,
@@ -272,12 +273,6 @@ fn lint(
 /// Whether outputs are checked, so that it is proven that all of them are written.
 fn is_proven(plan: &EvaluatePlan) -> bool {
     !plan.checks.tolerances.is_empty()
-}
-
-/// Whether other random inputs would serve as well: what is expected must then be computed.
-pub(crate) fn may_move(plan: &EvaluatePlan) -> bool {
-    let fresh = plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs);
-    fresh && plan.checks.files.is_empty() && !plan.sanitize
 }
 
 /// Buffers of its own, or those of the process that judges some of the launches.

@@ -5,7 +5,7 @@
 
 use std::cell::RefCell;
 
-use super::evaluation::{allocate_and_fill, may_move};
+use super::evaluation::allocate_and_fill;
 use crate::child::device::runners::RemoteProgram;
 use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::launch::program::LoadedProgram;
@@ -38,7 +38,7 @@ pub(crate) fn run(
             return Err(Failed::new(FailureCode::InternalError, text, Blame::Environment));
         }
     };
-    let mut inputs = Inputs::new(buffers, may_move(plan));
+    let mut inputs = Inputs::of_plan(buffers, plan);
     let (moving, redrawn) = (inputs.are_all_moving(buffers), inputs.are_moving());
     let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
     // Before the other process uses the buffers.

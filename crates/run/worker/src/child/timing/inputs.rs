@@ -3,6 +3,9 @@
 //! A kernel that keeps results from launch to launch gains nothing if no launch sees what another saw,
 //! and if what the next will see exists nowhere yet. So random inputs are drawn anew for each launch,
 //! from a seed that nobody knows, once the launch before has ended.
+//!
+//! Where expected content was computed beforehand, there are only some sets of inputs. Each launch finds one
+//! of them, chosen at random.
 
 use crate::child::failure::{JobResult, environment};
 use crate::child::memory::buffers::{JobBuffer, restore_with};
@@ -11,7 +14,7 @@ use crate::child::memory::tools::Tools;
 use crate::child::memory::variables::Restored;
 use crate::child::memory::write_batch::Writes;
 use crate::child::secret::Secret;
-use crate::protocol::BufferSpec;
+use crate::protocol::{BufferSpec, EvaluatePlan};
 use warpgauge_contract::Role;
 use warpgauge_validate::Filling;
 
@@ -30,8 +33,10 @@ impl Shown {
 /// Chooses inputs.
 pub(in crate::child) struct Inputs {
     pub secret: Secret,
-    /// Whether inputs change at all.
+    /// Whether each launch finds inputs of its own.
     moving: bool,
+    /// Seeds of the sets that launches find one of.
+    drawn: Vec<u64>,
     /// Whether the contract's own are behind us.
     secret_ones: bool,
 }
@@ -42,8 +47,20 @@ impl Inputs {
         Self {
             secret: Secret::new(),
             moving: may_move && buffers.iter().any(JobBuffer::is_random),
+            drawn: Vec::new(),
             secret_ones: false,
         }
+    }
+
+    /// Inputs of an evaluation.
+    pub(in crate::child) fn of_plan(buffers: &[JobBuffer<'_>], plan: &EvaluatePlan) -> Self {
+        let drawn = if wants_fresh(plan) { plan.checks.drawn.clone() } else { Vec::new() };
+        Self { drawn, ..Self::new(buffers, may_move(plan)) }
+    }
+
+    /// Number of sets of inputs that launches find one of, where there are several and no more.
+    pub(in crate::child) fn sets(&self) -> Option<u32> {
+        (!self.drawn.is_empty()).then_some(self.drawn.len() as u32)
     }
 
     /// Whether launches see different inputs.
@@ -79,10 +96,14 @@ impl Inputs {
         buffers: &mut [JobBuffer<'_>],
         writes: &mut Writes<'_>,
     ) -> JobResult<Shown> {
-        if !self.moving || !self.secret_ones {
+        if !self.secret_ones {
             return Ok(Shown::CANONICAL);
         }
-        let seed = Seed::Secret(self.secret.bits());
+        let seed = match self.drawn.len() {
+            0 if !self.moving => return Ok(Shown::CANONICAL),
+            0 => Seed::Secret(self.secret.bits()),
+            sets => Seed::Drawn(self.drawn[self.secret.below(sets)]),
+        };
         buffers.iter_mut().try_for_each(|buffer| buffer.reseed(seed, writes))?;
         Ok(Shown { seed })
     }
@@ -102,6 +123,16 @@ impl Inputs {
         restore_with(buffers, filling, writes).map_err(environment)?;
         Ok(shown)
     }
+}
+
+/// Whether other random inputs would serve as well: what is expected must then be computed for each launch.
+pub(in crate::child) fn may_move(plan: &EvaluatePlan) -> bool {
+    wants_fresh(plan) && plan.checks.files.is_empty()
+}
+
+/// Whether launches are to find other inputs than the contract's.
+fn wants_fresh(plan: &EvaluatePlan) -> bool {
+    plan.trials.as_ref().is_none_or(|trials| trials.fresh_inputs) && !plan.sanitize
 }
 
 /// Whether all that kernels are given is random, and `may_move`.

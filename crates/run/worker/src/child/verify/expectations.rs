@@ -1,7 +1,15 @@
 //! What is expected of a launch, and what spoke against one that was found wrong.
 
+use std::fmt::Display;
+use std::path::Path;
+
+use crate::child::failure::{Failed, JobResult};
+use crate::child::memory::buffers::bytes_of;
+use crate::child::memory::content::Seed;
 use crate::child::timing::inputs::Shown;
+use crate::protocol::{Blame, BufferSpec, Checks};
 use warpgauge_device::{MappedFile, Staging};
+use warpgauge_model::FailureCode;
 use warpgauge_validate::Filling;
 
 /// What is expected, by buffer.
@@ -14,7 +22,7 @@ pub(crate) fn elements(expected: &Expectations) -> Vec<(usize, &[u8])> {
 
 /// Expected content of a buffer.
 pub(crate) enum Expected {
-    File(MappedFile),
+    File(ExpectedFile),
     /// By a reference, whose output held this filling before.
     Computed(Staging, Filling),
 }
@@ -25,6 +33,47 @@ impl Expected {
             Expected::File(file) => file.bytes(),
             Expected::Computed(content, _) => content.bytes(),
         }
+    }
+}
+
+/// Expected content in a file, which has that for other inputs too.
+pub(crate) struct ExpectedFile {
+    file: MappedFile,
+    /// Where the content for the inputs shown begins.
+    start: usize,
+    bytes: usize,
+}
+
+impl ExpectedFile {
+    /// Opens the content of `spec` that is expected for the inputs shown.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has nothing for these inputs.
+    pub(crate) fn open(
+        path: &Path,
+        spec: &BufferSpec,
+        (checks, shown): (&Checks, Shown),
+    ) -> JobResult<Self> {
+        let unreadable = |why: &dyn Display| {
+            let text = format!("read the expected content of {}: {why}", spec.name);
+            Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
+        };
+        let set = match shown.seed {
+            Seed::Contract => Some(0),
+            Seed::Drawn(seed) => {
+                checks.drawn.iter().position(|&drawn| drawn == seed).map(|at| at + 1)
+            }
+            Seed::Secret(_) => None,
+        };
+        let set = set.ok_or_else(|| unreadable(&"none was computed for these inputs"))?;
+        let bytes = bytes_of(spec)?;
+        let file = MappedFile::open(path, bytes * (1 + checks.drawn.len() as u64));
+        let file = file.map_err(|error| unreadable(&error))?;
+        Ok(Self { file, start: set * bytes as usize, bytes: bytes as usize })
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.file.bytes()[self.start..][..self.bytes]
     }
 }
 

@@ -1,20 +1,19 @@
 //! The reference kernels: loaded at first use, run on the inputs of a launch, and what is expected by what they
 //! leave.
 
-use super::expectations::{Expectations, Expected};
+use super::expectations::{Expectations, Expected, ExpectedFile};
 use super::oracle::unknown;
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{JobBuffer, bytes_of, restore_all, rewrite_inputs};
+use crate::child::memory::buffers::{JobBuffer, restore_all, rewrite_inputs};
 use crate::child::memory::residue::Residue;
 use crate::child::memory::variables::Restored;
 use crate::child::secret::Secret;
 use crate::child::timing::inputs::{Shown, present};
 use crate::protocol::{Blame, Checks};
 use warpgauge_contract::Role;
-use warpgauge_device::{MappedFile, Staging};
-use warpgauge_model::FailureCode;
+use warpgauge_device::Staging;
 use warpgauge_validate::{Filling, Nudge};
 
 /// The references of a job.
@@ -79,11 +78,8 @@ impl<'a> ReferenceKernels<'a> {
         for (buffer, path) in &self.checks.files {
             let spec = buffers.get(*buffer).map(|buffer| buffer.spec);
             let spec = spec.ok_or_else(|| unknown(*buffer))?;
-            let file = MappedFile::open(path, bytes_of(spec)?).map_err(|error| {
-                let text = format!("read the expected content of {}: {error}", spec.name);
-                Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
-            })?;
-            expected.push((*buffer, Expected::File(file)));
+            let expectation = ExpectedFile::open(path, spec, (self.checks, shown))?;
+            expected.push((*buffer, Expected::File(expectation)));
         }
         let checks = self.checks;
         if !checks.references.is_empty() {

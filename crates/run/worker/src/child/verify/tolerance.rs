@@ -3,16 +3,15 @@
 use std::borrow::Cow;
 use std::time::Instant;
 
+use super::expectations::ExpectedFile;
 use super::oracle::unknown;
 use super::references::ReferenceKernels;
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
-use crate::child::memory::buffers::{JobBuffer, bytes_of};
+use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::inputs::{Shown, present};
 use crate::protocol::{Blame, Checks, ReferenceRun};
 use warpgauge_contract::{Role, Tolerance};
-use warpgauge_device::MappedFile;
-use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
 use warpgauge_validate::{
     Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges, resolve, resolve_by_noise,
@@ -35,10 +34,7 @@ pub(crate) fn settled<'a>(
     for (buffer, path) in &checks.files {
         if checks.open.iter().any(|(open, _)| open == buffer) {
             let spec = buffers.get(*buffer).ok_or_else(|| unknown(*buffer))?.spec;
-            let content = MappedFile::open(path, bytes_of(spec)?).map_err(|error| {
-                let text = format!("read the expected content of {}: {error}", spec.name);
-                Failed::new(FailureCode::ExpectedUnreadable, text, Blame::Environment)
-            })?;
+            let content = ExpectedFile::open(path, spec, (checks, Shown::CANONICAL))?;
             let sample = sample(content.bytes(), spec.dtype);
             settle(&mut settled, *buffer, &|given| resolve(given, spec.dtype, &sample));
         }
