@@ -2,7 +2,6 @@
 //@ in rgb u8[4096,3] randint low=0 high=256
 //@ out y u8[4096]
 //@ launch grid 16 block 256
-//@ finding fused other_order: whole numbers are exact, and a sum next to a tie of rounding falls either way
 //@ reference
 KERNEL {
     int i = THREAD;

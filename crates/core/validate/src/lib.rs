@@ -16,6 +16,7 @@ mod noise;
 mod pieces;
 mod rare;
 mod reason;
+mod standing;
 mod ties;
 mod tolerance;
 
@@ -31,8 +32,11 @@ pub use lint::{
 pub use message::validation_error;
 pub use noise::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample, sampled_ranges};
 pub use reason::{Reason, ReasonCode};
+pub use standing::StandingTies;
 pub use ties::{Tie, tie};
-pub use tolerance::{is_open, resolve, resolve_beside_bounds, resolve_by_noise, resolve_by_type};
+pub use tolerance::{
+    is_open, resolve, resolve_beside_bounds, resolve_by_fusion, resolve_by_noise, resolve_by_type,
+};
 
 /// Mismatches that a comparison lists.
 pub const MAX_LISTED_MISMATCHES: usize = 10;

@@ -42,6 +42,9 @@ const LARGE: f64 = 1e-3;
 /// values exactly between two whole numbers fall either way.
 const TIES: f64 = 5e-4;
 
+/// Share of the whole numbers that fused multiply-add changes, at most, for it to be rounding.
+const MOST_TIES: f64 = 0.01;
+
 /// Units that inputs are moved by, at most, for what is seen of whole numbers to be rounding.
 const MOST_STEPS: u32 = 256;
 
@@ -117,6 +120,20 @@ pub(super) fn jumps_by_one(
     (jumped > 0 && by_one).then_some(OutlierTolerance { share: TIES, atol: 1.0 })
 }
 
+/// Whole numbers that are off by one where products and sums are rounded apart. `None`: they are exact.
+pub(super) fn ties_by_fusion(
+    dtype: Dtype,
+    fused: &[u8],
+    separate: &[u8],
+) -> Option<OutlierTolerance> {
+    let changes = changes(dtype, fused, &[separate]);
+    let jumped = changes.iter().filter(|change| **change > 0.0).count();
+    let seen = jumped as f64 / changes.len().max(1) as f64;
+    let by_one = changes.iter().all(|change| *change <= 1.0);
+    let share = TIES.max(SHARE_FACTOR * seen);
+    (jumped > 0 && by_one && seen <= MOST_TIES).then_some(OutlierTolerance { share, atol: 1.0 })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -153,6 +170,22 @@ mod tests {
         let half = |index: usize| if index < 500 { 1e-3 } else { 1e-7 };
         let mut noise: Vec<f64> = (0..1000).map(half).collect();
         assert!(part_outliers(&mut noise, (256, &[0.0; 1000]), (&[1.0; 1000], 1.0)).is_none());
+    }
+
+    #[test]
+    fn whole_numbers_that_fusion_changes_by_one_are_ties() {
+        let base = vec![7u8; 1000];
+        let with = |changed: &[(usize, u8)]| {
+            let mut bytes = base.clone();
+            changed.iter().for_each(|&(at, value)| bytes[at] = value);
+            ties_by_fusion(Dtype::Uint8, &base, &bytes)
+        };
+        let one = with(&[(3, 8)]).unwrap();
+        assert_eq!((one.share, one.atol), (4e-3, 1.0));
+        assert_eq!(with(&[]), None, "no element changes");
+        assert_eq!(with(&[(3, 9)]), None, "no tie");
+        let many: Vec<(usize, u8)> = (0..11).map(|at| (at, 6)).collect();
+        assert_eq!(with(&many), None, "more than ties");
     }
 
     #[test]

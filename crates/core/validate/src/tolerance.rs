@@ -1,7 +1,7 @@
 //! How close is close enough.
 
 use super::noise::{NoiseTolerance, ToleranceBounds, tolerance_by_noise, tolerance_by_size};
-use super::rare::jumps_by_one;
+use super::rare::{jumps_by_one, ties_by_fusion};
 use super::{NudgedRun, OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_contract::Tolerance;
 use warpgauge_tensor::Dtype;
@@ -70,6 +70,19 @@ pub fn resolve_by_noise(
         }
         None => resolve_by_size(tolerance, dtype, base, false),
     }
+}
+
+/// The tolerance of whole numbers, from what a reference leaves with fused multiply-add and without: where few elements
+/// differ, each by one, they lie next to a tie of rounding.
+pub fn resolve_by_fusion(
+    tolerance: Option<&Tolerance>,
+    dtype: Dtype,
+    [fused, separate]: [&[u8]; 2],
+) -> ResolvedTolerance {
+    let exact = resolve_by_type(tolerance, dtype);
+    let outliers = ties_by_fusion(dtype, fused, separate).filter(|_| is_open(tolerance, dtype));
+    let basis = ToleranceBasis::ReferenceNoise;
+    outliers.map_or(exact, |_| ResolvedTolerance { outliers, basis, ..exact })
 }
 
 /// A tolerance for few elements beside that of all, where the caller gives neither of its fields.

@@ -14,14 +14,14 @@ use bind::{BindError, bind_arguments};
 use warpgauge_compile::{CompileError, CompileFailure, CompileOptions, CompiledModule, Compiler};
 use warpgauge_contract::{
     ArgKind, ArgSpec, CodeForm, ContractLimits, EvaluateRequest, IoContract, KernelCode,
-    KernelRuntime, ProfileSpec, Role, Sanitize,
+    KernelRuntime, KernelType, ProfileSpec, Role, Sanitize, TensorSpec,
 };
 use warpgauge_model::{FailureCode, Image, Target};
-use warpgauge_tensor::{Dtype, OnDevice, TensorData, encoding};
+use warpgauge_tensor::{Dtype, OnDevice, TensorData, can_nudge, encoding};
 use warpgauge_turns::Owner;
 use warpgauge_worker::protocol::{
-    BufferContent, BufferSpec, Checks, EvaluatePlan, KernelLaunch, KernelProgram, ReferenceRun,
-    Tolerances, TrialPlan, WorkerJob,
+    BufferContent, BufferSpec, Checks, EvaluatePlan, KernelLaunch, KernelProgram, Launches,
+    ReferenceRun, Tolerances, TrialPlan, WorkerJob,
 };
 
 pub(crate) mod bind;
@@ -59,6 +59,8 @@ pub(crate) struct Compiled {
 #[derive(Clone)]
 struct CompiledReference {
     artifact: CompiledModule,
+    /// The same without fused multiply-add, where that makes another image and is of use.
+    unfused: Option<CompiledModule>,
     code: KernelCode,
     /// Names of the outputs it defines.
     outputs: Vec<String>,
@@ -86,9 +88,18 @@ pub(crate) async fn compile(
         |(code, outputs)| async move {
             let path = format!("expected.{}.kernel", outputs[0]);
             let options = CompileOptions { timeout, owner, ..CompileOptions::default() };
-            let artifact = built(compiler, &code, target, options, &path).await?;
-            let artifact = artifact.map_err(|error| reference_failure(&outputs[0], error))?;
-            Ok::<_, ExecError>(CompiledReference { artifact, code, outputs })
+            let build = |code| built(compiler, code, target, options, &path);
+            let separate = unfused(request, &code, &outputs);
+            let without = async {
+                match &separate {
+                    Some(code) => build(code).await.map(Result::ok),
+                    None => Ok(None),
+                }
+            };
+            let (artifact, without) = futures_util::future::join(build(&code), without).await;
+            let artifact = artifact?.map_err(|error| reference_failure(&outputs[0], error))?;
+            let unfused = without?.filter(|without| without.image != artifact.image);
+            Ok::<_, ExecError>(CompiledReference { artifact, unfused, code, outputs })
         },
     ));
     let (candidate, references) = futures_util::future::join(candidate, others).await;
@@ -155,6 +166,33 @@ fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String
     distinct.into_values().collect()
 }
 
+/// Options that decide on fused multiply-add.
+const DECIDE_ON_FUSION: [&str; 2] = ["fmad", "fast"];
+
+/// The reference without fused multiply-add, where that alone shows what rounding does to an output: whole numbers that
+/// follow from whole numbers, so that no input can be moved by a little.
+fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> Option<KernelCode> {
+    let io = request.kernel.io.as_ref()?;
+    let mut tensors = io.args.iter().filter_map(|arg| Some((arg, arg.tensor_spec.as_ref()?)));
+    let is_moved =
+        |(arg, spec): &(&ArgSpec, &TensorSpec)| arg.role != Role::Output && can_nudge(spec.dtype);
+    if code.kernel_type != KernelType::Cuda || tensors.clone().any(|one| is_moved(&one)) {
+        return None;
+    }
+    let given = request.tolerance.as_ref();
+    tensors.find(|(arg, spec)| {
+        let is_whole = !spec.dtype.is_float() && warpgauge_validate::is_open(given, spec.dtype);
+        outputs.contains(&arg.name) && is_whole
+    })?;
+    let mut code = code.clone();
+    let options = &mut code.metadata.get_or_insert_default().compiler_options;
+    if options.iter().any(|option| DECIDE_ON_FUSION.iter().any(|word| option.contains(word))) {
+        return None;
+    }
+    options.push("--fmad=false".to_owned());
+    Some(code)
+}
+
 /// A reference kernel that does not compile is the contract's fault.
 fn reference_failure(output: &str, error: CompileError) -> ExecError {
     match error {
@@ -217,9 +255,12 @@ pub(crate) fn lay_out(
     for reference in &compiled.references {
         let own = reference.code.io.as_ref().unwrap_or(io);
         let path = format!("expected.{}.kernel", reference.outputs[0]);
+        let launches = |artifact| {
+            launch_of(artifact, &reference.code, own, &layout.limits, &path).map(Launches::from)
+        };
         references.push(ReferenceRun {
-            launches: launch_of(&reference.artifact, &reference.code, own, &layout.limits, &path)?
-                .into(),
+            launches: launches(&reference.artifact)?,
+            unfused: reference.unfused.as_ref().map(launches).transpose()?,
             outputs: reference.outputs.iter().filter_map(|name| position(name)).collect(),
         });
     }

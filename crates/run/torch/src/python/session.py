@@ -186,12 +186,15 @@ class Runner:
         ]
 
     def do_allocate(self, asked):
-        """Makes arguments, whose content the judge writes."""
+        """Makes arguments, whose content the judge writes. The last ones go first, so that addresses and `id()` come
+        again with other content: a submission that caches by them is wrong."""
+        self.arguments = None
         self.arguments = self.values.made(asked["arguments"], self.values.allocated)
         return {"made": self.values.told_inputs(self.arguments)}
 
     def do_make_inputs(self, asked):
-        """Has the submission make its arguments."""
+        """Has the submission make its arguments; the last ones go first, as above."""
+        self.arguments = None
         self.arguments = self.inputs_of(asked["seed"])
         if self.device is not None:
             self.device.forget()

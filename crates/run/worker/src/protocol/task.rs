@@ -182,6 +182,8 @@ impl Tolerances {
 pub struct ReferenceRun {
     /// What computes them, on the program's buffers.
     pub launches: Launches,
+    /// The same, compiled without fused multiply-add, where that says what rounding does to whole numbers.
+    pub unfused: Option<Launches>,
     /// Indices of the buffers whose expected content it computes.
     pub outputs: Vec<usize>,
 }

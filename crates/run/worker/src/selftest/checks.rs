@@ -72,7 +72,8 @@ fn scale_job(bench: &Bench) -> WorkerJob<EvaluatePlan> {
     let arguments = vec![Argument::Buffer(0), Argument::Buffer(1), factor, word(N)];
     let launch = bench.launch("st_scale", arguments, N / 256);
     let mut job = bench.job(launch.clone(), buffers);
-    job.task.checks.references = vec![ReferenceRun { launches: launch.into(), outputs: vec![0] }];
+    job.task.checks.references =
+        vec![ReferenceRun { launches: launch.into(), unfused: None, outputs: vec![0] }];
     job.task.checks.tolerances = Tolerances(vec![(0, EXACT)]);
     job.task.keep_outputs.clear();
     job
@@ -114,7 +115,8 @@ async fn several_launches(bench: &Bench) -> Result<String, String> {
     let mut expected = job.program.launches.first.clone();
     expected.arguments[2] = factor(6.0);
     job.program.launches.rest = vec![bench.launch("st_scale_in_place", doubled, N / 256)];
-    job.task.checks.references = vec![ReferenceRun { launches: expected.into(), outputs: vec![0] }];
+    job.task.checks.references =
+        vec![ReferenceRun { launches: expected.into(), unfused: None, outputs: vec![0] }];
     job.task.trials = Some(plan(20));
     let outcome = bench.succeed(job.clone()).await?;
     ensure(passed(&outcome), || format!("{:?}", outcome.told.checks))?;

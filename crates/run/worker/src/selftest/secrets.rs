@@ -55,7 +55,7 @@ async fn hidden_from_the_next(
     let words = u64::from(hide.grid[0]);
     let mut control = bench.job(hide.clone(), vec![counters(words)]);
     control.task.checks.references =
-        vec![ReferenceRun { launches: seek.clone().into(), outputs: vec![0] }];
+        vec![ReferenceRun { launches: seek.clone().into(), unfused: None, outputs: vec![0] }];
     control.task.checks.tolerances = Tolerances(vec![(0, EXACT)]);
     let control = bench.succeed(control).await?;
     let seen =

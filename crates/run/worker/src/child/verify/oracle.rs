@@ -65,7 +65,7 @@ impl<'a, 'l> Oracle<'a, 'l> {
             moving,
             references,
             on_device: DeviceCheck::new(checks, moving),
-            verdicts: OutputVerdicts::new(checks),
+            verdicts: OutputVerdicts::new(checks, moving),
             counted: None,
             audits: AuditFacts::default(),
             slow: true,

@@ -24,6 +24,8 @@ pub(crate) struct ReferenceKernels<'a> {
     redrawn: bool,
     /// In the plan's order.
     loaded: Vec<LoadedProgram>,
+    /// The unfused form of one of them. It stays loaded: a process that gives up one program gives up all.
+    unfused: Option<LoadedProgram>,
     /// What their outputs are filled with, anew for each run: a candidate cannot match what a reference never
     /// wrote.
     fillings: Secret,
@@ -31,12 +33,19 @@ pub(crate) struct ReferenceKernels<'a> {
 
 impl<'a> ReferenceKernels<'a> {
     pub(crate) fn new(checks: &'a Checks, residue: &'a mut Residue, redrawn: bool) -> Self {
-        Self { checks, residue, redrawn, loaded: Vec::new(), fillings: Secret::new() }
+        Self {
+            checks,
+            residue,
+            redrawn,
+            loaded: Vec::new(),
+            unfused: None,
+            fillings: Secret::new(),
+        }
     }
 
     /// Unloads all references, and returns the residue that they kept.
     pub(crate) fn retire(self) -> &'a mut Residue {
-        for reference in self.loaded {
+        for reference in self.loaded.into_iter().chain(self.unfused) {
             reference.retire(self.residue);
         }
         self.residue
@@ -136,6 +145,33 @@ impl<'a> ReferenceKernels<'a> {
         reference.launch(buffers, tools.stream).map_err(blame)?;
         rewrite_inputs(buffers, false, tools).map_err(blame)?;
         executor.stream.synchronize().map_err(blame)
+    }
+
+    /// Loads the unfused form of a reference, where it has one.
+    pub(crate) fn load_unfused(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+        index: usize,
+    ) -> JobResult<bool> {
+        let Some(launches) = &self.checks.references[index].unfused else { return Ok(false) };
+        let how = (Blame::Reference, Restored::ConstantsToo);
+        let program = LoadedProgram::load(executor, launches, buffers, self.residue, how)?;
+        self.unfused = Some(program);
+        Ok(true)
+    }
+
+    /// Runs the unfused form that was loaded last on what the buffers show. Afterwards inputs are as they were before.
+    pub(crate) fn run_unfused(
+        &mut self,
+        executor: &Executor,
+        buffers: &[JobBuffer<'_>],
+    ) -> JobResult<()> {
+        let Some(program) = &mut self.unfused else { return Ok(()) };
+        launch(executor, program, buffers, Filling::FIXED)?;
+        let rewritten = rewrite_inputs(buffers, false, executor.tools()?);
+        let ended = rewritten.and_then(|()| executor.stream.synchronize());
+        ended.map_err(|error| Failed::device(error, Blame::Reference))
     }
 
     /// Queues a reference kernel on what the buffers show. Afterwards inputs are as they were before, as

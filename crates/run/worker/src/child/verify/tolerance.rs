@@ -9,13 +9,15 @@ use super::references::ReferenceKernels;
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult, environment};
 use crate::child::memory::buffers::JobBuffer;
+use crate::child::memory::content::Seed;
+use crate::child::secret::Secret;
 use crate::child::timing::inputs::{Shown, present};
 use crate::protocol::{Blame, Checks, ReferenceRun};
 use warpgauge_contract::{Role, Tolerance};
 use warpgauge_tensor::Dtype;
 use warpgauge_validate::{
-    Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges, resolve, resolve_by_noise,
-    sample, sampled_ranges,
+    Nudge, NudgedRun, QUICK, ResolvedTolerance, is_doubtful, nudges, resolve, resolve_by_fusion,
+    resolve_by_noise, sample, sampled_ranges,
 };
 
 /// The checks with a tolerance for each output. Runs the references on the contract's inputs, where a tolerance
@@ -58,8 +60,10 @@ fn by_references(
         let given = buffers.iter().filter(|buffer| buffer.spec.role != Role::Output);
         let types: Vec<Dtype> = given.map(|buffer| buffer.spec.dtype).collect();
         if nudges(types.iter().copied(), None).is_empty() {
-            // Whole numbers are exact then.
-            open.retain(|output| buffers[*output].spec.dtype.is_float());
+            let is_float = |output: &usize| buffers[*output].spec.dtype.is_float();
+            let (of_floats, whole): (_, Vec<usize>) = open.into_iter().partition(is_float);
+            open = of_floats;
+            by_fusion(checks, &whole, (references, index), executor, buffers)?;
         }
         if open.is_empty() {
             continue;
@@ -100,6 +104,52 @@ fn by_references(
             let (dtype, base) = (buffers[*output].spec.dtype, &base[place]);
             settle(checks, *output, &|given| resolve_by_noise(given, dtype, base, &runs));
         }
+    }
+    Ok(())
+}
+
+/// Sets of inputs that a reference runs on with and without fused multiply-add.
+const FUSION_SETS: usize = 16;
+
+/// Settles whole numbers by what a reference leaves that was compiled without fused multiply-add. Where there is none,
+/// they stay exact. Ties are rare, so that several sets of random inputs are looked at.
+fn by_fusion(
+    checks: &mut Checks,
+    whole: &[usize],
+    (references, index): (&mut ReferenceKernels<'_>, usize),
+    executor: &Executor,
+    buffers: &mut [JobBuffer<'_>],
+) -> JobResult<()> {
+    if whole.is_empty() || !references.load_unfused(executor, buffers, index)? {
+        return Ok(());
+    }
+    let sets = if buffers.iter().any(JobBuffer::is_random) { FUSION_SETS } else { 1 };
+    let mut secret = Secret::new();
+    let mut samples = vec![[Vec::new(), Vec::new()]; whole.len()];
+    let began = Instant::now();
+    for set in 0..sets {
+        let seed = if set == 0 { Seed::Contract } else { Seed::Secret(secret.bits()) };
+        present(Shown { seed }, buffers, executor.tools()?)?;
+        let buffers = &*buffers;
+        let mut add = |form: usize| {
+            whole.iter().zip(&mut samples).try_for_each(|(output, samples)| {
+                samples[form].extend(sampled(executor, buffers, *output)?);
+                Ok(())
+            })
+        };
+        references.run_nudged(executor, buffers, index, None)?;
+        add(0)?;
+        references.run_unfused(executor, buffers)?;
+        add(1)?;
+        if began.elapsed() > QUICK / 4 {
+            break;
+        }
+    }
+    present(Shown::CANONICAL, buffers, executor.tools()?)?;
+    for (output, samples) in whole.iter().zip(&samples) {
+        let dtype = buffers[*output].spec.dtype;
+        let samples = [&samples[0][..], &samples[1]];
+        settle(checks, *output, &|given| resolve_by_fusion(given, dtype, samples));
     }
     Ok(())
 }

@@ -1,14 +1,16 @@
 //! What launches left beside what is expected of them: the verdicts, and what speaks against a launch.
 
 use super::comparison::{compare_output, unwritten};
-use super::expectations::{Evidence, Expectations};
+use std::collections::BTreeMap;
+
+use super::expectations::{Evidence, Expectations, Expected};
 use super::outputs::Outputs;
 use super::written::WriteTraces;
 use crate::child::failure::{Failed, JobResult};
 use crate::child::memory::buffers::JobBuffer;
 use crate::child::timing::inputs::Shown;
 use crate::protocol::{Checks, OutputCheck};
-use warpgauge_validate::{Comparison, FillTrace, Filling, Reason, ReasonCode};
+use warpgauge_validate::{Comparison, FillTrace, Filling, Reason, ReasonCode, StandingTies};
 
 /// What a launch left, and what its outputs held before.
 pub(crate) type LeftOutputs<'a> = (&'a Outputs, Filling);
@@ -17,6 +19,9 @@ pub(crate) type LeftOutputs<'a> = (&'a Outputs, Filling);
 pub(crate) struct OutputVerdicts<'a> {
     checks: &'a Checks,
     written: WriteTraces,
+    /// Elements of each output that were off by one in every launch with inputs of its own; empty where not all
+    /// inputs vary.
+    standing: BTreeMap<usize, StandingTies>,
     /// What spoke against a launch that was found wrong.
     pub against: Evidence,
 }
@@ -31,8 +36,12 @@ pub(crate) struct Otherwise<'a> {
 }
 
 impl<'a> OutputVerdicts<'a> {
-    pub(crate) fn new(checks: &'a Checks) -> Self {
-        Self { checks, written: WriteTraces::default(), against: Evidence::NONE }
+    /// `moving`: whether each launch finds nothing but inputs of its own.
+    pub(crate) fn new(checks: &'a Checks, moving: bool) -> Self {
+        let rounded =
+            checks.tolerances.0.iter().filter(|(_, found)| moving && found.outliers.is_some());
+        let standing = rounded.map(|(buffer, _)| (*buffer, StandingTies::default())).collect();
+        Self { checks, written: WriteTraces::default(), standing, against: Evidence::NONE }
     }
 
     /// The verdict on each output of the first launch, which had the contract's inputs. Returns whether all are
@@ -55,6 +64,7 @@ impl<'a> OutputVerdicts<'a> {
             if judged.passed {
                 let name = &buffers[buffer].spec.name;
                 self.note(name, buffer, (&trace, &judged), "the first launch")?;
+                self.stands(buffers, buffer, left, expected);
             } else {
                 self.written.add(buffer, &trace);
             }
@@ -87,8 +97,34 @@ impl<'a> OutputVerdicts<'a> {
                 let text = format!("{}{text}", otherwise.when);
                 return Err(Failed::reason(Reason::new(otherwise.code, text)));
             }
+            let anew = shown != Shown::CANONICAL;
+            if let Some(element) =
+                anew.then(|| self.stands(buffers, *buffer, left, expected)).flatten()
+            {
+                self.against = Evidence::new(shown, all);
+                let text = format!(
+                    "element {element} of output `{name}` is off by one in every launch, whatever the inputs: it is no \
+                     tie of rounding"
+                );
+                return Err(Failed::reason(Reason::new(ReasonCode::OutputMismatch, text)));
+            }
         }
         Ok(())
+    }
+
+    /// An element of an output that has been off in too many launches to be a tie of rounding.
+    fn stands(
+        &mut self,
+        buffers: &[JobBuffer<'_>],
+        buffer: usize,
+        (outputs, _): LeftOutputs<'_>,
+        expected: &Expected,
+    ) -> Option<usize> {
+        let standing = self.standing.get_mut(&buffer)?;
+        let (_, actual) = outputs.iter().find(|(index, _)| *index == buffer)?;
+        let tolerance = self.checks.tolerances.of(buffer)?;
+        let contents = (actual.bytes(), expected.bytes());
+        standing.add(buffers[buffer].spec.dtype, contents, tolerance)
     }
 
     /// Whether one launch cannot tell if elements of an output that are wrong were never written.
