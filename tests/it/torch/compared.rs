@@ -214,3 +214,38 @@ class ModelNew(nn.Module):
     assert_eq!(code, "input_modified", "{message}");
     assert!(message.contains("parameter `layer.bias`"), "{message}");
 }
+
+#[test]
+fn a_reference_is_evaluated_once_for_many_candidates() {
+    needs!("PyTorch", available());
+    let server = on_cpu();
+    let new = REFERENCE.replace("Model", "ModelNew");
+    let reused = |report: &Value| report["reference"]["torch"]["reused_from"].clone();
+    let first = compare(&server, REFERENCE, &new);
+    assert_eq!((&first["verdict"], reused(&first)), (&json!("correct"), Value::Null));
+    let second = compare(&server, REFERENCE, &new);
+    assert_eq!((&second["verdict"], reused(&second)), (&json!("correct"), first["job_id"].clone()));
+    assert_eq!(second["reference"]["job_id"], second["job_id"]);
+    assert_eq!(second["ref_runtime"], first["ref_runtime"]);
+    time_is_accounted_for(&second["timings"]);
+    let wrong = compare(&server, REFERENCE, &new.replace("+ y", "- y"));
+    assert_eq!((&wrong["verdict"], reused(&wrong)), (&json!("wrong"), first["job_id"].clone()));
+
+    // Another source, or another number of trials, is another evaluation.
+    let other = REFERENCE.replace("* 0 + y", "* 0 + y * 1");
+    assert_eq!(reused(&compare(&server, &other, &new)), Value::Null);
+    let body = json!({
+        "ref_kernel": bare(REFERENCE)["kernel"], "custom_kernel": bare(&new)["kernel"],
+        "num_trials": 5,
+    });
+    assert_eq!(reused(&server.post_json("/compare", &body).json), Value::Null);
+
+    // One that fails is evaluated again.
+    let fails = "class Model(nn.Module):\n    def forward(self, x):\n        raise ValueError('no')\n\
+                 def get_inputs():\n    return [torch.randn(4)]";
+    let body = json!({"ref_kernel": bare(fails)["kernel"], "custom_kernel": bare(&new)["kernel"]});
+    for _ in 0..2 {
+        let answer = server.post_json("/compare", &body);
+        assert!(answer.text.contains("ValueError: no"), "{}", answer.text);
+    }
+}

@@ -48,6 +48,9 @@ pub struct TorchReport {
     /// The submission's part of the traceback, where it raised an exception.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub traceback: Option<String>,
+    /// For the reference of a comparison: the job that evaluated it, in the ten minutes before and on the same device.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused_from: Option<String>,
 }
 
 /// Something that was compiled for a torch kernel.

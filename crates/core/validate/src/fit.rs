@@ -12,6 +12,9 @@ const TYPICAL: f64 = 8.0;
 /// Parts of the elements whose noise, relative to them, is tried as that of all.
 const RELATIVE_PARTS: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
+/// Elements whose logarithms are taken for each part, about.
+const LOGARITHMS: usize = 8192;
+
 /// Most that noise may add to the relative tolerance: a kernel that is off by half a percent is to be wrong.
 const MOST_RELATIVE: f64 = 2e-3;
 
@@ -60,6 +63,35 @@ pub(super) fn inner_rounding(
     is_inner.then_some((linear, width))
 }
 
+/// How many times the median change the largest is, at least, where few elements change by far more than the others.
+const FAR_JUMP: f64 = 100.0;
+
+/// Part of the largest change from which on a change is a jump.
+const JUMP_PART: f64 = 0.125;
+
+/// Part of the values' size that a jump by the rounding of one input stays below.
+const LARGE_JUMP: f64 = 1e-3;
+
+/// Fewest jumps that say something.
+const JUMPS: usize = 4;
+
+/// Whether a few inputs that pass a boundary change the output, beside others that change it smoothly: a reference that
+/// adds to a product in TF32 what it does not round. `small` and `large`: the elements' changes where inputs are moved by
+/// one unit and by four. Jumps come more often then, and are no larger. Those that are large beside the values, which
+/// are of the size `typical`, are what the reference does.
+pub(super) fn changes_in_jumps(small: &[f64], large: &[f64], typical: f64) -> bool {
+    let most = |changes: &[f64]| changes.iter().copied().fold(0.0, f64::max);
+    let largest = most(small);
+    let jumps =
+        |changes: &[f64]| changes.iter().filter(|change| **change > JUMP_PART * largest).count();
+    let (few, many) = (jumps(small), jumps(large));
+    largest > FAR_JUMP * quantile(small.to_vec(), 0.5)
+        && largest < LARGE_JUMP * typical
+        && most(large) < 2.0 * largest
+        && few >= JUMPS
+        && many >= 2 * few
+}
+
 /// A size that no few large elements set: some times the median of those that are not 0.
 pub(super) fn typical(magnitudes: &[f64]) -> f64 {
     let nonzero = magnitudes.iter().copied().filter(|magnitude| *magnitude > 0.0).collect();
@@ -97,10 +129,11 @@ pub(super) fn fitted(
         let of_element = |(magnitude, _): &(f64, f64)| {
             (bounds.atol + bounds.rtol * magnitude).max(f64::MIN_POSITIVE).ln()
         };
-        elements.iter().map(of_element).sum()
+        elements.iter().step_by(elements.len().div_ceil(LOGARITHMS).max(1)).map(of_element).sum()
     };
     let parts = RELATIVE_PARTS.into_iter().map(relative);
     let others = parts.filter(|part| NOISE_FACTOR * part <= MOST_RELATIVE).map(with);
-    let less = |a, b| if allowed(&b) < allowed(&a) { b } else { a };
-    others.fold(with(0.0), less)
+    let weighed = std::iter::once(with(0.0)).chain(others).map(|bounds| (allowed(&bounds), bounds));
+    let less = |a: (f64, ToleranceBounds), b: (f64, _)| if b.0 < a.0 { b } else { a };
+    weighed.reduce(less).map_or(rounding, |(_, bounds)| bounds)
 }

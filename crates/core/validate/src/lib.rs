@@ -27,7 +27,8 @@ pub use compare::{CountedErrors, Expectation, JoinedComparison, compare, compare
 pub use elements::makes_change;
 pub use filling::{FillTrace, Filling, POISON_BYTE, UnwrittenElements};
 pub use lint::{
-    ArgumentContents, OutputFacts, Weakness, WeaknessCode, lint_output, no_expectation,
+    ArgumentContents, OutputFacts, Weakness, WeaknessCode, lint_output, needs_more_seeds,
+    no_expectation,
 };
 pub use message::validation_error;
 pub use noise::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample, sampled_ranges};

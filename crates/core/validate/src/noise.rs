@@ -7,10 +7,10 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use super::OutlierTolerance;
 use super::elements::{changes, magnitudes, mean_squared_change, quantile, root_mean_square};
-use super::fit::{fitted, inner_rounding, typical};
+use super::fit::{changes_in_jumps, fitted, inner_rounding, typical};
 use super::rare::part_outliers;
+use super::{OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_tensor::element::Element;
 use warpgauge_tensor::{Dtype, can_nudge};
 
@@ -164,11 +164,12 @@ pub(super) struct NoiseTolerance {
 /// Part of the values' size from which on a tolerance is doubted.
 const LARGE: f64 = 0.1;
 
-/// Whether the changes are so large that a run on inputs as they are ([`Nudge::NONE`]) is to tell whether it is the
-/// reference that varies.
-pub fn is_doubtful(dtype: Dtype, base: &[u8], runs: &[NudgedRun<'_>]) -> bool {
-    let found = tolerance_by_noise(dtype, base, runs);
-    found.is_some_and(|found| found.bounds.atol > LARGE * root_mean_square(dtype, base))
+/// Whether a measured tolerance is so large that runs on inputs as they are ([`Nudge::NONE`]) have to show whether the
+/// reference varies by itself.
+pub fn is_doubtful(dtype: Dtype, base: &[u8], tolerance: &ResolvedTolerance) -> bool {
+    let is_measured =
+        matches!(tolerance.basis, ToleranceBasis::ReferenceNoise | ToleranceBasis::InnerRounding);
+    is_measured && dtype.is_float() && tolerance.atol > LARGE * root_mean_square(dtype, base)
 }
 
 /// What an output may be off by, and what few of its elements may, from the changes that moving a reference's inputs
@@ -200,6 +201,7 @@ pub(super) fn tolerance_by_noise(
     let mut noise = vec![0.0; magnitudes.len()];
     let (mut narrow, mut inner, mut inner_relative) = (0.0, 0.0, 0.0);
     let mut outliers: Option<OutlierTolerance> = None;
+    let mut in_jumps = false;
     for class in classes {
         let runs = |steps: u32| -> Vec<&[u8]> {
             let of = |run: &&NudgedRun<'_>| run.inputs == class && run.steps == steps;
@@ -227,7 +229,9 @@ pub(super) fn tolerance_by_noise(
         let (small, mut large, some) = (of_steps(1), of_steps(LARGE_STEPS), of_steps(few));
         let mut own = larger(&small, &large, LARGE_STEPS);
         let typical = size.min(typical(&magnitudes));
-        if let Some(found) = part_outliers(&mut own, (few, &some), (&magnitudes, typical)) {
+        if class == Dtype::Float32 && changes_in_jumps(&small, &large, typical) {
+            in_jumps = true;
+        } else if let Some(found) = part_outliers(&mut own, (few, &some), (&magnitudes, typical)) {
             outliers = Some(outliers.map_or(found, |others| others.and(found)));
         }
         let small: Vec<f64> =
@@ -256,7 +260,7 @@ pub(super) fn tolerance_by_noise(
         ..outliers
     };
     let outliers = outliers.map(further);
-    let rounds_inputs = inner > 0.0;
+    let rounds_inputs = inner > 0.0 || in_jumps;
     bounds.atol.is_finite().then_some(NoiseTolerance { bounds, outliers, rounds_inputs })
 }
 
@@ -400,6 +404,37 @@ mod tests {
     }
 
     #[test]
+    fn a_product_in_tf32_beside_a_term_that_is_not_rounded_is_inner_rounding() {
+        let inputs = random(257 * 4096, "x");
+        let short = |x: f32| f32::from_bits((x.to_bits() + 0x1000) & 0xFFFF_E000);
+        let reference = |rounded: bool| {
+            move |inputs: &[f32]| -> Vec<f32> {
+                let (factors, added) = inputs.split_at(256 * 4096);
+                let of = |x: f32| if rounded { short(x) } else { x };
+                let sum = |factors: &[f32]| factors.iter().map(|x| of(*x) * 0.01).sum::<f32>();
+                added.iter().zip(factors.chunks_exact(256)).map(|(x, row)| x + sum(row)).collect()
+            }
+        };
+        let basis = |rounded: bool| {
+            let reference = reference(rounded);
+            let moved = |nudge: &Nudge| {
+                let mut moved = bytes(&inputs);
+                warpgauge_tensor::nudge(nudge.dtype, &mut moved, nudge.steps, nudge.seed);
+                let moved: Vec<f32> = moved.chunks_exact(4).map(f32::read).collect();
+                bytes(&reference(&moved))
+            };
+            let planned = nudges(std::iter::once(Dtype::Float32), Some(4096));
+            let outputs: Vec<Vec<u8>> = planned.iter().map(moved).collect();
+            let runs =
+                planned.iter().zip(&outputs).map(|(nudge, output)| NudgedRun::of(nudge, output));
+            let base = bytes(&reference(&inputs));
+            crate::resolve_by_noise(None, Dtype::Float32, &base, &runs.collect::<Vec<_>>()).basis
+        };
+        assert_eq!(basis(true), ToleranceBasis::InnerRounding);
+        assert_eq!(basis(false), ToleranceBasis::ReferenceNoise);
+    }
+
+    #[test]
     fn small_values_have_a_small_tolerance() {
         let inputs = random(4096, "x");
         let reference = |inputs: &[f32]| {
@@ -418,7 +453,8 @@ mod tests {
         let (other, far) = (bytes(&random(64, "y")), bytes(&[90.0; 64]));
         let run = |steps, output| NudgedRun { inputs: Dtype::Float32, steps, output };
         let runs = [run(1, &other[..]), run(LARGE_STEPS, &far[..])];
-        assert!(is_doubtful(Dtype::Float32, &base, &runs));
+        let measured = crate::resolve_by_noise(None, Dtype::Float32, &base, &runs);
+        assert!(is_doubtful(Dtype::Float32, &base, &measured));
         assert!(tolerance_by_noise(Dtype::Float32, &base, &runs).is_some());
         let again = [runs[0], runs[1], run(0, &other[..])];
         assert_eq!(tolerance_by_noise(Dtype::Float32, &base, &again), None);

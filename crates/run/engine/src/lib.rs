@@ -24,6 +24,7 @@ mod local;
 mod prepare;
 mod profiling;
 mod progress;
+mod remembered;
 mod reporting;
 mod room;
 mod scratch;

@@ -190,7 +190,7 @@ fn torch() -> Value {
     json!({
         "torch": "2.11.0", "python": "3.11.7", "clock": "cpu", "not_on_gpu": "r", "threads": 2, "device": "d",
         "clocks": {"events_ms": 1.0, "judge_ms": 2.0, "calls": 3, "overhead_ms": 0.5, "resolution_ms": 0.001, "waits": false, "agree": false},
-        "entry": "Model.forward", "seed": 7, "backward": true, "traceback": "t",
+        "entry": "Model.forward", "seed": 7, "backward": true, "traceback": "t", "reused_from": "j",
         "extensions": [{"name": "e", "kind": "extension", "seconds": 1.5, "built": true, "cached": true, "how": "h"}],
         "inputs": {
             "source": "generated", "rule": "r",

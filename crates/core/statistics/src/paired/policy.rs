@@ -58,6 +58,16 @@ impl ComparePolicy {
         self.alpha / self.looks.len().max(1) as f64
     }
 
+    /// The policy with a look at half of the first look's blocks before it, where several looks are sought: for blocks
+    /// that take long and vary little.
+    #[must_use]
+    pub fn with_early_look(mut self) -> Self {
+        if let [first, _, ..] = self.looks[..] {
+            self.looks.insert(0, first.div_ceil(2));
+        }
+        self
+    }
+
     /// The policy of each of `comparisons` that are judged together: α split equally, so that what
     /// one of them calls stands after Holm's correction over all ([`super::holm_adjusted`]) too.
     pub fn for_family(&self, comparisons: usize) -> Self {
@@ -100,5 +110,14 @@ mod tests {
         assert_eq!(policy.equivalence_for(0.05), 0.1);
         assert_eq!(policy.alpha_per_look(), 0.0025);
         assert_eq!(policy.for_family(10).alpha_per_look(), 0.00025);
+    }
+
+    #[test]
+    fn an_early_look_takes_its_share_of_the_error_probability() {
+        let policy = ComparePolicy::default().with_early_look();
+        assert_eq!(policy.looks, [8, 16, 32, 64, 128]);
+        assert_eq!(policy.alpha_per_look(), 0.002);
+        let one = ComparePolicy { looks: vec![64], ..ComparePolicy::default() };
+        assert_eq!(one.clone().with_early_look(), one, "the number of blocks is given");
     }
 }

@@ -127,6 +127,20 @@ fn a_kernel_against_itself_is_the_same() {
 }
 
 #[test]
+fn an_early_look_calls_no_kernel_that_is_the_same() {
+    let early = ComparePolicy::default().with_early_look();
+    for regime in [QUIET, TYPICAL, SHORT, HOT] {
+        let [faster, slower, same, _] = shares(regime, 1.0, 600, &early);
+        assert!(faster + slower <= 0.01, "{}: {faster} {slower}", regime.name);
+        assert!(same >= 0.95, "{}: {same}", regime.name);
+        let [_, slower, ..] = shares(regime, 1.02, 200, &early);
+        assert!(slower >= 0.95, "{}: slower {slower}", regime.name);
+        let [_, slower, ..] = shares(regime, 1.005, 400, &early);
+        assert!(slower <= 0.025, "{}: {slower}", regime.name);
+    }
+}
+
+#[test]
 fn two_percent_is_caught_by_the_last_look() {
     for regime in [QUIET, TYPICAL, SHORT, HOT] {
         let [_, slower, ..] = shares(regime, 1.02, 200, &ComparePolicy::default());

@@ -104,6 +104,14 @@ pub struct OutputFacts<'a> {
     pub inputs: &'a [ArgumentContents<'a>],
 }
 
+/// Elements below which two seeds may lead to the same values by chance.
+const FEW: u64 = 16;
+
+/// Whether an output of so many elements is to be looked at for more than two seeds.
+pub fn needs_more_seeds(elements: u64) -> bool {
+    elements < FEW
+}
+
 /// The weakness of an output without expectation.
 pub fn no_expectation(output: &str) -> Weakness {
     let message = format!(

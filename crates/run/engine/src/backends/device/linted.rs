@@ -1,28 +1,17 @@
 //! What is known of the weaknesses of contracts, so that each is looked at once.
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, PoisonError};
-
+use super::MOST_CONTRACTS;
+use crate::remembered::Remembered;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_tensor::set_apart;
 use warpgauge_turns::Owner;
 use warpgauge_validate::Weakness;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
-/// Contracts that are remembered.
-const MAX_CONTRACTS: usize = 1024;
-
 /// Weaknesses by contract. A search sends thousands of kernels with one contract.
 #[derive(Default)]
 pub(crate) struct LintedContracts {
-    inner: Mutex<Inner>,
-}
-
-#[derive(Default)]
-struct Inner {
-    known: HashMap<blake3::Hash, Vec<Weakness>>,
-    /// Oldest first.
-    order: VecDeque<blake3::Hash>,
+    known: Remembered<Vec<Weakness>, MOST_CONTRACTS>,
 }
 
 /// Identifies what an owner's contract expects, whatever the kernel. `None`: there is nothing to look at.
@@ -69,8 +58,8 @@ impl LintedContracts {
     /// What a run is to do about a contract (see [`identity`]).
     pub(crate) fn look(&self, contract: Option<blake3::Hash>) -> Look {
         let Some(contract) = contract else { return Look::Needless };
-        match self.lock().known.get(&contract) {
-            Some(known) => Look::Known(known.clone()),
+        match self.known.get(contract) {
+            Some(known) => Look::Known(known),
             None => Look::Wanted(contract),
         }
     }
@@ -81,27 +70,10 @@ impl LintedContracts {
             Look::Known(known) => outcome.told.weaknesses = known,
             // What a run that ended early did not look at is not known.
             Look::Wanted(contract) if outcome.failure.is_none() && outcome.told.all_passed() => {
-                self.put(contract, outcome.told.weaknesses.clone());
+                self.known.put(contract, outcome.told.weaknesses.clone());
             }
             Look::Wanted(_) | Look::Needless => {}
         }
-    }
-
-    /// Remembers the weaknesses of a contract, in place of the oldest.
-    fn put(&self, contract: blake3::Hash, weaknesses: Vec<Weakness>) {
-        let mut inner = self.lock();
-        if inner.known.insert(contract, weaknesses).is_none() {
-            inner.order.push_back(contract);
-        }
-        while inner.order.len() > MAX_CONTRACTS {
-            let Some(oldest) = inner.order.pop_front() else { break };
-            inner.known.remove(&oldest);
-        }
-    }
-
-    /// Held for look-ups and moves only; a panic inside leaves it consistent.
-    fn lock(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -138,19 +110,6 @@ mod tests {
     fn base64(bytes: &[u8]) -> String {
         use base64::Engine as _;
         base64::engine::general_purpose::STANDARD.encode(bytes)
-    }
-
-    #[test]
-    fn the_oldest_is_forgotten() {
-        let contracts = LintedContracts::default();
-        let hash = |index: usize| blake3::hash(&index.to_le_bytes());
-        for index in 0..=MAX_CONTRACTS {
-            contracts.put(hash(index), Vec::new());
-            contracts.put(hash(index), Vec::new());
-        }
-        assert_eq!(contracts.look(Some(hash(0))), Look::Wanted(hash(0)));
-        assert_eq!(contracts.look(Some(hash(1))), Look::Known(Vec::new()));
-        assert_eq!(contracts.lock().known.len(), MAX_CONTRACTS);
     }
 
     #[test]

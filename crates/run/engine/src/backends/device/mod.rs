@@ -20,6 +20,7 @@ use crate::progress::ActiveOrder;
 use crate::reporting::{AUDITS, Additions, Ran, assemble, finished, kept_outputs};
 use comparison::DeviceSession;
 use linted::{LintedContracts, Look};
+use settled::SettledTolerances;
 use tuning::Winners;
 use warpgauge_contract::{Checked, EvaluateRequest, InputChoice, Isolation, KernelType, Sanitize};
 use warpgauge_model::{DeviceInfo, DeviceKind, JobStage};
@@ -32,7 +33,11 @@ use warpgauge_worker::protocol::{
 
 mod comparison;
 pub(crate) mod linted;
+mod settled;
 mod tuning;
+
+/// Contracts of which something is remembered.
+const MOST_CONTRACTS: usize = 1024;
 
 /// Timed launches that a process apart judges, whose times must agree with those of the others.
 const SEALED: u32 = 3;
@@ -46,6 +51,8 @@ pub(crate) struct Laid {
     pub(crate) prepared: Prepared,
     /// To be settled with the run's outcome.
     pub(crate) look: Look,
+    /// Identifies what the contract expects.
+    pub(crate) contract: Option<blake3::Hash>,
 }
 
 /// A kernel and what was compiled of it, for those who ask for its code later.
@@ -70,6 +77,7 @@ pub(crate) struct DeviceBackend {
     /// Computes what kernels are checked against where that is written in Python.
     torch: Arc<TorchBackend>,
     linted: LintedContracts,
+    settled: SettledTolerances,
     /// Configurations that were chosen.
     winners: Winners,
 }
@@ -108,6 +116,7 @@ impl DeviceBackend {
             host: Arc::clone(host),
             torch: Arc::clone(torch),
             linted: LintedContracts::default(),
+            settled: SettledTolerances::default(),
             winners: Winners::default(),
         }
     }
@@ -155,14 +164,14 @@ impl DeviceBackend {
 
         job.stage(JobStage::Preparing);
         let laid = self.lay_out(job, request, *compiled, job.id().to_owned(), purpose).await?;
-        let Laid { request, prepared, look } = laid;
+        let Laid { request, prepared, look, contract } = laid;
 
         job.stage(JobStage::WaitingForDevice);
         let queued = Instant::now();
         let mut lease = self.host.quiet_lease(&need_of(job, &device, &request)).await?;
         timings.queue = ms(queued);
         let run = prepared.job.clone();
-        let mut outcome = self.execute(job, &request, run, &mut lease).await;
+        let mut outcome = self.execute(job, (&request, contract), run, &mut lease).await;
         self.linted.settle(look, &mut outcome);
         if request.profile.is_some() || request.sanitize != Sanitize::Off {
             job.stage(JobStage::Profiling);
@@ -243,11 +252,28 @@ impl DeviceBackend {
         let look = self.linted.look(contract);
         prepared.job.task.lint = look.is_wanted();
         prepared.job.task.count |= purpose == Purpose::Rank;
-        Ok(Laid { request, prepared, look })
+        Ok(Laid { request, prepared, look, contract })
     }
 
     /// Runs an evaluation on a leased device; the job's progress is that of the run.
     pub(crate) async fn execute(
+        &self,
+        job: &ActiveOrder<'_>,
+        (request, contract): (&EvaluateRequest, Option<blake3::Hash>),
+        mut run: WorkerJob<EvaluatePlan>,
+        lease: &mut Lease,
+    ) -> RunOutcome<EvaluatedRun> {
+        let checks = &mut run.task.checks;
+        let unknown = self.settled.apply(contract, lease.device(), checks);
+        let checks = unknown.is_some().then(|| checks.clone());
+        let outcome = self.run_evaluation(job, request, run, lease).await;
+        if let Some(checks) = checks {
+            self.settled.remember(unknown, &checks, &outcome.told);
+        }
+        outcome
+    }
+
+    async fn run_evaluation(
         &self,
         job: &ActiveOrder<'_>,
         request: &EvaluateRequest,

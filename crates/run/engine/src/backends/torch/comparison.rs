@@ -10,15 +10,17 @@ use super::TorchBackend;
 use super::evaluate::{Case, Judgement, Oracle, plan_of, seed};
 use super::gpu::beside::{Compared as Timed, SideBySide};
 use super::player::{CANDIDATE, REFERENCE, submission};
+use super::reused::ReferenceReports;
 use super::runs::Entered;
 use crate::backend::{
     Compared, ComparisonSession, Conclusion, Contest, REFERENCE_PATH, decision, different_clocks,
 };
+use crate::clock::ms;
 use crate::error::{self, ExecError};
 use crate::progress::ActiveOrder;
-use warpgauge_contract::{CompareRequest, KernelCode};
+use warpgauge_contract::{CompareRequest, EvaluateRequest, KernelCode};
 use warpgauge_model::JobStage;
-use warpgauge_report::{EvaluateResponse, KernelVerdict, VerdictBy};
+use warpgauge_report::{EvaluateResponse, KernelVerdict, Timings, VerdictBy};
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
 
 /// Why no candidate is called faster or slower.
@@ -84,17 +86,66 @@ impl<'a> TorchSession<'a> {
     /// Evaluates a kernel, against the reference if it is a candidate.
     async fn judge(&mut self, kernel: &KernelCode, against: bool) -> Result<Judgement, ExecError> {
         let arrived = Instant::now();
+        let request = self.evaluation_of(kernel);
+        let entered = self.enter(&request).await?;
+        self.judge_in(entered, (kernel, request), against, arrived).await
+    }
+
+    /// The evaluation of one kernel.
+    fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
         let mut request = self.request.evaluation_of(kernel);
         // The reference is called beside the candidate, and what it returns is what counts.
         request.expected.clear();
+        request
+    }
+
+    /// The place and the device of the evaluation before, or new ones.
+    async fn enter(&mut self, request: &EvaluateRequest) -> Result<Entered<'a>, ExecError> {
+        let owner = self.job.owner();
+        match (self.entered.take(), self.request.is_mixed()) {
+            (Some(entered), _) => Ok(entered.anew(request.timeout)),
+            (None, true) => self.backend.enter(request.timeout, owner).await,
+            (None, false) => self.backend.enter_for(request, owner).await,
+        }
+    }
+
+    /// The reference's evaluation, or its report from a comparison before.
+    async fn judge_reference(&mut self) -> Result<EvaluateResponse, ExecError> {
+        let arrived = Instant::now();
+        let kernel = self.request.ref_kernel.clone();
+        let request = self.evaluation_of(&kernel);
+        let entered = self.enter(&request).await?;
+        let (reports, is_mixed) = (&self.backend.references, self.request.is_mixed());
+        let key = ReferenceReports::key(&request, self.job.owner(), &entered);
+        let key = key.filter(|_| !is_mixed);
+        if let Some(mut report) = key.and_then(|key| reports.get(key)) {
+            let from = std::mem::replace(&mut report.job_id, self.job.id().to_owned());
+            if let Some(torch) = &mut report.torch {
+                torch.reused_from = Some(from);
+            }
+            let of = |took: Duration| took.as_secs_f64() * 1e3;
+            let (queue, start) = (of(entered.queue), of(entered.start));
+            report.timings = Timings { queue, start, ..Timings::default() };
+            report.timings.set_total(ms(arrived));
+            self.entered = Some(entered);
+            return Ok(report);
+        }
+        let judged = self.judge_in(entered, (&kernel, request), false, arrived).await?;
+        if let Some(key) = key {
+            reports.put(key, &judged.report);
+        }
+        Ok(judged.report)
+    }
+
+    async fn judge_in(
+        &mut self,
+        mut entered: Entered<'a>,
+        (kernel, request): (&KernelCode, EvaluateRequest),
+        against: bool,
+        arrived: Instant,
+    ) -> Result<Judgement, ExecError> {
         let plan = Some(plan_of(&request));
         let beside = (against && !self.request.is_mixed()).then(|| self.beside());
-        let owner = self.job.owner();
-        let mut entered = match (self.entered.take(), self.request.is_mixed()) {
-            (Some(entered), _) => entered.anew(request.timeout),
-            (None, true) => self.backend.enter(request.timeout, owner).await?,
-            (None, false) => self.backend.enter_for(&request, owner).await?,
-        };
         let reference = || Oracle {
             submission: submission(&self.request.ref_kernel, REFERENCE),
             outputs: None,
@@ -122,7 +173,7 @@ impl<'a> TorchSession<'a> {
     fn beside(&self) -> SideBySide {
         let seconds = decision::max_time_s(&self.request);
         SideBySide {
-            policy: decision::policy(&self.request).for_family(self.comparisons),
+            policy: decision::policy(&self.request).with_early_look().for_family(self.comparisons),
             max_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
         }
     }
@@ -175,11 +226,7 @@ impl<'a> TorchSession<'a> {
 
 impl ComparisonSession for TorchSession<'_> {
     fn reference(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>> {
-        async {
-            let reference = self.request.ref_kernel.clone();
-            Ok(self.judge(&reference, false).await?.report)
-        }
-        .boxed()
+        self.judge_reference().boxed()
     }
 
     fn next_candidate(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>> {

@@ -5,11 +5,13 @@ use std::collections::BTreeMap;
 use super::values::{Named, Value};
 use warpgauge_tensor::{Dtype, shape};
 use warpgauge_validate::{
-    ArgumentContents, OutputFacts, ResolvedTolerance, Weakness, lint_output, sample,
+    ArgumentContents, OutputFacts, ResolvedTolerance, Weakness, lint_output, needs_more_seeds,
+    sample,
 };
 
-/// Calls that are looked at.
+/// Calls that are looked at, and for outputs of few elements.
 const CALLS: usize = 2;
+const CALLS_OF_FEW: usize = 3;
 
 /// Larger tensors are looked at in pieces, bytes.
 const MOST_WHOLE_BYTES: usize = 16 << 20;
@@ -31,7 +33,9 @@ struct Seen {
 impl Lint {
     /// Whether another call is looked at.
     pub(super) fn wants_call(&self) -> bool {
-        self.calls < CALLS
+        let is_small = |seen: &Seen| needs_more_seeds(elements(seen.dtype, &seen.slices()));
+        let few = self.expected.values().any(is_small);
+        self.calls < if few { CALLS_OF_FEW } else { CALLS }
     }
 
     /// Whether a tensor of this type and size could be a copy of an output.

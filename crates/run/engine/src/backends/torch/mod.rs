@@ -28,6 +28,7 @@ use crate::found;
 use crate::host::Host;
 use crate::progress::ActiveOrder;
 use comparison::TorchSession;
+use reused::ReferenceReports;
 use runs::Side;
 use warpgauge_contract::{Checked, EvaluateRequest, KernelType};
 use warpgauge_model::{DeviceInfo, DeviceKind};
@@ -58,6 +59,7 @@ mod player;
 mod players;
 pub mod process;
 mod report;
+mod reused;
 mod runs;
 mod timeline;
 mod timing;
@@ -78,6 +80,7 @@ pub(crate) struct TorchBackend {
     host: Arc<Host>,
     /// Where they run, or why nothing runs them.
     sides: Result<Sides, String>,
+    references: ReferenceReports,
 }
 
 /// The processes of the CPU, and those of each GPU.
@@ -115,7 +118,8 @@ impl KernelBackend for TorchBackend {
 impl TorchBackend {
     /// Finds PyTorch. `program` is this program, from which children are started.
     pub(crate) fn new(host: &Arc<Host>, program: &Path, run_dir: &Path) -> Self {
-        Self { sides: sides(host, program, run_dir), host: Arc::clone(host) }
+        let (sides, references) = (sides(host, program, run_dir), ReferenceReports::default());
+        Self { sides, references, host: Arc::clone(host) }
     }
 
     /// Imports PyTorch for all GPUs before an order needs it.

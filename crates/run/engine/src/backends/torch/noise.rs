@@ -11,7 +11,7 @@ use super::player::Player;
 use super::values::{Named, Value};
 use warpgauge_tensor::Dtype;
 use warpgauge_torch::{ModuleParameter, TensorAt, TreeOf};
-use warpgauge_validate::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, sample};
+use warpgauge_validate::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, resolve_by_noise, sample};
 
 /// What references returned for inputs that were moved: samples, by the names of outputs.
 #[derive(Default)]
@@ -23,7 +23,8 @@ impl Noise {
         self.0.values().any(|runs| {
             let Some(((_, dtype, first), others)) = runs.split_first() else { return false };
             let others = others.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output));
-            is_doubtful(*dtype, first, &others.collect::<Vec<_>>())
+            let measured = resolve_by_noise(None, *dtype, first, &others.collect::<Vec<_>>());
+            is_doubtful(*dtype, first, &measured)
         })
     }
 

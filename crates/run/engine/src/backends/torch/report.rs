@@ -270,6 +270,7 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         // Known to the server alone.
         extensions: Vec::new(),
         traceback: outcome.failed().and_then(|failed| failed.traceback.clone()),
+        reused_from: None,
     }
 }
 

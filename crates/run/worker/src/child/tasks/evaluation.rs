@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::child::failure::JobResult;
 use crate::child::launch::program::LoadedProgram;
-use crate::child::memory::buffers::{Use, allocate_all};
+use crate::child::memory::buffers::{JobBuffer, Use, allocate_all};
 use crate::child::run::{Run, timed};
 use crate::child::timing::batch::Rig;
 use crate::child::timing::inputs::{Inputs, Shown, all_move, may_move};
@@ -257,15 +257,22 @@ fn lint(
     shown: Shown,
     told: &mut EvaluatedRun,
 ) -> JobResult<()> {
-    let Rig { executor, buffers, .. } = rig;
+    let Rig { executor, buffers, inputs, .. } = rig;
     oracle.aside(executor, |oracle| {
         let canonical = oracle.references.expect(executor, buffers, Shown::CANONICAL)?;
-        let other = match shown == Shown::CANONICAL {
-            true => None,
-            false => Some((shown, oracle.references.expect(executor, buffers, shown)?)),
+        let tolerances = &oracle.checks.tolerances;
+        let few = |(buffer, _): &(usize, _)| {
+            let JobBuffer { spec, .. } = &buffers[*buffer];
+            warpgauge_validate::needs_more_seeds(spec.shape.iter().product())
         };
-        let (tolerances, second) = (&oracle.checks.tolerances, other.as_ref());
-        told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, second)?;
+        let mut others = Vec::new();
+        if shown != Shown::CANONICAL {
+            others.push(shown);
+            others.extend(inputs.another().filter(|_| tolerances.0.iter().any(few)));
+        }
+        let expect = |shown| Ok((shown, oracle.references.expect(executor, buffers, shown)?));
+        let others = others.into_iter().map(expect).collect::<JobResult<Vec<_>>>()?;
+        told.weaknesses = lint::weaknesses(executor, buffers, tolerances, &canonical, &others)?;
         Ok(())
     })
 }

@@ -96,16 +96,20 @@ impl Inputs {
         buffers: &mut [JobBuffer<'_>],
         writes: &mut Writes<'_>,
     ) -> JobResult<Shown> {
-        if !self.secret_ones {
-            return Ok(Shown::CANONICAL);
-        }
+        let another = if self.secret_ones { self.another() } else { None };
+        let Some(shown) = another else { return Ok(Shown::CANONICAL) };
+        buffers.iter_mut().try_for_each(|buffer| buffer.reseed(shown.seed, writes))?;
+        Ok(shown)
+    }
+
+    /// Other inputs than the contract's, where there may be.
+    pub(in crate::child) fn another(&mut self) -> Option<Shown> {
         let seed = match self.drawn.len() {
-            0 if !self.moving => return Ok(Shown::CANONICAL),
+            0 if !self.moving => return None,
             0 => Seed::Secret(self.secret.bits()),
             sets => Seed::Drawn(self.drawn[self.secret.below(sets)]),
         };
-        buffers.iter_mut().try_for_each(|buffer| buffer.reseed(seed, writes))?;
-        Ok(Shown { seed })
+        Some(Shown { seed })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What would pass without doing the work, by what is expected for two sets of inputs.
+//! What would pass without doing the work, by what is expected for several sets of inputs.
 
 use super::expectations::{Expectations, Expected};
 use crate::child::device::executor::Executor;
@@ -20,17 +20,20 @@ pub(crate) fn weaknesses(
     buffers: &mut [JobBuffer<'_>],
     tolerances: &Tolerances,
     canonical: &[(usize, Expected)],
-    second: Option<&(Shown, Expectations)>,
+    others: &[(Shown, Expectations)],
 ) -> JobResult<Vec<Weakness>> {
     let mut shown = vec![Shown::CANONICAL];
-    shown.extend(second.map(|(shown, _)| *shown));
+    shown.extend(others.iter().map(|(shown, _)| *shown));
     let given = given(executor, buffers, &shown)?;
     let mut weaknesses = Vec::new();
     for (index, expected) in canonical {
         let Some(tolerance) = tolerances.of(*index) else { continue };
-        let other = second.and_then(|(_, all)| all.iter().find(|(other, _)| other == index));
+        let of_output =
+            |(_, all): &'_ (Shown, Expectations)| all.iter().position(|(other, _)| other == index);
+        let places = others.iter().map(of_output);
+        let found = others.iter().zip(places).filter_map(|((_, all), at)| all.get(at?));
         let mut seeds = vec![expected.bytes()];
-        seeds.extend(other.map(|(_, expected)| expected.bytes()));
+        seeds.extend(found.map(|(_, expected)| expected.bytes()));
         let inputs = given.iter().map(|(input, contents)| {
             (input, contents.iter().map(Staging::bytes).collect::<Vec<_>>())
         });

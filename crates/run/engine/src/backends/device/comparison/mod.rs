@@ -240,9 +240,9 @@ impl<'a> DeviceSession<'a> {
         };
         let id = self.next_id(name);
         let laid = backend.lay_out(job, request, compiled, id, Purpose::Rank).await?;
-        let Laid { request, mut prepared, look } = laid;
+        let Laid { request, mut prepared, look, contract } = laid;
         let run = prepared.job.clone();
-        let mut outcome = backend.execute(job, &request, run, &mut self.lease).await;
+        let mut outcome = backend.execute(job, (&request, contract), run, &mut self.lease).await;
         backend.linted.settle(look, &mut outcome);
         prepared.job.task.checks.take_settled(&outcome.told.checks);
         let counts = outcome.told.counts.as_ref().map(|counts| counts.counts.clone());

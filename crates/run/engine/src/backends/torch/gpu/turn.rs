@@ -5,11 +5,14 @@ use std::time::Duration;
 /// How long a turn of several calls is to be. In longer ones a GPU that is at its limit lowers its clock.
 const LONG: Duration = Duration::from_millis(3);
 
-/// Fewest and most calls of a turn, where there is memory for their inputs. The first call after another process used the
-/// device takes longer, which the median of three does not show; a difference that few calls do not resolve gets more
+/// Most calls of a turn, where there is memory for their inputs. A difference that few calls do not resolve gets more
 /// turns.
-const FEWEST: u32 = 3;
 const MOST: u32 = 4;
+
+/// Fewest calls of a turn, by how long one takes at least. The first call after another process used the device takes some
+/// 0.1 ms longer. The median of three does not show that, and calls that are long hardly do.
+const FEWEST: [(Duration, u32); 3] =
+    [(Duration::from_millis(20), 1), (Duration::from_millis(2), 2), (Duration::ZERO, 3)];
 
 /// What watching a runner's page takes longer than watching the judge's own.
 const WATCHING: Duration = Duration::from_micros(1);
@@ -33,8 +36,11 @@ impl Turn {
 
     /// Calls of another turn that make it long enough.
     pub(super) fn calls_of_next(&self) -> u32 {
-        let wanted = LONG.as_nanos() / self.median().as_nanos().max(1) + 1;
-        u32::try_from(wanted).unwrap_or(u32::MAX).clamp(FEWEST, MOST)
+        let median = self.median();
+        let fewest =
+            FEWEST.iter().find(|(least, _)| median >= *least).map_or(MOST, |(_, few)| *few);
+        let wanted = LONG.as_nanos() / median.as_nanos().max(1) + 1;
+        u32::try_from(wanted).unwrap_or(u32::MAX).clamp(fewest, MOST)
     }
 
     /// Milliseconds of each call, without what there is round one.
@@ -86,7 +92,9 @@ mod tests {
     fn a_turn_has_as_many_calls_as_take_three_milliseconds_within_bounds() {
         let turn = |took| Turn { calls: vec![took; 3], results: Vec::new() };
         assert_eq!(turn(us(10)).calls_of_next(), MOST);
-        assert_eq!(turn(us(100_000)).calls_of_next(), FEWEST);
+        assert_eq!(turn(us(1500)).calls_of_next(), 3);
+        assert_eq!(turn(us(5000)).calls_of_next(), 2);
+        assert_eq!(turn(us(100_000)).calls_of_next(), 1);
         assert_eq!(Turn::default().calls_of_next(), MOST);
     }
 

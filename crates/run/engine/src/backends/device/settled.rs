@@ -1,0 +1,55 @@
+//! Tolerances that were measured for a contract on a device, so that each is measured once: the reference runs several
+//! times for it.
+
+use super::MOST_CONTRACTS;
+use crate::remembered::Remembered;
+use warpgauge_model::DeviceInfo;
+use warpgauge_worker::protocol::{Checks, EvaluatedRun, OutputCheck};
+
+/// Tolerances by contract (see [`super::linted::identity`]) and device. A search sends thousands of kernels with one
+/// contract.
+#[derive(Default)]
+pub(crate) struct SettledTolerances {
+    known: Remembered<Vec<OutputCheck>, MOST_CONTRACTS>,
+}
+
+impl SettledTolerances {
+    /// Puts what is known into the checks of a run. Returns the key under which to remember what it measures, where
+    /// that is not known.
+    pub(super) fn apply(
+        &self,
+        contract: Option<blake3::Hash>,
+        device: &DeviceInfo,
+        checks: &mut Checks,
+    ) -> Option<blake3::Hash> {
+        if !checks.measures_tolerances() {
+            return None;
+        }
+        let key = key(contract?, device);
+        match self.known.get(key) {
+            Some(known) => {
+                checks.take_settled(&known);
+                None
+            }
+            None => Some(key),
+        }
+    }
+
+    /// Remembers what a run measured, if it came to all of `checks`.
+    pub(super) fn remember(&self, key: Option<blake3::Hash>, checks: &Checks, told: &EvaluatedRun) {
+        let Some(key) = key else { return };
+        let is_measured =
+            |(open, _): &(usize, _)| told.checks.iter().any(|check| check.buffer == *open);
+        if checks.open.iter().all(is_measured) {
+            self.known.put(key, told.checks.clone());
+        }
+    }
+}
+
+/// Devices of one model round alike.
+fn key(contract: blake3::Hash, device: &DeviceInfo) -> blake3::Hash {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(contract.as_bytes());
+    hasher.update(format!("{:?} {:?} {}", device.kind, device.target, device.name).as_bytes());
+    hasher.finalize()
+}
