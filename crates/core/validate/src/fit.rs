@@ -49,13 +49,8 @@ pub(super) fn inner_rounding(
     if active * runs < INNER_CHANGES || 2 * active < of_many.len() || small <= RISE * floor {
         return None;
     }
-    // Squares grow twice as fast.
-    let growth = |small: f64, from: u32, large: f64, to: u32| {
-        (large / small).ln() / 2.0 / (f64::from(to) / f64::from(from)).ln()
-    };
-    let grows = growth(small, few, large, many);
-    let is_inner = INNER_GROWTH.contains(&grows)
-        && GROWTH_BEYOND.contains(&growth(large, many, largest, most));
+    let is_inner = INNER_GROWTH.contains(&growth((few, small), (many, large)))
+        && grows_beyond((many, large), (most, largest));
     // For a boundary every `width` units, a step changes the output as sqrt(step * width) units would.
     let of_active = large * of_many.len() as f64 / active as f64;
     let linear = of_active.sqrt() / f64::from(many);
@@ -90,6 +85,43 @@ pub(super) fn changes_in_jumps(small: &[f64], large: &[f64], typical: f64) -> bo
         && most(large) < 2.0 * largest
         && few >= JUMPS
         && many >= 2 * few
+}
+
+/// Growth of the mean square of the changes from a step of one unit to one of 256, at most, where rounding inside makes
+/// them: that of a smooth function in binary32 is 256², and 256 where inputs alone are rounded.
+const SATURATED: f64 = 400.0;
+
+/// Parts of the values' size that such changes lie between. Rounding the result to binary32 alone makes smaller ones, and
+/// a function that is chaotic larger ones.
+const PART_SATURATED: Range<f64> = 4e-6..0.02;
+
+/// How many times the median of the changes for 256 units that for one unit is, at least: where jumps are few, the others
+/// grow with the step.
+const DENSE: f64 = 0.05;
+
+/// Whether the output changes about as much for small steps as for large ones: a deep network in TF32, in which a change
+/// of one unit carries some element over a boundary of every layer. Each of `changes`: the mean square for 1, 4 and 256
+/// units; then the changes of the elements for one and for 256 units, and the size of the values.
+pub(super) fn is_saturated(
+    [one, four, many]: [f64; 3],
+    (small, large): (&[f64], &[f64]),
+    typical: f64,
+) -> bool {
+    let grows = four >= SATURATED.sqrt() * one || many >= SATURATED * one;
+    let is_dense = quantile(small.to_vec(), 0.5) > DENSE * quantile(large.to_vec(), 0.5);
+    let part = quantile(large.to_vec(), QUANTILE) / typical;
+    one > 0.0 && !grows && is_dense && PART_SATURATED.contains(&part)
+}
+
+/// Whether changes grow with the step beyond 65,536 units, as those of all but rounding to fewer bits than bfloat16 has do.
+/// Each of both steps: its units, and the mean square of the changes.
+pub(super) fn grows_beyond((many, large): (u32, f64), (most, largest): (u32, f64)) -> bool {
+    GROWTH_BEYOND.contains(&growth((many, large), (most, largest)))
+}
+
+/// The exponent by which changes grow with the step. Squares grow twice as fast.
+fn growth((from, small): (u32, f64), (to, large): (u32, f64)) -> f64 {
+    (large / small).ln() / 2.0 / (f64::from(to) / f64::from(from)).ln()
 }
 
 /// A size that no few large elements set: some times the median of those that are not 0.
@@ -136,4 +168,28 @@ pub(super) fn fitted(
     let weighed = std::iter::once(with(0.0)).chain(others).map(|bounds| (allowed(&bounds), bounds));
     let less = |a: (f64, ToleranceBounds), b: (f64, _)| if b.0 < a.0 { b } else { a };
     weighed.reduce(less).map_or(rounding, |(_, bounds)| bounds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn changes_that_hardly_grow_are_rounding_inside() {
+        let dense = (&[1e-4; 8][..], &[3e-4; 8][..]);
+        let sparse = (&[1e-7; 8][..], &[3e-4; 8][..]);
+        assert!(is_saturated([1e-8, 1.2e-8, 3e-8], dense, 0.3), "a deep network");
+        assert!(!is_saturated([1e-8, 1.2e-8, 3e-8], sparse, 0.3), "jumps of a few");
+        assert!(!is_saturated([1e-14, 1.6e-13, 6.5e-10], dense, 0.3), "a smooth function");
+        assert!(!is_saturated([1e-8, 1.2e-8, 3e-8], dense, 1e-3), "a chaotic one");
+        assert!(!is_saturated([1e-8, 1.2e-8, 3e-8], dense, 1e4), "the result is rounded");
+        assert!(!is_saturated([0.0; 3], dense, 0.3));
+    }
+
+    #[test]
+    fn rounding_to_integers_of_8_bits_does_not_grow_beyond() {
+        assert!(grows_beyond((1 << 16, 1.0), (1 << 18, 16.0)));
+        assert!(!grows_beyond((1 << 16, 1.0), (1 << 18, 6.0)));
+        assert!(!grows_beyond((1 << 16, 0.0), (1 << 18, 0.0)));
+    }
 }

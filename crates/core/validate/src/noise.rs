@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use super::elements::{changes, magnitudes, mean_squared_change, quantile, root_mean_square};
-use super::fit::{changes_in_jumps, fitted, inner_rounding, typical};
+use super::fit::{changes_in_jumps, fitted, grows_beyond, inner_rounding, is_saturated, typical};
 use super::rare::part_outliers;
 use super::{OutlierTolerance, ResolvedTolerance, ToleranceBasis};
 use warpgauge_tensor::element::Element;
@@ -208,7 +208,7 @@ pub(super) fn tolerance_by_noise(
             runs.iter().filter(of).map(|run| run.output).collect()
         };
         let of_steps = |steps: u32| changes(dtype, base, &runs(steps));
-        let [few, many, _] = INNER_STEPS;
+        let [few, many, most_steps] = INNER_STEPS;
         let moved = |steps| (steps, mean_squared_change(dtype, base, &runs(steps)));
         let inner_of = || {
             let of_many = (&of_steps(many)[..], runs(many).len());
@@ -229,7 +229,15 @@ pub(super) fn tolerance_by_noise(
         let (small, mut large, some) = (of_steps(1), of_steps(LARGE_STEPS), of_steps(few));
         let mut own = larger(&small, &large, LARGE_STEPS);
         let typical = size.min(typical(&magnitudes));
-        if class == Dtype::Float32 && changes_in_jumps(&small, &large, typical) {
+        let rounds_inside = || {
+            let saturates = || {
+                let changes = [moved(1).1, moved(LARGE_STEPS).1, moved(few).1];
+                is_saturated(changes, (&small, &some), typical)
+            };
+            grows_beyond(moved(many), moved(most_steps))
+                && (changes_in_jumps(&small, &large, typical) || saturates())
+        };
+        if class == Dtype::Float32 && rounds_inside() {
             in_jumps = true;
         } else if let Some(found) = part_outliers(&mut own, (few, &some), (&magnitudes, typical)) {
             outliers = Some(outliers.map_or(found, |others| others.and(found)));
