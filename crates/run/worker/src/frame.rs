@@ -14,10 +14,10 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::protocol::MAX_FRAME_BYTES;
 use warpgauge_document::DocumentError;
 
-/// Most values in a frame. A worker that a kernel took over may send any.
+/// Maximum number of values in a frame. A worker that a kernel has taken over may send any number.
 const MAX_VALUES: u64 = 1 << 20;
 
-/// How long a thread looks for a message that is due soon before it sleeps.
+/// How long a thread polls for a message that is due soon before it blocks.
 const SOON: Duration = Duration::from_micros(500);
 
 /// Why a frame could not be sent or received.
@@ -29,27 +29,26 @@ pub enum FrameError {
     /// Reading or writing failed, or the connection ended inside a frame.
     #[error("the connection broke: {0}")]
     Io(#[source] io::Error),
-    /// Larger than a frame may be.
+    /// The message is larger than [`MAX_FRAME_BYTES`].
     #[error("a frame of {bytes} bytes; the limit is {MAX_FRAME_BYTES}")]
     TooLarge {
-        /// Its size.
+        /// Size of the message, bytes.
         bytes: usize,
     },
-    /// It cannot be encoded.
+    /// The message cannot be encoded.
     #[error("encode a frame: {0}")]
     Encode(#[source] rmp_serde::encode::Error),
-    /// It is not the message expected.
+    /// The bytes are not the expected message.
     #[error("decode a frame: {0}")]
     Decode(#[source] DocumentError),
 }
 
-/// A message with its length in front.
+/// Returns a message with its length in front.
 ///
-/// # Errors
-/// It is larger than a frame may be.
+/// # Errors Fails if the message is larger than a frame may be or cannot be encoded.
 pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     let mut frame = vec![0; 4];
-    // With field names: types that leave out empty fields cannot be read back without.
+    // Field names are needed: types that omit empty fields cannot be decoded without them.
     rmp_serde::encode::write_named(&mut frame, message).map_err(FrameError::Encode)?;
     let bytes = frame.len() - 4;
     if bytes > MAX_FRAME_BYTES {
@@ -59,10 +58,9 @@ pub fn encode(message: &impl Serialize) -> Result<Vec<u8>, FrameError> {
     Ok(frame)
 }
 
-/// The message in the bytes after the length.
+/// Decodes the message in the bytes after the length.
 ///
-/// # Errors
-/// It is not the message expected.
+/// # Errors Fails if the bytes are not the expected message.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, FrameError> {
     warpgauge_document::from_msgpack_within(MAX_VALUES, bytes).map_err(FrameError::Decode)
 }
@@ -78,15 +76,15 @@ fn checked_length(prefix: [u8; 4]) -> Result<usize, FrameError> {
 /// Sends a message.
 ///
 /// # Errors
-/// As [`FrameError`] says.
+/// Returns a [`FrameError`].
 pub fn write(stream: &mut impl Write, message: &impl Serialize) -> Result<(), FrameError> {
     stream.write_all(&encode(message)?).map_err(FrameError::Io)
 }
 
-/// Receives a message; waits for it.
+/// Waits for a message and receives it.
 ///
 /// # Errors
-/// As [`FrameError`] says.
+/// Returns a [`FrameError`].
 pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError> {
     let mut prefix = [0; 4];
     let first = stream.read(&mut prefix).map_err(FrameError::Io)?;
@@ -96,7 +94,7 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError
     stream.read_exact(&mut prefix[first..]).map_err(FrameError::Io)?;
     let length = checked_length(prefix)?;
     let mut bytes = Vec::new();
-    // Grows as data comes in: a prefix alone reserves nothing.
+    // The vector grows as data arrives: a length prefix alone reserves nothing.
     let got = stream.take(length as u64).read_to_end(&mut bytes).map_err(FrameError::Io)?;
     if got < length {
         return Err(FrameError::Io(io::ErrorKind::UnexpectedEof.into()));
@@ -104,19 +102,18 @@ pub fn read<T: DeserializeOwned>(stream: &mut impl Read) -> Result<T, FrameError
     decode(&bytes)
 }
 
-/// As [`read`], where the message is due soon: another process is at work on it. A thread that sleeps
-/// takes some 50 µs to wake, so it looks for a while before it does.
+/// Like [`read`], for a message that another process is about to send. A blocked thread takes some 50 µs
+/// to wake, so this function polls for a while before it blocks.
 ///
-/// # Errors
-/// As [`FrameError`] says.
+/// # Errors Returns a [`FrameError`].
 pub fn read_soon<T: DeserializeOwned>(stream: &mut UnixStream) -> Result<T, FrameError> {
     let began = Instant::now();
-    // Whatever is there, an end or an error too, is for `read` to find.
+    // `read` handles whatever arrives, including the end of the stream and errors.
     while recv(&*stream, &mut [0_u8; 1], RecvFlags::PEEK | RecvFlags::DONTWAIT).err()
         == Some(Errno::AGAIN)
         && began.elapsed() < SOON
     {
-        // To whom it may concern: on a machine with few processors, that is who is waited for.
+        // On a machine with few processors the sender may need this one.
         std::thread::yield_now();
     }
     read(stream)
@@ -125,7 +122,7 @@ pub fn read_soon<T: DeserializeOwned>(stream: &mut UnixStream) -> Result<T, Fram
 /// [`write`] for an asynchronous stream.
 ///
 /// # Errors
-/// As [`FrameError`] says.
+/// Returns a [`FrameError`].
 pub async fn send<S: AsyncWrite + Unpin>(
     stream: &mut S,
     message: &impl Serialize,
@@ -134,11 +131,10 @@ pub async fn send<S: AsyncWrite + Unpin>(
     stream.write_all(&frame).await.map_err(FrameError::Io)
 }
 
-/// [`read`] for an asynchronous stream. Not safe to cancel: a cancelled call may have taken part of
-/// a frame.
+/// [`read`] for an asynchronous stream. It is not safe to cancel: a cancelled call may have consumed part
+/// of a frame.
 ///
-/// # Errors
-/// As [`FrameError`] says.
+/// # Errors Returns a [`FrameError`].
 pub async fn receive<S: AsyncRead + Unpin, T: DeserializeOwned>(
     stream: &mut S,
 ) -> Result<T, FrameError> {

@@ -1,5 +1,5 @@
-//! Sockets handed to a worker through the one it has: whoever holds an end needs no name for it, and
-//! nobody else can connect.
+//! Passes sockets to a worker through its existing socket. Such a socket has no name, so only the
+//! processes that hold an end can use it.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -11,13 +11,12 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// What travels beside the socket, since something must.
+/// The byte that carries the socket: ancillary data needs at least one byte of payload.
 const BYTE: u8 = b's';
 
-/// Hands a socket over. The other side must be told in a frame before, so that it looks for one.
+/// Sends a socket. The sender must announce it in a frame first, so that the receiver expects it.
 ///
-/// # Errors
-/// The connection broke.
+/// # Errors Fails if the connection breaks.
 pub(crate) async fn send(
     stream: &tokio::net::UnixStream,
     socket: BorrowedFd<'_>,
@@ -26,7 +25,7 @@ pub(crate) async fn send(
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = SendAncillaryBuffer::new(&mut space);
         let sockets = [socket];
-        // There is room for one.
+        // The buffer has room for one descriptor.
         ancillary.push(SendAncillaryMessage::ScmRights(&sockets));
         sendmsg(stream, &[IoSlice::new(&[BYTE])], &mut ancillary, SendFlags::NOSIGNAL)
             .map_err(io::Error::from)
@@ -34,10 +33,9 @@ pub(crate) async fn send(
     stream.async_io(tokio::io::Interest::WRITABLE, write).await.map(drop)
 }
 
-/// Receives a socket; waits for it.
+/// Waits for a socket and receives it.
 ///
-/// # Errors
-/// The connection broke, or something else came.
+/// # Errors Fails if the connection breaks or something other than a socket arrives.
 pub(crate) fn receive(stream: &UnixStream) -> io::Result<OwnedFd> {
     let mut byte = [0];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -71,7 +69,7 @@ mod tests {
         let mut heard = [0; 5];
         far.read_exact(&mut heard).unwrap();
         assert_eq!(&heard, b"hello");
-        // A byte without a socket is none.
+        // A byte without a socket is an error.
         tokio::io::AsyncWriteExt::write_all(&mut sender, &[BYTE]).await.unwrap();
         assert_eq!(receive(&receiver).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }

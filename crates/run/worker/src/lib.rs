@@ -1,7 +1,9 @@
-//! The process boundary: what a device worker is asked, what it answers, and who watches it.
+//! The process boundary: which jobs a device worker gets, what it returns, and how the server supervises
+//! it.
 //!
 //! [`Fleet`] is the server's side: it starts worker processes, leases devices, sends jobs, and kills
-//! what hangs. [`child`] is the other side: one process, one context, one job at a time.
+//! workers that hang. [`child`] is the other side: one process with one context, which runs one job at a
+//! time.
 
 #![forbid(unsafe_code)]
 
@@ -19,5 +21,5 @@ pub use fleet::{
     CounterClaim, DeviceChoice, DeviceStatus, Fleet, FleetConfig, FleetError, HELD_DIR, Lease,
     LeaseError, OneShot, OneShotEnd, RunEvent, SupportSource, chip_of,
 };
-/// Source of the self-test's kernels, for whoever packs its images.
+/// Source of the self-test's kernels, for the command that packs its images.
 pub use selftest::SOURCE as SELF_TEST_SOURCE;

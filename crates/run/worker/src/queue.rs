@@ -1,8 +1,8 @@
-//! Who gets a device next: a bounded queue of leases, fair between owners.
+//! The queue of requests for a device lease: bounded, and fair between owners.
 //!
-//! A waiter states what it needs, not which device it wants. Of the waiters whose need a free device meets,
-//! those of the owner that holds the fewest devices, then had the least time of them, are next; of these the
-//! one that came first.
+//! A waiter states what it needs, not which device it wants. [`WaitQueue`] considers the waiters whose
+//! needs a free device meets. It prefers the owner that holds the fewest devices, then the owner that has
+//! used the least device time, then the waiter that arrived first.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -10,27 +10,27 @@ use std::time::{Duration, Instant};
 use warpgauge_model::{DeviceInfo, DeviceKind, Requirements, Target};
 use warpgauge_turns::{Owner, OwnerAccounts};
 
-/// What a lease needs of its device. The default is content with any.
+/// Requirements of a lease. By default any device meets them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LeaseNeeds {
-    /// This device, by ordinal.
+    /// Ordinal of the required device.
     pub device: Option<u32>,
-    /// A device of this kind.
+    /// Required kind of device.
     pub kind: Option<DeviceKind>,
-    /// A device that runs images compiled for this target.
+    /// Target of the images that the device must run.
     pub target: Option<Target>,
-    /// At least this compute capability.
+    /// Minimum compute capability.
     pub min_compute_capability: Option<(u32, u32)>,
-    /// At least this much memory, bytes.
+    /// Minimum memory, bytes.
     pub min_memory_bytes: u64,
-    /// A device that is what the order requires.
+    /// Requirements of the order that the lease is for.
     pub order: Requirements,
-    /// Whose turn it is taken in.
+    /// Owner whose turn the lease uses.
     pub owner: Owner,
 }
 
 impl LeaseNeeds {
-    /// Whether a device meets it.
+    /// Returns whether a device meets the requirements.
     pub fn is_met_by(&self, device: &DeviceInfo) -> bool {
         self.device.is_none_or(|ordinal| ordinal == device.ordinal)
             && self.kind.is_none_or(|kind| kind == device.kind)
@@ -41,7 +41,7 @@ impl LeaseNeeds {
     }
 }
 
-/// Waiters in order of arrival; each holds a ticket, through which it is answered.
+/// Waiters in order of arrival. Each holds a ticket, through which the lease reaches it.
 #[derive(Debug)]
 pub struct WaitQueue<T> {
     waiters: VecDeque<Waiter<T>>,
@@ -49,54 +49,53 @@ pub struct WaitQueue<T> {
     accounts: OwnerAccounts,
 }
 
-/// One who waits.
+/// A request that waits for a lease.
 #[derive(Debug)]
 pub struct Waiter<T> {
-    /// What it needs.
     pub need: LeaseNeeds,
-    /// How it is answered.
+    /// The channel, or other means, that the lease is sent through.
     pub ticket: T,
-    /// When it came.
+    /// Time of arrival.
     pub since: Instant,
 }
 
 impl<T> WaitQueue<T> {
-    /// An empty queue for at most `capacity` waiters.
+    /// Returns an empty queue for at most `capacity` waiters.
     pub fn new(capacity: usize) -> Self {
         Self { waiters: VecDeque::new(), capacity, accounts: OwnerAccounts::default() }
     }
 
-    /// Waiters there are.
+    /// Returns the number of waiters.
     pub fn len(&self) -> usize {
         self.waiters.len()
     }
 
-    /// Whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.waiters.is_empty()
     }
 
-    /// Appends a waiter. It may be one more than the capacity for as long as it takes to see
-    /// whether it can be served at once: see [`WaitQueue::pop_surplus`].
+    /// Appends a waiter. The queue may exceed its capacity by one until the caller has tried to serve the
+    /// waiter at once: see [`WaitQueue::pop_surplus`].
     pub fn push(&mut self, need: LeaseNeeds, ticket: T, now: Instant) {
         self.accounts.wait(need.owner, now);
         self.waiters.push_back(Waiter { need, ticket, since: now });
     }
 
-    /// Removes the last waiter if there are more than may wait.
+    /// Removes the last waiter if the queue exceeds its capacity.
     pub fn pop_surplus(&mut self) -> Option<Waiter<T>> {
         let surplus =
             if self.waiters.len() > self.capacity { self.waiters.pop_back() } else { None };
         surplus.inspect(|waiter| self.accounts.leave(waiter.need.owner))
     }
 
-    /// Removes the next waiter whose need `device` meets: from now on its owner holds that device, until
-    /// [`WaitQueue::given_back`].
+    /// Removes the next waiter whose needs `device` meets. From then on its owner holds that device,
+    /// until [`WaitQueue::given_back`].
     pub fn take_for(&mut self, device: &DeviceInfo, now: Instant) -> Option<Waiter<T>> {
         self.take_where(now, |_, waiter| waiter.need.is_met_by(device))
     }
 
-    /// The same among waiters that came at least `after` ago and whose owners hold no device.
+    /// Like [`WaitQueue::take_for`], among waiters that arrived at least `after` ago and whose owners
+    /// hold no device.
     pub fn take_beside(
         &mut self,
         device: &DeviceInfo,
@@ -110,7 +109,7 @@ impl<T> WaitQueue<T> {
         })
     }
 
-    /// Whether a waiter whose need `device` meets has an owner that holds no device.
+    /// Returns whether a waiter whose needs `device` meets has an owner that holds no device.
     pub fn waits_beside(&self, device: &DeviceInfo) -> bool {
         let mut waiters = self.waiters.iter().filter(|waiter| waiter.need.is_met_by(device));
         waiters.any(|waiter| self.accounts.held(waiter.need.owner) == 0)
@@ -123,7 +122,7 @@ impl<T> WaitQueue<T> {
     ) -> Option<Waiter<T>> {
         let accounts = &self.accounts;
         let waiters = self.waiters.iter().enumerate().filter(|(_, one)| is_meant(accounts, one));
-        // Of equal ones the first is taken.
+        // `min_by_key` returns the first of equal waiters.
         let (index, _) = waiters.min_by_key(|(_, one)| self.accounts.rank(one.need.owner, now))?;
         let waiter = self.waiters.remove(index)?;
         self.accounts.begin(waiter.need.owner, 1, now);
@@ -131,12 +130,12 @@ impl<T> WaitQueue<T> {
         Some(waiter)
     }
 
-    /// An owner holds a device less.
+    /// Records that an owner has returned a device.
     pub fn given_back(&mut self, owner: Owner, now: Instant) {
         self.accounts.end(owner, 1, now);
     }
 
-    /// Removes every waiter for which `leaves` is true.
+    /// Removes every waiter for which `leaves` is true, and returns them.
     pub fn remove_where(&mut self, mut leaves: impl FnMut(&Waiter<T>) -> bool) -> Vec<Waiter<T>> {
         let (gone, stay): (Vec<_>, Vec<_>) =
             self.waiters.drain(..).partition(|waiter| leaves(waiter));
@@ -146,7 +145,7 @@ impl<T> WaitQueue<T> {
     }
 }
 
-/// When to try again: the time that those ahead will take, between a second and a minute.
+/// Returns when to retry: the time that the waiters ahead will take, between a second and a minute.
 pub fn retry_after(ahead: usize, devices: usize, mean_job: Duration) -> Duration {
     let rounds = ahead.div_ceil(devices.max(1)).max(1) as u32;
     mean_job.saturating_mul(rounds).clamp(Duration::from_secs(1), Duration::from_secs(60))
@@ -157,7 +156,7 @@ pub(crate) mod tests {
     use super::*;
     use warpgauge_model::{SmLimits, Target};
 
-    /// A device with an ordinal and 1000 bytes of memory.
+    /// Returns a device with an ordinal and 1000 bytes of memory.
     pub(crate) fn device(ordinal: u32) -> DeviceInfo {
         DeviceInfo {
             ordinal,
@@ -198,7 +197,7 @@ pub(crate) mod tests {
             queue.given_back(waiter.need.owner, now + (turn + 1) * second);
         }
         assert_eq!(order, [1, 4, 2, 5, 3]);
-        // One that holds a device comes after one that holds none.
+        // An owner that holds a device comes after an owner that holds none.
         for (name, ticket) in [("a", 6), ("a", 7), ("b", 8)] {
             queue.push(of(name), ticket, now);
         }

@@ -1,4 +1,4 @@
-//! What the emulated device lacks is no fault of a kernel.
+//! Reports limits of the emulated device as such, so that they are not blamed on the kernel.
 
 use serde_json::Value;
 
@@ -6,20 +6,21 @@ use crate::protocol::{Blame, RunFailure, TaskOutcome};
 use warpgauge_device::EmulatorControl;
 use warpgauge_model::FailureCode;
 
-/// What begins every message about that.
+/// Beginning of every message about a limit.
 const PREFIX: &str = "not supported on the emulated device";
 
-/// A failure, and if it is a limit of the emulator, said as that, in the emulator's own words.
+/// Returns a failure. If it is due to a limit of the emulator, the result says so and quotes the
+/// emulator.
 pub(super) fn restated(
     failure: RunFailure,
     emulator: EmulatorControl,
     told: &TaskOutcome,
 ) -> RunFailure {
-    // With this the emulator answers what a GPU can do and it cannot.
+    // The emulator returns this code for operations that a GPU supports and the emulator does not.
     if failure.code != FailureCode::NotSupported {
         return failure;
     }
-    // A report that was taken before has it, if the failure was before that.
+    // If the failure preceded an earlier report, that report contains it.
     let report = emulator.take_report();
     let before = match told {
         TaskOutcome::Evaluated(told) => told.emulator_report.as_ref(),
@@ -35,7 +36,7 @@ pub(super) fn restated(
     }
 }
 
-/// What the emulator said last.
+/// Returns the emulator's last message.
 fn last_message(report: &Value) -> Option<&str> {
     report["messages"].as_array()?.last()?["text"].as_str()
 }

@@ -1,4 +1,4 @@
-//! Why a job failed, and who is to blame.
+//! Failures of a job, and who is at fault.
 
 use crate::protocol::{Blame, RunFailure};
 use warpgauge_device::DeviceError;
@@ -22,7 +22,7 @@ impl Failed {
         Self { failure, sticky: false }
     }
 
-    /// What speaks against the candidate.
+    /// Returns a failure that the candidate is at fault for.
     pub(super) fn reason(reason: Reason) -> Self {
         Self::new(reason.code.failure(), reason.message, Blame::Candidate)
     }
@@ -35,12 +35,12 @@ impl Failed {
     }
 }
 
-/// Errors of work that the candidate asked for, or that its faults surface in.
+/// Converts an error of work for the candidate, or of work in which its faults appear.
 pub(super) fn candidate(error: DeviceError) -> Failed {
     Failed::device(error, Blame::Candidate)
 }
 
-/// Errors of our own work.
+/// Converts an error of the worker's own work.
 pub(super) fn environment(error: DeviceError) -> Failed {
     Failed::device(error, Blame::Environment)
 }

@@ -1,4 +1,4 @@
-//! One job: its task, and how it ended.
+//! Runs one job: dispatches its task, and describes how it ended.
 
 use std::any::Any;
 
@@ -17,7 +17,7 @@ use crate::protocol::{
 };
 use warpgauge_model::FailureCode;
 
-/// How a job ended, and what it left on the device.
+/// How a job ended, and its data on the device.
 pub(super) struct JobEnd {
     pub outcome: RunOutcome,
     /// Whether the context is unusable.
@@ -103,12 +103,12 @@ fn judged(run: &mut Run<'_, '_>, plan: &JudgePlan) -> (JobResult<()>, TaskOutcom
             (result, TaskOutcome::Paired(told))
         }
     };
-    // They end when their connections do.
+    // The runners end when their connections do.
     run.executor.runners = None;
     judged
 }
 
-/// The end of a job in which this program panicked. Nothing of its state can be trusted.
+/// Returns the end of a job in which this program panicked. None of its state can be trusted.
 pub(super) fn panicked(job: &WorkerJob, panic: &(dyn Any + Send)) -> JobEnd {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
@@ -119,7 +119,7 @@ pub(super) fn panicked(job: &WorkerJob, panic: &(dyn Any + Send)) -> JobEnd {
     JobEnd { outcome, lost: true, residue: Residue::default() }
 }
 
-/// A judge runs no stranger's code, and nobody else judges.
+/// Only judges judge, and they run no submitted code.
 fn not_mine() -> Failed {
     let text = "the server gave a task to a worker of another kind".to_owned();
     Failed::new(FailureCode::InternalError, text, Blame::Environment)

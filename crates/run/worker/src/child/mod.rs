@@ -1,20 +1,21 @@
 //! A device worker: the process that owns a CUDA context and runs jobs in it.
 //!
-//! `warpgauge __worker` is started by the server with a socket as its standard input
-//! ([`session`]), or with `--socket` by a tool that watches it ([`profile`]); with `--probe` it lists devices
-//! and ends, with `--self-test` it checks itself on the device at hand.
+//! The server starts `warpgauge __worker` with a socket as its standard input ([`session`]). A tool that
+//! watches it starts it with `--socket` ([`profile`]). With `--probe` it lists devices and ends, with
+//! `--self-test` it checks itself on the device at hand.
 //!
-//! - `session`: the worker's life: greeting, own kernels, jobs, end; `args`: its arguments
-//! - `job`: one job: its task, and how it ended; `run`: what every task works with
+//! - `session`: the worker's life: greeting, built-in kernels, jobs, end; `args`: its arguments
+//! - `job`: one job: its task and its end; `run`: the state that every task works with
 //! - `tasks/`: the tasks: evaluation, paired timing, sealed launches
-//! - `profile/`: runs that are not timed, but looked at: counters, monitoring, traces
-//! - `verify/`: what a launch left, and whether that is right: comparison, guard bands, references
+//! - `profile/`: untimed runs for counters, monitoring and traces
+//! - `verify/`: checks of a launch's results: comparison, guard bands, references
 //! - `timing/`: timed launches: warm-up, batches, inputs, load
 //! - `launch/`: a program, loaded and bound to buffers
-//! - `device/`: the device, and all that outlives a job; removing what a job left
+//! - `device/`: the device, all state that outlives a job, and the removal of a job's data
 //! - `memory/`: buffers, their content, variables of modules
-//! - `io/`: the socket to the server, and what kernels print
-//! - `failure`: why a job failed; `secret`: random choices; `emulator_limits`: what the emulated device lacks
+//! - `io/`: the socket to the server, and the output of kernels
+//! - `failure`: failures of a job; `secret`: random choices; `emulator_limits`: limits of the emulated
+//!   device
 
 mod args;
 mod device;
@@ -55,8 +56,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Foreign code is behind every call: a panic here must end this process with a message, and
-    // nothing else.
+    // Every call may run into foreign code. A panic here must end only this process, with a message.
     let run = || match &args.images {
         Some(images) if args.self_test => {
             selftest::main(images, args.emulator.clone(), args.run_dir())

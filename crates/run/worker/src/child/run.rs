@@ -1,4 +1,4 @@
-//! What every task works with.
+//! The state that every task works with.
 
 use std::time::Instant;
 
@@ -8,18 +8,17 @@ use super::memory::buffers::JobBuffer;
 use super::memory::residue::Residue;
 use crate::protocol::{RunOutcome, WorkerJob};
 
-/// What every task works with.
 pub(super) struct Run<'a, 'job> {
     pub executor: &'a mut Executor,
     pub job: &'job WorkerJob,
     pub link: &'a mut Link,
-    /// What is told whatever the task.
+    /// The part of the outcome that all tasks have.
     pub outcome: &'a mut RunOutcome<()>,
     pub residue: &'a mut Residue,
     pub buffers: &'a mut Vec<JobBuffer<'job>>,
 }
 
-/// Adds the wall time that `work` takes to `total_ms`.
+/// Adds the wall time of `work` to `total_ms`.
 pub(super) fn timed<T>(total_ms: &mut f64, work: impl FnOnce() -> T) -> T {
     let start = Instant::now();
     let result = work();

@@ -2,10 +2,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A stream of numbers that begins at a place the operating system chose.
+/// A random stream with a key from the operating system.
 ///
-/// Which launches are audited, which inputs they get and what guard bands hold must not be known
-/// to a kernel. It is no cryptography: a kernel sees none of these numbers but through its inputs.
+/// A kernel must not know which launches are audited, which inputs they get, and what guard bands hold.
+/// This needs no cryptography: a kernel sees these numbers only through its inputs.
 pub(super) struct Secret {
     state: RandomState,
     next: u64,
@@ -18,24 +18,24 @@ impl Default for Secret {
 }
 
 impl Secret {
-    /// A stream of its own.
+    /// Returns a stream with a new key.
     pub(super) fn new() -> Self {
         Self { state: RandomState::new(), next: 0 }
     }
 
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub(super) fn bits(&mut self) -> u64 {
         self.next += 1;
         // SipHash of a counter under a random key.
         self.state.hash_one(self.next)
     }
 
-    /// A number below `bound`, which is not 0. The bias is below 2⁻³² for bounds below 2³².
+    /// Returns a number below `bound`, which is not 0. The bias is below 2⁻³² for bounds below 2³².
     pub(super) fn below(&mut self, bound: usize) -> usize {
         ((u128::from(self.bits()) * bound as u128) >> 64) as usize
     }
 
-    /// `count` different numbers below `bound`, ascending; all of them if there are no more.
+    /// Returns `count` different numbers below `bound`, ascending; all of them if there are no more.
     pub(super) fn choose(&mut self, count: usize, bound: usize) -> Vec<usize> {
         // Floyd's algorithm (Bentley and Floyd, "A sample of brilliance", CACM 30(9), 1987).
         let mut chosen = std::collections::BTreeSet::new();

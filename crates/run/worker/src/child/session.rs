@@ -1,4 +1,4 @@
-//! The worker's life: greeting, own kernels, jobs, end.
+//! The worker's life: greeting, built-in kernels, jobs, end.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
@@ -19,20 +19,20 @@ use warpgauge_device::loader;
 use warpgauge_model::Image;
 use warpgauge_sandbox::device_worker::{self, Confinement};
 
-/// How long counters are kept for the next who asks. Taking them again takes 150 ms.
+/// How long idle counters are kept for the next request. Reserving them again takes 150 ms.
 const COUNTERS_KEPT: Duration = Duration::from_secs(10);
 
-/// Serves one server until it says so or is gone.
+/// Runs jobs for the parent until it requests the end or disconnects.
 pub(super) fn run(args: &WorkerArgs) -> ExitCode {
-    // A second guard beside the watchdog: the kernel kills us with the thread that started us. A
-    // tool's may end before we do.
+    // A second guard beside the watchdog: the kernel kills this process when the thread that started it
+    // ends. Under a tool that thread may end before this process.
     if args.socket.is_none() {
         let _ = set_parent_process_death_signal(Some(Signal::KILL));
     }
-    // A worker that a kernel brought down is of no use as a core file of many gigabytes.
+    // A core file of a worker that a kernel brought down has many gigabytes and no use.
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
-    // Before there are other threads, and before anything of a stranger's is looked at.
+    // Confinement must precede the start of further threads and the first look at submitted data.
     let confinement = confine(args);
     let link = Link::open(args.socket.as_deref()).and_then(|link| Ok((link, Printed::start()?)));
     let (mut link, printed) = match link {
@@ -46,14 +46,14 @@ pub(super) fn run(args: &WorkerArgs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
             eprintln!("warpgauge worker: {reason}");
-            // If the server is gone too, the message above is all there is to do.
+            // If the server is gone too, the message above must suffice.
             let _ = link.send(&FromWorker::Unable { reason });
             ExitCode::FAILURE
         }
     }
 }
 
-/// Confines this process, with a tool in it as far as that permits.
+/// Confines this process. Under a tool, confines it as far as the tool permits.
 fn confine(args: &WorkerArgs) -> Confinement {
     if args.socket.is_some() {
         return device_worker::confine_watched();
@@ -112,8 +112,8 @@ fn serve(
     }
 }
 
-/// The next message. Counters that nobody asked for in a while are given back meanwhile, since no
-/// other program of the machine can read any as long as they are held.
+/// Returns the next message. Releases idle counters while it waits, since no other program of the machine
+/// can read any as long as they are held.
 fn next(executor: &mut Executor, link: &mut Link) -> Option<ToWorker> {
     if executor.counters.as_ref().is_some_and(Counters::are_held) {
         if let Some(message) = link.next_within(COUNTERS_KEPT) {
@@ -145,26 +145,26 @@ fn load_support(
     send(link, &FromWorker::Idle)
 }
 
-/// Runs the only job of this process. Nothing is scrubbed, since the driver clears what a process
-/// leaves; and a tool would see it.
+/// Runs the only job of this process. Nothing is scrubbed: the driver clears the memory of a process that
+/// ends, and the tool would see the scrubbing.
 fn run_once(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<(), String> {
     let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
         .unwrap_or_else(|panic| job::panicked(job, panic.as_ref()));
     if end.lost {
-        // Nothing can be freed.
+        // Nothing can be freed in a lost context.
         std::mem::forget(end.residue);
         return send(link, &FromWorker::Lost(Box::new(end.outcome)));
     }
     send(link, &FromWorker::Done(Box::new(end.outcome)))
 }
 
-/// Runs a job and cleans up after it. `false`: this worker is finished.
+/// Runs a job and cleans up after it. Returns `false` if this worker must end.
 fn run_job(executor: &mut Executor, job: &WorkerJob, link: &mut Link) -> Result<bool, String> {
     let end = catch_unwind(AssertUnwindSafe(|| job::run(executor, job, link)))
         .unwrap_or_else(|panic| job::panicked(job, panic.as_ref()));
     if end.lost {
         send(link, &FromWorker::Lost(Box::new(end.outcome)))?;
-        // The context cannot be used, so nothing can be freed: leave without trying.
+        // Nothing can be freed in a lost context, so the memory is leaked on purpose.
         std::mem::forget(end.residue);
         return Ok(false);
     }

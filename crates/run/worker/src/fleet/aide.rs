@@ -1,4 +1,5 @@
-//! A worker beside those that time: started at its first use, kept warm, one of a kind for a device.
+//! An auxiliary worker beside the timing workers: started at first use, kept warm, one of each kind per
+//! device.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -6,15 +7,14 @@ use std::time::{Duration, Instant};
 use super::process::{StartPlan, Worker};
 use super::restart::RestartPolicy;
 
-/// Longest delay before another start that whoever needs the worker waits for.
+/// Longest restart delay that a caller waits for; beyond it the caller gets an error.
 const WORTH_WAITING: Duration = Duration::from_secs(1);
 
-/// Such a worker, as its device remembers it between leases.
+/// An auxiliary worker, which its device keeps between leases.
 pub(super) struct Aide {
-    /// How to start it.
     plan: StartPlan,
     state: Mutex<Kept>,
-    /// Held by whoever starts it: who comes meanwhile waits for that one.
+    /// Held while a worker starts: later callers wait for that start.
     starting: tokio::sync::Mutex<()>,
 }
 
@@ -22,7 +22,7 @@ pub(super) struct Aide {
 struct Kept {
     worker: Option<Worker>,
     restart: RestartPolicy,
-    /// Whether the fleet shuts down, so that it is not kept any more.
+    /// Whether the fleet is shutting down, so that returned workers are not kept.
     closing: bool,
 }
 
@@ -31,7 +31,7 @@ impl Aide {
         Self { plan, state: Mutex::default(), starting: tokio::sync::Mutex::default() }
     }
 
-    /// The worker, started if there is none that can take a job.
+    /// Returns the worker. Starts one if none can take a job.
     pub(super) async fn take(&self) -> Result<Worker, String> {
         let _turn = self.starting.lock().await;
         if let Some(mut worker) = self.take_kept() {
@@ -58,12 +58,12 @@ impl Aide {
         started
     }
 
-    /// The worker, if it is free and was started before.
+    /// Returns the worker if it has been started and is not in use.
     pub(super) fn take_kept(&self) -> Option<Worker> {
         self.lock().worker.take()
     }
 
-    /// Keeps it for the next who needs it.
+    /// Keeps a worker for the next caller.
     pub(super) fn keep(&self, worker: Worker) {
         let mut state = self.lock();
         if !state.closing {
@@ -71,7 +71,7 @@ impl Aide {
         }
     }
 
-    /// Keeps none from now on that is given back.
+    /// Stops keeping workers that are returned.
     pub(super) fn close(&self) {
         self.lock().closing = true;
     }

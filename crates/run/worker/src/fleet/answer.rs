@@ -1,13 +1,14 @@
-//! A worker's answer, as the one who asked wants it.
+//! Converts a worker's answer to the outcome type of the task.
 
 use crate::protocol::{Blame, RunFailure, RunOutcome, TaskPlan};
 
 use warpgauge_model::FailureCode;
 
-/// What a worker told, or why it told nothing.
+/// A worker's outcome, or why there is none.
 pub(super) type Answer = Result<RunOutcome, RunFailure>;
 
-/// The outcome of a task of one kind. An answer to another is a defect, which is said.
+/// Returns the outcome of a task of one kind. The outcome of another kind is a defect, reported as a
+/// failure.
 pub(super) fn outcome_of<P: TaskPlan>(answer: Answer) -> RunOutcome<P::Output> {
     let RunOutcome { failure, timings, printed, function, told } = match answer {
         Ok(outcome) => outcome,

@@ -1,4 +1,4 @@
-//! A child of the worker program that answers one question and ends.
+//! A child of the worker program that gives one answer and ends.
 
 use std::time::Duration;
 
@@ -6,18 +6,19 @@ use serde::de::DeserializeOwned;
 
 use warpgauge_sandbox::contained::{self, ProcessLaunch};
 
-/// Characters of what a child said of its failure that are passed on.
+/// Number of characters of a failed child's standard error that the error quotes.
 const SAID: usize = 2000;
 
 /// Why there is no answer.
 pub(super) enum Silence {
-    /// None came in time.
+    /// The child did not answer in time.
     TimedOut,
-    /// The child could not be started, or ended without one.
+    /// The child could not be started, or ended without an answer.
     Ended(String),
 }
 
-/// The answer: the last line that is one, since the driver and libraries may print lines of their own.
+/// Runs a child and returns its answer. The answer is the last line of output that parses as one: the
+/// driver and libraries may print lines too.
 pub(super) async fn ask<T: DeserializeOwned>(
     launch: &ProcessLaunch,
     limit: Duration,

@@ -1,31 +1,31 @@
-//! What reading counters takes, as it was seen.
+//! Estimates how long reading counters takes, from earlier measurements.
 
 use std::collections::VecDeque;
 
 use crate::protocol::CounterTimings;
 
-/// Sets of metrics that are remembered.
+/// Number of metric sets whose times are kept.
 const SETS: usize = 32;
 
 /// Weight of a new observation in a mean.
 const NEW_WEIGHT: f64 = 0.2;
 
-/// What a pass takes, milliseconds: an H200's, in a service with a spare worker.
+/// Time of a pass, milliseconds: measured on an H200, in a service with a spare worker.
 const PASS_MS: f64 = 10.0;
 
-/// What throughputs take beyond their passes, milliseconds. They are the busiest of dozens of
-/// counters each, which is more to set up than any other metric.
+/// Extra time for throughput metrics, milliseconds. Each is the maximum of dozens of counters, which need
+/// more set-up than any other metric.
 const THROUGHPUTS_MS: f64 = 170.0;
 
-/// Longest time to open what is open, milliseconds.
+/// Longest `open_ms` plus `plan_ms` of a worker that already had the counters, milliseconds.
 const OPEN_MS: f64 = 1.0;
 
-/// Times of sets of metrics on a device, those asked for last first.
+/// Times of sets of metrics on a device, the most recently used first.
 #[derive(Debug, Default)]
 pub(super) struct Costs(VecDeque<(Vec<String>, f64)>);
 
 impl Costs {
-    /// Notes what passes took for metrics, unless a worker had to take the counters for it.
+    /// Records the time of the passes, unless the worker first had to reserve the counters or plan.
     pub fn note(&mut self, metrics: &[String], timings: &CounterTimings) {
         if timings.open_ms + timings.plan_ms > OPEN_MS {
             return;
@@ -39,13 +39,13 @@ impl Costs {
         self.0.truncate(SETS);
     }
 
-    /// The mean of what was seen for these metrics, milliseconds.
+    /// Returns the mean time recorded for these metrics, milliseconds.
     pub fn seen(&self, metrics: &[String]) -> Option<f64> {
         self.0.iter().find(|(names, _)| names == metrics).map(|(_, mean)| *mean)
     }
 }
 
-/// What metrics usually take, milliseconds.
+/// Returns a typical time for metrics without a record, milliseconds.
 pub(super) fn usual_ms(metrics: &[String], passes: u32) -> f64 {
     let is_throughput = |name: &String| name.contains("throughput.");
     let extra = if metrics.iter().any(is_throughput) { THROUGHPUTS_MS } else { 0.0 };

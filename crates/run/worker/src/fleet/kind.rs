@@ -1,5 +1,5 @@
-//! What worker processes are started for, and how each kind is started: the one place that knows the
-//! arguments of the hidden subcommand.
+//! The kinds of worker processes and how each is started. Only this module knows the arguments of the
+//! hidden subcommand.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,50 +7,49 @@ use std::path::{Path, PathBuf};
 use warpgauge_sandbox::contained;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Within a server's run directory, where an emulated device has the memory of shared tensors.
+/// Directory in a server's run directory in which an emulated device keeps the memory of shared tensors.
 pub const HELD_DIR: &str = "tensors";
 
-/// A worker that stays: it holds a device and takes one job after the other.
+/// Kinds of long-lived workers, which hold a device and take one job after another.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum WorkerKind {
-    /// Runs and times kernels.
     Timing,
     /// Reads hardware counters, and times nothing.
     Counters {
-        /// Where CUPTI may be, best first.
+        /// CUPTI libraries to try, best first.
         cupti: Vec<PathBuf>,
     },
-    /// Judges launches that other workers make, and runs no stranger's code.
+    /// Judges launches that other workers make, and runs no submitted code.
     Judge,
 }
 
-/// How the program is started that workers run.
+/// How to start the program that workers run.
 #[derive(Debug, Clone)]
 pub(super) struct WorkerProgram {
     /// The executable that has the subcommand.
     pub path: PathBuf,
-    /// The emulator's library, if it stands for the driver.
+    /// The emulator's library, if it replaces the driver.
     pub emulator: Option<PathBuf>,
-    /// Where workers keep files as long as the server lives.
+    /// Directory for files of workers, as long as the server lives.
     pub run_dir: PathBuf,
-    /// Libraries of ready functions that kernels can be compared with.
+    /// Libraries of ready-made functions that kernels can be compared with.
     pub libraries: Vec<PathBuf>,
 }
 
 impl WorkerProgram {
-    /// Lists the devices, and ends.
+    /// Returns a program that lists the devices and ends.
     pub(super) fn probe(&self) -> ChildProgram {
         let program = self.subcommand().arg("--probe");
         self.with_driver(program, &self.run_dir)
     }
 
-    /// Plans the collection of metrics on a chip, which takes no device, and ends.
+    /// Returns a program that plans the collection of metrics on a chip without a device, and ends.
     pub(super) fn counter_plan(&self, chip: &str, cupti: &[PathBuf]) -> ChildProgram {
         let program = self.subcommand().args(["--counters", "--plan", chip]);
         with_cupti(program, cupti)
     }
 
-    /// Holds a device and takes jobs from its standard input.
+    /// Returns a program that holds a device and takes jobs from its standard input.
     pub(super) fn worker(&self, device: u32, kind: &WorkerKind) -> ChildProgram {
         let program = self.subcommand().args(["--device", &device.to_string()]);
         let program = self.with_driver(program, &self.run_dir);
@@ -61,8 +60,9 @@ impl WorkerProgram {
         }
     }
 
-    /// Holds a device, takes one job from a socket, and ends: started by a tool, which `wrapper` is
-    /// with its arguments. `directory` is where the tool runs, and all that the worker writes to.
+    /// Returns a program that a tool starts: it holds a device, takes one job from a socket, and ends.
+    /// `wrapper` is the tool with its arguments. `directory` is the tool's working directory, and the
+    /// only one that the worker writes to.
     pub(super) fn one_job(
         &self,
         device: u32,
@@ -82,7 +82,8 @@ impl WorkerProgram {
     fn with_driver(&self, program: ChildProgram, run_dir: &Path) -> ChildProgram {
         let program = program.arg("--run-dir").arg(run_dir);
         match &self.emulator {
-            // Memory that workers share lies where they all may write; that of tensors is in another place.
+            // Workers that share memory must all be able to write to its directory. Memory of shared
+            // tensors has a separate directory.
             Some(library) => program
                 .arg("--emulator")
                 .arg(library)
@@ -108,7 +109,7 @@ mod tests {
     use super::*;
     use crate::child::WorkerArgs;
 
-    /// The subcommand takes what each kind is started with.
+    /// Parses a program's arguments, which shows that the subcommand accepts those of each kind.
     fn parsed(program: &ChildProgram) -> WorkerArgs {
         let at = program.arguments.iter().position(|word| word == "__worker").unwrap();
         WorkerArgs::try_parse_from(&program.arguments[at + 1..]).unwrap()

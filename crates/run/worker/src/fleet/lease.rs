@@ -1,4 +1,4 @@
-//! A device, for one job after another of the same owner.
+//! A lease: the right to use a device for a sequence of jobs of one owner.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,17 +14,17 @@ use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_telemetry::telemetry;
 use warpgauge_turns::Owner;
 
-/// Longest time for which an answer is held back until the device has a worker again.
+/// Longest time that a result is delayed until the device has a worker again.
 const REPLACEMENT_LIMIT: Duration = Duration::from_millis(800);
 
-/// A leased device. Dropping it gives the device back; dropping it while a job runs kills the
-/// worker that runs it.
+/// A leased device. Dropping the lease returns the device. Dropping it while a job runs kills the worker
+/// that runs the job.
 pub struct Lease {
     pub(super) fleet: Arc<Fleet>,
     pub(super) slot: usize,
-    /// `None` after it was lost.
+    /// `None` after the worker was lost.
     pub(super) worker: Option<Worker>,
-    /// Those that judged its last job, which have yet to clean up.
+    /// Workers that judged the last job and have yet to clean up.
     pub(super) court: Option<Court>,
     device: DeviceInfo,
     owner: Owner,
@@ -51,21 +51,20 @@ impl Lease {
         }
     }
 
-    /// The device.
     pub fn device(&self) -> &DeviceInfo {
         &self.device
     }
 
-    /// How long the lease waited in the queue.
+    /// Returns how long the request for the lease waited in the queue.
     pub fn queue_wait(&self) -> Duration {
         self.queued
     }
 
-    /// Runs a job. `time_limit` counts from the candidate's first launch. `fresh`: in a process
-    /// that has run nothing before and will run nothing after.
+    /// Runs a job. `time_limit` counts from the candidate's first launch. With `fresh`, the job gets a
+    /// worker process that runs no other job before or after it.
     ///
-    /// What goes wrong is in the outcome: a worker that hangs is killed and reported as `timeout`,
-    /// one that dies as `worker_died`.
+    /// The outcome reports every failure: a worker that hangs is killed and reported as `timeout`, a
+    /// worker that dies as `worker_died`.
     pub async fn run<P: TaskPlan>(
         &mut self,
         job: WorkerJob<P>,
@@ -88,7 +87,8 @@ impl Lease {
         let worker = self.worker.as_mut().ok_or_else(unavailable)?;
         let outcome = tokio::select! {
             outcome = worker.run(job, time_limit, on_event) => outcome,
-            // An error means that the fleet is gone, which holds us: it cannot be.
+            // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
+            // lease.
             _ = stop.wait_for(|&stop| stop) => Err(RunFailure {
                 code: FailureCode::ShuttingDown,
                 message: "the server is shutting down; the job was stopped".to_owned(),
@@ -102,7 +102,7 @@ impl Lease {
         outcome
     }
 
-    /// Waits for another worker where this one can take no further job.
+    /// Waits for another worker if this one can take no further job.
     pub(super) async fn replace_lost(&mut self) {
         if self.worker.as_mut().is_some_and(|worker| !worker.is_usable()) {
             self.lose();
@@ -110,14 +110,14 @@ impl Lease {
         }
     }
 
-    /// Runs a job in a process of its own that `shot`'s tool starts and watches. The device's
-    /// workers wait meanwhile.
+    /// Runs a job in a separate process that `shot`'s tool starts and watches. The device's workers are
+    /// idle meanwhile.
     pub async fn run_under<P: TaskPlan>(
         &mut self,
         shot: &OneShot,
         job: WorkerJob<P>,
     ) -> OneShotEnd<P::Output> {
-        // What is still being scrubbed would be seen, or would wait.
+        // Scrubbing that is still in progress would show in the tool's results, or would be delayed.
         self.adjourn().await;
         if let Some(worker) = &mut self.worker
             && worker.settle().await.is_err()
@@ -130,9 +130,9 @@ impl Lease {
         OneShotEnd { outcome: outcome_of::<P>(answer), tool }
     }
 
-    /// Waits until the device has a ready worker again, which it has at once where a spare stands
-    /// by. So a job that costs a worker pays for it with its own time, and the next job with none,
-    /// even when crashes follow each other faster than workers start.
+    /// Waits until the device has a ready worker again, which is at once if there is a spare. A job that
+    /// costs a worker thus pays for the replacement in its own time, and the next job does not wait, even
+    /// when crashes follow each other faster than workers start.
     async fn replacement(&self) {
         let mut arrivals = self.fleet.lock().slots[self.slot].arrivals.subscribe();
         let staffed = async {
@@ -150,13 +150,13 @@ impl Lease {
                 }
             }
         };
-        // Whoever waits for an answer should not wait for a machine that has become slow.
+        // The limit protects callers that wait for a result from a machine that has become slow.
         let _ = tokio::time::timeout(REPLACEMENT_LIMIT, staffed).await;
     }
 
     /// Gets a worker that can take the job.
     pub(super) async fn make_ready(&mut self, fresh: bool) -> Result<(), RunFailure> {
-        // What still cleans up would be timed.
+        // Clean-up that is still in progress would disturb the timing.
         self.adjourn().await;
         if let Some(worker) = &mut self.worker
             && let Err(reason) = worker.settle().await
@@ -172,7 +172,7 @@ impl Lease {
             let state = self.fleet.lock();
             state.slots[self.slot].arrivals.subscribe()
         };
-        // The spare if there is one; else the next that is started.
+        // The job gets the spare if there is one, otherwise the next worker that is started.
         if let Some(worker) = self.worker.take() {
             let mut state = self.fleet.lock();
             let slot = &mut state.slots[self.slot];
@@ -182,7 +182,7 @@ impl Lease {
                     self.worker = Some(spare);
                     return Ok(());
                 }
-                // Its place is needed for one that is unused.
+                // The used worker makes room for an unused one.
                 None => slot.lost_one(),
             }
         }
@@ -208,7 +208,7 @@ impl Lease {
         }
     }
 
-    /// Drops the worker, which kills it if it lives, and has another one started.
+    /// Drops the worker, which kills it if it lives, and has a replacement started.
     pub(super) fn lose(&mut self) {
         if self.worker.take().is_some() {
             self.fleet.lock().slots[self.slot].lost_one();

@@ -1,10 +1,11 @@
-//! The server's side: workers, started and replaced, and devices, leased.
+//! The server's side of the workers: starts and replaces worker processes, and leases devices.
 //!
-//! Every device has one worker and, if wanted, a hot spare: creating a context takes a third of a
-//! second, taking over takes nothing. A worker that hangs or loses its context is killed with its
-//! process group; the spare is the worker from then on, and a new spare is started in its place.
-//! A device runs one job at a time, whatever the number of its workers. The emulated device is an exception: an
-//! owner that has nothing there does not wait for another owner's long job, and runs beside it.
+//! Every device has one worker and, if configured, a hot spare: creating a context takes a third of a
+//! second, switching to the spare takes no time. The fleet kills a worker that hangs or loses its
+//! context, with its process group. The spare then becomes the worker, and a new spare is started in its
+//! place. A device runs one job at a time, whatever the number of its workers. The emulated device is an
+//! exception: an owner that has no job there does not wait for another owner's long job, and runs beside
+//! it.
 
 mod aide;
 mod answer;
@@ -51,41 +52,41 @@ pub use types::{
     DeviceChoice, DeviceStatus, FleetConfig, FleetError, LeaseError, RunEvent, SupportSource,
 };
 
-/// Jobs that run at once beside one of another owner on the emulated device, which has half of the host's memory
-/// for each.
+/// Number of jobs that run at the same time beside another owner's job on the emulated device. Each of
+/// them has half of the host's memory.
 const BESIDE: usize = 1;
 
-/// Time for which an owner waits for the emulated device before it runs beside another.
+/// How long an owner waits for the emulated device before its job runs beside another.
 const BESIDE_AFTER: Duration = Duration::from_millis(200);
 
 /// The devices of this host and their workers.
 pub struct Fleet {
     state: Mutex<State>,
-    /// How to start a worker of each device.
+    /// How to start a worker, for each device.
     plans: Vec<StartPlan>,
-    /// Those that judge sealed jobs, and run their references, for each device.
+    /// Workers that judge sealed jobs and run their references, for each device.
     sealing: Vec<Sealing>,
     profilers: Profilers,
-    /// Told when somebody begins to wait for a lease.
+    /// Notified when a request begins to wait for a lease.
     begun_to_wait: Notify,
-    /// True from the moment at which running jobs are to be stopped.
+    /// True once running jobs must stop.
     stop: watch::Sender<bool>,
-    /// Where a lease that is dropped has its device scrubbed.
+    /// Runtime in which a dropped lease has its device scrubbed.
     runtime: Handle,
 }
 
-/// A ticket of the queue: a lease is handed over through it.
+/// A ticket of the queue: the channel through which a waiter gets its lease.
 type Ticket = oneshot::Sender<Result<Grant, LeaseError>>;
 
-/// A device handed to a waiter.
+/// A device granted to a waiter.
 struct Grant {
     slot: usize,
     worker: Worker,
     owner: Owner,
 }
 
-/// Whoever waits for a lease. Dropped when a device was handed over and not taken yet, it gives the
-/// device back.
+/// A request that waits for a lease. If it is dropped after a device was granted and before the lease was
+/// taken, it returns the device.
 struct Waiting {
     fleet: Arc<Fleet>,
     answer: oneshot::Receiver<Result<Grant, LeaseError>>,
@@ -93,7 +94,8 @@ struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        // From here on nothing can be handed over; what was is either found now or was taken.
+        // After this no device can be granted. An earlier grant is either found here or was already
+        // taken.
         self.answer.close();
         if let Ok(Ok(grant)) = self.answer.try_recv() {
             drop(Lease::new(Arc::clone(&self.fleet), grant, Duration::ZERO));
@@ -102,21 +104,21 @@ impl Drop for Waiting {
 }
 
 struct State {
-    /// One for each device, and after these the emulated device's for jobs beside another.
+    /// One slot per device, followed by the emulated device's slots for jobs beside another.
     slots: Vec<Slot>,
-    /// Devices there are.
+    /// Number of devices.
     devices: usize,
     queue: WaitQueue<Ticket>,
     closing: bool,
-    /// Moving average of the time a lease is held.
+    /// Moving average of the duration of a lease.
     mean_lease: Duration,
 }
 
 impl Fleet {
-    /// Finds the devices and begins to start their workers; leases wait for them.
+    /// Finds the devices and begins to start their workers. Leases wait for the workers.
     ///
     /// # Errors
-    /// There is no device as asked for; the message says what to do.
+    /// Fails if a configured device does not exist. The message has a remedy.
     pub async fn start(
         config: FleetConfig,
         support: SupportSource,
@@ -150,7 +152,7 @@ impl Fleet {
         let counted = plans.iter().cloned().zip(all.iter().copied().map(cupti));
         let devices = found.devices.len();
         let slots = all.iter().enumerate().map(|(index, device)| {
-            // Workers beside another are started when they are needed.
+            // Workers for jobs beside another are started when they are needed.
             Slot::new((*device).clone(), if index < devices { workers } else { 0 })
         });
         let state = Mutex::new(State {
@@ -173,7 +175,7 @@ impl Fleet {
         });
         for (index, plan) in plans.into_iter().enumerate() {
             tokio::spawn(slot::keep_staffed(Arc::downgrade(&fleet), index, plan));
-            // A context takes a third of a second to make; the emulated device's, nothing.
+            // On a GPU a context takes a third of a second to create; on the emulated device, no time.
             if fleet.lock().slots[index].info.kind == DeviceKind::Cuda {
                 let fleet = Arc::clone(&fleet);
                 tokio::spawn(async move { fleet.sealing[index].summon().await });
@@ -182,7 +184,7 @@ impl Fleet {
         Ok(fleet)
     }
 
-    /// Every device.
+    /// Returns the status of every device.
     pub fn devices(&self) -> Vec<DeviceStatus> {
         let state = self.lock();
         let (slots, beside) = state.slots.split_at(state.devices);
@@ -195,16 +197,16 @@ impl Fleet {
         slots.iter().map(status).collect()
     }
 
-    /// Leases that wait.
+    /// Returns the number of requests that wait for a lease.
     pub fn waiting(&self) -> usize {
         self.lock().queue.len()
     }
 
-    /// Comes back when somebody waits for a device.
+    /// Waits until a request waits for a device.
     pub async fn wanted(&self) {
         let begun = self.begun_to_wait.notified();
         tokio::pin!(begun);
-        // Whoever begins from here on is noticed.
+        // From here on the notification is not missed.
         begun.as_mut().enable();
         if self.waiting() == 0 {
             begun.await;
@@ -214,7 +216,7 @@ impl Fleet {
     /// Waits for a device that meets `need`, in its owner's turn.
     ///
     /// # Errors
-    /// As [`LeaseError`] says.
+    /// Returns a [`LeaseError`].
     pub async fn lease(self: &Arc<Self>, need: &LeaseNeeds) -> Result<Lease, LeaseError> {
         let asked = Instant::now();
         let (ticket, answer) = oneshot::channel();
@@ -232,8 +234,8 @@ impl Fleet {
         Ok(Lease::new(Arc::clone(self), grant, asked.elapsed()))
     }
 
-    /// Looks again once a waiter that has just come may run beside another job. It does then, or when what keeps
-    /// it from that ends.
+    /// Dispatches again once a new waiter may run beside another job. The waiter then starts, or starts
+    /// later, when the obstacle is gone.
     fn look_beside(self: &Arc<Self>) {
         let state = self.lock();
         if state.slots.len() > state.devices {
@@ -247,13 +249,13 @@ impl Fleet {
         }
     }
 
-    /// Whether a slot is for jobs beside another.
+    /// Returns whether a slot is for jobs beside another.
     fn is_beside(&self, slot: usize) -> bool {
         slot >= self.lock().devices
     }
 
-    /// Refuses new leases, lets running jobs go on for `grace`, then stops them and ends all
-    /// workers, each once it has cleaned up after the job whose answer it gave.
+    /// Refuses new leases and lets running jobs continue for `grace`. Then stops them and ends each
+    /// worker once it has cleaned up after its last job.
     pub async fn shutdown(&self, grace: Duration) {
         let mut slots = {
             let mut state = self.lock();
@@ -271,7 +273,7 @@ impl Fleet {
         };
         let jobs_ended = async {
             for slot in &mut slots {
-                // An error means that the slot is gone, and with it the job.
+                // An error means that the slot is gone, and the job with it.
                 let _ = slot.wait_for(|work| *work != Work::Lease).await;
             }
         };
@@ -292,7 +294,8 @@ impl Fleet {
     /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
     ///
     /// # Errors
-    /// There is no CUPTI, it does not know the chip or any of the metrics, or it failed.
+    /// Fails if there is no CUPTI, if CUPTI knows neither the chip nor any of the metrics, or if it
+    /// fails.
     pub async fn plan_counters(
         &self,
         device: u32,
@@ -302,8 +305,8 @@ impl Fleet {
         self.profilers.plan(device, chip, metrics).await
     }
 
-    /// Milliseconds that reading metrics of NVIDIA's takes on a device, as far as is known: by a
-    /// worker that has read the same before.
+    /// Returns the expected time of reading NVIDIA's metrics on a device, milliseconds. It assumes a
+    /// worker that has read the same metrics before.
     pub fn counters_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
         self.profilers.expected_ms(device, metrics, passes)
     }
@@ -317,7 +320,7 @@ impl Fleet {
         held: Duration,
     ) {
         if !self.is_beside(slot) {
-            // Before the next lease of the device begins.
+            // This must happen before the next lease of the device begins.
             telemetry().released(self.plans[slot].device);
         }
         let mut state = self.lock();
@@ -345,7 +348,7 @@ fn hand_out(
         let owner = waiter.need.owner;
         match waiter.ticket.send(Ok(Grant { slot: index, worker, owner })) {
             Ok(()) => slot.set_work(Work::Lease),
-            // The waiter gave up; the next one then.
+            // The waiter gave up, so the next waiter gets the worker.
             Err(answer) => {
                 queue.given_back(owner, now);
                 if let Ok(grant) = answer {
@@ -367,7 +370,7 @@ impl State {
             return Err(LeaseError::ShuttingDown);
         }
         self.check_need(&need)?;
-        // Those who gave up do not count.
+        // Waiters that gave up do not count.
         self.queue.remove_where(|waiter| waiter.ticket.is_closed());
         self.queue.push(need, ticket, now);
         self.dispatch();
@@ -395,7 +398,7 @@ impl State {
         failure.map_or(Ok(()), |(device, reason)| Err(LeaseError::Failed { device, reason }))
     }
 
-    /// Hands free devices to waiters, in order, and what is beside a device that is taken.
+    /// Grants free devices to waiters in order, and the extra slots of devices that are busy.
     fn dispatch(&mut self) {
         let now = Instant::now();
         let Self { slots, queue, devices, .. } = self;
@@ -417,7 +420,7 @@ impl State {
         }
     }
 
-    /// Tells waiters that no device is left for them.
+    /// Refuses waiters that no device is left for.
     fn refuse_hopeless(&mut self) {
         let waiters = self.queue.remove_where(|_| true);
         for waiter in waiters {
@@ -430,7 +433,8 @@ impl State {
         }
     }
 
-    /// A lease ended after `held`. `had_worker`: it had one until now, and gives it back, or not.
+    /// Ends a lease after `held`. `had_worker`: the lease had a worker until now, whether or not it
+    /// returns it.
     fn give_back(&mut self, slot: usize, worker: Option<Worker>, had_worker: bool, held: Duration) {
         self.mean_lease = (self.mean_lease * 7 + held) / 8;
         let closing = self.closing;

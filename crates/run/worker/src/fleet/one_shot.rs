@@ -1,9 +1,9 @@
-//! One job in a process that a tool starts and watches.
+//! Runs one job in a process that a tool starts and watches.
 //!
-//! The tool stands between us and the worker, and does with its standard streams what it likes. So
-//! the worker connects to a socket in the run's private directory; from there on it is a worker like
-//! any other, with the same check of versions. It ends after its job, and then the tool writes its
-//! report, which is waited for.
+//! The tool runs between the server and the worker, and controls the worker's standard streams. The
+//! worker therefore connects to a socket in the run's private directory. From then on it behaves like any
+//! other worker, with the same check of versions. It ends after its job; the tool then writes its report,
+//! which the server waits for.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -24,32 +24,31 @@ use warpgauge_sandbox::contained::{ContainedProcess, ProcessEnd, ProcessLaunch};
 /// Name of the socket in the run's directory.
 const SOCKET: &str = "worker.socket";
 
-/// Output of a tool that is kept, bytes: what it has to say is in files.
+/// Bytes of a tool's output that are kept. The tool's results are in files.
 const OUTPUT_BYTES: usize = 1 << 20;
 
 /// How to run a job under a tool.
 #[derive(Debug, Clone)]
 pub struct OneShot {
-    /// The tool and its arguments, which the worker's command follows; empty: no tool.
+    /// The tool and its arguments, which precede the worker's command. Empty: no tool.
     pub wrapper: Vec<OsString>,
-    /// Variables of its environment.
+    /// Variables of the tool's environment.
     pub variables: Vec<(OsString, OsString)>,
-    /// Existing private directory: where the tool runs, its home, and its temporary files.
+    /// Existing private directory: the tool's working directory, home, and place for temporary files.
     pub directory: PathBuf,
-    /// From the start to the end of the tool.
+    /// Limit from the start to the end of the tool.
     pub time_limit: Duration,
 }
 
 /// How a job under a tool ended.
 #[derive(Debug, Clone)]
 pub struct OneShotEnd<T> {
-    /// What the worker told; a failure if it told nothing.
+    /// The worker's outcome; a failure if the worker reported nothing.
     pub outcome: RunOutcome<T>,
-    /// How the tool ended.
     pub tool: ProcessEnd,
 }
 
-/// Runs a job; whatever goes wrong is in the answer.
+/// Runs a job. The answer reports every failure.
 pub(super) async fn run(
     plan: &StartPlan,
     shot: &OneShot,
@@ -90,10 +89,12 @@ pub(super) async fn run(
             let text = format!("the run under the tool took longer than {seconds} s");
             Err(failure(FailureCode::Timeout, text))
         }),
-        // An error means that the fleet is gone, which holds us: it cannot be.
+        // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
+        // lease.
         _ = stop.wait_for(|&stop| stop) => Err(failure(FailureCode::ShuttingDown, STOPPED.to_owned())),
     };
-    // A worker whose socket closes takes its server for gone, so `stream` stays until its end.
+    // A worker whose socket closes assumes that the server is gone, so `stream` stays open until the
+    // worker ends.
     match answer {
         Ok(outcome) => {
             let tool = tool.finish(deadline).await;
@@ -106,7 +107,7 @@ pub(super) async fn run(
 
 const STOPPED: &str = "the server is shutting down; the run under the tool was stopped";
 
-/// Waits for the worker to connect; a tool that ends first will not start it any more.
+/// Waits for the worker to connect. A tool that ends first can no longer start it.
 async fn accept(
     listener: &UnixListener,
     tool: &mut ContainedProcess,

@@ -1,4 +1,4 @@
-//! What reading counters would take, asked of a child that needs no device.
+//! Plans the reading of counters in a child that needs no device.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,13 +9,13 @@ use crate::protocol::PlanReport;
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_sandbox::contained::ProcessLaunch;
 
-/// Longest time for a plan; it takes a fifth of a second.
+/// Time limit for a plan; a plan takes a fifth of a second.
 const PLAN_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Plans the collection of NVIDIA's metrics on a chip, with one of the CUPTI `libraries`.
 ///
 /// # Errors
-/// There is no CUPTI, it does not know the chip or any of the metrics, or it failed.
+/// Fails if there is no CUPTI, if CUPTI knows neither the chip nor any of the metrics, or if it fails.
 pub(super) async fn plan_counters(
     program: &WorkerProgram,
     libraries: &[PathBuf],
@@ -41,7 +41,8 @@ pub(super) async fn plan_counters(
     }
 }
 
-/// CUPTI's name for the chips of a compute capability, times 10: the one that its tables are of.
+/// Returns CUPTI's name of a chip with a compute capability (times 10): the chip that CUPTI's tables
+/// describe.
 pub fn chip_of(capability: u32) -> Option<&'static str> {
     Some(match capability {
         70 => "GV100",

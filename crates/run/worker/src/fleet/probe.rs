@@ -1,4 +1,4 @@
-//! Which devices there are, asked of a child: the server itself never opens the driver.
+//! Lists the devices in a child process: the server itself never opens the driver.
 
 use std::path::PathBuf;
 
@@ -10,14 +10,14 @@ use warpgauge_device::loader::find_emulator;
 use warpgauge_model::DeviceInfo;
 use warpgauge_sandbox::contained::ProcessLaunch;
 
-/// What a fleet will run on.
+/// The devices of a fleet.
 pub(super) struct Found {
     pub devices: Vec<DeviceInfo>,
-    /// The emulator's library, if it is used.
+    /// The emulator's library, if the fleet uses it.
     pub emulator: Option<PathBuf>,
 }
 
-/// Finds the devices that the configuration asks for.
+/// Finds the devices that the configuration requires.
 pub(super) async fn find(config: &FleetConfig) -> Result<Found, FleetError> {
     let emulator = find_emulator(config.emulator.as_deref());
     match &config.devices {

@@ -1,4 +1,4 @@
-//! One worker process, as the server sees it.
+//! A worker process, as the server sees it.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -18,13 +18,13 @@ use crate::protocol::{Blame, FromWorker, PROTOCOL_VERSION, RunFailure, ToWorker,
 use warpgauge_model::{DeviceInfo, FailureCode};
 use warpgauge_sandbox::device_worker::Confinement;
 
-/// Longest wait for scrubbing.
+/// Time limit for scrubbing.
 const SCRUB_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Longest time for which a worker may serve a judge, which ends long before.
+/// Time limit for a worker that serves a judge; the judge ends long before.
 const SERVED: Duration = Duration::from_secs(7 * 24 * 3600);
 
-/// Longest wait for counters to be given back; it takes some 10 ms.
+/// Time limit for the release of counters; it takes some 10 ms.
 const RELEASE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How to start workers of one device.
@@ -38,20 +38,18 @@ pub(super) struct StartPlan {
     pub spawner: Spawner,
 }
 
-/// What a worker is doing.
+/// Activity of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Activity {
-    /// Waits for a job.
     Idle,
-    /// Has one.
     Running,
-    /// Answered, and scrubs the device.
+    /// The worker has answered and scrubs the device.
     Scrubbing,
-    /// Must not be used any more.
+    /// The worker must not be used any more.
     Finished,
 }
 
-/// A running worker. Dropping it kills it with all its children.
+/// A running worker. Dropping it kills the process with all its children.
 pub(super) struct Worker {
     process: Process,
     stream: UnixStream,
@@ -85,37 +83,36 @@ impl Worker {
         }
     }
 
-    /// The device it holds.
     pub(super) fn device(&self) -> &DeviceInfo {
         &self.device
     }
 
-    /// What it may touch.
+    /// Returns the worker's confinement: what it may access.
     pub(super) fn confinement(&self) -> &Confinement {
         &self.confinement
     }
 
-    /// Jobs it was given.
+    /// Returns the number of jobs that the worker was given.
     pub(super) fn jobs(&self) -> u64 {
         self.jobs
     }
 
-    /// Whether it waits for a job, and its process is alive.
+    /// Returns whether the worker is alive and waits for a job.
     pub(super) fn is_idle(&mut self) -> bool {
         self.activity == Activity::Idle && self.process.is_alive()
     }
 
-    /// Whether it takes a job, now or once it has scrubbed its device.
+    /// Returns whether the worker can take a job, now or once it has scrubbed its device.
     pub(super) fn is_usable(&mut self) -> bool {
         self.is_scrubbing() || self.is_idle()
     }
 
-    /// Whether it answered and is still scrubbing.
+    /// Returns whether the worker has answered and is still scrubbing.
     pub(super) fn is_scrubbing(&self) -> bool {
         self.activity == Activity::Scrubbing
     }
 
-    /// Hands it a socket for the next job.
+    /// Sends the worker a socket for its next job.
     pub(super) async fn hand(
         &mut self,
         socket: &std::os::unix::net::UnixStream,
@@ -131,14 +128,13 @@ impl Worker {
         }
     }
 
-    /// Serves a judge with launches until it has ended, which has limits of its own.
+    /// Has the worker make launches for a judge until the judge ends. The judge enforces its own limits.
     pub(super) async fn serve(&mut self, job: WorkerJob) -> Answer {
         self.run_within(job, SERVED, SERVED, &|_| {}).await
     }
 
-    /// Runs a job. `time_limit` counts from the candidate's first launch, as long as it is the
-    /// candidate that runs; it is the bound of each verification, too. What comes before has the bound
-    /// of a start.
+    /// Runs a job. `time_limit` applies to the candidate's running time from its first launch, and also
+    /// to each verification. Everything before the first launch has the time limit of a start.
     ///
     /// If the future is dropped, the worker is not usable any more.
     pub(super) async fn run(
@@ -164,13 +160,13 @@ impl Worker {
         let mut phase = Phase::Loading;
         let mut limit = start;
         let mut deadline = Instant::now() + limit;
-        // What is left of the candidate's time while something else is done.
+        // The rest of the candidate's time while the worker does something else.
         let mut left = time_limit;
         let request = ToWorker::Run(Box::new(job));
         match timeout_at(deadline, frame::send(&mut self.stream, &request)).await {
             Ok(Ok(())) => {}
             Ok(Err(FrameError::TooLarge { bytes })) => {
-                // Nothing was sent: the worker is as it was.
+                // The worker received nothing, so it is still idle.
                 self.activity = Activity::Idle;
                 return Err(too_large(bytes));
             }
@@ -220,7 +216,7 @@ impl Worker {
         }
     }
 
-    /// Waits until the device is scrubbed. `Err`: the worker cannot take another job, and why.
+    /// Waits until the device is scrubbed. The error is why the worker cannot take another job.
     pub(super) async fn settle(&mut self) -> Result<(), String> {
         if self.activity != Activity::Scrubbing {
             return if self.is_idle() { Ok(()) } else { Err("the worker ended".to_owned()) };
@@ -240,7 +236,7 @@ impl Worker {
         Err(reason)
     }
 
-    /// Has the worker give counters back. `Err`: it cannot take another job, and why.
+    /// Has the worker release the counters. The error is why the worker cannot take another job.
     pub(super) async fn release(&mut self) -> Result<(), String> {
         self.settle().await?;
         let conversation = async {
@@ -254,7 +250,7 @@ impl Worker {
             Err(_) => format!("it did not give counters back within {RELEASE_TIMEOUT:?}"),
         };
         self.finish();
-        // Until it is gone it holds them.
+        // The worker holds the counters until its process is gone.
         self.process.gone().await;
         Err(reason)
     }
@@ -277,7 +273,7 @@ impl Worker {
     async fn died(&mut self, phase: Phase, has_references: bool, error: FrameError) -> RunFailure {
         self.activity = Activity::Finished;
         let message = self.process.post_mortem(error.to_string()).await;
-        // Killed from outside: the system ran out of memory, or somebody did it.
+        // SIGKILL comes from outside the process: the system ran out of memory, or a user killed it.
         let killed = self.process.signal == Some(Signal::KILL.as_raw());
         let blame = if killed { Blame::Environment } else { phase.blame(has_references) };
         RunFailure {
@@ -288,7 +284,7 @@ impl Worker {
     }
 }
 
-/// How far a job has come.
+/// Stage of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Loading,
@@ -330,7 +326,7 @@ fn out_of_turn(message: &FromWorker) -> RunFailure {
     }
 }
 
-/// Greets a worker that was just started; it can take jobs then.
+/// Greets a worker that was just started. After that it can take jobs.
 pub(super) async fn greet(
     stream: &mut UnixStream,
     plan: &StartPlan,

@@ -1,7 +1,7 @@
-//! The workers that read hardware counters: one for a device, started at its first use, kept warm.
+//! The workers that read hardware counters: one for each device, started at first use and kept warm.
 //!
-//! It is never the worker that times: a process that has CUPTI in it launches kernels in another
-//! way. It runs only while a lease has the device, so it never runs beside a timed launch.
+//! Such a worker never times a kernel: a process that has loaded CUPTI launches kernels differently. It
+//! runs only while a lease has the device, so it never runs beside a timed launch.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,36 +22,35 @@ use crate::protocol::{
 
 use warpgauge_model::{Cause, FailureCode, Unavailable};
 
-/// Longest time for a worker to become ready: the first use of CUPTI takes a second, and an evaluation
+/// Time limit for a worker to become ready. The first use of CUPTI takes a second, and an evaluation
 /// waits for it.
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The right of another's profiler to read the counters of this machine.
+/// Permission for an external profiler to read the counters of this machine.
 pub struct CounterClaim {
     _turn: OwnedMutexGuard<()>,
 }
 
-/// Reads the counters of all devices.
+/// The profiling workers of all devices.
 pub(super) struct Profilers {
-    /// Whose turn it is to read counters: a machine's serve one process at a time.
+    /// Mutex of the right to read counters: a machine's counters serve one process at a time.
     turn: Arc<tokio::sync::Mutex<()>>,
-    /// By slot.
+    /// Profilers by slot.
     all: Vec<Profiler>,
 }
 
-/// Reads those of one device.
+/// The profiling worker of one device.
 struct Profiler {
-    /// How workers of the device are started.
     plan: StartPlan,
-    /// Where CUPTI may be.
+    /// CUPTI libraries to try.
     cupti: Vec<PathBuf>,
     aide: Aide,
-    /// What profiles took.
+    /// Times of earlier profiles.
     costs: Mutex<Costs>,
 }
 
 impl Profilers {
-    /// `devices`: how workers are started, and where CUPTI may be, by slot.
+    /// `devices` has, by slot, how to start workers and the CUPTI libraries to try.
     pub(super) fn new(devices: impl Iterator<Item = (StartPlan, Vec<PathBuf>)>) -> Self {
         let all = devices.map(|(plan, cupti)| Profiler::new(plan, cupti)).collect();
         Self { turn: Arc::default(), all }
@@ -60,7 +59,8 @@ impl Profilers {
     /// Plans the collection of NVIDIA's metrics on a chip, with the CUPTI that serves a device.
     ///
     /// # Errors
-    /// There is no CUPTI, it does not know the chip or any of the metrics, or it failed.
+    /// Fails if there is no CUPTI, if CUPTI knows neither the chip nor any of the metrics, or if it
+    /// fails.
     pub(super) async fn plan(
         &self,
         device: u32,
@@ -73,20 +73,21 @@ impl Profilers {
         plan::plan_counters(&plan.program, cupti, chip, metrics).await
     }
 
-    /// Milliseconds that reading metrics of NVIDIA's takes on a device, as far as is known: by a
-    /// worker that has read the same before.
+    /// Returns the expected time of reading NVIDIA's metrics on a device, milliseconds. It assumes a
+    /// worker that has read the same metrics before.
     pub(super) fn expected_ms(&self, device: u32, metrics: &[String], passes: u32) -> f64 {
         let seen = self.of_device(device).and_then(|profiler| profiler.costs().seen(metrics));
         seen.unwrap_or_else(|| usual_ms(metrics, passes))
     }
 
-    /// A worker that reads a device's counters, started if there is none; no other keeps any.
+    /// Returns a worker that reads a device's counters. Starts one if there is none, and has workers of
+    /// other devices release their counters.
     async fn take(&self, slot: usize) -> Result<Worker, String> {
         self.release(Some(slot)).await;
         self.all[slot].aide.take().await
     }
 
-    /// Has workers that keep counters give them back.
+    /// Has workers that hold counters release them.
     async fn release(&self, except: Option<usize>) {
         for (slot, Profiler { aide, .. }) in self.all.iter().enumerate() {
             if Some(slot) == except {
@@ -95,18 +96,17 @@ impl Profilers {
             let Some(mut worker) = aide.take_kept() else { continue };
             match worker.release().await {
                 Ok(()) => aide.keep(worker),
-                // It is killed, and so it has none.
+                // The worker is killed, so it holds no counters.
                 Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
             }
         }
     }
 
-    /// Keeps no workers from now on.
+    /// Stops keeping workers.
     pub(super) fn close(&self) {
         self.all.iter().for_each(|profiler| profiler.aide.close());
     }
 
-    /// Ends all workers.
     pub(super) fn dismiss(&self) {
         self.all.iter().for_each(|profiler| profiler.aide.dismiss());
     }
@@ -129,8 +129,8 @@ impl Profiler {
 }
 
 impl Lease {
-    /// Reads hardware counters as `job` says, in a worker for that. `time_limit` counts from the
-    /// first launch; waiting for counters has the same bound. What goes wrong is in the outcome.
+    /// Reads the hardware counters of `job` in a profiling worker. `time_limit` counts from the first
+    /// launch; the wait for the counters has the same limit. The outcome reports every failure.
     pub async fn count(
         &mut self,
         job: WorkerJob<CountPlan>,
@@ -158,14 +158,16 @@ impl Lease {
         let mut stop = self.fleet.stop.subscribe();
         let answer = tokio::select! {
             answer = worker.run(job, time_limit, &|_| {}) => answer,
-            // An error means that the fleet is gone, which holds us: it cannot be.
+            // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
+            // lease.
             _ = stop.wait_for(|&stop| stop) => Err(RunFailure {
                 code: FailureCode::ShuttingDown,
                 message: "the server is shutting down; the profile was stopped".to_owned(),
                 blame: Blame::Environment,
             }),
         };
-        // At once, and not with the lease: until it gives counters back, nobody else has any.
+        // The worker returns now, before the lease ends: until it releases the counters, no other process
+        // gets any.
         match worker.settle().await {
             Ok(()) => profilers.all[self.slot].aide.keep(worker),
             Err(reason) => tracing::info!(%reason, "the profiling worker is replaced"),
@@ -173,9 +175,9 @@ impl Lease {
         answer
     }
 
-    /// Takes the counters of this machine for another's profiler, until the answer is dropped: waits
-    /// until no worker of ours reads any, and has those that keep them give them back. One process of
-    /// a machine can read counters at a time, on whatever GPU.
+    /// Reserves this machine's counters for an external profiler until the claim is dropped. Waits until
+    /// no profiling worker reads any, and has workers that hold counters release them. On one machine a
+    /// single process can read counters at a time, on whichever GPU.
     pub async fn claim_counters(&mut self) -> CounterClaim {
         let profilers = &self.fleet.profilers;
         let turn = Arc::clone(&profilers.turn).lock_owned().await;

@@ -1,15 +1,15 @@
-//! When to start a worker again after one could not be started. Pure: time is given.
+//! Decides when to start a worker again after a start failed. Pure: the caller passes the time.
 
 use std::time::{Duration, Instant};
 
-/// Wait after the first failure; doubles with each further one.
+/// Delay after the first failure. It doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(100);
-/// Longest wait.
+/// Maximum delay.
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
-/// Failures in a row after which the device counts as failed.
+/// Number of consecutive failures after which the device counts as failed.
 const FAILURES_UNTIL_FAILED: u32 = 3;
 
-/// Backs off from a device on which workers cannot be started.
+/// Backoff for a device on which workers cannot be started.
 #[derive(Debug, Default)]
 pub(super) struct RestartPolicy {
     failures: u32,
@@ -17,18 +17,18 @@ pub(super) struct RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// How long to wait before the next start.
+    /// Returns how long to wait before the next start.
     pub(super) fn delay(&self, now: Instant) -> Duration {
         self.not_before.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }
 
-    /// A worker was started.
+    /// Records that a worker was started.
     pub(super) fn succeeded(&mut self) {
         *self = Self::default();
     }
 
-    /// A worker could not be started. Returns whether the device counts as failed now. It is still
-    /// tried again, so that a repaired one comes back by itself.
+    /// Records that a worker could not be started. Returns whether the device now counts as failed.
+    /// Starts are still retried, so that a repaired device recovers by itself.
     pub(super) fn failed(&mut self, now: Instant) -> bool {
         let delay = FIRST_DELAY.saturating_mul(1 << self.failures.min(16)).min(LONGEST_DELAY);
         self.failures = self.failures.saturating_add(1);

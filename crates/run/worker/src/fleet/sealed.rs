@@ -1,9 +1,9 @@
-//! A job in processes that have nothing in common: one judges, others have the kernels.
+//! Runs a job in separate processes: one process judges, others run the kernels.
 //!
-//! The judge generates inputs, poisons outputs, compares and decides; it runs no stranger's code. The
-//! lease's worker has the candidate, a second one the references, which are no more trusted. Either
-//! reaches of the judge's memory the buffers alone, and those between its own launches only. The judge
-//! decides: where it ends without a verdict there is none.
+//! The judge generates inputs, poisons outputs, compares and decides; it runs no submitted code. The
+//! lease's worker has the candidate, a second worker the references, which are no more trusted. Of the
+//! judge's memory each of them can access only the buffers, and only between its own launches. Only the
+//! judge can pass a job: if it ends without a verdict, there is none.
 
 use std::future::Future;
 use std::os::unix::net::UnixStream;
@@ -23,27 +23,27 @@ use crate::protocol::{
 };
 use warpgauge_model::FailureCode;
 
-/// Longest time that a runner takes to end once its judge has ended.
+/// Time limit for a runner to end after its judge has ended.
 const PARTING: Duration = Duration::from_secs(2);
 
-/// How often those who take part are brought together.
+/// Maximum number of attempts to connect the judge and the runners.
 const ATTEMPTS: usize = 3;
 
-/// The workers of a device that sealed jobs need beside the lease's.
+/// Workers of a device that sealed jobs need beside the lease's worker.
 pub(super) struct Sealing {
     judge: Aide,
     reference: Aide,
 }
 
 impl Sealing {
-    /// `timing`: how the workers that time are started.
+    /// `timing` is how the timing workers are started.
     pub(super) fn new(timing: &StartPlan) -> Self {
         let judge = StartPlan { kind: WorkerKind::Judge, ..timing.clone() };
         Self { judge: Aide::new(judge), reference: Aide::new(timing.clone()) }
     }
 
-    /// Starts the workers, so that the device's first evaluation does not wait for them. An evaluation that needs a
-    /// worker that could not be started starts it again, and reports why that fails.
+    /// Starts the workers, so that the device's first evaluation does not wait for them. If a worker
+    /// cannot be started, an evaluation that needs it tries again and reports the error.
     pub(super) async fn summon(&self) {
         let start = async |aide: &Aide| {
             if let Ok(worker) = aide.take().await {
@@ -53,7 +53,8 @@ impl Sealing {
         tokio::join!(start(&self.judge), start(&self.reference));
     }
 
-    /// Those who judge a job, and run its references if it has any; the error is why there are none.
+    /// Returns the judge of a job and, if the job has references, their worker. The error is why they are
+    /// missing.
     async fn convene(&self, references: bool) -> Result<Court, String> {
         let reference = async {
             match references {
@@ -61,7 +62,7 @@ impl Sealing {
                 false => Ok(None),
             }
         };
-        // Side by side: each takes a third of a second where it has to be started.
+        // Both start at the same time: each start takes a third of a second.
         match tokio::join!(self.judge.take(), reference) {
             (Ok(judge), Ok(reference)) => Ok(Court { judge, reference }),
             (Ok(judge), Err(reason)) => {
@@ -77,7 +78,7 @@ impl Sealing {
         }
     }
 
-    /// Keeps none of them from now on.
+    /// Stops keeping workers.
     pub(super) fn close(&self) {
         self.judge.close();
         self.reference.close();
@@ -91,8 +92,8 @@ impl Sealing {
 }
 
 impl Lease {
-    /// Runs a job whose launches are all made by processes apart from the one that judges them. Limits
-    /// and failures are as for [`Lease::run`].
+    /// Runs a job whose launches are all made by other processes than the judge. Limits and failures are
+    /// as for [`Lease::run`].
     pub async fn run_sealed<P: TaskPlan + Into<JudgedTask>>(
         &mut self,
         job: WorkerJob<P>,
@@ -123,8 +124,9 @@ impl Lease {
         answer
     }
 
-    /// Runs an evaluation in which a process apart judges some of the timed launches, chosen at random.
-    /// Where there can be none, the outcome says why, and all launches are judged as by [`Lease::run`].
+    /// Runs an evaluation in which a separate process judges some of the timed launches, chosen at
+    /// random. If that is impossible, the outcome says why, and all launches are judged as by
+    /// [`Lease::run`].
     pub async fn run_shared(
         &mut self,
         mut job: WorkerJob<EvaluatePlan>,
@@ -169,8 +171,8 @@ impl Lease {
         heard
     }
 
-    /// Has the candidate's worker and those that judge ready and connected. One that ended while it had
-    /// nothing to do is replaced: its end costs nobody anything.
+    /// Makes the candidate's worker, the judge and the reference's worker ready and connects them.
+    /// Replaces a worker that ended while it was idle; that end does not fail the job.
     async fn assemble(&mut self, references: bool, fresh: bool) -> Result<Court, Hindrance> {
         let mut failed = unavailable();
         for _ in 0..ATTEMPTS {
@@ -190,7 +192,7 @@ impl Lease {
         Err(Hindrance::Candidate(failed))
     }
 
-    /// Has those that judged the last job clean up, and keeps them for the next.
+    /// Has the judge and the reference's worker clean up after the last job, and keeps them for the next.
     pub(super) async fn adjourn(&mut self) {
         if let Some(court) = self.court.take() {
             court.close(&self.fleet.sealing[self.slot]).await;
@@ -200,23 +202,23 @@ impl Lease {
 
 /// Why a job cannot begin.
 enum Hindrance {
-    /// The candidate's worker.
+    /// The candidate's worker is not available.
     Candidate(RunFailure),
-    /// There is nobody to judge.
+    /// There is no judge.
     Judge(String),
 }
 
-/// Those who judge a job.
+/// The judge of a job and the worker for its references.
 pub(super) struct Court {
     judge: Worker,
     reference: Option<Worker>,
 }
 
-/// How long the candidate may run, and who is told how it goes.
+/// The candidate's time limit, and the callback for progress events.
 type Watched<'a> = (Duration, &'a (dyn Fn(RunEvent) + Send + Sync));
 
 impl Court {
-    /// Waits until both have cleaned up, and keeps them for the next job that needs them.
+    /// Waits until both workers have cleaned up, and keeps them for the next job that needs them.
     pub(super) async fn close(self, sealing: &Sealing) {
         let settle = async |worker: Option<Worker>, aide: &Aide| {
             let Some(mut worker) = worker else { return };
@@ -228,7 +230,7 @@ impl Court {
         tokio::join!(settle(Some(self.judge), &sealing.judge), reference);
     }
 
-    /// Hands all of them an end of the connections that they need.
+    /// Connects the judge with each runner by a pair of sockets.
     async fn connect(&mut self, candidate: &mut Worker) -> Result<(), RunFailure> {
         for runner in [Some(candidate), self.reference.as_mut()].into_iter().flatten() {
             let (near, far) = UnixStream::pair().map_err(no_sockets)?;
@@ -238,7 +240,7 @@ impl Court {
         Ok(())
     }
 
-    /// Every launch is made by a runner, and the judge's answer is the job's.
+    /// Runs a job in which runners make all launches. The judge's answer is the job's answer.
     async fn judge_all(
         &mut self,
         candidate: &mut Worker,
@@ -260,8 +262,8 @@ impl Court {
         told(answer?, candidate, reference)
     }
 
-    /// The candidate's worker makes all launches, and hands some over to the judge. The error is why
-    /// there can be none to hand over.
+    /// Runs a job in which the candidate's worker makes all launches, and hands some over to the judge.
+    /// The error is why it can hand over none.
     async fn judge_some(
         &mut self,
         candidate: &mut Worker,
@@ -295,13 +297,13 @@ impl Court {
     }
 }
 
-/// What a runner is told to do for as long as its judge has launches.
+/// Returns the job of a runner, which makes launches as long as its judge requests any.
 fn serve<T>(job: &WorkerJob<T>, role: &str) -> WorkerJob {
-    // The judge tells what to launch.
+    // The judge's messages say what to launch.
     WorkerJob { id: format!("{}-{role}", job.id), ..job.with(WorkerTask::Serve) }
 }
 
-/// The runner of references, where there is one.
+/// Runs the worker for references, if there is one.
 async fn beside<T>(worker: Option<&mut Worker>, job: &WorkerJob<T>) -> Option<Answer> {
     match worker {
         Some(worker) => Some(worker.serve(serve(job, "reference")).await),
@@ -309,8 +311,8 @@ async fn beside<T>(worker: Option<&mut Worker>, job: &WorkerJob<T>) -> Option<An
     }
 }
 
-/// Waits for the first, on which the others depend, and then not long for those. One that hangs is
-/// killed when its worker is dropped. The error: the server shuts down.
+/// Waits for the first future, on which the others depend, and then briefly for the others. A worker that
+/// hangs is killed when it is dropped. The error means that the server shuts down.
 async fn first_and_others<A, B>(
     first: impl Future<Output = A>,
     others: impl Future<Output = B>,
@@ -333,7 +335,8 @@ async fn first_and_others<A, B>(
     };
     tokio::select! {
         ended = both => ended,
-        // An error means that the fleet is gone, which holds us: it cannot be.
+        // The error case cannot occur: it would mean that the fleet is gone, but the fleet owns this
+        // lease.
         _ = stop.wait_for(|&stop| stop) => {
             let failure = RunFailure {
                 code: FailureCode::ShuttingDown,
@@ -345,8 +348,8 @@ async fn first_and_others<A, B>(
     }
 }
 
-/// What the candidate's worker told, with the verdict on the launches that it handed over. The error is
-/// why it handed over none. A judge that gave no verdict is no pass.
+/// Merges the candidate's outcome with the judge's verdict on the launches that were handed over. The
+/// error is why none were handed over. A judge that gave no verdict does not pass the job.
 fn shared(
     mut outcome: RunOutcome<EvaluatedRun>,
     judged: Option<RunOutcome<EvaluatedRun>>,
@@ -358,7 +361,7 @@ fn shared(
     }
     let lost = |failure: &RunFailure| failure.code == FailureCode::JudgeLost;
     match judged {
-        // The candidate's worker knows best what became of the candidate.
+        // The candidate's worker knows best how the candidate failed.
         Some(judged) if outcome.failure.as_ref().is_none_or(lost) => {
             let (all, sealed) = (&mut outcome.told.audits, &judged.told.audits);
             (all.done, all.skipped) = (all.done + sealed.done, all.skipped + sealed.skipped);
@@ -380,7 +383,7 @@ fn shared(
     Ok(outcome)
 }
 
-/// The end of a runner: the doing of what ran there, if it was not the machine's.
+/// Returns how a runner ended, and blames the code that ran there unless the machine is at fault.
 fn ended_by(blame: Blame, own: &RunFailure) -> RunFailure {
     let blame = if own.blame == Blame::Environment { own.blame } else { blame };
     RunFailure { blame, ..own.clone() }
@@ -399,13 +402,13 @@ fn no_judge(reason: String) -> RunFailure {
     RunFailure { message, ..unavailable() }
 }
 
-/// The judge's verdict, with what the runners say of themselves.
+/// Returns the judge's verdict with the runners' own explanation of their failures.
 fn told(mut answer: Answer, candidate: Option<Answer>, reference: Option<Answer>) -> Answer {
     let failure = match &mut answer {
         Ok(outcome) => outcome.failure.as_mut(),
         Err(failure) => Some(failure),
     };
-    // Why a process ended is known here better than to the judge, which only sees that it did.
+    // The server knows why a process ended; the judge only sees that it did.
     if let Some(failure) = failure.filter(|failure| failure.code == FailureCode::WorkerDied) {
         let went_well = |answer: &Option<Answer>| {
             answer

@@ -1,4 +1,4 @@
-//! One device: its workers, and the task that keeps their number up.
+//! One device: its workers, and the task that keeps up their number.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
@@ -13,42 +13,41 @@ use super::{DeviceStatus, Fleet};
 use warpgauge_model::{DeviceInfo, DeviceState};
 use warpgauge_sandbox::device_worker::Confinement;
 
-/// What keeps a device from the next lease.
+/// Current use of a device. Only an unused device can be leased.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Work {
-    /// Nothing.
     None,
-    /// A lease has it.
+    /// A lease has the device.
     Lease,
-    /// The lease ended; its worker scrubs the device, for which it has a bounded time.
+    /// The lease has ended; its worker scrubs the device within a bounded time.
     CleanUp,
 }
 
 /// A spare is started once its device has been free for this long…
 const QUIET: Duration = Duration::from_millis(100);
 
-/// …or has been waited for this long.
+/// …or once the start has waited for a free device for this long.
 const QUIET_LIMIT: Duration = Duration::from_millis(500);
 
 /// A device of the fleet.
 pub(super) struct Slot {
     pub info: DeviceInfo,
-    /// Workers that wait for a job; the first is the next to get one.
+    /// Workers that wait for a job. The first gets the next one.
     ready: VecDeque<Worker>,
-    /// Workers there are: ready ones, and the one that a lease has.
+    /// Number of workers, counting ready ones and the one that a lease has.
     staff: usize,
-    /// Workers there should be.
+    /// Intended number of workers.
     wanted: usize,
     restart: RestartPolicy,
     failure: Option<String>,
     started: u64,
     jobs: u64,
     confinement: Option<Confinement>,
-    /// What the device is at.
+    /// Current use of the device.
     pub work: watch::Sender<Work>,
     /// Changes whenever a worker may have to be started.
     pub changed: watch::Sender<()>,
-    /// Changes whenever a worker was started, or could not be.
+    /// Changes whenever a worker was started or a start failed.
     pub arrivals: watch::Sender<()>,
 }
 
@@ -87,12 +86,12 @@ impl Slot {
         }
     }
 
-    /// Why the device cannot be used, if so. One that still has a worker can.
+    /// Returns why the device cannot be used, if so. A device that still has a worker can be used.
     pub(super) fn failure(&self) -> Option<&str> {
         self.failure.as_deref().filter(|_| self.staff == 0)
     }
 
-    /// Takes a ready worker, if the device is free. Dead ones are dropped on the way.
+    /// Takes a ready worker if the device is free. Drops dead workers on the way.
     pub(super) fn take_ready(&mut self) -> Option<Worker> {
         if self.is_busy() {
             return None;
@@ -106,12 +105,11 @@ impl Slot {
         None
     }
 
-    /// Whether a worker waits for a job.
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty()
     }
 
-    /// Has as many workers started, if there are fewer.
+    /// Raises the intended number of workers to `workers`.
     pub(super) fn want(&mut self, workers: usize) {
         if self.wanted < workers {
             self.wanted = workers;
@@ -144,13 +142,13 @@ impl Slot {
         *self.work.borrow() != Work::None
     }
 
-    /// A worker is gone.
+    /// Records that a worker is gone.
     pub(super) fn lost_one(&mut self) {
         self.staff = self.staff.saturating_sub(1);
         self.changed.send_modify(|()| ());
     }
 
-    /// A worker was added.
+    /// Records that a worker was added.
     pub(super) fn gained_one(&mut self, worker: &Worker) {
         self.staff += 1;
         self.started += 1;
@@ -164,7 +162,7 @@ impl Slot {
     }
 }
 
-/// Starts workers on a device, one after the other, until the fleet is gone.
+/// Starts workers on a device, one after another, until the fleet is gone.
 pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPlan) {
     let Some(mut changed) =
         fleet.upgrade().map(|fleet| fleet.lock().slots[index].changed.subscribe())
@@ -199,8 +197,8 @@ pub(super) async fn keep_staffed(fleet: Weak<Fleet>, index: usize, plan: StartPl
     }
 }
 
-/// Waits for a good moment to start a spare: creating a context disturbs what the device is timing,
-/// and what is timed first after a crash most of all. A device that has no worker does not wait.
+/// Waits for a good moment to start a spare. Creating a context disturbs timing on the device, most of
+/// all the first measurement after a crash. A device that has no worker does not wait.
 async fn until_quiet(fleet: &Weak<Fleet>, index: usize) {
     let Some((mut work, mut changed)) = fleet.upgrade().map(|fleet| {
         let state = fleet.lock();
@@ -246,7 +244,7 @@ fn add(fleet: &Arc<Fleet>, index: usize, started: Result<Worker, String>) {
             slot.restart.succeeded();
             slot.failure = None;
             slot.gained_one(&worker);
-            // Behind those that are warm.
+            // Workers that are already warm come first.
             slot.ready.push_back(worker);
             state.dispatch();
         }

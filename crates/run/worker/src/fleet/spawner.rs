@@ -1,7 +1,7 @@
-//! Starting processes from one thread that lives as long as the fleet.
+//! Starts processes from one thread that lives as long as the fleet.
 //!
-//! A worker asks the kernel to be killed when its parent dies, and by "parent" the kernel means the
-//! thread that started it. Threads of the asynchronous runtime come and go.
+//! A worker asks the kernel to kill it when its parent dies. By "parent" the kernel means the thread that
+//! started it, and threads of the asynchronous runtime come and go.
 
 use std::io;
 
@@ -10,12 +10,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use warpgauge_sandbox::child::{Child, PreparedChild};
 
-/// Starts that may wait.
+/// Number of starts that may wait.
 const BACKLOG: usize = 64;
 
 type StartRequest = (PreparedChild, oneshot::Sender<io::Result<Child>>);
 
-/// Handle of the thread. It ends when the last handle is dropped.
+/// Handle of the thread, which ends when the last handle is dropped.
 #[derive(Clone)]
 pub(super) struct Spawner {
     requests: mpsc::Sender<StartRequest>,
@@ -29,14 +29,13 @@ impl Spawner {
         std::thread::Builder::new().name("worker-spawner".to_owned()).spawn(move || {
             let _inside = runtime.enter();
             while let Some((start, reply)) = inbox.blocking_recv() {
-                // One who no longer waits drops the child, which kills it.
+                // If the caller no longer waits, the send drops the child, which kills it.
                 let _ = reply.send(start.now());
             }
         })?;
         Ok(Self { requests })
     }
 
-    /// Starts a process.
     pub(super) async fn spawn(&self, start: PreparedChild) -> io::Result<Child> {
         let gone = || io::Error::other("the thread that starts workers has ended");
         let (reply, answer) = oneshot::channel();

@@ -1,4 +1,4 @@
-//! A worker's operating-system process: started with a socket, watched, killed.
+//! A worker's operating-system process: starts it with a socket, watches it, kills it.
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
@@ -16,19 +16,19 @@ use tokio::time::timeout;
 use super::process::StartPlan;
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 
-/// Diagnostics of a worker that are kept, bytes.
+/// Bytes of a worker's standard error that are kept.
 const STDERR_BYTES: usize = 16 << 10;
 
-/// Longest wait for a killed process to be gone, when its exit status is wanted for a message.
+/// How long to wait for a process to exit when a message needs its exit status.
 const REAP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The process itself. Dropping it kills it with all its group.
+/// The process. Dropping it kills it with its process group.
 pub(super) struct Process {
     child: Child,
     stderr: Arc<Mutex<VecDeque<u8>>>,
-    /// Reads diagnostics until nobody can write any more.
+    /// Reads standard error until no process can write to it any more.
     reader: Option<JoinHandle<()>>,
-    /// The signal that ended it, once known.
+    /// The signal that ended the process, once known.
     pub signal: Option<i32>,
 }
 
@@ -60,27 +60,27 @@ impl Process {
         self.child.is_running()
     }
 
-    /// Kills the whole group.
+    /// Kills the whole process group.
     pub(super) fn kill(&mut self) {
         self.child.kill();
     }
 
-    /// Waits until a killed process is gone, and with it what it held of the device.
+    /// Waits until a killed process is gone and its hold on the device is released.
     pub(super) async fn gone(&mut self) {
-        // One that the kernel does not let go is reaped later.
+        // A process that takes longer is reaped later.
         let _ = self.child.ended_within(REAP_TIMEOUT).await;
     }
 
-    /// Describes the end of the process: `reason`, how it ended, and the last of what it said.
+    /// Describes the end of the process: `reason`, how it ended, and the last of its standard error.
     pub(super) async fn post_mortem(&mut self, reason: String) -> String {
-        // Ended by itself? Then its status tells more than our signal would.
+        // If the process ended by itself, its status says more than the status after our signal would.
         let mut text = reason;
         if let Some(status) = self.child.ended_within(REAP_TIMEOUT).await {
             self.signal = status.signal();
             text = format!("{text} ({status})");
         }
         self.kill();
-        // What it said last may still be in the pipe.
+        // The last output may still be in the pipe.
         if let Some(reader) = self.reader.take() {
             let _ = timeout(REAP_TIMEOUT, reader).await;
         }
@@ -94,7 +94,7 @@ impl Process {
     }
 }
 
-/// Reads a worker's diagnostics to the end and keeps the last of them.
+/// Reads a worker's standard error to the end and keeps its tail.
 async fn keep_tail(mut pipe: ChildStderr, tail: Arc<Mutex<VecDeque<u8>>>) {
     let mut buffer = [0; 4096];
     while let Ok(got @ 1..) = pipe.read(&mut buffer).await {

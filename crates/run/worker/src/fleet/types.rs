@@ -1,4 +1,4 @@
-//! How a fleet is configured, what it tells, and how it fails.
+//! Configuration, status and errors of a fleet.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::queue::LeaseNeeds;
 use warpgauge_model::{DeviceInfo, DeviceState, Image, PartialStatistics, Target};
 use warpgauge_sandbox::device_worker::Confinement;
 
-/// Yields the worker's own kernels ([`warpgauge_device::support`]), compiled for a device.
+/// Returns the worker's built-in kernels ([`warpgauge_device::support`]), compiled for a device.
 pub type SupportSource = Arc<
     dyn Fn(Target) -> Pin<Box<dyn Future<Output = Result<Image, String>> + Send>> + Send + Sync,
 >;
@@ -20,34 +20,33 @@ pub type SupportSource = Arc<
 /// Which devices a fleet uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceChoice {
-    /// All GPUs; the emulator where there is none.
+    /// All GPUs, or the emulator if there are none.
     Auto,
-    /// The emulator.
     Emulator,
-    /// These GPUs, by CUDA ordinal.
+    /// GPUs with these CUDA ordinals.
     Ordinals(Vec<u32>),
 }
 
-/// How to run a fleet.
+/// Configuration of a fleet.
 #[derive(Debug, Clone)]
 pub struct FleetConfig {
     /// The executable that has the worker subcommand.
     pub program: PathBuf,
-    /// Devices to use.
     pub devices: DeviceChoice,
-    /// The emulator's library; default: where [`warpgauge_device::loader::find_emulator`] finds it.
+    /// The emulator's library. By default [`warpgauge_device::loader::find_emulator`] searches for it.
     pub emulator: Option<PathBuf>,
-    /// CUPTI libraries there are.
+    /// Available CUPTI libraries.
     pub cupti: Vec<PathBuf>,
-    /// Libraries of ready functions that workers of GPUs may call, and those that they need, best first.
+    /// Libraries of ready-made functions that workers of GPUs may call, and libraries that these need,
+    /// best first.
     pub libraries: Vec<PathBuf>,
     /// Existing directory for files that live as long as the server.
     pub run_dir: PathBuf,
     /// Whether every device keeps a second worker ready.
     pub hot_spare: bool,
-    /// Leases that may wait.
+    /// Number of lease requests that may wait.
     pub queue_capacity: usize,
-    /// Longest time for a worker to become ready, and for a job to reach its first launch.
+    /// Time limit for a worker to become ready, and for a job to reach its first launch.
     pub start_timeout: Duration,
 }
 
@@ -57,44 +56,42 @@ pub enum FleetError {
     /// The child that lists devices failed.
     #[error("list devices with {}: {reason}", program.display())]
     Probe {
-        /// What was run.
+        /// The program that was run.
         program: PathBuf,
-        /// What went wrong.
         reason: String,
     },
-    /// Neither a GPU nor the emulator.
+    /// There is neither a GPU nor the emulator.
     #[error(
         "no device to run kernels on: {reason}. Install NVIDIA's driver, or build the emulator \
          (`cargo build -p warpgauge-emulator`) and name its library in WARPGAUGE_EMULATOR"
     )]
     NoDevice {
-        /// What is wrong with the driver.
+        /// The problem with the driver.
         reason: String,
     },
-    /// GPUs were asked for, and there is no driver.
+    /// The configuration requires GPUs, and there is no driver.
     #[error("GPUs were asked for, but {reason}")]
     NoDriver {
-        /// What is wrong with the driver.
+        /// The problem with the driver.
         reason: String,
     },
-    /// The emulator was asked for, and is not there.
+    /// The configuration requires the emulator, and its library is missing.
     #[error(
         "the emulator was asked for, but its library is neither in WARPGAUGE_EMULATOR nor beside \
          this program; build it with `cargo build -p warpgauge-emulator`"
     )]
     NoEmulator,
-    /// The emulator does not work.
     #[error("the emulator cannot be used: {reason}")]
     Emulator {
-        /// What is wrong with it.
+        /// The problem with the emulator.
         reason: String,
     },
-    /// A GPU was asked for that does not exist.
+    /// The configuration names a GPU that does not exist.
     #[error("there is no device {ordinal}: this host has {there}, counted from 0")]
     NoSuchDevice {
-        /// Ordinal asked for.
+        /// The configured ordinal.
         ordinal: u32,
-        /// Devices there are.
+        /// Number of devices on this host.
         there: usize,
     },
     /// The system has no more threads.
@@ -105,64 +102,61 @@ pub enum FleetError {
 /// Why there is no lease.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum LeaseError {
-    /// As many wait as may.
+    /// The queue is full.
     #[error("the queue is full ({waiting} waiting); try again in {} s", retry_after.as_secs())]
     QueueFull {
-        /// How many wait.
+        /// Number of waiting requests.
         waiting: usize,
-        /// When to try again.
+        /// When to retry.
         retry_after: Duration,
     },
-    /// No device meets the need.
+    /// No device meets the requirements.
     #[error("no device of this server meets the need: {need:?}")]
     NoSuchDevice {
-        /// What was asked for.
+        /// The requirements of the lease.
         need: Box<LeaseNeeds>,
     },
-    /// No worker can be started on any device that meets the need.
+    /// No worker can be started on any device that meets the requirements.
     #[error("no worker can be started on device {device}: {reason}")]
     Failed {
-        /// One of the devices.
+        /// One of these devices.
         device: u32,
-        /// Why not.
         reason: String,
     },
-    /// The server stops.
     #[error("the server is shutting down")]
     ShuttingDown,
 }
 
-/// What a job reports while it runs.
+/// Event of a running job.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum RunEvent {
-    /// The first launch comes now; the time limit counts from here.
+    /// The first launch begins now. The time limit counts from here.
     Started,
     /// Timed launches so far.
     Progress {
-        /// How many.
+        /// Number of launches.
         trials: u32,
-        /// Statistics of their times, where times are taken.
+        /// Statistics of the launch times, where the worker takes times.
         statistics: Option<PartialStatistics>,
     },
-    /// The candidate's launches have ended, and all that is verified is.
+    /// The candidate's launches have ended, and so has their verification.
     Executed,
 }
 
 /// A device and its workers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DeviceStatus {
-    /// The device.
     pub info: DeviceInfo,
-    /// Whether it can be used.
+    /// Whether the device can be used.
     pub state: DeviceState,
-    /// Whether it is leased, or being scrubbed.
+    /// Whether the device is leased or being scrubbed.
     pub busy: bool,
-    /// Workers that wait for a job.
+    /// Number of workers that wait for a job.
     pub ready_workers: usize,
-    /// Jobs sent to it.
+    /// Number of jobs sent to the device.
     pub jobs_done: u64,
-    /// Workers started in place of ones that were lost.
+    /// Number of workers started to replace lost ones.
     pub restarts: u64,
-    /// What its workers may touch; `None`: none was started yet.
+    /// Confinement of the device's workers; `None` before the first worker has started.
     pub confinement: Option<Confinement>,
 }

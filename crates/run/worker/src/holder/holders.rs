@@ -1,4 +1,4 @@
-//! All holders of a server, and the tensors in them.
+//! All holders of a server, and their tensors.
 
 use std::collections::HashMap;
 use std::fs::{DirBuilder, File};
@@ -23,10 +23,10 @@ use warpgauge_shared_tensors::{
 use crate::holder::process::{Holder, Question, Startup};
 use crate::holder::protocol::{FILL_BYTES, FromHolder, ToHolder};
 
-/// How often what nobody uses any more is looked for.
+/// Interval between searches for unused tensors.
 const UPKEEP: Duration = Duration::from_secs(1);
 
-/// The holders, started one by one when they are needed.
+/// The holders, each started when it is first needed.
 pub struct Holders {
     registry: Arc<TensorRegistry>,
     holders: Arc<HashMap<TensorLocation, Arc<Holder>>>,
@@ -34,7 +34,7 @@ pub struct Holders {
     emulator: Option<PathBuf>,
     run_dir: PathBuf,
     upkeep: AbortHandle,
-    /// Where memory is given back.
+    /// Runtime in which memory is freed.
     runtime: Handle,
 }
 
@@ -45,10 +45,10 @@ impl Drop for Holders {
 }
 
 impl Holders {
-    /// Must be called within a runtime. Starts no process yet.
+    /// Creates the holders without starting a process. Must be called within a runtime.
     ///
     /// # Errors
-    /// What this machine lacks, in words.
+    /// Returns a description of what this machine lacks.
     pub fn new(settings: HolderSettings) -> Result<Self, String> {
         let program = std::env::current_exe()
             .map_err(|error| format!("cannot find the path of this program: {error}"))?;
@@ -173,7 +173,7 @@ impl TensorHolders for Holders {
     fn free_later(&self, freed: Vec<FreedMemory>) {
         if !freed.is_empty() {
             let holders = Arc::clone(&self.holders);
-            // Once the runtime is ending so are the holders, and all that they hold with them.
+            // Once the runtime ends, the holders end too, and all their memory is freed.
             self.runtime.spawn(async move { free(&holders, freed).await });
         }
     }
@@ -189,7 +189,7 @@ impl TensorHolders for Holders {
     }
 }
 
-/// Where holders of devices write, apart from the processes that run kernels.
+/// Creates the directory to which holders of devices write, apart from the processes that run kernels.
 fn own_dir(run_dir: &Path) -> Result<PathBuf, String> {
     let path = run_dir.join(HELD_DIR);
     let made = DirBuilder::new().mode(0o700).create(&path);
@@ -203,7 +203,7 @@ async fn free(
 ) {
     for FreedMemory { place, generation, id } in freed {
         let Some(holder) = holders.get(&place) else { continue };
-        // With a dead holder its memory is free.
+        // The memory of a dead holder is already free.
         if let Err(error) = holder.ask(Some(generation), ToHolder::Free { id }.into()).await {
             tracing::debug!(%place, %id, %error, "a tensor is not freed");
         }

@@ -1,5 +1,5 @@
-//! One holder, as the server sees it: started when it is needed, asked one thing after the other, and
-//! replaced when it has died.
+//! One holder, as the server sees it: started when it is needed, sent one request at a time, and replaced
+//! when it has died.
 
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -25,19 +25,19 @@ use crate::holder::child::COMMAND;
 use crate::holder::protocol::{FILE, FromHolder, ToHolder, VERSION};
 use warpgauge_shared_tensors::{HolderError, TensorLocation, TensorRegistry};
 
-/// Longest time for one answer: being ready, which takes a CUDA context, or copying some megabytes.
+/// Time limit for one answer: becoming ready, which takes a CUDA context, or copying some megabytes.
 const ANSWER: Duration = Duration::from_secs(60);
 
-/// How a place's holder is started.
+/// How to start a location's holder.
 #[derive(Debug, Clone)]
 pub(crate) struct Startup {
     pub program: PathBuf,
     pub emulator: Option<PathBuf>,
-    /// Where it may write.
+    /// Directory to which the holder may write.
     pub directory: PathBuf,
 }
 
-/// What a holder is asked, and a file that goes with it.
+/// A request to a holder, and a file that goes with it.
 pub(crate) struct Question {
     what: ToHolder,
     file: Option<Arc<File>>,
@@ -64,15 +64,15 @@ pub(crate) struct Holder {
 
 #[derive(Default)]
 struct State {
-    /// How many were started.
+    /// Number of processes started so far.
     generation: u64,
     running: Option<Running>,
 }
 
-/// A process; dropping this ends it.
+/// A process. Dropping this value ends it.
 struct Running {
     stream: UnixStream,
-    /// Waits for its end, and has the process.
+    /// Task that owns the process and waits for its end.
     watcher: AbortHandle,
 }
 
@@ -91,9 +91,9 @@ impl Holder {
         Self { place, startup, registry, state: Mutex::default() }
     }
 
-    /// Asks the process of a generation, or whichever runs, which is started if there is none. What is
-    /// asked is asked to the end, whoever stops waiting for it: half a message would be the end of all
-    /// tensors here.
+    /// Sends a request to the process of a generation, or to any generation's. The latter starts a
+    /// process if there is none. The exchange is completed even if the caller stops waiting: half a
+    /// message would end the holder and all its tensors.
     pub(crate) async fn ask(
         self: &Arc<Self>,
         generation: Option<u64>,
@@ -113,7 +113,7 @@ impl Holder {
         if wanted.is_some_and(|wanted| wanted != state.generation || state.running.is_none()) {
             return Err(self.died("it was replaced".to_owned()));
         }
-        // One that ended while nobody asked it costs the next who needs one nothing.
+        // If a process ended while idle, the next request is repeated on a new process.
         let attempts = if wanted.is_some() { 1 } else { 2 };
         let mut last = self.died("it could not be asked".to_owned());
         for _ in 0..attempts {
@@ -153,11 +153,11 @@ impl Holder {
         let streams = Streams {
             stdin: Stdio::from(OwnedFd::from(theirs)),
             stdout: Stdio::null(),
-            // It runs nobody's code, so what it says is ours.
+            // The holder runs no submitted code, so its standard error is the server's own.
             stderr: Stdio::inherit(),
         };
         let child = PreparedChild::new(&program, streams).now().map_err(system)?;
-        // From here on, leaving early ends the process.
+        // From here on, an early return ends the process.
         let mut running = Running { stream, watcher: self.watch(child, generation) };
         let hello = ToHolder::Hello { version: VERSION }.into();
         let greeting = exchange(&mut running.stream, &hello);
@@ -175,7 +175,7 @@ impl Holder {
         let command = ChildProgram::new(program, Environment::Cuda).arg(COMMAND);
         Ok(match self.place {
             TensorLocation::Host => {
-                // What one leaves that was killed goes with its directory.
+                // Files of a holder that was killed are removed with its directory.
                 let own = self.own_directory(generation);
                 DirBuilder::new().mode(0o700).create(&own)?;
                 command.arg("--directory").arg(own)
@@ -198,12 +198,12 @@ impl Holder {
         self.startup.directory.join(format!("holder-{generation}"))
     }
 
-    /// Notices the end of a process, also while nobody asks it anything.
+    /// Notices the end of a process, also while no request is pending.
     fn watch(&self, child: Child, generation: u64) -> AbortHandle {
         let (registry, place) = (Arc::clone(&self.registry), self.place);
         let left = Left { place, directory: self.own_directory(generation), process: child.id() };
         let watching = tokio::spawn(async move {
-            // In this order, so that the process ends before what it left is removed.
+            // The declaration order matters: the process ends before its files are removed.
             let _left = left;
             let mut child = child;
             let status = child.wait().await;
@@ -218,8 +218,8 @@ impl Holder {
     }
 }
 
-/// What a process leaves behind, which is removed when this is dropped. Who has mapped a file of it
-/// keeps the memory.
+/// Files and events of a process, removed when this value is dropped. A process that has mapped one of
+/// the files keeps the memory.
 struct Left {
     place: TensorLocation,
     directory: PathBuf,
@@ -239,7 +239,7 @@ impl Drop for Left {
     }
 }
 
-/// Sends a question and waits for its answer; the error is why there will be none.
+/// Sends a request and waits for its answer. The error is why there will be no answer.
 async fn exchange(stream: &mut UnixStream, question: &Question) -> Result<FromHolder, String> {
     let conversation = async {
         frame::send(stream, &question.what).await?;

@@ -1,39 +1,39 @@
-//! What a holder is asked, and what it answers: frames on its standard input, which is a socket.
+//! Messages between the server and a holder: frames on the holder's standard input, which is a socket.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 use warpgauge_model::FailureCode;
 use warpgauge_shared_tensors::ExportedTensor;
 
-/// Both sides are one program, unless somebody replaced its file while it ran.
+/// Both sides are the same program, unless its file was replaced while it ran.
 pub(crate) const VERSION: u32 = 4;
 
-/// Most bytes that are copied from a file for one question: others wait meanwhile.
+/// Maximum number of bytes copied from a file per request: other requests wait meanwhile.
 pub(crate) const FILL_BYTES: u64 = 256 << 20;
 
-/// What comes with the descriptor of a file.
+/// The byte that carries a file's descriptor.
 pub(crate) const FILE: u8 = b'f';
 
-/// What a holder is asked. Each is answered before the next is sent.
+/// A request to a holder, which answers each before the next is sent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum ToHolder {
     Hello {
         version: u32,
     },
-    /// Allocate, all zeros.
+    /// Allocates a tensor of zeros.
     Create {
         id: Uuid,
         bytes: u64,
     },
-    /// Copy so many bytes of a file, from `from` on, to `offset`. The file's descriptor follows the frame.
+    /// Copies bytes of a file, starting at `from`, to `offset`. The file's descriptor follows the frame.
     Fill {
         id: Uuid,
         offset: u64,
         from: u64,
         bytes: u64,
     },
-    /// Allocate, with as many bytes as another tensor begins with, where the memory that is free is many
-    /// times that.
+    /// Allocates a tensor and copies the first `bytes` bytes of another tensor into it. Fails unless the
+    /// free memory is several times `bytes`.
     Copy {
         from: Uuid,
         id: Uuid,
@@ -44,7 +44,8 @@ pub(crate) enum ToHolder {
         offset: u64,
         bytes: u64,
     },
-    /// What leads another process to it; with `event`, to one that goes with it, too.
+    /// Returns the handle through which another process opens the tensor; with `event`, also the handle
+    /// of an event that belongs to it.
     Export {
         id: Uuid,
         event: bool,
@@ -54,7 +55,7 @@ pub(crate) enum ToHolder {
     },
 }
 
-/// What it answers.
+/// A holder's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum FromHolder {
     Ready {
@@ -63,7 +64,7 @@ pub(crate) enum FromHolder {
     Done,
     Data(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
     Exported(ExportedTensor),
-    /// It goes on, without that.
+    /// The request failed; the holder continues.
     Failed {
         code: FailureCode,
         message: String,

@@ -1,4 +1,4 @@
-//! The frames, and how both sides get to know each other.
+//! The frames between the server and a worker, and how both check each other's version.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,76 +7,77 @@ use super::outcome::RunOutcome;
 use warpgauge_model::{DeviceInfo, Image, PartialStatistics};
 use warpgauge_sandbox::device_worker::Confinement;
 
-/// Version of this protocol; both sides must have the same.
+/// Version of this protocol. Server and worker must have the same.
 pub const PROTOCOL_VERSION: u32 = 16;
 
-/// Largest frame, in bytes. Machine code is the largest thing that travels in one.
+/// Largest frame, bytes. The largest content of a frame is machine code.
 pub const MAX_FRAME_BYTES: usize = 64 << 20;
 
-/// From the server to a worker.
+/// A frame from the server to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToWorker {
-    /// First frame.
+    /// The first frame.
     Hello {
         /// The server's [`PROTOCOL_VERSION`].
         protocol: u32,
     },
-    /// Gives the worker its own kernels (seeded initialisation, scrubbing), compiled for its device.
+    /// The worker's built-in kernels (seeded initialisation, scrubbing), compiled for its device.
     Support(Image),
-    /// A socket follows, for the next job: of a judge to a runner, or the other way.
+    /// Announces a socket for the next job, which connects a judge with a runner.
     Socket,
-    /// Run one job.
+    /// Runs one job.
     Run(Box<WorkerJob>),
-    /// Give hardware counters back, for whoever else wants to read them. Answered with `Idle`.
+    /// Releases the hardware counters, so that another process can read them. The worker answers with
+    /// `Idle`.
     Release,
-    /// Finish.
+    /// Ends the worker.
     Exit,
 }
 
-/// From a worker to the server.
+/// A frame from a worker to the server.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromWorker {
-    /// Answer to `Hello`: context created, device known.
+    /// Answer to `Hello`: the context exists and the device is known.
     Ready {
         /// The worker's [`PROTOCOL_VERSION`].
         protocol: u32,
-        /// The device it holds.
+        /// The worker's device.
         device: Box<DeviceInfo>,
-        /// What it may touch.
+        /// The worker's confinement: what it may access.
         confinement: Box<Confinement>,
     },
-    /// Answer to `Support` and `Release`: waiting for jobs.
+    /// Answer to `Support` and `Release`: the worker waits for jobs.
     Idle,
     /// The job's deadline starts now.
     Started,
-    /// Stage reached and trials done.
+    /// Progress of the trials.
     Progress {
-        /// Timed trials finished.
+        /// Number of timed trials finished.
         trials: u32,
-        /// Statistics of their times, where times are taken.
+        /// Statistics of the trials' times, where the worker takes times.
         statistics: Option<PartialStatistics>,
     },
-    /// A launch of the candidate has ended and is verified before the next; the job's time limit stands
-    /// still.
+    /// A launch of the candidate has ended and is verified before the next. The job's time limit is
+    /// paused.
     Verifying,
-    /// The candidate's launches go on, and its time limit.
+    /// The candidate's launches continue, and its time limit runs again.
     Resumed,
-    /// The candidate's launches have ended for good.
+    /// The candidate makes no further launches.
     Executed,
-    /// The job ended, well or not. The worker scrubs the device now and then sends `Scrubbed`.
+    /// The job ended, with or without success. The worker then scrubs the device and sends `Scrubbed`.
     Done(Box<RunOutcome>),
-    /// The device holds nothing of the job any more, as far as could be shown.
+    /// The device holds no data of the job any more, as far as the worker could verify.
     Scrubbed {
-        /// How long it took, milliseconds of wall clock.
+        /// Duration of the scrub, milliseconds of wall clock.
         scrub_ms: f64,
-        /// Why the worker must not take another job: something could not be shown to be gone.
+        /// Why the worker must not take another job: it could not verify that all data is gone.
         retire: Option<String>,
     },
-    /// The job ended and the context is lost: the worker exits after this frame.
+    /// The job ended and the context is lost. The worker exits after this frame.
     Lost(Box<RunOutcome>),
     /// The worker could not start.
     Unable {
-        /// Why, and what to do.
+        /// The cause and a remedy.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a worker is to run.
+//! A worker's job: a program and a task.
 
 use std::path::PathBuf;
 
@@ -9,21 +9,19 @@ use warpgauge_contract::Role;
 use warpgauge_model::{Image, TensorMap};
 use warpgauge_tensor::{Dtype, TensorInit};
 
-/// A program, and what is to be done with it.
+/// A program and the task to perform on it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct WorkerJob<T = WorkerTask> {
-    /// Identifies the job in logs.
+    /// Name of the job in logs.
     pub id: String,
-    /// Private directory of the job; outputs are written here.
+    /// Private directory of the job, to which outputs are written.
     pub directory: PathBuf,
-    /// What is run.
     pub program: KernelProgram,
-    /// What is done with it.
     pub task: T,
 }
 
 impl<T> WorkerJob<T> {
-    /// The same program for another task.
+    /// Returns the same job with another task.
     pub fn with<U>(&self, task: U) -> WorkerJob<U> {
         let (id, directory) = (self.id.clone(), self.directory.clone());
         WorkerJob { id, directory, program: self.program.clone(), task }
@@ -31,7 +29,7 @@ impl<T> WorkerJob<T> {
 }
 
 impl<T: Into<WorkerTask>> WorkerJob<T> {
-    /// The job, whatever its task.
+    /// Returns the job with its task as a [`WorkerTask`].
     pub fn any(self) -> WorkerJob {
         let Self { id, directory, program, task } = self;
         WorkerJob { id, directory, program, task: task.into() }
@@ -43,21 +41,20 @@ impl<T: Into<WorkerTask>> WorkerJob<T> {
 pub struct KernelProgram {
     /// Device buffers, in the order in which [`Argument::Buffer`] names them.
     pub buffers: Vec<BufferSpec>,
-    /// What is launched on them.
+    /// Launches that use the buffers.
     pub launches: Launches,
 }
 
-/// One launch or several, one after the other in the order of a stream.
+/// One or more launches, in stream order.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Launches {
-    /// The first; mostly the only one. What is told of "the kernel" is told of it.
+    /// The first launch, and mostly the only one. Facts about "the kernel" are about this launch.
     pub first: KernelLaunch,
-    /// The others.
     pub rest: Vec<KernelLaunch>,
 }
 
 impl Launches {
-    /// All of them, in their order.
+    /// Returns all launches in order.
     pub fn iter(&self) -> impl Iterator<Item = &KernelLaunch> {
         std::iter::once(&self.first).chain(&self.rest)
     }
@@ -69,24 +66,24 @@ impl From<KernelLaunch> for Launches {
     }
 }
 
-/// A kernel with everything needed to launch it.
+/// A kernel with all that a launch needs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct KernelLaunch {
-    /// Module that holds it.
+    /// Module that contains the kernel.
     pub image: Image,
     /// Symbol of the kernel.
     pub symbol: String,
     /// Arguments in parameter order.
     pub arguments: Vec<Argument>,
-    /// Blocks.
+    /// Number of blocks.
     pub grid: [u32; 3],
     /// Threads per block.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Blocks per cluster.
+    /// Blocks per cluster, in each dimension.
     pub cluster: Option<[u32; 3]>,
-    /// Cooperative launch.
+    /// Whether the launch is cooperative.
     pub cooperative: bool,
 }
 
@@ -95,12 +92,12 @@ pub struct KernelLaunch {
 pub enum Argument {
     /// Pointer to a buffer, by index.
     Buffer(usize),
-    /// The bytes of a scalar, already in the parameter's C type.
+    /// Bytes of a scalar, already in the parameter's C type.
     Scalar(#[serde(with = "warpgauge_model::byte_string")] Vec<u8>),
-    /// Pointer to memory of the launch's own, which is no buffer of the program: so many bytes.
+    /// Pointer to scratch memory of this size in bytes, which is not a buffer of the program.
     Scratch(u64),
-    /// A tensor map by value: a buffer, by index, as the copy engine of compute capability 9.0 and later
-    /// reads it.
+    /// A tensor map, passed by value: the index of a buffer, and the layout in which the copy engine of
+    /// compute capability 9.0 and later reads it.
     Map(usize, Box<TensorMap>),
 }
 
@@ -113,7 +110,7 @@ pub struct BufferSpec {
     pub dtype: Dtype,
     /// Shape, C order.
     pub shape: Vec<u64>,
-    /// Direction.
+    /// Whether the kernel reads the buffer, writes it, or both.
     pub role: Role,
     /// Initial content.
     pub content: BufferContent,
@@ -122,19 +119,18 @@ pub struct BufferSpec {
 /// Initial content of a buffer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum BufferContent {
-    /// None is defined: the worker poisons it.
+    /// No content is defined; the worker poisons the buffer.
     Undefined,
-    /// Generated on the device.
+    /// Content that the worker generates on the device.
     Init(TensorInit),
-    /// Raw elements in a file.
+    /// File of raw elements.
     File(PathBuf),
-    /// Raw elements in memory of the device, which another process holds: a block of so many bytes that begins
-    /// with them.
+    /// Raw elements in device memory that another process holds. The block begins with them.
     Shared {
-        /// Opens it: CUDA IPC.
+        /// CUDA IPC handle of the block.
         #[serde(with = "warpgauge_model::byte_string")]
         handle: Vec<u8>,
-        /// Its size, bytes.
+        /// Size of the block, bytes.
         bytes: u64,
     },
 }

@@ -1,4 +1,4 @@
-//! What came of a job.
+//! The outcome of a job.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,23 +13,23 @@ use warpgauge_statistics::StopReason;
 use warpgauge_statistics::paired::PairedBlock;
 use warpgauge_validate::{Comparison, Weakness};
 
-/// How a job ended: what every task has, and what its own told.
+/// Outcome of a job: the facts that all tasks report, and the task's own result.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RunOutcome<T = TaskOutcome> {
-    /// What went wrong, if anything.
+    /// The error, if the job failed.
     pub failure: Option<RunFailure>,
-    /// Where the time went, milliseconds of wall clock.
+    /// Time per stage, milliseconds of wall clock.
     pub timings: WorkerTimings,
-    /// What the kernel printed, bounded; lossy UTF-8.
+    /// Text that the kernel printed, bounded; lossy UTF-8.
     pub printed: String,
-    /// Occupancy and resources as the driver reports them for the kernel launched first.
+    /// Occupancy and resources, as the driver reports them for the first kernel.
     pub function: Option<FunctionFacts>,
-    /// What the task found out, as far as it came.
+    /// Result of the task. After a failure it holds what the task had found by then.
     pub told: T,
 }
 
 impl<T> RunOutcome<T> {
-    /// The same, with what was told as something else.
+    /// Returns the outcome with its result converted by a function.
     pub fn map<U>(self, told: impl FnOnce(T) -> U) -> RunOutcome<U> {
         let Self { failure, timings, printed, function, told: found } = self;
         RunOutcome { failure, timings, printed, function, told: told(found) }
@@ -42,36 +42,36 @@ impl<T: Default> From<RunFailure> for RunOutcome<T> {
     }
 }
 
-/// What a task found out.
+/// Result of a task.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum TaskOutcome {
-    /// Of a program that was launched and verified.
+    /// Result of launching and verifying a program.
     Evaluated(Box<EvaluatedRun>),
-    /// Of two that were timed side by side.
+    /// Result of timing two programs side by side.
     Paired(PairedRun),
-    /// Of hardware counters.
+    /// Result of reading hardware counters.
     Counted(CountedRun),
-    /// Of launches under a tool.
+    /// Result of launches under a tool.
     Traced(TracedRun),
-    /// Of launches that the driver monitored.
+    /// Result of launches that the driver monitored.
     Monitored(MonitoredRun),
-    /// Nothing: whoever judged the launches has it.
+    /// No result: the judge of the launches has it.
     Served,
 }
 
-/// What became of the variables and constants of a kernel's modules before each timed launch.
+/// What happened to the variables and constants of a kernel's modules before each timed launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum VariablesKept {
-    /// They were put back to what they were after loading.
+    /// The worker restored their content after loading.
     PutBack,
-    /// Nothing was: why they are not known.
+    /// The worker restored nothing, because it does not know them; the text says why.
     NotKnown(String),
 }
 
-/// What was found out about a program.
+/// Result of an evaluation.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EvaluatedRun {
-    /// Time of each timed launch, milliseconds, as the events gave it, in launch order.
+    /// Time of each timed launch in launch order, milliseconds, measured with events.
     pub samples_ms: Vec<f32>,
     /// The batches that the samples come from, in order.
     pub batches: Vec<BatchFacts>,
@@ -79,111 +79,110 @@ pub struct EvaluatedRun {
     pub warmup_launches: u32,
     /// Whether the warm-up ended because times were stable.
     pub warmup_stable: bool,
-    /// Why no more launches were timed.
+    /// Why timing stopped.
     pub stopped: Option<StopReason>,
-    /// How the GPU was before the first and after the last timed launch.
+    /// State of the GPU before the first and after the last timed launch.
     pub health: Option<[GpuHealth; 2]>,
-    /// What the GPU is set to.
+    /// Settings of the GPU.
     pub settings: Option<GpuSettings>,
-    /// Median time of a kernel that does nothing, measured the same way, milliseconds.
+    /// Median time of an empty kernel, measured the same way, milliseconds.
     pub empty_launch_ms: Option<f64>,
-    /// Whether each timed launch got inputs that none before it saw.
+    /// Whether each timed launch got inputs that no earlier launch had.
     pub inputs_moved: bool,
-    /// Number of sets of inputs that launches got in a random order, where there are several and no more.
+    /// Number of sets of inputs, one of which each launch gets at random, where inputs are neither fresh nor the same.
     pub input_sets: Option<u32>,
-    /// Where not all inputs moved: what became of the variables and constants of the kernel's modules
-    /// before each timed launch.
+    /// What happened to the variables and constants of the kernel's modules before each timed launch;
+    /// only set where some inputs did not vary.
     pub variables: Option<VariablesKept>,
-    /// Timed launches whose outputs were verified.
+    /// Counts of timed launches whose outputs were verified.
     pub audits: AuditFacts,
-    /// Timed launches that a process apart judged.
+    /// Timed launches that a separate process judged.
     pub sealed: SealedFacts,
-    /// The load before timed launches, where that was asked for.
+    /// The load before timed launches, where the plan requests one.
     pub load: Option<LoadFacts>,
-    /// Launches that followed one another with what the kernel's modules keep, if they keep anything.
+    /// Consecutive launches without restored module state, if the kernel's modules keep any.
     pub lasting: Option<LastingFacts>,
-    /// How a kernel that does not do the work could pass.
+    /// Ways in which a kernel that does not do the work could pass.
     pub weaknesses: Vec<Weakness>,
     /// Verdict of each checked output.
     pub checks: Vec<OutputCheck>,
-    /// Every output buffer: name, blake3, and its file if kept.
+    /// Every output buffer: index, blake3 hash, and file if kept.
     pub outputs: Vec<OutputSummary>,
     /// The emulator's report (findings), JSON.
     pub emulator_report: Option<serde_json::Value>,
-    /// What the emulator counted in a launch of its own, apart from the timed ones.
+    /// The emulator's counts of a separate, untimed launch.
     pub counts: Option<LaunchCounts>,
 }
 
 impl EvaluatedRun {
-    /// Whether outputs were checked, and all are right.
+    /// Returns whether outputs were checked and all are correct.
     pub fn all_passed(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.comparison.passed)
     }
 }
 
-/// What was found out of two programs side by side.
+/// Result of timing two programs side by side.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct PairedRun {
-    /// Blocks, in order.
+    /// Blocks of paired launches, in order.
     pub blocks: Vec<PairedBlock>,
-    /// Timed launches whose outputs were verified.
+    /// Counts of timed launches whose outputs were verified.
     pub audits: AuditFacts,
 }
 
-/// What hardware counters told of launches of their own.
+/// Result of reading hardware counters over separate launches.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct CountedRun {
-    /// `None`: it did not come so far.
+    /// `None` if the task failed before it read the counters.
     pub facts: Option<CounterFacts>,
 }
 
-/// What a worker tells of launches that a tool watched.
+/// Result of launches that a tool watched.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct TracedRun {
-    /// Device memory that the buffers took, as the driver tells, bytes.
+    /// Device memory that the buffers take according to the driver, bytes.
     pub memory_bytes: Option<u64>,
 }
 
-/// What monitoring told of launches of their own.
+/// Result of monitoring separate launches.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct MonitoredRun {
-    /// `None`: it did not come so far.
+    /// `None` if the task failed before the monitoring ended.
     pub facts: Option<MonitorFacts>,
-    /// What the GPU is set to.
+    /// Settings of the GPU.
     pub settings: Option<GpuSettings>,
 }
 
-/// What hardware counters told of one launch.
+/// Hardware counters of one launch.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CounterFacts {
-    /// The library, with its version.
+    /// Name and version of the library that read the counters.
     pub tool: String,
-    /// The chip, as the library names it.
+    /// Name of the chip in the library.
     pub chip: String,
-    /// NVIDIA's metrics in base units; finite.
+    /// Values of NVIDIA's metrics in base units; finite.
     pub values: BTreeMap<String, f64>,
-    /// NVIDIA's metrics without a value, and why.
+    /// Why metrics have no value, by NVIDIA's name of the metric.
     pub missing: BTreeMap<String, String>,
-    /// Launches that it took.
+    /// Number of launches needed.
     pub passes: u32,
-    /// Where the time went.
     pub timings: CounterTimings,
     /// Why there are no values at all.
     pub unavailable: Option<Unavailable>,
 }
 
-/// Where the time went that counters took, milliseconds of wall clock.
+/// Time that reading counters took, milliseconds of wall clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CounterTimings {
-    /// Opening the library and taking the counters: once for a worker.
+    /// Opening the library and reserving the counters; once per worker.
     pub open_ms: f64,
-    /// Planning: once for each set of metrics.
+    /// Planning; once per set of metrics.
     pub plan_ms: f64,
     /// Setting the counters up.
     pub begin_ms: f64,
     /// The passes.
     pub passes_ms: f64,
-    /// Part of them: restoring buffers, emptying L2.
+    /// Part of `passes_ms`: restoring buffers and emptying L2.
     pub prepare_ms: f64,
     /// Reading the counters and evaluating the metrics.
     pub read_ms: f64,
@@ -192,38 +191,38 @@ pub struct CounterTimings {
 /// Timed launches that were queued together.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct BatchFacts {
-    /// How many.
+    /// Number of launches.
     pub trials: u32,
-    /// Clock of the multiprocessors over the batch, where it can be measured.
+    /// Clock of the multiprocessors during the batch, where it can be measured.
     pub clock: Option<ClockReading>,
-    /// Why clocks were low at its end: NVML's bits.
+    /// NVML's bits for the reasons why clocks were low at the end of the batch.
     pub throttle_reasons: Option<u64>,
 }
 
-/// Timed launches whose outputs were verified.
+/// Counts of timed launches whose outputs were verified.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AuditFacts {
-    /// Verified.
+    /// Number of launches verified.
     pub done: u32,
-    /// Not verified, because the reference kernel takes long.
+    /// Number of launches not verified, because the reference kernel takes long.
     pub skipped: u32,
 }
 
-/// Timed launches that were judged by a process in which the kernel never ran.
+/// Timed launches that a process in which the kernel never ran has judged.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SealedFacts {
-    /// Their places among the samples, ascending.
+    /// Indices of these launches in the samples, ascending.
     pub launches: Vec<u32>,
-    /// Launches that were handed over, those of a measurement that was made again too.
+    /// Number of launches handed over to the judge, including those of measurements that were repeated.
     pub turns: u32,
-    /// Of them, those that were verified.
+    /// Number of these launches that the judge verified.
     pub verified: u32,
-    /// Why there are none, though there were to be some.
+    /// Why there are no sealed launches although the plan has some.
     pub unavailable: Option<String>,
 }
 
 impl SealedFacts {
-    /// None, for a reason.
+    /// Returns facts about no launches, with the reason.
     pub fn unavailable(reason: String) -> Self {
         Self { unavailable: Some(reason), ..Self::default() }
     }
@@ -232,37 +231,36 @@ impl SealedFacts {
 /// Launches that put the device under the load of continuous use.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LoadFacts {
-    /// How many.
+    /// Number of launches.
     pub launches: u64,
-    /// Of them, those that were verified.
+    /// Number of these launches that were verified.
     pub verified: u32,
-    /// Part of the wall time of all timed launches, verification included, that was load, 0–1.
+    /// Fraction (0–1) of the wall time of all timed launches, verification included, that the load took.
     pub share: f64,
-    /// Their median time, milliseconds: of the last before each timed launch.
+    /// Median over the timed launches of the time of the last load launch before each, milliseconds.
     pub median_ms: Option<f64>,
 }
 
-/// Launches that followed one another with what the kernel's modules keep.
+/// Consecutive launches between which the state of the kernel's modules is not restored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LastingFacts {
-    /// How many; the last of them were verified.
+    /// Number of launches made; the last ones were verified.
     pub launches: u32,
-    /// How many were wanted. Fewer are made where the time limit leaves no time for them.
+    /// Number of launches planned. The worker makes fewer if the time limit leaves too little time.
     pub wanted: u32,
 }
 
-/// Why a job did not run to its end.
+/// Why a job did not complete.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunFailure {
     /// Stable code: `illegal_address`, `launch_failed`, `out_of_memory`, `timeout`, `worker_died`, ….
     pub code: FailureCode,
     /// What happened, where, and what to do.
     pub message: String,
-    /// Whether the candidate, the reference kernel, or the service is at fault.
+    /// Who is at fault: the candidate, the reference kernel, or the service.
     pub blame: Blame,
 }
 
-/// Who is at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Blame {
@@ -270,7 +268,7 @@ pub enum Blame {
     Candidate,
     /// The contract's reference kernel.
     Reference,
-    /// The machine it runs on.
+    /// The machine that runs the kernel.
     Environment,
 }
 
@@ -288,7 +286,7 @@ pub struct OutputCheck {
 pub struct OutputSummary {
     /// Buffer index.
     pub buffer: usize,
-    /// blake3 of the raw elements, hex.
+    /// blake3 hash of the raw elements, hex.
     pub blake3: String,
     /// File of raw elements, if kept.
     pub file: Option<PathBuf>,

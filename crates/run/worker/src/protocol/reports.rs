@@ -1,4 +1,4 @@
-//! What the program prints when it is started to look, and not to work.
+//! Reports that the program prints when the server starts it to inspect devices or plan metrics.
 
 use std::collections::BTreeMap;
 
@@ -6,24 +6,23 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_model::{DeviceInfo, Unavailable};
 
-/// What `--probe` prints.
+/// Output of `--probe`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// Devices found.
     pub devices: Vec<DeviceInfo>,
-    /// Why there are none.
+    /// Why no devices were found.
     pub error: Option<String>,
 }
 
-/// What `--plan` prints.
+/// Output of `--plan`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct PlanReport {
-    /// The library, with its version.
+    /// Name and version of the library that made the plan.
     pub tool: String,
-    /// Launches that the metrics take.
+    /// Number of launches that the metrics need.
     pub passes: u32,
-    /// Metrics that the chip does not have, and why.
+    /// Metrics that the chip lacks, each with the reason.
     pub refused: BTreeMap<String, String>,
-    /// Why there is no plan.
+    /// Why the library could not make a plan.
     pub unavailable: Option<Unavailable>,
 }

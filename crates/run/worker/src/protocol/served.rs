@@ -1,9 +1,9 @@
-//! What a judge and the runners that it has launches made by say to each other.
+//! Messages between a judge and the runners that make launches for it.
 //!
-//! The judge owns buffers, inputs and expectations; a runner opens the buffers, has a stranger's code
-//! in its context, and makes one launch at a time when it is told to. Frames go over a pair of sockets
-//! that the server hands to both before their jobs; the judge speaks first, and each message has one
-//! answer.
+//! The judge owns buffers, inputs and expectations. A runner opens the buffers, has submitted code in its
+//! context, and makes one launch at a time when the judge requests it. Frames travel over a pair of
+//! sockets; the server hands one end to each process before its job. The judge speaks first, and each
+//! message has one answer.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,29 +13,28 @@ use super::task::{EvaluatePlan, PairPlan};
 use warpgauge_device::{DeviceError, MemoryHandle};
 use warpgauge_model::{CacheState, FunctionFacts, LaunchCounts};
 
-/// A task whose every launch is made by a runner, and judged here.
+/// Plan of a judge: the task, and whose launches it judges.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct JudgePlan {
-    /// What to find out.
     pub task: JudgedTask,
-    /// Whether there is a runner of references beside that of the candidate, since they are no more
-    /// trusted. Its socket comes second.
+    /// Whether a second runner makes the launches of references, which are no more trusted than the
+    /// candidate. The judge receives that runner's socket second.
     pub has_reference: bool,
 }
 
-/// Tasks that can be judged from outside.
+/// Tasks that a judge can perform on launches of other processes.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum JudgedTask {
-    /// Launch and verify; time if wanted.
+    /// Launches and verifies; times if the plan says so.
     Evaluate(Box<EvaluatePlan>),
-    /// Time the program and a rival side by side.
+    /// Times the program and a rival side by side.
     Pair(Box<PairPlan>),
-    /// Judge some of the timed launches of another process, when it says so.
+    /// Judges some of the timed launches of another process, at times which that process chooses.
     Share(Box<EvaluatePlan>),
 }
 
 impl JudgedTask {
-    /// Whether kernels run beside the candidate.
+    /// Returns whether reference kernels run beside the candidate.
     pub fn has_references(&self) -> bool {
         match self {
             JudgedTask::Evaluate(plan) | JudgedTask::Share(plan) => {
@@ -58,106 +57,104 @@ impl From<PairPlan> for JudgedTask {
     }
 }
 
-/// From a judge.
+/// A message from a judge.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum ToRunner {
-    /// Open these buffers in place of those before. Answered with `Done`.
+    /// Opens these buffers in place of the previous ones. The runner answers with `Done`.
     Open {
-        /// In the order in which arguments name them.
+        /// Buffers in the order in which arguments name them.
         buffers: Vec<LentBuffer>,
-        /// What the bands beside them hold.
+        /// Byte that fills the guard bands beside the buffers.
         guard: u8,
-        /// Whether the emulator is to check every access of the launches.
+        /// Whether the emulator checks every access of the launches.
         checked: bool,
     },
-    /// Load a program on the buffers. Answered with `Loaded`.
+    /// Loads a program for the buffers. The runner answers with `Loaded`.
     Load {
-        /// What it launches.
+        /// Launches of the program.
         launches: Launches,
-        /// Whether constants of its modules are put back too.
+        /// Whether the runner also restores constants of the program's modules.
         constants_too: bool,
-        /// Who is to blame where it cannot be loaded.
+        /// Who is at fault if the program cannot be loaded.
         blame: Blame,
     },
-    /// Launch a program, and wait for its end. Answered with `Launched`.
+    /// Launches a program and waits until it ends. The runner answers with `Launched`.
     Launch {
-        /// Place among the programs loaded since the buffers were opened.
+        /// Index among the programs loaded since the buffers were opened.
         program: usize,
-        /// Whether variables of its modules are put back before.
+        /// Whether the runner first restores variables of the program's modules.
         forget: bool,
-        /// How.
         how: LaunchHow,
     },
-    /// Tell what the emulator found since the buffers were opened. Answered with `Report`.
+    /// Requests the emulator's findings since the buffers were opened. The runner answers with `Report`.
     Report,
-    /// Unload all programs and close all buffers. Answered with `Done`.
+    /// Unloads all programs and closes all buffers. The runner answers with `Done`.
     Close,
-    /// Go on with launches of your own: the one that was handed over is judged. Answered with the next
-    /// `Turn`.
+    /// The launch that the runner handed over is judged, and the runner continues with its own launches.
+    /// It answers with its next `Turn`.
     Yield,
 }
 
-/// A buffer of the judge's.
+/// A buffer that the judge owns.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LentBuffer {
-    /// The block that it is alone in.
+    /// Handle of the block that holds this buffer alone.
     pub handle: MemoryHandle,
     /// Size of the block.
     pub bytes: u64,
-    /// Where in it the content begins, bytes.
+    /// Offset of the content in the block, bytes.
     pub offset: u64,
 }
 
-/// How to launch.
+/// Action of a launch in addition to the launch itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum LaunchHow {
-    /// And nothing else.
+    /// Only launches.
     Plain,
-    /// Between two events.
+    /// Measures the launch with two events.
     Timed(TimedLaunch),
-    /// For the emulator's counts of it.
+    /// Has the emulator count the launch's operations.
     Counted,
 }
 
-/// What comes right before a timed launch.
+/// Preparation right before a timed launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TimedLaunch {
     /// State of L2.
     pub cache: CacheState,
-    /// Whether shared memory of all multiprocessors is cleared.
+    /// Whether the runner clears shared memory of all multiprocessors.
     pub wipe_shared: bool,
 }
 
-/// From a runner.
+/// A message from a runner.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum FromRunner {
-    /// Done.
     Done,
     /// A program was loaded.
     Loaded {
-        /// What the driver says of the kernel launched first.
+        /// The driver's facts about the first kernel.
         facts: Option<FunctionFacts>,
-        /// Why what its modules keep cannot be put back; `None`: it can.
+        /// Why the state of the program's modules cannot be restored; `None` if it can.
         unlisted: Option<String>,
-        /// Whether its modules may keep anything from one launch to the next.
+        /// Whether the program's modules may keep any state between launches.
         keeps_state: bool,
     },
     /// A launch has ended.
     Launched {
-        /// Time between the events, milliseconds; 0 without.
+        /// Time between the events, milliseconds; 0 for an untimed launch.
         ms: f32,
-        /// What the emulator counted.
+        /// The emulator's counts.
         counts: Option<LaunchCounts>,
     },
-    /// The next launch is the judge's.
+    /// The judge controls the next launch.
     Turn {
-        /// Launches that are to be, after it.
+        /// Number of launches planned after it.
         later: u32,
     },
-    /// What the emulator found.
+    /// The emulator's findings.
     Report(Option<serde_json::Value>),
-    /// A launch or what came before it failed.
+    /// A launch or its preparation failed.
     Failed(Box<DeviceError>),
-    /// Something else did.
+    /// Another operation failed.
     Unable(Box<RunFailure>),
 }

@@ -1,4 +1,4 @@
-//! What is done with a program: one task in one job.
+//! The tasks that a worker performs on a program: one per job.
 
 use std::path::PathBuf;
 
@@ -15,27 +15,27 @@ use warpgauge_statistics::StopRule;
 use warpgauge_statistics::paired::ComparePolicy;
 use warpgauge_validate::ResolvedTolerance;
 
-/// One of the things that a worker can do with a program.
+/// A task of a worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum WorkerTask {
-    /// Launch and verify it; time it if wanted.
+    /// Launches and verifies the program; times it if the plan says so.
     Evaluate(Box<EvaluatePlan>),
-    /// Time it and a rival side by side.
+    /// Times the program and a rival side by side.
     Pair(Box<PairPlan>),
-    /// Read hardware counters of it.
+    /// Reads hardware counters.
     Count(CountPlan),
-    /// Launch it for a tool that watches this process. Nothing is timed or verified.
+    /// Launches the program for a tool that watches this process. Nothing is timed or verified.
     Trace(TracePlan),
-    /// Launch it again and again while the driver monitors the GPU.
+    /// Launches the program repeatedly while the driver monitors the GPU.
     Monitor(MonitorPlan),
-    /// Judge launches that other processes make.
+    /// Judges launches that other processes make.
     Judge(Box<JudgePlan>),
-    /// Make launches that another process judges, for as long as it has any.
+    /// Makes launches for a judge in another process, until the judge is done.
     Serve,
 }
 
 impl WorkerTask {
-    /// What is told of it as long as nothing was found out.
+    /// Returns the result of a task that has found nothing yet.
     pub fn nothing(&self) -> TaskOutcome {
         match self {
             WorkerTask::Evaluate(_) => TaskOutcome::Evaluated(Box::default()),
@@ -53,7 +53,7 @@ impl WorkerTask {
         }
     }
 
-    /// Whether kernels of the contract's author compute what is expected.
+    /// Returns whether kernels of the contract's author compute the expected outputs.
     pub fn has_references(&self) -> bool {
         match self {
             WorkerTask::Evaluate(plan) => !plan.checks.references.is_empty(),
@@ -67,16 +67,16 @@ impl WorkerTask {
     }
 }
 
-/// A task of one kind, and what comes of it.
+/// Plan of one kind of task, with the type of its result.
 pub trait TaskPlan: Into<WorkerTask> {
-    /// What a worker tells of it; as it is by default, nothing was found out.
+    /// Result of the task. Its default value means that nothing was found.
     type Output: Default;
 
-    /// What was told, if it is of this kind.
+    /// Returns the result in an outcome if it is of this kind.
     fn told(outcome: TaskOutcome) -> Option<Self::Output>;
 }
 
-/// Says which variant of [`WorkerTask`] and of [`TaskOutcome`] a plan is of.
+/// Connects a plan with its variants of [`WorkerTask`] and [`TaskOutcome`].
 macro_rules! plan {
     ($plan:ident: $told:ident, $into:expr, $outcome:pat => $is:expr) => {
         impl From<$plan> for WorkerTask {
@@ -104,51 +104,51 @@ plan!(CountPlan: CountedRun, WorkerTask::Count, TaskOutcome::Counted(told) => to
 plan!(TracePlan: TracedRun, WorkerTask::Trace, TaskOutcome::Traced(told) => told);
 plan!(MonitorPlan: MonitoredRun, WorkerTask::Monitor, TaskOutcome::Monitored(told) => told);
 
-/// What to find out about a program, and what to keep of it.
+/// Plan of an evaluation: what to measure, and which outputs to keep.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EvaluatePlan {
-    /// What its outputs must be; with none they are only hashed.
+    /// Expected outputs. Without checks, outputs are only hashed.
     pub checks: Checks,
-    /// Buffers whose content is written to the job's directory as raw elements.
+    /// Indices of buffers whose content is written to the job's directory as raw elements.
     pub keep_outputs: Vec<usize>,
-    /// Timing plan; `None`: run once, do not time.
+    /// Timing plan. With `None` the program runs once, untimed.
     pub trials: Option<TrialPlan>,
-    /// Whether findings of the emulator's memory checks are wanted.
+    /// Whether the emulator checks memory accesses.
     pub sanitize: bool,
-    /// Whether to look for what would pass without doing the work.
+    /// Whether to look for trivial kernels that would pass without doing the work.
     pub lint: bool,
-    /// Whether the emulator's counts of one more launch are wanted.
+    /// Whether the emulator counts the operations of one more launch.
     pub count: bool,
 }
 
-/// What outputs must be.
+/// Expected outputs and tolerances.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Checks {
-    /// Kernels that compute expected outputs, each with the outputs it is asked for.
+    /// Kernels that compute expected outputs, each with the outputs that it provides.
     pub references: Vec<ReferenceRun>,
-    /// Expected content given as data: buffer index, file of raw elements. The content for the contract's
+    /// Expected content given as data: buffer index and file of raw elements. The content for the contract's
     /// inputs comes first, then that for the inputs of each seed in `drawn`.
     pub files: Vec<(usize, PathBuf)>,
-    /// Seeds, unknown to the submitter, of the inputs that `files` has further content for. Random elements are
-    /// those that the contract's generators make of them.
+    /// Seeds, unknown to the submitter, of the inputs that `files` has further content for. The contract's
+    /// generators make the elements from them.
     pub drawn: Vec<u64>,
-    /// How far each of those elements may be off beside the tolerance: buffer index, file of binary64.
+    /// Permitted error of each of those elements besides the tolerance: buffer index and file of
+    /// binary64.
     pub bounds: Vec<(usize, PathBuf)>,
-    /// Tolerance of each buffer that is checked.
     pub tolerances: Tolerances,
-    /// What the caller gives of those tolerances that follow, wholly or in part, from what is expected: buffer index,
-    /// and the tolerance given.
+    /// Buffers whose tolerance is derived, wholly or in part, from the expected outputs: buffer index and
+    /// the part that the caller gives.
     pub open: Vec<(usize, Option<Tolerance>)>,
 }
 
 impl Checks {
-    /// Whether references run before the candidate does, to measure how close is close enough.
+    /// Returns whether references run before the candidate, in order to measure tolerances.
     pub fn measures_tolerances(&self) -> bool {
         let is_open = |output: &usize| self.open.iter().any(|(open, _)| open == output);
         self.references.iter().any(|reference| reference.outputs.iter().any(is_open))
     }
 
-    /// Takes over the tolerances that an evaluation settled.
+    /// Adopts the tolerances that an evaluation derived.
     pub fn take_settled(&mut self, told: &[OutputCheck]) {
         for OutputCheck { buffer, comparison } in told {
             let own = self.tolerances.0.iter_mut().find(|(index, _)| index == buffer);
@@ -166,110 +166,112 @@ impl Checks {
 pub struct Tolerances(pub Vec<(usize, ResolvedTolerance)>);
 
 impl Tolerances {
-    /// Tolerance of a buffer, if it is checked.
+    /// Returns the tolerance of a buffer, if the buffer is checked.
     pub fn of(&self, buffer: usize) -> Option<&ResolvedTolerance> {
         self.0.iter().find(|(index, _)| *index == buffer).map(|(_, tolerance)| tolerance)
     }
 
-    /// Whether no buffer is checked.
+    /// Returns whether no buffer is checked.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-/// Launches that compute what is expected, and the outputs that they define.
+/// Launches that compute expected outputs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ReferenceRun {
-    /// What computes them, on the program's buffers.
+    /// Launches that use the program's buffers.
     pub launches: Launches,
-    /// The same, compiled without fused multiply-add, where that says what rounding does to whole numbers.
+    /// The same launches, compiled without fused multiply-add: the difference shows what rounding does to
+    /// whole numbers.
     pub unfused: Option<Launches>,
-    /// Indices of the buffers whose expected content it computes.
+    /// Indices of the buffers whose expected content they compute.
     pub outputs: Vec<usize>,
 }
 
-/// How often to launch and time.
+/// Plan of the timed launches.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TrialPlan {
-    /// When there are enough timed launches.
+    /// Rule for when enough launches are timed.
     pub stop: StopRule,
-    /// Shortest warm-up, seconds.
+    /// Minimum duration of the warm-up, seconds.
     pub min_warmup_s: f64,
     /// State of L2 at each launch.
     pub cache: CacheState,
-    /// What the device does between timed launches.
+    /// Activity of the device between timed launches.
     pub regime: Regime,
-    /// Whether each launch gets random inputs that none before it saw, where the contract has
-    /// random inputs and its expectation can be computed for them.
+    /// Whether each launch gets random inputs that no earlier launch had. This needs a contract with
+    /// random inputs whose expected outputs can be computed.
     pub fresh_inputs: bool,
-    /// Timed launches whose outputs are verified, about.
+    /// Approximate number of timed launches whose outputs are verified.
     pub audits: u32,
-    /// Timed launches that another process judges, about; 0: none, and no such process is there.
+    /// Approximate number of timed launches that a separate process judges. With 0 there is no such
+    /// process.
     pub sealed: u32,
-    /// Launches that follow one another with what the kernel's modules keep, if they keep anything.
+    /// Number of consecutive launches without restored module state, if the kernel's modules keep any.
     pub lasting: u32,
     /// The candidate's time limit, seconds.
     pub time_limit_s: f64,
 }
 
-/// How to time two kernels side by side.
+/// Plan of timing two kernels side by side.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PairPlan {
-    /// The launches of the candidate; the job's program is the reference.
+    /// Launches of the candidate. The job's program is the reference.
     pub rival: Launches,
-    /// How far its outputs may be from those of the program, by buffer index; without one a buffer
-    /// is not looked at.
+    /// Tolerance between the candidate's outputs and the program's, by buffer index. Buffers without a
+    /// tolerance are not compared.
     pub tolerances: Tolerances,
-    /// When there are enough blocks.
+    /// Rule for when enough blocks are measured.
     pub policy: ComparePolicy,
-    /// Timed launches in each of a block's four slots.
+    /// Number of timed launches in each of a block's four slots.
     pub trials_per_slot: u32,
-    /// Time for all blocks, seconds; then what there is decides.
+    /// Time limit for all blocks, seconds. At the limit the blocks measured so far decide.
     pub max_time_s: f64,
     /// State of L2 at each launch.
     pub cache: CacheState,
-    /// Whether launches get random inputs that none before them saw.
+    /// Whether launches get random inputs that no earlier launch had.
     pub fresh_inputs: bool,
 }
 
-/// How long to monitor a GPU.
+/// Plan of monitoring a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MonitorPlan {
-    /// Shortest time between two readings, milliseconds.
+    /// Minimum time between two readings, milliseconds.
     pub window_ms: u32,
 }
 
-/// Hardware counters to read, by a worker that is for that.
+/// Plan of reading hardware counters, for a worker that does only this.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CountPlan {
-    /// NVIDIA's metrics.
+    /// NVIDIA's names of the metrics.
     pub metrics: Vec<String>,
     /// State of L2 at each launch.
     pub cache: CacheState,
-    /// Launches that it may take.
+    /// Maximum number of launches.
     pub max_passes: u32,
 }
 
-/// Launches for a tool round the process.
+/// Plan of launches under a tool that watches the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracePlan {
-    /// What the tool is to see.
     pub view: TraceView,
-    /// State of L2 at each launch, as far as this process sets it.
+    /// State of L2 at each launch, as far as this process controls it.
     pub cache: CacheState,
 }
 
-/// What a tool round a worker is to see.
+/// What a tool around a worker observes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum TraceView {
-    /// Hardware counters: after one launch that it does not see, one launch and nothing else.
+    /// Hardware counters. The worker makes one launch outside the tool's view, then a single launch for
+    /// the tool.
     Counters,
-    /// The timeline: so many launches, what each needs before it, and the copies of the outputs.
+    /// The timeline: several launches, the preparation of each, and the copies of the outputs.
     Timeline {
-        /// How many.
+        /// Number of launches that the tool observes.
         launches: u32,
     },
-    /// Every access: one launch on buffers with nothing round them, of which only the defined
-    /// content is written, and none is read.
+    /// Every memory access: one launch on buffers without guard bands. Only the defined content is
+    /// written, and nothing is read back.
     Checks,
 }

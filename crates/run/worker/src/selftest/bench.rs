@@ -1,4 +1,4 @@
-//! What the checks share: jobs in few words.
+//! Helpers that the checks share: they build and run jobs.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ impl Bench {
         self.folder.path()
     }
 
-    /// A kernel of the self-test.
+    /// Returns a launch of a self-test kernel.
     pub(super) fn launch(
         &self,
         symbol: &str,
@@ -59,7 +59,7 @@ impl Bench {
         }
     }
 
-    /// One of the worker's own kernels.
+    /// Returns a launch of one of the worker's built-in kernels.
     pub(super) fn support(
         &self,
         symbol: &str,
@@ -70,7 +70,7 @@ impl Bench {
         KernelLaunch { image, ..self.launch(symbol, arguments, blocks) }
     }
 
-    /// A job that launches once, checks nothing and keeps every output.
+    /// Returns a job that launches once, checks nothing and keeps every output.
     pub(super) fn job(
         &self,
         launch: KernelLaunch,
@@ -85,7 +85,7 @@ impl Bench {
         }
     }
 
-    /// Runs a job on a lease of its own.
+    /// Runs a job on a separate lease.
     pub(super) async fn run(
         &self,
         job: WorkerJob<EvaluatePlan>,
@@ -93,7 +93,7 @@ impl Bench {
         self.run_within(job, Duration::from_secs(60)).await
     }
 
-    /// Runs a job with a time limit.
+    /// Runs a job on a separate lease with a time limit.
     pub(super) async fn run_within(
         &self,
         job: WorkerJob<EvaluatePlan>,
@@ -116,7 +116,7 @@ impl Bench {
         }
     }
 
-    /// 32-bit words of a kept output.
+    /// Returns the 32-bit words of a kept output.
     pub(super) fn words(
         &self,
         outcome: &RunOutcome<EvaluatedRun>,
@@ -129,7 +129,7 @@ impl Bench {
     }
 }
 
-/// An `init` of a kind with a seed, and nothing else.
+/// Returns an `init` with a kind and a seed only.
 pub(super) fn init(kind: InitKind) -> TensorInit {
     TensorInit {
         kind,
@@ -144,7 +144,7 @@ pub(super) fn init(kind: InitKind) -> TensorInit {
     }
 }
 
-/// A one-dimensional buffer.
+/// Returns a one-dimensional buffer.
 pub(super) fn buffer(
     name: &str,
     dtype: Dtype,
@@ -155,18 +155,18 @@ pub(super) fn buffer(
     BufferSpec { name: name.to_owned(), dtype, shape: vec![elements], role, content }
 }
 
-/// An output of 32-bit words that starts with zeros.
+/// Returns an output of 32-bit words that starts with zeros.
 pub(super) fn counters(elements: u64) -> BufferSpec {
     let content = BufferContent::Init(init(InitKind::Zeros));
     buffer("out", Dtype::Uint32, elements, Role::Inout, content)
 }
 
-/// A 32-bit argument.
+/// Returns a 32-bit scalar argument.
 pub(super) fn word(value: u32) -> Argument {
     Argument::Scalar(value.to_ne_bytes().to_vec())
 }
 
-/// A plan with little warm-up.
+/// Returns a plan with a short warm-up.
 pub(super) fn plan(trials: u32) -> TrialPlan {
     TrialPlan {
         stop: StopRule::fixed(trials),

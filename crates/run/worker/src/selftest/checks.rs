@@ -1,4 +1,4 @@
-//! The checks.
+//! The list of checks, and those that need no module of their own.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use warpgauge_validate::{ResolvedTolerance, ToleranceBasis};
 
 type Outcome<'a> = Pin<Box<dyn Future<Output = Result<String, String>> + 'a>>;
 
-/// A named check: what it found, or what is wrong.
+/// A named check. It returns its finding, or the error.
 pub(super) struct Check {
     pub name: &'static str,
     pub run: fn(&Bench) -> Outcome<'_>,
@@ -61,7 +61,7 @@ pub(super) fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<
 
 const N: u32 = 1 << 20;
 
-/// `out = in * 3` over a million elements, with a reference kernel.
+/// Returns a job `out = in * 3` over a million elements, with a reference kernel.
 fn scale_job(bench: &Bench) -> WorkerJob<EvaluatePlan> {
     let normal = BufferContent::Init(init(InitKind::Randn));
     let buffers = vec![
@@ -107,7 +107,7 @@ async fn evaluation(bench: &Bench) -> Result<String, String> {
     Ok(format!("median of 100 launches {:.2} µs; {:?}", samples[50] * 1e3, outcome.timings))
 }
 
-/// The second launch works on what the first one left, in every trial.
+/// In every trial the second launch reads the results of the first.
 async fn several_launches(bench: &Bench) -> Result<String, String> {
     let mut job = scale_job(bench);
     let factor = |value: f32| Argument::Scalar(value.to_ne_bytes().to_vec());
@@ -231,7 +231,7 @@ async fn trap(bench: &Bench) -> Result<String, String> {
     fails_with(bench, bench.job(launch, vec![counters(1)]), &codes).await
 }
 
-/// The job fails with one of `codes`, and the next evaluation works and is not held up.
+/// Checks that the job fails with one of `codes`, and that the next evaluation works without delay.
 pub(super) async fn fails_with(
     bench: &Bench,
     job: WorkerJob<EvaluatePlan>,

@@ -1,4 +1,5 @@
-//! Seeded content is the same bits on the device and on the CPU, and is known again.
+//! Checks that seeded content has the same bits on the device and on the CPU, and that the device
+//! recognises it.
 
 use super::bench::{Bench, buffer, init};
 use super::checks::ensure;
@@ -8,20 +9,20 @@ use warpgauge_device::support::InitParams;
 use warpgauge_device::{RangeContent, RangeContents};
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 
-/// Blocks that write a tensor, or look at it.
+/// Number of blocks that write or compare a tensor.
 pub(super) const BLOCKS: u32 = 4;
 
-/// The argument that says what a tensor holds from element `first` on.
+/// Returns the argument that describes a tensor's content from element `first` on.
 pub(super) fn described(params: InitParams, first: u64, elements: u64, dtype: Dtype) -> Argument {
-    // The address is an argument of its own.
+    // The address is a separate argument.
     let bytes = elements as usize * dtype.size();
     let (contents, _) =
         RangeContents::new(&[RangeContent::tensor(params, first, (0, bytes))], |_| BLOCKS);
     Argument::Scalar(bytemuck::bytes_of(&contents).to_vec())
 }
 
-/// Every element type and kind: the bits of the worker's content and of its kernel, entered in the
-/// middle of a stream, equal the CPU's.
+/// Checks every element type and kind: the bits that the worker writes equal the CPU's, and so do the
+/// bits that its kernel writes from the middle of a stream.
 pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
     const ELEMENTS: u64 = 100_003;
     const FIRST: u64 = 12_345_678_900;
@@ -54,8 +55,8 @@ pub(super) async fn init_bits(bench: &Bench) -> Result<String, String> {
     Ok(format!("{compared} combinations are equal to the CPU's"))
 }
 
-/// The worker's kernel finds no difference in a tensor's content, and one where the tensor begins
-/// with another element.
+/// Checks that the worker's kernel finds no difference in a tensor's content, and finds one where the
+/// tensor begins with another element.
 async fn is_known_again(
     bench: &Bench,
     spec: &TensorInit,
@@ -67,9 +68,9 @@ async fn is_known_again(
     nothing.fill_value = Some(NOTHING as f64);
     let params = InitParams::new(spec, dtype, "tensor").map_err(|error| error.to_string())?;
     for first in [0, 4] {
-        // Of what is the same everywhere, every part looks like the first.
+        // In uniform content every part equals the first.
         let uniform = matches!(spec.kind, InitKind::Zeros | InitKind::Ones | InitKind::Full);
-        // Begins far below the least number of one byte.
+        // The sequence begins far below the smallest number of a one-byte type.
         let saturated = spec.kind == InitKind::Arange && dtype.is_float() && dtype.size() == 1;
         if first > 0 && (uniform || saturated || dtype == Dtype::Bool) {
             continue;
@@ -105,7 +106,7 @@ const KINDS: [InitKind; 7] = [
     InitKind::Randint,
 ];
 
-/// The job's only buffer ends with the content of `spec` from element `first` on.
+/// Checks that the job's only buffer ends with the content of `spec` from element `first` on.
 async fn has_bits(
     bench: &Bench,
     mut job: WorkerJob<EvaluatePlan>,

@@ -1,9 +1,9 @@
-//! `warpgauge __worker --self-test`: the worker checked on the device at hand.
+//! `warpgauge __worker --self-test`: checks the worker on the device at hand.
 //!
-//! It needs nothing but this program and a folder of images, so that it runs on a GPU host where
-//! nothing can be built: `support` (from `crates/run/device/src/support.cu`, compiled with `--fmad=false`) and
-//! `selftest` (from `kernels.cu` beside this file), each as `.cubin` or `.ptx`. Checks go through a
-//! [`Fleet`], as every evaluation does.
+//! It needs only this program and a folder of images, so that it runs on a GPU host without a compiler:
+//! `support` (from `crates/run/device/src/support.cu`, compiled with `--fmad=false`) and `selftest` (from
+//! `kernels.cu` beside this file), each as `.cubin` or `.ptx`. Checks go through a [`Fleet`], as every
+//! evaluation does.
 
 mod bench;
 mod checks;
@@ -96,7 +96,7 @@ async fn run(images: &Path, emulator: Option<PathBuf>, run_dir: PathBuf) -> Resu
     Ok(failures)
 }
 
-/// The image called `name` that the device can load: machine code if there is some.
+/// Reads the image called `name` that the device can load, preferably machine code.
 fn read_image(folder: &Path, name: &str, target: Target) -> Result<Image, String> {
     let forms = [("cubin", ImageFormat::Cubin), ("ptx", ImageFormat::Ptx)];
     let usable =

@@ -1,4 +1,4 @@
-//! Numbers of seeds that nobody knows are what the contract asks for.
+//! Checks that random numbers from secret seeds have the distribution that the contract requests.
 
 use super::bench::{Bench, buffer, init};
 use super::checks::ensure;
@@ -8,16 +8,17 @@ use warpgauge_contract::Role;
 use warpgauge_device::support::InitParams;
 use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 
-/// Elements of a tensor; no multiple of 4.
+/// Number of elements of a tensor; not a multiple of 4.
 const ELEMENTS: u64 = 50_003;
 
-/// What the first word of a finding holds where nothing was found.
+/// First word of a finding if there is no difference.
 const NOTHING: u32 = 1 << 30;
 
-/// Deviations that a count may be from what is expected of it. Seeds are fixed, so this is no chance.
+/// Largest permitted deviation of a count from its expected value, in standard deviations. Seeds are
+/// fixed, so the result does not vary between runs.
 const DEVIATIONS: f64 = 4.0;
 
-/// Thresholds, and the probability that a normal number is below.
+/// Thresholds, and the probability that a normal number is below each.
 const NORMAL: [(f64, f64); 9] = [
     (-3.0, 0.001_349_898),
     (-2.0, 0.022_750_132),
@@ -30,8 +31,8 @@ const NORMAL: [(f64, f64); 9] = [
     (3.5, 0.999_767_371),
 ];
 
-/// Every element type and kind: within the bounds, distributed as the contract says, known again, and
-/// other numbers for another seed, another argument, and for the contract.
+/// Checks every element type and kind: numbers are within the bounds, have the contract's distribution,
+/// and are recognised. Another seed, another argument and the contract give other numbers.
 pub(super) async fn secret_numbers(bench: &Bench) -> Result<String, String> {
     let mut drawn = 0;
     for dtype in Dtype::ALL {
@@ -73,8 +74,8 @@ fn secret(spec: &TensorInit, dtype: Dtype, name: &str) -> Result<InitParams, Str
     InitParams::secret(spec, dtype, name).map_err(|error| error.to_string())
 }
 
-/// Writes a tensor and looks whether it holds something: its words of 32 bits, and the first byte of it
-/// that is something else.
+/// Writes a tensor and compares it with described content. Returns its 32-bit words and the index of the
+/// first byte that differs.
 async fn write_and_look(
     bench: &Bench,
     written: InitParams,
@@ -102,8 +103,7 @@ fn are_normal(numbers: &[f64]) -> Result<(), String> {
     ensure(zeros == 0, || format!("{zeros} are zero"))?;
     ensure(numbers.iter().all(|number| number.abs() < 8.3), || "too far out".to_owned())?;
     are_below(numbers, &NORMAL)?;
-    // Neighbours, two of which come from one pair, have nothing to do with each other, and neither have
-    // their sizes.
+    // Neighbours, two of which come from one pair, are uncorrelated, and so are their magnitudes.
     for distance in [1, 2, 4] {
         let pairs = || numbers.iter().zip(&numbers[distance..]);
         are_unrelated(pairs().map(|(a, b)| a * b), 1.0)?;
@@ -119,7 +119,7 @@ fn are_uniform(numbers: &[f64]) -> Result<(), String> {
     are_below(numbers, &deciles.collect::<Vec<_>>())
 }
 
-/// As many numbers are below each threshold as its probability says.
+/// Checks that the fraction of numbers below each threshold matches its probability.
 fn are_below(numbers: &[f64], thresholds: &[(f64, f64)]) -> Result<(), String> {
     let all = numbers.len() as f64;
     for &(threshold, probability) in thresholds {
@@ -133,7 +133,7 @@ fn are_below(numbers: &[f64], thresholds: &[(f64, f64)]) -> Result<(), String> {
     Ok(())
 }
 
-/// The mean of products of this deviation is zero.
+/// Checks that products with this standard deviation have a mean of zero.
 fn are_unrelated(products: impl Iterator<Item = f64>, deviation: f64) -> Result<(), String> {
     let (count, sum) = products.fold((0.0, 0.0), |(count, sum), x| (count + 1.0, sum + x));
     let off: f64 = sum / f64::sqrt(count) / deviation;

@@ -1,4 +1,4 @@
-//! Nothing of one job is seen by the next.
+//! Checks that a job sees no data of the job before it.
 
 use super::bench::{Bench, buffer, counters, word};
 use super::checks::{EXACT, ensure, fails_with};
@@ -20,7 +20,7 @@ pub(super) async fn secrets_in_global_memory(bench: &Bench) -> Result<String, St
     let seek = bench.launch("st_seek_global", vec![Argument::Buffer(0)], 1);
     let seek = bench.job(seek, vec![counters(1)]);
     if bench.emulated() {
-        // Every access is checked there: looking outside a buffer is a fault.
+        // The emulator checks every access: reading outside a buffer is a fault.
         return fails_with(bench, seek, &[FailureCode::IllegalAddress]).await;
     }
     found_nothing(bench, seek).await
@@ -45,8 +45,8 @@ pub(super) async fn secrets_in_local_memory(bench: &Bench) -> Result<String, Str
     hidden_from_the_next(bench, hide, seek).await
 }
 
-/// A job that runs `seek` sees nothing of a job that ran `hide`. What it would see without
-/// scrubbing is measured too, with `seek` as the reference kernel of the same job.
+/// Checks that a job that runs `seek` sees no data of a job that ran `hide`. As a control, `seek` also
+/// runs without scrubbing, as the reference kernel of the same job.
 async fn hidden_from_the_next(
     bench: &Bench,
     hide: KernelLaunch,

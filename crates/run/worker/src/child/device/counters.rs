@@ -1,4 +1,4 @@
-//! What reading hardware counters needs and what outlives a job: the library, plans, and the session.
+//! State for reading hardware counters that outlives a job: the library, plans, and the session.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -7,52 +7,51 @@ use std::rc::Rc;
 use warpgauge_device::cupti::{CounterPlan, Cupti, CuptiError, CuptiSession, counter_availability};
 use warpgauge_device::{Context, Module};
 
-/// Plans that are kept: sets of metrics, of which callers use few.
+/// Maximum number of plans kept: callers use few sets of metrics.
 const PLANS: usize = 32;
 
-/// Modules that are kept for a session; with more it is ended.
+/// Maximum number of modules kept for a session. With more, the session is ended.
 const MODULES: usize = 16;
 
-/// What reading counters needs beyond a job.
+/// State for reading counters that outlives a job.
 pub(crate) struct Counters {
     candidates: Vec<PathBuf>,
     ordinal: u32,
     pub unit: Option<Unit>,
-    /// Why there will be none in this process.
+    /// Why this process cannot read counters.
     refused: Option<CuptiError>,
 }
 
-/// CUPTI on a device.
+/// CUPTI for a device.
 pub(crate) struct Unit {
     pub cupti: Cupti,
     pub chip: String,
     availability: Option<Vec<u8>>,
-    /// The last ones used, newest first.
+    /// The most recently used plans, newest first.
     plans: VecDeque<(Vec<String>, Rc<CounterPlan>)>,
     pub session: Option<CuptiSession>,
-    /// Modules that the session added instructions to. CUPTI looks at them again later: it crashes
-    /// if they are gone, so they stay, with their variables zeroed, for as long as the session.
+    /// Modules that the session added instructions to. CUPTI accesses them again later and crashes if
+    /// they are gone, so they stay, with their variables zeroed, as long as the session.
     instrumented: Vec<Module>,
 }
 
 impl Counters {
-    /// `candidates`: where CUPTI may be.
+    /// `candidates` are CUPTI libraries to try.
     pub(crate) fn new(candidates: Vec<PathBuf>, ordinal: u32) -> Self {
         Self { candidates, ordinal, unit: None, refused: None }
     }
 
-    /// Opens CUPTI, so that the first job does not have to. What goes wrong goes wrong again then,
-    /// and is told.
+    /// Opens CUPTI, so that the first job does not have to. The first job repeats and reports any error.
     pub(crate) fn warm_up(&mut self, context: &Context) {
         let _ = self.unit(context);
     }
 
-    /// Whether no other program of the machine can read counters, because of this one.
+    /// Returns whether this process keeps other programs of the machine from reading counters.
     pub(crate) fn are_held(&self) -> bool {
         self.unit.as_ref().is_some_and(|unit| unit.session.is_some())
     }
 
-    /// Gives the counters back.
+    /// Releases the counters.
     pub(crate) fn release(&mut self) {
         if let Some(unit) = &mut self.unit {
             unit.close();
@@ -68,7 +67,8 @@ impl Counters {
             None => match Unit::open(&self.candidates, self.ordinal, context) {
                 Ok(unit) => unit,
                 Err(error) => {
-                    // What another process holds, it gives back; all else stays as it is.
+                    // A busy device is temporary: another process will release it. All other errors are
+                    // permanent.
                     self.refused = Some(error.clone()).filter(|error| !error.is_busy());
                     return Err(error);
                 }
@@ -83,7 +83,7 @@ impl Unit {
         let cupti = Cupti::open(libraries)?;
         cupti.check_device(ordinal)?;
         let chip = cupti.chip(ordinal)?;
-        // A help for planning: without it, a plan may name what this very chip lacks.
+        // This improves the plan: without it, a plan may contain metrics that this chip lacks.
         let availability = match counter_availability(cupti, context) {
             Err(error) if error.is_busy() => return Err(error),
             other => other.ok(),
@@ -114,13 +114,13 @@ impl Unit {
         Ok(plan)
     }
 
-    /// Ends the session, and lets go of what it needed.
+    /// Ends the session and releases its modules.
     pub(crate) fn close(&mut self) {
         self.session = None;
         self.instrumented.clear();
     }
 
-    /// Keeps the modules of a job, if the session has to do with them.
+    /// Keeps the modules of a job if the session added instructions to them.
     pub(crate) fn keep(&mut self, modules: impl Iterator<Item = Module>) {
         if self.session.as_ref().is_some_and(|session| session.plan().is_instrumented()) {
             self.instrumented.extend(modules);
@@ -130,7 +130,7 @@ impl Unit {
         }
     }
 
-    /// The session for a plan; the one that there is, if it is for another, is given up.
+    /// Returns the session for a plan. Closes an open session that is for another plan.
     pub(crate) fn session(
         &mut self,
         context: &Context,

@@ -1,4 +1,4 @@
-//! The device of a worker, and all that outlives a job.
+//! The device of a worker, and all state that outlives a job.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -26,16 +26,16 @@ use warpgauge_tensor::{Dtype, InitKind, TensorInit};
 /// Page-locked memory kept for copies, bytes.
 const PINNED_BYTES: usize = 256 << 20;
 
-/// Guard bands hold a byte from 1 to this.
+/// Largest value of the byte that fills guard bands; the smallest is 1.
 const GUARD_BYTES: usize = 126;
 
-/// Size of the copies, hashes and fills that a new worker practises.
+/// Size of the copies, hashes and fills of a new worker's warm-up, bytes.
 const WARM_BYTES: usize = 4 << 20;
 
-/// Most launches of one batch: there are so many pairs of events.
+/// Maximum number of launches of a batch: the number of event pairs.
 pub(crate) const BATCH: usize = 256;
 
-/// A device, and all that outlives a job.
+/// A device, and all state that outlives a job.
 pub(crate) struct Executor {
     pub(crate) context: Context,
     pub(crate) stream: Stream,
@@ -43,32 +43,32 @@ pub(crate) struct Executor {
     pub(crate) support: Option<Support>,
     pub(crate) pinned: Rc<PinnedPool>,
     pub(crate) events: EventPool,
-    /// Memory written between launches to push everything else out of L2.
+    /// Memory written between launches to evict all other data from L2.
     pub(crate) flush: Option<DeviceBuffer>,
     pub(crate) emulator: Option<EmulatorControl>,
     pub(crate) printed: Printed,
-    /// What only a GPU's timing needs; `None` on the emulated device.
+    /// Aids that only a GPU's timing needs; `None` on the emulated device.
     pub(crate) timing: Option<TimingAids>,
-    /// What reading hardware counters needs, in a worker that is for that.
+    /// State for reading hardware counters, in a worker of that kind.
     pub(crate) counters: Option<Counters>,
-    /// Libraries of ready functions, opened when a job calls one.
+    /// Libraries of ready-made functions, each opened when a job first calls it.
     pub(crate) libraries: Libraries,
-    /// Modules of the job at hand that were loaded ahead.
+    /// Modules of the current job that were loaded ahead.
     pub(crate) ready: RefCell<Vec<Ready>>,
-    /// Who makes launches in place of this process, while it judges them.
+    /// Processes that make launches in place of this one, while it judges them.
     pub(crate) runners: Option<Runners>,
-    /// Whether this process judges, and runs no stranger's code.
+    /// Whether this process judges, and runs no submitted code.
     pub(crate) is_judge: bool,
     guard: u8,
-    /// The management library's view of the GPU; why not, where there is none.
+    /// NVML's view of the GPU, or why there is none.
     pub(crate) monitor: Result<Arc<GpuMonitor>, String>,
-    /// What the GPU is set to.
+    /// Settings of the GPU.
     pub(crate) settings: Option<GpuSettings>,
-    /// Median time of a kernel that does nothing, milliseconds, once it was measured.
+    /// Median time of an empty kernel, milliseconds, once measured.
     pub(crate) empty_launch_ms: Option<f64>,
 }
 
-/// What keeps the host and earlier launches out of a GPU's timing, and tells its clock.
+/// Keeps the host and earlier launches from affecting a GPU's timing, and reads its clock.
 pub(crate) struct TimingAids {
     pub blocking_kernel: BlockingKernel,
     pub stamps: Stamps,
@@ -85,7 +85,8 @@ impl Executor {
         let mut device = loaded.driver.device_info(ordinal)?;
         let context = loaded.driver.open(ordinal)?;
         if let Some(emulator) = loaded.emulator {
-            // On at its start, and switched on again for the one launch that is counted.
+            // The emulator counts from its start. Counting is enabled again only for the one launch that
+            // needs it.
             emulator.set_counting(false)?;
         }
         let monitor = GpuMonitor::of(&device);
@@ -114,12 +115,11 @@ impl Executor {
         })
     }
 
-    /// The device it holds.
     pub(crate) fn device(&self) -> &DeviceInfo {
         &self.device
     }
 
-    /// Loads the worker's own kernels and, if they are to be quick at once, practises them.
+    /// Loads the worker's built-in kernels. With `practise`, also warms them up.
     pub(crate) fn load_support(
         &mut self,
         image: &Image,
@@ -130,9 +130,9 @@ impl Executor {
         if practise { self.warm_up() } else { Ok(()) }
     }
 
-    /// Does once what is slow the first time, so that the first job of a spare that takes over is
-    /// as fast as any: page-locked memory, memory to flush L2, the driver's late loading of
-    /// kernels, local memory for scrubbing, and the threads that hash.
+    /// Does everything that is slow the first time, so that the first job of a spare is as fast as any
+    /// other: page-locked memory, memory to flush L2, the driver's lazy loading of kernels, local memory
+    /// for scrubbing, and the threads that hash.
     fn warm_up(&mut self) -> Result<(), DeviceError> {
         let Some(support) = &self.support else { return Ok(()) };
         let mut timing = TimingAids {
@@ -159,7 +159,7 @@ impl Executor {
         }
         support.first_difference(memory.address(), &memory, WARM_BYTES, &self.stream)?;
         timing.wipe.queue(&self.stream)?;
-        // After a blocking kernel nothing may be loaded: the driver would wait for the device for it.
+        // Nothing may be loaded while a blocking kernel runs: the driver would wait for the device.
         timing.blocking_kernel.launch(support, &self.stream)?;
         timing.blocking_kernel.release();
         let target = self.pinned.take(timing.stamps.bytes());
@@ -174,7 +174,7 @@ impl Executor {
         Ok(())
     }
 
-    /// What filling and comparing buffers need.
+    /// Returns the objects that filling and comparing buffers need.
     pub(crate) fn tools(&self) -> JobResult<Tools<'_>> {
         let Some(support) = &self.support else {
             let text = "the server sent a job before the worker's own kernels".to_owned();
@@ -189,38 +189,37 @@ impl Executor {
         })
     }
 
-    /// A byte for guard bands, other than those that outputs are poisoned with. It differs from
-    /// worker to worker.
+    /// Returns the byte for guard bands. It differs from the poison of outputs, and between workers.
     pub(crate) fn guard_byte(&self) -> u8 {
         self.guard
     }
 
-    /// Ends what a launch before may have asked of L2.
+    /// Removes L2 persistence that an earlier launch may have requested.
     pub(crate) fn reset_persisting_l2(&self) -> JobResult<()> {
         self.context.reset_persisting_l2().map_err(environment)
     }
 
-    /// Host memory for a reading of the clocks, where they can be read.
+    /// Returns host memory for a reading of the clocks, where they can be read.
     pub(crate) fn stamp_staging(&self) -> Option<Staging> {
         self.timing.as_ref().map(|aids| self.pinned.take(aids.stamps.bytes()))
     }
 
-    /// Why clocks are low now: NVML's bits, where the driver tells.
+    /// Returns NVML's bits for the current reasons of low clocks, if the driver reports them.
     pub(crate) fn throttle_reasons(&self) -> Option<u64> {
         self.monitor.as_ref().ok()?.throttle_reasons().ok()
     }
 
-    /// Leaves accesses unchecked for a while, if they are checked; what was found stays.
+    /// Suspends access checks if they are on. Earlier findings are kept.
     pub(crate) fn suspend_checks(&self, armed: bool) -> Result<(), DeviceError> {
         self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(false))
     }
 
-    /// Checks accesses again.
+    /// Resumes access checks.
     pub(crate) fn resume_checks(&self, armed: bool) -> Result<(), DeviceError> {
         self.emulator.filter(|_| armed).map_or(Ok(()), |emulator| emulator.set_sanitize(true))
     }
 
-    /// Sets the emulator's checks and forgets what it has seen so far.
+    /// Switches the emulator's checks on or off, and discards earlier findings.
     pub(crate) fn arm_checks(&self, on: bool) -> JobResult<()> {
         if let Some(emulator) = self.emulator {
             emulator.set_sanitize(on).map_err(environment)?;
@@ -230,7 +229,7 @@ impl Executor {
     }
 }
 
-/// Why a GPU's monitoring tells nothing.
+/// Returns why a GPU cannot be monitored.
 pub(crate) fn monitoring_refusal(monitor: &Result<GpuMonitor, String>) -> Option<Unavailable> {
     match monitor {
         Ok(monitor) => monitor.gpm_support().err().map(|error| error.unavailable()),

@@ -1,10 +1,10 @@
-//! The device of a worker, and all that outlives a job.
+//! The device of a worker, and all state that outlives a job.
 //!
-//! - `counters`: what reading hardware counters keeps from job to job
-//! - `executor`: context, stream, settings, our own kernels
+//! - `counters`: state for hardware counters that is kept between jobs
+//! - `executor`: context, stream, settings, built-in kernels
 //! - `ready`: modules that are loaded ahead
 //! - `runners`: launches that another process makes for a judge
-//! - `scrub`: removing what a job left
+//! - `scrub`: removal of a job's data
 
 pub(crate) mod counters;
 pub(crate) mod executor;

@@ -1,4 +1,4 @@
-//! Modules of the job at hand that are loaded ahead.
+//! Modules of the current job that are loaded ahead.
 
 use super::executor::Executor;
 use crate::child::failure::{Failed, JobResult};
@@ -8,7 +8,7 @@ use crate::protocol::{Blame, KernelLaunch, Launches};
 use warpgauge_device::Module;
 use warpgauge_model::{Image, ImageFormat};
 
-/// A module that is loaded, and not yet bound to buffers.
+/// A module that is loaded, but not yet bound to buffers.
 pub(crate) struct Ready {
     image: Image,
     blame: Blame,
@@ -33,8 +33,8 @@ impl Ready {
 }
 
 impl Executor {
-    /// Loads the modules of a program before there are buffers, for when it is loaded. One that cannot be
-    /// is tried again then, and who is to blame is told.
+    /// Loads the modules of a program before the buffers exist. If a module fails, loading the program
+    /// tries again and reports who is at fault.
     pub(crate) fn load_ahead(&mut self, launches: &Launches, residue: &mut Residue, blame: Blame) {
         let mut loaded: Vec<Ready> = Vec::new();
         for launch in launches.iter() {
@@ -50,7 +50,7 @@ impl Executor {
         self.ready.get_mut().append(&mut loaded);
     }
 
-    /// The module of a launch, if it was loaded ahead and is not in use.
+    /// Returns the module of a launch if it was loaded ahead and is not in use.
     pub(crate) fn take_ready(&self, launch: &KernelLaunch, blame: Blame) -> Option<Ready> {
         let mut all = self.ready.borrow_mut();
         let fits = |ready: &Ready| ready.blame == blame && ready.image == launch.image;

@@ -1,7 +1,7 @@
-//! Launches that another process makes: what a judge has of its runners.
+//! The judge's side of launches that other processes make.
 //!
-//! A runner has the candidate in its context, and of the judge's memory the buffers alone. So what the
-//! judge knows and keeps, on the host and on the device, is in an address space of its own.
+//! A runner has the candidate in its context, and of the judge's memory it can access only the buffers.
+//! The judge's own data, on the host and on the device, are in a separate address space.
 
 use std::cell::RefCell;
 use std::net::Shutdown;
@@ -17,15 +17,15 @@ use crate::protocol::{Blame, FromRunner, LaunchHow, Launches, RunFailure, TimedL
 use warpgauge_device::{DeviceError, Stream};
 use warpgauge_model::{FailureCode, FunctionFacts, LaunchCounts};
 
-/// Who makes which launches.
+/// The runners of the candidate and of references.
 pub(crate) struct Runners {
     candidate: Rc<RefCell<Runner>>,
     reference: Option<Rc<RefCell<Runner>>>,
 }
 
 impl Runners {
-    /// Those whose sockets were handed over. `checked`: whether the emulator checks what the
-    /// candidate's does.
+    /// Connects to the runners whose sockets were handed over. `checked`: whether the emulator checks the
+    /// candidate's accesses.
     pub(crate) fn connect(link: &mut Link, has_reference: bool, checked: bool) -> JobResult<Self> {
         let mut connect = |checked| {
             let runner = Runner { stream: link.socket()?, lent: Vec::new(), programs: 0, checked };
@@ -36,7 +36,7 @@ impl Runners {
         Ok(Self { candidate, reference })
     }
 
-    /// The one that runs what is to blame for its failures.
+    /// Returns the runner of the code that is at fault for its failures.
     pub(crate) fn of(&self, blame: Blame) -> JobResult<&Rc<RefCell<Runner>>> {
         match blame {
             Blame::Candidate => Some(&self.candidate),
@@ -49,7 +49,7 @@ impl Runners {
         })
     }
 
-    /// What the emulator found in the candidate's launches.
+    /// Returns the emulator's findings in the candidate's launches.
     pub(crate) fn report(&self) -> Option<serde_json::Value> {
         match self.candidate.borrow_mut().ask(&ToRunner::Report) {
             Ok(FromRunner::Report(report)) => report,
@@ -58,21 +58,21 @@ impl Runners {
     }
 }
 
-/// The connection to one process.
+/// The connection to one runner.
 pub(crate) struct Runner {
     stream: UnixStream,
-    /// The buffers that it has open: where they are here, and how large.
+    /// Address in this process and size of each buffer that the runner has open.
     lent: Vec<(u64, usize)>,
-    /// Programs that it has loaded since it opened them.
+    /// Number of programs that the runner has loaded since it opened the buffers.
     programs: usize,
     checked: bool,
 }
 
-/// Why a runner did not do what it was asked.
+/// Why a runner did not fulfil a request.
 enum Refusal {
-    /// Its device says so, or it is gone.
+    /// A device error, or the end of the runner.
     Device(DeviceError),
-    /// Something else is in the way.
+    /// Any other failure.
     Other(RunFailure),
 }
 
@@ -100,7 +100,7 @@ impl Runner {
         let answer = frame::write(&mut self.stream, message)
             .and_then(|()| frame::read_soon::<FromRunner>(&mut self.stream));
         match answer {
-            // Its context may be lost; this one is as it was.
+            // The runner's context may be lost; this process's context is not affected.
             Ok(FromRunner::Failed(error)) => {
                 Err(Refusal::Device(DeviceError { elsewhere: true, ..*error }))
             }
@@ -110,7 +110,7 @@ impl Runner {
         }
     }
 
-    /// Has it open the buffers, if it has not.
+    /// Has the runner open the buffers, unless it already has.
     pub(crate) fn lend(&mut self, buffers: &[JobBuffer<'_>], guard: u8) -> JobResult<()> {
         let lent = buffers.iter().map(JobBuffer::block).collect();
         if self.programs > 0 && self.lent == lent {
@@ -127,35 +127,35 @@ impl Runner {
         Ok(())
     }
 
-    /// Waits for a launch that it hands over, if it makes launches of its own too: how many it means to
-    /// hand over after that. `None`: it has no more.
+    /// Waits for a launch that a runner with its own launches hands over. Returns how many it plans to
+    /// hand over after that, or `None` if there are no more.
     pub(crate) fn next_turn(&mut self) -> JobResult<Option<u32>> {
         match frame::read_soon::<FromRunner>(&mut self.stream) {
             Ok(FromRunner::Turn { later }) => Ok(Some(later)),
             Ok(other) => Err(out_of_turn(&other).failed(Blame::Environment)),
-            // What it ended with, it tells by itself.
+            // The runner reports its outcome to the server.
             Err(_) => Ok(None),
         }
     }
 
-    /// The launch that was handed over is judged.
+    /// Returns control to the runner: the launch that it handed over is judged.
     pub(crate) fn yield_turn(&mut self) -> JobResult<()> {
         frame::write(&mut self.stream, &ToRunner::Yield)
             .map_err(|error| ended(&error).failed(Blame::Environment))
     }
 
-    /// Tells a process that makes launches of its own that no more of them are judged, and waits until it
-    /// has ended, or has nothing of the buffers any more.
+    /// Announces to a runner with its own launches that no more of them are judged. Waits until it has
+    /// ended or has closed the buffers.
     pub(crate) fn part(&mut self) {
-        // Fails where the connection is closed already.
+        // This fails if the connection is closed already.
         let _ = self.stream.shutdown(Shutdown::Write);
         while frame::read::<FromRunner>(&mut self.stream).is_ok() {}
     }
 
-    /// Has it give up programs and buffers.
+    /// Has the runner unload programs and close buffers.
     fn close(&mut self) {
         if self.programs > 0 {
-            // One that is gone has nothing any more.
+            // This fails if the runner is gone, and then it holds nothing.
             let _ = self.ask(&ToRunner::Close);
             (self.lent, self.programs) = (Vec::new(), 0);
         }
@@ -175,16 +175,16 @@ fn out_of_turn(answer: &FromRunner) -> Refusal {
     })
 }
 
-/// A program that a runner has loaded. Dropping it has the runner give it up, with all others on the
-/// same buffers, which end at the same time.
+/// A program that a runner has loaded. Dropping it has the runner unload it and all others on the same
+/// buffers, which end at the same time.
 pub(crate) struct RemoteProgram {
     runner: Rc<RefCell<Runner>>,
     index: usize,
-    /// Why what its modules keep cannot be put back; `None`: it can.
+    /// Why the state of its modules cannot be restored; `None` if it can.
     unlisted: Option<String>,
-    /// Whether its modules may keep anything from one launch to the next.
+    /// Whether its modules may keep any state between launches.
     keeps_state: bool,
-    /// Whether variables are to be put back before the next launch.
+    /// Whether the next launch first restores variables.
     forgets: bool,
 }
 
@@ -200,7 +200,7 @@ impl RemoteProgram {
         asked.lend(buffers, guard)?;
         let constants_too = restored == Restored::ConstantsToo;
         let index = asked.programs;
-        // Even if it fails there is something to be closed.
+        // Even a failed load leaves state in the runner that must be closed.
         asked.programs += 1;
         let load = ToRunner::Load { launches: launches.clone(), constants_too, blame };
         let answer = asked.ask(&load).and_then(|answer| match answer {
@@ -221,24 +221,24 @@ impl RemoteProgram {
         }
     }
 
-    /// The program of a process that makes launches of its own too, and has loaded it itself.
+    /// Returns the program of a runner with its own launches, which loads the program itself.
     pub(crate) fn of_another(runner: &Rc<RefCell<Runner>>) -> Self {
-        // What its modules keep it puts back as far as it can, and says so.
+        // The runner restores its modules' state as far as it can, and reports that.
         let runner = Rc::clone(runner);
         Self { runner, index: 0, unlisted: None, keeps_state: false, forgets: false }
     }
 
-    /// Launches once all that is queued here has ended, and waits for the end.
+    /// Waits for all queued work of this process, launches, and waits for the launch.
     pub(crate) fn launch(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         self.launch_how(LaunchHow::Plain, stream).map(drop)
     }
 
-    /// Launches between two events; what it took, milliseconds.
+    /// Launches between two events. Returns the time between them, milliseconds.
     pub(crate) fn time(&mut self, how: TimedLaunch, stream: &Stream) -> Result<f32, DeviceError> {
         self.launch_how(LaunchHow::Timed(how), stream).map(|(ms, _)| ms)
     }
 
-    /// Launches for the emulator's counts alone.
+    /// Launches in order to get the emulator's counts.
     pub(crate) fn count(&mut self, stream: &Stream) -> Result<Option<LaunchCounts>, DeviceError> {
         self.launch_how(LaunchHow::Counted, stream).map(|(_, counts)| counts)
     }
@@ -257,18 +257,18 @@ impl RemoteProgram {
         }
     }
 
-    /// Has its variables put back before the next launch. `false`: they are not known.
+    /// Has the next launch restore variables first. Returns `false` if they are not known.
     pub(crate) fn forget(&mut self) -> bool {
         self.forgets = self.unlisted.is_none();
         self.forgets
     }
 
-    /// Whether its modules may keep anything from one launch to the next.
+    /// Returns whether the program's modules may keep any state between launches.
     pub(crate) fn keeps_state(&self) -> bool {
         self.keeps_state
     }
 
-    /// Why what the modules keep cannot be put back; `None`: it can.
+    /// Returns why the state of the modules cannot be restored; `None` if it can.
     pub(crate) fn unlisted(&self) -> Option<&String> {
         self.unlisted.as_ref()
     }

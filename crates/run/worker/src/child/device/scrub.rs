@@ -1,8 +1,8 @@
-//! After a job: nothing it left may reach the next one.
+//! Removes a job's data, so that none of it reaches the next job.
 //!
-//! Zeroed are: its buffers, its modules' variables, the memory used to flush L2, page-locked
-//! staging memory, and the shared and local memory of the whole device. What cannot be shown to be
-//! gone makes the worker retire: a new process gets new memory, which the driver clears.
+//! The worker zeroes the job's buffers, its modules' variables, the memory used to flush L2, page-locked
+//! staging memory, and the shared and local memory of the whole device. If the removal of some data
+//! cannot be verified, the worker retires: a new process gets new memory, which the driver clears.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use crate::child::memory::residue::Residue;
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::DeviceKind;
 
-/// How scrubbing went.
+/// Result of scrubbing.
 pub(crate) struct Scrubbed {
     /// Wall time, milliseconds.
     pub scrub_ms: f64,
@@ -20,7 +20,7 @@ pub(crate) struct Scrubbed {
 }
 
 impl Executor {
-    /// Removes what a job left.
+    /// Removes the data of a job.
     pub(crate) fn scrub(&mut self, residue: Residue) -> Scrubbed {
         let start = Instant::now();
         let retire = self.try_scrub(residue).unwrap_or_else(|error| Some(error.to_string()));
@@ -33,20 +33,20 @@ impl Executor {
         for buffer in residue.memory.iter().chain(&self.flush) {
             buffer.fill(0, stream)?;
         }
-        // The emulator gives every block memory of its own, and every thread.
+        // In the emulator every block and every thread has its own memory.
         if let (Some(support), DeviceKind::Cuda) = (&self.support, self.device.kind) {
             support.scrub_shared(stream)?;
-            // What a kernel uses beyond its declared frame (recursion) is bounded by the limit.
+            // The limit bounds the stack that a kernel uses beyond its declared frame (recursion).
             let bytes = residue.local_bytes + self.context.stack_limit_bytes()?;
             if !support.scrub_local(bytes, stream)? {
                 residue.retire =
                     Some(format!("a kernel had {bytes} bytes of local memory per thread"));
             }
         }
-        // While the device is busy with its own.
+        // The host scrubs while the device is busy.
         self.pinned.scrub();
         stream.synchronize()?;
-        // Zeroed above, and nothing runs any more.
+        // The memory is zeroed, and no kernel runs any more.
         residue.memory.into_iter().for_each(DeviceBuffer::retire_clean);
         self.context.synchronize()?;
         Ok(residue.retire)

@@ -16,33 +16,33 @@ use crate::{handed, rendezvous};
 use warpgauge_model::{FailureCode, PartialStatistics};
 use warpgauge_statistics::Sorted;
 
-/// Messages that may wait. The server sends one job at a time.
+/// Number of messages that may wait. The server sends one job at a time.
 const INBOX: usize = 4;
 
-/// Sockets that may be handed over for a job.
+/// Maximum number of sockets for a job.
 const SOCKETS: usize = 2;
 
-/// Shortest time between two progress messages.
+/// Minimum time between two progress messages.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(100);
 
 /// The connection to the server.
 pub(crate) struct Link {
     stream: UnixStream,
     inbox: Receiver<ToWorker>,
-    /// What was handed over for the next job.
+    /// Sockets for the next job.
     sockets: Receiver<UnixStream>,
     last_progress: Option<Instant>,
 }
 
 impl Link {
-    /// Connects to the socket at `path`, or takes standard input, which is one, and starts the
+    /// Connects to the socket at `path`, or uses standard input, which then is a socket. Starts the
     /// thread that reads it.
     ///
-    /// That thread is also the watchdog: it always waits on the socket, so it learns at once that
-    /// the server is gone, and ends the process even while the device hangs.
+    /// That thread is also the watchdog: it always waits on the socket, so it notices at once that the
+    /// server is gone, and ends the process even while the device hangs.
     ///
     /// # Errors
-    /// There is no such socket, standard input is none, or no thread can be started.
+    /// Fails if there is no such socket, if standard input is no socket, or if no thread can be started.
     pub(crate) fn open(path: Option<&Path>) -> io::Result<Self> {
         let stream = match path {
             Some(path) => rendezvous::connect(path)?,
@@ -69,12 +69,12 @@ impl Link {
         Ok(Self { stream, inbox, sockets, last_progress: None })
     }
 
-    /// The next message; waits for it. `None`: there will be none.
+    /// Waits for the next message. `None` means that there will be no more.
     pub(crate) fn next(&mut self) -> Option<ToWorker> {
         self.inbox.recv().ok()
     }
 
-    /// The next message, if it comes within `time` or the connection ends within it.
+    /// Returns the next message, or the end of the connection, if either comes within `time`.
     pub(crate) fn next_within(&mut self, time: Duration) -> Option<Option<ToWorker>> {
         match self.inbox.recv_timeout(time) {
             Ok(message) => Some(Some(message)),
@@ -83,7 +83,7 @@ impl Link {
         }
     }
 
-    /// A socket that was handed over for the job at hand.
+    /// Returns a socket that the server sent for the current job.
     pub(crate) fn socket(&mut self) -> JobResult<UnixStream> {
         self.sockets.try_recv().map_err(|_| {
             let text = "the server handed over no socket for this job".to_owned();
@@ -91,7 +91,7 @@ impl Link {
         })
     }
 
-    /// Closes those that the job did not take.
+    /// Closes the sockets that the job did not take.
     pub(crate) fn forget_sockets(&mut self) {
         while self.sockets.try_recv().is_ok() {}
     }
@@ -99,13 +99,13 @@ impl Link {
     /// Sends a message.
     ///
     /// # Errors
-    /// The server is gone, or the message is too large.
+    /// Fails if the server is gone or the message is too large.
     pub(crate) fn send(&mut self, message: &FromWorker) -> Result<(), FrameError> {
         frame::write(&mut self.stream, message)
     }
 
-    /// Tells how many trials are done and what their times are so far, but not too often. A server
-    /// that is gone is the watchdog's business.
+    /// Reports how many trials are done and their times so far, at a limited rate. Ignores errors: the
+    /// watchdog notices that the server is gone.
     pub(crate) fn progress(&mut self, trials: usize, samples_ms: &[f32]) {
         let due = self.last_progress.is_none_or(|last| last.elapsed() >= PROGRESS_PERIOD);
         if due {
@@ -117,7 +117,7 @@ impl Link {
     }
 }
 
-/// `None` where there are too few for an interval.
+/// Returns `None` if there are too few samples for a confidence interval.
 fn statistics_of(trials: u32, samples_ms: &[f32]) -> Option<PartialStatistics> {
     let samples = samples_ms.iter().map(|&ms| f64::from(ms)).collect::<Vec<_>>();
     let sorted = Sorted::new(&samples)?;
@@ -125,7 +125,7 @@ fn statistics_of(trials: u32, samples_ms: &[f32]) -> Option<PartialStatistics> {
     Some(PartialStatistics { trials, median_ms: sorted.median(), ci_lower_ms, ci_upper_ms })
 }
 
-/// Ends the process without running exit handlers, which could wait for the device.
+/// Ends the process without exit handlers, which could wait for the device.
 fn end_now() -> ! {
     let _ = kill_process(getpid(), Signal::KILL);
     std::process::abort()

@@ -1,7 +1,7 @@
 //! Channels to the outside.
 //!
 //! - `link`: the socket to the server
-//! - `stdout`: what kernels print
+//! - `stdout`: the output of kernels
 
 pub(crate) mod link;
 pub(crate) mod stdout;

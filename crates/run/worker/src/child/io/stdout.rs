@@ -1,4 +1,4 @@
-//! What kernels print: standard output goes into a pipe that this process reads itself.
+//! Captures the output of kernels: standard output goes into a pipe that this process reads.
 
 use std::io::{self, PipeReader, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use warpgauge_device::flush_c_streams;
 
-/// Text of a job that is kept, bytes.
+/// Bytes of a job's output that are kept.
 const KEPT_BYTES: usize = 64 << 10;
 
-/// Longest wait for the reader to catch up with a pipe's content, which is at most 64 KiB.
+/// Time limit for the reader to catch up with the pipe's content, which is at most 64 KiB.
 const CATCH_UP: Duration = Duration::from_secs(2);
 
 const MARK_BYTES: usize = 16;
@@ -29,7 +29,7 @@ struct Shared {
 struct State {
     kept: Vec<u8>,
     dropped: u64,
-    /// The last bytes that came in.
+    /// The last bytes received.
     tail: Vec<u8>,
     closed: bool,
 }
@@ -38,7 +38,7 @@ impl Printed {
     /// Redirects standard output and starts the thread that reads it.
     ///
     /// # Errors
-    /// There are no more descriptors or threads.
+    /// Fails if the system has no more descriptors or threads.
     pub(crate) fn start() -> io::Result<Self> {
         let (reader, writer) = io::pipe()?;
         rustix::stdio::dup2_stdout(&writer)?;
@@ -49,11 +49,11 @@ impl Printed {
         Ok(Self { shared })
     }
 
-    /// Everything printed since the last call, bounded; says how much was left out. All work of
-    /// the device must have ended.
+    /// Returns the output since the last call, bounded; it ends with the number of dropped bytes, if any.
+    /// All work of the device must have ended.
     pub(crate) fn take(&self) -> String {
         flush_c_streams();
-        // The end of a job's text is marked with a number that no kernel can know.
+        // A number that no kernel can know marks the end of a job's output.
         let mark = *uuid::Uuid::new_v4().as_bytes();
         let mut stdout = io::stdout().lock();
         let marked = stdout.write_all(&mark).and_then(|()| stdout.flush());
@@ -70,7 +70,7 @@ impl Printed {
         state.tail.clear();
         drop(state);
         if found {
-            // The mark is the last thing that came in, kept or dropped.
+            // The mark is the last data received, whether kept or dropped.
             let kept_mark = (MARK_BYTES as u64).saturating_sub(dropped) as usize;
             kept.truncate(kept.len().saturating_sub(kept_mark));
             dropped = dropped.saturating_sub(MARK_BYTES as u64);

@@ -1,4 +1,4 @@
-//! Functions of NVIDIA's libraries in place of kernels: what they are launched with, and what they keep.
+//! Functions of NVIDIA's libraries in place of kernels: their arguments, and the memory that they keep.
 
 use crate::child::device::executor::Executor;
 use crate::child::failure::{Failed, JobResult};
@@ -8,7 +8,7 @@ use warpgauge_device::libraries::{LibraryCall, TypedLibraryFunction};
 use warpgauge_device::{DeviceBuffer, DeviceError};
 use warpgauge_model::{DeviceKind, FailureCode};
 
-/// Address of a buffer.
+/// Returns the address of a buffer.
 pub(crate) type AddressOf<'a> = &'a dyn Fn(usize) -> Option<u64>;
 
 /// A call that is bound to buffers.
@@ -20,7 +20,7 @@ pub(crate) struct BoundCall {
 }
 
 impl BoundCall {
-    /// Opens the library, if this is its first call here, and binds the function that a launch names.
+    /// Opens the library at its first call, and binds the function that a launch names.
     pub(crate) fn new(
         executor: &Executor,
         launch: &KernelLaunch,
@@ -51,20 +51,20 @@ impl BoundCall {
         residue.note_library(library.title());
         let bound = executor.libraries.bind(function, &extents, &addresses, &executor.stream);
         let call = bound.map_err(|error| match error.code {
-            // Nobody's kernel is to blame for what the machine lacks.
+            // A library that the machine lacks is no fault of a kernel.
             FailureCode::NoLibrary => environment(error),
             _ => Failed::device(error, blame),
         })?;
         Ok(Self { call, symbol: launch.symbol.clone(), buffers })
     }
 
-    /// Queues the call to the executor's stream, on what the buffers show now.
+    /// Queues the call to the executor's stream, on the current content of the buffers.
     pub(crate) fn queue(&mut self, address: AddressOf<'_>) -> Result<(), DeviceError> {
         self.call.set_addresses(&addresses(&self.buffers, address, &self.symbol)?)?;
         self.call.queue()
     }
 
-    /// The memory that it used beside the buffers, to be scrubbed.
+    /// Returns the memory that the call used besides the buffers, for scrubbing.
     pub(crate) fn into_memory(self) -> DeviceBuffer {
         self.call.into_memory()
     }
@@ -88,7 +88,7 @@ fn addresses(
     buffers.iter().map(there).collect()
 }
 
-/// An extent, as the server writes it.
+/// Parses an extent in the server's encoding.
 fn extent(bytes: &[u8], symbol: &str) -> JobResult<i64> {
     let bytes = <[u8; 8]>::try_from(bytes).map_err(|_| environment(unknown(symbol)))?;
     Ok(i64::from_le_bytes(bytes))

@@ -19,11 +19,11 @@ use warpgauge_device::{
 };
 use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
 
-/// A program whose modules are loaded: its launches with their arguments, and what the modules'
-/// variables held at first.
+/// A program whose modules are loaded: its launches with their arguments, and the initial content of the
+/// modules' variables.
 pub(crate) struct LoadedProgram {
     place: Place,
-    /// What the driver says of the kernel launched first.
+    /// The driver's facts about the first kernel.
     pub facts: Option<FunctionFacts>,
 }
 
@@ -32,7 +32,7 @@ enum Place {
     /// In this process.
     Here {
         launches: Vec<Bound>,
-        /// One of each module, or why what a module keeps cannot be put back.
+        /// The variables of each module, or why the state of a module cannot be restored.
         variables: Result<Vec<VariableSnapshot>, String>,
     },
     /// In a runner.
@@ -41,9 +41,9 @@ enum Place {
 
 /// A launch with its arguments.
 enum Bound {
-    /// Of a kernel that was sent, or of our own.
+    /// Launch of a compiled kernel (submitted or built-in).
     Kernel(Box<BoundLaunch>),
-    /// Of what a library has.
+    /// Call of a library's function.
     Library(Box<BoundCall>),
 }
 
@@ -55,7 +55,7 @@ impl Bound {
         }
     }
 
-    /// Memory of its own that holds what a launch left. A library's is its own affair.
+    /// Returns the launch's scratch memory, which may hold state. A library manages its own.
     fn scratch(&self) -> &[DeviceBuffer] {
         match self {
             Bound::Kernel(launch) => &launch.scratch,
@@ -73,23 +73,23 @@ impl Bound {
 
 struct BoundLaunch {
     launch: PreparedLaunch,
-    /// Arguments that are addresses: their place, and the buffer.
+    /// Index of each argument that is an address, and of its buffer.
     pointers: Vec<(usize, usize)>,
     /// Arguments that are tensor maps.
     maps: Vec<BoundMap>,
-    /// Memory of its own.
+    /// Scratch memory of the launch.
     scratch: Vec<DeviceBuffer>,
 }
 
-/// What to do with a module and its variables.
+/// A callback for a module and its variables.
 type OnModule<'a> = &'a mut dyn FnMut(&Module, Variables) -> JobResult<()>;
 
-/// Why the variables of what is launched once are not put back.
+/// Why the variables of a program that is launched once are not restored.
 const LAUNCHED_ONCE: &str = "the kernel is launched once";
 
 impl LoadedProgram {
     /// Loads the modules of all launches, each once, and binds the kernels to the buffers: in this
-    /// process, or where its launches are made. The residue remembers what must be scrubbed.
+    /// process, or in the runner that makes the launches. `residue` collects what must be scrubbed.
     pub(crate) fn load(
         executor: &Executor,
         launches: &Launches,
@@ -107,7 +107,7 @@ impl LoadedProgram {
         Self::load_here(executor, launches, &address, residue, (blame, restored))
     }
 
-    /// As [`Self::load`], on buffers of which only the addresses are known.
+    /// Like [`Self::load`], on buffers of which only the addresses are known.
     pub(crate) fn load_at(
         executor: &Executor,
         launches: &Launches,
@@ -146,7 +146,7 @@ impl LoadedProgram {
         Ok(Self { place: Place::Here { launches, variables }, facts })
     }
 
-    /// As [`Self::load`], for what is launched once: the variables of its modules are not looked at.
+    /// Like [`Self::load`], for a program that is launched once: ignores the variables of its modules.
     pub(crate) fn load_once(
         executor: &Executor,
         launches: &Launches,
@@ -160,12 +160,12 @@ impl LoadedProgram {
         Ok(Self { place: Place::Here { launches, variables }, facts })
     }
 
-    /// A program that another process has loaded.
+    /// Returns a program that another process has loaded.
     pub(crate) fn elsewhere(program: RemoteProgram) -> Self {
         Self { place: Place::There(program), facts: None }
     }
 
-    /// A kernel that does nothing.
+    /// Returns a program of one empty kernel.
     pub(crate) fn empty(support: &Support) -> Result<Self, DeviceError> {
         let launch = BoundLaunch {
             launch: support.empty_launch()?,
@@ -178,7 +178,7 @@ impl LoadedProgram {
         Ok(Self { place: Place::Here { launches, variables }, facts: None })
     }
 
-    /// Queues all launches, on what the buffers show now.
+    /// Queues all launches, on the current content of the buffers.
     pub(crate) fn launch(
         &mut self,
         buffers: &[JobBuffer<'_>],
@@ -188,7 +188,7 @@ impl LoadedProgram {
         self.launch_on(&address, stream)
     }
 
-    /// As [`Self::launch`], on buffers of which only the addresses are known.
+    /// Like [`Self::launch`], on buffers of which only the addresses are known.
     pub(crate) fn launch_at(
         &mut self,
         addresses: &[u64],
@@ -206,7 +206,7 @@ impl LoadedProgram {
         }
     }
 
-    /// The program as another process has it, if one does.
+    /// Returns the program in another process, if it is there.
     pub(crate) fn remote(&mut self) -> Option<&mut RemoteProgram> {
         match &mut self.place {
             Place::Here { .. } => None,
@@ -214,8 +214,8 @@ impl LoadedProgram {
         }
     }
 
-    /// Queues putting the variables of all modules back to what they were after loading.
-    /// `Ok(false)`: they are not known.
+    /// Queues restoring the variables of all modules to their content after loading. Returns `Ok(false)`
+    /// if they are not known.
     pub(crate) fn forget(&mut self, stream: &Stream) -> Result<bool, DeviceError> {
         match &mut self.place {
             Place::Here { variables: Ok(variables), launches } => {
@@ -229,7 +229,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Why what the modules keep cannot be put back; `None`: it can.
+    /// Returns why the state of the modules cannot be restored; `None` if it can.
     pub(crate) fn unlisted(&self) -> Option<&String> {
         match &self.place {
             Place::Here { variables, .. } => variables.as_ref().err(),
@@ -237,7 +237,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Whether the modules may keep anything from one launch to the next.
+    /// Returns whether the modules may keep any state between launches.
     pub(crate) fn keeps_state(&self) -> bool {
         match &self.place {
             Place::Here { .. } => self.unlisted().is_some() || self.restores_variables(),
@@ -245,7 +245,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Whether there is anything in the modules of this process to be put back.
+    /// Returns whether modules of this process have variables to restore.
     pub(crate) fn restores_variables(&self) -> bool {
         match &self.place {
             Place::Here { variables, .. } => {
@@ -255,7 +255,7 @@ impl LoadedProgram {
         }
     }
 
-    /// Leaves its memory to be scrubbed. What a runner has of it, the runner gives up.
+    /// Leaves the program's memory for scrubbing. A runner unloads its own part.
     pub(crate) fn retire(self, residue: &mut Residue) {
         if let Place::Here { variables, launches } = self.place {
             let variables = variables.into_iter().flatten();
@@ -266,7 +266,7 @@ impl LoadedProgram {
     }
 }
 
-/// Loads modules and binds kernels; `on_module` gets each module and its variables.
+/// Loads modules and binds kernels. `on_module` receives each module and its variables.
 fn bind(
     executor: &Executor,
     launches: &Launches,
@@ -353,7 +353,7 @@ impl BoundLaunch {
     }
 
     fn queue(&mut self, address: AddressOf<'_>, stream: &Stream) -> Result<(), DeviceError> {
-        // Each was there when it was bound.
+        // Each buffer existed when it was bound.
         for &(argument, buffer) in &self.pointers {
             if let Some(address) = address(buffer) {
                 self.launch.set_address(argument, address);
@@ -373,7 +373,7 @@ fn no_buffer(symbol: &str, argument: usize, buffer: usize) -> DeviceError {
     DeviceError::local(format!("launch {symbol}"), FailureCode::InvalidValue, text)
 }
 
-/// The launch's shape.
+/// Returns the shape of a launch.
 pub(crate) fn shape_of(launch: &KernelLaunch) -> LaunchShape {
     LaunchShape {
         grid: launch.grid,

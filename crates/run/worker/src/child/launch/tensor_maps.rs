@@ -1,28 +1,29 @@
-//! Arguments that are tensor maps: they hold the address of a buffer, and change when that moves.
+//! Arguments that are tensor maps: they contain the address of a buffer, and change when the buffer
+//! moves.
 
 use crate::child::device::executor::Executor;
 use warpgauge_device::{Context, DeviceError, PreparedLaunch, TENSOR_MAP_BYTES, encode_tensor_map};
 use warpgauge_model::{DeviceKind, FailureCode, TensorMap};
 
-/// First compute capability with a copy engine that reads tensor maps.
+/// First major compute capability with a copy engine that reads tensor maps.
 const FIRST_MAJOR: u32 = 9;
 
 /// An argument that is a tensor map.
 pub(crate) struct BoundMap {
     context: Context,
     argument: usize,
-    /// The buffer that it is of.
+    /// Index of the buffer that the map describes.
     pub buffer: usize,
     map: TensorMap,
-    /// Where the buffer was when it was encoded.
+    /// Address of the buffer when the map was encoded.
     address: u64,
 }
 
 impl BoundMap {
-    /// Encodes argument `argument`, which is of buffer `buffer` at `address`.
+    /// Encodes argument `argument`, a map of buffer `buffer` at `address`.
     ///
     /// # Errors
-    /// The device has no such copy engine, or the driver refuses the map.
+    /// Fails if the device has no such copy engine or the driver refuses the map.
     pub(crate) fn new(
         executor: &Executor,
         (argument, buffer, address): (usize, usize, u64),
@@ -30,7 +31,7 @@ impl BoundMap {
     ) -> Result<(Self, [u8; TENSOR_MAP_BYTES]), DeviceError> {
         let device = &executor.device;
         let (major, minor) = device.target.compute_capability;
-        // The emulator says itself that it has none, whatever it is asked to be.
+        // The emulator reports this limit itself, whichever GPU it emulates.
         if major < FIRST_MAJOR && device.kind == DeviceKind::Cuda {
             let text = format!(
                 "argument {argument} is for the copy engine of compute capability 9.0, and the \
@@ -44,7 +45,7 @@ impl BoundMap {
         Ok((Self { context, argument, buffer, map: map.clone(), address }, bytes))
     }
 
-    /// Encodes it anew, if its buffer has moved.
+    /// Encodes the map again if its buffer has moved.
     pub(crate) fn follow(
         &mut self,
         address: u64,

@@ -1,12 +1,13 @@
-//! A job's device buffers: allocated, filled, restored, and compared with what they held.
+//! A job's device buffers: allocated, filled, restored, and compared with their earlier content.
 //!
 //! ```text
 //! [guard][  content  ][guard]
 //! ```
 //!
-//! What a launch finds is written right before it, from where no kernel can reach: random content from
-//! a seed, other content from the host, or from memory of another process that is open only meanwhile. No
-//! copy of it lies on the device in reach of a kernel, but for launches that are only watched.
+//! The worker writes the content for a launch right before it, from sources that no kernel can reach:
+//! random content from a seed, other content from the host, or from memory of another process that is
+//! open only meanwhile. No kernel can reach a copy on the device, except for launches that are only
+//! watched.
 
 use super::content::{Seed, Source, is_random};
 use super::tools::Tools;
@@ -18,62 +19,60 @@ use warpgauge_device::{DeviceBuffer, DeviceError, PendingCopy, RangeContent, Sta
 use warpgauge_model::{DeviceKind, FailureCode};
 use warpgauge_validate::{Filling, POISON_BYTE};
 
-/// Bytes before and after each buffer that no kernel may touch.
+/// Size of the guard bands before and after each buffer, which no kernel may access.
 const GUARD_BYTES: usize = 4 << 10;
 
-/// Pages of device memory: what is as large as several of them begins and ends with one.
+/// Size of a page of device memory. Allocations of several pages begin and end at page boundaries.
 const PAGE_BYTES: u64 = 2 << 20;
 
-/// Buffers are moved by multiples of this: it keeps the alignment that the driver promises.
+/// Buffers move by multiples of this step, which keeps the alignment that the driver guarantees.
 pub(crate) const SHIFT_STEP: usize = 512;
 
 /// How a buffer is used.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Use {
-    /// What a launch changes is put back from a copy on the device: quick, and seen as a copy by who
-    /// watches. A kernel can reach that copy, so never where its launches are judged.
+    /// Whether content is restored from a copy on the device: this is quick, and a watching tool sees a
+    /// copy. A kernel can reach that copy, so it must not exist where launches are judged.
     pub copied: bool,
-    /// Byte in the guard bands; `None`: no bands, since every access is checked anyway.
+    /// Byte in the guard bands. `None` means no bands, because every access is checked anyway.
     pub guard: Option<u8>,
-    /// Bytes by which the first band is longer, so that the content lies elsewhere; a multiple of
-    /// [`SHIFT_STEP`].
+    /// Bytes added to the first band, so that the content moves; a multiple of [`SHIFT_STEP`].
     pub shift: usize,
-    /// Whether the second band reaches to the end of the last page, so that nothing on the buffer's
-    /// pages is beyond suspicion: where inputs stay, a result kept there would serve again.
+    /// Whether the second band extends to the end of the last page, so that all of the buffer's pages are
+    /// checked. Otherwise a kernel whose inputs stay the same could keep a result there and reuse it.
     pub whole_pages: bool,
-    /// Whether content that the contract does not define is written at first. For who looks for
-    /// reads of what nobody wrote, it is not.
+    /// Whether undefined content is poisoned at first. A tool that looks for uninitialised reads needs it
+    /// unwritten.
     pub poisoned: bool,
 }
 
 /// One buffer of a job.
 pub(crate) struct JobBuffer<'job> {
-    /// What the job says of it.
     pub spec: &'job BufferSpec,
     memory: DeviceBuffer,
-    /// Bytes of the guard bands before and after the content.
+    /// Size of the guard band before the content, bytes; the next field is that of the band after it.
     front: usize,
     back: usize,
     guard: u8,
-    /// What kernels are given, bytes.
+    /// Size of the content, bytes.
     bytes: usize,
-    /// A copy of the initial content, if launches are only watched.
+    /// Copy of the initial content, if launches are only watched.
     copy: Option<DeviceBuffer>,
     pub(crate) source: Source,
-    /// Seed of the content, if that is random.
+    /// Seed of random content.
     seed: Seed,
-    /// Whether anything is written at first.
+    /// Whether the buffer is written at first.
     filled: bool,
 }
 
-/// The buffers that a kernel writes, each with its index.
+/// Returns the buffers that a kernel writes, each with its index.
 pub(crate) fn outputs<'a, 'job>(
     buffers: &'a [JobBuffer<'job>],
 ) -> impl Iterator<Item = (usize, &'a JobBuffer<'job>)> {
     buffers.iter().enumerate().filter(|(_, buffer)| buffer.spec.role != Role::Input)
 }
 
-/// Queues what a launch must find in all buffers: outputs filled, inouts as they were.
+/// Queues the content for a launch: outputs are filled, inouts restored.
 pub(crate) fn restore_all(
     buffers: &[JobBuffer<'_>],
     filling: Filling,
@@ -82,7 +81,7 @@ pub(crate) fn restore_all(
     restore_with(buffers, filling, Writes::new(tools))
 }
 
-/// As [`restore_all`], with what else is to be written.
+/// Like [`restore_all`], together with other pending writes.
 pub(crate) fn restore_with(
     buffers: &[JobBuffer<'_>],
     filling: Filling,
@@ -92,8 +91,9 @@ pub(crate) fn restore_with(
     writes.send()
 }
 
-/// Queues what launches that are only watched must find: what a kernel adds to must not run away, what it
-/// overwrites may hold anything. Who watches sees fills and copies, and no kernel of ours.
+/// Queues the content for launches that are only watched. Inouts are restored, so that their values do
+/// not run away; outputs may hold anything. The watching tool sees fills and copies, and no built-in
+/// kernel.
 pub(crate) fn restore_inouts(
     buffers: &[JobBuffer<'_>],
     tools: Tools<'_>,
@@ -111,8 +111,8 @@ pub(crate) fn restore_inouts(
     writes.send()
 }
 
-/// Writes inputs as they are shown; `redrawn`: but for random ones, which the next launch finds drawn
-/// anew.
+/// Writes inputs with their current content. With `redrawn`, skips random inputs, which are drawn again
+/// for the next launch.
 pub(crate) fn rewrite_inputs(
     buffers: &[JobBuffer<'_>],
     redrawn: bool,
@@ -126,7 +126,7 @@ pub(crate) fn rewrite_inputs(
     writes.send()
 }
 
-/// Allocates a buffer for each spec, used as `usage` says of it, and writes their content.
+/// Allocates a buffer for each spec, used as `usage` returns, and writes the content of all.
 pub(crate) fn allocate_all<'job>(
     specs: &'job [BufferSpec],
     mut usage: impl FnMut() -> Use,
@@ -148,7 +148,7 @@ pub(crate) fn allocate_all<'job>(
 }
 
 impl<'job> JobBuffer<'job> {
-    /// Allocates a buffer. It has no content yet.
+    /// Allocates a buffer without content.
     pub(crate) fn allocate(
         spec: &'job BufferSpec,
         usage: Use,
@@ -184,7 +184,8 @@ impl<'job> JobBuffer<'job> {
         })
     }
 
-    /// The buffer of another process, which has written bands and content. `guard`: what the bands hold.
+    /// Opens a buffer of another process, which has written bands and content. `guard` is the byte in the
+    /// bands.
     pub(crate) fn borrow(
         spec: &'job BufferSpec,
         lent: &LentBuffer,
@@ -212,29 +213,29 @@ impl<'job> JobBuffer<'job> {
         })
     }
 
-    /// What a kernel is given.
+    /// Returns the address that a kernel gets.
     pub(crate) fn address(&self) -> u64 {
         self.memory.address() + self.front as u64
     }
 
-    /// Its size, bytes.
+    /// Returns the size of the content, bytes.
     pub(crate) fn len(&self) -> usize {
         self.bytes
     }
 
-    /// The block of memory that it lies in, which is its alone: address and size.
+    /// Returns address and size of the memory block, which contains no other buffer.
     pub(crate) fn block(&self) -> (u64, usize) {
         (self.memory.address(), self.memory.len())
     }
 
-    /// What another process needs to open it. It gets the bands beside it too, and nothing else, if the
-    /// buffer has whole pages.
+    /// Returns what another process needs to open the buffer. That process also gets the bands, and, if
+    /// the buffer has whole pages, nothing else.
     pub(crate) fn lend(&self) -> Result<LentBuffer, DeviceError> {
         let bytes = self.memory.len() as u64;
         Ok(LentBuffer { handle: self.memory.export()?, bytes, offset: self.front as u64 })
     }
 
-    /// Whether other random numbers would serve as well.
+    /// Returns whether other random numbers may replace the content.
     pub(crate) fn is_random(&self) -> bool {
         self.spec.role != Role::Output && is_random(&self.spec.content)
     }
@@ -251,14 +252,14 @@ impl<'job> JobBuffer<'job> {
         self.write_content(writes)
     }
 
-    /// Queues copying the initial content, which was written, where there is a copy.
+    /// Queues copying the written initial content, if there is a copy.
     fn keep_copy(&self, stream: &Stream) -> Result<(), DeviceError> {
         let Some(copy) = self.copy.as_ref().filter(|_| self.filled) else { return Ok(()) };
         copy.copy_range_from_device(0, &self.memory, self.front, self.bytes, stream)
     }
 
-    /// Draws other random numbers and writes them, where the next launch does not anyway; what is not
-    /// random stays.
+    /// Draws other random numbers, and writes them unless the next launch does so anyway. Content that is
+    /// not random stays.
     pub(crate) fn reseed(&mut self, seed: Seed, writes: &mut Writes<'_>) -> JobResult<()> {
         if !self.is_random() {
             return Ok(());
@@ -271,8 +272,7 @@ impl<'job> JobBuffer<'job> {
         Ok(())
     }
 
-    /// Writes all content anew, from where no kernel could change it, with random numbers from
-    /// `seed`.
+    /// Writes all content again, from sources that no kernel can change, with random numbers from `seed`.
     pub(crate) fn show(&mut self, seed: Seed, writes: &mut Writes<'_>) -> JobResult<()> {
         self.draw(seed, writes.tools().kind)?;
         self.fill(writes).map_err(environment)
@@ -307,7 +307,7 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Queues what a launch must find: outputs filled, inouts as they were. Inputs stay.
+    /// Queues the content for a launch: outputs are filled, inouts restored. Inputs stay.
     fn restore(&self, filling: Filling, writes: &mut Writes<'_>) -> Result<(), DeviceError> {
         let (at, stream) = (self.front, writes.tools().stream);
         match (&self.source, &self.copy) {
@@ -320,12 +320,12 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Whether its content before a launch is not defined, so that it is poisoned.
+    /// Returns whether the content before a launch is undefined, so that it is poisoned.
     pub(crate) fn is_poisoned(&self) -> bool {
         matches!(self.spec.content, BufferContent::Undefined)
     }
 
-    /// Copies what the kernel is given to the host.
+    /// Copies the content to the host.
     pub(crate) fn copy_to_host(
         &self,
         target: &mut [u8],
@@ -334,7 +334,7 @@ impl<'job> JobBuffer<'job> {
         self.memory.copy_to_host(self.front, target, stream)
     }
 
-    /// Copies as many bytes as the target has, from byte `at` on.
+    /// Copies as many bytes as the target has, starting at byte `at`.
     pub(crate) fn copy_part_to_host(
         &self,
         at: usize,
@@ -344,7 +344,7 @@ impl<'job> JobBuffer<'job> {
         self.memory.copy_to_host(self.front + at, target, stream)
     }
 
-    /// Moves its elements by `steps` units in the last place.
+    /// Moves the elements by `steps` units in the last place.
     pub(crate) fn nudge(&self, steps: u32, seed: u64, tools: Tools<'_>) -> Result<(), DeviceError> {
         let dtype = self.spec.dtype;
         if tools.kind == DeviceKind::Cuda {
@@ -362,7 +362,7 @@ impl<'job> JobBuffer<'job> {
         self.memory.copy_from_host(self.front, &content, tools.stream)
     }
 
-    /// Queues a copy of as many bytes of an output as the target has, from byte `at` on.
+    /// Queues a copy of as many bytes of an output as the target has, starting at byte `at`.
     pub(crate) fn start_copy_part_to_host(
         &self,
         at: usize,
@@ -372,7 +372,7 @@ impl<'job> JobBuffer<'job> {
         self.memory.start_copy_to_host(self.front + at, target, stream)
     }
 
-    /// Queues a copy of an output to other device memory, from byte `at` of that on.
+    /// Queues a copy of an output to other device memory, to byte `at` of it.
     pub(crate) fn start_copy_to(
         &self,
         target: &DeviceBuffer,
@@ -382,24 +382,24 @@ impl<'job> JobBuffer<'job> {
         target.copy_range_from_device(at, &self.memory, self.front, self.bytes, stream)
     }
 
-    /// Guard bands, each with what it holds: before and after.
+    /// Returns the guard bands before and after the content, each with its expected byte.
     pub(crate) fn guard_bands(&self) -> Option<[RangeContent; 2]> {
         let after = self.memory.address() + (self.memory.len() - self.back) as u64;
         let bands = [(self.memory.address(), self.front), (after, self.back)];
         (self.front > 0).then(|| bands.map(|band| RangeContent::byte(self.guard, band)))
     }
 
-    /// Size of the guard band before the content, bytes.
+    /// Returns the size of the guard band before the content, bytes.
     pub(crate) fn front(&self) -> usize {
         self.front
     }
 
-    /// Element that byte `at` of the content belongs to.
+    /// Returns the index of the element that contains byte `at`.
     pub(crate) fn element_of(&self, at: u64) -> u64 {
         at / self.spec.dtype.size() as u64
     }
 
-    /// What the device by itself can tell an input to hold still.
+    /// Returns the content that the device itself can check an input for.
     pub(crate) fn held(&self, kind: DeviceKind) -> Option<RangeContent> {
         let range = (self.address(), self.bytes);
         match &self.source {
@@ -411,15 +411,15 @@ impl<'job> JobBuffer<'job> {
         }
     }
 
-    /// Gives up what refers to the job and keeps the device memory, for scrubbing. What is another
-    /// process' is closed.
+    /// Drops all references to the job and returns the device memory for scrubbing. Closes memory of
+    /// another process.
     pub(crate) fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
         let own = Some(self.memory).filter(|memory| !memory.is_imported());
         [own, self.copy].into_iter().flatten()
     }
 }
 
-/// Bytes a buffer takes.
+/// Returns the size of a buffer, bytes.
 pub(crate) fn bytes_of(spec: &BufferSpec) -> JobResult<u64> {
     let elements = spec.shape.iter().try_fold(1u64, |product, &extent| product.checked_mul(extent));
     let bytes = elements.and_then(|elements| elements.checked_mul(spec.dtype.size() as u64));

@@ -1,4 +1,4 @@
-//! Whether inputs are as they were written, where the device by itself cannot tell.
+//! Checks whether inputs are unchanged, where the device alone cannot.
 
 use super::buffers::JobBuffer;
 use super::content::{Source, first_difference};
@@ -7,23 +7,22 @@ use warpgauge_device::inspection::{FindingHandle, Findings};
 use warpgauge_device::{DeviceBuffer, DeviceError, PendingCopy};
 use warpgauge_model::DeviceKind;
 
-/// Content is compared in pieces of this size; a multiple of 4 elements of every type.
+/// Size of the pieces in which content is compared; a multiple of 4 elements of every type.
 const CHUNK_BYTES: usize = 32 << 20;
 
-/// Whether an input was changed: what has yet to be read, or is known.
+/// Whether an input was changed: a result, or where to read it.
 pub(crate) enum Change {
-    /// Among the findings.
+    /// The result is among the findings.
     Looked(FindingHandle),
-    /// In a copy of the whole input.
+    /// The host has yet to compare a copy of the whole input.
     Copied(PendingCopy),
-    /// Index of the first byte that was.
+    /// Index of the first changed byte.
     Known(Option<u64>),
 }
 
 impl JobBuffer<'_> {
-    /// Looks for a byte of an input that differs from what was written, where the device cannot tell it:
-    /// it is compared with where it came from on the device, or copied to the host; what is large is waited
-    /// for.
+    /// Looks for a changed byte of an input that the device alone cannot check. Compares it on the device
+    /// with its source, or copies it to the host. Waits for large inputs.
     pub(crate) fn look_for_change(&self, tools: Tools<'_>) -> Result<Change, DeviceError> {
         if let Source::Shared(shared) = &self.source {
             let content = shared.open(tools.context)?;
@@ -40,7 +39,7 @@ impl JobBuffer<'_> {
         self.start_copy_part_to_host(0, target, tools.stream).map(Change::Copied)
     }
 
-    /// The first byte that differs from content on the device.
+    /// Returns the first byte that differs from content on the device.
     fn change_from(
         &self,
         content: &DeviceBuffer,
@@ -54,7 +53,7 @@ impl JobBuffer<'_> {
                 tools.stream,
             );
         }
-        // To the emulated device the host's memory is as near, and the host is quicker.
+        // On the emulated device, host memory is as close, and the host compares faster.
         self.change_in_pieces(tools, |start, actual| {
             let expected = tools.pinned.take(actual.len());
             let expected = content.start_copy_to_host(start, expected, tools.stream)?.finish()?;
@@ -62,7 +61,8 @@ impl JobBuffer<'_> {
         })
     }
 
-    /// The first byte that differs, by what is told of pieces, each from some byte on.
+    /// Returns the first byte that differs, with a function that compares a piece starting at a given
+    /// byte.
     fn change_in_pieces(
         &self,
         tools: Tools<'_>,
@@ -76,7 +76,7 @@ impl JobBuffer<'_> {
         let mut next = pieces.next().map(begin).transpose()?;
         while let Some((start, copy)) = next {
             let piece = copy.finish()?;
-            // The device copies the next one while this one is looked at.
+            // The device copies the next piece while the host compares this one.
             next = pieces.next().map(begin).transpose()?;
             if let Some(at) = first_difference(start, piece.bytes())? {
                 return Ok(Some(start as u64 + at));
@@ -85,7 +85,7 @@ impl JobBuffer<'_> {
         Ok(None)
     }
 
-    /// Index of the first byte that [`Self::look_for_change`] found.
+    /// Returns the index of the first byte that [`Self::look_for_change`] found.
     pub(crate) fn changed_at(
         &self,
         change: Change,

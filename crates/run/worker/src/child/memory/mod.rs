@@ -1,12 +1,12 @@
 //! A job's memory on the device.
 //!
 //! - `buffers`: allocating, filling and restoring buffers
-//! - `content`: where a buffer's content comes from
-//! - `input_changes`: whether inputs are as they were written
-//! - `residue`: what has to be removed after a job
-//! - `tools`: what filling, reading and comparing need
+//! - `content`: sources of a buffer's content
+//! - `input_changes`: checks that inputs are unchanged
+//! - `residue`: data to be removed after a job
+//! - `tools`: objects for filling, reading and comparing
 //! - `variables`: variables of modules
-//! - `write_batch`: few launches of ours that write all buffers
+//! - `write_batch`: few launches of built-in kernels that write all buffers
 
 pub(crate) mod buffers;
 pub(crate) mod content;

@@ -1,10 +1,9 @@
-//! What filling, reading and comparing memory need.
+//! Objects for filling, reading and comparing memory.
 
 use warpgauge_device::support::Support;
 use warpgauge_device::{Context, PinnedPool, Stream};
 use warpgauge_model::DeviceKind;
 
-/// What filling and comparing need.
 #[derive(Clone, Copy)]
 pub(crate) struct Tools<'a> {
     pub context: &'a Context,

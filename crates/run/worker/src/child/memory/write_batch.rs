@@ -1,12 +1,12 @@
-//! What launches are to find, gathered from all buffers, so that few launches of ours write it.
+//! Gathers the content of all buffers for a launch, so that few launches of built-in kernels write it.
 
 use super::tools::Tools;
 use warpgauge_device::support::InitParams;
 use warpgauge_device::{DeviceBuffer, DeviceError, RangeContent};
 use warpgauge_model::DeviceKind;
 
-/// What is written to buffers: queued once all of it is known, in few launches of our own. Ranges do not
-/// overlap.
+/// Content to be written to buffers. It is queued once it is complete, in few launches of built-in
+/// kernels. Ranges do not overlap.
 pub(crate) struct Writes<'a> {
     tools: Tools<'a>,
     contents: Vec<RangeContent>,
@@ -17,23 +17,22 @@ impl<'a> Writes<'a> {
         Self { tools, contents: Vec::new() }
     }
 
-    /// What they are written with.
     pub(crate) fn tools(&self) -> Tools<'a> {
         self.tools
     }
 
-    /// Queues what was to be written.
+    /// Queues the writes.
     pub(crate) fn send(self) -> Result<(), DeviceError> {
         let Tools { support, stream, .. } = self.tools;
         support.write(&self.contents, stream)
     }
 
-    /// Elements that our kernel generates.
+    /// Adds elements that a built-in kernel generates.
     pub(crate) fn generate(&mut self, params: InitParams, range: (u64, usize)) {
         self.contents.push(RangeContent::tensor(params, 0, range));
     }
 
-    /// Four bytes, again and again, to `bytes` bytes of a buffer from `at` on.
+    /// Adds four bytes, repeated over `bytes` bytes of a buffer starting at `at`.
     pub(crate) fn fill(
         &mut self,
         memory: &DeviceBuffer,

@@ -1,9 +1,8 @@
-//! Hardware counters of a launch, read by the process that makes it.
+//! Reads the hardware counters of a launch in the process that makes it.
 //!
-//! A worker that reads counters is one of its own: reading them changes how launches are made, so a
-//! worker that times never loads CUPTI. The library, what the device has to count, the plans of
-//! metrics that were asked for before, and the counters themselves outlive a job: what remains of
-//! one is the passes.
+//! Separate workers read counters: reading them changes how launches are made, so a worker that times
+//! never loads CUPTI. The library, the device's available counters, earlier plans, and the reserved
+//! counters outlive a job; each job only makes the passes.
 
 use std::rc::Rc;
 use std::thread::sleep;
@@ -20,25 +19,25 @@ use crate::protocol::{Blame, CountPlan, CountedRun, CounterFacts, CounterTimings
 use warpgauge_device::cupti::{CountedLaunch, CounterPlan, CuptiError, PassError};
 use warpgauge_model::{CacheState, Cause, FailureCode};
 
-/// Longest time to wait for counters that another process has.
+/// Time limit for counters that another process holds.
 const BUSY_LIMIT: Duration = Duration::from_secs(2);
 
-/// First wait for them; it doubles.
+/// First delay between attempts to get them; it doubles.
 const BUSY_DELAY: Duration = Duration::from_millis(25);
 
-/// The launch whose counters are read, and what it needs before it.
+/// The launch whose counters are read, with its preparation.
 struct Launched<'a, 'job> {
     program: &'a mut LoadedProgram,
     buffers: &'a [JobBuffer<'job>],
     executor: &'a Executor,
     cache: CacheState,
-    /// Time that preparing took, milliseconds.
+    /// Duration of the preparation, milliseconds.
     prepare_ms: f64,
 }
 
 impl Launched<'_, '_> {
-    /// Empties L2 by reading, so that what the launch writes pushes nothing but its own out: lines
-    /// that were written before would be counted as traffic of the launch.
+    /// Empties L2 by reading, so that the launch evicts only its own writes: lines that were dirty before
+    /// would count as traffic of the launch.
     fn empty_l2(&self) -> JobResult<()> {
         let tools = self.executor.tools()?;
         if let (CacheState::Cold, Some(flush)) = (self.cache, &self.executor.flush) {
@@ -71,7 +70,7 @@ impl CountedLaunch for Launched<'_, '_> {
     }
 }
 
-/// Reads the counters of the program's launches. Nothing is timed or verified: that was another run.
+/// Reads the counters of the program's launches. Nothing is timed or verified: another run does that.
 pub(crate) fn run(run: &mut Run<'_, '_>, plan: &CountPlan, told: &mut CountedRun) -> JobResult<()> {
     let Some(mut counters) = run.executor.counters.take() else {
         let text = "the server asked a worker for counters that does not read any".to_owned();
@@ -99,7 +98,8 @@ fn read(
     let mut facts = CounterFacts::default();
     let collected = timed(&mut outcome.timings.execute_ms, || {
         executor.reset_persisting_l2()?;
-        // What the driver loads late; and a kernel that fails does so with no counters to blame.
+        // This launch loads what the driver loads lazily. If the kernel fails here, counters are not the
+        // cause.
         subject.prepare()?;
         subject.launch()?;
         patiently(|| collect(counters, &mut subject, plan, &mut facts))
@@ -113,8 +113,8 @@ fn read(
     Ok(())
 }
 
-/// Tries again for a while if another process has the counters. It sleeps between: nothing tells when
-/// the other gives them back.
+/// Retries for a limited time if another process holds the counters. Sleeps between attempts, because no
+/// event announces their release.
 fn patiently(
     mut collect: impl FnMut() -> JobResult<Result<(), CuptiError>>,
 ) -> JobResult<Result<(), CuptiError>> {
@@ -166,7 +166,7 @@ fn collect(
             Ok(Ok(()))
         }
         Err(error) => {
-            // What CUPTI holds now is not known.
+            // CUPTI's state is unknown after an error.
             unit.close();
             match error {
                 PassError::Counters(error) => Ok(Err(error)),
@@ -211,8 +211,8 @@ fn record(plan: &CounterPlan, values: Vec<f64>, facts: &mut CounterFacts) {
     }
 }
 
-/// What a value of NVIDIA's metric is multiplied by to be in base units. CUPTI's are, but for times,
-/// which are nanoseconds.
+/// Returns the factor that converts an NVIDIA metric to base units. CUPTI's values already are in base
+/// units, except times, which are in nanoseconds.
 fn base_unit(name: &str) -> f64 {
     let counter = name.split('.').next().unwrap_or(name);
     let share = name.contains(".pct") || name.ends_with(".ratio");

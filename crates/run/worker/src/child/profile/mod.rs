@@ -1,4 +1,4 @@
-//! Runs that are not timed, but looked at.
+//! Runs that are observed instead of timed.
 //!
 //! - `counters`: hardware counters
 //! - `monitoring`: back-to-back launches while the driver monitors the GPU

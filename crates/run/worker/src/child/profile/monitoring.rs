@@ -1,11 +1,11 @@
-//! Back-to-back launches while the driver monitors the whole GPU.
+//! Launches back to back while the driver monitors the whole GPU.
 //!
-//! Monitoring (GPM) is read twice, and tells of all that happened in between. So the device must be
-//! busy with the kernel and nothing else from before the first reading until after the second: a
-//! thread of its own reads, while this one keeps two batches of launches queued. A reading is not of
-//! the moment at which it is asked for, but of some 150 ms before on an H200; so the device is busy
-//! for twice that first. What must be put back before each launch is monitored again without the
-//! kernel, so that it can be taken out.
+//! Monitoring (GPM) is read twice, and covers everything that happened in between. The device must
+//! therefore run the kernel and nothing else from before the first reading until after the second: a
+//! separate thread reads, while this one keeps two batches of launches queued. A reading does not
+//! describe the moment of the request, but some 150 ms before on an H200, so the device is first kept
+//! busy for twice that time. The work that restores state before each launch is monitored again without
+//! the kernel, so that it can be subtracted.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
@@ -22,28 +22,28 @@ use warpgauge_contract::Role;
 use warpgauge_device::{ACTIVITY, DeviceError, EventPool, GpmError, GpmValue, GpuMonitor, Stream};
 use warpgauge_model::{FailureCode, MonitorFacts, MonitorWindow};
 
-/// Shortest time between two readings that NVML can evaluate well.
+/// Minimum time between two readings that NVML can evaluate well.
 const MIN_WINDOW: Duration = Duration::from_millis(100);
 
-/// Time for which a device is busy before the first reading: longer than readings are old.
+/// How long the device is busy before the first reading: longer than the age of a reading.
 const LEAD: Duration = Duration::from_millis(300);
 
-/// Most readings after the first.
+/// Maximum number of readings after the first.
 const MAX_READINGS: u32 = 5;
 
-/// Share of the time that a busy GPU has work, percent.
+/// Activity at which a GPU counts as busy, percent of the time.
 const BUSY: f64 = 99.0;
 
-/// Most repetitions of a batch: two of them and their marks fit the queue of a stream.
+/// Maximum repetitions of a batch: two batches and their events fit the queue of a stream.
 const MAX_BATCH: u64 = 400;
 
-/// A batch as long as this is long enough.
+/// A batch grows until it takes this long.
 const BATCH_TIME: Duration = Duration::from_millis(2);
 
-/// Launches of the kernel that does nothing.
+/// Number of launches of the empty kernel.
 const EMPTY_LAUNCHES: u32 = 2000;
 
-/// Monitors the GPU while the job's kernel runs. Nothing is timed or verified: that was another run.
+/// Monitors the GPU while the job's kernel runs. Nothing is timed or verified: another run does that.
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &MonitorPlan,
@@ -65,7 +65,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-/// A result of the monitoring within one of the job.
+/// The outer result is the job's, the inner one the monitoring's.
 type MonitorResult<T> = JobResult<Result<T, GpmError>>;
 
 fn watch(
@@ -81,7 +81,8 @@ fn watch(
             return Err(Failed::new(FailureCode::Unmonitored, reason.clone(), Blame::Environment));
         }
     };
-    // What the driver loads late; and a kernel that fails does so with no monitoring to blame.
+    // This launch loads what the driver loads lazily. If the kernel fails here, monitoring is not the
+    // cause.
     arm.forget(stream).map_err(environment)?;
     trace::restore(executor, buffers)?;
     stream.synchronize().map_err(environment)?;
@@ -116,11 +117,11 @@ fn watch(
     Ok(Ok(MonitorFacts { running, restoring, empty_period_s, other_processes, unavailable }))
 }
 
-/// Seconds from one launch to the next of a kernel that does nothing.
+/// Returns the time between consecutive launches of an empty kernel, seconds.
 fn empty_period(executor: &Executor) -> Result<f64, DeviceError> {
     let Some(support) = &executor.support else { return Ok(0.0) };
     let (stream, mut empty) = (&executor.stream, LoadedProgram::empty(support)?);
-    // What the driver loads late.
+    // The first launch loads what the driver loads lazily.
     empty.launch(&[], stream)?;
     stream.synchronize()?;
     let start = Instant::now();
@@ -131,7 +132,7 @@ fn empty_period(executor: &Executor) -> Result<f64, DeviceError> {
     Ok(start.elapsed().as_secs_f64() / f64::from(EMPTY_LAUNCHES))
 }
 
-/// Keeps a device busy with the same, again and again.
+/// Keeps a device busy by repeating the same work.
 struct Belt<'a> {
     monitor: &'a GpuMonitor,
     stream: &'a Stream,
@@ -139,7 +140,7 @@ struct Belt<'a> {
     window: Duration,
 }
 
-/// How often something was done by when.
+/// Number of repetitions done at a point in time.
 #[derive(Debug, Clone, Copy)]
 struct Mark {
     done: u64,
@@ -147,8 +148,8 @@ struct Mark {
 }
 
 impl Belt<'_> {
-    /// Monitors the device while `repetition` is queued again and again. `blame`: whose a fault of
-    /// the work queued is.
+    /// Monitors the device while `repetition` is queued repeatedly. `blame` converts a fault of the
+    /// queued work.
     fn watch(
         &self,
         blame: fn(DeviceError) -> Failed,
@@ -160,7 +161,7 @@ impl Belt<'_> {
             let (stop, stopped) = channel();
             let reader = scope.spawn(move || read(monitor, window, &begun, &stopped));
             let moved = self.move_on(blame, &mut repetition, &begin, || reader.is_finished());
-            // A reader that still waits need not any more.
+            // This ends the wait of a reader that has not begun.
             drop((begin, stop));
             let read = reader.join();
             let (first, last) = moved?;
@@ -173,8 +174,8 @@ impl Belt<'_> {
         })
     }
 
-    /// Queues batches, each when the one before the last has ended, until `is_over`; when the device
-    /// began to be busy, and the last time that it was seen to be.
+    /// Queues batches, each when the batch before the previous one has ended, until `is_over`. Returns
+    /// when the device became busy, and the last time that it was seen busy.
     fn move_on(
         &self,
         blame: fn(DeviceError) -> Failed,
@@ -205,7 +206,7 @@ impl Belt<'_> {
                     size = (2 * size).min(MAX_BATCH);
                 } else if first.is_none() {
                     first = Some(now);
-                    // A reader that is gone has failed, which ends the loop.
+                    // A missing reader has failed, which ends the loop.
                     let _ = begin.send(());
                 }
             }
@@ -217,14 +218,14 @@ impl Belt<'_> {
     }
 }
 
-/// Two readings, a window apart, of a device that has long been busy.
+/// Takes two readings, a window apart, of a device that has been busy for long.
 fn read(
     monitor: &GpuMonitor,
     window: Duration,
     begun: &Receiver<()>,
     stopped: &Receiver<()>,
 ) -> Result<(Vec<GpmValue>, Duration), GpmError> {
-    // If the launches failed, nobody looks at the readings.
+    // If the launches failed, the readings are not used.
     let _ = begun.recv();
     let _ = stopped.recv_timeout(LEAD);
     let (mut first, mut since) = (monitor.gpm_reading()?, Instant::now());
@@ -235,7 +236,7 @@ fn read(
         let values = monitor.gpm_between(&first, &second)?;
         let activity = activity(&values);
         left -= 1;
-        // Where idle time is between launches, activity stays below; but then it does not rise.
+        // With idle time between launches, activity stays low, but it no longer rises.
         if left == 0 || activity.is_none_or(|percent| is_settled(before, percent)) {
             return Ok((values, now - since));
         }
@@ -243,25 +244,25 @@ fn read(
     }
 }
 
-/// Time in which the GPU had work, percent.
+/// Returns the fraction of time in which the GPU had work, percent.
 fn activity(values: &[GpmValue]) -> Option<f64> {
     let (_, value) = values.iter().find(|(name, _)| *name == ACTIVITY)?;
     value.as_ref().ok().copied()
 }
 
-/// Whether a device was as busy in a window as it gets.
+/// Returns whether the device was as busy in a window as it gets.
 fn is_settled(before: Option<f64>, percent: f64) -> bool {
     percent >= BUSY || before.is_some_and(|before| (percent - before).abs() <= 1.0)
 }
 
-/// What two readings told of repetitions between two marks.
+/// Describes two readings and the repetitions between two marks.
 fn described(values: Vec<GpmValue>, window: Duration, first: Mark, last: Mark) -> MonitorWindow {
     let mut told = MonitorWindow {
         window_s: window.as_secs_f64(),
         repetitions: last.done - first.done,
         ..MonitorWindow::default()
     };
-    // With none, the only one took all the time.
+    // With no completed repetition, the current one took all the time.
     told.period_s = match told.repetitions {
         0 => told.window_s,
         repetitions => (last.at - first.at).as_secs_f64() / repetitions as f64,

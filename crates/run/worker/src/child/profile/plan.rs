@@ -1,4 +1,4 @@
-//! How many passes metrics take on a chip: CUPTI knows without a GPU.
+//! Returns how many passes metrics take on a chip; CUPTI knows this without a GPU.
 
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::process::ExitCode;
 use crate::protocol::PlanReport;
 use warpgauge_device::cupti::{CounterPlan, Cupti, CuptiError};
 
-/// Longest list of metrics that is read, bytes of JSON.
+/// Maximum length of the list of metrics, bytes of JSON.
 const MAX_INPUT_BYTES: u64 = 1 << 20;
 
-/// Reads NVIDIA's names from standard input, as a JSON list, and prints a plan for the chip.
+/// Reads NVIDIA's metric names from standard input, as a JSON list, and prints a plan for the chip.
 pub(crate) fn main(libraries: &[PathBuf], chip: &str) -> ExitCode {
     let mut text = String::new();
     let read = std::io::stdin().take(MAX_INPUT_BYTES).read_to_string(&mut text);

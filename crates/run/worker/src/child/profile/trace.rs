@@ -1,7 +1,7 @@
-//! One job under a tool that watches this process: a profiler or a checker.
+//! Runs one job under a tool that watches this process: a profiler or a checker.
 //!
-//! What the tool is to see stands between the two calls that tell a profiler to begin and to end.
-//! So it is chosen by this program, and never by the name of a kernel, which a submitter chooses.
+//! The tool observes what happens between two calls that start and stop a profiler. This program thus
+//! chooses it, and never the name of a kernel, which the submitter chooses.
 
 use crate::child::device::executor::Executor;
 use crate::child::failure::{JobResult, candidate, environment};
@@ -15,8 +15,7 @@ use crate::protocol::{Blame, FromWorker, KernelProgram, TracePlan, TraceView, Tr
 use warpgauge_model::CacheState;
 use warpgauge_validate::Filling;
 
-/// Runs the job's launches for the tool. Nothing is timed, and nothing is verified: that was, or
-/// will be, another run.
+/// Runs the job's launches for the tool. Nothing is timed or verified: another run does that.
 pub(crate) fn run(run: &mut Run<'_, '_>, plan: &TracePlan, told: &mut TracedRun) -> JobResult<()> {
     let checks = plan.view == TraceView::Checks;
     let mut arm = begin(run, checks, &mut told.memory_bytes)?;
@@ -32,8 +31,8 @@ pub(crate) fn run(run: &mut Run<'_, '_>, plan: &TracePlan, told: &mut TracedRun)
     launched
 }
 
-/// Makes ready for one more run of the program, and says that it starts. `memory_bytes` becomes what
-/// its buffers take, as the driver tells.
+/// Prepares one more run of the program, and reports its start. Sets `memory_bytes` to the memory of its
+/// buffers according to the driver.
 pub(crate) fn begin(
     run: &mut Run<'_, '_>,
     checks: bool,
@@ -57,8 +56,8 @@ pub(crate) fn begin(
     Ok(arm)
 }
 
-/// Buffers as in any other job; for checks with nothing round them, and with nothing in them that
-/// the contract does not define.
+/// Allocates buffers as in any other job. For checks they have no guard bands, and content that the
+/// contract does not define is not written.
 fn allocate<'job>(
     executor: &Executor,
     program: &'job KernelProgram,
@@ -71,7 +70,7 @@ fn allocate<'job>(
     allocate_all(&program.buffers, || usage, tools, buffers)
 }
 
-/// A launch that loads what the driver loads late, and then the one that counts.
+/// Makes one launch that loads what the driver loads lazily, and then the launch for the tool.
 fn counters(
     executor: &mut Executor,
     arm: &mut LoadedProgram,
@@ -111,7 +110,7 @@ fn timeline(
     })
 }
 
-/// Does what the tool is to see.
+/// Does work in the tool's view.
 fn seen(
     executor: &mut Executor,
     work: impl FnOnce(&mut Executor) -> JobResult<()>,

@@ -1,4 +1,4 @@
-//! A program launched, timed and verified, phase by phase.
+//! Launches, times and verifies a program, phase by phase.
 
 use std::cell::RefCell;
 use std::path::Path;
@@ -24,8 +24,8 @@ use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, VariablesKe
 use warpgauge_model::{CacheState, WorkerTimings};
 use warpgauge_validate::Filling;
 
-/// Launches the candidate, and verifies each launch that is looked at before the next begins: then
-/// nothing of what is expected of it lies where it could reach it.
+/// Launches the candidate, and verifies each audited launch before the next begins. Expected values are
+/// thus never in memory that the candidate could reach.
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &EvaluatePlan,
@@ -50,18 +50,18 @@ pub(crate) fn run(
         load: None,
         looked_at: false,
     };
-    // A server that is gone is noticed by the watchdog.
+    // The watchdog notices that the server is gone.
     let _ = link.send(&FromWorker::Started);
     let moving = (rig.inputs.are_all_moving(rig.buffers), rig.inputs.are_moving());
     let (moving, redrawn) = moving;
     let link = RefCell::new(&mut **link);
     let timings = &mut outcome.timings;
     let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
-    // What references take does not count for the candidate.
+    // The running time of references does not count for the candidate.
     let measures = plan.checks.measures_tolerances();
     let tell = |message: FromWorker| {
         if measures {
-            // A server that is gone is noticed by the watchdog.
+            // The watchdog notices that the server is gone.
             let _ = link.borrow_mut().send(&message);
         }
     };
@@ -94,7 +94,8 @@ pub(crate) fn run(
     executor.arm_checks(false)?;
     let _ = link.borrow_mut().send(&FromWorker::Executed);
     if let Some(turns) = turns {
-        // The buffers are the judge's again once its connection is closed. What went wrong was told.
+        // The judge owns the buffers again once its connection is closed. Errors have been reported
+        // already.
         let _ = executor.stream.synchronize();
         told.sealed.turns = turns.made;
         told.sealed.launches = turns.into_taken();
@@ -102,7 +103,7 @@ pub(crate) fn run(
     judged
 }
 
-/// The first launch, the second, and those that are timed.
+/// Makes the first launch, the second, and the timed launches.
 fn judge(
     rig: &mut Rig<'_, '_>,
     plan: &EvaluatePlan,
@@ -112,7 +113,7 @@ fn judge(
     told: &mut EvaluatedRun,
 ) -> JobResult<()> {
     let proven = is_proven(plan);
-    // Where nobody judges the outputs, they are what a caller gets who looks at them.
+    // Unverified outputs go to a caller who inspects them, so their filling is fixed.
     let mut filling = || match proven {
         true => Filling::not_a_number(rig.inputs.secret.bits()),
         false => Filling::FIXED,
@@ -132,7 +133,7 @@ fn judge(
         let Rig { executor, buffers, .. } = rig;
         let second = timed(&mut timings.verify_ms, || {
             oracle.aside(executor, |oracle| {
-                // A kernel that is wrong for the contract's inputs needs no further witness.
+                // A kernel that is wrong for the contract's inputs needs no second launch as evidence.
                 if right {
                     return oracle.second(executor, buffers, shown, filling);
                 }
@@ -158,7 +159,7 @@ fn judge(
     measure(rig, plan, program, oracle, timings, told)
 }
 
-/// What keeps a launch from finding what an earlier one left.
+/// Reports which state an earlier launch could not have left to a later one.
 fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut EvaluatedRun) {
     told.inputs_moved = rig.inputs.are_moving();
     told.input_sets = rig.inputs.sets();
@@ -169,7 +170,8 @@ fn tell_guarantees(rig: &Rig<'_, '_>, program: &LoadedProgram, told: &mut Evalua
     });
 }
 
-/// What the first launch left: for the caller, and for the verdict. Returns whether it is right.
+/// Processes the first launch's outputs: for the caller, and for the verdict. Returns whether they are
+/// correct.
 fn first(
     rig: &mut Rig<'_, '_>,
     plan: &EvaluatePlan,
@@ -185,7 +187,7 @@ fn first(
         let bytes = content.iter().map(|(index, content)| (*index, content.bytes()));
         let bytes = bytes.collect::<Vec<_>>();
         let (hashed, right) = std::thread::scope(|scope| {
-            // What the caller gets of them is made meanwhile.
+            // The outputs for the caller are summarised at the same time.
             let hash = || outputs::summarise_all(directory, plan, &bytes);
             let hashed =
                 std::thread::Builder::new().name("hash".to_owned()).spawn_scoped(scope, hash);
@@ -229,7 +231,7 @@ fn measure(
     told.settings = rig.executor.settings.clone();
     told.empty_launch_ms = measured.empty_launch_ms;
     told.load = measured.load;
-    // Of the launches that were not verified one may have reached beyond its outputs.
+    // One of the unverified launches may have written outside its outputs.
     let Rig { executor, buffers, looked_at, .. } = rig;
     let look = if *looked_at { guards_intact } else { nothing_else_touched };
     let looked =
@@ -250,7 +252,7 @@ fn measure(
     Ok(())
 }
 
-/// What would pass without doing the work. The candidate runs no more.
+/// Finds trivial programs that would pass without doing the work. The candidate runs no more.
 fn lint(
     rig: &mut Rig<'_, '_>,
     oracle: &mut Oracle<'_, '_>,
@@ -277,12 +279,12 @@ fn lint(
     })
 }
 
-/// Whether outputs are checked, so that it is proven that all of them are written.
+/// Returns whether outputs are checked, which proves that the kernel writes all of them.
 fn is_proven(plan: &EvaluatePlan) -> bool {
     !plan.checks.tolerances.is_empty()
 }
 
-/// Buffers of its own, or those of the process that judges some of the launches.
+/// Allocates the job's buffers, or opens those of the process that judges some of the launches.
 fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turns>> {
     let shared = plan.trials.as_ref().is_some_and(|trials| trials.sealed > 0);
     // A judge seals every launch.
@@ -290,7 +292,7 @@ fn allocate(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> JobResult<Option<Turn
         return allocate_and_fill(run, plan).map(|()| None);
     }
     let Run { executor, job, link, outcome, residue, buffers } = run;
-    // While the judge gets its buffers ready.
+    // The modules load while the judge prepares its buffers.
     timed(&mut outcome.timings.load_ms, || {
         executor.load_ahead(&job.program.launches, residue, Blame::Candidate);
         for reference in &plan.checks.references {
@@ -313,10 +315,10 @@ pub(crate) fn allocate_and_fill(run: &mut Run<'_, '_>, plan: &EvaluatePlan) -> J
     let tools = executor.tools()?;
     let usage = Use {
         copied: false,
-        // Where every access is checked, a band would hide one that misses its buffer by little.
+        // Where every access is checked, a band would hide an access that misses its buffer by little.
         guard: (!plan.sanitize).then(|| executor.guard_byte()),
         shift: 0,
-        // A process that opens a buffer gets its pages whole.
+        // A process that opens a buffer must get whole pages of it.
         whole_pages: executor.runners.is_some() || !all_move(&job.program.buffers, may_move(plan)),
         poisoned: true,
     };

@@ -1,4 +1,4 @@
-//! The tasks that a judge or a worker gets.
+//! The tasks of judges and workers.
 //!
 //! - `evaluation`: a program launched, timed and verified
 //! - `paired`: two kernels side by side, block by block

@@ -1,8 +1,8 @@
-//! Two kernels timed side by side, block by block.
+//! Times two kernels side by side, block by block.
 //!
-//! Every block allocates its buffers elsewhere and loads both modules anew, so that where things
-//! lie is noise that averages out, not an advantage of one side. Within a block the two take turns
-//! (ABBA or BAAB), so that what drifts hits both alike.
+//! Every block allocates its buffers elsewhere and loads both modules again, so that effects of their
+//! addresses are noise that averages out instead of an advantage for one side. Within a block the two
+//! alternate (ABBA or BAAB), so that drift affects both alike.
 
 use std::time::Instant;
 
@@ -25,21 +25,21 @@ use warpgauge_statistics::paired::{
 };
 use warpgauge_validate::{Filling, Reason, ReasonCode};
 
-/// Farthest that the content of a buffer is moved from block to block, bytes.
+/// Maximum distance that the content of a buffer moves between blocks, bytes.
 const MAX_SHIFT: usize = 2 << 20;
 
-/// Launches of each kernel before a block's timed ones: the first after loading is slow.
+/// Launches of each kernel before a block's timed launches: the first after loading is slow.
 const UNTIMED: usize = 3;
 
 /// A kernel faster than this gets [`SHORT_FACTOR`] times the launches per slot, milliseconds.
 const SHORT_MS: f32 = 0.025;
 const SHORT_FACTOR: usize = 4;
 
-/// Blocks at the beginning each of which is audited, and how many later blocks share one audit.
+/// Number of first blocks that are all audited, and the number of later blocks that share one audit.
 const AUDITED_BLOCKS: usize = 4;
 const BLOCKS_PER_AUDIT: usize = 8;
 
-/// Measures blocks until the policy has a verdict, or the time is up.
+/// Measures blocks until the policy has a verdict or the time is up.
 pub(crate) fn run(run: &mut Run<'_, '_>, plan: &PairPlan, told: &mut PairedRun) -> JobResult<()> {
     let Run { executor, job, link, outcome, residue, .. } = run;
     executor.arm_checks(false)?;
@@ -80,11 +80,11 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// The block, and whether outputs of one of its launches were verified.
+    /// Measures a block. Returns it, and whether outputs of one of its launches were verified.
     fn measure(mut self, residue: &mut Residue) -> JobResult<(PairedBlock, bool)> {
         let mut buffers = Vec::new();
         let measured = self.measure_on(&mut buffers, residue);
-        // Freed, not kept: the next block is to get other memory. Freeing zeroes it.
+        // The buffers are freed so that the next block gets other memory. Freeing zeroes them.
         buffers.into_iter().flat_map(JobBuffer::into_memory).for_each(drop);
         self.executor.unload(residue).map_err(environment)?;
         measured
@@ -103,7 +103,7 @@ impl Block<'_> {
         self.allocate(buffers)?;
         self.timings.h2d_ms += filled.elapsed().as_secs_f64() * 1e3;
         let began = Instant::now();
-        // Whose code is loaded first is left to chance too.
+        // The order of loading is random too.
         let reference_first = self.secret.below(2) == 0;
         let (plan, program) = (self.plan, self.program);
         let executor = &mut *self.executor;
@@ -152,7 +152,7 @@ impl Block<'_> {
     {
         let guard = Some(self.executor.guard_byte());
         let secret = &mut *self.secret;
-        // A process that opens a buffer gets its pages whole.
+        // A process that opens a buffer must get whole pages of it.
         let whole_pages = self.executor.runners.is_some()
             || !all_move(&self.program.buffers, self.plan.fresh_inputs);
         let usage = || {
@@ -171,14 +171,14 @@ struct Slots {
     busy_ms: f64,
 }
 
-/// Verifies one launch of the candidate by the reference beside it.
+/// Verifies one launch of the candidate with the reference beside it.
 struct Witness<'a> {
     tolerances: &'a Tolerances,
     reference: &'a mut LoadedProgram,
-    /// Place in the batch of the launch to verify.
+    /// Index in the batch of the launch to verify.
     place: usize,
     moving: bool,
-    /// What the outputs of the reference are filled with for it.
+    /// Filling of the reference's outputs for the verification.
     filling: Filling,
     verify_ms: f64,
 }
@@ -201,18 +201,18 @@ impl Judge for Witness<'_> {
         };
         let verified = timed(&mut self.verify_ms, work);
         if !self.moving {
-            // Nothing stays that a later launch with the same inputs could copy.
+            // No data may stay that a later launch with the same inputs could copy.
             executor.pinned.scrub();
         }
         verified.map(|()| true)
     }
 }
 
-/// Whether some turns of the candidate leave the inputs as they found them.
+/// Whether to check that some turns of the candidate leave the inputs unchanged.
 struct InputsLooked(bool);
 
 impl InputsLooked {
-    /// Before them: what the reference may have changed is put back.
+    /// Before the turns, restores inputs that the reference may have changed.
     fn begin(rig: &Rig<'_, '_>, is_looked: bool) -> JobResult<Self> {
         if is_looked {
             rewrite_inputs(rig.buffers, false, rig.executor.tools()?).map_err(environment)?;
@@ -220,13 +220,13 @@ impl InputsLooked {
         Ok(Self(is_looked))
     }
 
-    /// After them.
+    /// After the turns, checks the inputs.
     fn end(self, rig: &Rig<'_, '_>) -> JobResult<()> {
         if self.0 { surroundings::nothing_else_touched(rig.executor, rig.buffers) } else { Ok(()) }
     }
 }
 
-/// The four slots of a block.
+/// Measures the four slots of a block.
 fn slots(
     rig: &mut Rig<'_, '_>,
     a: &mut LoadedProgram,
@@ -236,13 +236,14 @@ fn slots(
     secret: &mut Secret,
 ) -> JobResult<Slots> {
     let moving = rig.inputs.are_all_moving(rig.buffers);
-    // Inputs that stay are the other's too: a candidate that changed one could make the reference slow.
-    // After which of its turns that is looked for, left to chance, so that it cannot be undone in time.
+    // Both kernels share inputs that do not vary: a candidate that changed one could make the reference
+    // slow. The turn after which the inputs are checked is random, so that the candidate cannot restore
+    // them in time.
     let looked_at = (!moving).then(|| secret.below(3));
     let mut fastest = f32::INFINITY;
     for (turn, arm) in [&mut *a, &mut *b].into_iter().enumerate() {
         let inputs = InputsLooked::begin(rig, turn == 1 && looked_at == Some(0))?;
-        // Loads what the driver loads at the first launch, not while a blocking kernel runs.
+        // The launch makes the driver load what it loads lazily, before a blocking kernel runs.
         rig.launch_once(arm, Filling::FIXED)?;
         let samples = rig.run(arm, UNTIMED, &mut NoJudge)?.samples_ms;
         fastest = samples.into_iter().fold(fastest, f32::min);
@@ -301,7 +302,7 @@ fn slots(
     Ok(slots)
 }
 
-/// A timed launch of the candidate left what the reference leaves for the same inputs.
+/// Checks that a timed launch of the candidate has the reference's results for the same inputs.
 fn check(
     executor: &Executor,
     buffers: &mut [JobBuffer<'_>],
@@ -316,7 +317,7 @@ fn check(
     let beside: Vec<(usize, &[u8])> =
         expected.iter().map(|(buffer, expected)| (*buffer, expected.bytes())).collect();
     let tied = ties::tied(executor, buffers, audit.shown, (&left, &beside))?;
-    // What the reference does to them is no fault of the candidate's.
+    // Changes that the reference makes to inputs are no fault of the candidate.
     rewrite_inputs(buffers, false, executor.tools()?).map_err(environment)?;
     for (buffer, actual) in &left {
         let Some(tolerance) = tolerances.of(*buffer) else { continue };

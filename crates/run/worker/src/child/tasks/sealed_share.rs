@@ -1,7 +1,7 @@
-//! A share of a kernel's timed launches, judged by a process that the kernel has never run in.
+//! Judges a share of a kernel's timed launches in a process that the kernel has never run in.
 //!
-//! The other process makes all launches, on this one's buffers, and says when the next is to be sealed.
-//! Then inputs and fillings come from here, and the verdict too.
+//! The candidate's process makes all launches, on this process's buffers, and announces each launch that
+//! is to be sealed. This process then provides inputs and fillings, and gives the verdict.
 
 use std::cell::RefCell;
 
@@ -21,7 +21,7 @@ use crate::child::verify::tolerance;
 use crate::protocol::{Blame, EvaluatePlan, EvaluatedRun, FromWorker, SealedFacts};
 use warpgauge_model::{CacheState, FailureCode};
 
-/// Judges the launches that the candidate's process hands over, until it has no more.
+/// Judges the launches that the candidate's process hands over, until there are no more.
 pub(crate) fn run(
     run: &mut Run<'_, '_>,
     plan: &EvaluatePlan,
@@ -41,7 +41,7 @@ pub(crate) fn run(
     let mut inputs = Inputs::of_plan(buffers, plan);
     let (moving, redrawn) = (inputs.are_all_moving(buffers), inputs.are_moving());
     let mut references = ReferenceKernels::new(&plan.checks, residue, redrawn);
-    // Before the other process uses the buffers.
+    // References must run before the candidate's process uses the buffers.
     let checks = tolerance::settled(&plan.checks, &mut references, executor, buffers, false);
     let checks = match checks {
         Ok(checks) => checks,
@@ -53,7 +53,7 @@ pub(crate) fn run(
     let lent = candidate_runner.borrow_mut().lend(buffers, guard);
     if let Err(failed) = lent {
         references.retire();
-        // The candidate's process goes on without.
+        // The candidate's process continues without sealed launches.
         told.sealed = SealedFacts::unavailable(failed.failure.message);
         return Ok(());
     }
@@ -70,12 +70,12 @@ pub(crate) fn run(
     let _ = link.send(&FromWorker::Started);
     let link = RefCell::new(&mut **link);
     let mut oracle = Oracle::new(&checks, references, &link, (moving, plan.sanitize));
-    // While the other process loads the kernel.
+    // The references load while the candidate's process loads the kernel.
     let loaded = oracle.references.load_all(rig.executor, rig.buffers);
     let mut program = LoadedProgram::elsewhere(RemoteProgram::of_another(&candidate_runner));
     let judged =
         loaded.and_then(|()| judge(&mut rig, &mut program, &mut oracle, &candidate_runner, told));
-    // The other process has the buffers open, and uses them until it is told, or has ended.
+    // The candidate's process has the buffers open, and uses them until it is notified or ends.
     candidate_runner.borrow_mut().part();
     told.audits = oracle.audits.clone();
     oracle.retire();
@@ -92,14 +92,14 @@ fn judge(
     loop {
         let Some(later) = runner.borrow_mut().next_turn()? else { return Ok(()) };
         let trial = told.samples_ms.len();
-        // Only how the time for verifying is spread hangs on what it says.
+        // The value of `later` affects only how the time for verification is distributed.
         oracle.begin(Phase::Timed, trial, vec![0], later as usize);
         let (shown, filling, ms) = rig.time_elsewhere(program)?;
         told.samples_ms.push(ms);
         let audit = Audit { trial: 0, shown, filling, under_load: false };
         let verified = oracle.takes(0) && oracle.verify(rig.executor, rig.buffers, audit)?;
         if !verified {
-            // Nobody else can tell whether it changed inputs.
+            // No other process can check whether the launch changed inputs.
             nothing_else_touched(rig.executor, rig.buffers)?;
         }
         rig.executor.stream.synchronize().map_err(environment)?;

@@ -1,5 +1,5 @@
-//! Launches made for a judge: this process has the kernel in its context, and of the judge's memory the
-//! buffers alone.
+//! Makes launches for a judge. This process has the kernel in its context, and of the judge's memory it
+//! can access only the buffers.
 
 use std::fmt::Display;
 use std::os::unix::net::UnixStream;
@@ -22,8 +22,7 @@ use warpgauge_model::{FailureCode, LaunchCounts};
 pub(crate) fn run(run: &mut Run<'_, '_>) -> JobResult<()> {
     let Run { executor, link, residue, .. } = run;
     let mut judge = link.socket()?;
-    // What follows is the doing of what is launched here. A server that is gone is noticed by the
-    // watchdog.
+    // From here on, failures are due to the launched code. The watchdog notices that the server is gone.
     let _ = link.send(&FromWorker::Started);
     let mut served = Served {
         executor,
@@ -43,11 +42,11 @@ fn broken(what: &str, error: &dyn Display) -> Failed {
     Failed::new(FailureCode::WorkerUnavailable, text, Blame::Environment)
 }
 
-/// Why a message was not done.
+/// Why a request failed.
 enum Refused {
-    /// The device says so.
+    /// A device error.
     Device(DeviceError),
-    /// Something else is in the way.
+    /// Any other failure.
     Other(Failed),
 }
 
@@ -63,12 +62,12 @@ impl From<Failed> for Refused {
     }
 }
 
-/// What a judge has opened and loaded here.
+/// Buffers and programs of the judge that this process has open.
 struct Served<'a> {
     executor: &'a mut Executor,
     residue: &'a mut Residue,
     memory: Vec<DeviceBuffer>,
-    /// Of the buffers.
+    /// Addresses of the buffers.
     addresses: Vec<u64>,
     programs: Vec<LoadedProgram>,
     /// Whether the emulator checks the launches.
@@ -190,7 +189,7 @@ impl Served<'_> {
                     stream.synchronize()
                 });
                 self.executor.resume_checks(self.checked)?;
-                // As if it had not been.
+                // Variables are restored, so that the counted launch leaves no trace.
                 arm.forget(stream)?;
                 return Ok((0.0, counts?));
             }
@@ -204,7 +203,7 @@ impl Served<'_> {
         Ok((0.0, None))
     }
 
-    /// Gives up programs and buffers.
+    /// Unloads programs and closes buffers.
     fn close(&mut self) -> Result<(), DeviceError> {
         self.programs.drain(..).for_each(|program| program.retire(self.residue));
         let unloaded = self.executor.unload(self.residue);
@@ -214,7 +213,7 @@ impl Served<'_> {
     }
 }
 
-/// What a launch takes between two events, milliseconds.
+/// Returns the time of a launch between two events, milliseconds.
 fn time(
     executor: &mut Executor,
     arm: &mut LoadedProgram,

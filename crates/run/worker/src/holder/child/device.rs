@@ -18,14 +18,15 @@ pub(super) struct DeviceMemory {
     context: Context,
     stream: Stream,
     tensors: HashMap<Uuid, Tensor>,
-    /// What files are read into, once a large one was.
+    /// Buffers into which files are read; allocated for the first large file.
     staging: Option<[PinnedBuffer; 2]>,
 }
 
 struct Tensor {
     buffer: DeviceBuffer,
-    /// What those who have it open tell each other by, once one of them asked. It is never waited for here:
-    /// whoever has a handle may record it behind work that does not end.
+    /// Event for synchronisation between the processes that have the tensor open, created at the first
+    /// request. The holder never waits for it: a process with a handle may record it behind work that
+    /// never ends.
     event: Option<Event>,
 }
 
@@ -35,13 +36,13 @@ impl From<DeviceBuffer> for Tensor {
     }
 }
 
-/// Memory that must be free for a copy, as a multiple of it: kernels need some, too.
+/// Free memory that a copy requires, as a multiple of its size: kernels need memory, too.
 const FREE_FOR_COPY: u64 = 4;
 
-/// Bytes that are read while those before are copied to the device.
+/// Size of a staging buffer, bytes. One buffer is read while the other is copied to the device.
 const STAGED_BYTES: usize = 8 << 20;
 
-/// Threads that read them: one alone is slower than the device.
+/// Number of threads that read into a buffer: one alone is slower than the device.
 const READERS: usize = 4;
 
 impl DeviceMemory {
@@ -58,7 +59,7 @@ impl DeviceMemory {
         Ok(Self { context, stream, tensors: HashMap::new(), staging: None })
     }
 
-    /// Copies a file piece by piece, and reads one while the one before is copied.
+    /// Copies a file piece by piece, and reads each piece while the previous one is copied.
     fn staged(
         &self,
         id: Uuid,
@@ -89,8 +90,8 @@ impl DeviceMemory {
         Ok(())
     }
 
-    /// A block of whole pages: a handle opens the whole block that the driver allocated, so each tensor has
-    /// blocks of its own.
+    /// Allocates a block of whole pages. A handle opens the whole block that the driver allocated, so
+    /// each tensor has its own blocks.
     fn allocate(&self, bytes: u64) -> Result<DeviceBuffer, Refusal> {
         let whole = bytes
             .checked_next_multiple_of(DEVICE_PAGE)
@@ -105,7 +106,7 @@ impl DeviceMemory {
 }
 
 impl Tensor {
-    /// A handle of its event, which is made for the first who asks.
+    /// Returns a handle of the tensor's event, which is created at the first request.
     fn event(&mut self, context: &Context) -> Result<Vec<u8>, DeviceError> {
         let event = match self.event.take() {
             Some(event) => event,
@@ -133,7 +134,8 @@ impl Memory for DeviceMemory {
     fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal> {
         if self.staging.is_none() && piece.bytes > STAGED_BYTES as u64 {
             let buffer = || PinnedBuffer::new(&self.context, STAGED_BYTES);
-            // Refused by the system (locked-memory limit): ordinary memory serves as well, slower.
+            // If the system refuses page-locked memory (locked-memory limit), ordinary memory works as
+            // well, but slower.
             self.staging = buffer().and_then(|one| Ok([one, buffer()?])).ok();
         }
         let Some([mut one, mut other]) = self.staging.take() else {
@@ -158,7 +160,7 @@ impl Memory for DeviceMemory {
         let buffer = self.allocate(bytes)?;
         let bytes = at(bytes);
         buffer.copy_range_from_device(0, source, 0, bytes, &self.stream)?;
-        // Who opens it gets the whole block.
+        // A process that opens the tensor can read the whole block.
         buffer.fill_range(bytes, buffer.len() - bytes, 0, &self.stream)?;
         self.stream.synchronize()?;
         self.tensors.insert(id, buffer.into());
@@ -166,13 +168,14 @@ impl Memory for DeviceMemory {
     }
 
     fn read(&mut self, id: Uuid, offset: u64, into: &mut [u8]) -> Result<(), Refusal> {
-        // What others launched on it is theirs to wait for; what they waited for is seen.
+        // The holder does not wait for work that other processes launched on the tensor: they must wait
+        // for it. Work that they have waited for is visible.
         Ok(self.find(id)?.copy_to_host(at(offset), into, &self.stream)?)
     }
 
     fn export(&mut self, id: Uuid, event: bool) -> Result<ExportedTensor, Refusal> {
         let tensor = self.tensors.get_mut(&id).ok_or_else(|| Refusal::unknown(id))?;
-        // A driver without such events shares memory as well.
+        // A driver without such events still shares memory.
         let event = event.then(|| tensor.event(&self.context)).and_then(|made| {
             let told = |error: &_| eprintln!("warpgauge holder: no event for {id}: {error}");
             made.inspect_err(told).ok()
@@ -192,7 +195,7 @@ impl Memory for DeviceMemory {
     }
 }
 
-/// Reads so much of a piece as fits, from `done` on.
+/// Fills `into` from a piece of a file, starting at `done`.
 fn read(piece: &Piece, done: u64, into: &mut [u8]) -> Result<(), Refusal> {
     let part = into.len().div_ceil(READERS).next_multiple_of(4 << 10).max(1);
     let begin = piece.from + done;
@@ -209,7 +212,7 @@ fn read(piece: &Piece, done: u64, into: &mut [u8]) -> Result<(), Refusal> {
     })
 }
 
-/// Beyond what can be addressed is beyond any buffer, which refuses it.
+/// An offset that `usize` cannot hold is beyond any buffer, and the buffer refuses it.
 fn at(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }

@@ -1,5 +1,5 @@
-//! Tensors in the host's memory: files of a file system in memory, where there is one, closed to other
-//! users.
+//! Tensors in the host's memory: files in an in-memory file system, where there is one, which other users
+//! cannot open.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -14,7 +14,7 @@ use warpgauge_shared_tensors::ExportedTensor;
 
 use super::{Memory, Piece, Refusal};
 
-/// Bytes that are copied at once.
+/// Number of bytes copied at once.
 const BUFFER_BYTES: u64 = 1 << 20;
 
 pub(super) struct HostMemory {
@@ -22,7 +22,7 @@ pub(super) struct HostMemory {
     tensors: HashMap<Uuid, Segment>,
 }
 
-/// A file that goes when this does. Who has mapped it keeps the memory.
+/// A file that is removed when this value is dropped. Processes that have mapped it keep the memory.
 struct Segment {
     file: File,
     path: PathBuf,
@@ -31,7 +31,8 @@ struct Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        // The directory goes with the server; somebody who was quicker wanted the same.
+        // The directory is removed with the server. An error means that another process has removed the
+        // file.
         let _ = std::fs::remove_file(&self.path);
     }
 }
@@ -47,7 +48,8 @@ impl HostMemory {
 }
 
 impl Segment {
-    /// Others may have the file open, and cut it short: that is an error here, not a fault.
+    /// Other processes may truncate the open file. Reads and writes then fail with an error instead of a
+    /// fault.
     fn check(&self, offset: u64, bytes: u64) -> Result<(), Refusal> {
         let end = offset.checked_add(bytes);
         if end.is_some_and(|end| end <= self.bytes) {
@@ -65,7 +67,7 @@ impl Memory for HostMemory {
         options.read(true).write(true).create_new(true).mode(0o600);
         let file = options.open(&path).map_err(|error| failed(bytes, &error))?;
         let segment = Segment { file, path, bytes };
-        // Memory that there is not is an error now, and not a signal for whoever writes to it.
+        // Missing memory is an error now, instead of a signal for the process that later writes to it.
         fallocate(&segment.file, FallocateFlags::empty(), 0, bytes)
             .map_err(|error| failed(bytes, &error.into()))?;
         self.tensors.insert(id, segment);
@@ -88,7 +90,7 @@ impl Memory for HostMemory {
     }
 
     fn copy(&mut self, _: Uuid, _: Uuid, _: u64) -> Result<(), Refusal> {
-        // Files are read by whoever wants a copy.
+        // A process that needs a copy reads the file itself.
         Err(Refusal::new(FailureCode::NotSupported, "the host's memory keeps no copies"))
     }
 

@@ -1,5 +1,5 @@
 //! The process that holds tensors: `warpgauge __holder`, started by the server with a socket as its
-//! standard input. It executes nothing but this, and ends when the server does.
+//! standard input. It runs no other code than this module, and ends when the server does.
 
 mod device;
 mod host;
@@ -42,7 +42,7 @@ pub(crate) struct HolderArgs {
     pub(crate) directory: PathBuf,
 }
 
-/// Why something cannot be done; the process goes on.
+/// Why a request failed; the process continues.
 pub(crate) struct Refusal {
     code: FailureCode,
     message: String,
@@ -65,7 +65,7 @@ struct Piece {
     bytes: u64,
 }
 
-/// Where tensors are.
+/// The memory in which tensors are.
 trait Memory {
     fn create(&mut self, id: Uuid, bytes: u64) -> Result<(), Refusal>;
     fn fill(&mut self, id: Uuid, offset: u64, piece: &Piece) -> Result<(), Refusal>;
@@ -84,10 +84,10 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    // Other people's data are in its memory.
+    // A core dump would contain callers' data.
     let none = Rlimit { current: Some(0), maximum: Some(0) };
     let _ = setrlimit(Resource::Core, none);
-    // Before there are other threads.
+    // Confinement must precede the start of further threads.
     let libraries: Vec<_> = args.emulator.iter().cloned().collect();
     if args.device.is_some() && args.emulator.is_none() {
         device_worker::confine_holder(&args.directory, &libraries);
@@ -96,7 +96,7 @@ pub fn main(args: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
     let ended = run(&args);
     if args.device.is_some() {
-        // Of a server that was killed there is nobody to do it.
+        // If the server was killed, no other process removes the shared events.
         shared_events::remove(std::process::id());
     }
     match ended {
@@ -124,7 +124,7 @@ fn run(args: &HolderArgs) -> Result<(), String> {
     loop {
         let request = match frame::read::<ToHolder>(&mut stream) {
             Ok(request) => request,
-            // The server is gone, and with it everybody who could ask for what is here.
+            // The server is gone, and only the server can request these tensors.
             Err(FrameError::Closed) => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
@@ -143,7 +143,7 @@ fn open(args: &HolderArgs) -> Result<Box<dyn Memory>, Refusal> {
     })
 }
 
-/// The answer to a question, and what follows that on the connection.
+/// Answers a request. Also reads what follows the request on the connection.
 fn answer(
     memory: &mut dyn Memory,
     request: ToHolder,

@@ -1,9 +1,9 @@
-//! Which variables a module has: their memory outlives the module and must be zeroed before, and what
-//! a launch leaves in it the next one finds.
+//! Lists the variables of a module. Their memory outlives the module and must be zeroed before it is
+//! unloaded, and a launch can leave data in them for the next.
 //!
-//! Source text hides variables in too many ways. So they are taken from where none can hide: on a GPU
-//! from the sections of the linked image (`image`), of which each byte must belong to a symbol that the
-//! driver knows; on the emulated device from what its parser gave memory.
+//! Source text can hide variables in too many ways. The list therefore comes from where none can hide: on
+//! a GPU from the sections of the linked image (`image`), of which each byte must belong to a symbol that
+//! the driver knows; on the emulated device from the variables that its parser allocated.
 
 mod image;
 
@@ -14,18 +14,17 @@ use warpgauge_model::{Image, ImageFormat};
 
 use image::Listed;
 
-/// Functions of the device runtime that keep nothing of a kernel's data once output is flushed.
+/// Functions of the device runtime that keep none of a kernel's data once output is flushed.
 const HARMLESS_IMPORTS: [&str; 3] = ["vprintf", "__assertfail", "__assert_fail"];
 
-/// Most variables that are zeroed one by one.
+/// Maximum number of variables that are zeroed individually.
 const MAX_VARIABLES: usize = 4096;
 
 /// Variables of a module.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Variables {
-    /// Those that were found.
     pub found: Vec<Variable>,
-    /// Why these are not certain to be all that the module keeps.
+    /// Why `found` may not contain all state of the module.
     pub unprovable: Option<String>,
 }
 
@@ -33,7 +32,7 @@ pub(crate) struct Variables {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Variable {
     pub range: VariableRange,
-    /// Whether it is declared constant. A kernel can write it all the same, through its address.
+    /// Whether the variable is declared constant. A kernel can still write it through its address.
     pub is_constant: bool,
 }
 
@@ -66,23 +65,23 @@ impl Variables {
         }
     }
 
-    /// Where those are that are to be put back.
+    /// Returns the ranges of the variables to restore.
     pub(crate) fn ranges(&self, restored: Restored) -> Vec<VariableRange> {
         let wanted = |one: &&Variable| restored == Restored::ConstantsToo || !one.is_constant;
         self.found.iter().filter(wanted).map(|one| one.range).collect()
     }
 }
 
-/// What of a module, and of the memory that launches have for themselves, is put back before a launch.
+/// Which variables of a module are restored before a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Restored {
-    /// Its variables.
+    /// Variables that are not declared constant.
     Variables,
-    /// What it declares as constant too, for who looks for anything that could be kept.
+    /// Also variables that are declared constant, to find any state that a kernel could keep.
     ConstantsToo,
 }
 
-/// All that the emulated device gave memory.
+/// Returns all variables that the emulated device allocated.
 fn emulated(told: EmulatedVariables) -> Result<Vec<Variable>, String> {
     let harmful = |name: &&String| !HARMLESS_IMPORTS.contains(&name.as_str());
     if let Some(name) = told.imports.iter().find(harmful) {
@@ -98,7 +97,7 @@ fn emulated(told: EmulatedVariables) -> Result<Vec<Variable>, String> {
     Ok(variables.collect())
 }
 
-/// What a linked image lists, where the driver has it.
+/// Returns the variables that a linked image lists, at the driver's addresses.
 fn on_gpu(module: &Module, linked: &[u8]) -> Result<Vec<Variable>, String> {
     let unasked = |error: DeviceError| error.to_string();
     let mut found = Vec::new();
@@ -120,7 +119,7 @@ fn on_gpu(module: &Module, linked: &[u8]) -> Result<Vec<Variable>, String> {
     Ok(found)
 }
 
-/// What was found, if it is not too much and each has memory of its own.
+/// Returns the variables, if they are not too many and do not overlap.
 fn bounded(mut found: Vec<Variable>) -> Result<Vec<Variable>, String> {
     if found.len() > MAX_VARIABLES {
         return Err(format!("there are {} of them", found.len()));

@@ -1,8 +1,8 @@
-//! The variables of a linked image, by its sections.
+//! Lists the variables of a linked image by its sections.
 //!
-//! Each byte of a section of variables must belong to a symbol, since the driver places variables by
-//! their symbols, and tells addresses for these alone. An image that shows anything else is refused with
-//! the reason: a stranger may have written it.
+//! Each byte of a section of variables must belong to a symbol: the driver places variables by their
+//! symbols, and returns addresses only for these. The image is submitted data, so an image that does not
+//! meet this is refused with a reason.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,11 +18,11 @@ use super::{HARMLESS_IMPORTS, managed, uses};
 /// Bit of a symbol's `st_other`: the variable is managed memory (`STO_CUDA_MANAGED`).
 const MANAGED: u8 = 4;
 
-/// The driver gives each variable whole pieces of this many bytes. A larger gap between variables is no
-/// matter of alignment, however a section says it is aligned.
+/// The driver gives each variable whole pieces of this many bytes. A larger gap between variables is not
+/// due to alignment, whatever alignment the section declares.
 const PIECE: u64 = 256;
 
-/// A variable, as an image lists it.
+/// A variable that an image lists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Listed {
     pub name: String,
@@ -30,7 +30,7 @@ pub(super) struct Listed {
     pub is_constant: bool,
 }
 
-/// What a section holds.
+/// Content of a section.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Home {
     Variables,
@@ -46,14 +46,14 @@ struct Section {
     start: u64,
     bytes: u64,
     align: u64,
-    /// Parts that symbols cover: where they begin in the section, and their sizes.
+    /// Parts that symbols cover: offset in the section, and size.
     covered: Vec<(u64, u64)>,
 }
 
 /// Lists all variables of an image, each under its name.
 ///
 /// # Errors
-/// Why they are not certain to be all: a sentence's end for a report.
+/// Returns why the list may be incomplete, as the end of a sentence for a report.
 pub(super) fn listed(bytes: &[u8]) -> Result<Vec<Listed>, String> {
     let unreadable = |error: object::read::Error| format!("the image cannot be read: {error}");
     let elf = ElfFile64::<Endianness>::parse(bytes).map_err(unreadable)?;
@@ -94,11 +94,11 @@ pub(super) fn listed(bytes: &[u8]) -> Result<Vec<Listed>, String> {
     if let Some(section) = named.find(|section| !section.is_covered()) {
         return Err(format!("no symbol names a part of section {}", section.name));
     }
-    // What has no size takes no memory.
+    // Symbols without a size take no memory.
     Ok(found.into_values().filter(|one| one.bytes > 0).collect())
 }
 
-/// The sections that hold variables.
+/// Returns the sections that contain variables.
 fn sections(elf: &ElfFile64<'_, Endianness>) -> Result<HashMap<SectionIndex, Section>, String> {
     let endian = elf.endian();
     let headers = elf.elf_header().section_headers(endian, elf.data());
@@ -132,7 +132,7 @@ fn sections(elf: &ElfFile64<'_, Endianness>) -> Result<HashMap<SectionIndex, Sec
 }
 
 impl Section {
-    /// Whether symbols name all of it but for gaps that alignment explains.
+    /// Returns whether symbols cover the whole section except for gaps due to alignment.
     fn is_covered(&self) -> bool {
         let mut covered = self.covered.clone();
         covered.sort_unstable();
@@ -148,21 +148,21 @@ impl Section {
     }
 }
 
-/// Whether an image may import `name` and still be scrubbed for certain.
+/// Returns whether an image may import `name` and still be scrubbed completely.
 ///
-/// `.nv.reservedSmem.*` stands for the system's part of shared memory (compute capability 9.0 and
-/// up): an offset, no memory of its own.
+/// `.nv.reservedSmem.*` is the system's part of shared memory (compute capability 9.0 and up): an offset,
+/// without its own memory.
 fn is_harmless(name: &str) -> bool {
     HARMLESS_IMPORTS.contains(&name) || name.starts_with(".nv.reservedSmem.")
 }
 
-/// Whether a section that can be written to stands for memory that each launch has for itself.
+/// Returns whether a writable section describes memory that is private to each launch.
 fn is_of_a_launch(name: &str) -> bool {
     name.starts_with(".nv.shared.") || name.starts_with(".nv.local.")
 }
 
-/// What a section holds, if it is variables. Of the banks of constants the third is the program's. The
-/// others hold literals of the compiler, and with a kernel's name behind the number its arguments.
+/// Returns the content of a section of variables. Bank 3 of the constants holds the program's. The other
+/// banks hold literals of the compiler, and with a kernel's name after the number its arguments.
 fn home(name: &str) -> Option<Home> {
     if let Some(bank) = name.strip_prefix(".nv.constant") {
         let is_of_module = bank.bytes().all(|byte| byte.is_ascii_digit());

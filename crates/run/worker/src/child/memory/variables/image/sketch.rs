@@ -1,6 +1,6 @@
-//! Images as small ELF files, section by section, for tests.
+//! Builds images as small ELF files, section by section, for tests.
 
-/// A section: its name, its bytes, its flags and its alignment.
+/// A section: name, size, flags and alignment.
 pub(super) struct Sketched {
     pub name: &'static str,
     pub bytes: u64,
@@ -8,7 +8,7 @@ pub(super) struct Sketched {
     pub align: u64,
 }
 
-/// A symbol of a variable: its name, its section's place (0: none), where it begins and its size.
+/// Symbol of a variable: name, index of its section (0: none), offset and size.
 pub(super) struct Symbol {
     pub name: &'static str,
     pub section: u16,
@@ -24,18 +24,18 @@ pub(super) const WRITABLE: u64 = 3;
 const NOBITS: u32 = 8;
 const HEADER: usize = 64;
 
-/// A section of variables.
+/// Returns a section of variables.
 pub(super) fn section(name: &'static str, bytes: u64) -> Sketched {
     Sketched { name, bytes, flags: WRITABLE, align: 4 }
 }
 
-/// A symbol in a section.
+/// Returns a symbol in a section.
 pub(super) fn symbol(name: &'static str, section: u16, at: u64, bytes: u64) -> Symbol {
     Symbol { name, section, at, bytes, other: 0 }
 }
 
-/// The image of sections, which begin with 1, and symbols. `tables`: how often the table of symbols is
-/// in it.
+/// Returns the image with these sections, numbered from 1, and symbols. `tables` is the number of symbol
+/// tables.
 pub(super) fn image(sections: &[Sketched], symbols: &[Symbol], tables: usize) -> Vec<u8> {
     let mut names = vec![0u8];
     let mut named = |name: &str| {
@@ -47,7 +47,7 @@ pub(super) fn image(sections: &[Sketched], symbols: &[Symbol], tables: usize) ->
     let mut table = vec![0u8; 24];
     for symbol in symbols {
         table.extend(named(symbol.name).to_le_bytes());
-        // Global, an object.
+        // Binding global, type object.
         table.extend([0x11, symbol.other]);
         table.extend(symbol.section.to_le_bytes());
         table.extend(symbol.at.to_le_bytes());
@@ -83,7 +83,7 @@ pub(super) fn image(sections: &[Sketched], symbols: &[Symbol], tables: usize) ->
         file.extend((kind as u32).to_le_bytes());
         [flags, 0, offset, bytes].iter().for_each(|word| file.extend(word.to_le_bytes()));
         file.extend((link as u32).to_le_bytes());
-        // Of a table of symbols: the first that is global.
+        // For a symbol table: index of the first global symbol.
         file.extend(1u32.to_le_bytes());
         [align, entry].iter().for_each(|word| file.extend(word.to_le_bytes()));
     }

@@ -55,7 +55,7 @@ fn a_symbol_that_covers_less_than_its_section_does_not_hide_the_rest() {
     refusal(&sections(), &[symbol("a", 1, 0, 4096), symbol("b", 1, 8192, 8192)]);
     refusal(&sections(), &[]);
     list(&sections(), &[symbol("a", 1, 0, 4096), symbol("b", 1, 4096, 12288)]).unwrap();
-    // Nor does a section that claims to be aligned like no other.
+    // A section with an unusually large declared alignment is refused too.
     let align = 1 << 20;
     let aligned = [Sketched { name: ".nv.global", bytes: 16384, flags: WRITABLE, align }];
     refusal(&aligned, &[symbol("stash", 1, 0, 4)]);
