@@ -1,4 +1,4 @@
-//! What compilation yields.
+//! Results of a compilation; the main type is [`CompiledModule`].
 
 use std::sync::Arc;
 
@@ -7,13 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::ctype::CType;
 use warpgauge_model::{Diagnostic, ImageFormat, Resources, TensorMap};
 
-/// A loadable module and what is known of its kernels.
+/// A loadable module and the known facts about its kernels.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CompiledModule {
-    /// The image. PTX text carries no terminating NUL here.
+    /// The image. PTX text has no terminating NUL here.
     #[serde(with = "image_bytes")]
     pub image: Arc<[u8]>,
-    /// Its format.
     pub format: ImageFormat,
     /// Kernels in the image, in symbol-table order.
     pub kernels: Vec<KernelInfo>,
@@ -29,12 +28,11 @@ pub struct CompiledModule {
     pub key: String,
     /// Whether the image came from the cache.
     pub cache_hit: bool,
-    /// Where the time went.
     pub timings: CompileTimings,
-    /// How the kernel is launched, where its compiler decides that.
+    /// How the kernel is launched, if its compiler decides that.
     #[serde(default)]
     pub launch: Option<CompiledLaunch>,
-    /// What the source became on its way to the image, by language (`ttir`, `ttgir`, `llir`, `ptx`).
+    /// Intermediate forms of the source by language (`ttir`, `ttgir`, `llir`, `ptx`).
     #[serde(default)]
     pub stages: Vec<(String, String)>,
 }
@@ -45,8 +43,8 @@ impl CompiledModule {
         &self.kernels[self.entry]
     }
 
-    /// Whether both kernels are the same machine code, whatever their names; `None` if the images
-    /// do not tell (only cubins do).
+    /// Returns whether both kernels are the same machine code, whatever their names; `None` if the images
+    /// do not show it (only cubins do).
     pub fn same_code(&self, other: &CompiledModule) -> Option<bool> {
         if self.format != ImageFormat::Cubin || other.format != ImageFormat::Cubin {
             return None;
@@ -55,8 +53,8 @@ impl CompiledModule {
         super::binary::same_code((&self.image, own), (&other.image, theirs))
     }
 
-    /// Whether both are one image to the last byte that bears on how it runs, and start the same
-    /// kernel: two launches of them with the same arguments cannot differ but by chance.
+    /// Returns whether both images agree in every byte that affects how they run, and start the same
+    /// kernel: two launches of them with the same arguments can then differ only by chance.
     pub fn same_image(&self, other: &CompiledModule) -> bool {
         self.format == other.format
             && self.entry_kernel().symbol == other.entry_kernel().symbol
@@ -66,35 +64,35 @@ impl CompiledModule {
     }
 }
 
-/// A launch as a compiler decided it: what a caller gives is the grid, in programs.
+/// A launch that the compiler decided. The caller only gives the grid, in programs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompiledLaunch {
-    /// Threads of a block.
+    /// Threads per block.
     pub threads: u32,
-    /// Dynamic shared memory of a block, bytes.
+    /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Blocks of a cluster, in x, that one program of the grid is spread over; 1: there is no cluster.
+    /// Blocks of a cluster, in x, that run one program of the grid; 1 means no cluster.
     pub blocks_per_program: u32,
-    /// The whole grid is resident at once.
+    /// Whether the whole grid is resident at once.
     pub cooperative: bool,
-    /// What each parameter of the kernel gets, in order.
+    /// The value of each kernel parameter, in order.
     pub parameters: Vec<PassedValue>,
-    /// Device memory that each block of the grid needs beside its arguments.
+    /// Device memory that each block of the grid needs besides its arguments.
     pub scratch: Scratch,
-    /// Compile-time constants by name, those that decorators chose among them.
+    /// Compile-time constants by name, including those that decorators chose.
     pub constants: Vec<(String, Constant)>,
 }
 
-/// Device memory beside arguments.
+/// Device memory besides arguments.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scratch {
-    /// Bytes for each block.
+    /// Bytes per block.
     pub bytes_per_block: u64,
-    /// Alignment of the whole, bytes.
+    /// Alignment of the whole memory, bytes.
     pub align: u64,
 }
 
-/// What a parameter gets.
+/// The value of a parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum PassedValue {
     /// An argument of the contract, by index.
@@ -103,35 +101,30 @@ pub enum PassedValue {
     Value(Constant),
     /// The memory of [`CompiledLaunch::scratch`], or null where there is none.
     Scratch,
-    /// A tensor of the contract as the device's copy engine reads it.
+    /// A tensor of the contract, in the form that the device's copy engine reads.
     Map {
-        /// The argument of the contract, by index.
+        /// Index of the contract's argument.
         argument: usize,
-        /// How it is read.
         map: TensorMap,
     },
 }
 
-/// A value that is known when a kernel is compiled.
+/// A compile-time constant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Constant {
-    /// True or false.
     Bool(bool),
-    /// A whole number.
     Int(i64),
-    /// A whole number beyond that.
+    /// An integer beyond the range of `i64`.
     Unsigned(u64),
-    /// A number.
     Float(f64),
-    /// A text.
     Text(String),
 }
 
-/// Time a compilation took, in milliseconds of wall clock.
+/// Duration of a compilation, milliseconds of wall clock.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct CompileTimings {
-    /// Whole stage, cache look-up and child process included.
+    /// The whole stage, including cache look-up and child process.
     pub total_ms: f64,
     /// The compiler itself; 0 when cached.
     pub compiler_ms: f64,
@@ -142,9 +135,9 @@ pub struct CompileTimings {
 pub struct KernelInfo {
     /// Symbol in the image.
     pub symbol: String,
-    /// Name as a person would write it, e.g. `scale<float>`.
+    /// Readable name, e.g. `scale<float>`.
     pub name: String,
-    /// Parameters in order; `None` where the image does not tell.
+    /// Parameters in order; `None` if the image does not list them.
     pub params: Option<Vec<Param>>,
     /// Resource usage, where known.
     pub resources: Option<Resources>,
@@ -155,7 +148,6 @@ pub struct KernelInfo {
 pub struct Param {
     /// Name in the source, where known.
     pub name: Option<String>,
-    /// Type.
     pub ctype: CType,
     /// Size in bytes.
     pub bytes: u32,
@@ -163,7 +155,7 @@ pub struct Param {
     pub offset: u32,
 }
 
-/// Images travel as byte strings, not as sequences of numbers.
+/// Serialises images as byte strings instead of sequences of numbers.
 mod image_bytes {
     use std::sync::Arc;
 

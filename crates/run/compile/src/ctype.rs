@@ -34,15 +34,14 @@ pub enum CType {
     Bool,
     /// A pointer; `pointee` as written in the source, where known (`float`, `void`, `__half`).
     Pointer {
-        /// Element type.
+        /// Element type, if known.
         pointee: Option<Box<CType>>,
-        /// Points to const.
         is_const: bool,
     },
-    /// A structure or another type by value: its name, where known.
+    /// A structure or another type passed by value: its name, if known.
     Aggregate(String),
     /// Integer bits of a known size and unknown signedness (PTX `.u32`/`.b32`).
     Integer,
-    /// Only the size is known (machine code without names).
+    /// A type of which only the size is known (machine code without names).
     Unknown,
 }

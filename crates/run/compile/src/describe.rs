@@ -1,4 +1,4 @@
-//! From what an image tells to [`KernelInfo`]: names, parameter types, resources.
+//! Converts the contents of an image to [`KernelInfo`]: names, parameter types, resources.
 
 use std::collections::HashMap;
 
@@ -10,20 +10,20 @@ use super::ptxas::Usage;
 use warpgauge_code::source::SourceKernel;
 use warpgauge_model::Resources;
 
-/// What is known about kernels besides the image.
+/// Facts about kernels from sources other than the image.
 #[derive(Debug, Default)]
 pub(crate) struct Knowledge<'a> {
     /// Kernels of the source, for parameter names.
     pub source: &'a [SourceKernel],
-    /// C++ name, as asked for, of a symbol.
+    /// Requested C++ name of each symbol.
     pub expressions: HashMap<String, String>,
-    /// Parameter types of a symbol, as the compiler resolved them.
+    /// Parameter types of each symbol, as the compiler resolved them.
     pub types: HashMap<String, Vec<CType>>,
-    /// What the assembler printed.
+    /// Resource usage that the assembler printed.
     pub usage: HashMap<&'a str, Usage>,
 }
 
-/// A parameter as the image gives it; the type only where the image tells.
+/// A parameter as the image describes it; only some images contain the type.
 struct Place {
     bytes: u32,
     offset: u32,
@@ -87,7 +87,8 @@ impl Knowledge<'_> {
         KernelInfo { name, symbol, params, resources }
     }
 
-    /// Parameter names of the one kernel of this name and number of parameters in the source.
+    /// Returns the parameter names of the source's kernel with this name and number of parameters, if
+    /// there is exactly one.
     fn param_names(&self, name: &str, count: usize) -> Option<&[Option<String>]> {
         let plain = name.split('<').next().unwrap_or(name);
         let plain = plain.replace("(anonymous namespace)::", "");
@@ -103,7 +104,7 @@ impl Knowledge<'_> {
     }
 }
 
-/// The type told by a name, unless the image contradicts its size.
+/// Returns the type from a symbol or query, unless the image contradicts its size.
 fn fitting(told: Option<CType>, place: &Place) -> CType {
     let told = match told {
         None | Some(CType::Unknown) => return place.ctype.clone(),
@@ -115,7 +116,7 @@ fn fitting(told: Option<CType>, place: &Place) -> CType {
     }
 }
 
-/// Size in bytes, where the type determines it.
+/// Returns the size in bytes, if the type determines it.
 fn size_of(ctype: &CType) -> Option<u32> {
     match ctype {
         CType::I8 | CType::U8 | CType::Bool => Some(1),

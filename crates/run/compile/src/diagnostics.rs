@@ -1,21 +1,21 @@
-//! Compiler logs turned into structured messages.
+//! Parses compiler logs into structured messages.
 //!
-//! Understood: NVRTC and nvcc (`kernel.cu(12): error: …`, with a caret line for the column), gcc
-//! and clang style (`file:12:5: error: …`), ptxas (`ptxas kernel.ptx, line 7; error : …`,
-//! `ptxas error : …`) and NVRTC's own (`nvrtc: error: …`).
+//! It supports NVRTC and nvcc (`kernel.cu(12): error: …`, with a caret line for the column), gcc and
+//! clang style (`file:12:5: error: …`), ptxas (`ptxas kernel.ptx, line 7; error : …`, `ptxas error : …`)
+//! and NVRTC's own (`nvrtc: error: …`).
 
 use warpgauge_model::{Diagnostic, Severity};
 
-/// Longest log that is kept, in bytes.
+/// Maximum length of a log, bytes.
 pub(crate) const MAX_LOG_BYTES: usize = 256 << 10;
 
-/// Most messages that are kept.
+/// Maximum number of messages.
 const MAX_DIAGNOSTICS: usize = 256;
 
-/// Longest message that is kept, in bytes.
+/// Maximum length of a message, bytes.
 const MAX_MESSAGE_BYTES: usize = 2048;
 
-/// What systems say of a file that cannot be opened, at the end of a line.
+/// The systems' reasons why a file cannot be opened, at the end of a line.
 const UNOPENED: [&str; 5] = [
     ": Permission denied",
     ": Operation not permitted",
@@ -24,8 +24,8 @@ const UNOPENED: [&str; 5] = [
     ": Too many levels of symbolic links",
 ];
 
-/// A log that says the same of every file that cannot be opened: the author of a source must not learn whether
-/// such a file exists. NVRTC gives no reason for a file that is not there, other compilers do.
+/// Replaces all reasons why a file cannot be opened by the same text: the author of a source must not
+/// learn whether such a file exists. NVRTC gives no reason for a missing file, other compilers do.
 fn without_reasons(log: String) -> String {
     if !UNOPENED.iter().any(|reason| log.contains(reason)) {
         return log;
@@ -41,8 +41,8 @@ fn without_reasons(log: String) -> String {
     log.split_inclusive('\n').map(line).collect()
 }
 
-/// Shortens a log to its bound: compilers put the first, decisive errors at the top. What it says of files
-/// that cannot be opened is the same for all.
+/// Shortens a log to its maximum length: compilers put the first, decisive errors at the top. Also makes
+/// all messages about files that cannot be opened equal.
 pub(crate) fn bound_log(log: String) -> String {
     let mut log = without_reasons(log);
     if log.len() > MAX_LOG_BYTES {
@@ -53,13 +53,13 @@ pub(crate) fn bound_log(log: String) -> String {
     log
 }
 
-/// The last character boundary of `text` at or before `at`.
+/// Returns the last character boundary of `text` at or before `at`.
 pub(crate) fn boundary_before(text: &str, at: usize) -> usize {
     let at = at.min(text.len());
     (0..=at).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0)
 }
 
-/// Messages of a log, in order.
+/// Returns the messages of a log, in order.
 pub(crate) fn parse(log: &str) -> Vec<Diagnostic> {
     let lines: Vec<&str> = log.lines().collect();
     let mut found: Vec<Diagnostic> = Vec::new();
@@ -71,7 +71,7 @@ pub(crate) fn parse(log: &str) -> Vec<Diagnostic> {
             if diagnostic.column.is_none() {
                 diagnostic.column = caret_column(&lines[at + 1..]);
             }
-            // Each place that misses a function says so.
+            // Each call of a missing function causes the same message.
             if diagnostic.line.is_some() || !found.contains(&diagnostic) {
                 found.push(diagnostic);
             }
@@ -92,7 +92,7 @@ fn parse_line(line: &str) -> Option<Diagnostic> {
     Some(diagnostic(severity, file, line, column, message))
 }
 
-/// What the linker says without the word: where it is from is a file of the compiler's own.
+/// Parses a linker error. Drops the text before it, which names a temporary file of the compiler.
 fn linker(line: &str) -> Option<Diagnostic> {
     let said = ["undefined reference to ", "multiple definition of ", "cannot find -l"];
     let at = said.iter().find_map(|text| line.find(text))?;
@@ -115,7 +115,7 @@ fn split_severity(line: &str) -> Option<(&str, Severity, &str)> {
         let rest = &line[colon + 2..];
         for (word, severity) in WORDS {
             let Some(tail) = rest.strip_prefix(word) else { continue };
-            // `error #20: …` and `warning #177-D: …` carry a number.
+            // `error #20: …` and `warning #177-D: …` contain a number.
             let message = match tail.strip_prefix(" #").and_then(|t| t.split_once(':')) {
                 Some((number, message)) if !number.contains(' ') => message,
                 _ => match tail.trim_start().strip_prefix(':') {
@@ -125,7 +125,7 @@ fn split_severity(line: &str) -> Option<(&str, Severity, &str)> {
             };
             return Some((line[..colon].trim_end(), severity, message.trim()));
         }
-        // `Command-line error: …` has the word before the first colon.
+        // `Command-line error: …` has the severity before the first colon.
         if from == 0 && line[..colon].ends_with("Command-line error") {
             return Some(("", Severity::Error, rest.trim()));
         }
@@ -133,7 +133,7 @@ fn split_severity(line: &str) -> Option<(&str, Severity, &str)> {
     }
 }
 
-/// `file(line)`, `file(line:column)`, `file:line:column`, `file:line` or only a name.
+/// Parses `file(line)`, `file(line:column)`, `file:line:column`, `file:line` or only a name.
 fn place_of(place: &str) -> (Option<String>, Option<u32>, Option<u32>) {
     let named = |file: &str| (!file.is_empty()).then(|| file.to_owned());
     if let Some((file, numbers)) = place.strip_suffix(')').and_then(|p| p.rsplit_once('(')) {
@@ -155,7 +155,7 @@ fn place_of(place: &str) -> (Option<String>, Option<u32>, Option<u32>) {
     }
 }
 
-/// `ptxas FILE, line N; error : MESSAGE` or `ptxas error   : MESSAGE`. Its `info` lines are none.
+/// Parses `ptxas FILE, line N; error : MESSAGE` or `ptxas error   : MESSAGE`. Ignores its `info` lines.
 fn ptxas(line: &str) -> Option<Diagnostic> {
     let rest = line.strip_prefix("ptxas")?.trim_start();
     let (place, rest) = match rest.split_once("; ") {
@@ -184,7 +184,8 @@ fn diagnostic(
     Diagnostic { severity, file, line, column, message: message[..end].to_owned() }
 }
 
-/// The compiler quotes the source line, indented by two, and points a caret at the place.
+/// Returns the column of a caret. The compiler quotes the source line, indented by two, and puts the
+/// caret below the position.
 fn caret_column(following: &[&str]) -> Option<u32> {
     let caret = following
         .iter()

@@ -1,4 +1,4 @@
-//! Listings of images: which program makes them, and the latest ones.
+//! Listings of images: runs the tools that make them, and keeps the latest.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -13,27 +13,27 @@ use super::toolchain::Toolchain;
 use warpgauge_model::{FailureCode, ImageFormat};
 use warpgauge_turns::Owner;
 
-/// Longest listing, bytes; what follows is left out.
+/// Maximum length of a listing, bytes; the rest is omitted.
 const MAX_LISTING_BYTES: u64 = 16 << 20;
 
-/// Listings kept, bytes.
+/// Bound of the kept listings, bytes.
 const MAX_KEPT_BYTES: usize = 48 << 20;
 
-/// Time that one listing may take.
+/// Time limit of one listing.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What stands at the end of a listing that is not complete.
+/// Last line of an incomplete listing.
 const CUT: &str = "\n// the listing is longer; the rest is left out\n";
 
-/// An owner, and the content of an image that the owner had listed.
+/// An owner, and the hash of an image that the owner had listed.
 type Key = (Owner, blake3::Hash);
 
-/// Listings by their keys, the latest last.
+/// Listings by key, the latest last.
 #[derive(Default)]
 pub(super) struct Listings(Mutex<VecDeque<(Key, Arc<str>)>>);
 
 impl Listings {
-    /// The machine code of an image as text.
+    /// Returns the machine code of an image as text.
     pub(super) async fn of(
         &self,
         environment: &Environment,
@@ -79,12 +79,13 @@ impl Listings {
     }
 }
 
-/// Why there is no listing here; `None` if there can be one.
+/// Returns why listings are impossible here; `None` if they are possible.
 pub(super) fn missing(toolchain: &Toolchain, format: ImageFormat) -> Option<CompileError> {
     work(toolchain, &[], format).err()
 }
 
-/// Who lists the image: `nvdisasm` reads cubins by itself, fatbins need `cuobjdump` in front.
+/// Returns the work for an image, with the tool that lists it: `nvdisasm` reads only cubins, so fatbins
+/// need `cuobjdump`.
 fn work(
     toolchain: &Toolchain,
     image: &[u8],

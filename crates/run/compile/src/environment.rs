@@ -1,4 +1,4 @@
-//! What every compilation shares: toolchain, directories, headers, the child program.
+//! State that every compilation shares: toolchain, directories, headers, the child program.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -19,21 +19,21 @@ use super::supervisor::Waiting;
 use super::toolchain::{NvrtcInstall, Toolchain};
 use warpgauge_model::Target;
 
-/// Cores from which on a child imports Triton beside one that compiles: with fewer, the kernel that is
-/// waited for would pay for the next.
+/// Minimum number of cores for a child to import Triton while another compiles. With fewer, the pending
+/// kernel would be slowed for the sake of the next.
 const CORES_FOR_BOTH: usize = 4;
 
-/// Time that unpacking headers may take.
+/// Time limit for unpacking headers.
 const UNPACK_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What compilations share.
+/// State that compilations share.
 pub(crate) struct Environment {
     program: PathBuf,
     run_dir: PathBuf,
     headers_dir: PathBuf,
     timeout: Duration,
     toolchain: Toolchain,
-    /// Architectures that a library turned down, so that it is not asked again.
+    /// Architectures that a library refused, so that it is not tried again.
     unsupported: Mutex<HashSet<(PathBuf, u32)>>,
     unpacked: Mutex<HashMap<PathBuf, Arc<OnceCell<()>>>>,
     spares: Arc<Spares>,
@@ -42,16 +42,15 @@ pub(crate) struct Environment {
 /// Header directories of a compilation.
 #[derive(Debug, Default)]
 pub(crate) struct Headers {
-    /// In search order.
     pub directories: Vec<PathBuf>,
-    /// What tells them apart from others, for the cache key.
+    /// Distinguishes the directories from others, for the cache key.
     pub identity: Vec<String>,
-    /// Where the library's own headers have to be unpacked first.
+    /// Directory into which the library's own headers must be unpacked first.
     pub to_unpack: Option<PathBuf>,
 }
 
 impl Headers {
-    /// Headers of a toolkit.
+    /// Returns the headers of a toolkit.
     pub(crate) fn of_directories(directories: &[PathBuf]) -> Self {
         let stamp = |dir: &PathBuf| {
             let marker = ["cuda_fp16.h", "cuda/std/version"].map(|name| dir.join(name));
@@ -90,7 +89,7 @@ impl Environment {
         &self.toolchain
     }
 
-    /// The libraries that may compile for a device, best first; never none.
+    /// Returns the libraries that may compile for a device, best first; at least one.
     pub(crate) fn nvrtc_for(
         &self,
         target: &Target,
@@ -121,13 +120,13 @@ impl Environment {
         Err(CompileError::Environment { what, remedy: REMEDY.into() })
     }
 
-    /// Remembers that a library does not compile for an architecture.
+    /// Records that a library does not compile for an architecture.
     pub(crate) fn note_unsupported(&self, library: &Path, arch: u32) {
         let mut unsupported = self.unsupported.lock().unwrap_or_else(PoisonError::into_inner);
         unsupported.insert((library.to_owned(), arch));
     }
 
-    /// Toolkit headers for a library: those installed with it, or those it carries.
+    /// Returns toolkit headers for a library: those installed with it, or its bundled ones.
     pub(crate) fn headers_of(&self, install: &NvrtcInstall) -> Headers {
         if !install.include_dirs.is_empty() {
             return Headers::of_directories(&install.include_dirs);
@@ -143,7 +142,7 @@ impl Environment {
         }
     }
 
-    /// Has a library unpack the headers it carries to `directory`, once.
+    /// Has a library unpack its bundled headers to `directory`, once.
     pub(crate) async fn unpack_headers(
         &self,
         install: &NvrtcInstall,
@@ -165,7 +164,7 @@ impl Environment {
         };
         std::fs::create_dir_all(&self.headers_dir)
             .map_err(|e| failed("create the parent of", &e))?;
-        // Beside its place, so that the finished tree is renamed into it in one step.
+        // The staging directory is beside the destination, so that one rename moves the complete tree.
         let staging = tempfile::Builder::new()
             .prefix(".new-")
             .tempdir_in(&self.headers_dir)
@@ -179,24 +178,24 @@ impl Environment {
             _ => return Err(CompileError::internal("the compile child answered another question")),
         }
         match std::fs::rename(staging.path().join("include"), directory) {
-            // Another process was faster: its tree is as good.
+            // Another process was faster; its tree is equivalent.
             Err(_) if directory.is_dir() => Ok(()),
             Err(e) => Err(failed("move headers to", &e)),
             Ok(()) => Ok(()),
         }
     }
 
-    /// Time that a compilation has, where its request allows so much.
+    /// Returns the time limit of a compilation: the request's, within the configured bounds.
     pub(crate) fn limit(&self, wanted: Option<Duration>) -> Duration {
         wanted.map_or(self.timeout, |wanted| wanted.max(LEAST_TIMEOUT).min(self.timeout))
     }
 
-    /// How many children with Triton wait for the next kernel from now on, once there was one.
+    /// Sets how many children with Triton wait for the next kernel, from the first kernel on.
     pub(crate) fn keep_spares(&self, count: usize) {
         self.spares.want(count);
     }
 
-    /// Asks a child with Triton: one that waits for a kernel, or a new one.
+    /// Compiles with Triton in a waiting child or a new one.
     pub(crate) async fn ask_triton(
         &self,
         work: &TritonWork,
@@ -210,14 +209,15 @@ impl Environment {
                 None => None,
             };
             match waited {
-                // One that waited for long may have lost its interpreter meanwhile: nobody's fault.
+                // A child that waited for long may have lost its interpreter meanwhile, which is no fault
+                // of the request.
                 None | Some(Ok(ChildReply { result: Outcome::Toolchain { .. }, .. })) => {
                     self.triton_child(work).await?.ask(task, timeout).await
                 }
                 Some(reply) => reply,
             }
         };
-        // The next child imports Triton while this one compiles, where there are cores for both.
+        // If there are enough cores, the next child imports Triton while this one compiles.
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         if cores >= CORES_FOR_BOTH {
             tokio::join!(compile, self.replace_spare(work)).0
@@ -228,14 +228,14 @@ impl Environment {
         }
     }
 
-    /// Starts a child that waits, if there are fewer than are wanted.
+    /// Starts a waiting child, if there are too few.
     async fn replace_spare(&self, work: &TritonWork) {
         if !self.spares.is_short(work) {
             return;
         }
         match self.triton_child(work).await {
             Ok(spare) => self.spares.keep(work.clone(), spare),
-            // Whoever needs one is told what is wrong.
+            // The next caller that needs a child gets the error.
             Err(error) => tracing::debug!(%error, "no spare child for Triton"),
         }
     }
@@ -259,7 +259,7 @@ impl Environment {
         })
     }
 
-    /// Runs `work` in a fresh child with a private directory, with a deadline.
+    /// Runs `work` in a new child with a private directory and a deadline.
     pub(crate) async fn run_child_for(
         &self,
         work: Work,
@@ -278,7 +278,7 @@ impl Environment {
         let request = ChildRequest {
             protocol: PROTOCOL_VERSION,
             job_dir: job_dir.to_owned(),
-            // The wall clock is the parent's to watch.
+            // The parent enforces the limit of the wall clock.
             cpu_seconds: cpu_limit(timeout),
             work,
         };

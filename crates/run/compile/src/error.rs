@@ -1,4 +1,4 @@
-//! Why a compilation gave no artifact.
+//! Errors of the compile stage.
 
 use std::path::PathBuf;
 
@@ -10,17 +10,17 @@ use super::tunable::Tunable;
 use super::usage::ProcessUsage;
 use warpgauge_model::{Diagnostic, FailureCode};
 
-/// What to do about a toolchain that does not serve.
+/// Remedy for an unsuitable toolchain.
 pub(crate) const REMEDY: &str =
     "run `warpgauge toolchain install`, or see `warpgauge toolchain show` for what was found";
 
-/// Why a compilation gave no artifact. Cloneable: callers that share one compilation share its end.
+/// Why a compilation gave no artifact. Cloneable: callers that share a compilation share its error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum CompileError {
     /// The submitted code or its options are at fault.
     #[error("{}", .0.message)]
     Rejected(Box<CompileFailure>),
-    /// Nothing is wrong: the kernel has several configurations, and one has to be chosen.
+    /// Not an error: the kernel has several configurations, and the caller must choose one.
     #[error(
         "the kernel is tuned over {} configurations: it is compiled for one of them when it is \
          evaluated, or when the contract gives all compile-time constants that are tuned",
@@ -32,39 +32,38 @@ pub enum CompileError {
     Environment {
         /// What is missing.
         what: String,
-        /// What to do about it.
         remedy: String,
     },
-    /// A child of this stage took too long and was killed. Of a compilation it is
+    /// A child of this stage exceeded its time limit and was killed. For a compilation this becomes
     /// [`CompileError::Rejected`].
     #[error("it did not finish within {seconds} s and was stopped; {used}")]
     Timeout {
         /// The limit.
         seconds: f64,
-        /// What it had taken.
+        /// Resources that the child had used.
         used: ProcessUsage,
     },
-    /// A child of this stage died. Of a compilation it is [`CompileError::Rejected`], unless somebody
-    /// else ended it.
+    /// A child of this stage died. For a compilation this becomes [`CompileError::Rejected`], unless
+    /// another process ended the child.
     #[error("the compiler's process ended early ({}); {used}", describe_signal(*.signal))]
     Crashed {
-        /// Signal that ended it; `None` if it exited by itself.
+        /// Signal that ended the child; `None` if it exited by itself.
         signal: Option<i32>,
-        /// What it wrote before, bounded.
+        /// The child's output, bounded.
         log: String,
-        /// What it had taken.
+        /// Resources that the child had used.
         used: ProcessUsage,
     },
-    /// Too many compilations wait already, of all callers or of this one.
+    /// Too many compilations are waiting, of all callers or of this one.
     #[error("{waiting} compilations are waiting already; try again in a few seconds")]
     QueueFull {
-        /// How many.
+        /// Number of waiting compilations.
         waiting: usize,
     },
-    /// A bug of ours, or a machine that fails.
+    /// A bug of this program, or a failing machine.
     #[error("the compile stage failed: {what}")]
     Internal {
-        /// What happened.
+        /// Description of the failure.
         what: String,
     },
 }
@@ -78,12 +77,12 @@ fn describe_signal(signal: Option<i32>) -> String {
 }
 
 impl CompileError {
-    /// Rejects the code with a stable `code`.
+    /// Returns a rejection of the code with a stable `code`.
     pub(crate) fn rejected(code: FailureCode, message: impl Into<String>) -> Self {
         Self::Rejected(Box::new(CompileFailure::new(code, message)))
     }
 
-    /// What the child's answer comes to where it is none of the things that were asked for.
+    /// Converts a child's outcome that is not a result of the requested work.
     pub(crate) fn of_outcome(outcome: Outcome) -> Self {
         match outcome {
             Outcome::Rejected { code, log, diagnostics } => {
@@ -96,27 +95,27 @@ impl CompileError {
         }
     }
 
-    /// Reports a failure of ours.
+    /// Returns an internal failure.
     pub(crate) fn internal(what: impl Into<String>) -> Self {
         Self::Internal { what: what.into() }
     }
 }
 
-/// A rejection: what the compiler, or we, have against the code.
+/// A rejection of the code, by the compiler or by this crate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CompileFailure {
     /// Stable code, e.g. `compilation_failed`, `unknown_kernel`.
     pub code: FailureCode,
-    /// One text for people.
+    /// Message for people.
     pub message: String,
-    /// Messages of the compiler, structured.
+    /// Structured messages of the compiler.
     pub diagnostics: Vec<Diagnostic>,
-    /// Its complete log, bounded.
+    /// Complete log of the compiler, bounded.
     pub log: String,
 }
 
 impl CompileFailure {
-    /// Whether the compiler could not be let finish, or broke: to try again costs as much.
+    /// Returns whether the compiler exceeded a limit or crashed, so that a retry would cost as much.
     pub(crate) fn is_exceeded(&self) -> bool {
         matches!(
             self.code,
@@ -130,33 +129,30 @@ impl CompileFailure {
         )
     }
 
-    /// A rejection without a compiler's log.
+    /// Returns a rejection without a compiler's log.
     pub fn new(code: FailureCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), diagnostics: Vec::new(), log: String::new() }
     }
 }
 
-/// The compile stage could not be set up.
+/// Why the compile stage could not be set up.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileSetupError {
-    /// A directory could not be made or read.
+    /// A directory could not be created or read.
     #[error("cannot {operation} {}", path.display())]
     Directory {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// The directory.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// A setting is out of its range.
+    /// A setting is out of range.
     #[error("compile setting `{name}` is {value}; it must be {expected}")]
     Setting {
-        /// Which.
+        /// Name of the setting.
         name: &'static str,
-        /// What it is.
         value: String,
-        /// What it may be.
+        /// The permitted values.
         expected: &'static str,
     },
 }

@@ -1,5 +1,5 @@
-//! Compilers that take more than they may, or crash: that says something of the source, unless this
-//! machine is at fault.
+//! Judges compilers that exceed limits or crash: this counts against the source, unless this machine is
+//! at fault.
 
 use std::time::Duration;
 
@@ -9,8 +9,8 @@ use super::usage::{ProcessUsage, size};
 
 use warpgauge_model::FailureCode;
 
-/// Whoever had this share of the memory that there is, per cent, crashed for want of it: what did not
-/// fit was never mapped, and buffers grow by doubling.
+/// A process that crashed with at least this percentage of its memory limit ran out of memory. It never
+/// mapped the allocation that failed, and buffers grow by doubling.
 const NEAR_PERCENT: u64 = 50;
 
 const SIGHUP: i32 = 1;
@@ -23,7 +23,7 @@ const SIGXFSZ: i32 = 25;
 const REMEDY: &str = "simplify the code: templates, macros, unrolled loops and large initialisers \
                       take most";
 
-/// Memory of this machine, bytes, or what its control group may have of it.
+/// Returns the memory of this machine, or the limit of its control group, bytes.
 fn machine_bytes() -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -33,8 +33,8 @@ fn machine_bytes() -> Option<u64> {
     Some(group.map_or(total, |group| group.min(total)))
 }
 
-/// What an end of the compiler's process says of its source: a rejection with the limit in it. What
-/// is this machine's fault stays as it is.
+/// Converts the end of a compiler process to a rejection of the source that names the limit. Errors that
+/// are this machine's fault stay unchanged.
 pub(super) fn judged(error: CompileError, timeout: Duration) -> CompileError {
     let (code, message, log) = match error {
         CompileError::Timeout { seconds, used } => {
@@ -56,7 +56,7 @@ pub(super) fn judged(error: CompileError, timeout: Duration) -> CompileError {
     CompileError::Rejected(Box::new(CompileFailure { log, ..CompileFailure::new(code, message) }))
 }
 
-/// Which limit of a compilation a signal stands for; nothing where somebody else sent it.
+/// Returns the limit of a compilation that a signal indicates; `None` if another process sent it.
 fn of_signal(
     signal: i32,
     used: &ProcessUsage,
@@ -77,8 +77,9 @@ fn of_signal(
             FailureCode::CompilerFileLimit,
             format!("the compiler wrote a file larger than the {} it may write", size(FILE_SIZE)),
         ),
-        // The system kills a process when memory runs out. It counts that, or the process held much memory.
-        // Several compilations share the memory, so that none of them need hold most.
+        // The system kills a process when memory runs out. Evidence is the system's count of such kills,
+        // or a large memory of the process. Several compilations share the memory, so none of them may
+        // hold most of it.
         SIGKILL => {
             let much = (ADDRESS_SPACE / 4).min(machine.unwrap_or(u64::MAX) / 2);
             if !used.starved && used.resident_bytes < much {
@@ -125,7 +126,7 @@ mod tests {
         assert_eq!(of(11, 1.0, 100, 2_000), Some(FailureCode::CompilerCrashed));
         assert_eq!(of(6, 1.0, 100, 7_900), Some(FailureCode::CompilerOutOfMemory));
         assert_eq!(of(SIGKILL, 1.0, 8_200, 8_200), Some(FailureCode::CompilerOutOfMemory));
-        // One of several, none of which held most of it.
+        // One of several compilations, none of which held most of the memory.
         assert_eq!(of(SIGKILL, 1.0, 2_100, 3_000), Some(FailureCode::CompilerOutOfMemory));
         let used =
             ProcessUsage { starved: true, resident_bytes: 100 << 20, ..ProcessUsage::default() };
@@ -133,7 +134,8 @@ mod tests {
         let (code, what) = of_signal(SIGKILL, &used, limit, Some(64 << 30)).unwrap();
         assert_eq!(code, FailureCode::CompilerOutOfMemory);
         assert!(what.contains("memory of the machine, 64.0 GiB, ran out"), "{what}");
-        // Killed while it was small, or asked to end: not by us, and not for what it did.
+        // Killed while it was small, or requested to end: neither by this program nor because of its
+        // behaviour.
         assert_eq!(of(SIGKILL, 1.0, 100, 2_000), None);
         assert_eq!(of(SIGTERM, 1.0, 100, 2_000), None);
     }

@@ -1,4 +1,4 @@
-//! One request, checked and made into attempts with particular compilers.
+//! A checked request to compile source, and its attempts with particular compilers.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,25 +20,25 @@ use warpgauge_model::{FailureCode, Target};
 use warpgauge_sandbox::enforcement::Enforcement;
 use warpgauge_turns::Owner;
 
-/// Most name expressions of one request.
+/// Maximum number of name expressions of one request.
 const MAX_NAMES: usize = 64;
 
-/// Longest name expression or kernel name, in bytes.
+/// Maximum length of a name expression or kernel name, bytes.
 const MAX_NAME_BYTES: usize = 1024;
 
-/// How to compile.
+/// Options of a compilation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompileOptions {
-    /// Add line information, so that findings name source lines.
+    /// Whether to add line information, so that findings name source lines.
     pub lineinfo: bool,
-    /// Time that the request allows, if it says; at least [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT), and at most the
-    /// configured time, count.
+    /// Time limit of the request, if it has one. It is bounded by
+    /// [`LEAST_TIMEOUT`](super::limits::LEAST_TIMEOUT) and the configured time.
     pub timeout: Option<Duration>,
-    /// Whose turn it is compiled in.
+    /// Owner whose turn the compilation uses.
     pub owner: Owner,
 }
 
-/// CUDA C++ source with everything that decides what it compiles to.
+/// CUDA C++ source, with everything that determines the result.
 pub(crate) struct SourceJob<'a> {
     text: &'a str,
     target: Target,
@@ -79,7 +79,7 @@ impl<'a> SourceJob<'a> {
         })
     }
 
-    /// The compilers that may serve, best first.
+    /// Returns attempts with the suitable compilers, best first.
     pub(crate) fn attempts<'j>(
         &'j self,
         environment: &'j Environment,
@@ -104,7 +104,7 @@ fn no_nvcc() -> CompileError {
     }
 }
 
-/// Text of a kernel that is sent as text.
+/// Returns the text of a kernel that is sent as text.
 pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
     let text = kernel.source_code.as_deref().unwrap_or("");
     if text.trim().is_empty() {
@@ -126,7 +126,7 @@ pub(crate) fn source_text(kernel: &KernelCode) -> Result<&str, CompileError> {
     Ok(text)
 }
 
-/// The kernel asked for, checked.
+/// Returns the requested kernel name, checked.
 pub(crate) fn kernel_name(metadata: Option<&KernelMetadata>) -> Result<Option<&str>, CompileError> {
     let name = metadata.and_then(|m| m.kernel_name.as_deref()).filter(|n| !n.trim().is_empty());
     name.map(|name| check_name("metadata.kernel_name", name)).transpose()
@@ -141,7 +141,7 @@ fn check_name<'n>(field: &str, name: &'n str) -> Result<&'n str, CompileError> {
     Ok(name)
 }
 
-/// The instances to compile; a kernel name with template arguments is one of them.
+/// Returns the instances to compile. A kernel name with template arguments is one of them.
 fn name_expressions(
     metadata: Option<&KernelMetadata>,
     kernel_name: Option<&str>,
@@ -168,7 +168,7 @@ enum With<'a> {
     Nvcc(&'a NvccInstall),
 }
 
-/// One source with one compiler.
+/// An attempt to compile a source with one compiler.
 #[derive(Clone, Copy)]
 pub(crate) struct Attempt<'a> {
     job: &'a SourceJob<'a>,
@@ -176,7 +176,7 @@ pub(crate) struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// Content address.
+    /// Returns the content address.
     pub(crate) fn key(&self, environment: &Environment) -> Key {
         let headers = self.headers(environment);
         KeyInputs {
@@ -218,7 +218,7 @@ impl Attempt<'_> {
         }
     }
 
-    /// Compiles in a fresh child, in this time at most.
+    /// Compiles in a new child, within the time limit.
     pub(crate) async fn run(
         &self,
         environment: &Environment,

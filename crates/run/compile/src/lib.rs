@@ -1,9 +1,10 @@
-//! Source to artifact: NVRTC, nvcc or passthrough, in a killable, sandboxed child; cached.
+//! Compiles source to an artifact with NVRTC or nvcc, or passes an image through. Compilers run in a
+//! sandboxed child that can be killed; results are cached.
 //!
-//! [`Compiler::compile`] looks into the [`cache`], else starts a [`child`] that may read the
-//! toolchain and its own directory and nothing else. PTX, cubins and fatbins are checked
-//! ([`passthrough`]) and passed on. What comes out is an [`CompiledModule`]: an image, its kernels with
-//! their parameter types and resource usage, and the compiler's messages.
+//! [`Compiler::compile`] looks into the [`cache`]. If the kernel is not there, it starts a [`child`] that
+//! may read only the toolchain and its own directory. PTX, cubins and fatbins are checked
+//! ([`passthrough`]) and passed on. The result is a [`CompiledModule`]: an image, its kernels with their
+//! parameter types and resource usage, and the compiler's messages.
 
 #![forbid(unsafe_code)]
 

@@ -1,22 +1,22 @@
-//! Limits that parent and child of a compilation, or several parts of the parent, share.
+//! Limits that the parent and the child of a compilation share, or several parts of the parent.
 
 use std::time::Duration;
 
-/// Longest source, in bytes.
+/// Maximum length of a source, bytes.
 pub(crate) const MAX_SOURCE_BYTES: usize = 16 << 20;
 
-/// Time that a compilation always has: what a request allows for a run may be far less than it takes
-/// to start a compiler.
+/// Minimum time limit of a compilation. The time that a request allows for a run may be far less than a
+/// compiler takes to start.
 pub const LEAST_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Address space of a compilation, bytes. NVRTC itself maps about 1 GiB; cub takes 1 GiB more.
+/// Limit of a compilation's address space, bytes. NVRTC itself maps about 1 GiB; cub needs 1 GiB more.
 pub(crate) const ADDRESS_SPACE: u64 = 8 << 30;
 
-/// Largest file a compilation may write, bytes.
+/// Limit of the size of a file that a compilation writes, bytes.
 pub(crate) const FILE_SIZE: u64 = 256 << 20;
 
-/// Processor time that a compilation with this deadline may take, seconds: compilers may use two
-/// threads.
+/// Returns the limit of processor time for a compilation with this deadline, seconds. Compilers may use
+/// two threads.
 pub(crate) fn cpu_limit(timeout: Duration) -> u64 {
     timeout.as_secs().saturating_mul(2).saturating_add(2)
 }

@@ -1,46 +1,45 @@
-//! Which compiler options a caller may give.
+//! The compiler options that a caller may give.
 //!
-//! The list says what is allowed: an option that is not on it is refused by name. Options that make
-//! the compiler read or write files are refused with the reason; options of nvcc that mean nothing
-//! to NVRTC (host code, linking) are dropped.
+//! The list is of permitted options: an option that is not on it is refused by name. Options that make
+//! the compiler read or write files are refused with the reason; options of nvcc without a meaning for
+//! NVRTC (host code, linking) are dropped.
 
 use super::error::CompileError;
 use warpgauge_contract::Backend;
 use warpgauge_model::FailureCode;
 
-/// Most options of one request.
+/// Maximum number of options of one request.
 const MAX_OPTIONS: usize = 256;
 
-/// Longest option, in bytes.
+/// Maximum length of an option, bytes.
 const MAX_OPTION_BYTES: usize = 4096;
 
-/// Options that passed.
+/// Options that passed the check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct CheckedOptions {
-    /// For the compiler's command line, one word each.
+    /// Words for the compiler's command line.
     pub words: Vec<String>,
-    /// Architecture-specific (`a`) or family-specific (`f`) code was asked for.
+    /// Suffix of architecture-specific (`a`) or family-specific (`f`) code, if requested.
     pub arch_suffix: Option<char>,
-    /// Line information was asked for.
+    /// Whether line information is requested.
     pub lineinfo: bool,
 }
 
-/// What happens to an option.
+/// The treatment of an option.
 #[derive(Clone, Copy)]
 enum Action {
-    /// Given to either compiler as `NAME` or `NAME=VALUE`.
+    /// Passed to both compilers as `NAME` or `NAME=VALUE`.
     Pass,
-    /// Given to nvcc; means nothing to NVRTC.
+    /// Passed to nvcc; has no meaning for NVRTC.
     NvccOnly,
-    /// Names the architecture.
     Arch,
-    /// Asks for line information.
+    /// Requests line information.
     Lineinfo,
-    /// Options for the assembler.
+    /// Contains options for the assembler.
     Ptxas,
-    /// Says how many threads one compilation takes.
+    /// Sets the number of threads of a compilation.
     Threads,
-    /// Not allowed, for this reason.
+    /// Refused, with a reason.
     Refuse(&'static str),
 }
 
@@ -57,7 +56,7 @@ enum Value {
 }
 
 struct Rule {
-    /// All spellings; the first is given to the compiler.
+    /// All spellings; the first is passed to the compiler.
     names: &'static [&'static str],
     value: Value,
     action: Action,
@@ -71,7 +70,7 @@ const FILES: &str = "the compiler reads only the toolkit's own headers; put code
 const OUTPUT: &str = "the output is the service's to choose";
 const TOOLS: &str = "the compiler's own parts are the service's to choose";
 
-/// Most threads that a source may have one compilation take.
+/// Maximum number of threads that a request may set for a compilation.
 const MAX_THREADS: u32 = 8;
 
 const RULES: &[Rule] = &[
@@ -221,7 +220,7 @@ pub(crate) fn check(
             );
             return Err(CompileError::rejected(FailureCode::InvalidCompilerOption, message));
         }
-        // `-D` may define to a text with spaces; elsewhere a space separates.
+        // `-D` may define a text with spaces; in other options a space separates words.
         if option.starts_with("-D") {
             words.push(option.as_str());
         } else {
@@ -246,7 +245,7 @@ pub(crate) fn check(
     Ok(checked)
 }
 
-/// The rule for a word, and the value that is part of the word.
+/// Returns the rule for a word, and the value that is part of the word.
 fn find(word: &str) -> Option<(&'static Rule, Option<&str>)> {
     let exact = RULES.iter().find(|rule| rule.names.contains(&word));
     if let Some(rule) = exact {
@@ -284,7 +283,7 @@ fn apply(
         Action::Arch => checked.arch_suffix = arch_suffix(word, value, arch)?,
         Action::Threads => {
             let threads = match value.and_then(|value| value.parse().ok()) {
-                // As many as there are cores, to a compiler.
+                // 0 means as many threads as there are cores.
                 Some(0) => MAX_THREADS,
                 Some(threads @ 1..=MAX_THREADS) => threads,
                 _ => return Err(too_many_threads(word)),
@@ -305,7 +304,7 @@ fn apply(
     Ok(())
 }
 
-/// As given, with a value that stood apart joined to it.
+/// Returns the option as given, joined with a value from the next word.
 fn word_of(word: &str, value: Option<&str>) -> String {
     match value {
         Some(value) if !word.contains('=') => format!("{word}={value}"),
@@ -313,7 +312,7 @@ fn word_of(word: &str, value: Option<&str>) -> String {
     }
 }
 
-/// The suffix of an architecture that must be the device's own.
+/// Returns the suffix of an architecture, which must be the device's own.
 fn arch_suffix(word: &str, value: Option<&str>, arch: u32) -> Result<Option<char>, CompileError> {
     let value = value.unwrap_or("");
     let mut suffix = None;

@@ -1,4 +1,4 @@
-//! PTX, cubin and fatbin: nothing to compile, everything to check before a driver sees it.
+//! Checks PTX, cubins and fatbins, which need no compilation, before a driver loads them.
 
 use super::artifact::{CompileTimings, CompiledModule, KernelInfo};
 use super::binary::{
@@ -12,7 +12,7 @@ use super::select::select;
 use warpgauge_contract::{Backend, KernelCode, KernelType};
 use warpgauge_model::{FailureCode, ImageFormat, Target};
 
-/// Largest image, in bytes.
+/// Maximum size of an image, bytes.
 const MAX_BINARY_BYTES: u64 = 256 << 20;
 
 /// Name of the compiler in artifacts that were not compiled here.
@@ -103,7 +103,7 @@ fn ptx(
 
 fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     let needed = cuda_version_of(ptx.version);
-    // The emulator reads PTX itself and refuses by instruction, not by version.
+    // The emulator reads PTX itself, and refuses by instruction instead of by version.
     if !target.emulated && needed > target.driver_version {
         let (major, minor) = ptx.version;
         let message = format!(
@@ -119,7 +119,7 @@ fn check_ptx(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
         return Err(CompileError::rejected(FailureCode::InvalidPtx, message));
     };
     let device = target.architecture();
-    // `a` code runs on its own architecture only, `f` code within its family.
+    // `a` code runs only on its own architecture, `f` code within its family.
     let fits = match suffix {
         "" => arch <= device,
         "a" => arch == device,
@@ -141,7 +141,8 @@ fn cuda_text(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }
 
-/// Machine code runs on its own major architecture, at the same minor version or a later one.
+/// Returns whether machine code runs: on its own major architecture, at the same minor version or a later
+/// one.
 fn runs_on(code: u32, device: u32) -> bool {
     code / 10 == device / 10 && code <= device
 }
@@ -181,7 +182,7 @@ fn machine_code(cubin: Cubin) -> Vec<KernelInfo> {
     cubin.kernels.into_iter().map(|k| knowledge.machine_code(k)).collect()
 }
 
-/// Checks a fatbin, finds the image that the driver would take, and describes its kernels.
+/// Checks a fatbin, finds the image that the driver would load, and describes its kernels.
 fn fatbin(
     image: &[u8],
     target: &Target,
@@ -223,7 +224,7 @@ fn fatbin(
     }
 }
 
-/// The newest machine code that runs, else the newest PTX that can be compiled.
+/// Returns the newest machine code that runs, or else the newest PTX that can be compiled.
 fn choose<'a, 'b>(
     entries: &'b [FatbinEntry<'a>],
     device: u32,
@@ -251,7 +252,8 @@ fn contents(entries: &[FatbinEntry<'_>]) -> String {
     }
 }
 
-/// A fatbin whose image cannot be read here: the driver will, so the caller's word has to do.
+/// Describes a fatbin whose image cannot be read here. The driver will read it, so the caller's kernel
+/// name must suffice.
 fn opaque(
     image: &[u8],
     entries: &[FatbinEntry<'_>],

@@ -120,7 +120,7 @@ fn code_runs_on_later_devices_of_its_major_architecture() {
 fn a_fatbin_is_searched_for_the_device() {
     let fatbin = |bytes: &[u8]| kernel(KernelType::Fatbin, None, Some(bytes), Some("k"));
     for (major, minor) in [(9, 0), (8, 6), (10, 0)] {
-        // Its PTX, taken for (10, 0), is of CUDA 13.5.
+        // The PTX, selected for (10, 0), needs CUDA 13.5.
         let target = Target { driver_version: 13050, ..device(major, minor) };
         let artifact = checked(&fatbin(FATBIN), &target).unwrap();
         assert_eq!(artifact.format, ImageFormat::Fatbin);

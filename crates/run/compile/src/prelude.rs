@@ -1,19 +1,18 @@
-//! What is put before a source: the definitions that nvcc's headers give and NVRTC does not.
+//! The prelude, which precedes a source: definitions that nvcc's headers provide and NVRTC does not.
 
 use std::collections::BTreeSet;
 
 use warpgauge_code::source::{Token, TokenKind, tokenize};
 
-/// The definitions.
 pub(crate) const PRELUDE: &str = include_str!("prelude.cuh");
 
-/// Name under which the compiler is given [`PRELUDE`].
+/// File name of [`PRELUDE`] for the compiler.
 pub(crate) const PRELUDE_NAME: &str = "warpgauge/prelude.cuh";
 
-/// Name that diagnostics give the submitted source.
+/// Name of the submitted source in diagnostics.
 pub(crate) const SOURCE_NAME: &str = "kernel.cu";
 
-/// Host headers that sources include out of habit: the prelude has what kernels need of them.
+/// Host headers that sources include out of habit. The prelude has the parts that kernels need.
 pub(crate) const STUB_HEADERS: [&str; 39] = [
     "algorithm",
     "assert.h",
@@ -56,8 +55,7 @@ pub(crate) const STUB_HEADERS: [&str; 39] = [
     "vector_types.h",
 ];
 
-/// Headers for host code alone, which kernels have no use for: nothing of them is there, and nothing has
-/// to be.
+/// Headers for host code only. Kernels need none of their content, so they are empty.
 pub(crate) const HOST_HEADERS: [&str; 97] = [
     "ATen/ATen.h",
     "ATen/Dispatch.h",
@@ -158,7 +156,7 @@ pub(crate) const HOST_HEADERS: [&str; 97] = [
     "windows.h",
 ];
 
-/// Headers of the toolkit that do not use libcu++.
+/// Toolkit headers that do not use libcu++.
 const PLAIN_HEADERS: [&str; 10] = [
     "cuComplex.h",
     "cuda_bf16.h",
@@ -172,27 +170,27 @@ const PLAIN_HEADERS: [&str; 10] = [
     "cuda_tf32.h",
 ];
 
-/// What a source needs of its surroundings.
+/// What a source needs besides its own text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Needs {
     /// Names of the prelude that the source defines itself.
     own: BTreeSet<String>,
-    /// Toolkit headers for types it uses without including them, e.g. `cuda_fp16.h`.
+    /// Toolkit headers for types that the source uses without including them, e.g. `cuda_fp16.h`.
     pub implied: Vec<&'static str>,
-    /// It includes toolkit headers, so header directories have to be searched.
+    /// Whether the source includes toolkit headers, so that header directories must be searched.
     pub includes_toolkit: bool,
-    /// It includes headers that bring libcu++.
+    /// Whether the source includes headers that use libcu++.
     libcuxx: bool,
 }
 
 impl Needs {
-    /// Whether header directories are needed at all.
+    /// Returns whether header directories are needed.
     pub(crate) fn headers(&self) -> bool {
         self.includes_toolkit || !self.implied.is_empty()
     }
 }
 
-/// Looks at a source for what it needs.
+/// Returns what a source needs.
 pub(crate) fn needs_of(source: &str) -> Needs {
     let tokens = tokenize(source);
     let mut needs = Needs::default();
@@ -237,7 +235,7 @@ pub(crate) fn needs_of(source: &str) -> Needs {
     needs
 }
 
-/// Header of an `#include` line.
+/// Returns the header of an `#include` line.
 fn included_header(directive: &str) -> Option<&str> {
     let rest = directive.trim_start_matches('#').trim_start().strip_prefix("include")?.trim_start();
     let closing = match rest.as_bytes().first()? {
@@ -248,7 +246,8 @@ fn included_header(directive: &str) -> Option<&str> {
     rest[1..].split_once(closing).map(|(header, _)| header.trim())
 }
 
-/// `typedef … NAME;`, `using NAME =`, `struct NAME`, `namespace NAME`, `TYPE NAME =`.
+/// Returns whether a name is defined: `typedef … NAME;`, `using NAME =`, `struct NAME`, `namespace NAME`,
+/// `TYPE NAME =`.
 fn is_defined_here(code: &[Token<'_>], at: usize) -> bool {
     let before = at.checked_sub(1).map(|b| code[b]);
     let after = code.get(at + 1).map_or("", |t| t.text);
@@ -268,7 +267,8 @@ fn is_defined_here(code: &[Token<'_>], at: usize) -> bool {
     }
 }
 
-/// `half x`, `half*`, `half&`, `<half>`, `(half)`, as against a variable of that name.
+/// Returns whether a name is used as a type instead of a variable: `half x`, `half*`, `half&`, `<half>`,
+/// `(half)`.
 fn is_used_as_type(code: &[Token<'_>], at: usize) -> bool {
     let is_word = |t: Option<&Token<'_>>| t.is_some_and(|t| t.kind == TokenKind::Word);
     let after = code.get(at + 1);
@@ -280,7 +280,8 @@ fn is_used_as_type(code: &[Token<'_>], at: usize) -> bool {
     is_word(after) || pointer || cast || (template_argument && closes)
 }
 
-/// The lines before the source; the last sets the numbering, so that diagnostics keep the caller's.
+/// Returns the lines before the source. The last sets the line number, so that diagnostics have the
+/// caller's numbers.
 pub(crate) fn prefix(needs: &Needs, with_implied: bool) -> String {
     let mut text = String::new();
     for name in &needs.own {

@@ -1,10 +1,10 @@
-//! What `ptxas -v` says about each kernel.
+//! Parses the report of `ptxas -v` on each kernel.
 
 use std::collections::HashMap;
 
 use warpgauge_model::Resources;
 
-/// Resource usage as ptxas prints it.
+/// Resource usage that ptxas prints.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Usage {
     pub registers: Option<u32>,
@@ -15,7 +15,7 @@ pub(crate) struct Usage {
 }
 
 impl Usage {
-    /// Adds to `resources` what the image itself does not tell.
+    /// Adds facts to `resources` that the image does not contain.
     pub(crate) fn complete(&self, resources: &mut Resources) {
         resources.spill_store_bytes = self.spill_stores;
         resources.spill_load_bytes = self.spill_loads;
@@ -23,7 +23,7 @@ impl Usage {
     }
 }
 
-/// Usage by symbol.
+/// Returns the usage by symbol.
 pub(crate) fn usage(log: &str) -> HashMap<&str, Usage> {
     let mut found: HashMap<&str, Usage> = HashMap::new();
     let mut properties_of = None;
@@ -58,7 +58,7 @@ fn number_before(line: &str, unit: &str) -> Option<u32> {
     digits.parse().ok()
 }
 
-/// The log without ptxas' usage report, which the structured answer carries.
+/// Returns the log without ptxas' usage report, which the structured result contains.
 pub(crate) fn without_usage(log: &str) -> String {
     let is_usage = |line: &str| {
         line.starts_with("ptxas info")

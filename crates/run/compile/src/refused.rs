@@ -1,4 +1,4 @@
-//! Sources that a compiler could not be let finish: for a while they are not tried again.
+//! Remembers sources whose compilation exceeded a limit, and does not retry them for some time.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,28 +7,27 @@ use std::time::{Duration, Instant};
 use super::cache::Key;
 use super::error::{CompileError, CompileFailure};
 
-/// Most sources that are remembered.
+/// Maximum number of entries.
 const MAX_KEPT: usize = 64;
 
-/// How long, at most: a machine that was busy may be idle by then.
+/// Maximum age of an entry: a machine that was busy may be idle by then.
 const KEPT_FOR: Duration = Duration::from_secs(60);
 
-/// The sources, the latest last. Without it one request compiles such a source several times, each
-/// time as long as it may take: a comparison does, to see whether two images are the same.
+/// The entries, the latest last. Without them one request would compile such a source several times, each
+/// time up to the limit: a comparison does, to see whether two images are the same.
 #[derive(Default)]
 pub(super) struct Refused(Mutex<VecDeque<Entry>>);
 
 struct Entry {
     key: Key,
-    /// How long the compiler was let work.
+    /// Time limit of the compilation.
     limit: Duration,
     at: Instant,
     failure: CompileFailure,
 }
 
 impl Refused {
-    /// What came of a source lately. Whoever allows it more time than it was given has it tried
-    /// again.
+    /// Returns a source's recent error. A caller with a longer time limit gets none, and tries again.
     pub(super) fn find(&self, key: &Key, limit: Duration, now: Instant) -> Option<CompileError> {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.retain(|entry| now.saturating_duration_since(entry.at) < KEPT_FOR);
@@ -37,14 +36,14 @@ impl Refused {
         Some(CompileError::Rejected(Box::new(found.failure.clone())))
     }
 
-    /// Remembers what came of a source, if it cost as much as it may.
+    /// Remembers a source's error if the compilation exceeded a limit or crashed.
     pub(super) fn note(&self, key: &Key, limit: Duration, error: &CompileError, now: Instant) {
         if matches!(error, CompileError::Rejected(failure) if failure.is_exceeded()) {
             self.keep(key, limit, error, now);
         }
     }
 
-    /// Remembers what came of a source, whatever it cost.
+    /// Remembers any rejection of a source.
     pub(super) fn keep(&self, key: &Key, limit: Duration, error: &CompileError, now: Instant) {
         let CompileError::Rejected(failure) = error else { return };
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! Which kernel of an image is meant.
+//! Selects the kernel of an image that a request names.
 
 use super::artifact::KernelInfo;
 use super::error::CompileError;
@@ -6,12 +6,12 @@ use warpgauge_code::source::SourceKernel;
 
 use warpgauge_model::FailureCode;
 
-/// Most kernels that an error lists.
+/// Maximum number of kernels that an error lists.
 const MAX_LISTED: usize = 50;
 
-/// Index of the kernel that `wanted` names, or of the only one.
+/// Returns the index of the kernel that `wanted` names, or of the only kernel.
 ///
-/// A name may be a symbol, a C++ name with or without its namespaces and template arguments.
+/// A name may be a symbol, or a C++ name with or without its namespaces and template arguments.
 pub(crate) fn select(
     kernels: &[KernelInfo],
     wanted: Option<&str>,
@@ -89,7 +89,7 @@ fn no_kernel(source: &[SourceKernel]) -> CompileError {
     CompileError::rejected(FailureCode::NoKernel, message)
 }
 
-/// Names of kernels, with the symbol where the name alone does not tell them apart.
+/// Lists names of kernels, with the symbol where two names are equal.
 fn listed(kernels: &[KernelInfo]) -> String {
     let same = |name: &str| kernels.iter().filter(|k| k.name == name).count() > 1;
     let shown = |k: &KernelInfo| {
@@ -102,7 +102,7 @@ fn listed(kernels: &[KernelInfo]) -> String {
     names.join(", ")
 }
 
-/// Without white space, but for one blank between two words (`unsigned int`); no leading `::`.
+/// Removes white space except one blank between two words (`unsigned int`), and a leading `::`.
 pub(crate) fn squeezed(name: &str) -> String {
     let mut out = String::with_capacity(name.len());
     for word in name.split_whitespace() {
@@ -115,7 +115,7 @@ pub(crate) fn squeezed(name: &str) -> String {
     out.strip_prefix("::").map(str::to_owned).unwrap_or(out)
 }
 
-/// `ns::k<a::b>` → `k<a::b>`.
+/// Returns a name without its namespaces: `ns::k<a::b>` → `k<a::b>`.
 fn unqualified(name: &str) -> &str {
     let end = name.find('<').unwrap_or(name.len());
     name[..end].rfind("::").map_or(name, |at| &name[at + 2..])

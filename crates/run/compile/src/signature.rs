@@ -1,18 +1,18 @@
-//! Parameter types of kernels whose symbols carry none, asked of the compiler itself.
+//! Queries the compiler for parameter types of kernels whose symbols do not contain them.
 //!
-//! A template instantiated with the type of a kernel has that type in its own symbol. So after the
-//! source stands the template below, and for each kernel an instance of it is asked for by name;
-//! the symbol of the instance, demangled, gives the parameter types after typedefs and macros.
+//! A template instantiated with the type of a kernel contains that type in its own symbol. The template
+//! below is therefore appended to the source, and an instance for each kernel is requested by name. The
+//! demangled symbol of the instance has the parameter types, with typedefs and macros resolved.
 
 use super::ctype::CType;
 use super::demangle::{Type, demangle};
 
-/// Most kernels that are asked about in one compilation.
+/// Maximum number of kernels queried in one compilation.
 pub(crate) const MAX_PROBES: usize = 64;
 
 const TEMPLATE: &str = "__warpgauge_signature";
 
-/// Text to append to a source. On lines of its own: the source may end in a comment.
+/// Returns the text to append to a source. It begins on a new line: the source may end in a comment.
 pub(crate) fn suffix() -> String {
     format!(
         "\n#line 1 \"warpgauge/signature.cuh\"\n\
@@ -20,13 +20,13 @@ pub(crate) fn suffix() -> String {
     )
 }
 
-/// Name expression that asks for the type of `kernel` (a C++ name, with template arguments).
+/// Returns the name expression that queries the type of `kernel` (a C++ name, with template arguments).
 pub(crate) fn probe(kernel: &str) -> String {
     format!("{TEMPLATE}<decltype(&{kernel})>")
 }
 
-/// Text to append to a source for a compiler without name expressions: explicit instances of
-/// the template, numbered, for `kernels`, and references that keep `instances` alive.
+/// Returns the text to append to a source for a compiler without name expressions: explicit, numbered
+/// instances of the template for `kernels`, and references that keep `instances` alive.
 pub(crate) fn numbered_suffix(kernels: &[&str], instances: &[String]) -> String {
     let mut text = format!(
         "\n#line 1 \"warpgauge/signature.cuh\"\n\
@@ -43,7 +43,7 @@ pub(crate) fn numbered_suffix(kernels: &[&str], instances: &[String]) -> String 
     text
 }
 
-/// Number and parameter types told by the symbol of a numbered instance.
+/// Returns the number and parameter types in the symbol of a numbered instance.
 pub(crate) fn numbered_answer(symbol: &str) -> Option<(usize, Vec<CType>)> {
     let function = demangle(symbol).filter(|f| f.name.starts_with(TEMPLATE))?;
     let [Type::Value(at), kernel] = function.template_args.as_slice() else { return None };
@@ -51,12 +51,12 @@ pub(crate) fn numbered_answer(symbol: &str) -> Option<(usize, Vec<CType>)> {
     Some((at.parse().ok()?, params.iter().map(Type::ctype).collect()))
 }
 
-/// Whether a symbol is that of a probe.
+/// Returns whether a symbol belongs to a query.
 pub(crate) fn is_probe(symbol: &str) -> bool {
     symbol.contains(TEMPLATE)
 }
 
-/// Parameter types told by the symbol of a probe.
+/// Returns the parameter types in the symbol of a query.
 pub(crate) fn answer(symbol: &str) -> Option<Vec<CType>> {
     let function = demangle(symbol)?;
     let params = function.template_args.first()?.function_params()?;

@@ -1,6 +1,6 @@
-//! Children that have imported Triton and wait for a kernel, so that the next one waits for none.
+//! Spare children that have imported Triton and wait for a kernel, so that the next kernel need not wait.
 //!
-//! Each takes one kernel and ends: what a submission does to its interpreter, no other one meets.
+//! Each takes one kernel and ends, so that a submission cannot affect the interpreter of another.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use super::protocol::TritonWork;
 use super::supervisor::Waiting;
 
-/// Those that wait.
+/// The waiting children.
 #[derive(Default)]
 pub(crate) struct Spares {
     wanted: AtomicUsize,
@@ -17,12 +17,12 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// How many are kept from now on.
+    /// Sets how many children to keep from now on.
     pub(crate) fn want(&self, count: usize) {
         self.wanted.store(count, Ordering::Relaxed);
     }
 
-    /// One that was made ready for this, and still runs.
+    /// Returns a living child that is prepared for this work.
     pub(crate) fn take(&self, work: &TritonWork) -> Option<Waiting> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(at) = waiting.iter().position(|(ready, _)| ready == work) {
@@ -34,14 +34,14 @@ impl Spares {
         None
     }
 
-    /// Whether there are fewer than are wanted.
+    /// Returns whether there are fewer children than intended.
     pub(crate) fn is_short(&self, work: &TritonWork) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let ready = waiting.iter().filter(|(ready, _)| ready == work).count();
         ready < self.wanted.load(Ordering::Relaxed)
     }
 
-    /// Keeps one; those for something else go first, when there are too many.
+    /// Keeps a child. If there are too many, children for other work are dropped first.
     pub(crate) fn keep(&self, work: TritonWork, spare: Waiting) {
         let wanted = self.wanted.load(Ordering::Relaxed);
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
-//! A compilation's end in one line.
+//! Summarises a failed compilation in one line.
 
 use super::limits::ADDRESS_SPACE;
 use warpgauge_model::{Diagnostic, FailureCode, Severity};
 
-/// The first error in one line.
+/// Returns the first error in one line.
 pub(crate) fn summary(code: &FailureCode, diagnostics: &[Diagnostic], log: &str) -> String {
     match code {
         FailureCode::CompilerOutOfMemory => {
@@ -20,13 +20,13 @@ pub(crate) fn summary(code: &FailureCode, diagnostics: &[Diagnostic], log: &str)
                 log.trim()
             );
         }
-        // What the compiler says tells most.
+        // The compiler's own message says most.
         _ => {}
     }
     let mut errors = diagnostics.iter().filter(|d| d.severity == Severity::Error);
     let Some(first) = errors.next() else {
         let said = || log.lines().map(str::trim).filter(|line| !line.is_empty());
-        // Assembler and linker begin with where they were.
+        // Assembler and linker begin with the place of the error.
         let line = said().find(|line| !line.ends_with(':')).or_else(|| said().next());
         return format!("compilation failed: {}", line.unwrap_or("the compiler gave no reason"));
     };

@@ -1,4 +1,4 @@
-//! The parent's side of a compile child: start, ask, wait, kill.
+//! The parent's side of a compile child: starts it, sends the request, waits, kills it.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -20,17 +20,17 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 /// Hidden subcommand of the program.
 pub(crate) const SUBCOMMAND: &str = "__compile";
 
-/// Most of a child's own output that is kept, in bytes.
+/// Bytes of a child's own output that are kept.
 const MAX_OUTPUT_BYTES: u64 = 64 << 10;
 
-/// How often it is looked at what a child has taken.
+/// Interval at which a child's resource usage is read.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// How long the end of a child that was killed is waited for.
+/// How long to wait for the end of a killed child.
 const REAP_WITHIN: Duration = Duration::from_secs(5);
 
-/// Runs one request in a fresh child. The child and all it started are gone when this returns or is
-/// dropped.
+/// Runs one request in a new child. The child and all processes that it started are gone when this
+/// returns or is dropped.
 pub(crate) async fn run(
     program: &Path,
     request: &ChildRequest,
@@ -40,15 +40,15 @@ pub(crate) async fn run(
     child.ask_within(request, timeout).await
 }
 
-/// A child that was told what to make ready, and waits for its question.
+/// A child that has its preparation request, and waits for its task.
 pub(crate) struct Waiting {
     child: Running,
-    // After the child, which may use it until it has ended.
+    // Declared after the child, which may use the directory until it has ended.
     _job_dir: tempfile::TempDir,
 }
 
 impl Waiting {
-    /// Starts one; `request` is what it makes ready, in this private directory.
+    /// Starts a child. `request` is its preparation, with the job's private directory.
     pub(crate) async fn start(
         program: &Path,
         request: &ChildRequest,
@@ -60,12 +60,13 @@ impl Waiting {
         Ok(Self { child, _job_dir: job_dir })
     }
 
-    /// Whether it still runs.
+    /// Returns whether the child is still running.
     pub(crate) fn is_alive(&mut self) -> bool {
         self.child.child.is_running()
     }
 
-    /// Asks it; the child and all it started are gone when this returns or is dropped.
+    /// Sends the task. The child and all processes that it started are gone when this returns or is
+    /// dropped.
     pub(crate) async fn ask(
         self,
         question: &impl Serialize,
@@ -75,7 +76,7 @@ impl Waiting {
     }
 }
 
-/// Keeps the most that a process took. It ends with whoever waits for something else.
+/// Records the peak usage of a process. Runs until the caller drops it.
 async fn watch(process: i32, used: &mut ProcessUsage) -> std::convert::Infallible {
     let mut looks = tokio::time::interval(LOOK_EVERY);
     loop {
@@ -92,7 +93,7 @@ pub(crate) fn run_blocking(
 ) -> Result<ChildReply, CompileError> {
     let internal = |e: io::Error| CompileError::internal(format!("cannot start a child: {e}"));
     let runtime = || tokio::runtime::Builder::new_current_thread().enable_all().build();
-    // On a thread of its own: the caller's may belong to another runtime.
+    // A separate thread is needed: the caller's may belong to another runtime.
     std::thread::scope(|scope| {
         let work = || runtime().map_err(internal)?.block_on(run(program, request, timeout));
         let thread = scope.spawn(work);
@@ -102,7 +103,7 @@ pub(crate) fn run_blocking(
 
 struct Running {
     child: Child,
-    /// How often the system had killed for want of memory when it began.
+    /// The system's count of out-of-memory kills when the child began.
     kills: u64,
     socket: UnixStream,
 }
@@ -113,7 +114,7 @@ impl Running {
             .map_err(|e| CompileError::internal(format!("cannot start {}: {e}", program.display())))
     }
 
-    /// Asks, and waits for the reply until the deadline.
+    /// Sends a request and waits for the reply until the deadline.
     async fn ask_within(
         mut self,
         question: &impl Serialize,
@@ -164,7 +165,7 @@ impl Running {
             Ok(reply) => return Ok(reply),
             Err(error) => error,
         };
-        // The child is ending or broken: what it wrote tells why.
+        // The child is ending or broken: its output contains the reason.
         self.child.kill();
         let output = match output {
             Some(output) => output,
@@ -173,7 +174,7 @@ impl Running {
         Err(io::Error::new(error.kind(), output))
     }
 
-    /// The child's number; of one that was waited for none that there is.
+    /// Returns the child's process number; an unused number if its end was already waited for.
     fn process(&self) -> i32 {
         self.child.id().map_or(-1, rustix::process::Pid::as_raw_pid)
     }
@@ -182,14 +183,15 @@ impl Running {
         ProcessUsage::of(self.process())
     }
 
-    /// Ends the child with all it started, and waits until it is gone: it writes no file any more.
+    /// Ends the child with all processes that it started, and waits until it is gone and writes no more
+    /// files.
     async fn end(&mut self) {
         self.child.kill();
-        // One that the kernel does not let go is reaped later.
+        // A process that takes longer is reaped later.
         let _ = self.child.ended_within(REAP_WITHIN).await;
     }
 
-    /// Why the child ended without a reply.
+    /// Returns why the child ended without a reply.
     async fn explain(&mut self, error: &io::Error, mut used: ProcessUsage) -> CompileError {
         let log = error.to_string();
         used.grow(self.used());
@@ -221,7 +223,7 @@ async fn drain(
 async fn keep_first(stream: Option<impl AsyncRead + Unpin>) -> String {
     let Some(mut stream) = stream else { return String::new() };
     let mut kept = Vec::new();
-    // What cannot be read any more is lost; the reply decides how the work ended.
+    // A read error is ignored; the reply decides how the work ended.
     let _ = (&mut stream).take(MAX_OUTPUT_BYTES).read_to_end(&mut kept).await;
     let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
     String::from_utf8_lossy(&kept).into_owned()

@@ -1,11 +1,11 @@
-//! What a process has taken: processor time and memory, as the system counts them.
+//! Resource usage of a process: processor time and memory, as the system counts them.
 
 use std::fmt;
 
-/// Ticks of `/proc/*/stat` in a second: the same on every Linux.
+/// Ticks per second in `/proc/*/stat`, which are the same on every Linux.
 const TICKS: f64 = 100.0;
 
-/// What a compilation had taken when it was last looked at.
+/// Resource usage of a compilation when it was last read.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct ProcessUsage {
     /// Processor time, seconds.
@@ -14,7 +14,7 @@ pub struct ProcessUsage {
     pub resident_bytes: u64,
     /// Largest address space, bytes.
     pub address_bytes: u64,
-    /// Whether the system killed a process for want of memory meanwhile.
+    /// Whether the system ran out of memory and killed a process meanwhile.
     pub starved: bool,
 }
 
@@ -30,15 +30,15 @@ impl fmt::Display for ProcessUsage {
 }
 
 impl ProcessUsage {
-    /// What a process has taken so far. Of one that has ended, and was not waited for, the processor
-    /// time is still known.
+    /// Returns the current usage of a process. The processor time is still known of a process that has
+    /// ended and was not waited for.
     pub(crate) fn of(process: i32) -> Self {
         let read = |name: &str| std::fs::read_to_string(format!("/proc/{process}/{name}"));
         let (stat, status) = (read("stat").unwrap_or_default(), read("status").unwrap_or_default());
         Self { cpu_s: cpu_seconds(&stat), ..memory(&status) }
     }
 
-    /// The larger of each.
+    /// Replaces each value by the larger one.
     pub(crate) fn grow(&mut self, other: Self) {
         self.cpu_s = self.cpu_s.max(other.cpu_s);
         self.resident_bytes = self.resident_bytes.max(other.resident_bytes);
@@ -47,9 +47,10 @@ impl ProcessUsage {
     }
 }
 
-/// User and system time, of the process and of the children it waited for, in `/proc/*/stat`.
+/// Returns the user and system time of the process and the children that it waited for, from
+/// `/proc/*/stat`.
 fn cpu_seconds(stat: &str) -> f64 {
-    // The second field is a name in brackets, which may hold anything; the state follows it.
+    // The second field is a name in brackets, which may contain anything; the state follows it.
     let Some((_, rest)) = stat.rsplit_once(')') else { return 0.0 };
     let ticks = rest.split_ascii_whitespace().skip(11).take(4);
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / TICKS
@@ -68,7 +69,8 @@ fn memory(status: &str) -> ProcessUsage {
     }
 }
 
-/// How often the system has killed a process for want of memory: on this machine, and in this control group.
+/// Returns how often the system has killed a process for lack of memory, on this machine and in this
+/// control group.
 pub(crate) fn kills_for_memory() -> u64 {
     let count = |path: &str| {
         let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -79,7 +81,7 @@ pub(crate) fn kills_for_memory() -> u64 {
     count("/proc/vmstat").saturating_add(count("/sys/fs/cgroup/memory.events"))
 }
 
-/// A size for people.
+/// Formats a size for people.
 pub(crate) fn size(bytes: u64) -> String {
     if bytes < 1 << 30 {
         format!("{:.0} MiB", bytes as f64 / f64::from(1 << 20))

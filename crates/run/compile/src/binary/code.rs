@@ -1,19 +1,19 @@
-//! Whether two images hold the same machine code for a kernel, or are the same altogether.
+//! Compares images: whether they hold the same machine code for a kernel, or are equivalent altogether.
 
 use object::read::elf::{ElfFile64, FileHeader, SectionHeader};
 use object::{Endianness, Object, ObjectSection};
 
-/// What determines how a kernel runs, from its image; `None` if the image is no cubin, or does not
-/// hold the kernel.
+/// Returns the parts of an image that determine how a kernel runs; `None` if the image is no cubin or
+/// lacks the kernel.
 ///
-/// That is its instructions, its constants and the values that its variables start with. Names of
-/// kernels, debug information and the order of sections are left out, so that the same code under
-/// another name is the same.
+/// These are its instructions, its constants and the initial values of its variables. They exclude names
+/// of kernels, debug information and the order of sections, so that the same code under another name is
+/// equal.
 fn essence(image: &[u8], symbol: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     let elf = ElfFile64::<object::Endianness>::parse(image).ok()?;
     let text = elf.section_by_name(&format!(".text.{symbol}"))?;
-    // Functions that it may call. Those it does not call make a difference where there is none:
-    // the answer errs on the side of "not the same".
+    // Functions that the kernel may call. Functions that it does not call can make equal kernels differ:
+    // the result errs on the side of "not the same".
     let functions = elf.sections().filter(|section| {
         section
             .name()
@@ -35,17 +35,17 @@ fn essence(image: &[u8], symbol: &str) -> Option<(Vec<u8>, Vec<u8>)> {
     Some((code, bytes.concat()))
 }
 
-/// Whether both cubins run the same instructions with the same constants; `None` if that cannot be
-/// told (PTX, fat binaries).
+/// Returns whether both cubins run the same instructions with the same constants; `None` if the images do
+/// not show it (PTX, fat binaries).
 pub(crate) fn same_code(a: (&[u8], &str), b: (&[u8], &str)) -> Option<bool> {
     Some(essence(a.0, a.1)? == essence(b.0, b.1)?)
 }
 
-/// A section: its name, type, flags, size, what it links to, and its bytes.
+/// A section: name, type, flags, size, link, info, alignment, and bytes.
 type Section<'a> = (&'a [u8], u32, u64, u64, u32, u32, u64, &'a [u8]);
 
-/// Whether no driver can tell two cubins apart: every section is the same, registers, sizes of
-/// variables and limits of the launch included, but for what tells where the code came from.
+/// Returns whether no driver can distinguish two cubins: every section is equal, including registers,
+/// sizes of variables and launch limits, except sections that describe where the code came from.
 pub(crate) fn same_image(a: &[u8], b: &[u8]) -> bool {
     matches!((everything(a), everything(b)), (Some(a), Some(b)) if a == b)
 }
@@ -53,7 +53,7 @@ pub(crate) fn same_image(a: &[u8], b: &[u8]) -> bool {
 /// Machine, flags, ABI and its version.
 type Machine = (u16, u32, u8, u8);
 
-/// The header's architecture and flags, and every section that can matter, in order.
+/// Returns the header's architecture and flags, and every section that can affect a launch, in order.
 fn everything(image: &[u8]) -> Option<(Machine, Vec<Section<'_>>)> {
     let elf = ElfFile64::<Endianness>::parse(image).ok()?;
     let (endian, header) = (elf.endian(), elf.elf_header());
@@ -82,7 +82,7 @@ fn everything(image: &[u8]) -> Option<(Machine, Vec<Section<'_>>)> {
     Some((machine, sections))
 }
 
-/// Sections that are for debuggers and for people: no launch reads them.
+/// Returns whether a section is for debuggers and people only: no launch reads it.
 fn tells_origin(name: &[u8]) -> bool {
     let prefixes: [&[u8]; 4] = [b".debug_", b".nv_debug_", b".note.nv.tkinfo", b".comment"];
     prefixes.iter().any(|prefix| name.starts_with(prefix))
@@ -94,7 +94,7 @@ mod tests {
 
     const IMAGE: &[u8] = include_bytes!("../../../../../tests/fixtures/cubin/cuda13_sm90.cubin");
 
-    /// Name, offset and size of each section that has bytes in the file.
+    /// Returns name, offset and size of each section that has bytes in the file.
     fn places() -> Vec<(String, usize, usize)> {
         let elf = ElfFile64::<Endianness>::parse(IMAGE).unwrap();
         let place = |section: object::read::elf::ElfSection64<'_, '_, Endianness>| {
@@ -128,7 +128,7 @@ mod tests {
             if !name.starts_with(b".text.") && !name.starts_with(b".nv.shared.") {
                 continue;
             }
-            // The registers of a kernel are in its section's `sh_info`, shared memory is a size.
+            // A kernel's registers are in its section's `sh_info`; its shared memory is a section size.
             for field in [32, 44] {
                 let mut other = IMAGE.to_vec();
                 other[table + 64 * index + field] ^= 16;

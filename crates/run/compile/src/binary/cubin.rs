@@ -1,4 +1,4 @@
-//! Cubin: an ELF file with machine code for one architecture.
+//! Reads cubins: ELF files with machine code for one architecture.
 
 use std::collections::HashMap;
 
@@ -11,48 +11,46 @@ use super::eiattr::{
 };
 use warpgauge_model::Resources;
 
-/// Most kernels that are looked at in one image.
+/// Maximum number of kernels read from one image.
 const MAX_KERNELS: usize = 4096;
 
-/// Most parameters of one kernel.
+/// Maximum number of parameters of one kernel.
 const MAX_PARAMS: usize = 4096;
 
-/// Shared memory that the system takes at the start of a block, where it does.
+/// Shared memory that the system reserves at the start of a block, on architectures where it does.
 const RESERVED_SHARED: u32 = 1024;
 
 /// Flag of a function symbol that is a kernel (`STO_CUDA_ENTRY`).
 const ENTRY: u8 = 0x10;
 
-/// What a cubin holds.
+/// Content of a cubin.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Cubin {
     /// The number in `sm_NN`.
     pub arch: u32,
-    /// Its kernels, in symbol-table order.
+    /// Kernels in symbol-table order.
     pub kernels: Vec<RawKernel>,
 }
 
-/// A kernel without types: what every image tells.
+/// A kernel without types: the facts that every image contains.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawKernel {
-    /// Symbol.
     pub symbol: String,
-    /// Parameters in order; `None` where the image lists none of a kernel that has some.
+    /// Parameters in order; `None` if the image lists none of a kernel that has some.
     pub params: Option<Vec<RawParam>>,
-    /// Resource usage.
     pub resources: Resources,
 }
 
-/// Place of a parameter.
+/// Position of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RawParam {
-    /// Size in bytes.
+    /// Size, bytes.
     pub bytes: u32,
-    /// Offset in the parameter block, in bytes.
+    /// Offset in the parameter block, bytes.
     pub offset: u32,
 }
 
-/// The bytes are no cubin.
+/// Why bytes are not a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CubinError {
     #[error("the cubin is no ELF file: it begins with {found}")]
@@ -128,7 +126,7 @@ fn check_magic(bytes: &[u8]) -> Result<(), CubinError> {
     Err(CubinError::NotElf { found })
 }
 
-/// The section and program tables stand at the end of a cubin: a cut file lacks them.
+/// Checks for truncation: the section and program tables are at the end of a cubin.
 fn check_length(header: &FileHeader64<LittleEndian>, bytes: &[u8]) -> Result<(), CubinError> {
     let endian = LittleEndian;
     let sections = u64::from(header.e_shnum(endian)) * u64::from(header.e_shentsize(endian));
@@ -144,7 +142,8 @@ fn check_length(header: &FileHeader64<LittleEndian>, bytes: &[u8]) -> Result<(),
     Ok(())
 }
 
-/// The architecture moved within the flags with version 8 of the format (CUDA 12.8 and up).
+/// Returns the architecture, which moved within the flags with version 8 of the format (CUDA 12.8 and
+/// up).
 fn arch(header: &FileHeader64<LittleEndian>) -> u32 {
     let flags = header.e_flags(LittleEndian);
     if header.e_ident().abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff }
@@ -166,15 +165,15 @@ impl<'a> Module<'a> {
         attributes(self.infos.get(name).copied().unwrap_or(&[]))
     }
 
-    /// The module-wide attribute `kind` of the function with this symbol index.
+    /// Returns the module-wide attribute `kind` of the function with this symbol index.
     fn of_symbol(&self, kind: u8, symbol: u32) -> Option<u32> {
         self.info(".nv.info")
             .find(|a| a.kind == kind && a.u32(0) == Some(symbol))
             .and_then(|a| a.u32(1))
     }
 
-    /// From sm_90 on, the first 1024 bytes are the system's; the section counts them, ptxas and the
-    /// driver's function attribute do not.
+    /// Returns a kernel's static shared memory, bytes. From sm_90 on, the section counts 1024 bytes that
+    /// the system reserves; ptxas and the driver's function attribute do not.
     fn static_shared(&self, symbol: &str) -> u32 {
         let reserved =
             if self.sizes.contains_key(".nv.shared.reserved.0") { RESERVED_SHARED } else { 0 };
@@ -218,8 +217,8 @@ impl<'a> Module<'a> {
     }
 }
 
-/// Largest block that fits the register file (65536 registers per block, allotted to warps in units
-/// of 256) and the bound the code declares.
+/// Returns the largest block that fits the register file (65536 registers per block, allotted to warps in
+/// units of 256) and the bound that the code declares.
 pub(crate) fn max_threads_per_block(registers: u32, bound: Option<u32>) -> u32 {
     let per_warp = (registers.clamp(1, 255) * 32).next_multiple_of(256);
     let by_registers = (65536 / per_warp * 32).min(1024);

@@ -66,7 +66,7 @@ fn the_stack_frame_is_the_assemblers() {
     assert_eq!(frame(IMAGES[0].1).stack_bytes, Some(200));
     assert_eq!(frame(IMAGES[2].1).stack_bytes, Some(0));
     assert!(frame(IMAGES[0].1).local_bytes >= 200);
-    // As ptxas prints it for sm_70: 408 bytes cmem[0].
+    // The value that ptxas prints for sm_70: 408 bytes cmem[0].
     assert_eq!(frame(IMAGES[3].1).const_bytes, 408);
 }
 

@@ -5,7 +5,7 @@
 //! the meanings used here were read off images whose source is known (tests/fixtures/cubin) and
 //! agree with what ptxas prints about them.
 
-/// One entry of an attribute list.
+/// An entry of an attribute list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Attribute<'a> {
     pub kind: u8,
@@ -16,7 +16,7 @@ pub(super) struct Attribute<'a> {
 pub(super) const REGCOUNT: u8 = 0x2f;
 /// Stack frame of a function: symbol index, bytes.
 pub(super) const FRAME_SIZE: u8 = 0x11;
-/// Stack of a function with all it calls: symbol index, bytes.
+/// Stack of a function including all functions that it calls: symbol index, bytes.
 pub(super) const MIN_STACK_SIZE: u8 = 0x12;
 /// Largest block (`__launch_bounds__`): x, y, z.
 pub(super) const MAX_THREADS: u8 = 0x05;
@@ -27,10 +27,10 @@ const KPARAM_INFO: u8 = 0x17;
 /// A parameter, with a 32-bit size.
 const KPARAM_INFO_V2: u8 = 0x45;
 
-/// Format whose payload follows.
+/// Format with a separate payload.
 const SIZED: u8 = 0x04;
 
-/// Splits an attribute list; stops at the first entry that does not fit.
+/// Splits an attribute list. Stops at the first entry that does not fit.
 pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Attribute<'_>> {
     std::iter::from_fn(move || {
         let (head, rest) = bytes.split_at_checked(4)?;
@@ -42,7 +42,7 @@ pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = Attribute<'_>
     })
 }
 
-/// Position and size of a parameter.
+/// Position and size of a parameter, bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ParamInfo {
     pub ordinal: u16,
@@ -51,7 +51,7 @@ pub(super) struct ParamInfo {
 }
 
 impl Attribute<'_> {
-    /// The parameter it describes, if it describes one.
+    /// Returns the parameter that the attribute describes, if any.
     pub(super) fn param(&self) -> Option<ParamInfo> {
         let (ordinal, offset) = (u16_at(self.payload, 4)?, u16_at(self.payload, 6)?);
         let size = self.u32(2)?;
@@ -64,7 +64,7 @@ impl Attribute<'_> {
         Some(ParamInfo { ordinal, offset, bytes })
     }
 
-    /// The 32-bit word at `index` of the payload.
+    /// Returns the 32-bit word at `index` of the payload.
     pub(super) fn u32(&self, index: usize) -> Option<u32> {
         let bytes = self.payload.get(index * 4..index * 4 + 4)?;
         Some(u32::from_le_bytes(bytes.try_into().ok()?))

@@ -1,7 +1,7 @@
-//! Fatbin: a container of images for several architectures.
+//! Reads fatbins: containers of images for several architectures.
 //!
-//! The layout is not documented; what is read here was checked against fatbins of nvcc 13.5, with
-//! and without compression.
+//! The layout is not documented. This reader was checked against fatbins of nvcc 13.5, with and without
+//! compression.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -9,30 +9,29 @@ use std::io::Read;
 /// First word of a fatbin.
 const MAGIC: u32 = 0xba55_ed50;
 
-/// Most images that are looked at.
+/// Maximum number of images read.
 const MAX_ENTRIES: usize = 256;
 
-/// Largest image that is unpacked, in bytes.
+/// Largest image that is unpacked, bytes.
 const MAX_IMAGE_BYTES: u64 = 256 << 20;
 
 const FLAG_LZ4: u64 = 0x2000;
 const FLAG_ZSTD: u64 = 0x8000;
 
-/// What an image of a fatbin is.
+/// Kind of an image in a fatbin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FatbinKind {
     /// PTX text.
     Ptx,
     /// Machine code.
     Cubin,
-    /// Something else (relocatable code, intermediate code).
+    /// Another kind (relocatable code, intermediate code).
     Other(u16),
 }
 
 /// One image of a fatbin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FatbinEntry<'a> {
-    /// What it is.
     pub kind: FatbinKind,
     /// The number in `sm_NN`.
     pub arch: u32,
@@ -41,7 +40,7 @@ pub(crate) struct FatbinEntry<'a> {
     unpacked_size: u64,
 }
 
-/// The bytes are no fatbin.
+/// Why bytes are not a fatbin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum FatbinError {
     #[error("the fatbin begins with {found:#010x} instead of {MAGIC:#010x}")]
@@ -79,7 +78,7 @@ pub(crate) fn read_fatbin(bytes: &[u8]) -> Result<Vec<FatbinEntry<'_>>, FatbinEr
     Ok(entries)
 }
 
-/// The image whose header is at `at`, and where the next begins.
+/// Reads the image whose header is at `at`. Also returns where the next header begins.
 fn read_entry(bytes: &[u8], at: usize) -> Option<(FatbinEntry<'_>, usize)> {
     let head = bytes.get(at..)?;
     let header_size = u32_at(head, 4)? as usize;
@@ -105,7 +104,7 @@ fn read_entry(bytes: &[u8], at: usize) -> Option<(FatbinEntry<'_>, usize)> {
 }
 
 impl<'a> FatbinEntry<'a> {
-    /// The image itself, unpacked; `None` where its compression is not understood.
+    /// Returns the image, unpacked; `None` if its compression is not supported.
     pub(crate) fn image(&self) -> Option<Cow<'a, [u8]>> {
         if self.flags & FLAG_ZSTD != 0 {
             return unpack_zstd(self.payload, self.unpacked_size).map(Cow::Owned);

@@ -1,4 +1,4 @@
-//! Machine code and PTX read without a GPU: kernels, parameters, resources, architecture.
+//! Reads machine code and PTX without a GPU: kernels, parameters, resources, architecture.
 
 mod code;
 mod cubin;

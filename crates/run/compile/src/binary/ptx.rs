@@ -1,13 +1,13 @@
-//! PTX: version, target and kernels with their parameters, read off the text.
+//! Reads the version, target and kernels with their parameters from PTX text.
 
 use crate::ctype::CType;
 use crate::diagnostics::boundary_before;
 use warpgauge_code::source::{Token, TokenKind, tokenize};
 
-/// Most kernels that are looked at.
+/// Maximum number of kernels read.
 const MAX_KERNELS: usize = 4096;
 
-/// What a PTX module declares.
+/// Declarations of a PTX module.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Ptx {
     /// Language version, e.g. (8, 8).
@@ -21,7 +21,6 @@ pub(crate) struct Ptx {
 /// A kernel of a PTX module.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PtxKernel {
-    /// Symbol.
     pub symbol: String,
     /// Parameters in order.
     pub params: Vec<PtxParam>,
@@ -30,15 +29,15 @@ pub(crate) struct PtxKernel {
 /// A parameter of a PTX kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PtxParam {
-    /// What the declared type tells.
+    /// Type, as far as the declaration shows it.
     pub ctype: CType,
-    /// Size in bytes.
+    /// Size, bytes.
     pub bytes: u32,
-    /// Offset in the parameter block, in bytes.
+    /// Offset in the parameter block, bytes.
     pub offset: u32,
 }
 
-/// The text is no PTX module.
+/// Why a text is not a PTX module.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum PtxError {
     #[error("the PTX declares no `.version`")]
@@ -54,7 +53,7 @@ pub(crate) enum PtxError {
 }
 
 impl Ptx {
-    /// The number in the target, e.g. 90, and its suffix, e.g. `a`.
+    /// Returns the number in the target, e.g. 90, and its suffix, e.g. `a`.
     pub(crate) fn arch(&self) -> Option<(u32, &str)> {
         let rest =
             self.target.strip_prefix("sm_").or_else(|| self.target.strip_prefix("compute_"))?;
@@ -126,7 +125,7 @@ impl<'a> Reader<'_, 'a> {
         found
     }
 
-    /// After `.entry`: name and, in parentheses, parameters.
+    /// Reads a kernel after `.entry`: its name and, in parentheses, its parameters.
     fn kernel(&mut self) -> Result<PtxKernel, PtxError> {
         let name = self.symbol().ok_or_else(|| PtxError::Entry { at: self.here() })?;
         let mut params = Vec::new();
@@ -143,14 +142,14 @@ impl<'a> Reader<'_, 'a> {
         Ok(PtxKernel { symbol: name, params })
     }
 
-    /// A PTX identifier may begin with `%`, which the C++ lexer takes for punctuation.
+    /// A PTX identifier may begin with `%`, which the C++ lexer treats as punctuation.
     fn symbol(&mut self) -> Option<String> {
         let percent = self.eat("%");
         let token = self.next().filter(|t| t.kind == TokenKind::Word)?;
         Some(format!("{}{}", if percent { "%" } else { "" }, token.text))
     }
 
-    /// `.param [.align n] .type [.ptr …] name [[count]]`.
+    /// Reads `.param [.align n] .type [.ptr …] name [[count]]`.
     fn param(&mut self, end: u32) -> Option<PtxParam> {
         if !(self.eat(".") && self.eat("param")) {
             return None;
@@ -159,7 +158,7 @@ impl<'a> Reader<'_, 'a> {
         while self.eat(".") {
             let word = self.next()?.text;
             match word {
-                // The `.align` after `.ptr` is that of the memory pointed to.
+                // The `.align` after `.ptr` applies to the memory that the pointer refers to.
                 "align" => {
                     let value: u32 = self.next()?.text.parse().ok()?;
                     if !pointer {
@@ -199,8 +198,8 @@ impl<'a> Reader<'_, 'a> {
     }
 }
 
-/// A scalar type: what it tells, and its size. `.u` and `.b` types are written for signed values,
-/// unsigned values and pointers alike.
+/// Returns the type and size of a scalar. Compilers write `.u` and `.b` types for signed values, unsigned
+/// values and pointers alike.
 fn scalar(word: &str) -> Option<(CType, u32)> {
     Some(match word {
         "f32" => (CType::F32, 4),
@@ -222,7 +221,7 @@ fn scalar(word: &str) -> Option<(CType, u32)> {
     })
 }
 
-/// The CUDA release that introduced a PTX version, as `cuDriverGetVersion` counts (13000 = 13.0).
+/// Returns the CUDA release that introduced a PTX version, as `cuDriverGetVersion` counts (13000 = 13.0).
 pub(crate) fn cuda_version_of((major, minor): (u32, u32)) -> i32 {
     let (cuda_major, cuda_minor) = match (major, minor) {
         (0..7, _) => (10, 2),

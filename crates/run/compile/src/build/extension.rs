@@ -1,4 +1,4 @@
-//! The commands that make an extension of PyTorch's, as its own `load_inline` has them.
+//! The commands that build a PyTorch extension, with the same options as PyTorch's `load_inline`.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use crate::protocol::{BuildStep, BuildWay};
 use crate::toolchain::{NvccInstall, Toolchain, TorchInstall, host, library_dirs, toolkit_roots};
 use warpgauge_model::FailureCode;
 
-/// What is told of headers.
+/// Names of the two ways to compile, for the log.
 const LEAN: &str = "lean headers";
 const WHOLE: &str = "whole headers";
 
-/// What PyTorch gives nvcc.
+/// Options that PyTorch passes to nvcc.
 const CUDA_FLAGS: [&str; 5] = [
     "-D__CUDA_NO_HALF_OPERATORS__",
     "-D__CUDA_NO_HALF_CONVERSIONS__",
@@ -25,7 +25,7 @@ const CUDA_FLAGS: [&str; 5] = [
     "--expt-relaxed-constexpr",
 ];
 
-/// Checks an order, and says how it is made.
+/// Checks an order and plans its commands.
 pub(super) fn plan(
     order: &ExtensionOrder,
     python: &PythonHost,
@@ -69,7 +69,7 @@ fn no_cxx() -> CompileError {
     }
 }
 
-/// The compiler of CUDA C++, if it serves this PyTorch.
+/// Returns the CUDA C++ compiler if it supports this PyTorch.
 fn nvcc<'a>(
     python: &PythonHost,
     toolchain: &'a Toolchain,
@@ -98,7 +98,7 @@ fn nvcc<'a>(
     Err(environment(what, "set CUDA_HOME to a toolkit of the same major version"))
 }
 
-/// One order with what it is made with.
+/// An order together with the tools that build it.
 struct Making<'a> {
     order: &'a ExtensionOrder,
     python: &'a PythonHost,
@@ -112,7 +112,8 @@ impl Making<'_> {
         self.torch.site_packages.join("torch/include")
     }
 
-    /// Macros and headers, for both compilers. `lean`: a directory that comes first.
+    /// Returns macros and header directories for both compilers. `lean` is a directory that is searched
+    /// first.
     fn common(&self, lean: Option<&str>) -> Vec<String> {
         let mut words = vec![
             format!("-DTORCH_EXTENSION_NAME={}", self.order.name),
@@ -135,7 +136,7 @@ impl Making<'_> {
         words
     }
 
-    /// CUDA's headers: the toolkit's, and of its libraries those that PyTorch came with.
+    /// Returns CUDA's header directories: the toolkit's, and those of libraries that came with PyTorch.
     fn cuda_include(&self) -> Vec<PathBuf> {
         let Some(nvcc) = self.cuda else { return Vec::new() };
         let mut found = nvcc.include_dirs.clone();
@@ -144,7 +145,7 @@ impl Making<'_> {
         let packages = toolkit_roots(&self.torch.site_packages).into_iter();
         found.extend(packages.map(|package| package.join("include")));
         let mut seen = std::collections::BTreeSet::new();
-        // The system's own directories come last, where they are.
+        // The compiler searches the system's own directories last, at their default position.
         found.retain(|dir| {
             dir.is_dir() && dir != Path::new("/usr/include") && seen.insert(dir.clone())
         });
@@ -232,7 +233,7 @@ impl Making<'_> {
         Ok(BuildStep { name: "link".to_owned(), program: self.cxx.clone(), ways })
     }
 
-    /// A library of CUDA's: the one that PyTorch loads, else the toolkit's.
+    /// Finds a CUDA library: the one that PyTorch loads, otherwise the toolkit's.
     fn library(&self, name: &str) -> Result<String, CompileError> {
         let mut directories = library_dirs(&self.torch.site_packages);
         if let Some(root) = self.cuda.map(NvccInstall::root) {

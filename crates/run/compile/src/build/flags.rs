@@ -1,20 +1,20 @@
-//! Which options a submission may give to the compilers of an extension. What reads or writes files, or
-//! chooses programs, is refused by name; the rest of what is not known is, too.
+//! The options that a submission may pass to the compilers of an extension. Options that read or write
+//! files, or choose programs, are refused by name; unknown options are refused too.
 
 use crate::error::CompileError;
 use crate::options::{self, CheckedOptions};
 use warpgauge_contract::Backend;
 use warpgauge_model::FailureCode;
 
-/// Most options of one kind, and longest of them in bytes.
+/// Maximum number of options of one kind, and maximum length of an option in bytes.
 const MOST: usize = 128;
 const LONGEST: usize = 1024;
 
-/// Options of g++ that begin so change what is generated and touch no file.
+/// Prefixes of g++ options that affect only the generated code and access no files.
 const HOST: [&str; 12] =
     ["-O", "-g", "-std=", "-D", "-U", "-W", "-w", "-f", "-m", "-pthread", "-pedantic", "-ansi"];
 
-/// Those that do otherwise, although they begin so.
+/// Prefixes of exceptions to [`HOST`], which do access files or choose programs.
 const HOST_REFUSED: [&str; 20] = [
     "-Wl,",
     "-Wa,",
@@ -38,7 +38,7 @@ const HOST_REFUSED: [&str; 20] = [
     "-ftest-coverage",
 ];
 
-/// Libraries of CUDA's, which are where PyTorch or the toolkit has them.
+/// CUDA libraries, which are found beside PyTorch or in the toolkit.
 const OF_CUDA: [&str; 11] = [
     "cuda",
     "cudart",
@@ -53,7 +53,7 @@ const OF_CUDA: [&str; 11] = [
     "nvToolsExt",
 ];
 
-/// Libraries of PyTorch's and of the system's, which the linker finds by name.
+/// Libraries of PyTorch and of the system, which the linker finds by name.
 const FOUND_BY_NAME: [&str; 11] = [
     "torch",
     "torch_cpu",
@@ -68,7 +68,7 @@ const FOUND_BY_NAME: [&str; 11] = [
     "stdc++",
 ];
 
-/// Options of g++.
+/// Checks options of g++.
 pub(super) fn host(given: &[String]) -> Result<Vec<String>, CompileError> {
     let mut words = Vec::new();
     for option in given.iter().map(|option| option.trim()).filter(|option| !option.is_empty()) {
@@ -83,7 +83,8 @@ pub(super) fn host(given: &[String]) -> Result<Vec<String>, CompileError> {
     Ok(words)
 }
 
-/// Options of nvcc for a device of this architecture: for the device's own alone, whatever others are named.
+/// Checks options of nvcc. The result is for a device of this architecture only, even if the options name
+/// others.
 pub(super) fn device(given: &[String], arch: u32) -> Result<CheckedOptions, CompileError> {
     bounded("extra_cuda_cflags", given)?;
     let mut words: Vec<String> = Vec::new();
@@ -114,7 +115,8 @@ pub(super) fn device(given: &[String], arch: u32) -> Result<CheckedOptions, Comp
                 let parts = value.trim_matches(['\'', '"']).split(',').map(str::to_owned);
                 host_words.extend(host(&parts.collect::<Vec<_>>())?);
             }
-            // Objects are linked with others anyway, and one after the other is compiled.
+            // This has no effect: every object is linked with others, and sources are compiled one after
+            // another.
             "threads" | "t" => {
                 if joined.is_none() {
                     rest.next();
@@ -128,7 +130,7 @@ pub(super) fn device(given: &[String], arch: u32) -> Result<CheckedOptions, Comp
     Ok(checked)
 }
 
-/// Whether an architecture option names the device's own and no other.
+/// Returns whether an architecture option names only the device's architecture.
 fn of_device(value: &str, arch: u32) -> bool {
     let names = value.split(['=', ',']).map(|part| part.trim_matches(['[', ']', '"', '\'']));
     let mut numbers = names.filter_map(|name| {
@@ -139,21 +141,21 @@ fn of_device(value: &str, arch: u32) -> bool {
     first == Some(arch) && numbers.all(|number| number == arch)
 }
 
-/// What is linked beside PyTorch.
+/// An item to link besides PyTorch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Linked {
-    /// A library of CUDA's, by its name.
+    /// Name of a CUDA library.
     OfCuda(String),
-    /// An option for the linker as it is.
+    /// An option that is passed to the linker unchanged.
     Option(String),
 }
 
-/// Options of the linker: libraries by name.
+/// Checks options of the linker: libraries by name.
 pub(super) fn link(given: &[String]) -> Result<Vec<Linked>, CompileError> {
     let mut linked = Vec::new();
     for option in given.iter().flat_map(|option| option.split_whitespace()) {
         let library = option.strip_prefix("-l");
-        // Where libraries are is known here, and which symbols they have.
+        // The build knows the library directories and symbols itself.
         let ignored = ["-L", "-Wl,-rpath", "-Wl,--no-as-needed", "-Wl,--as-needed", "-O", "-s"];
         match library {
             Some(name) if OF_CUDA.contains(&name) => linked.push(Linked::OfCuda(name.to_owned())),
@@ -171,7 +173,7 @@ pub(super) fn link(given: &[String]) -> Result<Vec<Linked>, CompileError> {
     Ok(linked)
 }
 
-/// Whether an option is one word of a command line, as its author saw it.
+/// Returns whether an option is one word of a command line, as its author wrote it.
 fn sound(option: &str) -> bool {
     let free = option.starts_with("-D");
     !option.chars().any(|c| c.is_control() || (c.is_whitespace() && !free))

@@ -1,11 +1,11 @@
-//! Headers of PyTorch's with what one source uses of them.
+//! Replacements of PyTorch's headers that contain only what a source uses.
 //!
-//! `torch/extension.h` and `torch/types.h` are nearly all of what compiling a small extension takes. For a
-//! source that does not need the whole, headers of these names come first in the search: they include
-//! PyTorch's own headers, one for each operator that the source mentions, and define tensors' factories as
-//! PyTorch does. A source that does not compile with them is compiled with the whole (the ways of a
-//! [`BuildStep`](crate::protocol::BuildStep)), so they may have too little; what they have must mean the
-//! same.
+//! Compiling `torch/extension.h` and `torch/types.h` takes most of the time of a small extension. For a
+//! source that does not need all of them, headers with these names come first in the search path. They
+//! include PyTorch's own headers, one for each operator that the source mentions, and define tensor
+//! factories as PyTorch does. A source that does not compile with them is compiled with the complete
+//! headers (the ways of a [`BuildStep`](crate::protocol::BuildStep)). Lean headers may therefore lack
+//! declarations, but those that they have must mean the same.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,10 +14,10 @@ use std::path::Path;
 /// Headers of a source, by their paths.
 pub(super) type Headers = Vec<(&'static str, String)>;
 
-/// What defines `torch::` functions that make tensors, beside those here.
+/// PyTorch's header that defines the `torch::` factories for which there is no lean one.
 const FACTORIES: &str = "torch/csrc/autograd/generated/variable_factories.h";
 
-/// Namespaces of PyTorch's that come with headers of their own: such a source needs the whole.
+/// Namespaces of PyTorch with separate headers: a source that uses one needs the complete headers.
 const WHOLE: [&str; 14] = [
     "nn",
     "autograd",
@@ -35,18 +35,19 @@ const WHOLE: [&str; 14] = [
     "profiler",
 ];
 
-/// The whole, by the names that sources include it by.
+/// Names by which sources include the complete headers.
 const SHADOWED: [&str; 5] =
     ["torch/extension.h", "torch/types.h", "torch/torch.h", "torch/all.h", "ATen/ATen.h"];
 
-/// Which compiler reads them.
+/// The compiler that reads the headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum For {
     Host,
     Cuda,
 }
 
-/// Lean headers for a source, beside the PyTorch whose headers are in `include`; `None`: it needs the whole.
+/// Returns lean headers for a source, given PyTorch's headers in `include`; `None` if the source needs
+/// the complete headers.
 pub(super) fn headers(source: &str, include: &Path, reader: For) -> Option<Headers> {
     let names = mentioned(source);
     if names.iter().any(|name| WHOLE.contains(&name.as_str())) {
@@ -66,7 +67,7 @@ pub(super) fn headers(source: &str, include: &Path, reader: For) -> Option<Heade
     if source.contains("AT_DISPATCH") {
         add("ATen/Dispatch.h");
     }
-    // Between tensors: functions, and not prototypes, may have some.
+    // Operators between tensors: function bodies may use some, prototypes cannot.
     if reader == For::Host && source.contains("return") {
         add("ATen/TensorOperators.h");
     }
@@ -110,12 +111,12 @@ pub(super) fn headers(source: &str, include: &Path, reader: For) -> Option<Heade
     Some(headers)
 }
 
-/// Whether PyTorch has the operators that a factory of ours calls.
+/// Returns whether PyTorch has the operators that a lean factory calls.
 fn has_own(include: &Path, name: &str) -> bool {
     include.join(format!("ATen/ops/{name}_ops.h")).is_file()
 }
 
-/// Names that a source qualifies with `torch` or `at`.
+/// Returns the names that a source qualifies with `torch` or `at`.
 fn mentioned(source: &str) -> BTreeSet<String> {
     let mut names = qualified(source, "torch");
     names.extend(at_names(source));
@@ -142,7 +143,7 @@ fn qualified(source: &str, space: &str) -> BTreeSet<String> {
     names
 }
 
-/// What `torch/types.h` defines beside factories.
+/// Declarations of `torch/types.h` other than factories.
 const NAMES: &str = "namespace torch {
 using namespace at;
 using std::nullopt;
@@ -167,14 +168,14 @@ constexpr auto kF64 = kFloat64;
 }
 ";
 
-/// A function that makes a tensor.
+/// A function that creates a tensor.
 struct Factory {
     name: &'static str,
     text: &'static str,
 }
 
-/// The most common ones: each calls the operator that PyTorch's calls, and no header of it is needed but the
-/// operator's own.
+/// The most common factories. Each calls the same operator as PyTorch's, and needs only that operator's
+/// header.
 const OWN: [Factory; 9] = [
     Factory {
         name: "empty",
@@ -263,7 +264,7 @@ const LIKE_ONES: &str = like!("ones_like");
 mod tests {
     use super::*;
 
-    /// PyTorch's headers, as far as they are looked at.
+    /// Returns a directory with the parts of PyTorch's headers that the code under test reads.
     fn include() -> tempfile::TempDir {
         let directory = tempfile::tempdir().unwrap();
         let write = |name: &str, text: &str| {
@@ -296,7 +297,7 @@ mod tests {
                 && !own.contains("Dispatch")
                 && !own.contains("relu")
         );
-        // Two factories of one name would be ambiguous.
+        // Two factories with the same name would be ambiguous.
         let theirs = types("torch::empty_like(x); torch::rand({2});", For::Cuda).unwrap();
         assert!(theirs.contains("variable_factories.h") && !theirs.contains("inline at::Tensor"));
         let spread = types("using namespace torch; x = tensor({1.0});", For::Host).unwrap();
@@ -305,7 +306,7 @@ mod tests {
         for part in ["ATen/ops/relu.h", "ATen/TensorOperators.h", "ATen/Dispatch.h"] {
             assert!(operators.contains(part), "{part}");
         }
-        // A function of one's own is none of PyTorch's.
+        // A function in the source's own namespace is not PyTorch's.
         assert!(!types("my_at::relu(x); that::relu", For::Cuda).unwrap().contains("relu"));
         assert_eq!(types("torch::nn::Linear layer;", For::Host), None);
     }

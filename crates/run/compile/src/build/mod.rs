@@ -1,10 +1,10 @@
-//! What the system's linker makes: what Python processes load (extensions of PyTorch's, and what Triton
-//! compiles besides), and whole programs.
+//! Builds files with the system's linker: modules that Python processes load (PyTorch extensions, and
+//! modules that Triton compiles besides kernels), and whole programs.
 //!
-//! A process that runs a stranger's code starts no compilers: it asks, and gets a file. [`order`] is what may
-//! be asked, [`program`] what the server orders itself, [`plan`] the commands that come of it. They run in a
-//! compile child, with what they need of the machine and nothing else, and what comes of them is kept by its
-//! content.
+//! A process that runs submitted code starts no compilers: it requests a file and receives it. [`order`]
+//! has the requests of such processes, [`program`] the server's own orders, [`plan`] the resulting
+//! commands. They run in a compile child, which can access only the parts of the machine that they need.
+//! Results are cached by their content.
 
 mod extension;
 mod flags;
@@ -27,18 +27,17 @@ use crate::limits::MAX_SOURCE_BYTES;
 use crate::toolchain::Toolchain;
 use warpgauge_model::FailureCode;
 
-/// What was built.
+/// Result of a build.
 #[derive(Debug, Clone)]
 pub struct BuildOutput {
-    /// The file.
     pub object: Arc<[u8]>,
-    /// Its content address in the cache.
+    /// Content address of the file in the cache.
     pub key: String,
-    /// How its sources were compiled, where there is a choice.
+    /// How the sources were compiled, where there is a choice.
     pub how: String,
-    /// Warnings.
+    /// Compiler warnings.
     pub log: String,
-    /// Whether it was there already.
+    /// Whether the file came from the cache.
     pub cached: bool,
 }
 
@@ -47,7 +46,7 @@ fn too_large() -> CompileError {
     CompileError::rejected(FailureCode::SourceTooLarge, message)
 }
 
-/// Checks an order, and says how it is carried out.
+/// Checks an order and plans its commands.
 pub(crate) fn planned(
     order: &BuildOrder,
     python: &PythonHost,
@@ -74,7 +73,7 @@ pub(crate) fn planned(
     }
 }
 
-/// Checks the order of a whole program, and says how it is carried out.
+/// Checks the order of a whole program and plans its commands.
 pub(crate) fn planned_program(
     order: &ProgramOrder<'_>,
     toolchain: &Toolchain,
@@ -85,7 +84,7 @@ pub(crate) fn planned_program(
     program::plan(order, toolchain)
 }
 
-/// What is missing to build programs, and what would help.
+/// Returns what is missing to build programs, and a remedy.
 pub(crate) fn lacks_for_programs(toolchain: &Toolchain) -> Option<(&'static str, &'static str)> {
     program::compilers(toolchain).err()
 }

@@ -1,81 +1,78 @@
-//! What a Python process may have built, and what is known of that process.
+//! Build requests of a Python process, and facts about that process.
 
 use std::path::PathBuf;
 
 use serde::Deserialize;
 
-/// What is to be built. Who asks is a stranger: nothing is read that is not known.
+/// A build request. The process that sends it runs submitted code, so only known fields are accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub enum BuildOrder {
-    /// A module of PyTorch's, from C++ and CUDA C++.
+    /// A PyTorch extension, from C++ and CUDA C++.
     #[serde(rename = "extension")]
     Extension(ExtensionOrder),
-    /// A module of Python's, from C, as Triton has some.
+    /// A Python module from C, as Triton compiles them.
     #[serde(rename = "c")]
     Module(ModuleOrder),
-    /// Machine code, from PTX.
+    /// Machine code from PTX.
     #[serde(rename = "ptxas")]
     Assembly(AssemblyOrder),
 }
 
-/// Sources as `load_inline` puts them together, and the caller's options.
+/// Sources as `load_inline` composes them, and the caller's options.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ExtensionOrder {
     /// Name of the module.
     pub name: String,
-    /// `main.cpp`.
+    /// Content of `main.cpp`.
     pub cpp: String,
-    /// `cuda.cu`, if there is one.
+    /// Content of `cuda.cu`, if there is one.
     pub cuda: Option<String>,
     /// Options of g++.
     pub cflags: Vec<String>,
     /// Options of nvcc.
     pub cuda_cflags: Vec<String>,
-    /// Libraries.
+    /// Options of the linker.
     pub ldflags: Vec<String>,
-    /// Whether CUDA's headers and libraries are wanted.
+    /// Whether CUDA's headers and libraries are needed.
     pub with_cuda: bool,
 }
 
-/// C source.
+/// A Python module in C.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModuleOrder {
-    /// Name of the module.
     pub name: String,
-    /// Its source.
     pub source: String,
 }
 
-/// PTX.
+/// PTX text to assemble.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AssemblyOrder {
-    /// The text.
     pub ptx: String,
     /// Options of the assembler.
     pub options: Vec<String>,
 }
 
-/// The interpreter that loads what is built, as a process of it told before it knew a stranger's code; its
-/// PyTorch is the toolchain's.
+/// The interpreter that loads the result. A process of it reported these facts before it read any
+/// submitted code. Its PyTorch is the toolchain's.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PythonHost {
     /// Directories of `Python.h`.
     pub include: PathBuf,
-    /// The standard that PyTorch's extensions are compiled by, e.g. `c++17`.
+    /// The C++ standard of PyTorch's extensions, e.g. `c++17`.
     pub standard: String,
-    /// Macros that decide which interface PyTorch has.
+    /// Macros that select PyTorch's binary interface.
     pub defines: Vec<String>,
-    /// Version of CUDA that PyTorch is built for; `None`: for none.
+    /// Version of CUDA that PyTorch is built for; `None` if it is built for the CPU.
     pub cuda: Option<String>,
-    /// The device that it has: 10 × major + minor of its compute capability.
+    /// The interpreter's device: 10 × major + minor of its compute capability.
     pub arch: Option<u32>,
 }
 
 impl BuildOrder {
-    /// What it makes, in a word.
+    /// Returns the kind of the result, as one word.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Extension(_) => "extension",
@@ -84,7 +81,7 @@ impl BuildOrder {
         }
     }
 
-    /// Its name, as far as it has one.
+    /// Returns the name of the module; empty for machine code.
     pub fn name(&self) -> &str {
         match self {
             Self::Extension(order) => &order.name,

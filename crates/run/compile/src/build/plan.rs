@@ -1,4 +1,4 @@
-//! How something is built: commands, what they read, and what they are told apart by.
+//! Plan of a build: its commands, the files that they read, and its content address.
 
 use std::path::{Path, PathBuf};
 
@@ -7,18 +7,18 @@ use crate::error::CompileError;
 use crate::protocol::{BuildStep, BuildWork};
 use warpgauge_model::FailureCode;
 
-/// What helps where a compiler is missing.
+/// Remedies for a missing compiler.
 pub(super) const NVCC_REMEDY: &str =
     "run `warpgauge toolchain install --with nvcc`, or set CUDA_HOME to a CUDA toolkit";
 pub(super) const CXX_REMEDY: &str = "install one (Debian: `apt install g++`)";
 
-/// Where a system has libraries of CUDA's that are in no toolkit.
+/// System directories of CUDA libraries that belong to no toolkit.
 pub(super) const SYSTEM_LIBRARIES: [&str; 2] = ["/usr/lib/x86_64-linux-gnu", "/usr/lib64"];
 
-/// Longest name of a module, bytes.
+/// Maximum length of a module's name, bytes.
 const LONGEST_NAME: usize = 100;
 
-/// Commands, with all that decides what comes of them.
+/// Commands, with everything that determines their result.
 #[derive(Debug)]
 pub(crate) struct Plan {
     kind: &'static str,
@@ -28,12 +28,12 @@ pub(crate) struct Plan {
     pub files: Vec<(String, String)>,
     pub stages: Vec<Vec<BuildStep>>,
     pub output: String,
-    /// Whether code is generated for the processor that compiles.
+    /// Whether the code is generated for the processor that compiles it.
     pub for_this_processor: bool,
 }
 
 impl Plan {
-    /// One without commands.
+    /// Returns a plan without commands.
     pub fn of(kind: &'static str) -> Self {
         Self {
             kind,
@@ -47,13 +47,13 @@ impl Plan {
         }
     }
 
-    /// Adds headers below a directory of the job's.
+    /// Adds headers in a directory of the job.
     pub fn add_headers(&mut self, directory: &str, headers: super::lean::Headers) {
         let placed = headers.into_iter().map(|(name, text)| (format!("{directory}/{name}"), text));
         self.files.extend(placed);
     }
 
-    /// Its content address: the commands have all options in them, the files all sources.
+    /// Returns the content address. The commands contain all options, the files all sources.
     pub fn key(&self) -> Key {
         let files: Vec<String> =
             self.files.iter().flat_map(|(name, text)| [name.clone(), text.clone()]).collect();
@@ -70,7 +70,7 @@ impl Plan {
         key_of(self.kind, &self.compilers, &[&files, &commands, &processor])
     }
 
-    /// What the child is asked.
+    /// Returns the request for the child.
     pub fn work(self) -> BuildWork {
         let Self { mut read, execute, files, stages, output, .. } = self;
         read.retain(|path| path.exists());
@@ -78,19 +78,19 @@ impl Plan {
     }
 }
 
-/// Which processor this is, and what it can.
+/// Returns the model and features of this processor.
 fn processor() -> Vec<String> {
     let told = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let first = |name: &str| told.lines().find(|line| line.starts_with(name)).map(str::to_owned);
     ["model name", "flags", "Features"].into_iter().filter_map(first).collect()
 }
 
-/// A path, as a word of a command.
+/// Converts a path to a word of a command.
 pub(super) fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// `libNAME.so` of a directory, or the first `libNAME.so.VERSION`.
+/// Returns `libNAME.so` in a directory, or the first `libNAME.so.VERSION`.
 pub(super) fn library_in(directory: &Path, name: &str) -> Option<String> {
     let start = format!("lib{name}.so");
     let versioned = format!("{start}.");
@@ -104,7 +104,7 @@ pub(super) fn library_in(directory: &Path, name: &str) -> Option<String> {
     found.first().map(|path| text(path))
 }
 
-/// Checks that a name is one of a module: it becomes a part of commands and of file names.
+/// Checks that a name is a Python identifier: it becomes part of commands and file names.
 pub(super) fn check_name(name: &str) -> Result<(), CompileError> {
     let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic() || c == '_');
     let fits = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');

@@ -1,4 +1,4 @@
-//! The commands that make a whole program of CUDA C++.
+//! The commands that build a whole program from CUDA C++.
 
 use std::path::{Path, PathBuf};
 
@@ -10,26 +10,26 @@ use crate::protocol::{BuildStep, BuildWay};
 use crate::toolchain::{NvccInstall, Toolchain, host, library_dirs};
 use warpgauge_model::{FailureCode, Target};
 
-/// What the source is called in the compiler's messages.
+/// Name of the source in the compiler's messages.
 const SOURCE: &str = "program.cu";
 
-/// What comes of it.
+/// Name of the resulting file.
 const OUTPUT: &str = "program";
 
-/// A program to build, and for what.
+/// A program to build, and its target.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProgramOrder<'a> {
     /// CUDA C++ with a `main()`.
     pub source: &'a str,
-    /// Options of nvcc, and libraries of CUDA's (`-lcublas`).
+    /// Options of nvcc, and CUDA libraries (`-lcublas`).
     pub options: &'a [String],
-    /// The device that it runs on.
+    /// The device that the program runs on.
     pub target: Target,
-    /// The library that stands for driver and runtime of the emulated device.
+    /// The emulator's library, which replaces CUDA's driver and runtime.
     pub emulator: Option<&'a Path>,
 }
 
-/// Checks an order, and says how it is made.
+/// Checks an order and plans its commands.
 pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Plan, CompileError> {
     let (nvcc, cxx) = compilers(toolchain).map_err(|(what, remedy)| CompileError::Environment {
         what: format!("programs are compiled by nvcc: {what}"),
@@ -42,7 +42,7 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     let named = format!("{arch}{}", checked.arch_suffix.map(String::from).unwrap_or_default());
     let mut arguments: Vec<String> = Vec::new();
     match order.emulator {
-        // It executes PTX, and is driver and runtime in one.
+        // The emulator executes PTX, and is driver and runtime in one library.
         Some(library) => {
             arguments.push(format!("-gencode=arch=compute_{named},code=compute_{named}"));
             arguments.extend(["-cudart", "none", "--no-compress"].map(str::to_owned));
@@ -76,7 +76,7 @@ pub(super) fn plan(order: &ProgramOrder<'_>, toolchain: &Toolchain) -> Result<Pl
     Ok(plan)
 }
 
-/// nvcc and the compiler that it needs; or what is missing, and what would help.
+/// Returns nvcc and the compiler that it needs, or what is missing and a remedy.
 pub(super) fn compilers(
     toolchain: &Toolchain,
 ) -> Result<(&NvccInstall, PathBuf), (&'static str, &'static str)> {
@@ -86,7 +86,8 @@ pub(super) fn compilers(
     Ok((nvcc, host::cxx().ok_or(missing)?))
 }
 
-/// What is linked beside the program. Where a library of CUDA's lies is where it is found at run time.
+/// Returns what to link besides the program. At run time a CUDA library is searched where it was linked
+/// from.
 fn linked(
     order: &ProgramOrder<'_>,
     nvcc: &NvccInstall,
@@ -102,7 +103,7 @@ fn linked(
             Linked::OfCuda(name) => name,
         };
         match (name.as_str(), order.emulator) {
-            // They are there already.
+            // The driver and the runtime are linked already.
             ("cudart", _) | ("cuda", Some(_)) => {}
             (_, Some(_)) => {
                 let message = format!(
@@ -117,7 +118,7 @@ fn linked(
     Ok(words)
 }
 
-/// A library of the toolkit's, with its directory for the program that looks for it.
+/// Returns a library of the toolkit, and the option that makes the program search its directory.
 fn library(nvcc: &NvccInstall, name: &str) -> Result<Vec<String>, CompileError> {
     let mut directories = library_dirs(nvcc.root());
     directories.extend(SYSTEM_LIBRARIES.map(PathBuf::from));
@@ -126,7 +127,7 @@ fn library(nvcc: &NvccInstall, name: &str) -> Result<Vec<String>, CompileError> 
         let search = format!("-rpath={}", directory.display());
         return Ok(vec![path, "-Xlinker".to_owned(), search]);
     }
-    // A driver is not where programs are linked: a stub stands for it there.
+    // The real driver is not in the link path; the toolkit has a stub for it.
     let stubs = directories.iter().map(|it| it.join("stubs"));
     stubs.into_iter().find_map(|it| library_in(&it, name)).map(|path| vec![path]).ok_or_else(|| {
         let message = format!(

@@ -1,5 +1,5 @@
-//! The commands that Triton would start: its assembler, and the system's C compiler for modules that call
-//! the driver.
+//! Replaces the commands that Triton would start: its assembler, and the system's C compiler for modules
+//! that call the driver.
 
 use super::order::{AssemblyOrder, ModuleOrder, PythonHost};
 use super::plan::{Plan, text};
@@ -9,13 +9,13 @@ use crate::protocol::{BuildStep, BuildWay};
 use crate::toolchain::{Toolchain, TorchInstall, host};
 use warpgauge_model::FailureCode;
 
-/// Where Triton keeps what is NVIDIA's, below the packages.
+/// Directory of NVIDIA's files in Triton's packages.
 const BACKEND: &str = "triton/backends/nvidia";
 
-/// From this architecture on an assembler of its own is used, where there is one.
+/// First architecture that Triton has a separate assembler for, if it is installed.
 const BLACKWELL: u32 = 100;
 
-/// Assembler options of Triton's that touch no files.
+/// Assembler options of Triton that access no files.
 const OPTIONS: [&str; 8] = [
     "-lineinfo",
     "-suppress-debug-info",
@@ -27,7 +27,7 @@ const OPTIONS: [&str; 8] = [
     "--opt-level=0",
 ];
 
-/// Machine code from PTX.
+/// Plans machine code from PTX.
 pub(super) fn assembly(
     order: &AssemblyOrder,
     python: &PythonHost,
@@ -49,7 +49,7 @@ pub(super) fn assembly(
         let message = format!("assembler option {shown:?} is unknown or not allowed here");
         return Err(CompileError::rejected(FailureCode::CompilerOptionRefused, message));
     }
-    // From 9.0 on Triton uses what an architecture alone has.
+    // From compute capability 9.0 on Triton uses architecture-specific features.
     let suffix = if arch >= 90 { "a" } else { "" };
     let mut arguments = order.options.clone();
     arguments.push(format!("--gpu-name=sm_{arch}{suffix}"));
@@ -64,7 +64,7 @@ pub(super) fn assembly(
     Ok(plan)
 }
 
-/// A module from C, with the options that Triton gives.
+/// Plans a module from C, with Triton's options.
 pub(super) fn module(
     order: &ModuleOrder,
     python: &PythonHost,
@@ -79,7 +79,7 @@ pub(super) fn module(
     })?;
     let headers = torch.site_packages.join(BACKEND).join("include");
     let (source, output) = (format!("{}.c", order.name), format!("{}.so", order.name));
-    // The driver's functions are those of the library that the process has loaded.
+    // The driver's functions come from the library that the process has loaded.
     let mut arguments = vec![source.clone()];
     arguments.extend(["-O3", "-shared", "-fPIC", "-Wno-psabi", "-o"].map(str::to_owned));
     arguments.push(output.clone());

@@ -1,9 +1,9 @@
 //! The cache on disk: one file per artifact, named by its key.
 //!
-//! A file holds a magic number, the blake3 of the rest, and the artifact. It is written beside its
-//! place and renamed into it, so readers, of this process or another, see a whole file or none. A
-//! file that does not verify is removed and counts as absent. Reading touches the file's time; when
-//! the directory grows beyond its bound, the files with the oldest times go.
+//! A file holds a magic number, the blake3 of the rest, and the artifact. It is written under a temporary
+//! name and then renamed, so that readers, of this process or another, see a complete file or none. A
+//! file that does not verify is removed and counts as absent. Reading updates the file's modification
+//! time; when the directory exceeds its bound, the files with the oldest times are removed.
 
 use std::fs::{self, File, FileTimes};
 use std::io::{self, Write};
@@ -18,10 +18,10 @@ use super::key::Key;
 use crate::artifact::CompiledModule;
 use crate::error::CompileSetupError;
 
-/// What files of the cache hold.
+/// Content of a cache file.
 pub(crate) trait Kept: Serialize + DeserializeOwned {
-    /// Whether it is what was kept under the key, and sound: a file that was moved is whole and still
-    /// wrong.
+    /// Returns whether this content is sound and belongs to the key. A file that was moved to another
+    /// name has a correct hash, but belongs to another key.
     fn fits(&self, key: &Key) -> bool;
 }
 
@@ -35,17 +35,17 @@ const MAGIC: &[u8; 8] = b"wgart\x00\x00\x01";
 const HEADER_BYTES: usize = 8 + blake3::OUT_LEN;
 const EXTENSION: &str = "artifact";
 
-/// Evicting stops at this share of the bound, so that not every write evicts.
+/// Fraction of the bound at which eviction stops, so that not every write evicts.
 const LOW_WATER: f64 = 0.9;
 
-/// A temporary file this old was left by a process that died.
+/// A temporary file of this age is from a process that died.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 pub(super) struct Store {
     directory: PathBuf,
     max_bytes: u64,
-    /// Estimate of the bytes in the directory; other processes write to it too, so each eviction
-    /// counts anew.
+    /// Estimate of the bytes in the directory. Other processes write to it too, so each eviction counts
+    /// again.
     bytes: AtomicU64,
 }
 
@@ -62,7 +62,8 @@ impl Store {
         Ok(store)
     }
 
-    /// Files spread over 256 directories by the first byte of the key.
+    /// Returns the path of a key. Files are distributed over 256 directories by the first byte of the
+    /// key.
     fn path(&self, key: &Key) -> PathBuf {
         let hex = key.to_string();
         self.directory.join(&hex[..2]).join(format!("{hex}.{EXTENSION}"))
@@ -76,7 +77,7 @@ impl Store {
             let _ = fs::remove_file(&path);
             return None;
         };
-        // Recency only: a read-only cache still serves.
+        // The time only records use, so an error is ignored: a read-only cache still works.
         if let Ok(file) = File::options().append(true).open(&path) {
             let _ = file.set_times(FileTimes::new().set_modified(SystemTime::now()));
         }
@@ -99,7 +100,7 @@ impl Store {
         if total > self.max_bytes { self.evict() } else { Ok(()) }
     }
 
-    /// Counts the directory and, beyond the bound, removes what was not used for longest.
+    /// Counts the directory and, beyond the bound, removes the least recently used files.
     fn evict(&self) -> io::Result<()> {
         let mut files = list(&self.directory)?;
         let mut total: u64 = files.iter().map(|f| f.bytes).sum();
@@ -126,11 +127,11 @@ struct Listed {
     used: SystemTime,
 }
 
-/// Artifacts in the cache; removes temporary files that were left behind.
+/// Lists the artifacts in the cache. Removes abandoned temporary files.
 fn list(directory: &Path) -> io::Result<Vec<Listed>> {
     let mut files = Vec::new();
     for shard in fs::read_dir(directory)? {
-        // A shard or a file that vanishes meanwhile was removed by another process.
+        // A shard or file that vanishes was removed by another process.
         let Ok(entries) = shard.and_then(|shard| fs::read_dir(shard.path())) else { continue };
         for entry in entries.flatten() {
             let Ok(meta) = entry.metadata() else { continue };

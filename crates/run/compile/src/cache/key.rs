@@ -1,8 +1,8 @@
 //! The content address of a compilation: a hash of everything that can change its result.
 //!
 //! Encoding: a domain string, then each component as its one-byte tag, its length (64 bits, little
-//! endian) and its bytes. Lists carry their length. So no two different inputs encode equally.
-//! Changing what is encoded, or how, changes [`FORMAT`].
+//! endian) and its bytes. Lists carry their length. So no two different inputs encode equally. Whenever
+//! the encoded components or the encoding change, [`FORMAT`] must change.
 
 use std::fmt;
 use std::path::Path;
@@ -12,7 +12,7 @@ use warpgauge_contract::{Backend, KernelType};
 use warpgauge_model::Target;
 use warpgauge_turns::Owner;
 
-/// Version of the encoding and of what the compile stage makes of its inputs.
+/// Version of the encoding and of the compile stage's own transformations.
 const FORMAT: u32 = 3;
 
 /// A content address.
@@ -46,12 +46,12 @@ impl fmt::Debug for Key {
     }
 }
 
-/// Which compiler, independent of where it is installed.
+/// Identity of a compiler, independent of where it is installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Compiler {
     /// Name and version, e.g. `nvrtc 13.0.88`.
     pub name: String,
-    /// Size of its file and time of its last change: tells apart builds of one version.
+    /// Size and modification time of its file: distinguishes builds of one version.
     pub stamp: (u64, u64),
 }
 
@@ -79,18 +79,17 @@ pub(crate) struct KeyInputs<'a> {
     pub name_expressions: &'a [String],
     pub kernel_name: Option<&'a str>,
     pub target: Target,
-    /// Line information is added.
+    /// Whether line information is added.
     pub lineinfo: bool,
     /// `None` for images that are passed through.
     pub compiler: Option<Compiler>,
-    /// What is put before the source.
+    /// Text that is put before the source.
     pub prelude: &'a str,
-    /// Identity of the header directories, where the source can reach any.
+    /// Identity of the header directories, if the source can include any.
     pub headers: &'a [String],
 }
 
 impl KeyInputs<'_> {
-    /// The content address.
     pub(crate) fn key(&self) -> Key {
         let mut hasher = Hasher(blake3::Hasher::new());
         hasher.field(0, b"warpgauge compile key");
@@ -119,8 +118,8 @@ impl KeyInputs<'_> {
     }
 }
 
-/// The content address of what is compiled from these parts, whose order and number say what each is, in a
-/// domain of its own: no kernel has the same.
+/// Returns the content address of a build. `parts` are lists whose order and number determine their
+/// meaning within `domain`. No kernel's key is the same.
 pub(crate) fn key_of(domain: &str, compilers: &[Compiler], parts: &[&[String]]) -> Key {
     let mut hasher = Hasher(blake3::Hasher::new());
     hasher.field(0, b"warpgauge build key");

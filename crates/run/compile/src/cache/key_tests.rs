@@ -4,7 +4,7 @@ fn texts(items: &[&str]) -> Vec<String> {
     items.iter().map(|t| (*t).to_owned()).collect()
 }
 
-/// The key of a fixed compilation after `change`.
+/// Returns the key of a fixed compilation after `change`.
 fn key_with(change: impl FnOnce(&mut Owned)) -> Key {
     let mut owned = Owned {
         kind: KernelType::Cuda,

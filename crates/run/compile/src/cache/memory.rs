@@ -1,4 +1,4 @@
-//! The front of the cache: recently used artifacts, bounded by bytes.
+//! The in-memory level of the cache: recently used artifacts, bounded by bytes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::key::Key;
 use crate::artifact::CompiledModule;
 
-/// What an entry costs besides its image and its texts.
+/// Bytes that an entry counts besides its image and texts.
 const ENTRY_OVERHEAD: u64 = 4096;
 
 pub(super) struct Front {
@@ -38,7 +38,7 @@ impl Front {
         let stages = artifact.stages.iter().map(|(_, text)| text.len()).sum::<usize>();
         let bytes = ENTRY_OVERHEAD + (artifact.image.len() + artifact.log.len() + stages) as u64;
         self.remove(&key);
-        // One image must not drive out all others.
+        // A single image must not evict all others.
         if bytes > self.max_bytes / 4 {
             return;
         }

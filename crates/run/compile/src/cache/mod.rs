@@ -1,4 +1,5 @@
-//! The artifact cache: content-addressed, bounded, shared by processes, its hot part in memory.
+//! The artifact cache: content-addressed, bounded, and shared by processes, with recently used artifacts
+//! in memory.
 
 mod disk;
 mod key;
@@ -13,17 +14,17 @@ pub(crate) use key::{Compiler as KeyCompiler, Key, KeyInputs, key_of};
 use super::artifact::CompiledModule;
 use super::error::CompileSetupError;
 
-/// Bytes of images that stay in memory.
+/// Bound of the artifacts in memory, bytes.
 const MEMORY_BYTES: u64 = 16 << 20;
 
-/// Both levels.
+/// The cache with both levels, memory and disk.
 pub(crate) struct Cache {
     memory: Mutex<memory::Front>,
     disk: disk::Store,
 }
 
 impl Cache {
-    /// Opens the cache in `directory`, of at most `max_bytes`; 0 keeps nothing on disk.
+    /// Opens the cache in `directory`, of at most `max_bytes`; with 0 nothing is kept on disk.
     pub(crate) fn open(directory: PathBuf, max_bytes: u64) -> Result<Self, CompileSetupError> {
         Ok(Self {
             memory: Mutex::new(memory::Front::new(MEMORY_BYTES)),
@@ -31,12 +32,12 @@ impl Cache {
         })
     }
 
-    /// The artifact from memory.
+    /// Returns the artifact from memory.
     pub(crate) fn get_hot(&self, key: &Key) -> Option<Arc<CompiledModule>> {
         self.memory.lock().unwrap_or_else(PoisonError::into_inner).get(key)
     }
 
-    /// The artifact from disk; reads a file.
+    /// Reads the artifact from disk.
     pub(crate) fn get_cold(&self, key: &Key) -> Option<Arc<CompiledModule>> {
         let artifact: Arc<CompiledModule> = Arc::new(self.disk.get(key)?);
         self.put_hot(key, &artifact);
@@ -49,13 +50,12 @@ impl Cache {
         memory.put(key.clone(), Arc::clone(artifact));
     }
 
-    /// Something else that was compiled, from disk; reads a file.
+    /// Reads content other than a compiled module from disk.
     pub(crate) fn get_other<T: Kept>(&self, key: &Key) -> Option<T> {
         self.disk.get(key)
     }
 
-    /// Keeps what was compiled on disk; writes a file. Failing to write costs a later compilation, never
-    /// this one, so it is logged and not returned.
+    /// Writes content to disk. A failed write is only logged: it costs a later compilation, not this one.
     pub(crate) fn put_cold<T: Kept>(&self, key: &Key, artifact: &T) {
         if let Err(e) = self.disk.put(key, artifact) {
             tracing::warn!(key = %key, error = %e, "cannot write to the compile cache");
@@ -70,7 +70,7 @@ pub(super) mod tests {
     use warpgauge_contract::{Backend, KernelType};
     use warpgauge_model::{ImageFormat, Target};
 
-    /// A key that depends on `name` only.
+    /// Returns a key that depends on `name` only.
     pub(crate) fn key(name: &str) -> Key {
         KeyInputs {
             kind: KernelType::Cuda,
@@ -89,7 +89,7 @@ pub(super) mod tests {
         .key()
     }
 
-    /// An artifact with an image of `image_bytes` bytes.
+    /// Returns an artifact with an image of `image_bytes` bytes.
     pub(super) fn artifact(image_bytes: usize) -> CompiledModule {
         let kernel =
             KernelInfo { symbol: "k".into(), name: "k".into(), params: None, resources: None };

@@ -1,9 +1,9 @@
-//! One source, up to three compilations: with questions about types, without them, questions alone.
+//! Compiles a source in up to three compilations: with type queries, without them, and type queries
+//! alone.
 //!
-//! The questions (see [`signature`](crate::signature)) must never fail a source that
-//! compiles without them. So where the compilation with them fails, the source is compiled as it
-//! is, and that result stands. A source that does not compile and has host code is compiled once more
-//! without it.
+//! The queries (see [`signature`](crate::signature)) must never fail a source that compiles without them.
+//! If the compilation with them fails, the source is compiled unchanged, and that result counts. A source
+//! that does not compile and has host code is compiled once more without it.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -21,18 +21,17 @@ use warpgauge_device::nvrtc::{self, NvrtcError, NvrtcFault};
 use warpgauge_model::FailureCode;
 use warpgauge_model::{Diagnostic, ImageFormat, Severity};
 
-/// A failure that is not the source's.
+/// A failure that is not the source's fault.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum AttemptError {
-    /// The library failed.
     #[error(transparent)]
     Library(#[from] NvrtcError),
-    /// What the compiler made cannot be read.
+    /// The compiler's output cannot be read.
     #[error("the compiler's output cannot be read: {0}")]
     Image(String),
 }
 
-/// How a source was compiled in the end.
+/// Final result of compiling a source.
 pub(super) enum Finished {
     Built(Box<Built>),
     Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
@@ -42,22 +41,22 @@ pub(super) enum Finished {
 pub(super) type Compile<'a> =
     dyn FnMut(&str, &[(&str, &str)], &[String]) -> Result<nvrtc::NvrtcOutcome, NvrtcError> + 'a;
 
-/// A source and what is wanted of it.
+/// A source and the names that it must provide.
 pub(super) struct Attempts<'a> {
     pub source: &'a SourceText,
-    /// Names the caller wants: these must compile.
+    /// Names that the caller requests; these must compile.
     pub name_expressions: &'a [String],
 }
 
-/// Names asked for besides the caller's, and what for.
+/// Names requested besides the caller's, by purpose.
 struct Extra {
-    /// Kernels that exist only when asked for by name (`static`, unnamed namespaces).
+    /// Kernels that exist only when requested by name (`static`, unnamed namespaces).
     internal: Vec<String>,
-    /// C++ name of each kernel whose type is asked, and its symbol where that is known before.
+    /// C++ name of each kernel whose type is queried, and its symbol if that is known in advance.
     probes: Vec<(String, Option<String>)>,
 }
 
-/// Code, log and what the names told.
+/// A successful compilation: code, log and the results for the names.
 struct Success {
     built: nvrtc::NvrtcCode,
     log: String,
@@ -66,7 +65,7 @@ struct Success {
 }
 
 impl Attempts<'_> {
-    /// Compiles the source or, if that fails, what it has for the device.
+    /// Compiles the source or, if that fails, only its device code.
     pub(super) fn run(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let finished = self.run_whole(compile)?;
         let Finished::Rejected { code: FailureCode::CompilationFailed, .. } = &finished else {
@@ -79,13 +78,13 @@ impl Attempts<'_> {
         let mut finished = alone.run_whole(compile)?;
         match &mut finished {
             Finished::Built(built) => built.diagnostics.insert(0, note),
-            // What is wrong with the device's code follows, and no more what is wrong with the host's.
+            // The diagnostics now concern the device code only, no longer the host code.
             Finished::Rejected { diagnostics, .. } => diagnostics.push(note),
         }
         Ok(finished)
     }
 
-    /// Compiles the source as it is.
+    /// Compiles the source unchanged.
     fn run_whole(&self, compile: &mut Compile<'_>) -> Result<Finished, AttemptError> {
         let started = Instant::now();
         let kernels = find_kernels(&self.source.text);
@@ -93,7 +92,7 @@ impl Attempts<'_> {
         let none = Extra { internal: Vec::new(), probes: Vec::new() };
         let first = self.attempt(compile, &full)?;
         let last = match first {
-            // What takes all memory takes it once more.
+            // A compilation that exhausts the memory would do so again.
             Err((fault, _)) if fault != NvrtcFault::Memory && !full.is_empty() => {
                 self.attempt(compile, &none)?
             }
@@ -130,7 +129,7 @@ impl Attempts<'_> {
         })))
     }
 
-    /// What is asked beyond the caller's wishes.
+    /// Returns the names to request besides the caller's.
     fn extra(&self, kernels: &[SourceKernel]) -> Extra {
         let internal = kernels.iter().filter(|k| k.internal && !k.template).take(MAX_PROBES);
         let instances = self.name_expressions.iter().map(|name| (name.clone(), None));
@@ -144,7 +143,7 @@ impl Attempts<'_> {
         }
     }
 
-    /// One compilation: code and answers, or whose fault it is and the log.
+    /// Compiles once. Returns code and results, or the cause of the failure and the log.
     fn attempt(
         &self,
         compile: &mut Compile<'_>,
@@ -219,13 +218,13 @@ impl Extra {
     }
 }
 
-/// C linkage that the source scan did not see, e.g. behind a macro.
+/// Returns whether a kernel has C linkage that the source scan missed, e.g. behind a macro.
 fn is_untyped(kernel: &KernelInfo) -> bool {
     let unknown = |p: &crate::artifact::Param| matches!(p.ctype, CType::Unknown | CType::Integer);
     !kernel.symbol.starts_with("_Z") && kernel.params.iter().flatten().any(unknown)
 }
 
-/// That a source was compiled without its host code.
+/// Returns the note that a source was compiled without its host code.
 fn left_out(device: &DeviceCode) -> Diagnostic {
     let more = device.count - device.left_out.len();
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };

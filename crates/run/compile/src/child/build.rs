@@ -1,5 +1,5 @@
-//! Running compilers for what a Python process loads, inside the child: the commands are the parent's, the
-//! sources a stranger's.
+//! Runs compilers for files that a Python process loads, inside the child. The parent chose the commands;
+//! the sources are submitted.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -93,19 +93,19 @@ fn panicked() -> io::Result<Ended> {
 
 /// How a step ended.
 struct Ended {
-    /// The name of the way that succeeded, where it has one.
+    /// Name of the way that succeeded, if it has one.
     way: Option<String>,
-    /// What is wrong, if something is.
+    /// The error, if the step failed.
     code: Option<FailureCode>,
     log: String,
 }
 
-/// Tries the ways of a step, one after the other.
+/// Tries the ways of a step one after another.
 fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended> {
     let mut ended = Ended { way: None, code: None, log: String::new() };
     for (at, way) in step.ways.iter().enumerate() {
         let log_path = job_dir.join(format!("{}.log", step.name));
-        // A file, not a pipe: its size is limited, and nothing has to be drained.
+        // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
         let log = File::create(&log_path)?;
         let program = ChildProgram::new(&step.program, Environment::Empty)
             .args(&way.arguments)
@@ -124,7 +124,7 @@ fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended
             let log = if text.is_empty() { text } else { text + "\n" };
             return Ok(Ended { way, code: None, log });
         }
-        // By a signal it ended because of what it may take, or because of a fault of its own.
+        // A signal means that a resource limit or a crash ended the compiler.
         ended.code = Some(match status.signal() {
             Some(_) => FailureCode::CompilerFailed,
             None => FailureCode::CompilationFailed,
@@ -139,8 +139,8 @@ fn taken(job_dir: &Path, work: &BuildWork, step: &BuildStep) -> io::Result<Ended
     Ok(ended)
 }
 
-/// What a compiler said, with files by their places in packages and in the job's directory: where these lie
-/// is nobody's business.
+/// Returns a compiler's output with relative file names, so that it does not reveal where packages and
+/// the job's directory are.
 fn without_places(mut text: String, job_dir: &Path, work: &BuildWork) -> String {
     for directory in [job_dir].into_iter().chain(work.read.iter().map(PathBuf::as_path)) {
         text = text.replace(&format!("{}/", directory.display()), "");
@@ -148,8 +148,8 @@ fn without_places(mut text: String, job_dir: &Path, work: &BuildWork) -> String 
     text
 }
 
-/// Whether what is wrong would be wrong with any headers: the first error is one of syntax, a file is not
-/// there, or it is not C++.
+/// Returns whether the source would fail with any headers: the first error is a syntax error, a file is
+/// missing, or the source is not C++.
 fn is_the_sources_own(log: &str) -> bool {
     let no_file = ["No such file or directory", "Permission denied"];
     let no_header = log.contains("fatal error: ") && no_file.iter().any(|why| log.contains(why));
@@ -185,7 +185,7 @@ mod tests {
 
     #[test]
     fn steps_of_a_stage_run_side_by_side_and_ways_one_after_the_other() {
-        // Each waits for the other: one after the other they would not end.
+        // Each step waits for the other: one after another they would not end.
         let wait = |own: &str, other: &str| {
             format!("mkfifo {own}; until [ -p {other} ]; do :; done; echo {own} said")
         };

@@ -1,8 +1,8 @@
-//! The compile child: one process, one compilation, nothing else within reach.
+//! The compile child: a process for one compilation, with access to nothing else.
 //!
-//! It reads one request from the socket that is its standard input, closes the file system after
-//! itself, compiles, and writes one reply. The parent kills it at its deadline. For Triton the request
-//! says what to make ready, and another frame which kernel to compile: so a child can wait for one.
+//! It reads one request from the socket that is its standard input, confines itself, compiles, and writes
+//! one reply. The parent kills it at its deadline. For Triton the request only describes the preparation;
+//! a second frame names the kernel to compile. A child can thus be started before its kernel is known.
 
 mod attempt;
 mod build;
@@ -30,7 +30,7 @@ use warpgauge_sandbox::own_root::{self, Processes};
 
 pub(crate) use triton::SOURCE as TRITON_SOURCE;
 
-/// Open files of a compilation.
+/// Limit of open files of a compilation.
 const OPEN_FILES: u64 = 256;
 
 /// Runs the child; the program calls this for its hidden subcommand `__compile`.
@@ -51,7 +51,7 @@ fn serve() -> io::Result<()> {
     let result = match &request.work {
         Work::Triton(work) if request.protocol == PROTOCOL_VERSION => {
             let ready = triton::Ready::new(&request, work, &mut sandbox);
-            // Who started us may go away while we wait: then there is nothing to read.
+            // While this child waits for a kernel, its parent may end: then the read fails.
             let task = ready.task(&socket)?;
             end_with_parent(socket.try_clone()?)?;
             catch_unwind(AssertUnwindSafe(|| ready.compile(&task)))
@@ -78,11 +78,11 @@ fn serve() -> io::Result<()> {
     (&socket).write_all(&frame)
 }
 
-/// Ends this process, and what it started, when the parent closes its end of the socket or dies.
+/// Ends this process and its children when the parent closes its end of the socket or dies.
 fn end_with_parent(socket: UnixStream) -> io::Result<()> {
     let wait = move || {
         let mut socket = socket;
-        // The parent sends nothing more that matters: this ends when it is gone.
+        // The parent sends no further data that matters, so the read returns when the parent is gone.
         while socket.read(&mut [0; 1]).is_ok_and(|read| read > 0) {}
         let own = rustix::process::getpid();
         if rustix::process::getpgrp() == own {
@@ -114,7 +114,7 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
     match &request.work {
         Work::Nvrtc(work) => nvrtc::compile(request, work, sandbox),
         Work::Nvcc(work) => nvcc::compile(request, work, sandbox),
-        // It is told in two frames, the second of which depends on the version.
+        // A Triton request has two frames, and the second depends on the version.
         Work::Triton(_) => Outcome::Failed { what: "there is no kernel to compile".into() },
         Work::Build(work) => build::build(request, work, sandbox),
         Work::Disassemble(work) => disassemble::list(request, work, sandbox),
@@ -129,7 +129,7 @@ fn answer(request: &ChildRequest, sandbox: &mut Option<Enforcement>) -> Outcome 
     }
 }
 
-/// Closes everything but what the compilation needs.
+/// Restricts this process to what the compilation needs.
 fn confine(
     request: &ChildRequest,
     mut access: FileAccess,
@@ -144,7 +144,8 @@ fn confine(
             open_files: OPEN_FILES,
         })?;
         let files = own_root::confine(access, Processes::All)?;
-        // What it starts finds neither its directory nor its program, and does not look into its memory.
+        // Processes that the child starts cannot find its directory or program, and cannot read its
+        // memory.
         let _ = rustix::process::set_dumpable_behavior(DumpableBehavior::NotDumpable);
         Ok(files.and(calls::allow_only(kind)))
     };

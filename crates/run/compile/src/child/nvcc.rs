@@ -1,7 +1,7 @@
-//! Compilation with nvcc, inside the child.
+//! Compiles with nvcc, inside the child.
 //!
-//! nvcc starts a host compiler, so more of the system is readable than for NVRTC: its own tree,
-//! `/usr` and the libraries. Nothing else is, and only the job's directory can be written.
+//! nvcc starts a host compiler, so more of the system is readable than for NVRTC: nvcc's own directory
+//! tree, `/usr` and the libraries. No other files are readable, and only the job's directory is writable.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -27,10 +27,10 @@ use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// What host compilers need of a system, as far as it exists.
+/// Paths of the system that host compilers need, as far as they exist.
 pub(super) const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
 
-/// Less room than this on a disk is none.
+/// A disk with less free space than this counts as full.
 const LEAST_ROOM_BYTES: u64 = 1 << 20;
 
 /// Compiles the request's source.
@@ -42,7 +42,7 @@ pub(super) fn compile(
     let system = SYSTEM.iter().map(PathBuf::from).filter(|path| path.exists());
     let access = FileAccess {
         read: work.include_dirs.clone(),
-        // The compiler looks for the others by the path that it was started with.
+        // The compiler finds its other programs through the path that it was started with.
         execute: system.chain([work.root.clone(), work.nvcc.clone()]).collect(),
         write: vec!["/dev/null".into()],
         ..FileAccess::default()
@@ -60,7 +60,7 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     let kernels = find_kernels(&work.source.text);
     let asked: Vec<&SourceKernel> = kernels.iter().filter(|k| k.extern_c).collect();
     let names: Vec<&str> = asked.iter().map(|k| k.name.as_str()).collect();
-    // As with NVRTC: questions about types must not fail a source that compiles without them.
+    // As with NVRTC, type queries must not fail a source that compiles without them.
     let mut result = attempt(job_dir, work, &numbered_suffix(&names, &work.name_expressions))?;
     if !result.0.success() && !names.is_empty() {
         result = attempt(job_dir, work, &numbered_suffix(&[], &work.name_expressions))?;
@@ -72,7 +72,7 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
         if let Some(what) = no_room(job_dir, &kept) {
             return Ok(Outcome::Toolchain { what });
         }
-        // By a signal it ended because of what it may take, or because of a fault of its own.
+        // A signal means that a resource limit or a crash ended the compiler.
         let code = match status.signal() {
             Some(_) => FailureCode::CompilerFailed,
             None => FailureCode::CompilationFailed,
@@ -103,7 +103,7 @@ fn run(job_dir: &Path, work: &NvccWork) -> io::Result<Outcome> {
     })))
 }
 
-/// Whether it failed because the disk is full: that is no fault of the source.
+/// Returns the error if the compiler failed because the disk is full, which is no fault of the source.
 pub(super) fn no_room(job_dir: &Path, log: &str) -> Option<String> {
     let full = rustix::fs::statvfs(job_dir).is_ok_and(|disk| {
         disk.f_bavail.saturating_mul(disk.f_frsize) < LEAST_ROOM_BYTES || disk.f_favail == 0
@@ -120,7 +120,7 @@ fn attempt(
     let (source, output) = (job_dir.join(SOURCE_NAME), job_dir.join("kernel.out"));
     fs::write(&source, format!("{}{suffix}", work.source.text))?;
     let log_path = job_dir.join("nvcc.log");
-    // A file, not a pipe: its size is limited, and nothing has to be drained.
+    // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
     let log = File::create(&log_path)?;
     let program = ChildProgram::new(&work.nvcc, Environment::Empty)
         .arg(if work.arch.machine_code { "-cubin" } else { "-ptx" })

@@ -1,4 +1,4 @@
-//! Compilation with NVRTC, inside the child.
+//! Compiles with NVRTC, inside the child.
 
 use std::path::{Path, PathBuf};
 
@@ -21,7 +21,7 @@ pub(super) fn compile(
         .map_or_else(|outcome| outcome, |nvrtc| run(&nvrtc, work))
 }
 
-/// A library as discovery found it.
+/// A library that discovery found.
 #[derive(Clone, Copy)]
 pub(super) struct Library<'a> {
     pub path: &'a Path,
@@ -32,7 +32,7 @@ fn library_of(work: &NvrtcWork) -> Library<'_> {
     Library { path: &work.library, version: work.version }
 }
 
-/// Opens the library, confines the process, binds the library.
+/// Opens the library, confines the process, and binds the library.
 fn open(
     request: &ChildRequest,
     library: Library<'_>,
@@ -46,7 +46,7 @@ fn open(
     loaded.bind().map_err(toolchain)
 }
 
-/// Version and architecture must be what the parent counts on.
+/// Checks that version and architecture are what the parent relies on.
 fn check(nvrtc: &Nvrtc, work: &NvrtcWork) -> Result<(), Outcome> {
     let toolchain = |e: NvrtcError| Outcome::Toolchain { what: e.to_string() };
     let version = nvrtc.version().map_err(toolchain)?;
@@ -70,8 +70,8 @@ fn check(nvrtc: &Nvrtc, work: &NvrtcWork) -> Result<(), Outcome> {
 }
 
 fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
-    // Line information names the source by the working directory, which is private and changes
-    // from one compilation to the next: the image must depend on neither.
+    // Line information names the source by the working directory. That is private and changes between
+    // compilations, so the image must not depend on it.
     if work.lineinfo
         && let Err(error) = std::env::set_current_dir("/")
     {
@@ -111,7 +111,7 @@ fn run(nvrtc: &Nvrtc, work: &NvrtcWork) -> Outcome {
     }
 }
 
-/// Says what a library is.
+/// Returns the version and the architectures of a library.
 pub(super) fn describe(
     request: &ChildRequest,
     library: Library<'_>,
@@ -125,8 +125,7 @@ pub(super) fn describe(
     }
 }
 
-/// Has NVRTC 13.3 or newer unpack the headers it carries: it does so when it first compiles with
-/// them.
+/// Has NVRTC 13.3 or newer unpack its bundled headers, which it does when it first compiles with them.
 pub(super) fn unpack_headers(
     request: &ChildRequest,
     library: Library<'_>,

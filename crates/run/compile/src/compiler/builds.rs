@@ -1,4 +1,4 @@
-//! Builds for Python processes, and of whole programs: one for each content, kept in the cache.
+//! Builds for Python processes and builds of whole programs: one per content, kept in the cache.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::exceeded;
 use crate::protocol::{ChildReply, Outcome, Work};
 use warpgauge_turns::Owner;
 
-/// The same in the cache.
+/// A [`BuildOutput`] in the cache.
 #[derive(Debug, Serialize, Deserialize)]
 struct KeptObject {
     key: String,
@@ -34,30 +34,30 @@ impl Kept for KeptObject {
     }
 }
 
-/// Builds of each owner that are under way: who wants the same waits for the first one, and finds what it kept.
-/// Nobody waits for another owner's turn.
+/// Running builds of each owner. A caller that needs the same build waits for the first and finds its
+/// cached result. No caller waits for another owner's build.
 #[derive(Default)]
 pub(super) struct Builds(Mutex<HashMap<(Key, Owner), BuildTurn>>);
 
-/// Held by the one that builds.
+/// A lock that the building caller holds.
 type BuildTurn = Arc<AsyncMutex<()>>;
 
 impl Builds {
     fn turn(&self, key: &Key, owner: Owner) -> BuildTurn {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whoever waits for one holds it.
+        // Each waiting caller holds a reference.
         turns.retain(|_, turn| Arc::strong_count(turn) > 1);
         Arc::clone(turns.entry((key.clone(), owner)).or_default())
     }
 }
 
 impl Compiler {
-    /// Builds what a Python process asks for within a time, or finds it built.
+    /// Builds an order of a Python process within a time limit, or finds it in the cache.
     ///
     /// Dropping the future ends the compilers.
     ///
     /// # Errors
-    /// What the compilers, or we, have against the sources; or what is missing here.
+    /// Fails if the compilers or this crate refuse the sources, or if this machine lacks something.
     pub async fn build_for_python(
         &self,
         order: &BuildOrder,
@@ -70,12 +70,12 @@ impl Compiler {
         self.carried_out(plan, limit, owner).await
     }
 
-    /// Builds a whole program within a time, or finds it built.
+    /// Builds a whole program within a time limit, or finds it in the cache.
     ///
     /// Dropping the future ends the compilers.
     ///
     /// # Errors
-    /// What the compilers, or we, have against the source; or what is missing here.
+    /// Fails if the compilers or this crate refuse the source, or if this machine lacks something.
     pub async fn build_program(
         &self,
         order: &ProgramOrder<'_>,
@@ -86,13 +86,13 @@ impl Compiler {
         self.carried_out(plan, self.environment.limit(Some(limit)), owner).await
     }
 
-    /// What is missing to build programs, and what would help.
+    /// Returns what is missing to build programs, and a remedy.
     pub fn lacks_for_programs(&self) -> Option<(String, String)> {
         let (what, remedy) = lacks_for_programs(self.toolchain())?;
         Some((what.to_owned(), remedy.to_owned()))
     }
 
-    /// What comes of a plan, which is made within the time unless the owner had it made before.
+    /// Carries out a plan within the time limit, unless the owner has a cached result.
     async fn carried_out(
         &self,
         plan: Plan,
@@ -122,7 +122,7 @@ impl Compiler {
             log: built.log.clone(),
         };
         let cache = Arc::clone(&self.cache);
-        // Who waits for the same looks for the file.
+        // Other callers that wait for this build look for the file.
         let _ = tokio::task::spawn_blocking(move || cache.put_cold(&key, &kept)).await;
         Ok(built)
     }
@@ -139,7 +139,7 @@ impl Compiler {
         let ChildReply { sandbox, result } =
             reply.map_err(|error| exceeded::judged(error, limit))?;
         if let Some(enforced) = sandbox {
-            // The first word stands: the kernel does not change under us.
+            // The first result counts: the kernel does not change while the process runs.
             let _ = self.sandbox.set(enforced);
         }
         match result {

@@ -1,4 +1,5 @@
-//! The compile stage's front: cache, one compilation per content, a bounded number of children.
+//! The entry of the compile stage: [`Compiler`] has a cache, one compilation per content, and a bounded
+//! number of children.
 
 mod builds;
 
@@ -29,60 +30,59 @@ use warpgauge_sandbox::enforcement::{self, Enforcement};
 use warpgauge_telemetry::{CacheResult, telemetry};
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// How the compile stage is set up.
+/// Configuration of the compile stage.
 #[derive(Debug, Clone)]
 pub struct CompilerConfig {
-    /// The program to start for a compilation: our own executable.
+    /// The program to start for a compilation: this executable.
     pub program: PathBuf,
-    /// Where artifacts and unpacked headers are kept across restarts.
+    /// Directory in which artifacts and unpacked headers are kept across restarts.
     pub cache_dir: PathBuf,
-    /// Bound of the artifact cache, bytes; 0 keeps none on disk.
+    /// Bound of the artifact cache, bytes; with 0 nothing is kept on disk.
     pub cache_max_bytes: u64,
-    /// Where compilations have their private directories.
+    /// Directory for the private directories of compilations.
     pub run_dir: PathBuf,
-    /// Compilations at once, at least 1. There may be as many again, for owners that have none while so many
-    /// run.
+    /// Maximum number of compilations at once, at least 1. As many again are possible for owners that
+    /// have none running at the time.
     pub parallelism: usize,
-    /// Whether there may be several owners: then one has at most half of those that wait.
+    /// Whether there may be several owners. If so, one owner has at most half of the waiting
+    /// compilations.
     pub shared: bool,
-    /// Time a compilation may take once it starts.
+    /// Time limit of a compilation, from its start.
     pub timeout: Duration,
-    /// What to compile with.
     pub toolchain: Toolchain,
 }
 
-/// Compilations that may wait for their turn. A request has several, and the requests are bounded, too.
+/// Maximum number of waiting compilations. A request has several, and requests are bounded, too.
 const MOST_WAITING: usize = 16_384;
 
-/// What the stage has done since it started.
+/// Statistics of the stage since it started.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompileStats {
-    /// Requests.
     pub requests: u64,
-    /// Answered from memory.
+    /// Requests answered from memory.
     pub memory_hits: u64,
-    /// Answered from disk.
+    /// Requests answered from disk.
     pub disk_hits: u64,
-    /// Answered by an identical compilation that was already running.
+    /// Requests answered by an identical compilation that was already running.
     pub shared: u64,
-    /// Compiled.
+    /// Requests that were compiled.
     pub compiled: u64,
     /// Images that were checked and passed through.
     pub passed: u64,
-    /// Failed, for whatever reason.
+    /// Requests that failed, for any reason.
     pub failed: u64,
     /// Compilations running now.
     pub running: u64,
 }
 
-/// Compiles kernels.
 pub struct Compiler {
     environment: Environment,
     cache: Arc<Cache>,
     turns: Pool,
     flights: Mutex<HashMap<FlightKey, Arc<Flight>>>,
     refused: Refused,
-    /// What was wrong with kernels of Triton: each is asked for its choices first, and compiled then.
+    /// Errors in Triton kernels: for each kernel the compiler is first queried for its configurations and
+    /// then compiles it.
     faulty: Refused,
     choices: Choices,
     untold: Untold,
@@ -92,12 +92,12 @@ pub struct Compiler {
     sandbox: OnceLock<Enforcement>,
 }
 
-/// A compilation that several callers wait for. Whoever holds the lock compiles; if that caller
-/// goes away, the next one does.
+/// A compilation that several callers wait for. The caller that holds the lock compiles; if it goes away,
+/// the next caller does.
 type Flight = AsyncMutex<Option<Result<Arc<CompiledModule>, CompileError>>>;
 
-/// What is compiled, how long that may take, and for whom: whoever allows more waits for no shorter one, and
-/// nobody waits for another owner's turn.
+/// Content, time limit and owner of a compilation. A caller with a longer limit does not wait for a
+/// compilation with a shorter one, and no caller waits for another owner's.
 type FlightKey = (Key, Duration, Owner);
 
 #[derive(Default)]
@@ -112,21 +112,21 @@ struct Counters {
     running: AtomicU64,
 }
 
-/// What is compiled, and with what.
+/// The work of a compilation.
 #[derive(Clone, Copy)]
 enum Work<'a> {
     Source(&'a Attempt<'a>),
     Triton(&'a TritonJob),
 }
 
-/// Where an artifact came from.
+/// Source of an artifact.
 #[derive(Clone, Copy, PartialEq)]
 enum Origin {
     Memory,
     Disk,
     Shared,
     Compiled,
-    /// Not compiled: the caller sent an image.
+    /// The caller sent an image, which was not compiled.
     Passed,
 }
 
@@ -143,7 +143,7 @@ impl Origin {
 }
 
 impl Compiler {
-    /// Opens the cache and makes the directories.
+    /// Opens the cache and creates the directories.
     pub fn new(config: CompilerConfig) -> Result<Self, CompileSetupError> {
         if config.parallelism == 0 {
             return Err(CompileSetupError::Setting {
@@ -167,7 +167,7 @@ impl Compiler {
                 CompileSetupError::Directory { operation: "create directory", path, source }
             })
         };
-        // Absolute: children run elsewhere.
+        // The paths must be absolute: children run in other directories.
         let run_dir = made(&config.run_dir)?;
         let cache_dir = made(&config.cache_dir)?;
         let cache = Cache::open(cache_dir.join("artifacts"), config.cache_max_bytes)?;
@@ -199,7 +199,7 @@ impl Compiler {
         })
     }
 
-    /// Compiles `kernel` for `target`, or finds it compiled.
+    /// Compiles `kernel` for `target`, or finds it in the cache.
     ///
     /// Dropping the future kills the compilation, unless another caller waits for the same one.
     pub async fn compile(
@@ -255,7 +255,7 @@ impl Compiler {
         }
         let job = SourceJob::new(kernel, target, options)?;
         let mut reasons = Vec::new();
-        // Several compilers may serve; one that does not know the architecture passes on.
+        // Several compilers may be suitable. If one does not know the architecture, the next is tried.
         for attempt in job.attempts(&self.environment)? {
             let key = attempt.key(&self.environment).of_owner(options.owner);
             let flight = (key, limit, options.owner);
@@ -267,7 +267,7 @@ impl Compiler {
         Err(CompileError::Environment { what: reasons.join("; "), remedy: REMEDY.into() })
     }
 
-    /// Finds what was compiled, or what came of trying, or compiles.
+    /// Returns a cached artifact or a known error; otherwise compiles.
     async fn find_or_fly(
         &self,
         flight: &FlightKey,
@@ -288,7 +288,7 @@ impl Compiler {
         self.fly(flight, work).await
     }
 
-    /// Runs one attempt, together with whoever asks for the same.
+    /// Runs one attempt, shared by all callers that need the same.
     async fn fly(
         &self,
         key: &FlightKey,
@@ -307,7 +307,7 @@ impl Compiler {
             return Ok((artifact, Origin::Disk));
         }
         let turn = self.turn(key.2).await?;
-        // Another owner's may have been made meanwhile.
+        // Another owner's compilation may have stored it meanwhile.
         if let Some(artifact) = self.cache.get_hot(&key.0) {
             *slot = Some(Ok(Arc::clone(&artifact)));
             return Ok((artifact, Origin::Shared));
@@ -345,12 +345,12 @@ impl Compiler {
             self.choices.note(key, error);
         })?;
         if let Some(enforced) = enforced {
-            // The first word stands: the kernel does not change under us.
+            // The first result counts: the kernel does not change while the process runs.
             let _ = self.sandbox.set(enforced);
         }
         artifact.key = key.to_string();
         let artifact = Arc::new(artifact);
-        // Whoever asks next finds it, also before there is a file.
+        // The next request finds the artifact in memory, even before the file is written.
         self.cache.put_hot(key, &artifact);
         let (cache, key, stored) = (Arc::clone(&self.cache), key.clone(), Arc::clone(&artifact));
         tokio::task::spawn_blocking(move || cache.put_cold(&key, &*stored));
@@ -362,10 +362,10 @@ impl Compiler {
         Arc::clone(flights.entry(key.clone()).or_default())
     }
 
-    /// What there is to choose from, of a kernel that has several configurations.
+    /// Returns the configurations of a kernel that has several.
     ///
-    /// Any other kernel is compiled, or found, and whoever asks for it next is told what that took: they
-    /// get what was made for them. What is wrong with it they are told too.
+    /// Any other kernel is compiled or found in the cache. The next caller that requests it is reported
+    /// the time that this took, because the work was done for it. That caller also gets any error.
     pub async fn choices(
         &self,
         kernel: &KernelCode,
@@ -382,12 +382,13 @@ impl Compiler {
         }
     }
 
-    /// Has so many children that have imported Triton wait for the next kernel, once there was one.
+    /// Keeps `count` children waiting that have imported Triton, from the first Triton kernel on.
     pub fn keep_triton_spares(&self, count: usize) {
         self.environment.keep_spares(count);
     }
 
-    /// The machine code of an image as text, made by a confined child, or kept from the owner's last time.
+    /// Returns the machine code of an image as text, from a confined child or from the owner's cached
+    /// listings.
     pub async fn disassemble(
         &self,
         image: &[u8],
@@ -398,22 +399,21 @@ impl Compiler {
         self.listings.of(&self.environment, image, format, owner).await
     }
 
-    /// Why images of a format cannot be listed here; `None` if they can.
+    /// Returns why images of a format cannot be listed here; `None` if they can.
     pub fn cannot_disassemble(&self, format: ImageFormat) -> Option<CompileError> {
         disassemble::missing(self.environment.toolchain(), format)
     }
 
-    /// What is compiled with.
     pub fn toolchain(&self) -> &Toolchain {
         self.environment.toolchain()
     }
 
-    /// What the kernel enforces of the rules that compile children run under.
+    /// Returns which rules for compile children the kernel enforces.
     pub fn sandbox(&self) -> &Enforcement {
         self.sandbox.get_or_init(enforcement::probe)
     }
 
-    /// What happened so far.
+    /// Returns the statistics so far.
     pub fn stats(&self) -> CompileStats {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         CompileStats {
@@ -433,7 +433,7 @@ fn add(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
 }
 
-/// Counts a running compilation for as long as it lives.
+/// Counts a running compilation until it is dropped.
 struct Running<'a>(&'a AtomicU64);
 
 impl<'a> Running<'a> {
@@ -449,7 +449,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// Forgets a flight when its last passenger leaves.
+/// Removes a flight when its last caller leaves.
 struct Leave<'a> {
     compiler: &'a Compiler,
     key: &'a FlightKey,
@@ -459,7 +459,7 @@ struct Leave<'a> {
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
         let mut flights = self.compiler.flights.lock().unwrap_or_else(PoisonError::into_inner);
-        // One count is the map's, one is ours.
+        // The map holds one reference, this caller another.
         if Arc::strong_count(self.flight) <= 2 {
             flights.remove(self.key);
         }

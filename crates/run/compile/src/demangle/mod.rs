@@ -1,15 +1,15 @@
-//! Types of kernel parameters, read off mangled C++ symbols (Itanium C++ ABI, section 5.1).
+//! Reads types of kernel parameters from mangled C++ symbols (Itanium C++ ABI, section 5.1).
 //!
-//! Only what kernel signatures are made of is understood: names, templates, built-in types,
-//! pointers, functions, arrays, substitutions. Anything else (local names, expressions, member
-//! pointers) yields `None`: the caller then knows sizes only, never a wrong type.
+//! It supports only the parts of kernel signatures: names, templates, built-in types, pointers,
+//! functions, arrays, substitutions. Anything else (local names, expressions, member pointers) yields
+//! `None`: the caller then knows sizes only, never a wrong type.
 
 mod parser;
 mod types;
 
 pub(crate) use types::{Function, Type};
 
-/// Longest symbol that is looked at.
+/// Maximum length of a symbol.
 const MAX_SYMBOL: usize = 8192;
 
 /// Reads a mangled function symbol.
@@ -20,8 +20,8 @@ pub(crate) fn demangle(symbol: &str) -> Option<Function> {
     parser::Parser::new(symbol.strip_prefix("_Z")?).function()
 }
 
-/// A kernel's name for people: that of a mangled symbol, with namespaces and template arguments;
-/// any other name as it is.
+/// Returns a kernel's readable name: the demangled name with namespaces and template arguments, or any
+/// other name unchanged.
 pub fn readable(symbol: &str) -> String {
     demangle(symbol.trim()).map_or_else(|| symbol.to_owned(), |function| function.name)
 }

@@ -1,14 +1,14 @@
-//! Recursive descent over the mangling grammar.
+//! Recursive-descent parser of the mangling grammar.
 
 use std::rc::Rc;
 
 use super::types::{Builtin, Function, Type, builtin, builtin_after_d, write_list};
 use crate::ctype::CType;
 
-/// Deepest nesting of the grammar that is followed.
+/// Maximum nesting of the grammar.
 const MAX_DEPTH: usize = 64;
 
-/// Most entries a symbol may add to the substitution table.
+/// Maximum number of entries that a symbol may add to the substitution table.
 const MAX_SUBSTITUTIONS: usize = 1024;
 
 pub(super) struct Parser<'a> {
@@ -19,7 +19,7 @@ pub(super) struct Parser<'a> {
     depth: usize,
 }
 
-/// A name, and whether it ends in template arguments.
+/// A name, with its template arguments if it ends in any.
 struct Name {
     text: Rc<str>,
     args: Option<Vec<Type>>,
@@ -36,7 +36,7 @@ impl<'a> Parser<'a> {
         let template = name.args.is_some();
         self.template_args = name.args.unwrap_or_default();
         if template {
-            // A template instance spells its return type.
+            // A template instance has its return type in the symbol.
             self.parse_type()?;
         }
         let mut params = Vec::new();
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         parsed
     }
 
-    /// `<name>` of a function or of a type.
+    /// Parses a `<name>` of a function or of a type.
     fn name(&mut self) -> Option<Name> {
         if self.eat("N") {
             return self.nested(Self::nested_name);
@@ -111,7 +111,8 @@ impl<'a> Parser<'a> {
         Some(Name { text: with_args(&text, &args)?.into(), args: Some(args) })
     }
 
-    /// After `N`, up to and with `E`. The whole name is not remembered: its user does that.
+    /// Parses a nested name after `N`, up to and including `E`. It does not enter the whole name into the
+    /// substitution table: the caller does.
     fn nested_name(&mut self) -> Option<Name> {
         while self.eat("K") || self.eat("V") || self.eat("r") {}
         let mut text = String::new();
@@ -155,7 +156,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `<source-name> ::= <length> <identifier>`; unnamed namespaces are spelled out.
+    /// Parses `<source-name> ::= <length> <identifier>`; writes out unnamed namespaces.
     fn source_name(&mut self) -> Option<String> {
         self.eat("L");
         let length = self.number()?;
@@ -175,7 +176,7 @@ impl<'a> Parser<'a> {
         Some(number)
     }
 
-    /// `_` is 0, `0_` is 1, … in base 36.
+    /// Parses a sequence number: `_` is 0, `0_` is 1, … in base 36.
     fn sequence(&mut self) -> Option<usize> {
         let end = self.rest.find('_')?;
         let digits = &self.rest[..end];
@@ -214,12 +215,13 @@ impl<'a> Parser<'a> {
         if !self.eat("T") {
             return None;
         }
-        // `T_` is the first; its digits are decimal, but 36 in the base-36 reading is out of reach.
+        // `T_` is the first argument. The digits are decimal but read in base 36: a number above 9
+        // becomes at least 36, beyond any real list of arguments, and gives `None`.
         let index = self.sequence()?;
         self.template_args.get(index).cloned()
     }
 
-    /// `I <template-arg>* E`.
+    /// Parses `I <template-arg>* E`.
     fn template_arg_list(&mut self) -> Option<Vec<Type>> {
         if !self.eat("I") {
             return None;
@@ -244,7 +246,7 @@ impl<'a> Parser<'a> {
         Some(args)
     }
 
-    /// `L <type> <value> E`.
+    /// Parses `L <type> <value> E`.
     fn literal(&mut self) -> Option<Type> {
         self.next();
         if self.peek() == Some(b'_') {
@@ -325,7 +327,7 @@ impl<'a> Parser<'a> {
         Some(Type::Qualified { is_const, inner: Rc::new(self.parse_type()?) })
     }
 
-    /// `F [Y] <return type> <parameter types> E`.
+    /// Parses `F [Y] <return type> <parameter types> E`.
     fn function_type(&mut self) -> Option<Type> {
         self.next();
         self.eat("Y");
@@ -362,7 +364,7 @@ fn with_args(name: &str, args: &[Type]) -> Option<String> {
     Some(text)
 }
 
-/// A parameter pack stands for its members.
+/// Replaces each parameter pack by its members.
 fn flatten(params: Vec<Type>) -> Vec<Type> {
     let mut flat = Vec::with_capacity(params.len());
     for param in params {
@@ -374,7 +376,7 @@ fn flatten(params: Vec<Type>) -> Vec<Type> {
     flat
 }
 
-/// An empty parameter list is spelled as one `void`.
+/// Removes the single `void` of an empty parameter list.
 fn without_void(params: Vec<Type>) -> Vec<Type> {
     match params.as_slice() {
         [Type::Builtin(only)] if only.name == "void" => Vec::new(),

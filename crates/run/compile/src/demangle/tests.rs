@@ -149,7 +149,7 @@ fn what_is_not_understood_is_refused() {
 fn symbols_made_to_explode_are_refused_quickly() {
     let deep = format!("_Z1k{}f", "P".repeat(5000));
     assert!(demangle(&deep).is_none());
-    // Each type doubles the one before by naming it twice.
+    // Each type names the previous one twice, which doubles it.
     let mut symbol = String::from("_Z1k1AIffE");
     for index in 0..40 {
         let previous = if index == 0 { "S0_".into() } else { format!("S{index}_") };

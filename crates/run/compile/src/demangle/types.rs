@@ -1,4 +1,4 @@
-//! C++ types as a mangled symbol tells them.
+//! C++ types, as a mangled symbol contains them.
 
 use std::rc::Rc;
 
@@ -15,51 +15,48 @@ pub(crate) struct Function {
     pub params: Vec<Type>,
 }
 
-/// A type, as far as parameters need it.
+/// A type, in the detail that parameters need.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Type {
-    /// A built-in type.
     Builtin(Builtin),
     /// `const` or `volatile` before another type.
     Qualified {
-        /// It is `const`.
         is_const: bool,
-        /// What it qualifies.
+        /// The type that follows the qualifier.
         inner: Rc<Type>,
     },
-    /// A pointer.
     Pointer(Rc<Type>),
     /// A reference, of either kind.
     Reference(Rc<Type>),
     /// An array of the given extent.
     Array(Rc<Type>, String),
-    /// A function type: its parameters.
+    /// A function type with these parameters.
     Function(Rc<Vec<Type>>),
-    /// A class, a union or an enumeration: its name.
+    /// Name of a class, union or enumeration.
     Named(Rc<str>),
     /// A parameter pack.
     Pack(Rc<Vec<Type>>),
-    /// A value as template argument, as written.
+    /// A value as a template argument, as written.
     Value(Rc<str>),
 }
 
-/// A built-in type: its name and what it is to a kernel.
+/// A built-in type: its name and its type as a kernel parameter.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Builtin {
-    /// As C++ writes it.
+    /// Its name in C++.
     pub name: &'static str,
-    /// `None` for `void` and for types no kernel takes.
+    /// `None` for `void` and for types that no kernel takes.
     pub ctype: Option<CType>,
 }
 
-/// Longest type name that is written out.
+/// Maximum length of a written type name.
 const MAX_NAME: usize = 1024;
 
-/// Deepest pointer that is described.
+/// Maximum depth of pointers that is described.
 const MAX_POINTER_DEPTH: usize = 8;
 
 impl Type {
-    /// The parameter type it is. References are not passed to kernels: they are unknown.
+    /// Returns the type as a parameter. References are not passed to kernels, so they are unknown.
     pub(crate) fn ctype(&self) -> CType {
         self.ctype_at(0)
     }
@@ -103,7 +100,7 @@ impl Type {
         }
     }
 
-    /// Parameters of the function this is, or points to.
+    /// Returns the parameters of the function that this type is or points to.
     pub(crate) fn function_params(&self) -> Option<&[Type]> {
         match self {
             Self::Function(params) => Some(params),
@@ -112,7 +109,7 @@ impl Type {
         }
     }
 
-    /// As C++ writes it; `None` when that would be unreasonably long.
+    /// Returns the type in C++ syntax; `None` if that would be unreasonably long.
     pub(crate) fn written(&self) -> Option<String> {
         let mut out = String::new();
         self.write(&mut out, 0)?;
@@ -155,7 +152,7 @@ impl Type {
     }
 }
 
-/// Writes types with commas between them.
+/// Writes types, separated by commas.
 pub(crate) fn write_list(items: &[Type], out: &mut String, depth: usize) -> Option<()> {
     for (index, item) in items.iter().enumerate() {
         if index > 0 {
@@ -166,7 +163,7 @@ pub(crate) fn write_list(items: &[Type], out: &mut String, depth: usize) -> Opti
     Some(())
 }
 
-/// The built-in type of a one-letter code.
+/// Returns the built-in type of a one-letter code.
 pub(crate) fn builtin(code: u8) -> Option<Type> {
     let (name, ctype) = match code {
         b'v' => ("void", None),
@@ -194,7 +191,7 @@ pub(crate) fn builtin(code: u8) -> Option<Type> {
     Some(Type::Builtin(Builtin { name, ctype }))
 }
 
-/// The built-in type of a code after `D`.
+/// Returns the built-in type of a code after `D`.
 pub(crate) fn builtin_after_d(code: u8) -> Option<Type> {
     let (name, ctype) = match code {
         b'h' => ("__fp16", Some(CType::F16)),

@@ -1,4 +1,4 @@
-//! Time, cancellation, sharing, the cache and the choice of a library.
+//! Tests of time limits, cancellation, sharing, the cache and the choice of a library.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -45,11 +45,11 @@ async fn a_dropped_compilation_is_killed() {
     assert_eq!(std::fs::read_dir(&run_dir).unwrap().count(), 0);
     let inside = run_dir.display().to_string();
     wait_until(|| children_in(&inside) == 0).await;
-    // The place is free again.
+    // The slot is free again.
     bench.built("__global__ void k(float* x) { x[0] = 1; }").await;
 }
 
-/// Waits, polling, for something another process does.
+/// Polls until another process has done something.
 async fn wait_until(mut done: impl FnMut() -> bool) {
     let poll = async {
         while !done() {
@@ -59,7 +59,7 @@ async fn wait_until(mut done: impl FnMut() -> bool) {
     tokio::time::timeout(Duration::from_secs(20), poll).await.unwrap();
 }
 
-/// Live processes whose working directory lies in `directory`.
+/// Returns the number of live processes whose working directory is in `directory`.
 fn children_in(directory: &str) -> usize {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let cwds = entries.filter_map(|e| std::fs::read_link(e.path().join("cwd")).ok());
@@ -103,7 +103,7 @@ async fn a_second_request_and_a_restart_find_the_artifact() {
     assert!(!first.cache_hit && second.cache_hit);
     assert_eq!((first.key.clone(), first.kernels.clone()), (second.key, second.kernels));
     assert_eq!(second.timings.compiler_ms, 0.0);
-    // The file is written after the answer.
+    // The file is written after the result is returned.
     let artifacts = bench.dir.path().join("cache/artifacts");
     wait_until(|| {
         let shards = std::fs::read_dir(&artifacts).unwrap().flatten();
@@ -197,7 +197,8 @@ async fn without_a_toolchain_the_error_says_what_to_do() {
     }
 }
 
-/// Two that do not end have both slots, and the kernel waits behind them, by an owner who sent it, too.
+/// Two endless compilations of one owner fill both slots, and a third waits behind them. Another owner's
+/// compilation of the same source does not wait.
 #[tokio::test]
 async fn an_owner_waits_for_no_turn_of_another_also_for_the_same_source() {
     let bench = Bench::with(toolchain(), Duration::from_secs(60));

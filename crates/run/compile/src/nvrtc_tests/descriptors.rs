@@ -1,5 +1,5 @@
-//! Tensor descriptors that host code would make: for the copy engine of compute capability 9.0, and in
-//! parts for what is older.
+//! Tests of tensor descriptors that host code would make: for the copy engine of compute capability 9.0,
+//! and in parts for older devices.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ def copy(x, y, ROWS: tl.constexpr, COLUMNS: tl.constexpr):
     y.store(at, x.load(at))
 ";
 
-/// The blocks are a hook's: the contract's are other ones.
+/// A hook provides the block shapes; the contract's differ.
 const TUNED: &str = "
 def blocks(given):
     for name in ('x', 'y'):
@@ -70,7 +70,7 @@ async fn descriptors_of(triton: TritonInstall) {
         element: MapElement::F32,
         shape: vec![100, 208],
         strides: vec![208, 1],
-        // A row of a block is no longer than the pattern in shared memory: two copies for each.
+        // A row of a block is no longer than the pattern in shared memory, so each map needs two copies.
         block: vec![32, 32],
         swizzle: MapSwizzle::Bytes128,
         nan: false,
@@ -118,7 +118,7 @@ async fn another_version_makes_the_same_descriptors() {
     descriptors_of(other.unwrap()).await;
 }
 
-/// The source runs in the interpreter that answers, and may write what it likes.
+/// The source runs in the interpreter that answers, and can write anything to it.
 #[tokio::test]
 async fn a_made_up_description_is_refused() {
     let installed = installed();

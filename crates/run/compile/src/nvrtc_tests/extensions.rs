@@ -1,4 +1,4 @@
-//! Extensions of PyTorch's, with real compilers: nothing is loaded here.
+//! Tests of PyTorch extensions with real compilers. The results are not loaded.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::{BuildOrder, BuildOutput, CompileError, ExtensionOrder, ModuleOrder, 
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_turns::Owner;
 
-/// Longer than nvcc takes for all of PyTorch's headers on a busy machine.
+/// Time limit, longer than nvcc needs for all of PyTorch's headers on a busy machine.
 const LONG: Duration = Duration::from_secs(600);
 
 const PROTOTYPE: &str = "#include <torch/extension.h>
@@ -34,7 +34,7 @@ torch::Tensor scale(torch::Tensor x) {
   return y;
 }";
 
-/// The interpreter of the PyTorch that was found, as it would tell of itself.
+/// Returns the facts that the interpreter of the installed PyTorch would report.
 fn python() -> PythonHost {
     let toolchain = toolchain();
     let torch = toolchain.torch().expect("PyTorch");

@@ -1,4 +1,4 @@
-//! How long things take: `cargo test --lib figures -- --ignored --nocapture`.
+//! Measures how long operations take: `cargo test --lib figures -- --ignored --nocapture`.
 
 use std::time::Instant;
 

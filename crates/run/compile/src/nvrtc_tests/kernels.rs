@@ -1,4 +1,4 @@
-//! Kernels, parameter types and resources of what NVRTC makes.
+//! Tests of kernels, parameter types and resources in NVRTC's output.
 
 use super::*;
 use crate::ptxas;
@@ -161,7 +161,7 @@ async fn resources_agree_with_what_the_assembler_prints() {
     let bench = Bench::new();
     let artifact = bench.built(source).await;
     let resources = artifact.entry_kernel().resources.unwrap();
-    // The same compilation by hand, to have the assembler's own words.
+    // The same compilation by hand gives the assembler's own report.
     let toolchain = toolchain();
     let install = toolchain.nvrtc_for(H100.driver_version, true)[0];
     let library = warpgauge_device::nvrtc::LoadedLibrary::open(&install.path, install.version);

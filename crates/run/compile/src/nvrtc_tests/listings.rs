@@ -1,4 +1,4 @@
-//! Machine code as text, by a disassembler that is installed: a toolkit's, nvcc's or Triton's.
+//! Tests of disassembly with an installed disassembler: a toolkit's, nvcc's or Triton's.
 
 use super::*;
 use warpgauge_code::listing::{CodeLanguage, instructions};
@@ -18,7 +18,7 @@ async fn machine_code_of_nvrtc_is_listed() {
     for words in [".text.add:", "LDG", "FADD", "STG", "EXIT"] {
         assert!(listing.contains(words), "{words}:\n{listing}");
     }
-    // What types are asked by is no kernel of the user's.
+    // The kernel that queries types must not appear in the listing.
     assert!(!listing.contains("__warpgauge"), "{listing}");
     let counted = instructions(&listing, CodeLanguage::Sass, "add");
     assert!(counted.is_some(), "{listing}");

@@ -1,6 +1,6 @@
-//! The compile stage with a real NVRTC, through real children.
+//! Tests of the compile stage with a real NVRTC, in real children.
 //!
-//! These tests need a toolchain and fail without one: `warpgauge toolchain install` brings it.
+//! These tests need a toolchain and fail without one: `warpgauge toolchain install` provides it.
 
 mod bounds;
 mod descriptors;
@@ -22,15 +22,15 @@ use super::*;
 use warpgauge_contract::{KernelCode, KernelMetadata, KernelType};
 use warpgauge_model::{ImageFormat, Severity, Target};
 
-/// The child of these tests is this test program itself: started as `PROGRAM __compile`, it runs
-/// the tests whose names contain that word, which is this one alone. Among the other tests it does
-/// nothing: their standard input is no socket.
+/// The child of these tests is this test program itself. Started as `PROGRAM __compile`, it runs the
+/// tests whose names contain that word, which is only this one. Among the other tests this one has no
+/// effect: their standard input is no socket.
 #[test]
 fn __compile() {
     let is_socket = rustix::fs::fstat(io::stdin().as_fd())
         .is_ok_and(|stat| rustix::fs::FileType::from_raw_mode(stat.st_mode).is_socket());
     if is_socket {
-        // The harness would write its report where nobody reads it.
+        // The harness would write its report to the socket.
         std::process::exit(if child::main() == std::process::ExitCode::SUCCESS { 0 } else { 1 });
     }
 }
@@ -51,7 +51,7 @@ pub(crate) fn toolchain() -> Toolchain {
     toolchain
 }
 
-/// A compiler with a cache of its own.
+/// A compiler with a separate cache.
 struct Bench {
     compiler: Compiler,
     dir: tempfile::TempDir,

@@ -1,4 +1,4 @@
-//! The nvcc backend, where nvcc is installed.
+//! Tests of the nvcc backend, where nvcc is installed.
 
 use super::*;
 use warpgauge_contract::Backend;
@@ -8,7 +8,7 @@ fn metadata() -> KernelMetadata {
     KernelMetadata { backend: Some(Backend::Nvcc), ..KernelMetadata::default() }
 }
 
-/// With nvcc: what it makes. Without: the error that says how to get it. Either is checked.
+/// Returns nvcc's result, or without nvcc checks the error, which says how to install it.
 async fn nvcc(bench: &Bench, kernel: &KernelCode) -> Option<Result<CompiledModule, CompileError>> {
     let result = bench.compile(kernel).await;
     if bench.compiler.toolchain().nvcc.is_some() {

@@ -1,4 +1,4 @@
-//! What a source must not reach.
+//! Tests of files and data that a source must not reach.
 
 use std::os::unix::fs::symlink;
 
@@ -9,7 +9,7 @@ use warpgauge_sandbox::enforcement::Enforcement;
 
 const SECRET: &str = "warpgauge_secret_7c1e";
 
-/// Everything a caller gets to see of a failed compilation.
+/// Returns everything that a caller sees of a failed compilation.
 fn visible(failure: &CompileFailure) -> String {
     format!("{failure:?}")
 }
@@ -107,7 +107,7 @@ async fn name_expressions_cannot_smuggle_lines_in() {
 #[tokio::test]
 async fn the_child_has_no_environment_to_leak() {
     let bench = Bench::new();
-    // Whatever the compiler would print of its environment, there are two variables in it.
+    // Even a compiler that printed its environment would print only two variables.
     let source = "#include \"/proc/self/environ\"\n__global__ void k() {}";
     let failure = bench.rejected(&cuda(source)).await;
     assert!(!visible(&failure).contains("TMPDIR"), "{}", failure.log);

@@ -1,4 +1,4 @@
-//! Sources as people write them: what must compile, and what the errors say.
+//! Tests of sources as people write them: which ones must compile, and the errors of the others.
 
 use super::*;
 

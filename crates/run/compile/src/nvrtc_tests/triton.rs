@@ -1,4 +1,4 @@
-//! Triton: the code is what its own launch compiles, whatever the version.
+//! Tests of Triton: the code equals that of Triton's own launch, in every version.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -9,10 +9,10 @@ use super::*;
 use crate::toolchain::TritonInstall;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Variable with the `site-packages` of another version of Triton, which `cargo xtask test` brings.
+/// Variable with the `site-packages` of another version of Triton, which `cargo xtask test` installs.
 const OTHER: &str = "WARPGAUGE_OTHER_TRITON";
 
-/// A kernel whose code depends on what its arguments are: multiples of 16, and 1.
+/// A kernel whose code depends on properties of its arguments: multiples of 16, and 1.
 const SCALE: &str = "
 import triton
 import triton.language as tl
@@ -46,7 +46,7 @@ def product(a, b, c, M, N, K, BLOCK: tl.constexpr):
     tl.store(c + rows[:, None] * N + columns[None, :], total.to(tl.float16))
 ";
 
-/// What Triton's own launch compiles, without any of our code.
+/// A script in which Triton's own launch compiles, without any of this program's code.
 const PLAIN: &str = "
 import importlib.util, json, sys
 settings = json.loads(sys.argv[1])
@@ -128,7 +128,7 @@ impl Case<'_> {
         .unwrap()
     }
 
-    /// What Triton's own launch makes: the PTX and the shared memory.
+    /// Returns the result of Triton's own launch: the PTX and the shared memory in bytes.
     fn plain(&self, triton: &TritonInstall, arch: u32, directory: &Path) -> (String, u64) {
         let file = directory.join("kernel.py");
         std::fs::write(&file, self.source).unwrap();
@@ -153,14 +153,14 @@ impl Case<'_> {
     }
 }
 
-/// The code of a PTX module, without what says where the source lies.
+/// Returns the code of a PTX module, without parts that show where the source is.
 fn code(ptx: &str) -> String {
     let lines = ptx.lines().take_while(|line| !line.trim_start().starts_with(".section"));
     let places = |line: &&str| {
         let line = line.trim_start();
         !(line.starts_with(".loc") || line.starts_with(".file") || line.starts_with("//"))
     };
-    // What stands behind a line says which line of the source it is of.
+    // The comment behind a line names its source line.
     let bare = |line: &str| line.split("//").next().unwrap_or_default().trim_end().to_owned();
     lines.filter(places).map(bare).collect::<Vec<_>>().join("\n")
 }
@@ -169,7 +169,7 @@ pub(super) fn installed() -> Option<TritonInstall> {
     toolchain().triton
 }
 
-/// The other version, with the same interpreter.
+/// Returns the other version, with the same interpreter.
 pub(super) fn other(known: &TritonInstall) -> Option<TritonInstall> {
     let site_packages = PathBuf::from(std::env::var_os(OTHER)?);
     let program = |name: &str| site_packages.join("triton/backends/nvidia/bin").join(name);
@@ -202,7 +202,7 @@ async fn same_as_plain(triton: &TritonInstall) {
             let launch = built.launch.as_ref().unwrap();
             assert_eq!(u64::from(launch.shared_bytes), shared);
             assert_eq!(launch.threads, 32 * case.num_warps);
-            // Machine code of the device's own architecture, and PTX for any other.
+            // Machine code for the device's own architecture, PTX for any other.
             let format = if arch == 90 { ImageFormat::Cubin } else { ImageFormat::Ptx };
             assert_eq!(built.format, format, "sm_{arch}");
             if arch == 90 {
@@ -246,7 +246,7 @@ async fn integers_that_are_one_are_compiled_in_and_the_rest_is_passed() {
     assert_eq!(arguments(&others), [0, 1, 2, 3, 4]);
 }
 
-/// The same files at another place.
+/// Links the same files into another directory.
 fn link_tree(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in from.read_dir().unwrap() {
@@ -260,7 +260,7 @@ fn link_tree(from: &Path, to: &Path) {
     }
 }
 
-/// Importing PyTorch takes seconds, and Triton does where it finds it.
+/// Importing PyTorch takes seconds, and Triton imports it wherever it finds it.
 #[tokio::test]
 async fn torch_is_imported_by_nobody_but_the_source() {
     let installed = installed();
@@ -268,7 +268,7 @@ async fn torch_is_imported_by_nobody_but_the_source() {
     let installed = installed.unwrap();
     let directory = tempfile::tempdir().unwrap();
     let site_packages = directory.path().to_owned();
-    // The package, and what tells of its backends.
+    // The package, and the metadata that names its backends.
     for entry in installed.site_packages.read_dir().unwrap().flatten() {
         let name = entry.file_name();
         if name.to_string_lossy().starts_with("triton") {
@@ -276,7 +276,7 @@ async fn torch_is_imported_by_nobody_but_the_source() {
         }
     }
     std::fs::create_dir(site_packages.join("torch")).unwrap();
-    // Triton swallows whatever an import raises.
+    // Triton ignores every exception of an import.
     let own = "import os\nos._exit(7)";
     std::fs::write(site_packages.join("torch/__init__.py"), own).unwrap();
     let bin = site_packages.join("triton/backends/nvidia/bin");

@@ -16,55 +16,52 @@ use warpgauge_sandbox::enforcement::Enforcement;
 
 pub(crate) use triton::{TritonAnswer, TritonBuilt};
 
-/// Version of these messages. Parent and child are the same program, unless it was upgraded in
-/// place.
+/// Version of these messages. Parent and child are the same program, unless it was upgraded in place.
 pub(crate) const PROTOCOL_VERSION: u32 = 6;
 
-/// Largest frame, in bytes: machine code is the largest thing that travels.
+/// Maximum size of a frame, bytes. The largest content is machine code.
 pub(crate) const MAX_FRAME_BYTES: usize = 64 << 20;
 
-/// Most values in a frame.
+/// Maximum number of values in a frame.
 const MAX_VALUES: u64 = 1 << 20;
 
-/// Largest object that is built for a Python process, bytes: it fits a frame.
+/// Maximum size of an object built for a Python process, bytes: it must fit a frame.
 pub(crate) const MAX_OBJECT_BYTES: u64 = 48 << 20;
 
-/// What the child is to do.
+/// Request to a child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildRequest {
     pub protocol: u32,
     /// Private directory of this compilation.
     pub job_dir: PathBuf,
-    /// Processor seconds it may take.
+    /// Limit of processor time, seconds.
     pub cpu_seconds: u64,
     pub work: Work,
 }
 
-/// The work itself.
+/// The work of a child.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Work {
-    /// Compile with the run-time compilation library.
+    /// Compiles with the run-time compilation library.
     Nvrtc(NvrtcWork),
-    /// Compile with the offline compiler.
+    /// Compiles with the offline compiler.
     Nvcc(NvccWork),
-    /// Make ready for a kernel of Triton, which a [`TritonTask`] tells in a second frame.
+    /// Prepares for a Triton kernel, which a [`TritonTask`] in a second frame contains.
     Triton(TritonWork),
-    /// Run compilers for something that a Python process loads.
+    /// Runs compilers for a file that a Python process loads.
     Build(BuildWork),
-    /// Have NVRTC unpack the headers it carries into the job directory.
+    /// Has NVRTC unpack its bundled headers into the job directory.
     UnpackHeaders {
-        /// The library.
         library: PathBuf,
-        /// Its version as discovery found it.
+        /// Version of the library according to discovery.
         version: (u32, u32),
     },
-    /// List the machine code of an image.
+    /// Lists the machine code of an image.
     Disassemble(DisassembleWork),
-    /// Open the library and say what it is.
+    /// Opens the library and describes it.
     Describe {
-        /// The library.
         library: PathBuf,
-        /// Its version as discovery found it.
+        /// Version of the library according to discovery.
         version: (u32, u32),
     },
 }
@@ -72,14 +69,15 @@ pub(crate) enum Work {
 /// A compilation with NVRTC.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NvrtcWork {
-    /// The library, absolute.
+    /// Absolute path of the library.
     pub library: PathBuf,
-    /// Its version as discovery found it: a different one is refused, it would poison the cache.
+    /// Version of the library according to discovery. Another version is refused, as its results would be
+    /// cached wrongly.
     pub version: (u32, u32),
     pub source: SourceText,
     /// Header directories, in search order.
     pub include_dirs: Vec<PathBuf>,
-    /// Caller's options, already checked.
+    /// The caller's options, already checked.
     pub options: Vec<String>,
     /// C++ names to instantiate.
     pub name_expressions: Vec<String>,
@@ -91,9 +89,9 @@ pub(crate) struct NvrtcWork {
 /// A compilation with nvcc.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct NvccWork {
-    /// The compiler driver, absolute.
+    /// Absolute path of the compiler driver.
     pub nvcc: PathBuf,
-    /// Root of its installation.
+    /// Root directory of the installation.
     pub root: PathBuf,
     pub source: SourceText,
     pub include_dirs: Vec<PathBuf>,
@@ -104,58 +102,58 @@ pub(crate) struct NvccWork {
     pub lineinfo: bool,
 }
 
-/// An interpreter with Triton.
+/// Preparation of an interpreter with Triton.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct TritonWork {
-    /// The interpreter, absolute.
+    /// Absolute path of the interpreter.
     pub python: PathBuf,
-    /// What it reads and executes itself.
+    /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
-    /// Where the package is.
+    /// Directory that holds the package.
     pub site_packages: PathBuf,
     /// Architecture to compile for, 10 × major + minor.
     pub arch: u32,
-    /// Whether machine code is wanted, and not PTX.
+    /// Whether to produce machine code instead of PTX.
     pub machine_code: bool,
 }
 
-/// A kernel of Triton.
+/// A Triton kernel to compile.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonTask {
-    /// What the interpreter is sent, as JSON.
+    /// The request to the interpreter, as JSON.
     pub question: String,
 }
 
-/// Commands that make one file of several.
+/// Commands that build one file from several.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildWork {
-    /// What they read beside the system's own files.
+    /// Paths that the commands read besides the system's own files.
     pub read: Vec<PathBuf>,
-    /// What they read and execute beside them.
+    /// Paths that the commands read and execute besides these.
     pub execute: Vec<PathBuf>,
-    /// Files of the job's directory, which come first.
+    /// Files of the job's directory, which are written first.
     pub files: Vec<(String, String)>,
-    /// What is run, one stage after the other, and the steps of each side by side.
+    /// Stages, which run one after another. The steps of a stage run at the same time.
     pub stages: Vec<Vec<BuildStep>>,
-    /// The file that is wanted.
+    /// Name of the resulting file.
     pub output: String,
 }
 
-/// One command.
+/// A command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildStep {
-    /// Its name in the job's directory, where it has a file of that name for its log.
+    /// Name of the step, and of its log file in the job's directory.
     pub name: String,
-    /// The program, absolute.
+    /// Absolute path of the program.
     pub program: PathBuf,
-    /// Its arguments; those after the first are tried where those before do not succeed.
+    /// Alternative arguments, tried in order until one succeeds.
     pub ways: Vec<BuildWay>,
 }
 
 /// Arguments of a command.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuildWay {
-    /// What is told of it where it succeeded; empty: nothing.
+    /// Name that the result reports if this way succeeded; empty: none.
     pub name: String,
     pub arguments: Vec<String>,
 }
@@ -163,41 +161,40 @@ pub(crate) struct BuildWay {
 /// An image whose machine code is to be listed.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct DisassembleWork {
-    /// The program, absolute.
+    /// Absolute path of the program.
     pub program: PathBuf,
-    /// What stands before the image's name.
+    /// Arguments before the image's name.
     pub arguments: Vec<String>,
-    /// Directories with the programs that it starts.
+    /// Directories of the programs that it starts.
     pub search: Vec<PathBuf>,
-    /// The image.
     #[serde(with = "warpgauge_model::byte_string")]
     pub image: Vec<u8>,
-    /// Most bytes of the listing that are wanted.
+    /// Maximum length of the listing, bytes.
     pub max_bytes: u64,
 }
 
-/// The program text and what to put around it.
+/// The source text, with facts for its prelude.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SourceText {
-    /// As submitted.
+    /// The text as submitted.
     pub text: String,
-    /// Toolkit headers are within reach: the prelude may include those that the source implies.
+    /// Whether toolkit headers are available: the prelude may include those that the source implies.
     pub toolkit_headers: bool,
 }
 
-/// What to generate.
+/// The architecture and kind of the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ArchOption {
     /// 10 × major + minor.
     pub number: u32,
-    /// `a`: for this architecture alone; `f`: for its family.
+    /// `a`: for this architecture only; `f`: for its family.
     pub suffix: Option<char>,
-    /// Machine code; otherwise PTX.
+    /// Whether to produce machine code instead of PTX.
     pub machine_code: bool,
 }
 
 impl ArchOption {
-    /// Value of `-arch`.
+    /// Returns the value of `-arch`.
     pub(crate) fn value(self) -> String {
         let kind = if self.machine_code { "sm" } else { "compute" };
         let suffix = self.suffix.map(String::from).unwrap_or_default();
@@ -205,40 +202,40 @@ impl ArchOption {
     }
 }
 
-/// The child's answer.
+/// A child's answer.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct ChildReply {
-    /// What the sandbox enforced.
+    /// Rules that the sandbox enforced.
     pub sandbox: Option<Enforcement>,
     pub result: Outcome,
 }
 
-/// How the work ended.
+/// Outcome of the work.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Outcome {
-    /// An image.
     Built(Box<Built>),
     /// A file.
     Object(Box<BuiltObject>),
-    /// What an interpreter said of a kernel: a stranger's word, since it ran a stranger's code.
+    /// The interpreter's answer about a kernel. It is not trusted, since the interpreter ran submitted
+    /// code.
     Triton(Box<TritonAnswer>),
     /// The source or an option is at fault.
     Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
-    /// The library does not know the architecture; those it knows.
+    /// The library does not support the architecture; the list has the supported ones.
     UnsupportedArch { supported: Vec<u32> },
-    /// A listing; `complete` unless there was more than was wanted.
+    /// A listing; `complete` unless it exceeded the limit.
     Listing { text: String, complete: bool },
-    /// Headers are in the job directory.
+    /// The headers are in the job directory.
     HeadersUnpacked,
     /// Answer to `Describe`.
     Description { version: (u32, u32), archs: Vec<u32> },
     /// The toolchain does not work.
     Toolchain { what: String },
-    /// Anything else.
+    /// Any other error.
     Failed { what: String },
 }
 
-/// What was built.
+/// A compiled image.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Built {
     #[serde(with = "warpgauge_model::byte_string")]
@@ -250,32 +247,31 @@ pub(crate) struct Built {
     pub compiler_ms: f64,
 }
 
-/// A file that was built.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct BuiltObject {
     #[serde(with = "warpgauge_model::byte_string")]
     pub object: Vec<u8>,
-    /// The ways that succeeded, as far as they have names.
+    /// Names of the ways that succeeded, if they have any.
     pub ways: Vec<String>,
     pub log: String,
     pub compiler_ms: f64,
 }
 
-/// A message that cannot be sent.
+/// Why a message cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FrameError {
-    /// It is larger than what is taken.
+    /// The message exceeds [`MAX_FRAME_BYTES`].
     #[error("it has {bytes} bytes; at most {MAX_FRAME_BYTES} are taken")]
     TooLong {
-        /// What it has.
+        /// Size of the message, bytes.
         bytes: usize,
     },
-    /// It cannot be written down.
+    /// The message cannot be serialised.
     #[error(transparent)]
     Encode(#[from] rmp_serde::encode::Error),
 }
 
-/// A message as a frame.
+/// Serialises a message as a frame.
 pub(crate) fn frame<T: Serialize>(message: &T) -> Result<Vec<u8>, FrameError> {
     let body = rmp_serde::to_vec_named(message)?;
     if body.len() > MAX_FRAME_BYTES {
@@ -308,7 +304,7 @@ pub(crate) fn read_frame<T: DeserializeOwned>(mut from: impl Read) -> io::Result
     from.read_exact(&mut prefix)?;
     let length = checked_length(prefix)?;
     let mut body = Vec::new();
-    // Grows with what arrives, not with what the prefix promises.
+    // The vector grows as data arrives: a length prefix alone reserves nothing.
     from.take(length).read_to_end(&mut body)?;
     if (body.len() as u64) < length {
         return Err(io::ErrorKind::UnexpectedEof.into());

@@ -1,5 +1,5 @@
-//! What an interpreter with Triton answers. It ran a stranger's code, so nothing of it is believed that
-//! is not checked against the PTX that came with it.
+//! Answers of an interpreter with Triton. It ran submitted code, so an answer is only accepted as far as
+//! it matches the PTX that came with it.
 
 use std::collections::BTreeMap;
 
@@ -9,38 +9,38 @@ use crate::artifact::Constant;
 use crate::tunable::Tunable;
 use warpgauge_model::FailureCode;
 
-/// One of these.
+/// An interpreter's answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum TritonAnswer {
-    /// PTX, and machine code where it was wanted.
+    /// PTX, and machine code if requested.
     Built(Box<TritonBuilt>),
-    /// Nothing yet: there is a choice.
+    /// Nothing is compiled yet: the kernel has several configurations.
     Tunable(Tunable),
     /// The source, the arguments or an option are at fault.
     Refused(TritonRefused),
 }
 
-/// What was compiled.
+/// A compiled kernel.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonBuilt {
-    /// The kernel's name in the source.
+    /// Name of the kernel in the source.
     pub kernel: String,
-    /// By language: `ttir`, `ttgir`, `llir`, `ptx`.
+    /// Texts by language: `ttir`, `ttgir`, `llir`, `ptx`.
     pub texts: BTreeMap<String, String>,
-    /// Parameters of the function that are there at run time, in order.
+    /// Parameters of the function that exist at run time, in order.
     pub parameters: Vec<TritonParameter>,
     /// Compile-time constants by name.
     pub constants: BTreeMap<String, Constant>,
-    /// What the compiler says of the launch.
+    /// The compiler's facts about the launch.
     pub metadata: TritonMetadata,
     /// Machine code, if it was assembled.
     #[serde(default, with = "warpgauge_model::byte_string")]
     pub cubin: Vec<u8>,
-    /// What the assembler said.
+    /// Output of the assembler.
     #[serde(default)]
     pub log: String,
-    /// Time of interpreter and assembler, milliseconds.
+    /// Time of the interpreter and the assembler, milliseconds.
     #[serde(default)]
     pub compiler_ms: f64,
 }
@@ -48,66 +48,65 @@ pub(crate) struct TritonBuilt {
 /// A parameter of the function.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct TritonParameter {
-    /// Its name there.
+    /// Name of the parameter in the source.
     pub name: String,
-    /// Its type in Triton's words: `*fp32`, `i32`, `tensordesc<fp16[64, 64]>`.
+    /// Type in Triton's notation: `*fp32`, `i32`, `tensordesc<fp16[64, 64]>`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The argument of the contract that it gets.
+    /// Index of the contract's argument that the parameter receives.
     #[serde(default)]
     pub argument: Option<usize>,
-    /// The value that it gets, if no argument.
+    /// Value that the parameter receives instead of an argument.
     #[serde(default)]
     pub value: Option<Constant>,
-    /// Of a descriptor: of what.
+    /// Description of a tensor descriptor.
     #[serde(default)]
     pub descriptor: Option<Descriptor>,
 }
 
-/// What a tensor descriptor is made of, beside its tensor.
+/// A tensor descriptor, except for its tensor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Descriptor {
-    /// Type of an element in Triton's words.
+    /// Type of an element in Triton's notation.
     pub dtype: String,
     /// Extents of the tensor.
     pub shape: Vec<i64>,
-    /// Elements between neighbours in each dimension.
+    /// Distance of neighbours in each dimension, in elements.
     pub strides: Vec<i64>,
-    /// What lies beyond the extents is NaN, and not zero.
+    /// Whether reads beyond the extents give NaN instead of zero.
     #[serde(default)]
     pub nan: bool,
-    /// Elements of `float` are rounded to tf32 on the way.
+    /// Whether elements of type `float` are rounded to tf32 when they are read.
     #[serde(default)]
     pub tf32: bool,
 }
 
-/// How the device's copy engine reads a tensor, as the compiler decided it.
+/// The compiler's decision how the device's copy engine reads a tensor.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct DescriptorMeta {
-    /// Pattern in shared memory, by its number in `CUtensorMapSwizzle`.
+    /// Pattern in shared memory, as a number of `CUtensorMapSwizzle`.
     pub swizzle: u32,
-    /// Bytes of an element.
+    /// Size of an element, bytes.
     pub elem_size: u64,
-    /// Its type, by the number that instructions have for it.
+    /// Type of an element, as the number in instructions.
     pub elem_type: u32,
-    /// Extents of what one instruction copies.
+    /// Extents of the block that one instruction copies.
     pub block_size: Vec<u32>,
-    /// Elements are pairs of four bits, padded.
+    /// Whether elements are pairs of four bits, padded.
     #[serde(default)]
     pub fp4_padded: bool,
-    /// The tensor is read as a convolution does.
+    /// Whether the tensor is read in convolution mode (im2col).
     #[serde(default)]
     pub is_im2col: bool,
 }
 
-/// What Triton's compiler notes beside the code. What a version does not have stays as it is by default.
+/// Metadata that Triton's compiler stores with the code. Fields that a version lacks have default values.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct TritonMetadata {
-    /// Symbol of the kernel.
     pub name: String,
-    /// Shared memory, bytes.
+    /// Shared memory per block, bytes.
     pub shared: u32,
-    /// Warps of a block.
+    /// Warps per block.
     pub num_warps: u32,
     #[serde(default = "one")]
     pub num_ctas: u32,
@@ -121,7 +120,7 @@ pub(crate) struct TritonMetadata {
     pub profile_scratch_size: u64,
     #[serde(default = "yes")]
     pub enable_fp_fusion: bool,
-    /// For each descriptor, how the device's copy engine reads it; nothing where it is not used.
+    /// For each descriptor, how the device's copy engine reads it; `None` if it does not.
     #[serde(default)]
     pub tensordesc_meta: Option<Vec<Option<DescriptorMeta>>>,
 }

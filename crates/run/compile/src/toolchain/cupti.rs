@@ -1,17 +1,17 @@
-//! Where CUPTI is: the library that reads hardware counters in process.
+//! Finds CUPTI, the library that reads hardware counters in process.
 
 use std::path::{Path, PathBuf};
 
 use super::files;
 use warpgauge_device::cupti::major_version;
 
-/// Folders below a place that may hold CUPTI, beside those for libraries in general.
+/// Folders of an installation that may hold CUPTI, besides its general library folders.
 const EXTRA: [&str; 2] = ["extras/CUPTI/lib64", "extras/CUPTI/lib"];
 
 /// Oldest major version of CUDA whose CUPTI has the Range Profiler (since 12.6).
 const OLDEST: u32 = 12;
 
-/// The libraries in these folders and below these places, in that order, one path per file.
+/// Returns the libraries in these installations, in order, one path per file.
 pub(super) fn find(places: &[&Path], library_dirs: impl Fn(&Path) -> Vec<PathBuf>) -> Vec<PathBuf> {
     let folders = places.iter().flat_map(|place| {
         let extra = EXTRA.map(|extra| place.join(extra));

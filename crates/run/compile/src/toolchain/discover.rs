@@ -1,4 +1,4 @@
-//! Finding compilers: by looking at files, no library is loaded here.
+//! Finds compilers by looking at files; it loads no library.
 //!
 //! Loading NVRTC maps 140 MB; only compile children do that.
 
@@ -11,27 +11,27 @@ use super::{cupti, files, torch, triton};
 use warpgauge_device::libraries;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Environment variable with explicit places, separated by colons.
+/// Environment variable with explicit directories, separated by colons.
 pub const TOOLCHAIN_VARIABLE: &str = "WARPGAUGE_TOOLCHAIN";
 
-/// Most entries of one directory that are looked at.
+/// Maximum number of entries read from one directory.
 const MAX_ENTRIES: usize = 4096;
 
-/// Where to look.
+/// The directories to search.
 #[derive(Debug, Clone, Default)]
 pub struct ToolchainSearch {
-    /// Places given by the configuration, before all others; several are separated by colons.
-    /// `WARPGAUGE_TOOLCHAIN` is looked at when this is not set.
+    /// Directories from the configuration, which come first; several are separated by colons.
+    /// `WARPGAUGE_TOOLCHAIN` is used if this is not set.
     pub explicit: Option<PathBuf>,
-    /// Our own cache: `install` puts toolchains below it.
+    /// The program's own cache, to which `install` writes toolchains.
     pub cache_dir: PathBuf,
-    /// The Python interpreter whose Triton is used and no other; a path, or a name on `PATH`.
-    /// `WARPGAUGE_PYTHON` is looked at when this is not set.
+    /// The only Python interpreter whose Triton may be used; a path, or a name on `PATH`.
+    /// `WARPGAUGE_PYTHON` is used if this is not set.
     pub python: Option<PathBuf>,
 }
 
 impl ToolchainSearch {
-    /// The explicit places.
+    /// Returns the explicit directories.
     pub(super) fn named(&self) -> Vec<PathBuf> {
         let list = self.explicit.as_ref().map(|path| path.as_os_str().to_owned());
         let list = list.or_else(|| env::var_os(TOOLCHAIN_VARIABLE));
@@ -39,14 +39,14 @@ impl ToolchainSearch {
     }
 }
 
-/// A place that may hold a toolchain: a toolkit's root, a `site-packages`, a library directory.
+/// A directory that may hold a toolchain: a toolkit's root, a `site-packages`, or a library directory.
 #[derive(Debug, Clone)]
 struct Place {
     path: PathBuf,
     source: PartOrigin,
 }
 
-/// Looks in all places, the explicit ones first.
+/// Searches all directories, the explicit ones first.
 pub fn discover(search: &ToolchainSearch) -> Toolchain {
     let mut found = discover_at(&places(search));
     match triton::find(search) {
@@ -55,7 +55,7 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
     }
     match torch::find(search) {
         Ok(install) => {
-            // Beside PyTorch: those that its wheels bring.
+            // PyTorch's wheels bring libraries, too.
             let beside = library_dirs(&install.site_packages);
             found.libraries.extend(files::find(beside, libraries::major_version));
             found.torch = Some(install);
@@ -66,7 +66,7 @@ pub fn discover(search: &ToolchainSearch) -> Toolchain {
     found
 }
 
-/// Looks in one place only.
+/// Searches one directory only.
 pub(super) fn discover_in(directory: &Path) -> Toolchain {
     discover_at(&[Place { path: directory.to_owned(), source: PartOrigin::Cache }])
 }
@@ -75,7 +75,7 @@ fn discover_at(places: &[Place]) -> Toolchain {
     let mut nvrtc: Vec<NvrtcInstall> = Vec::new();
     for place in places {
         for install in nvrtc_in(place) {
-            // The first place that has a version wins.
+            // The first directory with a version takes precedence.
             if nvrtc.iter().all(|known| known.version != install.version) {
                 nvrtc.push(install);
             }
@@ -130,10 +130,11 @@ fn places(search: &ToolchainSearch) -> Vec<Place> {
         .filter(|path| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with("cuda")));
     places.extend(local.map(|path| Place { path, source: PartOrigin::UsrLocal }));
     places.extend(loader_dirs().into_iter().map(|path| Place { path, source: PartOrigin::Path }));
-    // What begins with a dot is being installed or removed.
+    // A name that begins with a dot is of a part that is being installed or removed.
     let hidden =
         |path: &PathBuf| path.file_name().is_some_and(|n| n.to_string_lossy().starts_with('.'));
-    // What PyTorch brings of CUDA is for itself: headers that are a part of a toolkit hide the whole.
+    // PyTorch's CUDA files are only for PyTorch: its headers are a part of a toolkit, and would hide the
+    // complete ones.
     let whole = |path: &PathBuf| !hidden(path) && !path.ends_with(torch::TORCH.name);
     let cached = entries(&search.cache_dir.join("toolchain")).into_iter().filter(whole);
     places.extend(cached.map(|path| Place { path, source: PartOrigin::Cache }));
@@ -146,7 +147,7 @@ fn site_packages(root: &Path) -> impl Iterator<Item = PathBuf> {
     pythons.map(|python| python.join("site-packages")).filter(|path| path.is_dir())
 }
 
-/// Entries of a directory in order of name, the newest-looking last; none if it cannot be read.
+/// Returns the entries of a directory, sorted by name; none if it cannot be read.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let Ok(listing) = directory.read_dir() else { return Vec::new() };
     let mut found: Vec<PathBuf> =
@@ -155,7 +156,8 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Directories in which the loader finds libraries of NVIDIA's: `LD_LIBRARY_PATH`, then its cache.
+/// Returns the directories in which the loader finds NVIDIA's libraries: `LD_LIBRARY_PATH`, then its
+/// cache.
 fn loader_dirs() -> Vec<PathBuf> {
     let mut dirs: Vec<PathBuf> = Vec::new();
     if let Some(list) = env::var_os("LD_LIBRARY_PATH") {
@@ -171,7 +173,7 @@ fn loader_dirs() -> Vec<PathBuf> {
     dirs
 }
 
-/// Directories of the lines in `ldconfig -p` that are about libraries of NVIDIA's.
+/// Returns the directories in the lines of `ldconfig -p` that name NVIDIA's libraries.
 fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
     let wanted = ["libnvrtc.so", "libcupti.so", "libcusparse.so", "libcublas.so"];
     let is_wanted = |line: &&str| wanted.iter().any(|name| line.trim_start().starts_with(name));
@@ -182,7 +184,7 @@ fn ldconfig_dirs(listing: &str) -> Vec<PathBuf> {
     unique.into_iter().collect()
 }
 
-/// Directories below a place that may hold libraries.
+/// Returns the directories of an installation that may hold libraries.
 pub(crate) fn library_dirs(place: &Path) -> Vec<PathBuf> {
     let mut dirs = vec![
         place.to_owned(),
@@ -206,7 +208,7 @@ fn nvrtc_in(place: &Place) -> Vec<NvrtcInstall> {
     libraries.filter_map(|library| nvrtc_at(&library, place)).collect()
 }
 
-/// `libnvrtc.so.13`: the name with the major version alone, which is the SONAME.
+/// Returns whether a name is like `libnvrtc.so.13`: with the major version only, which is the SONAME.
 fn is_nvrtc(path: &Path) -> bool {
     let name = path.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     name.strip_prefix("libnvrtc.so.")
@@ -238,7 +240,7 @@ fn major_minor(version: &str) -> Option<(u32, u32)> {
     Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
 }
 
-/// Version that the built-ins beside a library carry in their name, e.g. 13.5.
+/// Returns the version in the name of the built-ins library beside NVRTC, e.g. 13.5.
 fn builtins_version(directory: &Path, major: u32) -> Option<(u32, u32)> {
     entries(directory).iter().rev().find_map(|path| {
         let name = path.file_name()?.to_string_lossy().into_owned();
@@ -247,8 +249,8 @@ fn builtins_version(directory: &Path, major: u32) -> Option<(u32, u32)> {
     })
 }
 
-/// Version in the name of the wheel's metadata: `nvidia_cuda_nvrtc-13.5.37.dist-info` beside the
-/// `nvidia` directory that holds the library.
+/// Returns the version in the name of the wheel's metadata: `nvidia_cuda_nvrtc-13.5.37.dist-info` beside
+/// the `nvidia` directory that holds the library.
 fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
     let nvidia = inside.ancestors().find(|dir| dir.file_name().is_some_and(|n| n == "nvidia"))?;
     entries(nvidia.parent()?).iter().rev().find_map(|path| {
@@ -260,7 +262,7 @@ fn wheel_version(inside: &Path, package: &str, major: u32) -> Option<String> {
     })
 }
 
-/// Header directories of the installation whose root is `root` (it holds `lib` or `lib64`).
+/// Returns the header directories of the installation with this root, which holds `lib` or `lib64`.
 fn include_dirs(root: &Path) -> Vec<PathBuf> {
     let mut dirs = Vec::new();
     let mut add = |dir: PathBuf, marker: &str| {
@@ -268,7 +270,7 @@ fn include_dirs(root: &Path) -> Vec<PathBuf> {
             dirs.push(dir);
         }
     };
-    // Wheels of CUDA 12 give each package a directory of its own.
+    // In wheels of CUDA 12 each package has a separate directory.
     let packages = [root.to_owned(), root.join("../cuda_runtime"), root.join("../cuda_cccl")];
     for package in packages {
         let package = package.canonicalize().unwrap_or(package);
@@ -281,7 +283,7 @@ fn include_dirs(root: &Path) -> Vec<PathBuf> {
     dirs
 }
 
-/// An NVRTC without headers takes those of another place with the same major version.
+/// Gives an NVRTC without headers the headers of another installation with the same major version.
 fn lend_headers(nvrtc: &mut [NvrtcInstall], places: &[Place]) {
     let roots: Vec<PathBuf> = places.iter().flat_map(|place| toolkit_roots(&place.path)).collect();
     for install in nvrtc.iter_mut().filter(|install| install.include_dirs.is_empty()) {
@@ -292,7 +294,7 @@ fn lend_headers(nvrtc: &mut [NvrtcInstall], places: &[Place]) {
     }
 }
 
-/// Major version that the headers in `directory` belong to.
+/// Returns the major version of the headers in `directory`.
 fn header_version(directory: &Path) -> Option<u32> {
     let text = ["cuda.h", "cuda_runtime_api.h"]
         .iter()
@@ -306,7 +308,7 @@ fn header_version(directory: &Path) -> Option<u32> {
     Some(defined / 1000)
 }
 
-/// Directories that hold `bin`, `include` and the like.
+/// Returns the directories that hold `bin`, `include` and the like.
 pub(crate) fn toolkit_roots(place: &Path) -> Vec<PathBuf> {
     let mut roots = vec![place.to_owned()];
     roots.extend(entries(&place.join("nvidia")));
@@ -332,13 +334,14 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// Version directories of a tool that installs itself below /opt, newest first.
+/// Returns the version directories of a tool that installs itself below /opt, newest first.
 fn nsight(root: &str, inside: &str) -> Vec<PathBuf> {
     let versions = entries(Path::new(root)).into_iter().rev();
     versions.map(|version| version.join(inside)).collect()
 }
 
-/// Version in a path such as `/opt/nvidia/nsight-compute/2025.3.1/ncu` or `/usr/local/cuda-12.9/…`.
+/// Returns the version in a path such as `/opt/nvidia/nsight-compute/2025.3.1/ncu` or
+/// `/usr/local/cuda-12.9/…`.
 fn installed_version(program: &Path) -> Option<String> {
     let real = program.canonicalize().ok()?;
     real.ancestors().skip(1).find_map(|dir| {
@@ -363,12 +366,12 @@ fn nvcc_in(places: &[Place]) -> Option<NvccInstall> {
     Some(NvccInstall { path, version, source, include_dirs: include_dirs(&root) })
 }
 
-/// A program of this machine that is asked for something.
+/// Returns the launch of a program of this machine, for a query.
 fn asked(program: impl Into<PathBuf>) -> ChildProgram {
     ChildProgram::new(program, Environment::Cuda)
 }
 
-/// `nvcc --version`, where the installation does not tell.
+/// Returns the version in `nvcc --version`, for an installation whose path does not show it.
 fn nvcc_says(nvcc: &Path) -> Option<String> {
     let output = asked(nvcc).arg("--version").to_blocking().output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();

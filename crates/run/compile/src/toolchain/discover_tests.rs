@@ -3,7 +3,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use super::*;
 
-/// Lays out files below a directory: names only, the content does not matter.
+/// Creates empty files in a new directory: only their names matter.
 fn layout(files: &[&str]) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     for file in files {

@@ -1,10 +1,10 @@
-//! Shared objects by the names that programs ask for, such as `libcupti.so.13`.
+//! Finds shared objects by the names that programs load them by, such as `libcupti.so.13`.
 
 use std::cmp::Reverse;
 use std::path::PathBuf;
 
-/// Those in these folders, in the order of the folders, and newest first within one. `major` tells the major
-/// version in a name that is looked for. A file that has two names is there once.
+/// Returns the shared objects in these folders, in the order of the folders, and newest first within one.
+/// `major` returns the major version in a suitable name. A file with two names is listed once.
 pub(super) fn find(
     folders: impl IntoIterator<Item = PathBuf>,
     major: impl Fn(&str) -> Option<u32>,

@@ -1,16 +1,16 @@
-//! Compilers of host code: those of the system, which nvcc starts as well.
+//! The system's compilers of host code, which nvcc starts as well.
 
 use std::path::{Path, PathBuf};
 
-/// Where children look for programs.
+/// Directories in which children look for programs.
 const DIRECTORIES: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// The system's compiler of C++, `g++`.
+/// Returns the system's C++ compiler, `g++`.
 pub(crate) fn cxx() -> Option<PathBuf> {
     program("g++")
 }
 
-/// The system's compiler of C, `gcc`.
+/// Returns the system's C compiler, `gcc`.
 pub(crate) fn cc() -> Option<PathBuf> {
     program("gcc")
 }

@@ -1,4 +1,4 @@
-//! The compilers and what belongs to them: where their parts are, and how to bring what is missing.
+//! The compilers and related tools: finds them, and installs missing ones.
 
 mod cupti;
 mod discover;

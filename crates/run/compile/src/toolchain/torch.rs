@@ -1,4 +1,5 @@
-//! PyTorch: the interpreter that can import it. It is looked for where Triton is, by the same rules.
+//! PyTorch: finds an interpreter that can import it, in the same directories and by the same rules as for
+//! Triton.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +9,15 @@ use super::discover::ToolchainSearch;
 use super::triton::{self, Answer, NoTriton, NoTritonCode, Package};
 use super::types::PartOrigin;
 
-/// PyTorch.
 pub(super) const TORCH: Package = Package { name: "torch", title: "PyTorch" };
 
 /// Version that is recommended and installed.
 pub(super) const PINNED: &str = "2.11.0";
 
-/// Oldest and newest version of PyTorch that is supported, major and minor.
+/// Oldest and newest supported version of PyTorch, major and minor.
 pub const TORCH_VERSIONS: ((u32, u32), (u32, u32)) = ((2, 6), (2, 15));
 
-/// What brings a PyTorch that works.
+/// Remedy that provides a working PyTorch.
 const INSTALL: &str = "`warpgauge toolchain install --with torch` gets one (5 GB)";
 
 /// PyTorch with the interpreter that imports it.
@@ -27,28 +27,27 @@ pub struct TorchInstall {
     pub python: PathBuf,
     /// Version of the interpreter, e.g. `3.11.7`.
     pub python_version: String,
-    /// Directory that holds the package `torch`; whoever starts the interpreter puts it on `sys.path`.
+    /// Directory that holds the package `torch`; the process that starts the interpreter puts it on
+    /// `sys.path`.
     pub site_packages: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
     /// Version of PyTorch, e.g. `2.11.0`.
     pub version: String,
-    /// Where it was found.
+    /// How it was found.
     pub source: PartOrigin,
 }
 
-/// Why there is no PyTorch to use, and what would help.
+/// Why there is no usable PyTorch, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct NoTorch {
-    /// Why, in words.
     pub reason: String,
-    /// What would help.
     pub remedy: String,
 }
 
 impl NoTorch {
-    /// No place has one.
+    /// Returns the error if PyTorch was found nowhere.
     pub(super) fn not_found() -> Self {
         Self {
             reason: "PyTorch was not found".to_owned(),
@@ -59,7 +58,7 @@ impl NoTorch {
         }
     }
 
-    /// What was found out about an interpreter, with what helps for this package.
+    /// Converts an error about an interpreter, with a remedy for this package.
     fn of(why: NoTriton) -> Self {
         let remedy = match why.code {
             NoTritonCode::Interpreter => {
@@ -71,18 +70,18 @@ impl NoTorch {
     }
 }
 
-/// Looks in all places.
+/// Searches all directories.
 pub(super) fn find(search: &ToolchainSearch) -> Result<TorchInstall, NoTorch> {
     triton::find_package(search, &TORCH, install)
         .map_err(|why| why.map_or_else(NoTorch::not_found, NoTorch::of))
 }
 
-/// That of our own environment, which lies in `directory`.
+/// Returns the PyTorch of the program's own environment in `directory`.
 pub(super) fn find_in(directory: &Path) -> Result<TorchInstall, NoTorch> {
     triton::find_in(directory, &TORCH, install).map_err(NoTorch::of)
 }
 
-/// The PyTorch that an answer tells of; `python`: who gave it.
+/// Returns the PyTorch that an interpreter's answer describes; `python` is that interpreter.
 fn install(python: &Path, answer: &Answer, source: PartOrigin) -> Result<TorchInstall, NoTriton> {
     let shown = python.display();
     let no = |code, reason: String| {
@@ -133,7 +132,7 @@ mod tests {
     use super::super::triton::testing::script;
     use super::*;
 
-    /// An interpreter that has PyTorch of that version, as far as discovery looks at it.
+    /// Creates a fake interpreter with PyTorch of that version, in the detail that discovery reads.
     fn interpreter(root: &Path, version: Option<&str>) -> PathBuf {
         let site = root.join("site");
         let origin = site.join("torch/__init__.py");

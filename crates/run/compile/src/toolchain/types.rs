@@ -1,4 +1,4 @@
-//! What a toolchain consists of.
+//! The parts of a toolchain; the main type is [`Toolchain`].
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub struct Toolchain {
     pub nvrtc: Vec<NvrtcInstall>,
     /// Offline compiler.
     pub nvcc: Option<NvccInstall>,
-    /// Lister of cubins and fatbins; it needs `nvdisasm`.
+    /// Disassembler of cubins and fatbins; it needs `nvdisasm`.
     pub cuobjdump: Option<ToolkitProgram>,
     /// Disassembler of cubins.
     pub nvdisasm: Option<ToolkitProgram>,
@@ -26,20 +26,20 @@ pub struct Toolchain {
     pub compute_sanitizer: Option<ToolkitProgram>,
     /// Libraries that read hardware counters in process.
     pub cupti: Vec<PathBuf>,
-    /// Libraries of NVIDIA's whose functions can stand in place of kernels, and those that they need.
+    /// Libraries of NVIDIA's with functions that can replace kernels, and libraries that these need.
     #[serde(skip)]
     pub libraries: Vec<PathBuf>,
     /// Compiler of kernels in Python.
     pub triton: Option<TritonInstall>,
-    /// Why there is none, if there is none.
+    /// Why there is no Triton, if there is none.
     pub no_triton: Option<NoTriton>,
     /// PyTorch, which runs kernels in Python.
     pub torch: Option<TorchInstall>,
-    /// Why there is none, if there is none.
+    /// Why there is no PyTorch, if there is none.
     pub no_torch: Option<NoTorch>,
 }
 
-/// Where a part was found.
+/// How a part was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PartOrigin {
@@ -53,7 +53,7 @@ pub enum PartOrigin {
     UsrLocal,
     /// The loader's or the shell's search path.
     Path,
-    /// Our own cache, filled by `warpgauge toolchain install`.
+    /// The program's own cache, filled by `warpgauge toolchain install`.
     Cache,
 }
 
@@ -70,49 +70,49 @@ impl std::fmt::Display for PartOrigin {
     }
 }
 
-/// One NVRTC.
+/// An NVRTC installation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NvrtcInstall {
-    /// The library, absolute.
+    /// Absolute path of the library.
     pub path: PathBuf,
     /// Major and minor version, e.g. (13, 0).
     pub version: (u32, u32),
-    /// Complete version where the installation tells it, e.g. `13.0.88`.
+    /// Complete version if the installation shows it, e.g. `13.0.88`.
     pub full_version: Option<String>,
-    /// Where it was found.
+    /// How it was found.
     pub source: PartOrigin,
-    /// Toolkit headers that belong to it, in search order; empty when there are none.
+    /// Toolkit headers that belong to it, in search order; empty if there are none.
     pub include_dirs: Vec<PathBuf>,
 }
 
 impl NvrtcInstall {
-    /// Version as people write it, e.g. `13.0.88` or `13.0`.
+    /// Returns the version for people, e.g. `13.0.88` or `13.0`.
     pub fn version_text(&self) -> String {
         let (major, minor) = self.version;
         self.full_version.clone().unwrap_or_else(|| format!("{major}.{minor}"))
     }
 
-    /// Carries toolkit headers that it can unpack (since 13.3).
+    /// Returns whether it carries toolkit headers that it can unpack (since 13.3).
     pub fn has_bundled_headers(&self) -> bool {
         self.version >= (13, 3)
     }
 }
 
-/// nvcc with what it needs.
+/// nvcc, with the directories that it needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NvccInstall {
-    /// The compiler driver, absolute.
+    /// Absolute path of the compiler driver.
     pub path: PathBuf,
     /// Version, e.g. `13.0`.
     pub version: String,
-    /// Where it was found.
+    /// How it was found.
     pub source: PartOrigin,
-    /// Header directories to add, in search order.
+    /// Additional header directories, in search order.
     pub include_dirs: Vec<PathBuf>,
 }
 
 impl NvccInstall {
-    /// Root of the installation: the directory that holds `bin`.
+    /// Returns the root of the installation: the directory that holds `bin`.
     pub fn root(&self) -> &Path {
         let bin = self.path.parent();
         bin.and_then(Path::parent).unwrap_or(Path::new("/"))
@@ -122,32 +122,32 @@ impl NvccInstall {
 /// Another program of the toolkit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ToolkitProgram {
-    /// The program, absolute.
+    /// Absolute path of the program.
     pub path: PathBuf,
-    /// Version, where its installation tells it without running it.
+    /// Version, if the installation shows it without running the program.
     pub version: Option<String>,
 }
 
 impl Toolchain {
-    /// Triton, or why there is none and what would help.
+    /// Returns Triton.
     ///
     /// # Errors
-    /// There is none that can be used.
+    /// Returns why there is no usable Triton, and a remedy.
     pub fn triton(&self) -> Result<&TritonInstall, NoTriton> {
         let why = || self.no_triton.clone().unwrap_or_else(NoTriton::not_found);
         self.triton.as_ref().ok_or_else(why)
     }
 
-    /// PyTorch, or why there is none and what would help.
+    /// Returns PyTorch.
     ///
     /// # Errors
-    /// There is none that can be used.
+    /// Returns why there is no usable PyTorch, and a remedy.
     pub fn torch(&self) -> Result<&TorchInstall, NoTorch> {
         let why = || self.no_torch.clone().unwrap_or_else(NoTorch::not_found);
         self.torch.as_ref().ok_or_else(why)
     }
 
-    /// Triton's package brings NVIDIA's disassemblers: they serve where no toolkit has them.
+    /// Uses the disassemblers in Triton's package if no toolkit has them.
     pub(super) fn borrow_from_triton(&mut self) {
         let Some(triton) = &self.triton else { return };
         for (tool, name) in [(&mut self.cuobjdump, "cuobjdump"), (&mut self.nvdisasm, "nvdisasm")] {
@@ -157,16 +157,16 @@ impl Toolchain {
         }
     }
 
-    /// NVRTC installations that can serve a driver, best first.
+    /// Returns the NVRTC installations that can serve a driver, best first.
     ///
-    /// Machine code of a CUDA major version needs a driver of that major version or newer; within
-    /// one major version any minor version's code runs on any driver. For PTX (emulated devices) every
-    /// installation serves.
+    /// Machine code of a CUDA major version needs a driver of that major version or newer; within one
+    /// major version any minor version's code runs on any driver. For PTX (emulated devices) every
+    /// installation is suitable.
     pub(crate) fn nvrtc_for(&self, driver_version: i32, machine_code: bool) -> Vec<&NvrtcInstall> {
         let major = u32::try_from(driver_version / 1000).unwrap_or(0);
         let fits = |install: &&NvrtcInstall| !machine_code || install.version.0 <= major;
         let mut fitting: Vec<&NvrtcInstall> = self.nvrtc.iter().filter(fits).collect();
-        // The driver's own major version first, then older ones; a newer one only for PTX.
+        // The driver's own major version comes first, then older ones; a newer one only for PTX.
         fitting.sort_by_key(|install| {
             let (own, minor) = install.version;
             (own > major, std::cmp::Reverse(own), std::cmp::Reverse(minor))

@@ -1,4 +1,4 @@
-//! Kernels with several configurations, for whoever asks for one of them again.
+//! Remembers kernels with several configurations, for later requests of one of them.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -7,24 +7,24 @@ use crate::cache::Key;
 use crate::error::CompileError;
 use crate::tunable::Tunable;
 
-/// Most kernels that are remembered.
+/// Maximum number of kernels.
 const MAX_KEPT: usize = 256;
 
-/// Most configurations of a kernel that is remembered: those with more are asked for again.
+/// Maximum number of configurations of a remembered kernel. Kernels with more are queried again.
 const MAX_CONFIGURATIONS: usize = 512;
 
-/// What there is to choose from, the latest last.
+/// Kernels with their configurations, the latest last.
 #[derive(Default)]
 pub(crate) struct Choices(Mutex<VecDeque<(Key, Box<Tunable>)>>);
 
 impl Choices {
-    /// The configurations of a kernel, if it was asked for lately.
+    /// Returns the configurations of a kernel that was queried recently.
     pub(crate) fn find(&self, key: &Key) -> Option<Box<Tunable>> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         kept.iter().find(|(known, _)| known == key).map(|(_, tunable)| tunable.clone())
     }
 
-    /// Remembers them, if that is what came of a compilation.
+    /// Remembers the configurations, if a compilation returned any.
     pub(crate) fn note(&self, key: &Key, error: &CompileError) {
         let CompileError::Tunable(tunable) = error else { return };
         if tunable.configurations.len() > MAX_CONFIGURATIONS {
@@ -39,8 +39,8 @@ impl Choices {
     }
 }
 
-/// Content addresses of what was compiled to see whether there is a choice, and whose compilation nobody
-/// was told of yet; the latest last.
+/// Content addresses of kernels that were compiled to see whether they have several configurations, and
+/// whose compilation no caller has seen yet; the latest last.
 #[derive(Default)]
 pub(crate) struct Untold(Mutex<VecDeque<String>>);
 
@@ -53,7 +53,7 @@ impl Untold {
         }
     }
 
-    /// Whether it was there; it is no more.
+    /// Removes a key, and returns whether it was there.
     pub(crate) fn take(&self, key: &str) -> bool {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let at = kept.iter().position(|known| known == key);

@@ -1,4 +1,5 @@
-//! From an interpreter's answer to an artifact. The answer is treated as an image that a caller sends.
+//! Converts an interpreter's answer to an artifact. The answer is checked like an image that a caller
+//! sends.
 
 use std::path::Path;
 
@@ -14,26 +15,26 @@ use crate::protocol::triton::{DescriptorMeta, TritonBuilt};
 use crate::ptxas;
 use warpgauge_model::{FailureCode, ImageFormat, Target};
 
-/// Most threads of a block that any device has.
+/// Maximum number of threads per block on any device.
 const MAX_THREADS: u32 = 1024;
 
-/// Most shared memory that a block may ask for, bytes: no device has as much.
+/// Maximum shared memory of a block, bytes: no device has as much.
 const MAX_SHARED: u32 = 1 << 20;
 
-/// Most blocks of a cluster that any device has.
+/// Maximum number of blocks of a cluster on any device.
 const MAX_CLUSTER: u32 = 16;
 
-/// Most scratch memory of one block, bytes.
+/// Maximum scratch memory of one block, bytes.
 const MAX_SCRATCH: u64 = 1 << 30;
 
-/// Languages whose texts are kept, in the order in which they are made.
+/// Languages whose texts are kept, in the order of compilation.
 const STAGES: [&str; 4] = ["ttir", "ttgir", "llir", "ptx"];
 
-/// Longest text of a stage that is kept, bytes.
+/// Maximum length of a kept text, bytes.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
-/// The artifact, but for its key and what the caller knows of the compiler. `site_packages`: where Triton
-/// lies.
+/// Returns the artifact, without its key and the caller's facts about the compiler. `site_packages` is
+/// the directory of Triton's package.
 pub(super) fn artifact(
     built: TritonBuilt,
     compiler: String,
@@ -89,8 +90,8 @@ pub(super) fn artifact(
     })
 }
 
-/// Texts that are kept. They name lines of Triton's own library, from which a kernel has functions: by their
-/// place in the package, and not on this machine. The code that runs is as it was.
+/// Returns the texts to keep. They refer to lines of Triton's own library, which kernels call functions
+/// of. Replaces the directories in these references by relative ones. The code that runs is not changed.
 fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
     let here = format!("{}/triton/", site_packages.display());
     let stages = STAGES.iter().filter_map(|&stage| {
@@ -100,7 +101,7 @@ fn stages(built: &TritonBuilt, site_packages: &Path) -> Vec<(String, String)> {
     stages.collect()
 }
 
-/// What Triton's launcher could pass to the copy engine and this one does not.
+/// Refuses maps that Triton's launcher could pass to the copy engine, and this program cannot.
 fn check_maps(maps: &[Option<DescriptorMeta>]) -> Result<(), CompileError> {
     let what = maps.iter().flatten().find_map(|meta| match meta {
         DescriptorMeta { fp4_padded: true, .. } => Some("padded elements of four bits"),
@@ -117,7 +118,8 @@ fn check_maps(maps: &[Option<DescriptorMeta>]) -> Result<(), CompileError> {
     ))
 }
 
-/// Code of a CUDA major version needs a driver of that version or a newer one.
+/// Checks that the driver is recent enough: code of a CUDA major version needs that version or a newer
+/// one.
 fn check_driver(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     let needed = cuda_version_of(ptx.version) / 1000;
     let driver = target.driver_version / 1000;
@@ -132,7 +134,7 @@ fn check_driver(ptx: &Ptx, target: &Target) -> Result<(), CompileError> {
     })
 }
 
-/// What no launch can be.
+/// Returns why a launch is impossible, if it is.
 fn problem(built: &TritonBuilt) -> Option<String> {
     let metadata = &built.metadata;
     let threads = metadata.num_warps.saturating_mul(32);
@@ -174,7 +176,7 @@ fn launch(built: &TritonBuilt, parameters: Vec<PassedValue>) -> CompiledLaunch {
     }
 }
 
-/// What the machine code and the assembler say of the kernel's resources.
+/// Returns the kernel's resources according to the machine code and the assembler.
 fn resources(built: &TritonBuilt) -> Result<Option<warpgauge_model::Resources>, CompileError> {
     let cubin = read_cubin(&built.cubin).map_err(|error| faulty(&error.to_string()))?;
     let knowledge = Knowledge { usage: ptxas::usage(&built.log), ..Knowledge::default() };

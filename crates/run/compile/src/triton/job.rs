@@ -1,4 +1,4 @@
-//! One request for a Triton kernel, checked, and what it takes to compile it.
+//! A checked request for a Triton kernel, with everything that compiling it needs.
 
 use std::time::Duration;
 
@@ -22,22 +22,22 @@ use warpgauge_contract::{ArgKind, ArgSpec, Backend, KernelCode, KernelType, Padd
 use warpgauge_model::{Diagnostic, FailureCode, Severity, Target};
 use warpgauge_sandbox::enforcement::Enforcement;
 
-/// What the submitted source is called in messages and line information.
+/// Name of the submitted source in messages and line information.
 const SOURCE_NAME: &str = "kernel.py";
 
-/// The newest architecture whose instructions the emulated device has in full.
+/// The newest architecture whose instructions the emulated device supports completely.
 const EMULATED_ARCH: u32 = 89;
 
-/// Most configurations of a kernel that are listed.
+/// Maximum number of configurations of a kernel.
 const MAX_CONFIGURATIONS: usize = 4096;
 
-/// Most constants of a configuration.
+/// Maximum number of constants of a configuration.
 const MAX_CONSTANTS: usize = 64;
 
-/// Longest name or text of a constant, bytes.
+/// Maximum length of a name or text constant, bytes.
 const MAX_TEXT: usize = 128;
 
-/// What the interpreter is asked.
+/// The request to the interpreter.
 #[derive(Serialize)]
 struct Question<'a> {
     source: &'a str,
@@ -45,13 +45,13 @@ struct Question<'a> {
     arguments: Vec<Argument<'a>>,
     /// Keywords of the launch.
     options: Map<String, Value>,
-    /// Which of several configurations.
+    /// Index of the configuration to compile, if there are several.
     configuration: Option<u32>,
-    /// Told to the interpreter when it was started; here for the content address.
+    /// The interpreter gets the architecture when it starts; this field is for the content address.
     arch: u32,
 }
 
-/// An argument, as far as it can matter to the code.
+/// The properties of an argument that can affect the code.
 #[derive(Serialize)]
 struct Argument<'a> {
     name: &'a str,
@@ -64,7 +64,7 @@ struct Argument<'a> {
     padding: Option<Padding>,
 }
 
-/// A Triton kernel with everything that decides what it compiles to.
+/// A Triton kernel, with everything that determines the result.
 pub(crate) struct TritonJob {
     work: TritonWork,
     question: String,
@@ -129,7 +129,7 @@ impl TritonJob {
         &self.key
     }
 
-    /// Compiles in a child that may have waited for it, in this time at most.
+    /// Compiles in a child that may have been prepared earlier, within the time limit.
     pub(crate) async fn run(
         &self,
         environment: &Environment,
@@ -159,7 +159,7 @@ impl TritonJob {
 
     fn refused(&self, refused: TritonRefused) -> CompileError {
         let TritonRefused { code, message, line, column, log } = refused;
-        // A stranger's word: a line that the source does not have is none.
+        // The answer is not trusted: a line that the source does not have is ignored.
         let line = line.filter(|line| (1..=self.source_lines).contains(&(*line as usize)));
         let place = match (line, column) {
             (Some(line), Some(column)) => format!("{SOURCE_NAME}:{line}:{column}: "),
@@ -190,7 +190,7 @@ impl TritonJob {
     }
 }
 
-/// The architecture to compile for: the device's, or the one that the caller names.
+/// Returns the architecture to compile for: the device's, or the one that the caller names.
 fn arch(named: Option<u32>, target: &Target) -> Result<u32, CompileError> {
     let device = target.architecture();
     match named {
@@ -218,7 +218,7 @@ impl TritonWork {
             roots: install.roots.clone(),
             site_packages: install.site_packages.clone(),
             arch,
-            // Code of another architecture goes to the driver as PTX.
+            // Code for another architecture goes to the driver as PTX.
             machine_code: !target.emulated && arch == target.architecture(),
         }
     }
@@ -257,7 +257,7 @@ fn argument(arg: &ArgSpec) -> Result<Argument<'_>, CompileError> {
     })
 }
 
-/// A scalar's value, as Python will have it.
+/// Returns a scalar's value as Python receives it.
 fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
     use warpgauge_contract::ScalarValue;
     let misfit = |why: String| {
@@ -273,14 +273,14 @@ fn value(arg: &ArgSpec) -> Result<Option<Value>, CompileError> {
                 .map(Value::from)
                 .or_else(|_| u64::try_from(value).map(Value::from))
                 .map_err(|_| misfit("does not fit 64 bits".to_owned()))?,
-            // What JSON has no number for Python reads from a text.
+            // Python reads numbers that JSON cannot express from a text.
             ScalarValue::Float(value) if value.is_finite() => Value::from(value),
             ScalarValue::Float(value) => Value::from(value.to_string()),
         }),
     })
 }
 
-/// A stranger's list of configurations, if it is one that can be kept.
+/// Checks a submitted list of configurations against the limits.
 fn several(tunable: Tunable) -> CompileError {
     let text = |value: &Constant| matches!(value, Constant::Text(text) if text.len() > MAX_TEXT);
     let too_large = tunable.configurations.len() > MAX_CONFIGURATIONS

@@ -1,13 +1,13 @@
-//! How the copy engine reads a tensor of the contract, from what the interpreter says of it.
+//! Converts an interpreter's description of a tensor descriptor to a map for the copy engine.
 
 use crate::protocol::triton::{Descriptor, DescriptorMeta};
 use warpgauge_model::{MapElement, MapSwizzle, TensorMap};
 
-/// The map of a descriptor, as far as it is one. Whether it stays within the tensor is for who has that to
-/// see.
+/// Returns the map of a descriptor, if it is valid. The caller must check that it stays within the
+/// tensor.
 ///
 /// # Errors
-/// What no launcher of Triton's would encode.
+/// Returns what Triton's own launcher would not encode.
 pub(super) fn map_of(descriptor: &Descriptor, meta: &DescriptorMeta) -> Result<TensorMap, String> {
     let element = element(meta.elem_type)
         .ok_or_else(|| format!("its elements are of the type {}", meta.elem_type))?;
@@ -42,8 +42,8 @@ pub(super) fn map_of(descriptor: &Descriptor, meta: &DescriptorMeta) -> Result<T
     Ok(map)
 }
 
-/// An element by the number that instructions have for it, which is not that of the driver's for the last
-/// three (Triton, backends/nvidia/driver.py, `TMA_DTYPE_DEVICE_TO_HOST`).
+/// Returns an element type by the number that instructions use. For the last three this differs from the
+/// driver's number (Triton, backends/nvidia/driver.py, `TMA_DTYPE_DEVICE_TO_HOST`).
 fn element(number: u32) -> Option<MapElement> {
     Some(match number {
         0 => MapElement::U8,

@@ -1,9 +1,9 @@
-//! Triton: Python in, an image out.
+//! Compiles Triton kernels: Python in, an image out.
 //!
-//! [`job`] says what is compiled and for what, [`options`] which of Triton's options a caller may give,
-//! [`image`] what is believed of the answer, [`parameters`] what the kernel's parameters get, and
-//! [`map`] how the copy engine reads a tensor. The answer itself is a message (`protocol/triton.rs`);
-//! `spares.rs` keeps children that have imported Triton already.
+//! [`job`] has the request and its checks, [`options`] the options of Triton that a caller may give,
+//! [`image`] the checks of the answer, [`parameters`] the values of the kernel's parameters, and [`map`]
+//! how the copy engine reads a tensor. The answer itself is a message (`protocol/triton.rs`); `spares.rs`
+//! keeps children that have already imported Triton.
 
 mod choices;
 mod image;

@@ -1,12 +1,12 @@
-//! Which options of Triton's compiler a caller may give, in `metadata.compiler_options`: `NAME=VALUE`,
-//! as keywords of a launch, with dashes before the name and in it if so wished.
+//! The options of Triton's compiler that a caller may give, in `metadata.compiler_options`: `NAME=VALUE`,
+//! as keywords of a launch. Dashes before the name and in it are accepted.
 
 use serde_json::{Map, Value};
 
 use crate::error::CompileError;
 use warpgauge_model::FailureCode;
 
-/// Names that are passed on; whether a version of Triton has them is its own to say.
+/// Names that are passed on. Each version of Triton decides which of them it supports.
 const PASSED: [&str; 10] = [
     "enable_fp_fusion",
     "enable_reflect_ftz",
@@ -20,7 +20,7 @@ const PASSED: [&str; 10] = [
     "debug",
 ];
 
-/// Options that say something else than they do in a launch, or say it elsewhere here.
+/// Options that mean something else outside a launch, or that the contract expresses elsewhere.
 const ELSEWHERE: [(&str, &str); 9] = [
     ("num_warps", "give it in io.launch"),
     ("num_stages", "give it in io.launch"),
@@ -33,7 +33,7 @@ const ELSEWHERE: [(&str, &str); 9] = [
     ("instrumentation_mode", "instrumented code is not what is to be timed"),
 ];
 
-/// Options that passed.
+/// Options that passed the check.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Checked {
     /// Keywords of the launch.
@@ -45,7 +45,7 @@ pub(super) struct Checked {
 /// Checks options.
 ///
 /// # Errors
-/// One that is unknown, not allowed, or cannot be read.
+/// Fails for an option that is unknown, refused, or malformed.
 pub(super) fn check(given: &[String]) -> Result<Checked, CompileError> {
     let mut checked = Checked::default();
     for option in given {

@@ -1,10 +1,11 @@
-//! What each parameter of the machine code gets, from what the function's parameters are.
+//! Determines the value of each parameter of the machine code from the function's parameters.
 //!
-//! A parameter of the function is one of the code, but for tensor descriptors. The copy engine of compute
-//! capability 9.0 and later gets a tensor map, and shape and strides follow it. Without it a descriptor's
-//! parts are passed one by one, shape and strides twice, and between both, in newer versions, whether
-//! padding is NaN, and whether elements are rounded to tf32. Which of these a version does is seen from
-//! the sizes of the parameters in the PTX. After them come pointers to scratch memory, one or two.
+//! Each parameter of the function is one of the code, except tensor descriptors. The copy engine of
+//! compute capability 9.0 and later gets a tensor map, followed by shape and strides. Without it a
+//! descriptor is passed in parts: the pointer, shape and strides, and shape and strides again. In
+//! between, newer versions pass whether padding is NaN, and whether elements are rounded to tf32. The
+//! sizes of the parameters in the PTX show which of these a version does. Last come pointers to scratch
+//! memory, one or two.
 
 use super::map::map_of;
 use crate::artifact::{Constant, Param, PassedValue};
@@ -12,26 +13,26 @@ use crate::binary::PtxParam;
 use crate::ctype::CType;
 use crate::protocol::triton::{Descriptor, DescriptorMeta, TritonParameter};
 
-/// Most pointers to scratch memory: one for the kernel, one for a profiler.
+/// Maximum number of pointers to scratch memory: one for the kernel, one for a profiler.
 const MAX_SCRATCH: usize = 2;
 
-/// A parameter, and what it gets.
+/// A parameter and its value.
 type Given = (Param, PassedValue);
 
-/// A parameter that has no place yet.
+/// A parameter without an offset.
 type Unplaced = (String, CType, PassedValue);
 
-/// The name that a tensor map's type has.
+/// Name of a tensor map's type.
 const MAP_TYPE: &str = "CUtensorMap";
 
-/// Bytes of a tensor map.
+/// Size of a tensor map, bytes.
 const MAP_BYTES: u32 = 128;
 
-/// The parameters of the kernel, as far as they fit those of the PTX. `maps`: for each descriptor, how the
-/// copy engine reads it, or nothing where it does not; empty: none of them.
+/// Returns the parameters of the kernel, if they fit those of the PTX. `maps` has, for each descriptor,
+/// how the copy engine reads it, or `None` if it does not; if empty, the copy engine reads none.
 ///
 /// # Errors
-/// They do not: the PTX is not what this signature compiles to.
+/// Fails if they do not fit: the PTX is not the compilation of this signature.
 pub(super) fn of_code(
     function: &[TritonParameter],
     maps: &[Option<DescriptorMeta>],
@@ -54,7 +55,8 @@ pub(super) fn of_code(
     Err(why)
 }
 
-/// Parameters with their types, still without places. `flags`: how many a descriptor in parts has.
+/// Returns parameters with their types, still without offsets. `flags` is the number of flags of a
+/// descriptor in parts.
 fn expanded(
     function: &[TritonParameter],
     maps: &[Option<DescriptorMeta>],
@@ -85,7 +87,7 @@ fn expanded(
     Ok(out)
 }
 
-/// A descriptor for the copy engine.
+/// Adds a descriptor for the copy engine.
 fn mapped(
     name: &str,
     argument: usize,
@@ -101,7 +103,7 @@ fn mapped(
     Ok(())
 }
 
-/// A descriptor in parts.
+/// Adds a descriptor in parts.
 fn parts(
     name: &str,
     argument: usize,
@@ -123,7 +125,7 @@ fn parts(
     Ok(())
 }
 
-/// Values that the compiler decided, one parameter each.
+/// Adds values that the compiler decided, one parameter each.
 fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<Unplaced>) {
     out.extend(values.iter().enumerate().map(|(dimension, &value)| {
         let name = format!("{name}.{what}[{dimension}]");
@@ -131,7 +133,7 @@ fn numbers(name: &str, what: &str, ctype: &CType, values: &[i64], out: &mut Vec<
     }));
 }
 
-/// Gives parameters the places that they have in the PTX.
+/// Gives parameters the offsets that they have in the PTX.
 fn placed(layout: Vec<Unplaced>, ptx: &[PtxParam]) -> Result<Vec<Given>, String> {
     let rest = ptx.len().checked_sub(layout.len()).filter(|rest| *rest <= MAX_SCRATCH);
     let Some(rest) = rest else {
@@ -172,7 +174,7 @@ fn size(ctype: &CType) -> u32 {
     }
 }
 
-/// A type in Triton's words.
+/// Parses a type in Triton's notation.
 fn ctype(kind: &str) -> Option<CType> {
     if let Some(pointee) = kind.strip_prefix('*') {
         let is_const = pointee.starts_with('k');
@@ -266,7 +268,7 @@ mod tests {
 
     const TRUE: PassedValue = PassedValue::Value(Constant::Int(1));
 
-    /// Of two descriptors only one is the copy engine's.
+    /// The copy engine reads only one of two descriptors.
     #[test]
     fn what_the_copy_engine_reads_is_passed_as_a_map() {
         let function =
@@ -287,7 +289,7 @@ mod tests {
         assert_eq!((given[1].0.bytes, given[1].0.offset), (128, 128));
         assert_eq!(given[2].1, PassedValue::Value(Constant::Int(128)));
         assert_eq!(given[6].1, PassedValue::Argument(2));
-        // As many as there are descriptors, and where the code has room for them.
+        // There must be as many maps as descriptors, and the code must have parameters for them.
         for maps in [vec![Some(meta.clone())], vec![Some(meta.clone()); 3]] {
             assert!(of_code(&function, &maps, &ptx(&sizes)).unwrap_err().contains("2"));
         }

@@ -1,4 +1,4 @@
-//! The interpreter, as a child of this child.
+//! The Python interpreter, a child process of the compile child.
 
 use std::io::{self, Read, Write};
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::protocol::{MAX_FRAME_BYTES, TritonWork};
 use warpgauge_sandbox::calls::{self, ChildKind};
 use warpgauge_sandbox::python;
 
-/// What the interpreter runs.
+/// The script that the interpreter runs.
 pub(crate) const SOURCE: &str = concat!(
     include_str!("host.py"),
     include_str!("source.py"),
@@ -25,13 +25,13 @@ pub(crate) const SOURCE: &str = concat!(
     "\nmain()\n"
 );
 
-/// Most of what is printed that is kept, bytes. The rest is read and dropped.
+/// Bytes of printed text that are kept. The rest is read and dropped.
 const MAX_PRINTED_BYTES: usize = 64 << 10;
 
-/// Longest wait for Triton to be imported. The deadline of the compile child is shorter.
+/// Time limit for importing Triton. The deadline of the compile child is shorter.
 const MOST_TO_WARM: Duration = Duration::from_secs(600);
 
-/// What the interpreter is told on its command line.
+/// Settings of the interpreter on its command line.
 #[derive(Serialize)]
 struct Settings<'a> {
     site_packages: &'a Path,
@@ -47,35 +47,35 @@ pub(super) struct Interpreter {
     printed: Vec<JoinHandle<String>>,
 }
 
-/// What it says when it has imported Triton, before it meets a stranger's code.
+/// The interpreter's message once it has imported Triton, before it reads submitted code.
 #[derive(Deserialize)]
 struct ReadyMessage {
-    /// Triton's assembler.
+    /// Path of Triton's assembler.
     ptxas: PathBuf,
 }
 
-/// An answer, and what was printed meanwhile.
+/// An answer, and the text printed meanwhile.
 pub(super) struct Answered {
-    /// Triton's assembler for the architecture.
+    /// Path of Triton's assembler for the architecture.
     pub ptxas: PathBuf,
     pub message: Vec<u8>,
     pub printed: String,
 }
 
-/// It ended without an answer.
+/// The end of an interpreter that gave no answer.
 pub(super) struct Ended {
-    /// It had imported Triton, and took a kernel.
+    /// Whether it had imported Triton and accepted a kernel.
     pub was_ready: bool,
-    /// The signal that ended it.
+    /// The signal that ended the process.
     pub signal: Option<i32>,
-    /// In words.
+    /// Description of the end, for a message.
     pub how: String,
-    /// What it printed.
+    /// Text that the process printed.
     pub printed: String,
 }
 
 impl Interpreter {
-    /// Starts it; it imports Triton while it waits.
+    /// Starts the interpreter, which imports Triton while it waits.
     pub(super) fn start(work: &TritonWork) -> io::Result<Self> {
         let settings = Settings {
             site_packages: &work.site_packages,
@@ -84,7 +84,7 @@ impl Interpreter {
                 .map_err(io::Error::other)?,
         };
         let program = python::interpreter(&work.python, SOURCE, &settings)?
-            // As Triton behaves where nobody says anything, in words that it warns about.
+            // Triton's default behaviour, set explicitly because Triton warns about it.
             .variable("TRITON_DEFAULT_FP_FUSION", "1");
         let (ours, theirs) = UnixStream::pair()?;
         let mut process = program
@@ -99,12 +99,13 @@ impl Interpreter {
         Ok(Self { process, channel: ours, printed })
     }
 
-    /// Sends it the kernel, and takes the first answer that comes.
+    /// Sends the kernel and returns the first answer.
     pub(super) fn ask(mut self, question: &str) -> Result<Answered, Ended> {
         let ready = self.supervised().and_then(|()| self.receive());
         let ready = ready.and_then(|message| Ok(serde_json::from_slice(&message)?));
         let Ok(ReadyMessage { ptxas }) = ready else { return Err(self.ended(false)) };
-        // Who does not say that it took the question ended while it waited, and not for what it read.
+        // An interpreter that does not acknowledge the request ended while it waited, so the request is
+        // not the cause.
         let taken = self.send(question.as_bytes()).and_then(|()| self.receive());
         if taken.is_err() {
             return Err(self.ended(false));
@@ -118,7 +119,7 @@ impl Interpreter {
         }
     }
 
-    /// Has its threads counted, which it asks for once it is warm.
+    /// Has the interpreter's threads counted, which it requests once it is ready.
     fn supervised(&self) -> io::Result<()> {
         match warpgauge_sandbox::threads::received(&self.channel, MOST_TO_WARM)? {
             Some(asking) => asking.supervise(warpgauge_sandbox::threads::most())?,
@@ -141,7 +142,7 @@ impl Interpreter {
             return Err(io::Error::other("the answer is too long"));
         }
         let mut message = Vec::new();
-        // Grows with what arrives, not with what the prefix promises.
+        // The vector grows as data arrives: a length prefix alone reserves nothing.
         (&mut self.channel).take(length as u64).read_to_end(&mut message)?;
         if message.len() < length {
             return Err(io::ErrorKind::UnexpectedEof.into());
@@ -149,9 +150,10 @@ impl Interpreter {
         Ok(message)
     }
 
-    /// Ends it, if it did not end by itself, and tells how it ended.
+    /// Ends the interpreter if it is still running, and returns how it ended.
     fn ended(mut self, was_ready: bool) -> Ended {
-        // Only what ended by itself tells anything by its status, and it closed its end of the channel.
+        // Only the status of a process that ended by itself is meaningful. Such a process has closed its
+        // end of the channel.
         let own_end = self.channel.read(&mut [0; 1]).is_ok_and(|read| read == 0);
         if !own_end {
             let _ = self.process.kill();
@@ -172,7 +174,7 @@ impl Interpreter {
     }
 }
 
-/// Reads a stream to its end, so that nobody waits to print, and keeps the first part.
+/// Reads a stream to its end, so that no writer blocks, and keeps the first part.
 fn keep_first(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
     std::thread::spawn(move || {
         let mut kept = Vec::new();

@@ -1,9 +1,9 @@
-//! Compilation with Triton, inside the child.
+//! Compiles with Triton, inside the child.
 //!
-//! A kernel is the body of a Python module, which is a stranger's code. It runs in an interpreter that
-//! was confined before it began, has imported Triton before it is told what to compile, and refuses
-//! itself, from then on, all system calls that it does not need to compute. It hands over PTX; the
-//! assembler, which has to be started, is started here.
+//! A kernel is the body of a Python module, which is submitted code. It runs in an interpreter that was
+//! confined from its start and has imported Triton before it learns what to compile. From then on the
+//! interpreter denies itself all system calls that computing does not need. It returns PTX; the assembler
+//! is a separate process, which this module starts.
 
 mod interpreter;
 mod ptxas;
@@ -24,10 +24,10 @@ use warpgauge_model::FailureCode;
 use warpgauge_sandbox::calls::ChildKind;
 use warpgauge_sandbox::enforcement::{Enforcement, FileAccess};
 
-/// What an interpreter reads of the system beside its own files, as far as it exists.
+/// Paths of the system that an interpreter reads besides its own files, as far as they exist.
 const READ: [&str; 3] = ["/dev/urandom", "/dev/null", "/proc/cpuinfo"];
 
-/// An interpreter that waits for a kernel, or why there is none.
+/// An interpreter that waits for a kernel, or the error.
 pub(super) struct Ready<'a> {
     request: &'a ChildRequest,
     work: &'a TritonWork,
@@ -59,7 +59,6 @@ impl<'a> Ready<'a> {
         read_frame(socket)
     }
 
-    /// Compiles it.
     pub(super) fn compile(self, task: &TritonTask) -> Outcome {
         let began = Instant::now();
         let interpreter = match self.interpreter {
@@ -72,7 +71,7 @@ impl<'a> Ready<'a> {
         };
         let mut answer = match serde_json::from_slice::<TritonAnswer>(&answered.message) {
             Ok(answer) => answer,
-            // Whoever compiles may write what he likes to his end of the socket.
+            // Submitted code may write anything to its end of the socket.
             Err(error) => {
                 return rejected(
                     FailureCode::CompilerFailed,
@@ -113,7 +112,7 @@ fn rejected(code: FailureCode, log: String) -> Outcome {
     Outcome::Rejected { code, log, diagnostics: Vec::new() }
 }
 
-/// What the end of an interpreter that did not answer says.
+/// Returns the outcome for an interpreter that ended without an answer.
 fn of_end(ended: &Ended, work: &TritonWork) -> Outcome {
     let printed = ended.printed.trim();
     if !ended.was_ready {
@@ -139,13 +138,13 @@ fn of_end(ended: &Ended, work: &TritonWork) -> Outcome {
     rejected(code, bound_log(format!("{what}\n{printed}")))
 }
 
-/// Signals by number, as `signal(7)` has them on Linux.
+/// Numbers of signals on Linux (`signal(7)`).
 mod libc_signal {
     pub(super) const KILL: i32 = 9;
     pub(super) const XCPU: i32 = 24;
 }
 
-/// The PTX of what was built, if there is any.
+/// Returns the PTX of a result, if there is any.
 fn ptx_of(built: &TritonBuilt) -> Option<&str> {
     built.texts.get("ptx").map(String::as_str)
 }

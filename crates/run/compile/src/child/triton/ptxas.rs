@@ -1,4 +1,4 @@
-//! Triton's assembler: from PTX to machine code, as Triton's own launch would.
+//! Triton's assembler: makes machine code from PTX, with the same options as Triton.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use crate::ptxas::without_usage;
 use warpgauge_model::FailureCode;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Adds machine code to what was built.
+/// Adds machine code to a result.
 pub(super) fn assemble(
     job_dir: &Path,
     ptxas: &Path,
@@ -37,15 +37,15 @@ fn run(
 ) -> io::Result<Result<(Vec<u8>, String), Outcome>> {
     let path = |name: &str| job_dir.join(name);
     fs::write(path("kernel.ptx"), ptx_of(built).unwrap_or_default())?;
-    // A file, not a pipe: its size is limited, and nothing has to be drained.
+    // The log is a file instead of a pipe: its size is limited, and no thread must drain it.
     let log = File::create(path("ptxas.log"))?;
-    // From 9.0 on Triton uses what an architecture alone has.
+    // From compute capability 9.0 on Triton uses architecture-specific features.
     let suffix = if arch >= 90 { "a" } else { "" };
     let program = ChildProgram::new(ptxas, Environment::Empty)
         .args(["-lineinfo", "-v"])
         .args((!built.metadata.enable_fp_fusion).then_some("--fmad=false"))
         .arg(format!("--gpu-name=sm_{arch}{suffix}"))
-        // Names within the directory: messages say no more of where it lies.
+        // Relative names keep the directory out of messages.
         .args(["kernel.ptx", "-o", "kernel.cubin"])
         .within(job_dir);
     let status = program.to_blocking().stdout(log.try_clone()?).stderr(log).status()?;
@@ -53,7 +53,7 @@ fn run(
     File::open(path("ptxas.log"))?.take(4 * MAX_LOG_BYTES as u64).read_to_end(&mut text)?;
     let text = String::from_utf8_lossy(&text).into_owned();
     if !status.success() {
-        // By a signal it ended because of what it may take, or because of a fault of its own.
+        // A signal means that a resource limit or a crash ended the assembler.
         let code = match status.signal() {
             Some(_) => FailureCode::CompilerFailed,
             None => FailureCode::CompilationFailed,

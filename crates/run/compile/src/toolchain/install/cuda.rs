@@ -1,4 +1,4 @@
-//! NVIDIA's compilers: what their wheels have too much, and whether they work.
+//! NVIDIA's compilers: removes unneeded files of their wheels, and checks that they work.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,11 +12,11 @@ use super::{InstallError, InstallRequest};
 use crate::protocol::{ChildRequest, Outcome, PROTOCOL_VERSION, Work};
 use crate::supervisor::run_blocking;
 
-/// Time that loading the library may take.
+/// Time limit for loading the library.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Drops what is not needed (a second copy of NVRTC, static libraries) and makes programs
-/// executable, which the wheels do not.
+/// Removes unneeded files (a second copy of NVRTC, static libraries) and makes programs executable, which
+/// the wheels do not.
 pub(super) fn tidy(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
@@ -35,7 +35,7 @@ pub(super) fn tidy(directory: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Looks for the part in what was downloaded, and loads the library.
+/// Finds the part in the downloaded files, and loads the library.
 pub(super) fn verify(
     request: &InstallRequest,
     part: &Part,

@@ -1,4 +1,4 @@
-//! Why a part could not be installed, and what to do.
+//! Errors of an installation, with remedies.
 
 use std::path::{Path, PathBuf};
 
@@ -10,53 +10,51 @@ pub enum InstallError {
     /// There are no wheels of this version.
     #[error("there is no NVRTC wheel for CUDA {major}; choose 12 or 13")]
     Version {
-        /// What was asked for.
+        /// The requested version.
         major: u32,
     },
-    /// No Python with pip.
+    /// There is no Python with pip.
     #[error(
         "no python3 with pip was found, which brings the toolchain; install it (Debian: `apt \
          install python3-pip`), or install a CUDA toolkit and set CUDA_HOME"
     )]
     NoPip,
-    /// No Python that a package can be installed for.
+    /// There is no Python that a package can be installed for.
     #[error(
         "{packages} needs Python {range} with pip, {found}; install one (Debian: `apt install \
          python3 python3-pip`), or name a Python that has {title} in compile.python \
          (WARPGAUGE_PYTHON)"
     )]
     NoPythonFor {
-        /// The package, as people write it.
+        /// Display name of the package.
         title: &'static str,
-        /// What was to be installed.
+        /// Packages to be installed.
         packages: String,
-        /// Versions of Python that there are wheels for.
+        /// Versions of Python that have wheels.
         range: String,
-        /// What was found in place of it.
+        /// The unsuitable Python that was found.
         found: String,
     },
-    /// The configuration names an interpreter, so what would be installed would not be used.
+    /// The configuration names an interpreter, so that an installed package would not be used.
     #[error(
         "compile.python (WARPGAUGE_PYTHON) names {}, whose {title} is used and no other: install it \
          there (`{} -m pip install {packages}`), or leave that setting empty",
         python.display(), python.display()
     )]
     Named {
-        /// The interpreter.
         python: PathBuf,
-        /// The package, as people write it.
+        /// Display name of the package.
         title: &'static str,
-        /// What was to be installed.
+        /// Packages to be installed.
         packages: String,
     },
     /// pip failed.
     #[error("pip could not install {packages}; {remedy}; it said: {log}")]
     Pip {
-        /// What it was to install.
+        /// Packages to be installed.
         packages: String,
-        /// What to do.
         remedy: String,
-        /// End of its output.
+        /// End of pip's output.
         log: String,
     },
     /// pip took too long.
@@ -69,24 +67,21 @@ pub enum InstallError {
     /// A file operation failed.
     #[error("cannot {operation} {}", path.display())]
     Files {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why.
         source: std::io::Error,
     },
-    /// What was installed does not work.
+    /// The installed part does not work.
     #[error("the downloaded {part} does not work: {what}")]
     Broken {
-        /// Which part.
+        /// Name of the part.
         part: String,
-        /// Why.
         what: String,
     },
 }
 
-/// Makes the error of a file operation.
+/// Returns a function that makes the error of a file operation.
 pub(super) fn files<'p>(
     operation: &'static str,
     path: &'p Path,

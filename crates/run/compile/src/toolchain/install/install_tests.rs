@@ -38,7 +38,7 @@ fn what_a_killed_installation_left_is_removed_when_nobody_installs() {
     let left: Vec<_> = fs::read_dir(dir.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!((left, lines), (vec!["nvrtc-13".into()], Vec::<String>::new()));
 
-    // Another one waits, and says so.
+    // A second installation waits, and reports that.
     let (sender, said) = std::sync::mpsc::channel();
     let path = dir.path().to_owned();
     let waiting = std::thread::spawn(move || {

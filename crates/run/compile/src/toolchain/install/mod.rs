@@ -1,9 +1,9 @@
-//! Bringing a toolchain from the Python package index, into our own cache.
+//! Installs a toolchain from the Python package index into the program's own cache.
 //!
-//! NVIDIA publishes NVRTC and nvcc as wheels, and so is Triton published. `pip install --target`
-//! unpacks them into a directory beside the final place; what is not needed is dropped, the part is
-//! tried, and the directory is renamed into place. So a part is there whole or not at all, and an
-//! interrupted installation leaves only a temporary directory, which the next one removes.
+//! NVRTC, nvcc and Triton are published as wheels. `pip install --target` unpacks them into a directory
+//! beside the final one; unneeded files are removed, the part is tested, and the directory is renamed. A
+//! part thus exists completely or not at all. An interrupted installation leaves only a temporary
+//! directory, which the next one removes.
 
 mod cuda;
 mod error;
@@ -25,47 +25,46 @@ pub use error::InstallError;
 use error::files;
 use part::{Kind, Part};
 
-/// Begins the names of directories that are not in place yet; discovery passes them over.
+/// Prefix of directories that are not complete yet; discovery ignores them.
 const STAGING: &str = ".new-";
 
-/// Begins the names of directories that are no longer in place.
+/// Prefix of directories that have been replaced.
 const REPLACED: &str = ".old-";
 
 /// What to install.
 #[derive(Debug, Clone, Default)]
 pub struct InstallRequest {
-    /// Our executable: its compile child loads the library to see that it works.
+    /// This program: its compile child loads the library to check that it works.
     pub program: PathBuf,
-    /// Our cache; parts go below `toolchain` in it.
+    /// The program's own cache; parts go to `toolchain` in it.
     pub cache_dir: PathBuf,
-    /// Major versions of CUDA whose NVRTC is wanted: 12, 13.
+    /// Major versions of CUDA whose NVRTC to install: 12, 13.
     pub cuda: Vec<u32>,
-    /// nvcc too (of CUDA 13: the wheels of CUDA 12 have none).
+    /// Whether to install nvcc (of CUDA 13: CUDA 12 has no wheels of it).
     pub nvcc: bool,
-    /// Triton too.
     pub triton: bool,
-    /// PyTorch too, with all that it needs.
+    /// Whether to install PyTorch with all its dependencies.
     pub torch: bool,
     /// The interpreter that the configuration names: its packages would be used in place of ours.
     pub named_python: Option<PathBuf>,
 }
 
-/// A part with the interpreter that brings it.
+/// A part, with the interpreter whose pip installs it.
 struct Planned {
     part: Part,
     python: PathBuf,
 }
 
-/// Installs what is asked for, anew where it is there already; `progress` gets a line at a time.
-/// Returns what is found afterwards.
+/// Installs the requested parts; replaces those that exist already. `progress` gets one line at a time.
+/// Returns the toolchain found afterwards.
 ///
 /// # Errors
-/// What is missing on this machine or in what was downloaded. Parts before it are installed.
+/// Returns what is missing on this machine or in a download. The parts before it are installed.
 pub fn install(
     request: &InstallRequest,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Toolchain, InstallError> {
-    // What cannot be is said before anything is downloaded.
+    // Impossible requests fail before anything is downloaded.
     let planned = plan(request)?;
     let root = request.cache_dir.join("toolchain");
     let root = std::path::absolute(&root).unwrap_or(root);
@@ -113,13 +112,13 @@ fn plan(request: &InstallRequest) -> Result<Vec<Planned>, InstallError> {
     Ok(planned)
 }
 
-/// Waits until nobody else installs here, and removes what installations left that were killed.
+/// Waits until no other process installs here, and removes files of installations that were killed.
 fn alone(root: &Path, progress: &mut dyn FnMut(&str)) -> Result<File, InstallError> {
     let lock = File::open(root).map_err(files("open", root))?;
     if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_err() {
         progress("another installation is running here: waiting for its end");
         if flock(&lock, FlockOperation::LockExclusive).is_err() {
-            // A file system without locks: what lies there may be somebody's.
+            // On a file system without locks the files may belong to a running installation.
             return Ok(lock);
         }
     }
@@ -139,7 +138,7 @@ fn install_part(
     root: &Path,
     progress: &mut dyn FnMut(&str),
 ) -> Result<(), InstallError> {
-    // Hidden from discovery by its name, on the same file system as its place.
+    // The name hides the directory from discovery; it is on the same file system as the final one.
     let staging = tempfile::Builder::new().prefix(STAGING).tempdir_in(root);
     let staging = staging.map_err(files("create a directory in", root))?;
     let folder = |name: &str| {

@@ -1,25 +1,25 @@
-//! Units of installation.
+//! Parts of an installation.
 
 use super::super::torch::{self, TORCH};
 use super::super::triton::{PINNED, TRITON};
 use super::InstallError;
 
-/// A directory below `toolchain`.
+/// An installable part, in its own directory below `toolchain`.
 pub(super) struct Part {
     pub(super) name: String,
     pub(super) packages: Vec<String>,
     pub(super) kind: Kind,
-    /// Whether what the packages need is fetched with them.
+    /// Whether dependencies of the packages are installed too.
     pub(super) with_needs: bool,
-    /// Room that it takes on the disk.
+    /// Disk space that the part needs.
     pub(super) room: &'static str,
-    /// What its wheels are built for.
+    /// Platform that the wheels are built for.
     pub(super) wheels: &'static str,
-    /// What to do where they cannot be had.
+    /// Remedy if the wheels cannot be downloaded.
     pub(super) instead: &'static str,
 }
 
-/// What is in it.
+/// Content of a part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Nvrtc,
@@ -31,7 +31,7 @@ pub(super) enum Kind {
 impl Part {
     pub(super) fn nvrtc(major: u32) -> Result<Self, InstallError> {
         let packages: &[&str] = match major {
-            // Headers come in packages of their own; NVRTC 13 carries them.
+            // Headers are separate packages; NVRTC 13 carries them.
             12 => &["nvidia-cuda-nvrtc-cu12", "nvidia-cuda-runtime-cu12", "nvidia-cuda-cccl-cu12"],
             13 => &["nvidia-cuda-nvrtc>=13,<14"],
             _ => return Err(InstallError::Version { major }),

@@ -1,4 +1,4 @@
-//! pip: finding one, and having it unpack packages into a directory.
+//! Finds pip, and has it unpack packages into a directory.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
@@ -10,33 +10,33 @@ use super::{InstallError, Part, files};
 use crate::diagnostics::boundary_before;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Time that the download of one part may take.
+/// Time limit for the download of one part.
 pub(super) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(1800);
 
-/// Most of pip's output that an error repeats, in bytes.
+/// Bytes of pip's output that an error quotes.
 const MAX_PIP_LOG: usize = 4096;
 
-/// pip has settings, proxies and credentials of its own in the user's environment; ours it does not
-/// need.
+/// Returns a command of pip. Its environment is the user's, with any settings, proxies and credentials
+/// for pip, but without the secrets of this program.
 fn pip(python: &Path) -> ChildProgram {
     ChildProgram::new(python, Environment::Users).args(["-m", "pip"])
 }
 
-/// Whether an interpreter has pip.
+/// Returns whether an interpreter has pip.
 pub(super) fn has_pip(python: &Path) -> bool {
     let mut command = pip(python).arg("--version").to_blocking();
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
 }
 
-/// The active environment's Python, then the usual ones.
+/// Returns the active environment's Python, then the usual ones.
 pub(super) fn pythons() -> impl Iterator<Item = PathBuf> {
     let venv = std::env::var_os("VIRTUAL_ENV").map(|v| PathBuf::from(v).join("bin/python3"));
     venv.into_iter().chain(["python3", "python"].map(PathBuf::from))
 }
 
-/// Has pip unpack a part into `target`, with its temporary files in `temporary`: it unpacks there and
-/// moves what it has, so both should lie on one file system.
+/// Has pip unpack a part into `target`, with its temporary files in `temporary`. pip unpacks there and
+/// then moves the files, so both should be on one file system.
 pub(super) fn download(
     python: &Path,
     part: &Part,
@@ -53,7 +53,7 @@ pub(super) fn download(
         .arg(target)
         .args(&part.packages)
         .variable("TMPDIR", temporary)
-        // Settings of the user's that do not go with a directory of our own.
+        // These override user settings that do not work with a target directory.
         .variable("PIP_USER", "0")
         .variable("PIP_REQUIRE_VIRTUALENV", "0");
     let mut command = pip.to_blocking();

@@ -10,7 +10,7 @@ fn pip_gets_no_keys() {
     }
 }
 
-/// What is said when pip fails with these words.
+/// Returns the error for a pip that fails with this output.
 fn failure(part: &Part, said: &str) -> String {
     let dir = tempfile::tempdir().unwrap();
     let fake = script(&dir.path().join("python3"), &format!("echo '{said}' >&2; exit 1"));

@@ -1,8 +1,8 @@
-//! Taking the debugging information off a shared library.
+//! Strips a shared library of debugging information.
 //!
-//! Loaders read program headers and what these name; sections and what only they name (symbols for
-//! debuggers, 270 MB of 415 in Triton's library) come behind in the file. Without them the library
-//! loads faster, too.
+//! Loaders read program headers and the data that these refer to. Sections, and data that only they refer
+//! to (symbols for debuggers, 270 MB of 415 in Triton's library), come later in the file. A library
+//! without them also loads faster.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -12,10 +12,11 @@ use object::elf::{FileHeader64, ProgramHeader64};
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, pod};
 
-/// Enough for the headers of any library.
+/// Size that suffices for the headers of any library, bytes.
 const HEADER_BYTES: u64 = 1 << 20;
 
-/// Cuts off what no program header names. A file in which it cannot be told apart stays as it is.
+/// Cuts off the data that no program header refers to. A file in which that data is not at the end stays
+/// unchanged.
 pub(super) fn strip(library: &Path) -> io::Result<()> {
     let mut start = Vec::new();
     File::open(library)?.take(HEADER_BYTES).read_to_end(&mut start)?;
@@ -29,7 +30,7 @@ pub(super) fn strip(library: &Path) -> io::Result<()> {
     file.set_len(end)
 }
 
-/// The file's header without sections, and where that ends which is loaded.
+/// Returns the file's header without sections, and the end of the loaded data.
 fn loaded(start: &[u8]) -> Option<(FileHeader64<Endianness>, u64)> {
     let header = FileHeader64::<Endianness>::parse(start).ok()?;
     let endian = header.endian().ok()?;
@@ -38,7 +39,7 @@ fn loaded(start: &[u8]) -> Option<(FileHeader64<Endianness>, u64)> {
     let ends = programs.iter().map(|one| one.p_offset(endian).checked_add(one.p_filesz(endian)));
     let end = ends.collect::<Option<Vec<u64>>>()?.into_iter().max()?.max(table);
     let sections = header.e_shoff(endian);
-    // Sections that come first are none of a usual library's.
+    // In a usual library the section headers come after the loaded data.
     if sections < end {
         return None;
     }
@@ -66,7 +67,7 @@ mod tests {
         }
     }
 
-    /// A program is an ELF file like a library: this one runs on without its sections.
+    /// A program is an ELF file like a library: this one continues to run without its sections.
     #[test]
     fn a_stripped_file_is_shorter_and_still_loads() {
         let place = tempfile::tempdir().unwrap();

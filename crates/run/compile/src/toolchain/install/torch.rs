@@ -1,4 +1,4 @@
-//! PyTorch: whether what was installed computes.
+//! PyTorch: checks that the installed package computes.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use super::part::Part;
 use super::triton;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Time that importing it for the first time may take.
+/// Time limit for the first import.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// What is computed to see that it works.
+/// The test computation.
 const CHECK: &str = "import sys; sys.path.insert(0, sys.argv[1]); import numpy, torch; \
     print('computed', int(torch.ones(3).numpy().sum()))";
 
-/// Makes what pip unpacked into `fresh` ready to be moved to `place`.
+/// Prepares the files that pip unpacked into `fresh` for their move to `place`.
 pub(super) fn finish(
     python: &Path,
     part: &Part,
@@ -31,7 +31,7 @@ pub(super) fn finish(
 }
 
 fn verify(install: &TorchInstall, temporary: &Path) -> Result<(), String> {
-    // Builds for the CPU alone have a suffix.
+    // Builds for the CPU only have a suffix.
     if install.version.split('+').next() != Some(PINNED) {
         return Err(format!("it is {} and should be {PINNED}", install.version));
     }

@@ -1,4 +1,5 @@
-//! Triton: which interpreter it is installed for, what of it is not needed, and whether it compiles.
+//! Triton: chooses the interpreter to install it for, removes unneeded files, and checks that it
+//! compiles.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,27 +12,26 @@ use super::{pip, strip};
 use warpgauge_sandbox::contained::ProcessLaunch;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Oldest and newest version of Python 3 that wheels of the pinned versions are built for, PyTorch's as
-/// well.
+/// Oldest and newest minor version of Python 3 with wheels of the pinned versions, including PyTorch's.
 const PYTHONS: (u32, u32) = (10, 14);
 
-/// Time that the first compilation may take.
+/// Time limit for the first compilation.
 const VERIFY_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Time that an assembler has to tell its version.
+/// Time limit for an assembler to report its version.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Time that compiling the package's own sources may take.
+/// Time limit for compiling the package's own sources.
 const BYTECODE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// The kernel that is compiled to see that it works.
+/// Script that compiles a kernel as a test.
 const CHECK: &str = include_str!("check.py");
 
-/// Its name where it is run.
+/// File name of the script.
 const SCRIPT: &str = "check.py";
 
-/// What nothing needs that compiles for NVIDIA's devices: the profiler with its libraries, and what
-/// tests of Triton's own use. The backend for AMD stays: it is small, and the metadata name it.
+/// Files that compiling for NVIDIA's devices does not need: the profiler with its libraries, and files of
+/// Triton's own tests. The backend for AMD stays: it is small, and the metadata names it.
 const NOT_NEEDED: [&str; 5] = [
     "triton/backends/nvidia/lib/cupti",
     "triton/_C/libproton.so",
@@ -40,7 +40,7 @@ const NOT_NEEDED: [&str; 5] = [
     "bin",
 ];
 
-/// The first Python with pip that there are wheels for; `title` is the part as people write it.
+/// Returns the first Python with pip that has wheels. `title` is the display name of the part.
 pub(super) fn python(part: &Part, title: &'static str) -> Result<PathBuf, InstallError> {
     let (oldest, newest) = PYTHONS;
     let by_version = (oldest..=newest).rev().map(|minor| PathBuf::from(format!("python3.{minor}")));
@@ -80,7 +80,7 @@ fn has_wheel(version: &str) -> bool {
         && parts.next().is_some_and(|minor| (PYTHONS.0..=PYTHONS.1).contains(&minor))
 }
 
-/// Makes what pip unpacked into `fresh` ready to be moved to `place`.
+/// Prepares the files that pip unpacked into `fresh` for their move to `place`.
 pub(super) fn finish(
     python: &Path,
     part: &Part,
@@ -96,7 +96,7 @@ pub(super) fn finish(
     verify(&install, temporary).map_err(broken)
 }
 
-/// Compiles a part's Python, and writes down the interpreter that it is for.
+/// Compiles a part's Python files, and records the interpreter that it is for.
 pub(super) fn settle(
     python: &Path,
     part: &Part,
@@ -105,7 +105,7 @@ pub(super) fn settle(
     temporary: &Path,
 ) -> Result<(), InstallError> {
     let broken = |what: String| InstallError::Broken { part: part.name.clone(), what };
-    // An active environment may be deleted tomorrow: what is remembered is the Python behind it.
+    // An active environment may be deleted later, so the record names the Python behind it.
     let of_environment = found::ask(python, Some(fresh)).map_err(|why| broken(why.reason))?;
     let python = of_environment.outside_of_environments();
     let answer = found::ask(&python, Some(fresh)).map_err(|why| broken(why.reason))?;
@@ -113,7 +113,7 @@ pub(super) fn settle(
     found::remember(fresh, &python, answer).map_err(files("write to", fresh))
 }
 
-/// Drops what is not needed.
+/// Removes unneeded files.
 fn prune(fresh: &Path) -> Result<(), InstallError> {
     for name in NOT_NEEDED {
         let path = fresh.join(name);
@@ -131,8 +131,8 @@ fn prune(fresh: &Path) -> Result<(), InstallError> {
     Ok(())
 }
 
-/// Compiles the package's Python once: whoever uses it may not write here. The files do not depend
-/// on the sources' times, which copies change.
+/// Compiles the package's Python files once, since users of the package may not write here. The compiled
+/// files do not depend on the sources' times, which copying changes.
 fn precompile(
     python: &Path,
     part: &Part,
@@ -140,7 +140,7 @@ fn precompile(
     place: &Path,
     temporary: &Path,
 ) -> Result<(), String> {
-    // What comes with a package is imported with it.
+    // Dependencies are imported together with the package.
     let compiled = if part.with_needs { fresh.to_owned() } else { fresh.join(&part.name) };
     let program = ChildProgram::new(python, Environment::Empty)
         .args(["-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash"])
@@ -155,12 +155,12 @@ fn precompile(
     if end.status.is_none() {
         return Err(format!("its Python was not compiled within {} s", BYTECODE_TIMEOUT.as_secs()));
     }
-    // A file that this Python does not understand is none that it imports: the check tells.
+    // This Python never imports a file that it cannot compile; the later check finds real problems.
     tracing::debug!(end = end.description(), "compiled a package's Python");
     Ok(())
 }
 
-/// Compiles a kernel, and asks the assemblers.
+/// Compiles a kernel, and checks the assemblers' versions.
 fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     if install.version != PINNED {
         return Err(format!("it is {} and should be {PINNED}", install.version));
@@ -176,7 +176,7 @@ fn verify(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Runs the script that lies in `temporary`.
+/// Runs the script in `temporary`.
 fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     let program = ChildProgram::new(&install.python, Environment::Empty)
         .args(["-I", "-B"])
@@ -187,7 +187,7 @@ fn compiles(install: &TritonInstall, temporary: &Path) -> Result<(), String> {
     said(program, VERIFY_TIMEOUT, "compiles a kernel", "compiled")
 }
 
-/// Whether a program says a word while it does something.
+/// Checks that a program prints a word while it does something.
 pub(super) fn said(
     program: ChildProgram,
     limit: Duration,

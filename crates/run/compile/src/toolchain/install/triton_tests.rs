@@ -2,7 +2,7 @@ use super::super::super::triton::testing::{package, script};
 use super::*;
 use warpgauge_sandbox::enforcement::{self, Enforcement, FileAccess};
 
-/// A Python of this version, with pip or without.
+/// Creates a fake Python of this version, with or without pip.
 fn python_of(path: &Path, version: &str, pip: bool) -> PathBuf {
     let answer = format!(
         r#"{{"executable": "{}", "version": "{version}", "base_executable": null,
@@ -76,7 +76,7 @@ fn a_triton_that_does_not_compile_is_not_put_in_place() {
     assert!(told("echo compiled", "3.5.0").contains("should be 3.6.0"));
 }
 
-/// Runs on a thread that may read and execute these and the system's libraries, and nothing else.
+/// Runs `work` on a thread that may access only these paths and the system's libraries.
 fn confined<T: Send>(access: &FileAccess, work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| {
@@ -100,7 +100,7 @@ fn the_installed_one_compiles_with_no_more_than_its_roots() {
         write: vec![place.path().to_owned(), "/dev/null".into()],
         ..FileAccess::default()
     };
-    // Its cache moves files between directories, which is closed; copies serve.
+    // Triton's cache moves files between directories, which the confinement forbids; copies work as well.
     let script = format!("import os, shutil\nos.replace = shutil.move\n{CHECK}");
     fs::write(place.path().join(SCRIPT), script).unwrap();
     confined(&access, || compiles(install, place.path())).unwrap();

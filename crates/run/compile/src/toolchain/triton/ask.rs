@@ -1,8 +1,8 @@
-//! What an interpreter is asked, and what follows from its answer.
+//! Queries an interpreter, and evaluates its answer.
 //!
-//! It is asked once, isolated from the working directory, the user's own packages and `PYTHON*`
-//! variables, and imports no package: importing Triton maps 400 MB. It may be anybody's: it has a
-//! deadline, and what it prints is bounded.
+//! The interpreter is queried once, isolated from the working directory, the user's own packages and
+//! `PYTHON*` variables. It imports no package: importing Triton maps 400 MB. It may be any program, so it
+//! has a deadline, and its output is bounded.
 
 use std::fs;
 use std::io::{self, Read};
@@ -17,35 +17,36 @@ use super::types::{INSTALL, NoTriton, NoTritonCode, Package, TRITON, TritonInsta
 use warpgauge_sandbox::contained::{self, ProcessEnd, ProcessLaunch};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// The question.
+/// The script that answers.
 const SCRIPT: &str = include_str!("ask.py");
 
-/// Time that an interpreter has to answer. It takes 30 ms; from a cold network disk seconds.
+/// Time limit for an answer. It takes 30 ms; from a cold network disk seconds.
 const DEADLINE: Duration = Duration::from_secs(10);
 
-/// Longest answer, bytes.
+/// Maximum length of an answer, bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
 
-/// Largest file that it may write: shells in front of interpreters keep their input in files.
+/// Maximum size of a file that it writes, bytes: shell scripts in front of interpreters keep their input
+/// in files.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Most of what an interpreter says that an error repeats, characters.
+/// Number of characters of an interpreter's output that an error quotes.
 const MAX_QUOTE: usize = 200;
 
 /// Names under which the package is published: the release, PyTorch's own builds, nightly builds.
 const DISTRIBUTIONS: [&str; 3] = ["triton-", "pytorch_triton-", "triton_nightly-"];
 
-/// What an interpreter says of itself.
+/// Facts that an interpreter reports about itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in super::super) struct Answer {
     executable: PathBuf,
     pub(in super::super) version: String,
-    /// That of the Python behind a virtual environment.
+    /// Executable of the Python behind a virtual environment.
     base_executable: Option<PathBuf>,
     base_prefix: PathBuf,
-    /// `__init__.py` of Triton.
+    /// Path of Triton's `__init__.py`.
     package: Option<PathBuf>,
-    /// `__init__.py` of PyTorch.
+    /// Path of PyTorch's `__init__.py`.
     #[serde(default)]
     pub(in super::super) torch: Option<PathBuf>,
     library: Vec<PathBuf>,
@@ -53,18 +54,18 @@ pub(in super::super) struct Answer {
 }
 
 impl Answer {
-    /// The interpreter itself where a virtual environment stands before it.
+    /// Returns the interpreter behind a virtual environment, if there is one.
     pub(in super::super) fn outside_of_environments(self) -> PathBuf {
         let base = self.base_executable.filter(|path| path.is_absolute() && path.is_file());
         base.unwrap_or(self.executable)
     }
 
-    /// The interpreter that gave the answer, where a script may stand before it.
+    /// Returns the interpreter that gave the answer, which may differ from a script that started it.
     pub(in super::super) fn interpreter(&self, asked: &Path) -> PathBuf {
         if is_script(asked) { self.executable.clone() } else { asked.to_owned() }
     }
 
-    /// The same with a package elsewhere.
+    /// Returns the answer with a package in another directory.
     pub(super) fn with_package(self, package: &Package, origin: PathBuf) -> Self {
         match package.name == TRITON.name {
             true => Self { package: Some(origin), ..self },
@@ -73,7 +74,7 @@ impl Answer {
     }
 }
 
-/// Asks an interpreter; `first`: a directory that comes first on its path.
+/// Queries an interpreter; `first` is a directory that comes first on its path.
 pub(in super::super) fn ask(python: &Path, first: Option<&Path>) -> Result<Answer, NoTriton> {
     ask_within(python, first, DEADLINE)
 }
@@ -83,8 +84,8 @@ pub(super) fn ask_within(
     first: Option<&Path>,
     deadline: Duration,
 ) -> Result<Answer, NoTriton> {
-    // A script in front of an interpreter (pyenv, conda) needs to find programs; an interpreter shall
-    // do with what compilers are given later.
+    // A script in front of an interpreter (pyenv, conda) must find programs. An interpreter gets the same
+    // environment as compilers do later.
     let environment = if is_script(python) { Environment::Cuda } else { Environment::Empty };
     let program = ChildProgram::new(python, environment)
         .args(["-I", "-B", "-c", SCRIPT])
@@ -118,7 +119,7 @@ pub(super) fn ask_within(
     }
 }
 
-/// Runs to the end, for callers that block; they may belong to a runtime, hence the thread.
+/// Runs a process to its end, for blocking callers. They may belong to a runtime, hence the thread.
 pub(in super::super) fn run_blocking(
     launch: &ProcessLaunch,
     deadline: Duration,
@@ -133,7 +134,7 @@ pub(in super::super) fn run_blocking(
     })
 }
 
-/// The end of what it said, on one line.
+/// Returns the end of a process's output on one line.
 pub(in super::super) fn quoted(end: &ProcessEnd) -> String {
     let said = [&end.stderr.text, &end.stdout.text];
     let last = said.iter().find_map(|text| text.lines().rfind(|line| !line.trim().is_empty()));
@@ -141,14 +142,14 @@ pub(in super::super) fn quoted(end: &ProcessEnd) -> String {
     visible.take(MAX_QUOTE).collect()
 }
 
-/// A program that another program interprets, rather than machine code.
+/// Returns whether a program is a script instead of machine code.
 pub(super) fn is_script(path: &Path) -> bool {
     let mut start = [0; 2];
     let read = fs::File::open(path).and_then(|mut file| file.read_exact(&mut start));
     read.is_ok() && start == *b"#!"
 }
 
-/// The Triton that an answer tells of; `python`: who gave it.
+/// Returns the Triton that an interpreter's answer describes; `python` is that interpreter.
 pub(in super::super) fn install(
     python: &Path,
     answer: &Answer,
@@ -199,7 +200,7 @@ pub(in super::super) fn install(
     })
 }
 
-/// Version that the metadata beside a package have in their name, which begins with one of these.
+/// Returns the version in the name of a package's metadata, which begins with one of these names.
 pub(in super::super) fn distribution(site_packages: &Path, names: &[&str]) -> Option<String> {
     fs::read_dir(site_packages).ok()?.flatten().find_map(|entry| {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -223,13 +224,13 @@ fn supported(python: &Path, version: &str) -> Result<(), NoTriton> {
     ))
 }
 
-/// What the interpreter needs, as narrow as works: itself, its standard library, the shared libraries
-/// that it has loaded, and the file that makes it a virtual environment.
+/// Returns the paths that the interpreter needs, as few as possible: itself, its standard library, the
+/// shared libraries that it has loaded, and the file that makes it a virtual environment.
 pub(in super::super) fn roots(python: &Path, answer: &Answer) -> Vec<PathBuf> {
     let mut wanted = vec![python.canonicalize().unwrap_or_else(|_| python.to_owned())];
     wanted.extend(answer.library.iter().cloned());
     if answer.base_prefix.join("conda-meta").is_dir() {
-        // Its interpreters look there for libraries of the system's, such as C++'s.
+        // Conda's interpreters look there for system libraries, such as the C++ library.
         wanted.push(answer.base_prefix.join("lib"));
     }
     let beside = python.ancestors().skip(1).take(2);

@@ -99,7 +99,7 @@ fn a_package_without_its_parts_is_not_used() {
     assert!(refused().reason.contains("dist-info"));
 }
 
-/// The interpreter of this machine answers, whether it has the package or not.
+/// The interpreter of this machine answers, whether or not it has the package.
 #[test]
 fn a_real_interpreter_tells_what_it_needs() {
     let place = tempfile::tempdir().unwrap();

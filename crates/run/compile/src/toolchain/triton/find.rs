@@ -1,8 +1,9 @@
-//! Where Triton, or another package, is looked for, in order: the interpreter that was named, an environment of ours in a
-//! place that was named, the active environment, our own, and last the shell's search path.
+//! Finds Triton or another package. It searches, in order: the configured interpreter, the program's own
+//! environment in a configured directory, the active environment, the program's own environment in the
+//! cache, and last the shell's search path.
 //!
-//! Starting an interpreter takes longer than all other looking. So one that nobody named is asked only
-//! where a package of that name lies beside it.
+//! Starting an interpreter takes longer than the rest of the search. An interpreter that is not
+//! configured is therefore queried only if a package of that name is beside it.
 
 use std::env;
 use std::ffi::OsString;
@@ -18,25 +19,26 @@ use super::{ask, own};
 /// Environment variable that names the interpreter.
 pub const PYTHON_VARIABLE: &str = "WARPGAUGE_PYTHON";
 
-/// Oldest and newest version of Triton that is supported, major and minor.
+/// Oldest and newest supported version of Triton, major and minor.
 pub const TRITON_VERSIONS: ((u32, u32), (u32, u32)) = ((3, 4), (3, 9));
 
-/// Most interpreters of the search path that are looked at.
+/// Maximum number of interpreters on the search path that are considered.
 const MAX_ON_PATH: usize = 8;
 
-/// Most entries of one directory that are looked at.
+/// Maximum number of entries read from one directory.
 const MAX_ENTRIES: usize = 4096;
 
-/// Makes of an interpreter's answer what was looked for.
+/// Converts an interpreter's answer to an installation.
 pub(in super::super) type Install<T> = fn(&Path, &Answer, PartOrigin) -> Result<T, NoTriton>;
 
-/// Looks for Triton in all places.
+/// Searches for Triton in all directories.
 pub(in super::super) fn find(search: &ToolchainSearch) -> Result<TritonInstall, NoTriton> {
     find_package(search, &TRITON, ask::install)
         .map_err(|why| why.unwrap_or_else(NoTriton::not_found))
 }
 
-/// Looks for a package in all places; the error is that of the first place that has it, or nothing.
+/// Searches for a package in all directories. The error is that of the first directory that has the
+/// package; `None` if none has.
 pub(in super::super) fn find_package<T>(
     search: &ToolchainSearch,
     package: &Package,
@@ -47,7 +49,7 @@ pub(in super::super) fn find_package<T>(
     find_among(named, search, &Surroundings::here(), package, install)
 }
 
-/// What the environment says about interpreters.
+/// The environment's facts about interpreters.
 #[derive(Debug, Default)]
 struct Surroundings {
     /// Roots of active environments.
@@ -76,7 +78,7 @@ fn find_among<T>(
 ) -> Result<T, Option<NoTriton>> {
     let found_by = |python: &Path, source| install(python, &ask::ask(python, None)?, source);
     if let Some(name) = named {
-        // Whoever names one wants that one, or to hear why not.
+        // A configured interpreter is the only candidate: if it is unsuitable, the error says why.
         let python = located(&name, around);
         return python.and_then(|python| found_by(&python, PartOrigin::Explicit)).map_err(Some);
     }
@@ -102,7 +104,7 @@ fn find_among<T>(
     for attempt in attempts {
         match attempt {
             Ok(found) => return Ok(found),
-            // A folder of that name that cannot be imported is nobody's package.
+            // A folder with the name that cannot be imported is not the package.
             Err(why) if why.code == NoTritonCode::NotInstalled => {}
             Err(why) => first = first.or(Some(why)),
         }
@@ -110,7 +112,7 @@ fn find_among<T>(
     Err(first)
 }
 
-/// A package of our own environment, which lies in `directory`.
+/// Returns a package of the program's own environment in `directory`.
 pub(in super::super) fn find_in<T>(
     directory: &Path,
     package: &Package,
@@ -120,7 +122,7 @@ pub(in super::super) fn find_in<T>(
     install(&python, &answer, PartOrigin::Cache)
 }
 
-/// The interpreter that a name stands for: a path, or a program of the search path.
+/// Returns the interpreter that a path or a name on the search path refers to.
 fn located(name: &OsString, around: &Surroundings) -> Result<PathBuf, NoTriton> {
     let path = Path::new(name);
     located_in(path, &around.path).ok_or_else(|| {
@@ -132,7 +134,7 @@ fn located(name: &OsString, around: &Surroundings) -> Result<PathBuf, NoTriton> 
     })
 }
 
-/// The program that a path or a name of the search path stands for, absolute.
+/// Returns the absolute path of a program, given a path or a name on the search path.
 pub(in super::super) fn located_on_path(name: &Path) -> Option<PathBuf> {
     located_in(name, &Surroundings::here().path)
 }
@@ -145,13 +147,13 @@ fn located_in(name: &Path, directories: &[PathBuf]) -> Option<PathBuf> {
     found.filter(|path| path.is_file())
 }
 
-/// Whether the package lies where an interpreter looks for packages, seen from outside.
+/// Returns whether the package is where an interpreter looks for packages, without starting it.
 fn may_have(python: &Path, package: &Package) -> bool {
     let Ok(real) = python.canonicalize() else { return false };
     let prefix = |path: &Path| path.ancestors().nth(2).map(Path::to_owned);
     if ask::is_script(&real) {
         return match real.parent().filter(|dir| dir.ends_with("shims")).and_then(Path::parent) {
-            // pyenv, asdf and the like: one script for all interpreters that they manage.
+            // pyenv, asdf and the like have one script for all interpreters that they manage.
             Some(manager) => ["versions", "installs/python"]
                 .iter()
                 .flat_map(|folder| entries(&manager.join(folder)))
@@ -159,7 +161,7 @@ fn may_have(python: &Path, package: &Package) -> bool {
             None => true,
         };
     }
-    // Debian's own Python has what pip brings in /usr/local.
+    // Debian's own Python has pip's packages in /usr/local.
     let local = Some(PathBuf::from("/usr/local")).filter(|_| real.starts_with("/usr/bin"));
     [prefix(python), prefix(&real), local]
         .iter()
@@ -167,7 +169,7 @@ fn may_have(python: &Path, package: &Package) -> bool {
         .any(|prefix| has_package(prefix, package))
 }
 
-/// Whether an installation has a package that looks like it.
+/// Returns whether an installation contains files that look like the package.
 fn has_package(prefix: &Path, package: &Package) -> bool {
     let is_python = |path: &PathBuf| {
         path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python3"))

@@ -86,13 +86,13 @@ fn environments_of_ours_are_found_where_they_were_installed_and_where_they_are_n
     let found = places.find(None).unwrap();
     assert_eq!((found.source, found.version.as_str()), (PartOrigin::Explicit, "3.7.0"));
     assert_eq!(found.python, python);
-    // One whose interpreter is gone gives way to others, and is named if there are none.
+    // An environment without its interpreter is skipped, and is reported if there is no other.
     std::fs::remove_file(&python).unwrap();
     let why = places.find(None).unwrap_err();
     assert!(why.reason.contains("is gone"), "{why}");
 }
 
-/// A machine-code program, as interpreters are, which must not be started.
+/// Creates a fake machine-code interpreter, which must not be started.
 fn machine_code(path: &Path) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, b"\x7fELF that is none").unwrap();

@@ -1,7 +1,7 @@
-//! Triton: a package of Python that compiles kernels, and the interpreter that can import it.
+//! Triton: a Python package that compiles kernels, and the interpreter that can import it.
 //!
-//! [`find`] says where it is looked for, [`ask`] what an interpreter is asked, [`own`] how our own
-//! environment remembers its interpreter.
+//! [`find`] has the search, [`ask`] the query of an interpreter, and [`own`] the record of the
+//! interpreter in the program's own environment.
 
 mod ask;
 mod find;

@@ -1,8 +1,8 @@
-//! Our own environment: a directory with the package, and a record of the interpreter that it was
-//! installed for.
+//! The program's own environment: a directory with the package, and a record of the interpreter that it
+//! was installed for.
 //!
-//! It is no virtual environment: those hold absolute paths and do not survive being moved into place.
-//! The record has the interpreter's answer too, so that it is not started as long as it is the same.
+//! It is not a virtual environment: those contain absolute paths and cannot be moved. The record also has
+//! the interpreter's answer, so that the interpreter is not started again while its file is unchanged.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 use super::ask::{self, Answer};
 use super::types::{NoTriton, NoTritonCode, Package};
 
-/// File in the directory.
+/// Name of the record in the directory.
 const RECORD: &str = "warpgauge-python.json";
 
 #[derive(Debug, Serialize, Deserialize)]
 struct Record {
-    /// The interpreter that the package was installed for, absolute.
+    /// Absolute path of the interpreter that the package was installed for.
     python: PathBuf,
-    /// Which file that was.
+    /// Identity of the interpreter's file.
     identity: Identity,
-    /// What it said, but for the package, which moved.
+    /// The interpreter's answer, except for the package's path, which changed.
     answer: Answer,
 }
 
-/// An executable file as it was: another one has another size or time. (Inodes change where images of
-/// containers are unpacked.)
+/// Identity of an executable file: another file has another size or time. (Inodes change when container
+/// images are unpacked.)
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     path: PathBuf,
@@ -50,7 +50,7 @@ impl Identity {
     }
 }
 
-/// Writes down the interpreter of the environment in `directory`, and what it says.
+/// Records the interpreter of the environment in `directory`, and its answer.
 pub(in super::super) fn remember(
     directory: &Path,
     python: &Path,
@@ -61,12 +61,12 @@ pub(in super::super) fn remember(
     fs::write(directory.join(RECORD), text + "\n")
 }
 
-/// Whether a directory is such an environment.
+/// Returns whether a directory is such an environment.
 pub(super) fn is_own(directory: &Path) -> bool {
     directory.join(RECORD).is_file()
 }
 
-/// The interpreter of our environment for a package in `directory`, and what it says now.
+/// Returns the interpreter of the environment for a package in `directory`, and its current answer.
 pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, Answer), NoTriton> {
     let Package { name, title } = package;
     let again = format!("`warpgauge toolchain install --with {name}` makes it anew");
@@ -93,7 +93,7 @@ pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, An
     if now == identity {
         return Ok((python, answer.with_package(package, origin)));
     }
-    // Upgraded in place: within a minor version the package goes on working.
+    // The interpreter was upgraded in place: within a minor version the package continues to work.
     let asked = ask::ask(&python, Some(directory))?;
     if minor(&asked.version) != minor(&answer.version) {
         let what = format!("was {} then and is {} now", answer.version, asked.version);
@@ -102,7 +102,7 @@ pub(super) fn answer(directory: &Path, package: &Package) -> Result<(PathBuf, An
     Ok((python, asked))
 }
 
-/// `3.11` of `3.11.7`.
+/// Returns the minor version: `3.11` of `3.11.7`.
 fn minor(version: &str) -> &str {
     version.rsplit_once('.').map_or(version, |(minor, _)| minor)
 }
@@ -113,7 +113,7 @@ mod tests {
     use super::super::types::TRITON;
     use super::*;
 
-    /// An environment, and the interpreter that it was installed for.
+    /// Returns an environment, and the interpreter that it was installed for.
     fn environment() -> (tempfile::TempDir, PathBuf, PathBuf) {
         let place = tempfile::tempdir().unwrap();
         let directory = package(&place.path().join("triton"), "3.6.0");
@@ -137,7 +137,7 @@ mod tests {
     fn an_interpreter_that_is_gone_or_another_one_is_said() {
         let (_place, directory, python) = environment();
         let text = fs::read_to_string(&python).unwrap().replace("#!/bin/sh", "");
-        // Of the same minor version it serves, whatever it says else.
+        // An interpreter of the same minor version is accepted, whatever the rest of its answer.
         script(&python, &text.replace("3.11.7", "3.11.12"));
         assert_eq!(answer(&directory, &TRITON).unwrap().1.version, "3.11.12");
         script(&python, &text.replace("3.11.7", "3.12.1"));

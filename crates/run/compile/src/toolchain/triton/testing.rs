@@ -1,4 +1,4 @@
-//! Interpreters and packages that tests lay out.
+//! Fake interpreters and packages for tests.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// An executable shell script.
+/// Creates an executable shell script.
 pub(in super::super) fn script(path: &Path, text: &str) -> PathBuf {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     let draft = path.with_extension("draft");
@@ -17,14 +17,14 @@ pub(in super::super) fn script(path: &Path, text: &str) -> PathBuf {
     path.to_owned()
 }
 
-/// Copies a program in another process: what this one has open for writing, a child that another
-/// test starts may have open too, and then it cannot be started ("text file busy").
+/// Copies a program in another process. If this process had the file open for writing, a child that
+/// another test starts could inherit it, and the program could not be started ("text file busy").
 pub(in super::super) fn copied(from: &Path, to: &Path) {
     let copy = ChildProgram::new("/bin/cp", Environment::Empty).args(["-p", "--"]).args([from, to]);
     assert!(copy.to_blocking().status().unwrap().success());
 }
 
-/// An interpreter at `path` that finds the package in `site_packages`, or none.
+/// Creates an interpreter at `path` that finds the package in `site_packages`, or none.
 pub(in super::super) fn interpreter(path: &Path, site_packages: Option<&Path>) -> PathBuf {
     let package = match site_packages {
         Some(directory) => format!("\"{}/triton/__init__.py\"", directory.display()),
@@ -38,7 +38,7 @@ pub(in super::super) fn interpreter(path: &Path, site_packages: Option<&Path>) -
     script(path, &format!("echo '{}'", answer.replace('\n', " ")))
 }
 
-/// A package of that version in `site_packages`, as far as discovery looks at it.
+/// Creates a package of that version in `site_packages`, in the detail that discovery reads.
 pub(in super::super) fn package(site_packages: &Path, version: &str) -> PathBuf {
     let files = ["__init__.py", "backends/nvidia/bin/ptxas", "backends/nvidia/bin/nvdisasm"];
     for file in files {

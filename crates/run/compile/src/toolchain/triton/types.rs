@@ -1,4 +1,4 @@
-//! A Triton that can be used, or why there is none.
+//! A usable Triton, or why there is none.
 
 use std::path::{Path, PathBuf};
 
@@ -6,17 +6,16 @@ use serde::{Deserialize, Serialize};
 
 use super::super::types::PartOrigin;
 
-/// A package of Python's that is looked for.
+/// A Python package to search for.
 #[derive(Debug)]
 pub(in super::super) struct Package {
-    /// As Python imports it, and as `toolchain install --with` has it; our own environment for it has
-    /// the same name.
+    /// Name for Python's import and for `toolchain install --with`; the program's own environment has the
+    /// same name.
     pub(in super::super) name: &'static str,
-    /// As people write it.
+    /// Display name.
     pub(in super::super) title: &'static str,
 }
 
-/// Triton.
 pub(in super::super) const TRITON: Package = Package { name: "triton", title: "Triton" };
 
 /// Triton with the interpreter that imports it.
@@ -26,44 +25,42 @@ pub struct TritonInstall {
     pub python: PathBuf,
     /// Version of the interpreter, e.g. `3.11.7`.
     pub python_version: String,
-    /// Directory that holds the package `triton`; whoever starts the interpreter puts it on `sys.path`.
+    /// Directory that holds the package `triton`; the process that starts the interpreter puts it on
+    /// `sys.path`.
     pub site_packages: PathBuf,
     /// Files and directories that the interpreter itself reads and executes.
     pub roots: Vec<PathBuf>,
     /// Version of Triton, e.g. `3.6.0`.
     pub version: String,
-    /// Its assembler, for architectures below 10.0 where it has two.
+    /// The assembler for compute capabilities below 10.0, or for all if there is only one.
     pub ptxas: PathBuf,
-    /// Its assembler for architectures of 10.0 and later, where that is one apart.
+    /// The assembler for compute capability 10.0 and later, if it is a separate program.
     pub ptxas_blackwell: Option<PathBuf>,
-    /// Whether PyTorch is installed beside it.
+    /// Whether PyTorch is installed beside Triton.
     pub torch: bool,
-    /// Where it was found.
+    /// How it was found.
     pub source: PartOrigin,
 }
 
 impl TritonInstall {
-    /// A program of NVIDIA's that the package brings, if it does.
+    /// Returns a program of NVIDIA's that the package brings, if it does.
     pub(in super::super) fn bundled(&self, name: &str) -> Option<PathBuf> {
         let path = programs(&self.site_packages).join(name);
         path.is_file().then_some(path)
     }
 }
 
-/// Where the package keeps NVIDIA's programs.
+/// Returns the directory of NVIDIA's programs in the package.
 pub(super) fn programs(site_packages: &Path) -> PathBuf {
     site_packages.join("triton/backends/nvidia/bin")
 }
 
-/// Why there is no Triton to use, and what would help.
+/// Why there is no usable Triton, and a remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{reason}; {remedy}")]
 pub struct NoTriton {
-    /// The kind of reason.
     pub code: NoTritonCode,
-    /// Why, in words.
     pub reason: String,
-    /// What would help.
     pub remedy: String,
 }
 
@@ -71,11 +68,11 @@ pub struct NoTriton {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoTritonCode {
-    /// No place that is looked at has one.
+    /// None was found anywhere.
     NotFound,
-    /// The interpreter that was named has none.
+    /// The named interpreter has none.
     NotInstalled,
-    /// It is older or newer than what is supported.
+    /// The version is older or newer than the supported ones.
     UnsupportedVersion,
     /// The interpreter is gone, does not start, hangs, or does not answer as Python does.
     Interpreter,
@@ -83,7 +80,7 @@ pub enum NoTritonCode {
     Incomplete,
 }
 
-/// What brings a Triton that works.
+/// Remedy that provides a working Triton.
 pub(super) const INSTALL: &str = "`warpgauge toolchain install --with triton` gets one";
 
 impl NoTriton {
@@ -95,7 +92,7 @@ impl NoTriton {
         Self { code, reason: reason.into(), remedy: remedy.into() }
     }
 
-    /// No place has one.
+    /// Returns the error if Triton was found nowhere.
     pub(in super::super) fn not_found() -> Self {
         Self::new(
             NoTritonCode::NotFound,
@@ -107,7 +104,7 @@ impl NoTriton {
         )
     }
 
-    /// An interpreter that cannot be asked.
+    /// Returns the error for an interpreter that cannot be queried.
     pub(super) fn interpreter(python: &Path, what: impl std::fmt::Display) -> Self {
         Self::new(
             NoTritonCode::Interpreter,
