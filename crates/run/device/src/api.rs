@@ -22,14 +22,14 @@ macro_rules! entry_points {
         }
 
         impl Api {
-            /// Looks every function up.
+            /// Looks up all functions.
             ///
             /// # Errors
-            /// The name of the first required function that the library does not export.
+            /// Returns the name of the first required function that the library does not export.
             ///
             /// # Safety
-            /// `library` is a CUDA driver library (or implements its interface), and stays open for
-            /// the rest of the process.
+            /// `library` is a CUDA driver library (or implements its interface), and stays open for the
+            /// rest of the process.
             pub(super) unsafe fn look_up(library: &Library) -> Result<Self, &'static str> {
                 Ok(Self {
                     // SAFETY: the caller vouches for the library; the types are those of cuda.h,
@@ -43,7 +43,7 @@ macro_rules! entry_points {
     };
 }
 
-/// The first of `names` that the library exports.
+/// Returns the first of `names` that the library exports.
 ///
 /// # Safety
 /// `T` is the type of that function.
@@ -97,7 +97,7 @@ entry_points! {
         event_destroy = "cuEventDestroy_v2": fn(CUevent);
         event_record = "cuEventRecord": fn(CUevent, CUstream);
         event_synchronize = "cuEventSynchronize": fn(CUevent);
-        // Drivers of CUDA 12 before 12.8 have only the first form; the arguments are the same.
+        // Drivers of CUDA 12 before 12.8 have only the first form, with the same arguments.
         event_elapsed = "cuEventElapsedTime_v2" | "cuEventElapsedTime":
             fn(*mut f32, CUevent, CUevent);
         memory_alloc = "cuMemAlloc_v2": fn(*mut CUdeviceptr, usize);
@@ -144,7 +144,7 @@ entry_points! {
 }
 
 impl Api {
-    /// Turns a returned code into a result.
+    /// Converts a result code to a result.
     pub(super) fn check(&self, number: c_int, operation: &str) -> Result<(), DeviceError> {
         if number == 0 {
             return Ok(());
@@ -152,7 +152,7 @@ impl Api {
         Err(self.error(number, operation))
     }
 
-    /// Describes a returned code.
+    /// Describes a result code.
     pub(super) fn error(&self, number: c_int, operation: &str) -> DeviceError {
         DeviceError {
             operation: operation.to_owned(),
@@ -176,7 +176,7 @@ impl Api {
         if result != 0 || text.is_null() {
             return format!("error {number}, unknown to this driver");
         }
-        // SAFETY: not null, and a NUL-terminated string of the driver's own.
+        // SAFETY: not null, and a NUL-terminated string that the driver owns.
         let text = unsafe { std::ffi::CStr::from_ptr(text) };
         text.to_string_lossy().into_owned()
     }

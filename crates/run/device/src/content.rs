@@ -1,4 +1,4 @@
-//! What memory holds: described, written, and looked for again, many ranges in one launch.
+//! Describes, writes and checks the content of memory, many ranges in one launch.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -6,13 +6,13 @@ use super::launch::{LaunchShape, Params};
 use super::support::{InitParams, Support};
 use super::{DeviceError, Stream};
 
-/// Ranges of one launch: `CONTENTS` in support.cu.
+/// Number of ranges of one launch: `CONTENTS` in support.cu.
 pub(super) const TOGETHER: usize = 8;
 
-/// Bytes that a thread writes or looks at, at the least.
+/// Minimum number of bytes that a thread writes or checks.
 const THREAD_BYTES: u64 = 16;
 
-/// What a range of device memory holds, which belongs to this process or is lent to it.
+/// Content of a range of device memory, which this process owns or has opened.
 #[derive(Debug, Clone, Copy, PartialEq, Pod, Zeroable)]
 #[repr(C)]
 pub struct RangeContent {
@@ -23,24 +23,24 @@ pub struct RangeContent {
 }
 
 impl RangeContent {
-    /// Elements of a tensor from `first` on, a multiple of 4, in `bytes` bytes at an address that is a
-    /// multiple of 16.
+    /// Describes elements of a tensor from `first` on, a multiple of 4, in `bytes` bytes at an address
+    /// that is a multiple of 16.
     pub fn tensor(params: InitParams, first: u64, (address, bytes): (u64, usize)) -> Self {
         Self { address, bytes: bytes as u64, first, params }
     }
 
-    /// Eight bytes (the lowest first), again and again.
+    /// Describes eight bytes (the lowest first), repeated.
     pub fn repeated(pattern: u64, (address, bytes): (u64, usize)) -> Self {
         Self { address, bytes: bytes as u64, first: 0, params: InitParams::repeated(pattern) }
     }
 
-    /// One byte throughout.
+    /// Describes one byte, repeated.
     pub fn byte(value: u8, range: (u64, usize)) -> Self {
         Self::repeated(u64::from_ne_bytes([value; 8]), range)
     }
 }
 
-/// Mirrors `Contents` in support.cu: ranges, and the number of the first block that is not theirs.
+/// Mirrors `Contents` in support.cu: ranges, and the number of the first block after each range's blocks.
 #[derive(Debug, Clone, Copy, Pod, Zeroable)]
 #[repr(C)]
 pub struct RangeContents {
@@ -49,8 +49,8 @@ pub struct RangeContents {
 }
 
 impl RangeContents {
-    /// At most [`TOGETHER`] ranges, each with as many blocks as `blocks` gives for so many threads; and
-    /// the number of blocks.
+    /// Combines at most [`TOGETHER`] ranges. `blocks` returns the number of blocks for a number of
+    /// threads. Also returns the total number of blocks.
     pub fn new(contents: &[RangeContent], blocks: impl Fn(u64) -> u32) -> (Self, u32) {
         let mut all = Self { of: [RangeContent::zeroed(); TOGETHER], ends: [u32::MAX; TOGETHER] };
         let mut end = 0;
@@ -63,10 +63,10 @@ impl RangeContents {
 }
 
 impl Support {
-    /// Queues writing all that is described.
+    /// Queues writing all described content.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn write(&self, contents: &[RangeContent], stream: &Stream) -> Result<(), DeviceError> {
         for contents in contents.chunks(TOGETHER) {
             self.launch_on("wg_write", contents, None, stream)?;
@@ -74,7 +74,7 @@ impl Support {
         Ok(())
     }
 
-    /// Queues a kernel on at most [`TOGETHER`] ranges; `cells`: where it tells what it found.
+    /// Queues a kernel for at most [`TOGETHER`] ranges. `cells` is the address for its findings.
     pub(super) fn launch_on(
         &self,
         symbol: &str,
@@ -84,7 +84,7 @@ impl Support {
     ) -> Result<(), DeviceError> {
         let (all, blocks) = RangeContents::new(contents, |threads| self.spread(threads).grid[0]);
         let mut arguments = Params::new();
-        // Addresses are whole.
+        // Addresses in the ranges are absolute.
         arguments.push_address(0).push(bytemuck::bytes_of(&all));
         if let Some(cells) = cells {
             arguments.push_address(cells);
@@ -111,7 +111,7 @@ mod tests {
         let blocks = |threads: u64| threads.div_ceil(256).clamp(1, 10) as u32;
         let (all, end) = RangeContents::new(&[range(1 << 20), range(0), range(4097)], blocks);
         assert_eq!((all.ends[..3].to_vec(), end), (vec![10, 11, 13], 13));
-        // The last range takes what is left, so no block looks for one beyond the table.
+        // The last range takes the remaining blocks, so no block looks beyond the table.
         assert!(all.ends[3..].iter().all(|&end| end == u32::MAX));
     }
 }

@@ -1,4 +1,4 @@
-//! The driver, its devices, and the context of one of them.
+//! The driver, its devices, and the context of a device.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
@@ -34,10 +34,10 @@ impl Driver {
         Ok(Self { api, kind, version })
     }
 
-    /// Devices there are.
+    /// Returns the number of devices.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn device_count(&self) -> Result<u32, DeviceError> {
         let mut count = 0;
         // SAFETY: writes one int.
@@ -46,10 +46,10 @@ impl Driver {
         Ok(u32::try_from(count).unwrap_or(0))
     }
 
-    /// What the driver says of a device.
+    /// Returns the driver's description of a device.
     ///
     /// # Errors
-    /// There is no such device, or the driver fails.
+    /// Fails if there is no such device or the driver fails.
     pub fn device_info(&self, ordinal: u32) -> Result<DeviceInfo, DeviceError> {
         let device = self.device(ordinal)?;
         let major =
@@ -60,7 +60,7 @@ impl Driver {
         // SAFETY: writes one size_t.
         let result = unsafe { (self.api.device_memory)(&mut memory_bytes, device) };
         self.api.check(result, "ask for the size of device memory")?;
-        // Clocks are deprecated attributes: a driver that no longer tells them gives 0.
+        // Clocks are deprecated attributes: a driver that no longer has them gives 0.
         let clock = |which| self.attribute(device, which).unwrap_or(0);
         Ok(DeviceInfo {
             ordinal,
@@ -93,7 +93,7 @@ impl Driver {
     }
 
     fn sm_limits(&self, device: CUdevice) -> Result<SmLimits, DeviceError> {
-        // Drivers before 11.0 do not know the last two.
+        // Drivers before 11.0 do not know the last two attributes.
         let newer = |which| self.attribute(device, which).unwrap_or(0);
         Ok(SmLimits {
             threads: self
@@ -113,10 +113,10 @@ impl Driver {
         })
     }
 
-    /// Creates the context of a device and makes it this thread's.
+    /// Creates the context of a device and makes it current on this thread.
     ///
     /// # Errors
-    /// There is no such device, or the driver cannot create the context.
+    /// Fails if there is no such device or the driver cannot create the context.
     pub fn open(&self, ordinal: u32) -> Result<Context, DeviceError> {
         let device = self.device(ordinal)?;
         let mut handle: CUcontext = std::ptr::null_mut();
@@ -169,9 +169,9 @@ impl Driver {
     }
 }
 
-/// The context of one device, current on the thread that holds it.
+/// The context of a device, current on the thread that holds it.
 ///
-/// It lives until the process ends: a worker has one for its whole life, and releasing one whose
+/// It lives until the process ends: a worker has one for its whole life, and releasing a context whose
 /// work never ends would hang.
 #[derive(Clone)]
 pub struct Context {
@@ -197,17 +197,17 @@ impl Context {
     /// Waits for all work of the context.
     ///
     /// # Errors
-    /// The fault that made the context unusable, if there was one.
+    /// Returns the fault that made the context unusable, if there was one.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: no arguments.
         let result = unsafe { (self.api.context_synchronize)() };
         self.api.check(result, "wait for the device")
     }
 
-    /// Free and total device memory, bytes.
+    /// Returns free and total device memory, bytes.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn memory_info(&self) -> Result<(u64, u64), DeviceError> {
         let (mut free, mut total) = (0usize, 0usize);
         // SAFETY: writes two size_t.
@@ -216,10 +216,11 @@ impl Context {
         Ok((free as u64, total as u64))
     }
 
-    /// Stack that the driver reserves for a thread of a kernel whose need is not known, bytes.
+    /// Returns the stack size that the driver reserves for a thread of a kernel whose need is unknown,
+    /// bytes.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn stack_limit_bytes(&self) -> Result<u64, DeviceError> {
         let mut bytes = 0usize;
         // SAFETY: writes one size_t.
@@ -228,30 +229,31 @@ impl Context {
         Ok(bytes as u64)
     }
 
-    /// Tells a profiler round this process, if there is one, that what it is to see begins now.
+    /// Marks the beginning of the range that a profiler around this process records, if there is one.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn start_profiler(&self) -> Result<(), DeviceError> {
         let Some(start) = self.api.profiler_start else { return Ok(()) };
         // SAFETY: no arguments; without a profiler the call has no effect.
         self.api.check(unsafe { start() }, "tell the profiler to begin")
     }
 
-    /// Tells a profiler that what it is to see has ended.
+    /// Marks the end of the range that a profiler records.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn stop_profiler(&self) -> Result<(), DeviceError> {
         let Some(stop) = self.api.profiler_stop else { return Ok(()) };
         // SAFETY: no arguments; without a profiler the call has no effect.
         self.api.check(unsafe { stop() }, "tell the profiler to end")
     }
 
-    /// Returns L2 lines that a kernel asked to keep to normal use; nothing where unsupported.
+    /// Returns L2 lines that a kernel had marked as persisting to normal use. Has no effect where this is
+    /// unsupported.
     ///
     /// # Errors
-    /// The context is lost.
+    /// Fails if the context is lost.
     pub fn reset_persisting_l2(&self) -> Result<(), DeviceError> {
         let Some(reset) = self.api.reset_persisting_l2 else {
             return Ok(());

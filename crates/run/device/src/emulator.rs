@@ -1,4 +1,4 @@
-//! What the emulator offers beyond the driver's interface.
+//! Functions of the emulator beyond the driver's interface.
 
 use std::ffi::{CStr, c_char, c_uint};
 
@@ -9,10 +9,10 @@ use serde::Deserialize;
 use super::{DeviceError, Module};
 use warpgauge_model::{FailureCode, LaunchCounts};
 
-/// Largest report that is read, bytes.
+/// Maximum size of a report, bytes.
 const MAX_REPORT_BYTES: usize = 16 << 20;
 
-/// The emulator's own switches.
+/// The emulator's own functions.
 #[derive(Clone, Copy)]
 pub struct EmulatorControl {
     set_sanitize: unsafe extern "C" fn(c_uint) -> c_uint,
@@ -22,37 +22,37 @@ pub struct EmulatorControl {
     module_variables: unsafe extern "C" fn(CUmodule, *mut u8, usize) -> usize,
 }
 
-/// What a module keeps between launches.
+/// State that a module keeps between launches.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct EmulatedVariables {
-    /// Its variables, all of them.
+    /// All variables of the module.
     pub variables: Vec<EmulatedVariable>,
-    /// Functions that it declares and does not define.
+    /// Functions that the module declares and does not define.
     pub imports: Vec<String>,
 }
 
 /// A variable of a module.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct EmulatedVariable {
-    /// Its name in the PTX.
+    /// Name in the PTX.
     pub name: String,
-    /// Where it is on the device.
+    /// Address on the device.
     pub address: u64,
-    /// Its size.
+    /// Size, bytes.
     pub bytes: u64,
-    /// Whether it is declared constant.
+    /// Whether the variable is declared constant.
     pub constant: bool,
-    /// Whether it is declared managed.
+    /// Whether the variable is declared managed.
     pub managed: bool,
 }
 
 impl EmulatorControl {
-    /// The switches of an opened emulator; `None` for a library that is not one.
+    /// Looks up the functions of an opened emulator; `None` for another library.
     ///
     /// # Safety
     /// `library` stays open for the rest of the process.
     pub(super) unsafe fn look_up(library: &Library) -> Option<Self> {
-        // SAFETY: the emulator exports these names with these types, and nothing else uses them.
+        // SAFETY: the emulator exports these names with these types, and no other library uses them.
         unsafe {
             Some(Self {
                 set_sanitize: *library.get(b"wgEmulatorSetSanitize").ok()?,
@@ -64,32 +64,30 @@ impl EmulatorControl {
         }
     }
 
-    /// Turns the checks that do not stop a kernel on or off, for launches and allocations from now
-    /// on.
+    /// Switches the checks that do not stop a kernel on or off, for later launches and allocations.
     ///
     /// # Errors
-    /// The emulator's answer, a `CUresult`.
+    /// Returns the emulator's error, a `CUresult`.
     pub fn set_sanitize(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
         let number = unsafe { (self.set_sanitize)(c_uint::from(on)) };
         answered(number, "switch the memory checks")
     }
 
-    /// Turns the counts of memory traffic on or off for launches from now on. They cost time.
+    /// Switches the counts of memory traffic on or off for later launches. Counting takes time.
     ///
     /// # Errors
-    /// The emulator's answer, a `CUresult`.
+    /// Returns the emulator's error, a `CUresult`.
     pub fn set_counting(&self, on: bool) -> Result<(), DeviceError> {
         // SAFETY: any number is accepted.
         let number = unsafe { (self.set_counting)(c_uint::from(on)) };
         answered(number, "switch the counts")
     }
 
-    /// What is counted in the one launch that `launch` makes and waits for. What was found before it is
-    /// forgotten.
+    /// Returns the counts of the one launch that `launch` makes and waits for. Discards earlier findings.
     ///
     /// # Errors
-    /// Those of the launch, or the emulator's answer.
+    /// Returns errors of the launch and of the emulator.
     pub fn count(
         &self,
         launch: impl FnOnce() -> Result<(), DeviceError>,
@@ -102,8 +100,8 @@ impl EmulatorControl {
         Ok(self.take_launch())
     }
 
-    /// The counts of the only launch since the last report, which is taken with it. `None`: there
-    /// was no launch, or more than one.
+    /// Returns the counts of the only launch since the last report, and removes that report. `None` means
+    /// that there was no launch, or more than one.
     pub fn take_launch(&self) -> Option<LaunchCounts> {
         let report = self.take_report()?;
         let [kernel] = &report["kernels"].as_array()?[..] else { return None };
@@ -119,21 +117,22 @@ impl EmulatorControl {
         })
     }
 
-    /// Counts and findings since the last call, which are forgotten with it. `None`: there is no
-    /// report, it is larger than 16 MiB, or it is not JSON.
+    /// Returns and removes the counts and findings since the last call. `None` means that there is no
+    /// report, that it is larger than 16 MiB, or that it is not JSON.
     pub fn take_report(&self) -> Option<serde_json::Value> {
-        // SAFETY: the emulator writes at most the length given, and with no buffer tells the length.
+        // SAFETY: the emulator writes at most the given length, and without a buffer returns the length.
         read(|buffer, room| unsafe { (self.take_report)(buffer, room) })
     }
 
-    /// All that a module keeps between launches. `None`: the list is larger than 16 MiB.
+    /// Returns all state that a module keeps between launches. `None` means that the list exceeds 16 MiB.
     pub fn variables(&self, module: &Module) -> Option<EmulatedVariables> {
         // SAFETY: as above; the module is loaded.
         read(|buffer, room| unsafe { (self.module_variables)(module.handle(), buffer, room) })
     }
 }
 
-/// Reads JSON that `write` writes to a buffer of some length, and whose length it tells without one.
+/// Reads JSON that `write` writes to a buffer of a given length. Without a buffer, `write` returns the
+/// length.
 fn read<T: serde::de::DeserializeOwned>(write: impl Fn(*mut u8, usize) -> usize) -> Option<T> {
     let bytes = write(std::ptr::null_mut(), 0);
     if bytes > MAX_REPORT_BYTES {

@@ -1,32 +1,32 @@
-//! Errors of the driver, with codes that stay the same across driver versions.
+//! Errors of the driver, with codes that are the same in all driver versions.
 
 use cudarc::driver::sys::CUresult;
 
 use serde::{Deserialize, Serialize};
 use warpgauge_model::FailureCode;
 
-/// A call to the driver that failed.
+/// A failed call to the driver.
 #[derive(Debug, Clone, thiserror::Error, Serialize, Deserialize)]
 #[error("{operation}: {name} ({number}): {text}{detail}")]
 pub struct DeviceError {
-    /// What was attempted, e.g. `launch saxpy`.
+    /// The failed operation, e.g. `launch saxpy`.
     pub operation: String,
     /// Stable code, see [`error_code`].
     pub code: FailureCode,
     /// The driver's number.
     pub number: i32,
-    /// The driver's name for it, `CUDA_ERROR_…`.
+    /// The driver's name of the number, `CUDA_ERROR_…`.
     pub name: Box<str>,
     /// The driver's description.
     pub text: String,
-    /// More, e.g. the log of the PTX assembler; starts with a separator, or is empty.
+    /// Further details, e.g. the log of the PTX assembler; starts with a separator, or is empty.
     pub detail: String,
-    /// Whether it came up in another process, so that the context of this one is as it was.
+    /// Whether the error occurred in another process, so that this process's context is not affected.
     pub elsewhere: bool,
 }
 
 impl DeviceError {
-    /// A failure that this layer found itself, before or after asking the driver.
+    /// Returns an error that this crate detected itself, before or after a driver call.
     pub fn local(operation: impl Into<String>, code: FailureCode, text: impl Into<String>) -> Self {
         Self {
             operation: operation.into(),
@@ -39,13 +39,13 @@ impl DeviceError {
         }
     }
 
-    /// Whether the context of this process is unusable from here on.
+    /// Returns whether the context of this process is unusable from now on.
     pub fn is_sticky(&self) -> bool {
         !self.elsewhere && is_sticky(self.number)
     }
 }
 
-/// One row: the driver's code, ours, and whether it makes the context unusable.
+/// A row: the driver's code, the stable code, and whether it makes the context unusable.
 type Row = (CUresult, FailureCode, bool);
 
 const ROWS: &[Row] = &[
@@ -99,13 +99,13 @@ const ROWS: &[Row] = &[
     (CUresult::CUDA_ERROR_UNKNOWN, FailureCode::Unknown, true),
 ];
 
-/// Our stable name of a driver's code; `driver_error` for one that is not listed.
+/// Returns the stable code for a driver's code; `driver_error` for a code that is not listed.
 pub fn error_code(number: i32) -> FailureCode {
     row(number).map_or(FailureCode::DriverError, |row| row.1.clone())
 }
 
-/// Whether a code means that the context is unusable. A code that is not listed is taken for one:
-/// a new context is cheap, a wrong result is not.
+/// Returns whether a code means that the context is unusable. For a code that is not listed this is
+/// assumed: a new context is cheap, a wrong result is not.
 pub fn is_sticky(number: i32) -> bool {
     number > 0 && row(number).is_none_or(|row| row.2)
 }

@@ -1,11 +1,11 @@
-//! Tensors whose elements do not lie side by side, copied in C order on the device.
+//! Copies tensors whose elements are not adjacent to C order, on the device.
 
 use bytemuck::{Pod, Zeroable};
 
 use super::support::Support;
 use super::{DeviceError, Params, Stream};
 
-/// Most axes, after those are merged that lie side by side. `MOST_AXES` in support.cu.
+/// Maximum number of axes after adjacent ones are merged: `MOST_AXES` in support.cu.
 const MOST_AXES: usize = 8;
 
 /// Mirrors `Layout` in support.cu.
@@ -16,9 +16,10 @@ struct Layout {
     strides: [u64; MOST_AXES],
 }
 
-/// How the elements of a tensor lie: its axes, merged as far as one goes on where the next ends.
+/// Returns the layout of a tensor's elements: its axes, merged where one continues at the end of the
+/// next.
 ///
-/// `None`: there are too many. No extent is 0.
+/// `None` means too many axes. No extent is 0.
 fn merged(shape: &[u64], strides: &[u64]) -> Option<(Layout, u32)> {
     let mut axes: Vec<(u64, u64)> = Vec::new();
     for (&extent, &stride) in shape.iter().zip(strides).filter(|(extent, _)| **extent != 1) {
@@ -40,12 +41,12 @@ fn merged(shape: &[u64], strides: &[u64]) -> Option<(Layout, u32)> {
 }
 
 impl Support {
-    /// Queues copying the elements of a tensor, of `size` bytes each, to an address, side by side in C order. Each
-    /// address is a multiple of the size, and the tensor lies within memory of this context. `false`: it has too many
-    /// axes, and nothing was queued.
+    /// Queues copying a tensor's elements, of `size` bytes each, to an address, adjacent and in C order.
+    /// Each address is a multiple of the size, and the tensor is within memory of this context. Returns
+    /// `false` if the tensor has too many axes; then nothing was queued.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn gather(
         &self,
         (from, to): (u64, u64),

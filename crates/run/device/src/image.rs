@@ -1,10 +1,10 @@
-//! Images are complete before the driver sees them.
+//! Checks that images are complete before the driver reads them.
 
 use super::DeviceError;
 use warpgauge_model::{FailureCode, Image, ImageFormat};
 
-/// The driver is given a start and no length: it believes the image's own headers. So they must
-/// not claim more than there is.
+/// Checks that an image's headers claim no more bytes than it has. The driver gets a start and no length,
+/// so it relies on these headers.
 pub(super) fn check_image(image: &Image) -> Result<(), DeviceError> {
     let claimed = match image.format {
         ImageFormat::Ptx => match image.bytes.iter().position(|&byte| byte == 0) {
@@ -29,7 +29,7 @@ fn field(bytes: &[u8], offset: usize, size: usize) -> Option<u64> {
     Some(raw.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte)))
 }
 
-/// Bytes that the headers of an ELF64 file reach.
+/// Returns the number of bytes that the headers of an ELF64 file refer to.
 fn elf_bytes(bytes: &[u8]) -> Result<u64, String> {
     elf_extent(bytes).ok_or_else(|| "not an ELF file of 64 bits, or truncated".to_owned())
 }
@@ -60,7 +60,8 @@ fn elf_extent(bytes: &[u8]) -> Option<u64> {
     Some(extent)
 }
 
-/// Bytes that the header of a fat binary claims: magic 0xBA55ED50, version, header size, payload.
+/// Returns the number of bytes that the header of a fat binary claims: magic 0xBA55ED50, version, header
+/// size, payload.
 fn fatbin_bytes(bytes: &[u8]) -> Result<u64, String> {
     let claimed = (|| {
         (field(bytes, 0, 4)? == 0xBA55_ED50).then_some(())?;
@@ -77,7 +78,7 @@ mod tests {
         Image { format, bytes: bytes.into() }
     }
 
-    /// A header and two section headers: the null section and one with 16 bytes at 192.
+    /// Returns a header and two section headers: the null section and one with 16 bytes at 192.
     fn elf() -> Vec<u8> {
         let mut bytes = vec![0; 208];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,5 +1,5 @@
-//! Looks at device memory that are queued one after the other, and whose findings are read together:
-//! waiting for each would take longer than looking.
+//! Checks of device memory that are queued one after another and whose findings are read together:
+//! waiting for each would take longer than the checks.
 
 use super::content::{RangeContent, TOGETHER};
 use super::launch::{LaunchShape, Params};
@@ -8,51 +8,50 @@ use super::support::{NearTolerance, Support, dtype_number};
 use super::{DeviceError, Stream};
 use warpgauge_tensor::Dtype;
 
-/// Findings that are read together. Further ones are read apart.
+/// Number of findings that are read together. Further ones need another read.
 const CELLS: usize = 64;
 
-/// What a cell holds where nothing was found.
+/// Value of a cell without a finding.
 const NOTHING: u64 = u64::MAX;
 
-/// Where findings are written: one cell each.
+/// Device memory for findings: one cell each.
 pub(super) struct Cells(DeviceBuffer);
 
 impl Cells {
-    /// Allocates them.
     pub(super) fn new(context: &super::Context) -> Result<Self, DeviceError> {
         DeviceBuffer::new(context, 8 * CELLS as u64, "the worker's own use").map(Self)
     }
 }
 
-/// Looks at memory, queued on a stream.
+/// Checks of memory, queued on a stream.
 pub struct Inspection<'a> {
     support: &'a Support,
     stream: &'a Stream,
-    /// Findings that were read already.
+    /// Findings that have been read.
     read: Vec<u64>,
-    /// Cells in use by the others.
+    /// Number of cells in use by queued checks.
     queued: usize,
 }
 
-/// A look that was queued: what it found is in the [`Findings`].
+/// A queued check. Its result is in the [`Findings`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingHandle(usize);
 
-/// What an inspection found.
+/// Results of an inspection.
 pub struct Findings(Vec<u64>);
 
 impl Findings {
-    /// Index of the first byte or element that was looked for; `None`: there is none.
+    /// Returns the index of the first byte or element found; `None` if there is none.
     pub fn of(&self, finding: FindingHandle) -> Option<u64> {
         self.0.get(finding.0).copied().filter(|&first| first != NOTHING)
     }
 }
 
 impl Support {
-    /// Begins an inspection; another one must have been read.
+    /// Begins an inspection. Any earlier inspection must have been read.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn inspect<'a>(&'a self, stream: &'a Stream) -> Result<Inspection<'a>, DeviceError> {
         let inspection = Inspection { support: self, stream, read: Vec::new(), queued: 0 };
         inspection.reset()?;
@@ -61,10 +60,11 @@ impl Support {
 }
 
 impl Inspection<'_> {
-    /// Queues looking, in each range, for the first byte of an element that is not what it holds.
+    /// Queues checks of ranges: each finds the first byte of an element that differs from the described
+    /// content.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn first_others(
         &mut self,
         contents: &[RangeContent],
@@ -80,11 +80,12 @@ impl Inspection<'_> {
         Ok(found)
     }
 
-    /// Queues looking for the first of `count` elements at `actual` that is not within a tolerance of
-    /// the one at `expected`. The memory belongs to this process, and [`Support::compares`] the type.
+    /// Queues a check of `count` elements: it finds the first element at `actual` that is not within a
+    /// tolerance of the element at `expected`. The memory belongs to this process, and
+    /// [`Support::compares`] the type.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn first_not_near(
         &mut self,
         (actual, expected): (u64, u64),
@@ -100,11 +101,11 @@ impl Inspection<'_> {
         self.look("wg_compare", self.support.spread(count), arguments)
     }
 
-    /// Queues looking for the first byte in which the `bytes` bytes at two addresses differ. Both are
-    /// multiples of 8, and the memory belongs to this process.
+    /// Queues a check that finds the first byte in which the `bytes` bytes at two addresses differ. Both
+    /// addresses are multiples of 8, and the memory belongs to this process.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn first_different(
         &mut self,
         (one, other): (u64, u64),
@@ -115,16 +116,16 @@ impl Inspection<'_> {
         self.look("wg_differ", self.support.spread(bytes as u64 / 8 + 1), arguments)
     }
 
-    /// Waits for all that was queued, and reads what it found.
+    /// Waits for all queued checks, and reads their findings.
     ///
     /// # Errors
-    /// A fault of what was queued before, or of the driver.
+    /// Returns a fault of work queued earlier, or of the driver.
     pub fn read(mut self) -> Result<Findings, DeviceError> {
         self.fetch()?;
         Ok(Findings(self.read))
     }
 
-    /// Queues a look with one finding, whose cell is the last argument.
+    /// Queues a check with one finding, whose cell is the last argument.
     fn look(
         &mut self,
         symbol: &str,
@@ -139,7 +140,7 @@ impl Inspection<'_> {
         Ok(self.taken())
     }
 
-    /// Address of the next cell.
+    /// Returns the address of the next cell.
     fn cell(&self) -> u64 {
         self.support.cells.0.address() + 8 * self.queued as u64
     }
@@ -149,7 +150,7 @@ impl Inspection<'_> {
         FindingHandle(self.read.len() + self.queued - 1)
     }
 
-    /// Makes room for others.
+    /// Reads all cells so that they can be reused.
     fn collect(&mut self) -> Result<(), DeviceError> {
         self.fetch()?;
         self.reset()

@@ -12,26 +12,26 @@ use super::{DeviceError, KernelFunction};
 
 use warpgauge_model::FailureCode;
 
-/// Largest cluster that every device with clusters supports, blocks.
+/// Maximum size of a cluster on every device with clusters, blocks.
 const PORTABLE_CLUSTER_BLOCKS: u64 = 8;
 
 /// Shape and attributes of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchShape {
-    /// Blocks.
+    /// Number of blocks.
     pub grid: [u32; 3],
     /// Threads per block.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, bytes.
     pub shared_bytes: u32,
-    /// Blocks per cluster.
+    /// Blocks per cluster, in each dimension.
     pub cluster: Option<[u32; 3]>,
-    /// All blocks must be resident at once.
+    /// Whether all blocks must be resident at once.
     pub cooperative: bool,
 }
 
 impl LaunchShape {
-    /// A launch in one dimension with nothing special.
+    /// Returns a one-dimensional launch without special attributes.
     pub fn linear(blocks: u32, threads: u32) -> Self {
         Self {
             grid: [blocks, 1, 1],
@@ -42,13 +42,13 @@ impl LaunchShape {
         }
     }
 
-    /// Threads per block.
+    /// Returns the number of threads per block.
     pub fn block_threads(&self) -> u32 {
         self.block.iter().fold(1u32, |product, &extent| product.saturating_mul(extent))
     }
 }
 
-/// Kernel arguments, each the bytes of its parameter.
+/// Kernel arguments, each as the bytes of its parameter.
 #[derive(Debug, Clone, Default)]
 pub struct Params {
     /// 16-byte slots, so that every argument is aligned for any parameter type.
@@ -58,12 +58,10 @@ pub struct Params {
 }
 
 impl Params {
-    /// No arguments.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds an argument.
     pub fn push(&mut self, bytes: &[u8]) -> &mut Self {
         self.starts.push(self.storage.len());
         for chunk in bytes.chunks(16) {
@@ -71,7 +69,7 @@ impl Params {
             slot[..chunk.len()].copy_from_slice(chunk);
             self.storage.push(u128::from_ne_bytes(slot));
         }
-        // An argument of no bytes still needs a place of its own.
+        // An argument of no bytes still needs a slot.
         if bytes.is_empty() {
             self.storage.push(0);
         }
@@ -105,26 +103,26 @@ impl Params {
     }
 }
 
-/// A kernel with its arguments and shape, ready to be launched again and again.
+/// A kernel with its arguments and shape, ready for repeated launches.
 pub struct PreparedLaunch {
     function: KernelFunction,
     shape: LaunchShape,
     pointers: Vec<*mut c_void>,
-    // The pointers point into it; it never grows again.
+    // The pointers refer to it; it never grows again.
     params: Params,
     attributes: Vec<CUlaunchAttribute>,
     operation: String,
 }
 
 impl PreparedLaunch {
-    /// Sets up a launch: opts in to large shared memory and large clusters where needed.
+    /// Prepares a launch: opts in to large shared memory and large clusters where needed.
     ///
     /// The arguments must fit the kernel's parameters: the driver reads as many bytes of each as
     /// the kernel declares (the caller of this layer checked them against the compiled kernel, and
     /// each has at least 16 bytes of storage).
     ///
     /// # Errors
-    /// The device cannot do it.
+    /// Fails if the device cannot make such a launch.
     pub fn new(
         function: KernelFunction,
         shape: LaunchShape,
@@ -153,12 +151,12 @@ impl PreparedLaunch {
         Ok(Self { function, shape, pointers, params, attributes, operation })
     }
 
-    /// Replaces argument `index`, which is a device address, for launches from now on.
+    /// Replaces argument `index`, a device address, for later launches.
     pub fn set_address(&mut self, index: usize, address: u64) {
         self.params.set_address(index, address);
     }
 
-    /// Replaces argument `index` by other bytes of the same number, for launches from now on.
+    /// Replaces argument `index` by the same number of other bytes, for later launches.
     pub fn set_argument(&mut self, index: usize, bytes: &[u8]) {
         self.params.set(index, bytes);
     }
@@ -166,7 +164,7 @@ impl PreparedLaunch {
     /// Queues one launch.
     ///
     /// # Errors
-    /// The driver refuses the shape, or an earlier fault made the context unusable.
+    /// Fails if the driver refuses the shape or an earlier fault made the context unusable.
     pub fn launch(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         let api = self.function.context().api();
         let result = if self.attributes.is_empty() {
@@ -179,9 +177,9 @@ impl PreparedLaunch {
 
     fn launch_plain(&mut self, stream: &Stream) -> c_int {
         let LaunchShape { grid, block, shared_bytes, .. } = self.shape;
-        // SAFETY: function and stream are alive; each pointer leads to at least 16 bytes that
-        // outlive the call, which copies the arguments. What the kernel then does can reach device
-        // memory and page-locked memory, both of which belong to this process alone.
+        // SAFETY: function and stream are alive; each pointer refers to at least 16 bytes that outlive
+        // the call, which copies the arguments. The kernel can then access device memory and page-locked
+        // memory, both of which belong to this process alone.
         unsafe {
             (self.function.context().api().launch)(
                 self.function.handle,
@@ -250,7 +248,7 @@ mod tests {
         params.set_address(1, 7);
         assert_eq!(params.pointers(), pointers, "arguments stay where they are");
         assert_eq!(params.storage[1], 7);
-        // Too many bytes end where the argument does.
+        // Surplus bytes are cut off at the end of the argument.
         params.set(3, &[5; 100]);
         params.set(0, &[4; 100]);
         assert_eq!(params.pointers(), pointers);

@@ -1,4 +1,4 @@
-//! The driver's linker: what variables PTX makes is to be seen in its image.
+//! The driver's linker, whose output shows which variables a PTX text has.
 
 use std::ffi::{c_int, c_void};
 
@@ -6,24 +6,24 @@ use super::DeviceError;
 use super::context::Context;
 use warpgauge_model::FailureCode;
 
-/// Kind of what is linked (`CUjitInputType`): PTX.
+/// Kind of input (`CUjitInputType`): PTX.
 const INPUT_PTX: c_int = 1;
 
-/// Largest image that is read, bytes.
+/// Maximum size of an image, bytes.
 const MAX_IMAGE: usize = 1 << 30;
 
-/// A linker at work; dropping it frees the image.
+/// A running link; dropping it frees the image.
 struct Linker<'a> {
     context: &'a Context,
     state: *mut c_void,
 }
 
 /// Links PTX for the context's device and returns the image: machine code as an ELF file, with a symbol
-/// for each variable of the text. It is not what [`Module::load`](crate::Module::load) makes of the same text, whose code may
-/// be shorter, but it has the same variables.
+/// for each variable of the text. [`Module::load`](crate::Module::load) may make shorter code of the same
+/// text, but with the same variables.
 ///
 /// # Errors
-/// As the driver says, or the driver has no linker.
+/// Returns the driver's error. Fails if the driver has no linker.
 pub fn link_ptx(context: &Context, ptx: &[u8]) -> Result<Vec<u8>, DeviceError> {
     let api = context.api();
     let (Some(create), Some(add), Some(complete)) =
@@ -64,14 +64,14 @@ pub fn link_ptx(context: &Context, ptx: &[u8]) -> Result<Vec<u8>, DeviceError> {
         let text = format!("the linked image has {bytes} bytes");
         return Err(DeviceError::local("link PTX", FailureCode::NotSupported, text));
     }
-    // SAFETY: the image is the linker's, which is alive, and has as many bytes as it says.
+    // SAFETY: the image belongs to the linker, which is alive, and has the returned number of bytes.
     Ok(unsafe { std::slice::from_raw_parts(image.cast::<u8>(), bytes) }.to_vec())
 }
 
 impl Drop for Linker<'_> {
     fn drop(&mut self) {
         if let Some(destroy) = self.context.api().link_destroy {
-            // SAFETY: made by us, destroyed once.
+            // SAFETY: created by us, destroyed once.
             let _ = unsafe { destroy(self.state) };
         }
     }

@@ -1,4 +1,4 @@
-//! Which driver, and opening it.
+//! Chooses and opens the driver.
 
 use std::io::Write;
 use std::panic::catch_unwind;
@@ -21,16 +21,16 @@ pub const EMULATOR_FILE: &str = "libwarpgauge_emulator.so";
 /// Environment variable that names the emulator's library.
 pub const EMULATOR_VARIABLE: &str = "WARPGAUGE_EMULATOR";
 
-/// NVIDIA's driver, by the only name that never means a toolkit's stub.
+/// NVIDIA's driver, by the only name that never refers to a toolkit's stub.
 const DRIVER_FILE: &str = "libcuda.so.1";
 
-/// The name by which cudarc asks first.
+/// The name that cudarc requests first.
 const FIRST_CANDIDATE: &str = "libcuda.so";
 
-/// Which driver a process uses. It cannot change its mind later.
+/// The driver of a process. The choice is final.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DriverChoice {
-    /// NVIDIA's.
+    /// NVIDIA's driver.
     Cuda,
     /// The emulator in this file.
     Emulator(PathBuf),
@@ -42,36 +42,33 @@ pub enum LoadError {
     /// The host has no NVIDIA driver.
     #[error("no CUDA driver: {DRIVER_FILE} cannot be opened ({reason})")]
     NoDriver {
-        /// What the dynamic loader said.
+        /// Message of the dynamic loader.
         reason: String,
     },
     /// The emulator cannot be opened.
     #[error("open the emulator {}: {reason}", path.display())]
     Emulator {
-        /// Its file.
+        /// The emulator's file.
         path: PathBuf,
-        /// What went wrong.
         reason: String,
     },
     /// The emulator's file cannot be renamed.
     #[error("rename the emulator {}", path.display())]
     Rename {
-        /// Its file.
         path: PathBuf,
-        /// What went wrong.
         #[source]
         source: SonameError,
     },
     /// Another library was found under the driver's name.
     #[error("opened {wanted}, but {FIRST_CANDIDATE} on this host is another library")]
     Mismatch {
-        /// What was asked for.
+        /// The requested driver.
         wanted: String,
     },
     /// The driver lacks a function.
     #[error("the CUDA driver has no {symbol}: warpgauge needs a driver of CUDA 12.0 or later")]
     MissingSymbol {
-        /// Its name.
+        /// Name of the function.
         symbol: &'static str,
     },
     /// The driver cannot be initialised.
@@ -86,7 +83,7 @@ pub enum LoadError {
 pub struct LoadedDriver {
     /// The driver.
     pub driver: Driver,
-    /// Present if it is the emulator.
+    /// Present for the emulator.
     pub emulator: Option<EmulatorControl>,
 }
 
@@ -99,9 +96,9 @@ struct Opened {
 static OPENED: OnceLock<Opened> = OnceLock::new();
 static API: OnceLock<Api> = OnceLock::new();
 
-/// Looks for the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then beside the executable, then
-/// in `../lib/warpgauge` of it. The first two are taken even if no such file exists, so that a
-/// mistyped path is an error and not another emulator.
+/// Finds the emulator: `explicit`, then [`EMULATOR_VARIABLE`], then beside the executable, then in its
+/// `../lib/warpgauge`. The first two are returned even if no such file exists, so that a mistyped path is
+/// an error instead of another emulator.
 pub fn find_emulator(explicit: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = explicit {
         return Some(absolute(path));
@@ -119,11 +116,10 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Opens and initialises the driver. `run_dir` takes a renamed copy of the emulator for a
-/// moment.
+/// Opens and initialises the driver. `run_dir` briefly holds a renamed copy of the emulator.
 ///
 /// # Errors
-/// It cannot be found, opened or initialised.
+/// Fails if the driver cannot be found, opened or initialised.
 pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<LoadedDriver, LoadError> {
     match OPENED.get() {
         Some(opened) if opened.choice == *choice => {}
@@ -158,7 +154,7 @@ pub fn load(choice: &DriverChoice, run_dir: &Path) -> Result<LoadedDriver, LoadE
     Ok(LoadedDriver { driver: Driver::initialise(api, kind)?, emulator })
 }
 
-/// Opens the library first under the name that cudarc will ask for.
+/// Opens the library first, under the name that cudarc will request.
 fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
     match choice {
         DriverChoice::Cuda => {
@@ -171,14 +167,14 @@ fn open(choice: &DriverChoice, run_dir: &Path) -> Result<Library, LoadError> {
                             name it in WARPGAUGE_EMULATOR";
                 return Err(fail(text.to_owned()));
             }
-            // The object stays mapped; the file goes once it is open, or cannot be.
+            // The object stays mapped; the file is removed once it is open or opening has failed.
             let renamed = renamed_copy(path, run_dir)?;
             open_library(&renamed).map_err(fail)
         }
     }
 }
 
-/// Writes a copy of the emulator called `libcuda.so` into `run_dir`.
+/// Writes a copy of the emulator called `libcuda.so` to `run_dir`.
 fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
     let fail = |error: std::io::Error| LoadError::Emulator {
         path: path.to_owned(),
@@ -187,7 +183,7 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
     let bytes = std::fs::read(path).map_err(fail)?;
     let renamed = shorten_soname(&bytes, FIRST_CANDIDATE)
         .map_err(|source| LoadError::Rename { path: path.to_owned(), source })?;
-    // A file of its own for each process: another may be running from a shared one.
+    // Each process needs a separate file: another process may be running from a shared one.
     let target = tempfile::Builder::new().prefix("emulator-").suffix(".so").tempfile_in(run_dir);
     let mut target = target.map_err(fail)?;
     target.write_all(&renamed).map_err(fail)?;
@@ -195,15 +191,15 @@ fn renamed_copy(path: &Path, run_dir: &Path) -> Result<TempPath, LoadError> {
 }
 
 fn open_library(path: &Path) -> Result<Library, String> {
-    // SAFETY: opening runs the library's initialisers. The path is the driver's well-known name or
-    // a file that the operator named or installed beside this program.
+    // SAFETY: opening runs the library's initialisers. The path is the driver's well-known name or a file
+    // that the operator named or installed beside this program.
     unsafe { Library::new(path) }.map_err(|error| {
-        // Its own text is "dlopen failed"; what the system said is the source.
+        // The error's own text is "dlopen failed"; its source has the system's message.
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     })
 }
 
-/// The library that cudarc found. Gated and caught, because cudarc panics where there is none.
+/// Returns the library that cudarc found. Checked and caught, because cudarc panics if there is none.
 fn cudarc_library(choice: &DriverChoice) -> Result<&'static Library, LoadError> {
     // SAFETY: opens candidates by name, as `open_library` does.
     let present = || unsafe { sys::is_culib_present() };

@@ -1,10 +1,11 @@
-//! Locked calls: inputs that are encrypted until a call's turn, and results that are hashed at its end.
+//! Locked calls: inputs are encrypted until a call's turn, and results are hashed at its end.
 //!
-//! A process that has its arguments in memory of another's could compute the results of all calls at once. So the
-//! inputs of a call are encrypted under a key of its own, which the process gets when the results of the call before
-//! are known by their hash. On the stream of the process stand, in this order: a gate that waits for the key
-//! (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of what it returned (`wg_commit`). The clock runs
-//! from the key to the hash; [`Locks::time`] measures what that takes without a call.
+//! A process that could read the inputs of all calls at once could compute all results at once. The
+//! inputs of each call are therefore encrypted under a separate key, which the process gets when the hash
+//! of the previous call's results is known. The process's stream has, in this order: a gate that waits
+//! for the key (`wg_gate`), the decryption (`wg_lock`), the call, and the hash of its results
+//! (`wg_commit`). The measured time is from the key to the hash; [`Locks::time`] measures the same
+//! without a call.
 
 use std::time::{Duration, Instant};
 
@@ -19,13 +20,13 @@ use warpgauge_model::gate_page::{
     self, COUNTER_BYTES, Digest, GROUP_BYTES, GROUP_HASH_BYTES, MOST_RANGES,
 };
 
-/// Address and bytes of memory on the device.
+/// Address and size of device memory, bytes.
 pub type ByteRange = (u64, u64);
 
-/// Bytes that a thread of `wg_lock` encrypts at once.
+/// Number of bytes that a thread of `wg_lock` encrypts at once.
 const BLOCK_BYTES: u64 = 64;
 
-/// Longest time for which a gate waits for the host, nanoseconds.
+/// Time limit for a gate's wait for the host, nanoseconds.
 const PATIENCE_NS: u64 = 2_000_000_000;
 
 /// Mirrors `HashedRanges` in support.cu.
@@ -36,7 +37,7 @@ struct HashedRanges {
     bytes: [u64; MOST_RANGES],
 }
 
-/// Bytes of working memory that `wg_commit` needs for results of these sizes.
+/// Returns the size of the working memory that `wg_commit` needs for results of these sizes, bytes.
 fn work_bytes(sizes: impl Iterator<Item = u64>) -> u64 {
     COUNTER_BYTES + GROUP_HASH_BYTES * sizes.map(groups).sum::<u64>()
 }
@@ -45,7 +46,7 @@ fn groups(bytes: u64) -> u64 {
     bytes.div_ceil(GROUP_BYTES).max(1)
 }
 
-/// Encrypts, decrypts and hashes memory of the device.
+/// Encrypts, decrypts and hashes device memory.
 pub struct Locks<'a> {
     support: &'a Support,
     context: &'a Context,
@@ -53,15 +54,15 @@ pub struct Locks<'a> {
     page: PinnedBuffer,
     keys: DeviceBuffer,
     work: DeviceBuffer,
-    /// Of the last call.
+    /// Number of the last call.
     number: u32,
 }
 
 impl<'a> Locks<'a> {
-    /// Allocates the page and what the kernels need.
+    /// Allocates the page and the memory that the kernels need.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn new(
         context: &'a Context,
         support: &'a Support,
@@ -78,10 +79,10 @@ impl<'a> Locks<'a> {
         })
     }
 
-    /// Takes keys for [`Self::turn`], in place of those before.
+    /// Sets the keys for [`Self::turn`], in place of earlier ones.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn take_keys(&mut self, keys: &[Digest]) -> Result<(), DeviceError> {
         if self.keys.len() < 32 * keys.len() {
             let bytes = 32 * keys.len() as u64;
@@ -90,18 +91,19 @@ impl<'a> Locks<'a> {
         self.keys.copy_from_host(0, keys.as_flattened(), self.stream)
     }
 
-    /// Queues encrypting a window under one of the keys, or decrypting it; its size is a multiple of 64 bytes.
+    /// Queues encrypting or decrypting a window with one of the keys. The window's size is a multiple of
+    /// 64 bytes.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn turn(&self, window: ByteRange, key: usize) -> Result<(), DeviceError> {
         self.lock(window, self.keys.address() + 32 * key as u64)
     }
 
-    /// BLAKE3 of each range, at most [`MOST_RANGES`].
+    /// Returns the BLAKE3 hash of each range, at most [`MOST_RANGES`].
     ///
     /// # Errors
-    /// A fault of what was queued before, or of the driver.
+    /// Returns a fault of work queued earlier, or of the driver.
     pub fn digests(&mut self, ranges: &[ByteRange]) -> Result<Vec<Digest>, DeviceError> {
         let number = self.next();
         self.commit(ranges, number)?;
@@ -111,11 +113,11 @@ impl<'a> Locks<'a> {
         Ok(digests.filter_map(|digest| digest.try_into().ok()).collect())
     }
 
-    /// What opening a window and hashing ranges take, with no call between them, from the key to the hashes. The window
-    /// holds something else afterwards.
+    /// Measures decrypting a window and hashing ranges without a call between them, from the key to the
+    /// hashes. The content of the window changes.
     ///
     /// # Errors
-    /// A fault of what was queued before, or of the driver.
+    /// Returns a fault of work queued earlier, or of the driver.
     pub fn time(
         &mut self,
         window: ByteRange,

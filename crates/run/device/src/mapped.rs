@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// A file mapped for reading.
 pub struct MappedFile {
     map: Option<memmap2::Mmap>,
 }
@@ -13,7 +12,7 @@ impl MappedFile {
     /// Maps `path`, which must be `expected_bytes` long.
     ///
     /// # Errors
-    /// The file cannot be opened or mapped, or has another length.
+    /// Fails if the file cannot be opened or mapped, or has another length.
     pub fn open(path: &Path, expected_bytes: u64) -> io::Result<Self> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
@@ -24,13 +23,12 @@ impl MappedFile {
         if bytes == 0 {
             return Ok(Self { map: None });
         }
-        // SAFETY: the file lies in the job's private directory, which the server fills before it
-        // sends the job and does not touch until the job ended; kernels cannot reach files.
+        // SAFETY: the file is in the job's private directory. The server fills it before it sends the job
+        // and does not touch it until the job has ended; kernels cannot reach files.
         let map = unsafe { memmap2::Mmap::map(&file)? };
         Ok(Self { map: Some(map) })
     }
 
-    /// The content.
     pub fn bytes(&self) -> &[u8] {
         self.map.as_deref().unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Two tensors on the device, compared with all that a report says of their differences.
+//! Compares two tensors on the device, and measures all differences that a report contains.
 
 use bytemuck::{Pod, Zeroable};
 
@@ -22,37 +22,38 @@ struct Part {
     squares: f64,
 }
 
-/// What was found of all elements.
+/// Differences over all elements.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct MeasuredErrors {
-    /// Pairs of finite elements.
+    /// Number of pairs of finite elements.
     pub pairs: u64,
-    /// Elements that match.
+    /// Number of elements that match.
     pub matched: u64,
-    /// Those that do not, and are within the further tolerance.
+    /// Number of elements that do not match, but are within the wider tolerance.
     pub near: u64,
-    /// Those that do not, and are not finite.
+    /// Number of elements that do not match and are not finite.
     pub non_finite: u64,
-    /// Elements that match and are not finite.
+    /// Number of elements that match and are not finite.
     pub non_finite_matched: u64,
-    /// Index of the first that does not match.
+    /// Index of the first element that does not match.
     pub first: Option<u64>,
-    /// Largest |actual − expected|, over pairs of finite elements, as all that follow.
+    /// Largest |actual − expected| over pairs of finite elements; the following fields are over these
+    /// pairs, too.
     pub max_abs: f64,
     /// Largest |actual − expected| / |expected| where expected ≠ 0.
     pub max_rel: f64,
     /// Sum of |actual − expected|.
     pub sum: f64,
-    /// Sum of the squares.
+    /// Sum of (actual − expected)².
     pub sum_of_squares: f64,
 }
 
 impl Support {
-    /// Compares `count` elements at two addresses of this context; `further`: an absolute tolerance for few elements.
-    /// Waits for the stream.
+    /// Compares `count` elements at two addresses of this context. `further` is a wider absolute
+    /// tolerance for a few elements. Waits for the stream.
     ///
     /// # Errors
-    /// The type is none that [`Support::compares`] names, or as the driver says.
+    /// Fails if [`Support::compares`] does not support the type, or with the driver's error.
     pub fn measure(
         &self,
         context: &Context,

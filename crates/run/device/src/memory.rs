@@ -11,23 +11,23 @@ use super::{DeviceError, PendingCopy, Staging};
 
 use warpgauge_model::FailureCode;
 
-/// Bytes of device memory.
+/// A block of device memory.
 pub struct DeviceBuffer {
     address: CUdeviceptr,
     bytes: usize,
     context: Context,
-    /// Known to hold nothing but zeros, with no work queued that could change it.
+    /// Whether the block contains only zeros, with no queued work that could change it.
     clean: bool,
-    /// Whether it is another process', which frees it.
+    /// Whether another process owns the block and frees it.
     imported: bool,
 }
 
 impl DeviceBuffer {
-    /// Allocates; the content is not defined, but never that of a former buffer. A buffer of no
-    /// bytes has one, so that its address is valid.
+    /// Allocates a block. Its content is undefined, but never that of a former buffer. A buffer of no
+    /// bytes has one byte, so that its address is valid.
     ///
     /// # Errors
-    /// `out_of_memory`, naming what was asked and what is free.
+    /// Returns `out_of_memory`, with the requested and the free size.
     pub fn new(context: &Context, bytes: u64, what: &str) -> Result<Self, DeviceError> {
         let operation = format!("allocate {bytes} bytes of device memory for {what}");
         let Ok(size) = usize::try_from(bytes) else {
@@ -54,7 +54,7 @@ impl DeviceBuffer {
             context.api().check(result, &operation).map(|()| address)
         };
         let first = allocate();
-        // What is kept for reuse must not be what is missing.
+        // Memory kept for reuse must not cause a failure, so it is freed and the allocation repeated.
         let kept = if first.is_err() { context.reserve().drain() } else { Vec::new() };
         let address = if kept.is_empty() {
             first
@@ -70,8 +70,8 @@ impl DeviceBuffer {
         })
     }
 
-    /// Gives the buffer back for reuse. Its content must have been overwritten with zeros, and the
-    /// device must have finished all work.
+    /// Returns the buffer for reuse. Its content must have been overwritten with zeros, and the device
+    /// must have finished all work.
     pub fn retire_clean(mut self) {
         self.clean = true;
     }
@@ -80,13 +80,13 @@ impl DeviceBuffer {
         Self { address, bytes, context: context.clone(), clean: false, imported: true }
     }
 
-    /// The same with the size that it has.
+    /// Returns the buffer with its actual size.
     pub(super) fn of_size(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// Whether another process allocated it, and will free it.
+    /// Returns whether another process allocated the block and will free it.
     pub fn is_imported(&self) -> bool {
         self.imported
     }
@@ -95,17 +95,14 @@ impl DeviceBuffer {
         &self.context
     }
 
-    /// Device address.
     pub fn address(&self) -> u64 {
         self.address
     }
 
-    /// Size, bytes.
     pub fn len(&self) -> usize {
         self.bytes
     }
 
-    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
@@ -113,7 +110,7 @@ impl DeviceBuffer {
     /// Queues setting every byte to `value`.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn fill(&self, value: u8, stream: &Stream) -> Result<(), DeviceError> {
         // SAFETY: the range is ours.
         let result = unsafe {
@@ -122,10 +119,10 @@ impl DeviceBuffer {
         self.context.api().check(result, "fill device memory")
     }
 
-    /// Queues setting `bytes` bytes from `offset` on to `value`.
+    /// Queues setting `bytes` bytes, starting at `offset`, to `value`.
     ///
     /// # Errors
-    /// They reach past the end, or as the driver says.
+    /// Fails if the range reaches past the end, or with the driver's error.
     pub fn fill_range(
         &self,
         offset: usize,
@@ -144,11 +141,11 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
-    /// Queues setting `bytes` bytes from `offset` on to the four bytes of `word`, the lowest first,
-    /// again and again. The offset is a multiple of 4.
+    /// Queues setting `bytes` bytes, starting at `offset`, to the four bytes of `word`, the lowest first,
+    /// repeated. The offset is a multiple of 4.
     ///
     /// # Errors
-    /// They reach past the end, or as the driver says.
+    /// Fails if the range reaches past the end, or with the driver's error.
     pub fn fill_words(
         &self,
         offset: usize,
@@ -176,10 +173,10 @@ impl DeviceBuffer {
         Ok(())
     }
 
-    /// Queues copying `bytes` bytes of `source` from `from` on to `to`.
+    /// Queues copying `bytes` bytes of `source`, starting at `from`, to `to`.
     ///
     /// # Errors
-    /// Either range reaches past an end, or as the driver says.
+    /// Fails if either range reaches past an end, or with the driver's error.
     pub fn copy_range_from_device(
         &self,
         to: usize,
@@ -200,10 +197,10 @@ impl DeviceBuffer {
         self.context.api().check(result, OPERATION)
     }
 
-    /// Queues copying from `offset` to all of `target`, which is given back once the copy is done.
+    /// Queues a copy that starts at `offset` and fills `target`, which is returned once the copy is done.
     ///
     /// # Errors
-    /// It reaches past the end, or as the driver says.
+    /// Fails if the range reaches past the end, or with the driver's error.
     pub fn start_copy_to_host(
         &self,
         offset: usize,
@@ -216,8 +213,8 @@ impl DeviceBuffer {
         if !bytes.is_empty() {
             let (start, length) = (bytes.as_mut_ptr().cast::<c_void>(), bytes.len());
             let address = self.address + offset as u64;
-            // SAFETY: the source was checked; the target is kept in the pending copy, which waits
-            // before it lets go of it.
+            // SAFETY: the source was checked; the target is kept in the pending copy, which waits before
+            // it releases the target.
             let result =
                 unsafe { (self.context.api().copy_to_host)(start, address, length, stream.handle) };
             self.context.api().check(result, OPERATION)?;
@@ -228,7 +225,7 @@ impl DeviceBuffer {
     /// Copies `source` to `offset` and waits for it.
     ///
     /// # Errors
-    /// It does not fit, or as the driver says.
+    /// Fails if `source` does not fit, or with the driver's error.
     pub fn copy_from_host(
         &self,
         offset: usize,
@@ -250,10 +247,10 @@ impl DeviceBuffer {
         wait_for_copy(stream)
     }
 
-    /// Copies from `offset` into `target` and waits for it.
+    /// Copies into `target`, starting at `offset`, and waits for the copy.
     ///
     /// # Errors
-    /// It reaches past the end, or as the driver says.
+    /// Fails if the range reaches past the end, or with the driver's error.
     pub fn copy_to_host(
         &self,
         offset: usize,
@@ -289,8 +286,8 @@ impl Drop for DeviceBuffer {
             release(&self.context, gone);
             return;
         }
-        // The driver hands freed memory out again as it is, so it is zeroed first. Failures mean
-        // that the context is lost, and its memory with it.
+        // The driver reuses freed memory without clearing it, so it is zeroed first. Failures mean that
+        // the context is lost, and its memory with it.
         let zeroed = self.context.synchronize().is_ok_and(|()| {
             // SAFETY: the range is ours; the null handle is the default stream.
             let result =
@@ -312,8 +309,8 @@ fn release(context: &Context, pieces: impl IntoIterator<Item = Piece>) {
     }
 }
 
-/// Waits for a copy that involves memory the caller lent. A stream that cannot be waited for has a
-/// lost context, whose copies the driver has ended.
+/// Waits for a copy that uses the caller's memory. A stream that cannot be waited for has a lost context,
+/// whose copies the driver has ended.
 fn wait_for_copy(stream: &Stream) -> Result<(), DeviceError> {
     stream.synchronize()
 }

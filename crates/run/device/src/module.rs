@@ -1,4 +1,4 @@
-//! Modules and their functions.
+//! Modules, their kernels and variables.
 
 use std::ffi::{CString, c_char, c_int, c_uint, c_void};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::snapshot::VariableRange;
 use super::stream::Stream;
 use warpgauge_model::{FailureCode, FunctionFacts, Image, ImageFormat};
 
-/// Log of the driver's assembler that is kept, bytes.
+/// Bytes of the driver's assembler log that are kept.
 const JIT_LOG_BYTES: usize = 16 << 10;
 
 // Options of cuModuleLoadDataEx (`CUjit_option`).
@@ -27,7 +27,7 @@ const IS_MANAGED: c_int = 8;
 /// Dynamic shared memory that needs no opt-in, bytes.
 const SHARED_WITHOUT_OPTIN: u32 = 48 << 10;
 
-/// A loaded image; clones share it. It is unloaded with the last clone and the last function.
+/// A loaded image, shared by clones. It is unloaded with the last clone and the last function.
 #[derive(Clone)]
 pub struct Module {
     inner: Rc<Loaded>,
@@ -43,7 +43,7 @@ impl Module {
     /// Loads an image.
     ///
     /// # Errors
-    /// As the driver says, with the assembler's log for PTX.
+    /// Returns the driver's error, with the assembler's log for PTX.
     pub fn load(context: &Context, image: &Image) -> Result<Self, DeviceError> {
         check_image(image)?;
         let mut bytes;
@@ -57,7 +57,7 @@ impl Module {
         };
         let (mut info, mut errors) = (vec![0u8; JIT_LOG_BYTES], vec![0u8; JIT_LOG_BYTES]);
         let mut options = [JIT_INFO_LOG, JIT_INFO_LOG_BYTES, JIT_ERROR_LOG, JIT_ERROR_LOG_BYTES];
-        // Sizes travel as values in pointer-sized slots; one byte less keeps a final NUL.
+        // Sizes are passed as values in pointer-sized slots; one byte less keeps a final NUL.
         let size = (JIT_LOG_BYTES - 1) as *mut c_void;
         let mut values: [*mut c_void; 4] =
             [info.as_mut_ptr().cast(), size, errors.as_mut_ptr().cast(), size];
@@ -83,7 +83,7 @@ impl Module {
         Ok(Self { inner: Rc::new(Loaded { handle, context: context.clone(), log: text(&info) }) })
     }
 
-    /// What the driver's assembler said.
+    /// Returns the log of the driver's assembler.
     pub fn log(&self) -> &str {
         &self.inner.log
     }
@@ -91,7 +91,7 @@ impl Module {
     /// Finds a kernel.
     ///
     /// # Errors
-    /// `not_found`, or as the driver says.
+    /// Returns `not_found`, or the driver's error.
     pub fn function(&self, symbol: &str) -> Result<KernelFunction, DeviceError> {
         let operation = format!("find kernel {symbol}");
         let name = c_name(symbol, &operation)?;
@@ -108,15 +108,14 @@ impl Module {
         Ok(KernelFunction { handle, symbol: symbol.to_owned(), module: self.clone() })
     }
 
-    /// The driver's handle.
     pub(super) fn handle(&self) -> CUmodule {
         self.inner.handle
     }
 
-    /// Where a variable is; `None`: the module has none of that name.
+    /// Returns the range of a variable; `None` if the module has no variable of that name.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn variable(&self, symbol: &str) -> Result<Option<VariableRange>, DeviceError> {
         let operation = format!("find variable {symbol}");
         let name = c_name(symbol, &operation)?;
@@ -137,11 +136,11 @@ impl Module {
         }
     }
 
-    /// Whether a variable is managed memory, which the host reaches too. The driver decides, whatever the
-    /// image says.
+    /// Returns whether a variable is managed memory, which the host can access too. The driver decides
+    /// this, whatever the image declares.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn is_managed(&self, variable: VariableRange) -> Result<bool, DeviceError> {
         let api = self.inner.context.api();
         let Some(attribute) = api.pointer_attribute else { return Ok(true) };
@@ -155,14 +154,14 @@ impl Module {
     /// Queues zeroing a variable of this module.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn zero(&self, variable: VariableRange, stream: &Stream) -> Result<(), DeviceError> {
         let VariableRange { address, bytes } = variable;
         if bytes == 0 {
             return Ok(());
         }
         let api = self.inner.context.api();
-        // SAFETY: memory of a module that is loaded; a range that is none is an error of the driver's.
+        // SAFETY: memory of a loaded module; the driver refuses an invalid range.
         let result = unsafe { (api.fill)(address, 0, bytes as usize, stream.handle) };
         api.check(result, "scrub a variable")
     }
@@ -184,7 +183,6 @@ pub struct KernelFunction {
 }
 
 impl KernelFunction {
-    /// Its symbol.
     pub fn symbol(&self) -> &str {
         &self.symbol
     }
@@ -193,10 +191,10 @@ impl KernelFunction {
         &self.module.inner.context
     }
 
-    /// Resources, and how many blocks of this shape fit one multiprocessor.
+    /// Returns resources, and how many blocks of this shape fit one multiprocessor.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn facts(
         &self,
         block_threads: u32,
@@ -213,10 +211,10 @@ impl KernelFunction {
         })
     }
 
-    /// Blocks of this shape that fit one multiprocessor at once.
+    /// Returns the number of blocks of this shape that fit one multiprocessor at once.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn max_active_blocks(
         &self,
         block_threads: u32,
@@ -237,11 +235,10 @@ impl KernelFunction {
         Ok(u32::try_from(blocks).unwrap_or(0))
     }
 
-    /// Allows launches with this much dynamic shared memory (above 48 KB the driver wants to be
-    /// asked first).
+    /// Allows launches with this much dynamic shared memory; above 48 KB the driver requires an opt-in.
     ///
     /// # Errors
-    /// More than the device has, naming the sizes.
+    /// Fails if it is more than the device has, and names the sizes.
     pub fn allow_shared(&self, bytes: u32) -> Result<(), DeviceError> {
         if bytes <= SHARED_WITHOUT_OPTIN {
             return Ok(());
@@ -259,7 +256,7 @@ impl KernelFunction {
     /// Allows clusters of more than 8 blocks.
     ///
     /// # Errors
-    /// The device has none.
+    /// Fails if the device has no clusters.
     pub fn allow_large_clusters(&self) -> Result<(), DeviceError> {
         self.set_attribute(Attribute::CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED, 1)
     }
@@ -290,7 +287,7 @@ fn c_name(symbol: &str, operation: &str) -> Result<CString, DeviceError> {
     CString::new(symbol).map_err(nul)
 }
 
-/// The text before the first NUL.
+/// Returns the text before the first NUL.
 fn text(buffer: &[u8]) -> String {
     let end = buffer.iter().position(|&byte| byte == 0).unwrap_or(buffer.len());
     String::from_utf8_lossy(&buffer[..end]).trim().to_owned()

@@ -1,4 +1,4 @@
-//! What the driver's management library tells of a GPU: clocks, throttling, power, other processes.
+//! Facts about a GPU from the driver's management library: clocks, throttling, power, other processes.
 
 use std::ffi::OsStr;
 
@@ -12,7 +12,7 @@ use warpgauge_model::{DeviceInfo, DeviceKind};
 /// File name of the library: the other name exists only where development files are installed.
 const LIBRARY: &str = "libnvidia-ml.so.1";
 
-/// What a GPU is set to, at one moment. What the library does not tell is absent.
+/// Settings of a GPU at one moment. Values that the library does not provide are absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuSettings {
     /// Version of the driver, e.g. `580.159.03`.
@@ -27,14 +27,14 @@ pub struct GpuSettings {
     pub persistent: Option<bool>,
 }
 
-/// How a GPU is, at one moment. What the library does not tell is absent.
+/// State of a GPU at one moment. Values that the library does not provide are absent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct GpuHealth {
     /// SM clock, MHz.
     pub sm_clock_mhz: Option<u32>,
     /// Memory clock, MHz.
     pub memory_clock_mhz: Option<u32>,
-    /// Why clocks are below the largest: bits of `nvmlClocksThrottleReasons`.
+    /// Reasons why clocks are below their maximum: bits of `nvmlClocksThrottleReasons`.
     pub throttle_reasons: Option<u64>,
     /// Temperature of the chip, °C.
     pub temperature_c: Option<u32>,
@@ -44,17 +44,17 @@ pub struct GpuHealth {
     pub other_processes: Option<u32>,
 }
 
-/// The management library's view of one GPU.
+/// The management library's view of a GPU.
 pub struct GpuMonitor {
     nvml: Nvml,
     uuid: String,
 }
 
 impl GpuMonitor {
-    /// That of a device.
+    /// Opens the monitor of a device.
     ///
     /// # Errors
-    /// As [`Self::open`]; an emulated device has none.
+    /// Fails like [`Self::open`], and for an emulated device.
     pub fn of(device: &DeviceInfo) -> Result<Self, String> {
         match device.kind {
             DeviceKind::Cuda => Self::open(&device.uuid),
@@ -62,19 +62,19 @@ impl GpuMonitor {
         }
     }
 
-    /// Opens the library.
+    /// Opens the library for the GPU with this UUID.
     ///
     /// # Errors
-    /// Why it cannot be used: not installed, or it does not know the GPU.
+    /// Returns why it cannot be used: it is not installed, or it does not know the GPU.
     pub fn open(uuid: &str) -> Result<Self, String> {
         Self::open_in(LIBRARY.as_ref(), uuid)
     }
 
-    /// As [`Self::open`], from a library of another name.
+    /// Like [`Self::open`], with a library of another name.
     pub(super) fn open_in(library: &OsStr, uuid: &str) -> Result<Self, String> {
         let nvml = Nvml::builder().lib_path(library).init();
         let nvml = nvml.map_err(|error| format!("open {}: {error}", library.display()))?;
-        // CUDA does not tell whether it names a GPU or a partition of one; NVML distinguishes them.
+        // CUDA names a GPU and a partition of one in the same way; NVML distinguishes them.
         let part = uuid.replacen("GPU-", "MIG-", 1);
         let uuid = match nvml.device_by_uuid(uuid) {
             Ok(_) => uuid.to_owned(),
@@ -92,7 +92,7 @@ impl GpuMonitor {
         self.nvml.device_by_uuid(self.uuid.as_str())
     }
 
-    /// What the GPU is set to.
+    /// Returns the GPU's settings.
     pub fn settings(&self) -> GpuSettings {
         let Ok(gpu) = self.gpu() else { return GpuSettings::default() };
         GpuSettings {
@@ -104,7 +104,7 @@ impl GpuMonitor {
         }
     }
 
-    /// How the GPU is now.
+    /// Returns the GPU's current state.
     pub fn health(&self) -> GpuHealth {
         let Ok(gpu) = self.gpu() else { return GpuHealth::default() };
         let others = |processes: Vec<nvml_wrapper::struct_wrappers::device::ProcessInfo>| {
@@ -120,10 +120,10 @@ impl GpuMonitor {
         }
     }
 
-    /// Only the reasons for low clocks: cheap enough for every batch.
+    /// Returns only the reasons for low clocks, which is fast enough for every batch.
     ///
     /// # Errors
-    /// As the library says.
+    /// Returns the library's error.
     pub fn throttle_reasons(&self) -> Result<u64, NvmlError> {
         let gpu = self.gpu()?;
         Ok(gpu.current_throttle_reasons()?.bits())
@@ -134,17 +134,17 @@ fn watts(milliwatts: u32) -> f64 {
     f64::from(milliwatts) * 1e-3
 }
 
-/// Whether a process is this one, or has the same parent: the server's other workers.
+/// Returns whether a process is this one or has the same parent, like the server's other workers.
 ///
-/// A process that cannot be looked up lives in another process namespace, or has ended: it is
-/// counted as foreign, as long as it is on the GPU.
+/// A process that cannot be looked up is in another process namespace, or has ended. It counts as foreign
+/// as long as it is on the GPU.
 fn is_ours(process: u32) -> bool {
     let parent = std::os::unix::process::parent_id();
     process == std::process::id() || parent_of(process) == Some(parent)
 }
 
-/// Parent of a process, from `/proc/<pid>/stat`, whose second field is in parentheses and may hold
-/// anything.
+/// Returns the parent of a process from `/proc/<pid>/stat`, whose second field is in parentheses and may
+/// contain anything.
 fn parent_of(process: u32) -> Option<u32> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok()

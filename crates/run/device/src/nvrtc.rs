@@ -1,48 +1,47 @@
-//! NVRTC: the run-time compilation library, opened from a path we chose.
+//! NVRTC: the run-time compilation library, opened from a path that the caller chose.
 //!
-//! cudarc finds its library by name through the loader. Opening the chosen file first and keeping
-//! it open makes the loader answer cudarc's request by SONAME with that very file, so neither
-//! `LD_LIBRARY_PATH` nor the machine's configuration decides which version compiles.
+//! cudarc finds its library by name through the loader. If the chosen file is open already, the loader
+//! answers cudarc's request by SONAME with that file, so neither `LD_LIBRARY_PATH` nor the machine's
+//! configuration decides which version compiles.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::{Path, PathBuf};
 
 use cudarc::nvrtc::{result, sys};
 
-/// What went wrong with the library itself, not with the source it compiled.
+/// An error of the library itself, not of the source that it compiles.
 #[derive(Debug, thiserror::Error)]
 pub enum NvrtcError {
     /// The file could not be opened as a shared library.
     #[error("cannot load {}: {reason}", path.display())]
     Load {
-        /// The library.
         path: PathBuf,
-        /// What the loader said.
+        /// Message of the loader.
         reason: String,
     },
-    /// The loader does not serve the opened library by its name.
+    /// The loader does not find the opened library by its name.
     #[error("{} is loaded, but the loader finds no libnvrtc by name", path.display())]
     NotServed {
-        /// The library.
+        /// Path of the opened library.
         path: PathBuf,
     },
-    /// A text holds a NUL byte, which the C interface cannot carry.
+    /// A text contains a NUL byte, which the C interface cannot express.
     #[error("{what} contains a NUL byte")]
     Nul {
-        /// Which text.
+        /// Name of the text.
         what: &'static str,
     },
-    /// A call failed for a reason that is not the source's.
+    /// A call failed for another reason than the source.
     #[error("{call} failed: {reason}")]
     Call {
         /// Function of the library.
         call: &'static str,
-        /// Its result, in the library's words.
+        /// The library's name of its result.
         reason: String,
     },
 }
 
-/// Holds the chosen library open, and the one it opens itself when it first compiles.
+/// Keeps the chosen library open, and the library that it opens itself when it first compiles.
 #[derive(Debug)]
 pub struct LoadedLibrary {
     path: PathBuf,
@@ -51,8 +50,9 @@ pub struct LoadedLibrary {
 }
 
 impl LoadedLibrary {
-    /// Opens the library at `path` (absolute), of this version, with its built-ins. Call before the
-    /// sandbox closes the file system: afterwards nothing of the library has to be read any more.
+    /// Opens the library of this version at the absolute `path`, with its built-ins. The caller must do
+    /// this before the sandbox closes the file system; afterwards no file of the library is read any
+    /// more.
     pub fn open(path: &Path, (major, minor): (u32, u32)) -> Result<Self, NvrtcError> {
         // SAFETY: loading runs the library's initialisers. The path comes from toolchain discovery
         // (the operator's installation), never from a request, and nothing else runs yet.
@@ -62,15 +62,15 @@ impl LoadedLibrary {
         let directories = [path.parent(), real.parent()].into_iter().flatten();
         let name = format!("libnvrtc-builtins.so.{major}.{minor}");
         let builtins = directories.map(|directory| directory.join(&name)).find(|p| p.is_file());
-        // SAFETY: as above. Where it is missing or does not load, NVRTC itself says so.
+        // SAFETY: as above. If the file is missing or does not load, NVRTC itself reports it.
         let builtins = builtins.and_then(|p| unsafe { libloading::Library::new(p) }.ok());
         Ok(Self { path: path.into(), _library: library, _builtins: builtins })
     }
 
-    /// Binds cudarc to the opened library. Call after the sandbox closed the file system: then no
-    /// other library of a similar name can be found, only the one already open.
+    /// Binds cudarc to the opened library. The caller must do this after the sandbox closed the file
+    /// system: then no other library of a similar name can be found.
     pub fn bind(self) -> Result<Nvrtc, NvrtcError> {
-        // SAFETY: only asks the loader for libraries by name, as cudarc itself would.
+        // SAFETY: only requests libraries by name from the loader, as cudarc itself would.
         if !unsafe { sys::is_culib_present() } {
             return Err(NvrtcError::NotServed { path: self.path });
         }
@@ -78,7 +78,7 @@ impl LoadedLibrary {
     }
 }
 
-/// The messages of an error and of its sources, in one line.
+/// Returns the messages of an error and of its sources, in one line.
 fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -96,27 +96,25 @@ pub struct Nvrtc {
     _library: LoadedLibrary,
 }
 
-/// One compilation.
+/// A compilation.
 #[derive(Debug)]
 pub struct NvrtcJob<'a> {
-    /// Program text.
     pub source: &'a str,
-    /// Name the diagnostics give it.
+    /// Name of the source in diagnostics.
     pub file_name: &'a str,
     /// Headers served from memory: name and content.
     pub headers: &'a [(&'a str, &'a str)],
-    /// Options.
     pub options: &'a [String],
-    /// C++ names whose symbols are wanted; each also instantiates its template.
+    /// C++ names whose symbols are requested; each also instantiates its template.
     pub name_expressions: &'a [String],
-    /// Ask for machine code besides PTX.
+    /// Whether to produce machine code besides PTX.
     pub cubin: bool,
 }
 
-/// What a compilation gave.
+/// Result of a compilation.
 #[derive(Debug)]
 pub struct NvrtcOutcome {
-    /// The compiler's log, complete.
+    /// The complete log of the compiler.
     pub log: String,
     /// The code, unless the source or an option was at fault.
     pub built: Result<NvrtcCode, NvrtcFault>,
@@ -127,27 +125,27 @@ pub struct NvrtcOutcome {
 pub struct NvrtcCode {
     /// PTX text, without the terminating NUL.
     pub ptx: Vec<u8>,
-    /// Machine code, where asked for.
+    /// Machine code, if requested.
     pub cubin: Option<Vec<u8>>,
-    /// Symbol of each name expression, in the order asked.
+    /// Symbol of each name expression, in the order of the request.
     pub symbols: Vec<String>,
 }
 
-/// Whose fault a failed compilation is, within the request.
+/// The cause of a failed compilation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NvrtcFault {
     /// The source does not compile.
     Source,
-    /// An option is not accepted.
+    /// An option was refused.
     Option,
     /// The compiler ran out of memory.
     Memory,
-    /// The compiler broke on this source.
+    /// The compiler failed internally on this source.
     Compiler,
 }
 
 impl Nvrtc {
-    /// Major and minor version.
+    /// Returns the major and minor version.
     pub fn version(&self) -> Result<(u32, u32), NvrtcError> {
         let (mut major, mut minor): (c_int, c_int) = (0, 0);
         // SAFETY: both pointers are to live integers.
@@ -156,20 +154,20 @@ impl Nvrtc {
         Ok((major.unsigned_abs(), minor.unsigned_abs()))
     }
 
-    /// Architectures it compiles for, as the number in `sm_NN`, ascending.
+    /// Returns the supported architectures, as the number in `sm_NN`, ascending.
     pub fn supported_archs(&self) -> Result<Vec<u32>, NvrtcError> {
         let mut count: c_int = 0;
         // SAFETY: the pointer is to a live integer.
         let code = unsafe { sys::nvrtcGetNumSupportedArchs(&mut count) };
         check("nvrtcGetNumSupportedArchs", code)?;
         let mut archs = vec![0 as c_int; usize::try_from(count).unwrap_or(0)];
-        // SAFETY: the buffer has the length the library just asked for.
+        // SAFETY: the buffer has the length that the library just returned.
         let code = unsafe { sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()) };
         check("nvrtcGetSupportedArchs", code)?;
         Ok(archs.into_iter().filter_map(|arch| u32::try_from(arch).ok()).collect())
     }
 
-    /// Compiles. `Err` means the library failed; a source that does not compile is in the outcome.
+    /// Compiles. `Err` means that the library failed; the outcome reports a source that does not compile.
     pub fn compile(&self, job: &NvrtcJob<'_>) -> Result<NvrtcOutcome, NvrtcError> {
         let program = Program::create(job)?;
         let names = c_strings("a name expression", job.name_expressions)?;
@@ -190,7 +188,7 @@ impl Nvrtc {
             | sys::nvrtcResult::NVRTC_ERROR_NAME_EXPRESSION_NOT_VALID => Some(NvrtcFault::Source),
             sys::nvrtcResult::NVRTC_ERROR_INVALID_OPTION => Some(NvrtcFault::Option),
             sys::nvrtcResult::NVRTC_ERROR_OUT_OF_MEMORY => Some(NvrtcFault::Memory),
-            // It loads, and compiles other sources: this one is more than it can do.
+            // The library loads, and compiles other sources: this source exceeds its abilities.
             sys::nvrtcResult::NVRTC_ERROR_INTERNAL_ERROR
             | sys::nvrtcResult::NVRTC_ERROR_BUILTIN_OPERATION_FAILURE => Some(NvrtcFault::Compiler),
             other => {
@@ -284,7 +282,7 @@ impl Program {
         let code = unsafe { sys::nvrtcGetCUBINSize(self.handle, &mut size) };
         check("nvrtcGetCUBINSize", code)?;
         let mut cubin = vec![0u8; size];
-        // SAFETY: the buffer has the size the library just asked for.
+        // SAFETY: the buffer has the size that the library just returned.
         let code = unsafe { sys::nvrtcGetCUBIN(self.handle, cubin.as_mut_ptr().cast()) };
         check("nvrtcGetCUBIN", code)?;
         Ok(cubin)

@@ -13,10 +13,10 @@ use super::{DeviceError, Stream};
 
 use warpgauge_model::FailureCode;
 
-/// How often the host asks for faults while it waits for the device.
+/// Interval at which the host checks for faults while it waits for the device.
 const FAULT_POLL: Duration = Duration::from_millis(1);
 
-/// Page-locked memory is zeroed in pieces of this size, bytes.
+/// Size of the pieces in which page-locked memory is zeroed, bytes.
 const SCRUB_BYTES: usize = 1 << 20;
 
 /// Size of the smallest page of memory, bytes.
@@ -33,18 +33,18 @@ impl PinnedBuffer {
     /// Allocates zeroed memory.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn new(context: &Context, bytes: usize) -> Result<Self, DeviceError> {
         let mut start: *mut c_void = std::ptr::null_mut();
         // SAFETY: the context is current; 0 are the default flags.
         let result = unsafe { (context.api().host_alloc)(&mut start, bytes.max(1), 0) };
         context.api().check(result, &format!("allocate {bytes} bytes of page-locked memory"))?;
-        // SAFETY: the driver just gave us this many bytes.
+        // SAFETY: the driver just allocated this many bytes.
         unsafe { std::ptr::write_bytes(start.cast::<u8>(), 0, bytes.max(1)) };
         Ok(Self { start: start.cast(), bytes, context: context.clone() })
     }
 
-    /// Its address for the device, which is that for the host (unified addressing).
+    /// Returns the address on the device, which equals the host's (unified addressing).
     pub fn address(&self) -> u64 {
         self.start.addr() as u64
     }
@@ -72,10 +72,10 @@ impl PinnedBuffer {
         word.load(Ordering::Acquire)
     }
 
-    /// Waits until the device has written a value to a word, by work on the stream.
+    /// Waits until work on the stream has written a value to a word.
     ///
     /// # Errors
-    /// A fault of the work queued there, or of the driver.
+    /// Returns a fault of the work on the stream, or of the driver.
     ///
     /// # Panics
     /// `index` is beyond the end.
@@ -88,7 +88,7 @@ impl PinnedBuffer {
         let mut asked = Instant::now();
         while self.read_word(index) != value {
             std::hint::spin_loop();
-            // After a fault the device never gets there.
+            // After a fault the device never writes the value.
             if asked.elapsed() >= FAULT_POLL {
                 stream.is_done()?;
                 asked = Instant::now();
@@ -97,14 +97,12 @@ impl PinnedBuffer {
         Ok(())
     }
 
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: allocated and initialised by us; nothing writes while the borrow lasts, because
-        // every copy into it takes the slice mutably and waits.
+        // SAFETY: allocated and initialised by us; no code writes during the borrow, because every copy
+        // into it takes the slice mutably and waits.
         unsafe { std::slice::from_raw_parts(self.start, self.bytes) }
     }
 
-    /// The bytes, to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and self is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.bytes) }
@@ -118,11 +116,11 @@ impl Drop for PinnedBuffer {
     }
 }
 
-/// Page-locked buffers kept for reuse: locking pages costs far more than a copy.
+/// Page-locked buffers kept for reuse: locking pages takes far more time than a copy.
 ///
-/// Holds at most `limit_bytes`; what is asked beyond that is ordinary memory, which the driver
-/// copies through its own staging area. Kernels can read page-locked memory, so what comes back is
-/// zeroed by [`PinnedPool::scrub`] before the next job.
+/// The pool holds at most `limit_bytes`. Beyond that it lends ordinary memory, which the driver copies
+/// through its own staging area. Kernels can read page-locked memory, so [`PinnedPool::scrub`] zeroes
+/// returned buffers before the next job.
 pub struct PinnedPool {
     context: Context,
     limit_bytes: usize,
@@ -135,20 +133,19 @@ struct PoolState {
     held_bytes: usize,
 }
 
-/// A buffer that is not lent, and how many of its first bytes may not be zero.
+/// A buffer that is not lent, and the number of its first bytes that may not be zero.
 struct Kept {
     buffer: PinnedBuffer,
     used: usize,
 }
 
 impl PinnedPool {
-    /// An empty pool.
     pub fn new(context: &Context, limit_bytes: usize) -> Rc<Self> {
         let state = RefCell::default();
         Rc::new(Self { context: context.clone(), limit_bytes, state })
     }
 
-    /// Lends `bytes` bytes, which hold zeros or what this job put into the pool.
+    /// Lends `bytes` bytes, which contain zeros or data that this job put into the pool.
     pub fn take(self: &Rc<Self>, bytes: usize) -> Staging {
         match self.pinned(bytes) {
             Some(Kept { buffer, used }) => {
@@ -157,8 +154,8 @@ impl PinnedPool {
             }
             None => {
                 let mut memory = vec![0; bytes];
-                // So much memory is new to the process: one core alone takes longer to get its
-                // pages than the device to fill them.
+                // This memory is new to the process: a single core would take longer to get the pages
+                // than the device to fill them.
                 let pages = memory.par_chunks_mut(PAGE_BYTES);
                 pages.with_min_len(SCRUB_BYTES / PAGE_BYTES).for_each(|page| page[0] = 0);
                 Staging { memory: Memory::Plain(memory), bytes, used: bytes, pool: Rc::clone(self) }
@@ -166,21 +163,21 @@ impl PinnedPool {
         }
     }
 
-    /// Zeroes everything that came back, so that nothing of a job reaches the next.
+    /// Zeroes all returned memory, so that no data of a job reaches the next.
     pub fn scrub(&self) {
         let mut state = self.state.borrow_mut();
         let dirty = state.free.iter_mut().map(|kept| {
             let used = std::mem::take(&mut kept.used);
             &mut kept.buffer.bytes_mut()[..used]
         });
-        // Memory is faster than one core can write.
+        // A single core cannot write as fast as the memory.
         let dirty = dirty.flat_map(|bytes| bytes.chunks_mut(SCRUB_BYTES)).collect::<Vec<_>>();
         dirty.into_par_iter().for_each(|bytes| bytes.fill(0));
     }
 
     fn pinned(&self, bytes: usize) -> Option<Kept> {
         let mut state = self.state.borrow_mut();
-        // The smallest that is large enough, but not one that would be mostly wasted.
+        // The smallest buffer that is large enough, unless most of it would be wasted.
         let fit = |kept: &Kept| {
             let size = kept.buffer.bytes;
             size >= bytes && size / 4 <= bytes.max(1 << 16)
@@ -199,7 +196,7 @@ impl PinnedPool {
             freed.buffer.bytes_mut()[..freed.used].fill(0);
             state.held_bytes -= freed.buffer.bytes;
         }
-        // Refused by the system (locked-memory limit): ordinary memory serves as well, slower.
+        // If the system refuses (locked-memory limit), ordinary memory works as well, but slower.
         let buffer = PinnedBuffer::new(&self.context, size).ok()?;
         state.held_bytes += size;
         Some(Kept { buffer, used: 0 })
@@ -215,13 +212,12 @@ enum Memory {
 pub struct Staging {
     memory: Memory,
     bytes: usize,
-    /// Bytes that may not be zero once it is given back.
+    /// Number of bytes that may not be zero when the memory is returned.
     used: usize,
     pool: Rc<PinnedPool>,
 }
 
 impl Staging {
-    /// The bytes.
     pub fn bytes(&self) -> &[u8] {
         match &self.memory {
             Memory::Pinned(buffer) => &buffer.bytes()[..self.bytes],
@@ -229,7 +225,6 @@ impl Staging {
         }
     }
 
-    /// The bytes, to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         match &mut self.memory {
             Memory::Pinned(buffer) => &mut buffer.bytes_mut()[..self.bytes],
@@ -249,7 +244,7 @@ impl Drop for Staging {
 
 /// A copy to the host that may not have ended.
 pub struct PendingCopy {
-    /// `None` only once it was given back.
+    /// `None` only after it was returned.
     target: Option<Staging>,
     context: Context,
 }
@@ -259,10 +254,10 @@ impl PendingCopy {
         Self { target: Some(target), context: context.clone() }
     }
 
-    /// Waits for the device and gives the content back.
+    /// Waits for the device and returns the content.
     ///
     /// # Errors
-    /// A fault of the work queued before it, or of the driver.
+    /// Returns a fault of work queued earlier, or of the driver.
     pub fn finish(mut self) -> Result<Staging, DeviceError> {
         let waited = self.context.synchronize();
         let target = self.target.take();

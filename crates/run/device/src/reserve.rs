@@ -1,19 +1,20 @@
-//! Freed device memory kept for the next job: allocating costs more than most kernels.
+//! Freed device memory kept for the next job: allocating takes more time than most kernels.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 
-/// Most memory that is kept, bytes.
+/// Maximum size of all kept memory, bytes.
 const MAX_BYTES: usize = 1 << 30;
 
-/// Most pieces that are kept.
+/// Maximum number of kept pieces.
 const MAX_PIECES: usize = 64;
 
-/// A range of device memory: address and bytes.
+/// A range of device memory: address and size in bytes.
 pub(super) type Piece = (u64, usize);
 
-/// Zeroed device memory that is not in use. Only exact sizes are reused, so that a kernel that
-/// leaves its buffer finds the same neighbours as with fresh memory: none it may rely on.
+/// Zeroed device memory that is not in use. Only pieces of the exact size are reused, so that a kernel
+/// that accesses memory outside its buffer finds the same neighbours as with new memory: none that it may
+/// rely on.
 #[derive(Default)]
 pub(super) struct Reserve {
     pieces: RefCell<VecDeque<Piece>>,
@@ -27,8 +28,8 @@ impl Reserve {
         pieces.remove(index).map(|(address, _)| address)
     }
 
-    /// Keeps a zeroed piece; returns those that must be freed for it, the oldest first, or the
-    /// piece itself.
+    /// Keeps a zeroed piece. Returns the pieces that must be freed for it, the oldest first, or the piece
+    /// itself.
     pub(super) fn put(&self, piece: Piece) -> Vec<Piece> {
         if piece.1 > MAX_BYTES {
             return vec![piece];
@@ -45,7 +46,7 @@ impl Reserve {
         gone
     }
 
-    /// Gives up everything, to be freed.
+    /// Returns all pieces, to be freed.
     pub(super) fn drain(&self) -> Vec<Piece> {
         self.pieces.borrow_mut().drain(..).collect()
     }

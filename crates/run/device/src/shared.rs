@@ -1,7 +1,8 @@
 //! Device memory and events that another process may open: CUDA IPC.
 //!
-//! A handle is for the whole block that the driver allocated, not for one buffer in it: small buffers
-//! share a block. Whoever exports memory to a process that must see nothing else allocates whole pages.
+//! A handle is for the whole block that the driver allocated, not for one buffer in it, and small buffers
+//! share a block. A caller that exports memory to a process that must not see other data must allocate
+//! whole pages.
 
 use cudarc::driver::sys::{CUdeviceptr, CUipcEventHandle, CUipcMemHandle};
 use serde::{Deserialize, Serialize};
@@ -9,33 +10,34 @@ use serde::{Deserialize, Serialize};
 use super::{Context, DeviceBuffer, DeviceError, Event};
 use warpgauge_model::FailureCode;
 
-/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag there is.
+/// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`, the only flag.
 const LAZY_PEER_ACCESS: u32 = 1;
 
-/// `CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`: what processes share has no times.
+/// `CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS`: shared events record no times.
 const SHARED_EVENT: u32 = 2 | 4;
 
-/// Leads another process on the same device to memory of this one.
+/// A handle by which another process on the same device opens memory of this process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryHandle(Vec<u8>);
 
 impl MemoryHandle {
-    /// One that somebody else tells of: it may lead nowhere.
+    /// Returns a handle that another process sent. It may be invalid.
     pub fn told(bytes: Vec<u8>) -> Self {
         Self(bytes)
     }
 
-    /// What another process is told.
+    /// Returns the bytes to send to another process.
     pub fn bytes(&self) -> &[u8] {
         &self.0
     }
 }
 
 impl DeviceBuffer {
-    /// A handle of the block that the buffer lies in, which it must be alone in, from its begin.
+    /// Returns a handle of the block that contains the buffer. The buffer must begin the block, and be
+    /// alone in it.
     ///
     /// # Errors
-    /// The driver cannot share memory, or not this.
+    /// Fails if the driver cannot share memory, or not this block.
     pub fn export(&self) -> Result<MemoryHandle, DeviceError> {
         let mut handle = CUipcMemHandle { reserved: [0; 64] };
         let api = self.context().api();
@@ -45,11 +47,11 @@ impl DeviceBuffer {
         Ok(MemoryHandle(bytemuck::cast_slice(&handle.reserved).to_vec()))
     }
 
-    /// Opens memory of another process, `bytes` of it: a whole block, which is closed and not freed when
-    /// this is dropped.
+    /// Opens a whole block of `bytes` bytes of another process. It is closed, not freed, when the result
+    /// is dropped.
     ///
     /// # Errors
-    /// It is gone, or of this very process, or the driver cannot share memory.
+    /// Fails if the memory is gone or belongs to this process, or if the driver cannot share memory.
     pub fn import(
         context: &Context,
         handle: &MemoryHandle,
@@ -60,10 +62,10 @@ impl DeviceBuffer {
         Ok(Self::imported(address, size, context))
     }
 
-    /// Opens a block of another process, whose size the driver tells: nothing about it is believed.
+    /// Opens a block of another process. The driver returns its size: the other process is not trusted.
     ///
     /// # Errors
-    /// As [`Self::import`], or the driver cannot tell.
+    /// Fails like [`Self::import`], or if the driver cannot return the size.
     pub fn import_block(context: &Context, handle: &MemoryHandle) -> Result<Self, DeviceError> {
         let address = open(context, handle)?;
         let buffer = Self::imported(address, 0, context);
@@ -71,7 +73,7 @@ impl DeviceBuffer {
             return Err(wrong("the driver does not tell how large it is"));
         };
         let (mut base, mut bytes): (CUdeviceptr, usize) = (0, 0);
-        // SAFETY: the address is one that the driver gave us; both results are written.
+        // SAFETY: the driver returned the address; both results are written.
         let result = unsafe { address_range(&mut base, &mut bytes, address) };
         context.api().check(result, OPERATION)?;
         if base != address {
@@ -82,19 +84,19 @@ impl DeviceBuffer {
 }
 
 impl Event {
-    /// An event that other processes may open, record and wait for. It has no time, and until somebody
-    /// records it nobody waits for it.
+    /// Creates an event that other processes may open, record and wait for. It records no time. Until a
+    /// process records it, waiting for it returns at once.
     ///
     /// # Errors
-    /// The driver has no such events, or no place for what processes share of one (`/dev/shm`).
+    /// Fails if the driver has no such events, or no place for the shared data of one (`/dev/shm`).
     pub fn interprocess(context: &Context) -> Result<Self, DeviceError> {
         Self::with_flags(context, SHARED_EVENT)
     }
 
-    /// The 64 bytes by which another process opens it (`cuIpcOpenEventHandle`).
+    /// Returns the 64 bytes by which another process opens the event (`cuIpcOpenEventHandle`).
     ///
     /// # Errors
-    /// It is not one made for that, or the driver cannot share it.
+    /// Fails if the event was not created for sharing, or the driver cannot share it.
     pub fn export(&self) -> Result<Vec<u8>, DeviceError> {
         let mut handle = CUipcEventHandle { reserved: [0; 64] };
         // SAFETY: the event is alive; the handle is written by the call.

@@ -1,59 +1,58 @@
-//! A module's variables as they are at one moment, to be put back.
+//! A copy of a module's variables at one moment, for restoring them.
 
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, Module, PreparedLaunch, Stream};
 
-/// Most bytes of variables that are copied.
+/// Maximum size of the variables, bytes.
 const MAX_BYTES: usize = 256 << 20;
 
-/// Each copy begins at a multiple of this, so that it is copied as fast as its variable allows.
+/// Alignment of each copy, bytes, so that it is copied as fast as its variable allows.
 const ALIGNMENT: usize = 16;
 
-/// Size of an entry of the table of ranges: three words.
+/// Size of an entry in the table of ranges: three words.
 const RANGE_BYTES: usize = 24;
 
 /// A copy of a module's variables.
 ///
-/// Putting it back makes a launch see the module as if it had just been loaded, so that what a
-/// kernel leaves in a variable does not reach its next launch. The copy is kept in the host's ordinary
-/// memory: what lies on the device, or is page-locked, a kernel could write to.
+/// Restoring it makes a launch see the module as if it had just been loaded, so that data that a kernel
+/// leaves in a variable does not reach its next launch. The copy is kept in the host's ordinary memory: a
+/// kernel could write to memory on the device or to page-locked memory.
 pub struct VariableSnapshot {
-    /// `None`: the module has no variables.
+    /// `None` if the module has no variables.
     held: Option<Held>,
 }
 
-/// Variables there are.
+/// The copy of at least one variable.
 struct Held {
-    /// Copies from `device` to the variables.
+    /// Launch that copies from `device` to the variables.
     restore: PreparedLaunch,
-    /// The ranges to copy, and then the content of all.
+    /// The ranges to copy, followed by the content of all.
     host: Vec<u8>,
-    /// As many bytes, written anew each time.
+    /// Device memory of the same size, written again each time.
     device: DeviceBuffer,
     /// Keeps the addresses valid.
     _module: Module,
 }
 
-/// Where a variable is on the device, and its size.
+/// Address and size of a variable on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct VariableRange {
-    /// Its address.
     pub address: u64,
-    /// Its size, bytes.
+    /// Size, bytes.
     pub bytes: u64,
 }
 
-/// A variable, and where its copy begins, bytes.
+/// A variable, and the offset of its copy, bytes.
 struct Copied {
     variable: VariableRange,
     at: u64,
 }
 
 impl VariableSnapshot {
-    /// Copies the variables. `Ok(None)`: they are more than 256 MiB.
+    /// Copies the variables. Returns `Ok(None)` if they exceed 256 MiB.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn take(
         context: &Context,
         support: &Support,
@@ -90,35 +89,35 @@ impl VariableSnapshot {
         Ok(Some(Self { held: Some(held) }))
     }
 
-    /// Whether the module has no variables.
+    /// Returns whether the module has no variables.
     pub fn is_empty(&self) -> bool {
         self.held.is_none()
     }
 
-    /// Puts the variables back: queued, once their copy was sent.
+    /// Sends the copy to the device, and queues restoring the variables.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn restore(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         let Some(held) = &mut self.held else { return Ok(()) };
         held.device.copy_from_host(0, &held.host, stream)?;
         held.restore.launch(stream)
     }
 
-    /// Gives up its memory, for scrubbing.
+    /// Returns the device memory, for scrubbing.
     pub fn into_memory(self) -> impl Iterator<Item = DeviceBuffer> {
         self.held.into_iter().map(|held| held.device)
     }
 }
 
-/// Which way variables are copied.
+/// Direction of a copy of variables.
 #[derive(Clone, Copy)]
 enum Direction {
     Out,
     Back,
 }
 
-/// The ranges that are copied, as the kernel wants them: target, source, bytes.
+/// Returns the table of ranges for the copying kernel: target, source, bytes.
 fn table(variables: &[Copied], copy: u64, direction: Direction) -> Vec<u8> {
     let range = |&Copied { variable: VariableRange { address, bytes }, at }: &Copied| {
         let kept = copy + at;

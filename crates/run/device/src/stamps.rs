@@ -1,12 +1,12 @@
-//! The clock of the multiprocessors, measured on the device.
+//! Measures the clock of the multiprocessors on the device.
 
 use serde::{Deserialize, Serialize};
 
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PendingCopy, Staging, Stream};
 
-/// Shortest time between two stamps that tells a clock, nanoseconds: the device's timer advances in
-/// steps of up to 1 µs.
+/// Minimum time between two readings for a clock, nanoseconds: the device's timer advances in steps of up
+/// to 1 µs.
 const MIN_SPAN_NS: u64 = 50_000;
 
 /// Mean clock of the multiprocessors between two moments.
@@ -24,44 +24,44 @@ pub struct ClockReading {
 
 /// Readings of cycle counters and time, taken in stream order.
 ///
-/// Each leaves the device at once, before the next launch could reach it.
+/// Each reading is copied from the device at once, before the next launch could access it.
 pub struct Stamps {
     slots: DeviceBuffer,
     multiprocessors: u32,
 }
 
-/// One reading of every multiprocessor.
+/// A reading of every multiprocessor.
 pub struct Stamp {
     copy: PendingCopy,
 }
 
 impl Stamps {
-    /// Memory for readings of a device with `multiprocessors`.
+    /// Allocates memory for readings of a device with `multiprocessors`.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn new(context: &Context, multiprocessors: u32) -> Result<Self, DeviceError> {
         let bytes = u64::from(multiprocessors) * 16;
         let slots = DeviceBuffer::new(context, bytes, "clock readings")?;
         Ok(Self { slots, multiprocessors })
     }
 
-    /// Size of the host memory that a reading takes.
+    /// Returns the size of the host memory for a reading, bytes.
     pub fn bytes(&self) -> usize {
         self.slots.len()
     }
 
-    /// Queues a reading into `target`, of [`Stamps::bytes`].
+    /// Queues a reading into `target`, which has [`Stamps::bytes`] bytes.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn take(
         &self,
         support: &Support,
         target: Staging,
         stream: &Stream,
     ) -> Result<Stamp, DeviceError> {
-        // A multiprocessor that gets no block keeps no old reading.
+        // A multiprocessor that gets no block must not keep an old reading.
         self.slots.fill(0, stream)?;
         support.stamp(self.slots.address(), self.multiprocessors, stream)?;
         Ok(Stamp { copy: self.slots.start_copy_to_host(0, target, stream)? })
@@ -69,10 +69,10 @@ impl Stamps {
 }
 
 impl Stamp {
-    /// The readings: cycles and nanoseconds of each multiprocessor, zeros where there is none.
+    /// Returns the readings: cycles and nanoseconds of each multiprocessor, zeros if it has none.
     ///
     /// # Errors
-    /// A fault of the work queued before it.
+    /// Returns a fault of work queued earlier.
     pub fn finish(self) -> Result<Vec<[u64; 2]>, DeviceError> {
         let bytes = self.copy.finish()?;
         let words = bytes.bytes().chunks_exact(16).map(|pair| {
@@ -87,7 +87,7 @@ impl Stamp {
     }
 }
 
-/// The clock between two readings; `None` if they are too close, or tell nothing.
+/// Returns the clock between two readings; `None` if they are too close together or contain no values.
 pub fn clock_between(earlier: &[[u64; 2]], later: &[[u64; 2]]) -> Option<ClockReading> {
     let mut clocks = Vec::new();
     let mut spans = Vec::new();

@@ -6,9 +6,9 @@ unsafe extern "C" {
     fn fflush(stream: *mut c_void) -> c_int;
 }
 
-/// Writes out what the C library still buffers, so that the text of a kernel's `printf` has left
-/// the process when this returns.
+/// Writes out the C library's buffers, so that the text of a kernel's `printf` has left the process when
+/// this function returns.
 pub fn flush_c_streams() {
-    // SAFETY: a null stream means all of them; the call has no other precondition.
+    // SAFETY: a null stream means all streams; the call has no other precondition.
     let _ = unsafe { fflush(std::ptr::null_mut()) };
 }

@@ -11,7 +11,7 @@ const NON_BLOCKING: u32 = 1;
 /// `CUDA_ERROR_NOT_READY`: there is still work, and no fault so far.
 const NOT_READY: i32 = 600;
 
-/// A queue of device work, in order.
+/// A queue of device work, executed in order.
 pub struct Stream {
     pub(super) handle: CUstream,
     context: Context,
@@ -21,7 +21,7 @@ impl Stream {
     /// Creates a stream.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn new(context: &Context) -> Result<Self, DeviceError> {
         let mut handle: CUstream = std::ptr::null_mut();
         // SAFETY: the context is current on this thread (it cannot leave it).
@@ -30,25 +30,24 @@ impl Stream {
         Ok(Self { handle, context: context.clone() })
     }
 
-    /// The context it belongs to.
     pub fn context(&self) -> &Context {
         &self.context
     }
 
-    /// Waits until everything queued has ended.
+    /// Waits until all queued work has ended.
     ///
     /// # Errors
-    /// A fault of the work queued, or of the driver.
+    /// Returns a fault of the queued work or of the driver.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: the handle lives as long as self.
         let result = unsafe { (self.context.api().stream_synchronize)(self.handle) };
         self.context.api().check(result, "wait for the device")
     }
 
-    /// Whether everything queued has ended; does not wait.
+    /// Returns whether all queued work has ended; does not wait.
     ///
     /// # Errors
-    /// A fault of the work queued, or of the driver.
+    /// Returns a fault of the queued work or of the driver.
     pub fn is_done(&self) -> Result<bool, DeviceError> {
         // SAFETY: the handle lives as long as self.
         let result = unsafe { (self.context.api().stream_query)(self.handle) };
@@ -66,7 +65,7 @@ impl Drop for Stream {
     }
 }
 
-/// A point in a stream, with its time unless processes share it.
+/// A point in a stream. It has a time unless processes share it.
 pub struct Event {
     pub(super) handle: CUevent,
     pub(super) context: Context,
@@ -76,9 +75,9 @@ impl Event {
     /// Creates an event that records times.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn new(context: &Context) -> Result<Self, DeviceError> {
-        // The default flags: with times.
+        // The default flags record times.
         Self::with_flags(context, 0)
     }
 
@@ -93,27 +92,27 @@ impl Event {
     /// Marks the current end of `stream`.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn record(&self, stream: &Stream) -> Result<(), DeviceError> {
         // SAFETY: both handles are alive and belong to this context.
         let result = unsafe { (self.context.api().event_record)(self.handle, stream.handle) };
         self.context.api().check(result, "record an event")
     }
 
-    /// Waits until the device has passed it.
+    /// Waits until the device has passed the event.
     ///
     /// # Errors
-    /// A fault of the work before it, or of the driver.
+    /// Returns a fault of work before the event, or of the driver.
     pub fn synchronize(&self) -> Result<(), DeviceError> {
         // SAFETY: the handle lives as long as self.
         let result = unsafe { (self.context.api().event_synchronize)(self.handle) };
         self.context.api().check(result, "wait for the device")
     }
 
-    /// Milliseconds from `start` to this event; both must have been passed.
+    /// Returns the time from `start` to this event, milliseconds. The device must have passed both.
     ///
     /// # Errors
-    /// One was not recorded, or not passed yet.
+    /// Fails if one of them was not recorded or not passed yet.
     pub fn elapsed_ms_since(&self, start: &Event) -> Result<f32, DeviceError> {
         let mut ms = 0.0f32;
         // SAFETY: both handles are alive and belong to this context.
@@ -137,16 +136,15 @@ pub struct EventPool {
 }
 
 impl EventPool {
-    /// `count` events.
+    /// Creates `count` events.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn new(context: &Context, count: usize) -> Result<Self, DeviceError> {
         let events = (0..count).map(|_| Event::new(context)).collect::<Result<_, _>>()?;
         Ok(Self { events })
     }
 
-    /// The events.
     pub fn events(&self) -> &[Event] {
         &self.events
     }

@@ -1,4 +1,4 @@
-//! The worker's own kernels: seeded content, comparison, scrubbing.
+//! The worker's built-in kernels: seeded content, comparison, scrubbing.
 
 use std::cell::RefCell;
 
@@ -14,17 +14,17 @@ use warpgauge_tensor::{Dtype, ElementGenerator, InitError, Philox, TensorInit};
 /// Source of the kernels, for the compile stage.
 pub const SOURCE: &str = include_str!("support.cu");
 
-/// Compiler options the source needs: random numbers are rounded operation by operation.
+/// Compiler options of the source: random numbers need rounding after each operation.
 pub const OPTIONS: &[&str] = &["--fmad=false"];
 
-/// Local memory per thread that scrubbing can cover, bytes.
+/// Maximum local memory per thread that scrubbing can zero, bytes.
 pub const MAX_LOCAL_SCRUB_BYTES: u64 = 8 << 10;
 
 const SMALL_LOCAL_SCRUB_BYTES: u64 = 1 << 10;
 pub(super) const THREADS: u32 = 256;
 const SCRUB_THREADS: u32 = 1024;
 
-/// Longest time for which a block that wipes shared memory waits for the others, nanoseconds.
+/// Time limit for a block that wipes shared memory to wait for the others, nanoseconds.
 const WIPE_PATIENCE_NS: u64 = 1_000_000;
 
 /// Mirrors `InitParams` in support.cu.
@@ -46,17 +46,17 @@ pub struct InitParams {
 /// `QUICK_NORMAL` in support.cu.
 const QUICK_NORMAL: u32 = 5;
 
-/// How far from zero normal numbers may get that are drawn in single precision: none is infinite.
+/// Bound of normal numbers that are drawn in single precision: none becomes infinite.
 const QUICK_RANGE: f64 = 1e37;
 
-/// Deviations that single precision has with all its digits.
+/// Standard deviations that single precision represents with all its digits.
 const QUICK_DEVIATIONS: std::ops::Range<f64> = 1e-30..1e36;
 
 impl InitParams {
-    /// What the kernel needs to know to fill a tensor argument as [`warpgauge_tensor::fill`] does.
+    /// Returns the kernel's parameters to fill a tensor argument as [`warpgauge_tensor::fill`] does.
     ///
     /// # Errors
-    /// The `init` does not fit the element type.
+    /// Fails if the `init` does not fit the element type.
     pub fn new(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
         let mut params = Self::zeroed();
         params.key = Philox::for_argument(init.seed.unwrap_or(0), name).key();
@@ -79,19 +79,19 @@ impl InitParams {
                 (params.generator, params.a, params.b) = (3, mean, std);
             }
             ElementGenerator::Integers { low, span } => {
-                // Two's complement: the sum of the kernel wraps to the same bits.
+                // In two's complement the kernel's sum wraps to the same bits.
                 (params.generator, params.low, params.span) = (4, low as u64, span);
             }
         }
         Ok(params)
     }
 
-    /// As [`Self::new`], for an `init` whose seed nobody knows: other numbers of the same distribution and
-    /// within the same bounds, which are the same bits again on this device alone, and take a fraction of
-    /// the time to draw. Normal numbers of up to 32 bits are drawn in single precision.
+    /// Like [`Self::new`], for an `init` with a secret seed. Gives other numbers, with the same
+    /// distribution and within the same bounds, in a fraction of the time. Their bits are reproducible
+    /// only on this device. Normal numbers of up to 32 bits are drawn in single precision.
     ///
     /// # Errors
-    /// The `init` does not fit the element type.
+    /// Fails if the `init` does not fit the element type.
     pub fn secret(init: &TensorInit, dtype: Dtype, name: &str) -> Result<Self, InitError> {
         let mut params = Self::new(init, dtype, name)?;
         params.secret = 1;
@@ -106,24 +106,24 @@ impl InitParams {
         Ok(params)
     }
 
-    /// Eight bytes (the lowest first), again and again.
+    /// Returns parameters for eight bytes (the lowest first), repeated.
     pub(super) fn repeated(pattern: u64) -> Self {
         Self { pattern: pattern.to_le(), ..Self::zeroed() }
     }
 }
 
-/// How near an element must be: |actual − expected| ≤ atol + rtol·|expected|.
+/// Tolerance of an element: |actual − expected| ≤ atol + rtol·|expected|.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NearTolerance {
     /// Absolute tolerance.
     pub atol: f64,
     /// Relative tolerance.
     pub rtol: f64,
-    /// Whether NaN is near NaN and an infinity near an equal one.
+    /// Whether NaN matches NaN and an infinity matches an equal one.
     pub allow_non_finite: bool,
 }
 
-/// Position in `enum { F64, F32, … }` of support.cu.
+/// Returns the position in `enum { F64, F32, … }` of support.cu.
 pub(super) fn dtype_number(dtype: Dtype) -> u32 {
     Dtype::ALL.iter().position(|&other| other == dtype).unwrap_or(0) as u32
 }
@@ -131,13 +131,13 @@ pub(super) fn dtype_number(dtype: Dtype) -> u32 {
 /// The loaded kernels.
 pub struct Support {
     module: Module,
-    /// Those that were launched.
+    /// The kernels that have been launched.
     functions: RefCell<Vec<KernelFunction>>,
     multiprocessors: u32,
     shared_bytes: u32,
-    /// One word for the scrubbing kernels, or for the index that the comparison finds.
+    /// A word for the scrubbing kernels, or for the index that the comparison finds.
     cell: DeviceBuffer,
-    /// For the findings of an inspection.
+    /// Cells for the findings of an inspection.
     pub(super) cells: Cells,
 }
 
@@ -145,7 +145,7 @@ impl Support {
     /// Loads the kernels.
     ///
     /// # Errors
-    /// The image is not for this device, or there is no memory.
+    /// Fails if the image is not for this device or there is too little memory.
     pub fn load(
         context: &Context,
         image: &Image,
@@ -161,11 +161,11 @@ impl Support {
         })
     }
 
-    /// Index of the first byte in which the device memory at `address` differs from `other`, over
-    /// the first `bytes` bytes of both.
+    /// Returns the index of the first byte in which the device memory at `address` differs from `other`,
+    /// over the first `bytes` bytes of both.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn first_difference(
         &self,
         address: u64,
@@ -182,8 +182,9 @@ impl Support {
         Ok((first != u64::MAX).then_some(first))
     }
 
-    /// Whether [`Inspection::first_not_near`](super::inspection::Inspection::first_not_near) knows elements of this type: single precision and up hold
-    /// the narrower types exactly, but no 64-bit integers.
+    /// Returns whether [`Inspection::first_not_near`](super::inspection::Inspection::first_not_near)
+    /// supports elements of this type. Single precision and up represent the narrower types exactly, but
+    /// no 64-bit integers.
     pub fn compares(dtype: Dtype) -> bool {
         !matches!(dtype, Dtype::Float8E4m3 | Dtype::Float8E5m2 | Dtype::Int64 | Dtype::Uint64)
     }
@@ -192,7 +193,7 @@ impl Support {
     /// [`warpgauge_tensor::nudge`] does.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn nudge(
         &self,
         address: u64,
@@ -216,7 +217,7 @@ impl Support {
     /// Queues zeroing the shared memory of every multiprocessor.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn scrub_shared(&self, stream: &Stream) -> Result<(), DeviceError> {
         self.cell.fill(0, stream)?;
         let mut arguments = Params::new();
@@ -228,7 +229,7 @@ impl Support {
         self.launch("wg_scrub_shared", shape, arguments, stream)
     }
 
-    /// As [`Self::scrub_shared`], to be launched often. `cell`: address of a word that is 0.
+    /// Like [`Self::scrub_shared`], for frequent launches. `cell` is the address of a word that is 0.
     pub(super) fn wipe_launch(&self, cell: u64) -> Result<PreparedLaunch, DeviceError> {
         let mut arguments = Params::new();
         arguments.push_address(cell).push(&(self.shared_bytes / 4).to_ne_bytes());
@@ -238,11 +239,11 @@ impl Support {
         PreparedLaunch::new(self.module.function("wg_wipe_shared")?, shape, arguments)
     }
 
-    /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for
-    /// each. `Ok(false)`: `bytes` is more than [`MAX_LOCAL_SCRUB_BYTES`], nothing was done.
+    /// Queues zeroing the local memory of as many threads as fit the device, at least `bytes` for each.
+    /// Returns `Ok(false)` without doing so if `bytes` exceeds [`MAX_LOCAL_SCRUB_BYTES`].
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn scrub_local(&self, bytes: u64, stream: &Stream) -> Result<bool, DeviceError> {
         let symbol = if bytes <= SMALL_LOCAL_SCRUB_BYTES {
             "wg_scrub_local_small"
@@ -261,8 +262,8 @@ impl Support {
         Ok(true)
     }
 
-    /// A launch that copies the `count` ranges of a table (target, source, bytes; words of 64 bits) of
-    /// `bytes` in all.
+    /// Returns a launch that copies the `count` ranges of a table (target, source, bytes; words of 64
+    /// bits), with `bytes` in total.
     pub(super) fn copy_launch(
         &self,
         table: u64,
@@ -275,8 +276,8 @@ impl Support {
         PreparedLaunch::new(function, self.spread(bytes.div_ceil(16)), arguments)
     }
 
-    /// Queues a blocking kernel: the device writes `generation` to the first of `words` when it gets there, and
-    /// goes on once the second holds it.
+    /// Queues a blocking kernel: the device writes `generation` to the first of `words` when it arrives,
+    /// and continues once the second contains it.
     pub(super) fn block(
         &self,
         words: [u64; 2],
@@ -304,10 +305,10 @@ impl Support {
         self.launch("wg_stamp", LaunchShape::linear(multiprocessors, 32), arguments, stream)
     }
 
-    /// A kernel that does nothing, to time what launching takes.
+    /// Returns a launch of an empty kernel, which measures the cost of launching.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn empty_launch(&self) -> Result<PreparedLaunch, DeviceError> {
         let function = self.module.function("wg_empty")?;
         PreparedLaunch::new(function, LaunchShape::linear(1, 32), Params::new())
@@ -332,7 +333,7 @@ impl Support {
         PreparedLaunch::new(function, shape, arguments)?.launch(stream)
     }
 
-    /// Enough blocks for `threads`, but no more than keep the device busy: the kernels loop.
+    /// Returns enough blocks for `threads`, but no more than keep the device busy: the kernels loop.
     pub(super) fn spread(&self, threads: u64) -> LaunchShape {
         let most = u64::from(self.multiprocessors) * 16;
         let blocks = threads.div_ceil(u64::from(THREADS)).clamp(1, most.max(1));

@@ -1,5 +1,5 @@
-//! Tensor maps: what the copy engine of compute capability 9.0 and later is told of a tensor, its address
-//! included. A kernel gets one by value (`__grid_constant__`).
+//! Tensor maps: descriptions of a tensor, including its address, for the copy engine of compute
+//! capability 9.0 and later. A kernel gets a map by value (`__grid_constant__`).
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -12,27 +12,27 @@ use cudarc::driver::sys::{
 use super::{Context, DeviceError};
 use warpgauge_model::{FailureCode, MapElement, MapSwizzle, TensorMap};
 
-/// Bytes of a tensor map.
+/// Size of a tensor map, bytes.
 pub const TENSOR_MAP_BYTES: usize = 128;
 
-/// Most dimensions of a tensor.
+/// Maximum number of dimensions of a tensor.
 const MAX_RANK: usize = 5;
 
-/// Drivers up to CUDA 13.1 tell the copy engine of Blackwell of small tensors what holds for large ones:
-/// addresses beyond the tensor are generated wrongly. CUTLASS (`copy_traits_sm90_tma.hpp`) and Triton 3.9
-/// clear the bit, of the second of sixteen words; on Hopper it means nothing.
+/// Drivers up to CUDA 13.1 encode small tensors like large ones for the copy engine of Blackwell, which
+/// then generates wrong addresses beyond the tensor. CUTLASS (`copy_traits_sm90_tma.hpp`) and Triton 3.9
+/// clear the bit, in the second of sixteen words; on Hopper it has no meaning.
 const LAST_FAULTY_DRIVER: c_int = 13010;
 const LARGE_BIT: u64 = 1 << 21;
 const LARGE_BYTES: u64 = 128 << 10;
 
-/// The arguments of `cuTensorMapEncodeTiled`, but for the address: as Triton's own launcher has them.
+/// The arguments of `cuTensorMapEncodeTiled`, except the address, as Triton's own launcher passes them.
 #[derive(Debug, PartialEq, Eq)]
 struct Encoding {
     element: c_uint,
     rank: c_uint,
-    /// From here on the innermost dimension comes first.
+    /// In the following arrays the innermost dimension comes first.
     shape: [u64; MAX_RANK],
-    /// Bytes, without the innermost dimension's, which are an element's.
+    /// Strides in bytes, without the innermost dimension's, which is the size of an element.
     strides: [u64; MAX_RANK],
     block: [u32; MAX_RANK],
     element_strides: [u32; MAX_RANK],
@@ -43,7 +43,7 @@ struct Encoding {
 }
 
 impl Encoding {
-    /// Of a map that was checked.
+    /// Returns the encoding of a checked map.
     fn of(map: &TensorMap) -> Self {
         let bytes = map.element.bytes();
         let (mut shape, mut strides) = ([0; MAX_RANK], [0; MAX_RANK]);
@@ -102,7 +102,8 @@ fn pattern(swizzle: MapSwizzle) -> Swizzle {
 /// Encodes a map for a tensor that begins at `address`.
 ///
 /// # Errors
-/// The map is none, or the driver has no such function or refuses the map; the error names its parts.
+/// Fails if the map is invalid, or if the driver lacks the function or refuses the map; the error names
+/// the map's parts.
 pub fn encode_tensor_map(
     context: &Context,
     map: &TensorMap,
@@ -117,8 +118,8 @@ pub fn encode_tensor_map(
     };
     let how = Encoding::of(map);
     let mut encoded = CUtensorMap { opaque: [0; 16] };
-    // SAFETY: the driver writes one map, which its type aligns, and reads `rank` numbers (one less of
-    // the strides) of arrays that have as many as any rank. It does not follow the address.
+    // SAFETY: the driver writes one map, which its type aligns, and reads `rank` numbers (one less of the
+    // strides) of arrays that are large enough for any rank. It does not dereference the address.
     let result = unsafe {
         encode(
             &mut encoded,
@@ -145,7 +146,7 @@ pub fn encode_tensor_map(
     Ok(bytes_of(corrected(encoded.opaque, map, version)))
 }
 
-/// What the driver should have said of a small tensor.
+/// Returns the map with the driver's error for small tensors corrected.
 fn corrected(mut words: [u64; 16], map: &TensorMap, driver: c_int) -> [u64; 16] {
     let small = map.span_bytes().is_some_and(|bytes| bytes < LARGE_BYTES);
     if driver <= LAST_FAULTY_DRIVER && small {
@@ -162,7 +163,7 @@ fn bytes_of(words: [u64; 16]) -> [u8; TENSOR_MAP_BYTES] {
     bytes
 }
 
-/// A map in words, for errors.
+/// Describes a map for errors.
 fn told(map: &TensorMap) -> String {
     let TensorMap { element, shape, strides, block, swizzle, nan } = map;
     let padding = if *nan { "nan" } else { "zero" };
@@ -188,7 +189,8 @@ mod tests {
     }
 
     /// `fillTMADescriptor` of Triton's driver.c, for the same tensor: dimensions reversed, strides in
-    /// bytes and one place lower, steps of one element, promotion to 128 bytes, no interleaving.
+    /// bytes without the innermost dimension's, steps of one element, promotion to 128 bytes, no
+    /// interleaving.
     #[test]
     fn arguments_are_those_of_tritons_launcher() {
         assert_eq!(
@@ -220,7 +222,7 @@ mod tests {
         assert_eq!(line.strides, [0; 5]);
     }
 
-    /// The numbers of cuda.h, which are not those that kernels use (driver.py,
+    /// The numbers of cuda.h, which differ from those that kernels use (driver.py,
     /// `TMA_DTYPE_DEVICE_TO_HOST`).
     #[test]
     fn elements_and_patterns_have_the_drivers_numbers() {

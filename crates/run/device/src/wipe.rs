@@ -1,33 +1,33 @@
-//! Putting shared memory back to zero between two launches of one kernel.
+//! Zeroes shared memory between two launches of one kernel.
 
 use super::support::Support;
 use super::{Context, DeviceBuffer, DeviceError, PreparedLaunch, Stream};
 
-/// Zeroes the shared memory of every multiprocessor, without the 0.2 ms of host time that a
-/// cooperative launch takes.
+/// Zeroes the shared memory of every multiprocessor, without the 0.2 ms of host time of a cooperative
+/// launch.
 ///
-/// It relies on a device that nothing else uses meanwhile; between callers
-/// [`Support::scrub_shared`] does the work, which does not.
+/// This requires that nothing else uses the device meanwhile. Between jobs of different callers,
+/// [`Support::scrub_shared`] does the work without that requirement.
 pub struct SharedWipe {
     launch: PreparedLaunch,
-    /// Counts the blocks that are there.
+    /// Counter of the blocks that have arrived.
     cell: DeviceBuffer,
 }
 
 impl SharedWipe {
-    /// Prepares it.
+    /// Prepares the launch.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn new(context: &Context, support: &Support) -> Result<Self, DeviceError> {
         let cell = DeviceBuffer::new(context, 8, "the worker's own use")?;
         Ok(Self { launch: support.wipe_launch(cell.address())?, cell })
     }
 
-    /// Queues it.
+    /// Queues the launch.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     pub fn queue(&mut self, stream: &Stream) -> Result<(), DeviceError> {
         self.cell.fill(0, stream)?;
         self.launch.launch(stream)

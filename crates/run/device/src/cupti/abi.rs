@@ -1,19 +1,19 @@
-//! CUPTI's parameter structures and functions, as far as they are used here.
+//! CUPTI's parameter structures and functions, as far as this crate uses them.
 //!
-//! Declared here and not taken from cudarc, whose `cupti` feature brings the CUDA runtime's
-//! bindings along, panics where a symbol is missing, and returns codes as a Rust enum in which a
-//! code of a newer library would be undefined behaviour.
+//! They are declared here instead of taken from cudarc. Its `cupti` feature includes the CUDA runtime's
+//! bindings, panics where a symbol is missing, and returns codes as a Rust enum, in which a code of a
+//! newer library would be undefined behaviour.
 //!
-//! Each structure begins with the size that its caller knows. CUPTI refuses a larger one than it
-//! knows and takes a smaller one, so these have the fields of CUPTI 12.6, the first with this
-//! interface; 12.9 and 13.0 have the same.
+//! Each structure begins with its size as the caller knows it. CUPTI refuses a larger structure than its
+//! own and accepts a smaller one, so these have the fields of CUPTI 12.6, the first with this interface;
+//! 12.9 and 13.0 have the same.
 
 use std::ffi::{c_char, c_int, c_void};
 
 use cudarc::driver::sys::{CUcontext, CUdevice};
 use libloading::Library;
 
-/// A C structure of parameters, all zero but for its size.
+/// Defines C structures of parameters, all zero except their size.
 macro_rules! params {
     ($($(#[$doc:meta])* $name:ident, $size:literal { $($field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -34,7 +34,7 @@ macro_rules! params {
             }
         }
 
-        // The size on the wire ends with the last field; the structure itself may be padded.
+        // The size that CUPTI reads ends with the last field; the structure itself may be padded.
         const _: () = {
             let ends: &[usize] =
                 &[16, $(std::mem::offset_of!($name, $field) + size_of::<$type>()),*];
@@ -136,10 +136,10 @@ params! {
 
 /// `CUPTI_PROFILER_TYPE_RANGE_PROFILER`.
 pub(super) const RANGE_PROFILER: c_int = 0;
-/// `CUPTI_AutoRange`: each launch is a range, measured from its own beginning to its own end. Ranges
-/// that the user marks (`CUPTI_UserRange`) include what the host takes to launch, some 5 µs.
+/// `CUPTI_AutoRange`: each launch is a range, measured from its own beginning to its own end. Ranges that
+/// the user marks (`CUPTI_UserRange`) include the host's time for the launch, some 5 µs.
 pub(super) const AUTO_RANGE: c_int = 1;
-/// `CUPTI_UserReplay`: whoever measures runs the kernel again for each pass.
+/// `CUPTI_UserReplay`: the caller runs the kernel again for each pass.
 pub(super) const USER_REPLAY: c_int = 3;
 /// `CUPTI_PROFILER_RANGE_PROFILING`.
 pub(super) const RANGE_PROFILING: c_int = 0;
@@ -156,10 +156,10 @@ macro_rules! functions {
         }
 
         impl Functions {
-            /// Looks every function up.
+            /// Looks up all functions.
             ///
             /// # Errors
-            /// The name of the first that the library does not export.
+            /// Returns the name of the first function that the library does not export.
             ///
             /// # Safety
             /// `library` is CUPTI, and stays open for the rest of the process.

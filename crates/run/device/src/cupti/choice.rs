@@ -1,9 +1,9 @@
-//! Which of several CUPTI libraries serves a driver.
+//! Chooses the CUPTI libraries that work with a driver.
 
 use std::path::PathBuf;
 
-/// Those that can serve a driver, best first: its own major version's, then older ones. A newer
-/// one refuses the driver.
+/// Returns the libraries that work with a driver, best first: those of its own major version, then older
+/// ones. A newer library refuses the driver.
 pub fn for_driver(found: &[PathBuf], driver_version: i32) -> Vec<PathBuf> {
     let driver = u32::try_from(driver_version / 1000).unwrap_or(0);
     let version =
@@ -13,7 +13,7 @@ pub fn for_driver(found: &[PathBuf], driver_version: i32) -> Vec<PathBuf> {
     fitting.into_iter().cloned().collect()
 }
 
-/// Major version of CUDA in the name that a program asks for: 13 for `libcupti.so.13`.
+/// Returns the major version of CUDA in a library's SONAME: 13 for `libcupti.so.13`.
 pub fn major_version(name: &str) -> Option<u32> {
     name.strip_prefix("libcupti.so.")?.parse().ok()
 }

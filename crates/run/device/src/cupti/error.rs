@@ -1,4 +1,4 @@
-//! What CUPTI refuses, and why.
+//! Errors of CUPTI, and their causes.
 
 use std::ffi::c_int;
 
@@ -6,36 +6,35 @@ use thiserror::Error;
 
 use warpgauge_model::Cause;
 
-/// A call of CUPTI that failed, or a CUPTI that cannot be used.
+/// A failed call of CUPTI, or an unusable CUPTI.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{operation}: {text}")]
 pub struct CuptiError {
-    /// What was to be done.
+    /// The operation that failed.
     pub operation: String,
-    /// What the library says, with its code.
+    /// The library's message, with its code.
     pub text: String,
-    /// What kind of failure it is.
     pub cause: Cause,
 }
 
 impl CuptiError {
-    /// A failure that is not the library's.
+    /// Returns an error that does not come from the library.
     pub fn local(operation: &str, cause: Cause, text: impl Into<String>) -> Self {
         Self { operation: operation.to_owned(), text: text.into(), cause }
     }
 
-    /// A returned code.
+    /// Returns the error of a result code.
     pub(super) fn of_code(operation: &str, code: c_int, name: &str) -> Self {
         Self::local(operation, cause(code), format!("{name} ({code})"))
     }
 
-    /// Whether it may go away by itself: another process reads counters now.
+    /// Returns whether the cause is temporary: another process reads counters.
     pub fn is_busy(&self) -> bool {
         self.cause == Cause::CountersBusy
     }
 }
 
-/// What a `CUptiResult` means for whoever wanted counters.
+/// Returns what a `CUptiResult` means for a reader of counters.
 fn cause(code: c_int) -> Cause {
     match code {
         // INVALID_METRIC_NAME
@@ -51,7 +50,7 @@ fn cause(code: c_int) -> Cause {
         27 | 38 | 42 | 46 => Cause::UnsupportedDevice,
         // PARAMETER_SIZE_NOT_SUFFICIENT, NOT_COMPATIBLE, CUDA_COMPILER_NOT_COMPATIBLE
         10 | 14 | 34 => Cause::DriverMismatch,
-        // NOT_INITIALIZED: the libraries beside it, or the driver's part, are not there
+        // NOT_INITIALIZED: the libraries beside CUPTI, or the driver's part, are missing
         15 => Cause::NoProfilerLibrary,
         _ => Cause::Unknown,
     }

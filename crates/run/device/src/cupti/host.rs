@@ -1,5 +1,5 @@
-//! Planning and evaluating metrics: which counters, in how many passes, and what they say.
-//! None of it needs a GPU where the chip's name is known.
+//! Plans and evaluates metrics: which counters they need, in how many passes, and their values. If the
+//! chip's name is known, this needs no GPU.
 
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char, c_void};
@@ -12,28 +12,28 @@ use super::error::CuptiError;
 use super::library::Cupti;
 use warpgauge_model::Cause;
 
-/// Largest configuration that is taken, bytes. Those of a hundred metrics take some 100 kB.
+/// Maximum size of a configuration, bytes. Those of a hundred metrics take some 100 kB.
 const MAX_IMAGE_BYTES: usize = 64 << 20;
 
 /// How metrics are collected on a chip.
 pub struct CounterPlan {
     host: Host,
-    /// What the counters are set to, pass by pass.
+    /// Configuration of the counters for each pass.
     pub(super) image: Vec<u8>,
-    /// The metrics that can be had.
+    /// The available metrics.
     metrics: Vec<CString>,
-    /// Launches that it takes.
+    /// Number of launches that the metrics need.
     pub passes: usize,
-    /// The metrics that cannot be had, and why.
+    /// The unavailable metrics, each with the reason.
     pub refused: BTreeMap<String, String>,
 }
 
 impl CounterPlan {
-    /// Plans the collection of `metrics`, which are NVIDIA's names, on a chip. `availability`: which
-    /// counters the device at hand has, as it tells itself.
+    /// Plans the collection of `metrics`, which are NVIDIA's names, on a chip. `availability` is the
+    /// device's own list of available counters.
     ///
     /// # Errors
-    /// The chip is not known, or none of the metrics is.
+    /// Fails if the chip is unknown or all metrics are.
     pub fn new(
         cupti: Cupti,
         chip: &str,
@@ -49,8 +49,8 @@ impl CounterPlan {
                 _ => drop(refused.insert(name.clone(), "no metric has such a name".to_owned())),
             }
         }
-        // All in one call: metrics that are added one by one do not share passes (16 in place of
-        // 9 for five throughputs of an H100). One that is not known spoils the object.
+        // All metrics are added in one call: metrics that are added one by one do not share passes (16
+        // instead of 9 for five throughputs of an H100). An unknown metric makes the object unusable.
         let mut host = Host::open(cupti, chip, availability)?;
         if !names.is_empty() && host.add(&names).is_err() {
             let mut known = Vec::new();
@@ -78,12 +78,12 @@ impl CounterPlan {
         Ok(Self { host, image, metrics: names, passes, refused })
     }
 
-    /// Whether some are counted by instructions that CUPTI adds to the kernel.
+    /// Returns whether some metrics are counted by instructions that CUPTI adds to the kernel.
     pub fn is_instrumented(&self) -> bool {
         self.metrics().any(|name| name.to_string_lossy().contains("__sass_"))
     }
 
-    /// The metrics that can be had.
+    /// Returns the available metrics.
     pub fn metrics(&self) -> impl Iterator<Item = &CStr> {
         self.metrics.iter().map(CString::as_c_str)
     }
@@ -92,7 +92,7 @@ impl CounterPlan {
         self.metrics.iter().map(|name| name.as_ptr()).collect()
     }
 
-    /// What a range's counters say of each metric, in the order of [`Self::metrics`].
+    /// Returns each metric's value from a range's counters, in the order of [`Self::metrics`].
     pub(super) fn evaluate(&self, data: &[u8], range: usize) -> Result<Vec<f64>, CuptiError> {
         let names = self.names();
         let mut values = vec![f64::NAN; names.len()];
@@ -114,7 +114,7 @@ impl CounterPlan {
 struct Host {
     cupti: Cupti,
     object: *mut c_void,
-    // CUPTI was given pointers into them, and does not say that it copies them.
+    // CUPTI holds pointers to these, and its documentation does not say that it copies the data.
     _chip: CString,
     _availability: Option<Vec<u8>>,
 }
@@ -173,13 +173,13 @@ impl Drop for Host {
     fn drop(&mut self) {
         let mut params = HostDeinitialize::new();
         params.object = self.object;
-        // One that cannot be given up is leaked.
+        // An object that cannot be released is leaked.
         let deinitialize = self.cupti.functions().host_deinitialize;
         let _ = self.cupti.call("give up a plan", deinitialize, &mut params);
     }
 }
 
-/// A zeroed image of a size that the library told.
+/// Returns a zeroed image of a size that the library requires.
 pub(super) fn sized(operation: &str, bytes: usize) -> Result<Vec<u8>, CuptiError> {
     if bytes > MAX_IMAGE_BYTES {
         let text = format!("CUPTI wants {bytes} bytes for it, more than {MAX_IMAGE_BYTES}");
@@ -188,15 +188,15 @@ pub(super) fn sized(operation: &str, bytes: usize) -> Result<Vec<u8>, CuptiError
     Ok(vec![0; bytes])
 }
 
-/// The chips that this CUPTI knows.
+/// Returns the chips that this CUPTI supports.
 ///
 /// # Errors
-/// The libraries beside CUPTI are missing.
+/// Fails if the libraries beside CUPTI are missing.
 pub fn chips(cupti: Cupti) -> Result<Vec<String>, CuptiError> {
     let mut params = HostChips::new();
     cupti.call("list the chips", cupti.functions().host_chips, &mut params)?;
     let name = |index| {
-        // SAFETY: the library told that its list has `count` entries, each a NUL-terminated text.
+        // SAFETY: by the library's contract the list has `count` entries, each a NUL-terminated text.
         let text = unsafe { CStr::from_ptr(*params.names.add(index)) };
         text.to_string_lossy().into_owned()
     };

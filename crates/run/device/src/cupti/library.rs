@@ -1,4 +1,4 @@
-//! Opening CUPTI.
+//! Opens CUPTI.
 
 use std::ffi::{CStr, c_char, c_int};
 use std::path::{Path, PathBuf};
@@ -10,16 +10,16 @@ use super::abi::{ChipName, DeviceSupported, Functions, Initialize, RANGE_PROFILI
 use super::error::CuptiError;
 use warpgauge_model::Cause;
 
-/// Names under which the dynamic loader knows CUPTI, newest first.
+/// Names under which the dynamic loader finds CUPTI, newest first.
 const SONAMES: [&str; 2] = ["libcupti.so.13", "libcupti.so.12"];
 
-/// Libraries that CUPTI opens by bare name. They lie beside it, where the loader does not look.
+/// Libraries that CUPTI opens by bare name. They are beside it, where the loader does not look.
 const COMPANIONS: [&str; 2] = ["libnvperf_target.so", "libnvperf_host.so"];
 
-/// Most libraries that are tried.
+/// Maximum number of libraries tried.
 const MAX_CANDIDATES: usize = 16;
 
-/// CUPTI, opened and initialised. It stays so for the rest of the process.
+/// CUPTI, opened and initialised. It stays open for the rest of the process.
 #[derive(Clone, Copy)]
 pub struct Cupti {
     functions: &'static Functions,
@@ -29,7 +29,7 @@ pub struct Cupti {
 struct Opened {
     functions: Functions,
     path: PathBuf,
-    // The functions are in them.
+    // The functions are in these libraries.
     _library: Library,
     _companions: Vec<Library>,
 }
@@ -37,20 +37,20 @@ struct Opened {
 static OPENED: OnceLock<&'static Opened> = OnceLock::new();
 
 impl Cupti {
-    /// Opens the first library of `candidates` that works here, or else the one that the loader
-    /// knows, and initialises it.
+    /// Opens the first usable library of `candidates`, or else the library that the loader finds, and
+    /// initialises it.
     ///
     /// # Errors
-    /// Why each one cannot be used.
+    /// Returns why each library is unusable.
     pub fn open(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
         Self::open_with(candidates, Self::initialise)
     }
 
-    /// The same for planning alone, which some versions do without a driver: one that cannot be
-    /// initialised is taken too, and says itself what it cannot do.
+    /// Opens CUPTI for planning only, which some versions do without a driver. Accepts a library that
+    /// cannot be initialised; its calls then report what is impossible.
     ///
     /// # Errors
-    /// There is none.
+    /// Fails if no library can be opened.
     pub fn open_for_planning(candidates: &[PathBuf]) -> Result<Self, CuptiError> {
         Self::open_with(candidates, |opened| {
             let bare = Self { functions: &opened.functions, version: 0 };
@@ -75,7 +75,7 @@ impl Cupti {
                     continue;
                 }
             };
-            // One that was initialised in vain is not closed: it may have left threads.
+            // A library whose initialisation failed is not closed: it may have left threads.
             let opened: &'static Opened = Box::leak(Box::new(opened));
             match initialise(opened) {
                 Ok(cupti) => {
@@ -101,7 +101,7 @@ impl Cupti {
         Ok(cupti)
     }
 
-    /// Its name and the version of its interface, which counts up from release to release.
+    /// Returns the library's name and version. The version of the interface increases with each release.
     pub fn name(&self) -> String {
         match OPENED.get().map(|opened| opened.path.as_path()).and_then(toolkit_version) {
             Some(version) => format!("CUPTI {version}"),
@@ -109,10 +109,10 @@ impl Cupti {
         }
     }
 
-    /// Whether counters of a device can be read at all.
+    /// Checks that counters of a device can be read at all.
     ///
     /// # Errors
-    /// They cannot, and why.
+    /// Returns why they cannot.
     pub fn check_device(&self, ordinal: u32) -> Result<(), CuptiError> {
         const OPERATION: &str = "ask whether counters of the device can be read";
         let mut params = DeviceSupported::new();
@@ -139,10 +139,10 @@ impl Cupti {
         Err(CuptiError::local(OPERATION, cause, text))
     }
 
-    /// CUPTI's name for the chip of a device, e.g. `GH100`.
+    /// Returns CUPTI's name for the chip of a device, e.g. `GH100`.
     ///
     /// # Errors
-    /// It has none.
+    /// Fails if CUPTI has no name for it.
     pub fn chip(&self, ordinal: u32) -> Result<String, CuptiError> {
         const OPERATION: &str = "ask for the chip's name";
         let mut params = ChipName::new();
@@ -151,7 +151,7 @@ impl Cupti {
         if params.name.is_null() {
             return Err(CuptiError::local(OPERATION, Cause::UnsupportedDevice, "it has none"));
         }
-        // SAFETY: not null, and a NUL-terminated text of the library's own.
+        // SAFETY: not null, and a NUL-terminated text that the library owns.
         let name = unsafe { CStr::from_ptr(params.name) };
         Ok(name.to_string_lossy().into_owned())
     }
@@ -167,8 +167,8 @@ impl Cupti {
         function: unsafe extern "C" fn(*mut T) -> c_int,
         params: &mut T,
     ) -> Result<(), CuptiError> {
-        // SAFETY: `T` is the structure of this function ([`Functions`] pairs them), and says its
-        // own size; what its pointers lead to is alive, for which the callers in this module see.
+        // SAFETY: `T` is the structure of this function ([`Functions`] pairs them), and contains its own
+        // size; the callers in this module guarantee that the data that its pointers refer to is alive.
         let code = unsafe { function(params) };
         self.check(operation, code)
     }
@@ -181,7 +181,7 @@ impl Cupti {
         // SAFETY: takes any number and writes a pointer to a static text, or fails.
         let told = unsafe { (self.functions.result_string)(code, &mut text) };
         let name = if told == 0 && !text.is_null() {
-            // SAFETY: not null, and a NUL-terminated text of the library's own.
+            // SAFETY: not null, and a NUL-terminated text that the library owns.
             unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
         } else {
             "an error that this CUPTI has no name for".to_owned()
@@ -192,7 +192,7 @@ impl Cupti {
 
 fn open(path: &Path) -> Result<Opened, String> {
     let real = path.canonicalize().ok();
-    // Beside the file, or beside the link to it.
+    // The companions are beside the file, or beside the link to it.
     let folders: Vec<&Path> = [Some(path), real.as_deref()]
         .into_iter()
         .flatten()
@@ -214,7 +214,7 @@ fn open(path: &Path) -> Result<Opened, String> {
     Ok(Opened { functions, path: path.to_owned(), _library: library, _companions: companions })
 }
 
-/// The version in a library's real file name: `libcupti.so.2025.3.1` → `2025.3.1`.
+/// Returns the version in a library's real file name: `libcupti.so.2025.3.1` → `2025.3.1`.
 fn toolkit_version(path: &Path) -> Option<String> {
     let real = std::fs::canonicalize(path).ok()?;
     let name = real.file_name()?.to_str()?;
@@ -244,7 +244,7 @@ mod tests {
         let path = folder.path().join("libcupti.so.12");
         std::fs::write(&path, b"not a library").unwrap();
         assert!(open(&path).is_err());
-        // A library, but not this one.
+        // This is a library, but not CUPTI.
         let refused = open(Path::new("libc.so.6")).err().unwrap();
         assert!(refused.contains("cuptiProfilerInitialize"), "{refused}");
     }

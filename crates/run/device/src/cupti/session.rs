@@ -1,4 +1,4 @@
-//! Collecting: the kernel runs once for each pass, and the counters add up.
+//! Collects counters: the kernel runs once for each pass, and the session accumulates the values.
 
 use std::ffi::c_void;
 use std::rc::Rc;
@@ -13,36 +13,36 @@ use super::library::Cupti;
 use crate::Context;
 use warpgauge_model::Cause;
 
-/// What sizing and clearing the image of counters is called in errors.
+/// Operation in errors about sizing and clearing the counters' image.
 const MAKE_ROOM: &str = "make room for the counters";
 
-/// Passes beyond the planned ones after which something is wrong.
+/// Number of passes beyond the planned ones that indicates an error.
 const SPARE_PASSES: usize = 2;
 
 /// A launch whose counters are read.
 pub trait CountedLaunch {
-    /// Why it cannot be made.
+    /// Error of the preparation or the launch.
     type Error;
 
-    /// Puts everything in place for the launch.
+    /// Prepares everything for the launch.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     fn prepare(&mut self) -> Result<(), Self::Error>;
 
     /// Makes the launch, which is of one kernel, and waits for its end.
     ///
     /// # Errors
-    /// As the driver says.
+    /// Returns the driver's error.
     fn launch(&mut self) -> Result<(), Self::Error>;
 }
 
-/// Why a pass was not made.
+/// Why a pass failed.
 #[derive(Debug)]
 pub enum PassError<E> {
-    /// The counters' fault.
+    /// The counters failed.
     Counters(CuptiError),
-    /// The launch's.
+    /// The launch failed.
     Launch(E),
 }
 
@@ -52,10 +52,10 @@ impl<E> From<CuptiError> for PassError<E> {
     }
 }
 
-/// Which counters the device of a context has, as CUPTI's planning takes it. Takes some 70 ms.
+/// Returns the device's available counters, in the form that CUPTI's planning needs. Takes some 70 ms.
 ///
 /// # Errors
-/// It cannot be told while somebody collects.
+/// Fails while another process collects counters.
 pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, CuptiError> {
     const OPERATION: &str = "ask which counters the device has";
     let ask = cupti.functions().counter_availability;
@@ -71,23 +71,23 @@ pub fn counter_availability(cupti: Cupti, context: &Context) -> Result<Vec<u8>, 
 
 /// CUPTI's hold on a context for one plan, until it is dropped.
 ///
-/// Its first pass takes 140 ms longer than those after it, so it is worth keeping. It slows nothing
+/// Its first pass takes 140 ms longer than later ones, so the session is worth keeping. It slows nothing
 /// down between passes; but from its first pass on no other process can read counters.
 pub struct CuptiSession {
     cupti: Cupti,
     object: *mut c_void,
     plan: Rc<CounterPlan>,
-    /// Where CUPTI puts the counters.
+    /// Image to which CUPTI writes the counters.
     data: Vec<u8>,
     _context: Context,
 }
 
 impl CuptiSession {
-    /// Takes the counters of a context's device for a plan. There can be one session at a time: what
-    /// the counters are set to is read when the first pass starts, and never again.
+    /// Reserves the counters of a context's device for a plan. Only one session is possible at a time:
+    /// CUPTI reads the configuration when the first pass starts, and never again.
     ///
     /// # Errors
-    /// They are closed to this process.
+    /// Fails if this process has no access to the counters.
     pub fn open(
         cupti: Cupti,
         context: &Context,
@@ -103,15 +103,14 @@ impl CuptiSession {
         Ok(session)
     }
 
-    /// What it was opened for.
     pub fn plan(&self) -> &Rc<CounterPlan> {
         &self.plan
     }
 
-    /// Begins to collect.
+    /// Begins a collection.
     ///
     /// # Errors
-    /// CUPTI does not take the plan.
+    /// Fails if CUPTI refuses the plan.
     pub fn begin(&mut self) -> Result<Collection<'_>, CuptiError> {
         self.clear()?;
         let mut params = RangeSetConfig::new();
@@ -130,7 +129,7 @@ impl CuptiSession {
         Ok(Collection { session: self, passes: 0, complete: false })
     }
 
-    /// An image for the counters of one launch.
+    /// Returns an image for the counters of one launch.
     fn counter_data(&self) -> Result<Vec<u8>, CuptiError> {
         let names = self.plan.names();
         let mut size = RangeDataSize::new();
@@ -143,7 +142,7 @@ impl CuptiSession {
         sized(MAKE_ROOM, size.size)
     }
 
-    /// Makes the image ready to take counters.
+    /// Clears the image for new counters.
     fn clear(&mut self) -> Result<(), CuptiError> {
         let mut params = RangeDataInitialize::new();
         params.object = self.object;
@@ -164,12 +163,12 @@ impl Drop for CuptiSession {
     fn drop(&mut self) {
         let mut params = self.of_object();
         let disable = self.cupti.functions().range_disable;
-        // Whoever ends a session that failed cannot do more than try.
+        // Nothing more can be done about a session that fails to end.
         let _ = self.cupti.call("give the counters back", disable, &mut params);
     }
 }
 
-/// A collection under way.
+/// A running collection.
 pub struct Collection<'s> {
     session: &'s mut CuptiSession,
     passes: usize,
@@ -177,12 +176,12 @@ pub struct Collection<'s> {
 }
 
 impl Collection<'_> {
-    /// Whether every pass was made.
+    /// Returns whether all passes are made.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// Passes made.
+    /// Returns the number of passes made.
     pub fn passes(&self) -> usize {
         self.passes
     }
@@ -190,7 +189,7 @@ impl Collection<'_> {
     /// Makes one pass.
     ///
     /// # Errors
-    /// The counters' or the launch's. No pass can follow one that failed.
+    /// Returns an error of the counters or of the launch. No pass can follow a failed one.
     pub fn pass<S: CountedLaunch>(&mut self, subject: &mut S) -> Result<(), PassError<S::Error>> {
         let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());
         let planned = self.session.plan.passes;
@@ -198,8 +197,8 @@ impl Collection<'_> {
             let text = format!("CUPTI wants more than the {planned} planned");
             return Err(CuptiError::local("start a pass", Cause::Unknown, text).into());
         }
-        // Before the start: what is launched after it is counted, and counters are set up for one
-        // launch.
+        // This precedes the start: everything launched after the start is counted, and the counters are
+        // configured for one launch.
         subject.prepare().map_err(PassError::Launch)?;
         cupti.call("start a pass", functions.range_start, &mut self.session.of_object())?;
         subject.launch().map_err(PassError::Launch)?;
@@ -211,10 +210,10 @@ impl Collection<'_> {
         Ok(())
     }
 
-    /// The value of each of the plan's metrics, in its order; those that are not a number are.
+    /// Returns the value of each of the plan's metrics, in the plan's order; values may be NaN.
     ///
     /// # Errors
-    /// The counters cannot be read, or some were lost.
+    /// Fails if the counters cannot be read or some were lost.
     pub fn finish(self) -> Result<Vec<f64>, CuptiError> {
         const OPERATION: &str = "read the counters";
         let (cupti, functions) = (self.session.cupti, self.session.cupti.functions());

@@ -1,4 +1,4 @@
-//! Shared objects as files: the name that the dynamic loader knows one by.
+//! Shared objects as files: the SONAME, by which the dynamic loader finds them.
 
 mod soname;
 

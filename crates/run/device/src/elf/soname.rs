@@ -1,9 +1,9 @@
-//! Renaming a shared object inside its own file.
+//! Renames a shared object inside its own file.
 //!
-//! The dynamic loader answers a `dlopen` of a plain name with an object that is already open under
-//! that name. cudarc asks for `libcuda.so` first and the emulator is called `libcuda.so.1`, so on a
-//! host that also has NVIDIA's `libcuda.so` cudarc would get that one. A copy of the emulator whose
-//! name is cut to `libcuda.so`, opened first, is found instead.
+//! The dynamic loader answers a `dlopen` of a plain name with an object that is already open under that
+//! name. cudarc requests `libcuda.so` first and the emulator is called `libcuda.so.1`, so on a host that
+//! also has NVIDIA's `libcuda.so` cudarc would get that library. If a copy of the emulator whose name is
+//! shortened to `libcuda.so` is opened first, cudarc gets the copy.
 
 use thiserror::Error;
 
@@ -13,7 +13,7 @@ pub enum SonameError {
     /// The file is no little-endian ELF64 shared object with a dynamic section, or is truncated.
     #[error("not a little-endian 64-bit ELF shared object with a dynamic section")]
     NotSharedObject,
-    /// It has no name.
+    /// The object has no name.
     #[error("the shared object has no SONAME")]
     NoName,
     /// The new name is not the beginning of the old one.
@@ -21,7 +21,7 @@ pub enum SonameError {
     NotAPrefix {
         /// Name in the file.
         old: String,
-        /// Name asked for.
+        /// The requested name.
         wanted: String,
     },
 }
@@ -32,11 +32,11 @@ const DT_NULL: u64 = 0;
 const DT_STRTAB: u64 = 5;
 const DT_SONAME: u64 = 14;
 
-/// A copy of the shared object `elf` whose SONAME is cut to `name`, which must be its beginning:
-/// only then no byte moves.
+/// Returns a copy of the shared object `elf` whose SONAME is shortened to `name`. The old name must begin
+/// with `name`, so that no byte moves.
 ///
 /// # Errors
-/// It is no shared object, has no name, or has one that does not begin with `name`.
+/// Fails if `elf` is no shared object, has no name, or has one that does not begin with `name`.
 pub fn shorten_soname(elf: &[u8], name: &str) -> Result<Vec<u8>, SonameError> {
     let at = soname_offset(elf).ok_or(SonameError::NotSharedObject)?.ok_or(SonameError::NoName)?;
     let tail = elf.get(at..).ok_or(SonameError::NotSharedObject)?;
@@ -51,7 +51,8 @@ pub fn shorten_soname(elf: &[u8], name: &str) -> Result<Vec<u8>, SonameError> {
     Ok(copy)
 }
 
-/// File offset of the name. The outer `None`: malformed; the inner: no name.
+/// Returns the file offset of the name. The outer `None` means a malformed file, the inner a missing
+/// name.
 fn soname_offset(elf: &[u8]) -> Option<Option<usize>> {
     if elf.get(..6)? != b"\x7fELF\x02\x01" {
         return None;
@@ -112,7 +113,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// A header, two segments, a dynamic section and a string table at address 0x1000 + offset.
+    /// Returns a header, two segments, a dynamic section and a string table at address 0x1000 + offset.
     fn shared_object(name: &str) -> Vec<u8> {
         let mut elf = vec![0u8; 64 + 2 * 56];
         elf[..6].copy_from_slice(b"\x7fELF\x02\x01");

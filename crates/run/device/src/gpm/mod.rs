@@ -1,8 +1,8 @@
 //! GPU Performance Monitoring (GPM): how busy the parts of a whole GPU were between two readings.
 //!
-//! Hopper and later have it, and the driver's management library reads it for any user, whoever
-//! holds the counters that profilers read. A partition of a GPU (MIG) is read by the number of its
-//! instance on the GPU that it is part of.
+//! Hopper and later GPUs support it. The driver's management library reads it for any user, whichever
+//! process holds the counters that profilers read. A partition of a GPU (MIG) is read by the number of
+//! its instance on the whole GPU.
 
 use nvml_wrapper::enums::gpm::GpmMetricId as Id;
 use nvml_wrapper::error::NvmlError;
@@ -15,7 +15,7 @@ use warpgauge_model::{Cause, Unavailable};
 /// Time in which the GPU had any work.
 pub const ACTIVITY: &str = "gpm__graphics_util";
 
-/// What is read, by the names that the catalogue has for it.
+/// The metrics that are read, with their names in the catalogue.
 const METRICS: [(Id, &str); 12] = [
     (Id::GraphicsUtil, ACTIVITY),
     (Id::SmUtil, "gpm__sm_util"),
@@ -34,7 +34,7 @@ const METRICS: [(Id, &str); 12] = [
 /// Why there is no reading.
 #[derive(Debug, thiserror::Error)]
 pub enum GpmError {
-    /// The GPU has none.
+    /// The GPU does not support GPM.
     #[error("the GPU is older than Hopper, or does not offer GPM")]
     NoSupport,
     /// The driver's library is older than GPM.
@@ -43,23 +43,21 @@ pub enum GpmError {
     /// A call failed.
     #[error("{operation}: {source}")]
     Call {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// What NVML said.
         source: NvmlError,
     },
     /// A function that only the raw library has failed.
     #[error("{operation}: NVML error {code}")]
     Code {
-        /// What was tried.
+        /// The operation that failed.
         operation: &'static str,
-        /// NVML's code.
         code: u32,
     },
 }
 
 impl GpmError {
-    /// As answers have it.
+    /// Converts the error to the form of reports.
     pub fn unavailable(&self) -> Unavailable {
         let cause = match self {
             GpmError::NoSupport => Cause::NoMonitoring,
@@ -82,7 +80,7 @@ fn call(operation: &'static str) -> impl FnOnce(NvmlError) -> GpmError {
     move |source| GpmError::Call { operation, source }
 }
 
-/// What is monitored: a GPU, or one of its partitions.
+/// A monitored device: a GPU, or one of its partitions.
 struct Monitored<'m> {
     gpu: Device<'m>,
     /// Number of the partition's instance.
@@ -92,14 +90,14 @@ struct Monitored<'m> {
 /// The state of a GPU's monitoring at one moment.
 pub struct GpmReading<'m>(GpmSample<'m>);
 
-/// What one metric was between two readings, percent; or why it is not known.
+/// Name of a metric, and its value between two readings, percent, or why it is unknown.
 pub type GpmValue = (&'static str, Result<f64, String>);
 
 impl GpuMonitor {
-    /// Whether the GPU has monitoring that this process can read.
+    /// Checks that the GPU has monitoring that this process can read.
     ///
     /// # Errors
-    /// Why not.
+    /// Returns why it has not.
     pub fn gpm_support(&self) -> Result<(), GpmError> {
         let Monitored { gpu, .. } = self.monitored()?;
         match gpu.gpm_support() {
@@ -109,10 +107,10 @@ impl GpuMonitor {
         }
     }
 
-    /// Reads the monitoring now.
+    /// Takes a reading.
     ///
     /// # Errors
-    /// As NVML says.
+    /// Returns NVML's error.
     pub fn gpm_reading(&self) -> Result<GpmReading<'_>, GpmError> {
         let Monitored { gpu, instance } = self.monitored()?;
         let sample = match instance {
@@ -122,10 +120,10 @@ impl GpuMonitor {
         sample.map(GpmReading).map_err(call("read GPM"))
     }
 
-    /// What happened between two readings, the first of them the earlier one.
+    /// Evaluates the time between two readings, of which `first` is the earlier.
     ///
     /// # Errors
-    /// As NVML says.
+    /// Returns NVML's error.
     pub fn gpm_between(
         &self,
         first: &GpmReading<'_>,
@@ -148,7 +146,7 @@ impl GpuMonitor {
 
     fn monitored(&self) -> Result<Monitored<'_>, GpmError> {
         let gpu = self.gpu().map_err(call("find the GPU"))?;
-        // Libraries that do not know partitions have none.
+        // Libraries without support for partitions have none.
         if !gpu.mig_is_mig_device_handle().unwrap_or(false) {
             return Ok(Monitored { gpu, instance: None });
         }
@@ -159,7 +157,7 @@ impl GpuMonitor {
     }
 }
 
-/// Percentages of counters that are not read at one moment may be a little beyond their bounds.
+/// Counters that are not read at the same moment can give percentages slightly out of range.
 fn sane(value: f64) -> Result<f64, String> {
     match value {
         value if !value.is_finite() => Err("it is not a number".to_owned()),
@@ -168,14 +166,14 @@ fn sane(value: f64) -> Result<f64, String> {
     }
 }
 
-/// The number of a partition's instance.
+/// Returns the number of a partition's instance.
 fn instance_of(gpu: &Device<'_>) -> Result<u32, GpmError> {
     const OPERATION: &str = "ask for the instance of a partition";
     let lib = gpu.nvml().lib();
     let function = lib.nvmlDeviceGetGpuInstanceId.as_ref();
     let function = function.map_err(|_| GpmError::NoFunction(OPERATION))?;
     let mut instance = 0;
-    // SAFETY: the handle is NVML's own and as good as the library, which `gpu` borrows; the
+    // SAFETY: the handle is NVML's own and valid as long as the library, which `gpu` borrows; the
     // function writes one integer.
     let code = unsafe { function(gpu.handle(), &mut instance) };
     if code == 0 { Ok(instance) } else { Err(GpmError::Code { operation: OPERATION, code }) }

@@ -1,4 +1,4 @@
-//! Against a library of our own that answers as NVML does.
+//! Tests with a fake library that answers like NVML.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 
 use super::*;
 
-/// The library, built with these definitions; it goes with the directory.
+/// Builds the library with these definitions; it is removed with the directory.
 fn library(definitions: &[&str]) -> (TempDir, PathBuf) {
     let directory = tempfile::tempdir().unwrap();
     let library = directory.path().join("libnvidia-ml.so.1");
@@ -29,7 +29,7 @@ fn monitor(definitions: &[&str]) -> (TempDir, GpuMonitor) {
     (directory, monitor)
 }
 
-/// What two readings of it tell, one after the other.
+/// Returns the values between two consecutive readings.
 fn readings(monitor: &GpuMonitor) -> BTreeMap<&'static str, Result<f64, String>> {
     let first = monitor.gpm_reading().unwrap();
     let second = monitor.gpm_reading().unwrap();
@@ -50,7 +50,7 @@ fn each_reading_has_a_percentage_or_its_reason() {
     assert!(values["gpm__dram_bw_util"].as_ref().unwrap_err().contains("no percentage"));
 }
 
-/// CUDA names a partition as it names a GPU, and its monitoring is that of its instance.
+/// CUDA names a partition like a GPU, and its monitoring is that of its instance.
 #[test]
 fn a_partition_is_read_by_its_instance_on_the_whole_gpu() {
     let (_directory, monitor) = monitor(&["PARTITION"]);

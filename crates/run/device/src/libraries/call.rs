@@ -1,4 +1,4 @@
-//! Calls of functions, bound to buffers.
+//! Calls of library functions, bound to buffers.
 
 use std::cell::OnceCell;
 use std::path::PathBuf;
@@ -12,25 +12,27 @@ use warpgauge_model::FailureCode;
 
 /// The libraries of a process, each opened when it is first needed.
 pub struct Libraries {
-    /// Files that they may be, best first.
+    /// Library files to try, best first.
     candidates: Vec<PathBuf>,
     cusparse: OnceCell<Rc<CuSparse>>,
     cublas: OnceCell<Rc<CuBlas>>,
 }
 
 impl Libraries {
-    /// None opened yet.
+    /// Returns the libraries, none of them opened yet.
     pub fn new(candidates: Vec<PathBuf>) -> Self {
         Self { candidates, cusparse: OnceCell::new(), cublas: OnceCell::new() }
     }
 
-    /// Binds a function to buffers, and allocates what it needs beside them. Calls are queued to `stream`,
-    /// which must be the same for all calls and live as long as they do. Nothing is computed yet.
+    /// Binds a function to buffers, and allocates the memory that it needs besides them. Calls are queued
+    /// to `stream`, which must be the same for all calls and live as long as they do. Nothing is computed
+    /// yet.
     ///
-    /// Extents and buffers are as [`TypedLibraryFunction`] says; each buffer must hold as many elements.
+    /// [`TypedLibraryFunction`] describes extents and buffers; each buffer must hold the corresponding
+    /// number of elements.
     ///
     /// # Errors
-    /// `no_library`: there is none that works; or the library or the driver refuses.
+    /// Returns `no_library` if no library works, or an error of the library or the driver.
     pub fn bind(
         &self,
         function: TypedLibraryFunction,
@@ -74,7 +76,7 @@ fn arity(function: TypedLibraryFunction) -> DeviceError {
     DeviceError::local(format!("call {}", function.symbol()), FailureCode::InternalError, text)
 }
 
-/// A function with its buffers, ready to be queued again and again.
+/// A function with its buffers, ready for repeated calls.
 pub struct LibraryCall {
     function: TypedLibraryFunction,
     call: Call,
@@ -86,10 +88,10 @@ enum Call {
 }
 
 impl LibraryCall {
-    /// Has calls from now on use buffers at these addresses.
+    /// Changes the addresses of the buffers for later calls.
     ///
     /// # Errors
-    /// The library refuses.
+    /// Fails if the library refuses.
     pub fn set_addresses(&mut self, addresses: &[u64]) -> Result<(), DeviceError> {
         let wrong = |_| arity(self.function);
         match &mut self.call {
@@ -104,7 +106,7 @@ impl LibraryCall {
     /// Queues one call.
     ///
     /// # Errors
-    /// The library refuses, or an earlier fault made the context unusable.
+    /// Fails if the library refuses or an earlier fault made the context unusable.
     pub fn queue(&self) -> Result<(), DeviceError> {
         match &self.call {
             Call::Spmv(spmv) => spmv.queue(),
@@ -112,7 +114,7 @@ impl LibraryCall {
         }
     }
 
-    /// The memory that calls used beside the buffers.
+    /// Returns the memory that calls used besides the buffers.
     pub fn into_memory(self) -> DeviceBuffer {
         match self.call {
             Call::Spmv(spmv) => spmv.into_memory(),

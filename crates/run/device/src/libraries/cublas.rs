@@ -1,6 +1,6 @@
 //! cuBLAS: the product of two dense matrices.
 //!
-//! Types and numbers are those of `cublas_api.h` and `library_types.h` of CUDA 12.0 to 13.0.
+//! Types and numbers are from `cublas_api.h` and `library_types.h` of CUDA 12.0 to 13.0.
 
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
@@ -20,11 +20,11 @@ const GEMM_DEFAULT: c_int = -1;
 const COMPUTE_32F: c_int = 68;
 const COMPUTE_64F: c_int = 70;
 
-/// `cublasStatus_t`: out of memory, and what is not supported.
+/// `cublasStatus_t`: out of memory, and unsupported operations.
 const ALLOC_FAILED: c_int = 3;
 const NOT_SUPPORTED: [c_int; 2] = [8, 15];
 
-/// Memory that the library may work in, bytes: what its manual recommends for compute capability 9.0 and
+/// Size of the library's workspace, bytes: its manual recommends this for compute capability 9.0 and
 /// later.
 const WORKSPACE_BYTES: u64 = 32 << 20;
 
@@ -88,12 +88,12 @@ pub(super) fn open(candidates: &[PathBuf], stream: &Stream) -> Result<CuBlas, De
     Opened::new(&CUBLAS, candidates, stream)
 }
 
-/// c = a·b, ready to be queued again and again.
+/// c = a·b, ready for repeated calls.
 pub(super) struct Gemm {
     library: Rc<CuBlas>,
     /// m, n, k.
     extents: [c_int; 3],
-    /// `cudaDataType` of all three.
+    /// `cudaDataType` of all three matrices.
     data_type: c_int,
     compute: c_int,
     factors: Factors,
@@ -122,7 +122,7 @@ impl Gemm {
         Ok(Self { library, extents, data_type, compute, factors, workspace, addresses })
     }
 
-    /// Follows buffers that are elsewhere now.
+    /// Changes the addresses of the buffers.
     pub(super) fn set_addresses(&mut self, addresses: [u64; 3]) {
         self.addresses = addresses;
     }
@@ -131,17 +131,17 @@ impl Gemm {
     pub(super) fn queue(&self) -> Result<(), DeviceError> {
         let Opened { functions, handle, .. } = &*self.library;
         let address = pointer(self.workspace.address());
-        // Another call may have set its own in between.
+        // Another call may have set its own workspace in between.
         // SAFETY: the handle is alive, and the memory for as long as the call.
         let status = unsafe { (functions.set_workspace)(*handle, address, self.workspace.len()) };
         self.library.check("give cuBLAS its workspace", status)?;
         let [m, n, k] = self.extents;
         let [a, b, c] = self.addresses.map(pointer);
         let [alpha, beta] = self.factors.pointers();
-        // What lies by rows is the transpose of what the library reads by columns, and
-        // cᵀ = bᵀ·aᵀ: so b comes first, and its n columns are the rows of the result.
-        // SAFETY: the handle is alive, and the buffers as large as the extents say, for which the caller
-        // sees.
+        // A row-major matrix is the transpose of the column-major matrix that the library reads, and cᵀ =
+        // bᵀ·aᵀ. So b comes first, and its n columns are the rows of the result.
+        // SAFETY: the handle is alive, and the caller guarantees that the buffers are as large as the extents
+        // say.
         let status = unsafe {
             (functions.gemm)(
                 *handle,
@@ -169,7 +169,7 @@ impl Gemm {
         self.library.check(&operation, status)
     }
 
-    /// The memory that it used beside the buffers.
+    /// Returns the memory that the product used besides the buffers.
     pub(super) fn into_memory(self) -> DeviceBuffer {
         self.workspace
     }

@@ -1,6 +1,6 @@
-//! cuSPARSE: the product of a sparse matrix and a vector, by its generic interface.
+//! cuSPARSE: the product of a sparse matrix and a vector, through the generic interface.
 //!
-//! Types and numbers are those of `cusparse.h` and `library_types.h` of CUDA 12.0 to 13.0.
+//! Types and numbers are from `cusparse.h` and `library_types.h` of CUDA 12.0 to 13.0.
 
 use std::ffi::{c_int, c_void};
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ const INDEX_32I: c_int = 2;
 const INDEX_BASE_ZERO: c_int = 0;
 /// `CUSPARSE_SPMV_ALG_DEFAULT`.
 const ALG_DEFAULT: c_int = 0;
-/// `cusparseStatus_t`: out of memory on either side, and what is not supported.
+/// `cusparseStatus_t`: out of memory on either side, and unsupported operations.
 const ALLOC_FAILED: c_int = 2;
 const NOT_SUPPORTED: [c_int; 3] = [4, 8, 10];
 const INSUFFICIENT_RESOURCES: c_int = 11;
@@ -110,7 +110,7 @@ pub(super) fn open(candidates: &[PathBuf], stream: &Stream) -> Result<CuSparse, 
     Opened::new(&CUSPARSE, candidates, stream)
 }
 
-/// A descriptor, and how it is given up.
+/// A descriptor, and the function that destroys it.
 struct Descriptor {
     handle: Opaque,
     destroy: unsafe extern "C" fn(Opaque) -> c_int,
@@ -118,12 +118,12 @@ struct Descriptor {
 
 impl Drop for Descriptor {
     fn drop(&mut self) {
-        // SAFETY: the library made it, and it is given up once.
+        // SAFETY: the library created it, and it is destroyed once.
         unsafe { (self.destroy)(self.handle) };
     }
 }
 
-/// y = A·x, ready to be queued again and again.
+/// y = A·x, ready for repeated calls.
 pub(super) struct Spmv {
     library: Rc<CuSparse>,
     matrix: Descriptor,
@@ -138,7 +138,7 @@ pub(super) struct Spmv {
 }
 
 impl Spmv {
-    /// Makes the descriptors and allocates what the library asks for. No element is read.
+    /// Creates the descriptors and allocates the memory that the library requests. No element is read.
     pub(super) fn new(
         library: &Rc<CuSparse>,
         dtype: Dtype,
@@ -150,8 +150,8 @@ impl Spmv {
         let (data_type, factors) = (data_type(dtype), Factors::of(dtype));
         let [values, col_indices, row_ptr, x, y] = addresses;
         let mut handle = null_mut();
-        // SAFETY: writes one pointer; the addresses are kept and not followed. Sizes and types are those
-        // of the buffers, for which the caller sees.
+        // SAFETY: writes one pointer; the addresses are stored and not dereferenced. The caller
+        // guarantees that sizes and types are those of the buffers.
         let status = unsafe {
             (functions.create_csr)(
                 &mut handle,
@@ -210,7 +210,7 @@ impl Spmv {
         })
     }
 
-    /// Follows buffers that are elsewhere now.
+    /// Changes the addresses of the buffers.
     pub(super) fn set_addresses(&mut self, addresses: [u64; 5]) -> Result<(), DeviceError> {
         const OPERATION: &str = "tell cuSPARSE where the buffers are";
         if self.addresses == addresses {
@@ -218,7 +218,7 @@ impl Spmv {
         }
         let functions = &self.library.functions;
         let [values, col_indices, row_ptr, x, y] = addresses;
-        // SAFETY: the descriptors are alive; the addresses are kept and not followed.
+        // SAFETY: the descriptors are alive; the addresses are stored and not dereferenced.
         let (matrix, x, y) = unsafe {
             (
                 (functions.csr_set_pointers)(
@@ -242,8 +242,8 @@ impl Spmv {
     pub(super) fn queue(&self) -> Result<(), DeviceError> {
         let functions = &self.library.functions;
         let [alpha, beta] = self.factors.pointers();
-        // SAFETY: all handles are alive, and the buffers as large as they were described, for which the
-        // caller sees. Indices that lead elsewhere are read on the device, as a kernel's would be.
+        // SAFETY: all handles are alive, and the caller guarantees that the buffers are as large as
+        // described. Indices that are out of range are read on the device, as a kernel's would be.
         let status = unsafe {
             (functions.spmv)(
                 self.library.handle,
@@ -262,7 +262,7 @@ impl Spmv {
         self.library.check(&operation, status)
     }
 
-    /// The memory that it used beside the buffers.
+    /// Returns the memory that the product used besides the buffers.
     pub(super) fn into_memory(self) -> DeviceBuffer {
         self.workspace
     }

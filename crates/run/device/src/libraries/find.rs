@@ -1,20 +1,20 @@
-//! Files of the libraries, by their names: none is opened here.
+//! Finds files of the libraries by their names; opens none.
 
 use std::path::Path;
 
 use warpgauge_model::Library;
 
-/// What file names begin with: the libraries, and those that they need beside them.
+/// Beginnings of file names: the libraries, and libraries that they need.
 const LIBRARY_FILES: [&str; 4] =
     ["libcusparse.so.", "libcublas.so.", "libcublasLt.so.", "libnvJitLink.so."];
 
-/// Major version in the name that programs ask for, such as `libcusparse.so.12`.
+/// Returns the major version in a SONAME such as `libcusparse.so.12`.
 pub fn major_version(name: &str) -> Option<u32> {
     LIBRARY_FILES.iter().find_map(|stem| name.strip_prefix(stem))?.parse().ok()
 }
 
-/// Names under which the dynamic loader knows a library, newest first. The number is the library's own: that
-/// of CUDA 13 has `libcusparse.so.12`.
+/// Returns the names under which the dynamic loader finds a library, newest first. The number is the
+/// library's own: CUDA 13 has `libcusparse.so.12`.
 pub fn sonames(library: Library) -> [&'static str; 2] {
     match library {
         Library::Cusparse => ["libcusparse.so.13", "libcusparse.so.12"],
@@ -22,12 +22,12 @@ pub fn sonames(library: Library) -> [&'static str; 2] {
     }
 }
 
-/// Whether a file is the library, by its name.
+/// Returns whether a file's name is the library's.
 pub fn is_file_of(library: Library, file: &Path) -> bool {
     file.file_name().is_some_and(|name| sonames(library).iter().any(|wanted| name == *wanted))
 }
 
-/// What to do where a library is missing.
+/// Returns the remedy for a missing library.
 pub fn remedy(library: Library) -> &'static str {
     match library {
         Library::Cusparse => {

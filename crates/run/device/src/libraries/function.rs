@@ -1,4 +1,4 @@
-//! What can be called, and how an image says it.
+//! The library functions that can be called, and their representation as images.
 
 use warpgauge_model::{Image, ImageFormat, Library};
 use warpgauge_tensor::Dtype;
@@ -9,13 +9,13 @@ pub enum TypedLibraryFunction {
     /// `cusparseSpMV`: y = A·x, A in CSR form with 32-bit indices from 0. Extents: rows, columns,
     /// non-zeros; buffers: values, col_indices, row_ptr, x, y.
     Spmv(Dtype),
-    /// `cublasGemmEx`: c = a·b, all by rows, sums of half precision in binary32. Extents: m, n, k, so that
-    /// a is m × k and b is k × n; buffers: a, b, c.
+    /// `cublasGemmEx`: c = a·b, all row-major; half-precision products are summed in binary32. Extents:
+    /// m, n, k, so that a is m × k and b is k × n; buffers: a, b, c.
     Gemm(Dtype),
 }
 
 impl TypedLibraryFunction {
-    /// The function for this element type, if the library computes with it.
+    /// Returns the function for this element type, if the library supports the type.
     pub fn of(library: Library, dtype: Dtype) -> Option<Self> {
         match (library, dtype) {
             (Library::Cusparse, Dtype::Float32 | Dtype::Float64) => Some(Self::Spmv(dtype)),
@@ -27,7 +27,6 @@ impl TypedLibraryFunction {
         }
     }
 
-    /// Whose it is.
     pub fn library(self) -> Library {
         match self {
             Self::Spmv(_) => Library::Cusparse,
@@ -35,7 +34,7 @@ impl TypedLibraryFunction {
         }
     }
 
-    /// Its name in the library.
+    /// Returns the name of the function in the library.
     pub fn symbol(self) -> &'static str {
         match self {
             Self::Spmv(_) => "cusparseSpMV",
@@ -43,7 +42,7 @@ impl TypedLibraryFunction {
         }
     }
 
-    /// How many extents and buffers it takes.
+    /// Returns the number of extents and the number of buffers.
     pub fn arity(self) -> (usize, usize) {
         match self {
             Self::Spmv(_) => (3, 5),
@@ -51,14 +50,14 @@ impl TypedLibraryFunction {
         }
     }
 
-    /// What stands for it where kernels have machine code.
+    /// Returns an image that names the function, in place of machine code.
     pub fn image(self) -> Image {
         let (Self::Spmv(dtype) | Self::Gemm(dtype)) = self;
         let text = format!("{} {} {dtype}", self.library().name(), self.symbol());
         Image { bytes: text.into_bytes().into(), format: ImageFormat::Library }
     }
 
-    /// What an image stands for; `None` if it is machine code, or that of another version.
+    /// Returns the function that an image names; `None` for machine code, or an image of another version.
     pub fn of_image(image: &Image) -> Option<Self> {
         let dtypes = [Dtype::Float32, Dtype::Float64, Dtype::Float16, Dtype::Bfloat16];
         let known = Library::ALL.into_iter();

@@ -1,4 +1,4 @@
-//! Opening a library with a handle, and what its errors are here.
+//! Opens a library with a handle, and converts its errors.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -10,26 +10,26 @@ use super::find::{is_file_of, remedy, sonames};
 use crate::{DeviceError, Stream};
 use warpgauge_model::{FailureCode, Library};
 
-/// Most files that are tried.
+/// Maximum number of files tried.
 const MAX_CANDIDATES: usize = 16;
 
-/// The linker of device code, which cuSPARSE needs and which may lie where the loader does not look.
+/// The linker of device code, which cuSPARSE needs and which may be where the loader does not look.
 const LINKER: [&str; 2] = ["libnvJitLink.so.13", "libnvJitLink.so.12"];
 
-/// A shared object that is open. It stays so for the rest of the process.
+/// An open shared object. It stays open for the rest of the process.
 pub(super) type Loaded = &'static libloading::Library;
 
-/// `cublasHandle_t`, `cusparseHandle_t` and descriptors: pointers to what only the library knows.
+/// `cublasHandle_t`, `cusparseHandle_t` and descriptors: pointers to the library's private data.
 pub(super) type Opaque = *mut c_void;
 
-/// What tells one library from another.
+/// The properties that differ between libraries.
 pub(super) struct Kind<F> {
     pub(super) library: Library,
-    /// Functions that make a handle, give it a stream, and tell the name and the text of a status.
+    /// Functions that create a handle, set its stream, and return the name and the text of a status.
     pub(super) common: [&'static str; 4],
-    /// What a status other than success is.
+    /// Converts a status other than success to a code.
     pub(super) code: fn(c_int) -> FailureCode,
-    /// Looks the others up.
+    /// Looks up the other functions.
     pub(super) look_up: fn(Loaded) -> Result<F, String>,
 }
 
@@ -37,18 +37,17 @@ pub(super) struct Kind<F> {
 pub(super) struct Opened<F> {
     pub(super) functions: F,
     pub(super) handle: Opaque,
-    /// What was opened.
     pub(super) path: PathBuf,
     code: fn(c_int) -> FailureCode,
     status: [unsafe extern "C" fn(c_int) -> *const c_char; 2],
 }
 
 impl<F> Opened<F> {
-    /// Opens the first file that works here, or else what the dynamic loader knows. The stream must live as
-    /// long as what is opened.
+    /// Opens the first usable file, or else the library that the dynamic loader finds. The stream must
+    /// live as long as the result.
     ///
     /// # Errors
-    /// `no_library`: why each one cannot be used.
+    /// Returns `no_library`, with the reason for each file.
     pub(super) fn new(
         kind: &Kind<F>,
         candidates: &[PathBuf],
@@ -56,19 +55,19 @@ impl<F> Opened<F> {
     ) -> Result<Self, DeviceError> {
         let (opened, set_stream) =
             open(kind.library, candidates, |loaded, path| start(kind, loaded, path))?;
-        // SAFETY: the handle was just made, and the caller sees to the stream.
+        // SAFETY: the handle was just created, and the caller guarantees that the stream lives.
         let status = unsafe { set_stream(opened.handle, stream.handle) };
         opened.check(&format!("give {} a stream", kind.library.title()), status)?;
         Ok(opened)
     }
 
-    /// A status that is not success is an error. Its number is negative: a status is no code of the driver's,
-    /// and says nothing of the context, which is asked after each job.
+    /// Converts a status that is not success to an error. Its number is negative: a status is not a
+    /// driver's code, and does not describe the state of the context, which is checked after each job.
     pub(super) fn check(&self, operation: &str, status: c_int) -> Result<(), DeviceError> {
         if status == 0 {
             return Ok(());
         }
-        // SAFETY: both take any number and give a static text.
+        // SAFETY: both accept any number and return a static text.
         let [name, told] = self.status.map(|tell| text(unsafe { tell(status) }));
         Err(DeviceError {
             name: name.into(),
@@ -81,7 +80,7 @@ impl<F> Opened<F> {
 /// `cublasSetStream_v2` and `cusparseSetStream`.
 type SetStream = unsafe extern "C" fn(Opaque, CUstream) -> c_int;
 
-/// Looks the functions of a library up, and makes a handle.
+/// Looks up the functions of a library, and creates a handle.
 fn start<F>(kind: &Kind<F>, loaded: Loaded, path: &Path) -> Result<(Opened<F>, SetStream), String> {
     let [create, set_stream, name, text] = kind.common;
     // SAFETY: the types are those of cublas_api.h and cusparse.h.
@@ -97,10 +96,11 @@ fn start<F>(kind: &Kind<F>, loaded: Loaded, path: &Path) -> Result<(Opened<F>, S
     Ok((opened, set_stream))
 }
 
-/// Opens the first file that works here, or else what the dynamic loader knows; `start` tries one.
+/// Opens the first usable file, or else the library that the dynamic loader finds; `start` tries one
+/// file.
 ///
 /// # Errors
-/// `no_library`: why each one cannot be used.
+/// Returns `no_library`, with the reason for each file.
 fn open<T>(
     library: Library,
     candidates: &[PathBuf],
@@ -125,7 +125,7 @@ fn open_file(path: &Path) -> Result<Loaded, String> {
             let linker = LINKER.iter().map(|name| place.join(name)).find(|file| file.is_file());
             // SAFETY: NVIDIA's libraries do nothing of note when they are loaded.
             let opened = linker.and_then(|file| unsafe { libloading::Library::new(file) }.ok());
-            // Stays, for the library that needs it.
+            // The linker stays open for the library that needs it.
             opened.map(Box::new).map(Box::leak);
         }
     }
@@ -133,21 +133,21 @@ fn open_file(path: &Path) -> Result<Loaded, String> {
     let opened = unsafe { libloading::Library::new(path) }.map_err(|error| {
         std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
     })?;
-    // It has threads and a context's resources, and is never closed.
+    // The library has threads and resources of a context, and is never closed.
     Ok(Box::leak(Box::new(opened)))
 }
 
-/// A function of an open library.
+/// Returns a function of an open library.
 ///
 /// # Safety
 /// `F` must be the function's type.
 pub(super) unsafe fn function<F: Copy>(library: Loaded, name: &str) -> Result<F, String> {
-    // SAFETY: the caller says so; the library stays open.
+    // SAFETY: the caller guarantees the type; the library stays open.
     let found = unsafe { library.get::<F>(name.as_bytes()) };
     found.map(|symbol| *symbol).map_err(|_| format!("it has no {name}: CUDA 12 or later is needed"))
 }
 
-/// A text of a library's own.
+/// Copies a text that a library owns.
 fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
@@ -173,9 +173,9 @@ mod tests {
         assert!(told.contains(&file.display().to_string()), "{told}");
         assert!(!told.contains(&other.display().to_string()), "{told}");
         assert!(told.contains("nvidia-cublas") && !error.is_sticky(), "{told}");
-        // A library, but not this one.
+        // This is a library, but not cuSPARSE.
         let libc = open_file(Path::new("libc.so.6")).unwrap();
-        // SAFETY: it is not there, and is not called.
+        // SAFETY: the function does not exist, and is not called.
         let missing = unsafe { function::<extern "C" fn()>(libc, "cusparseSpMV") };
         assert!(missing.unwrap_err().contains("no cusparseSpMV"));
     }

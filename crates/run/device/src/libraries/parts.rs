@@ -1,4 +1,4 @@
-//! What calls of both libraries have: types of elements, factors, and memory to work in.
+//! Data that calls of both libraries use: element types, factors, and workspaces.
 
 use std::ffi::{c_int, c_void};
 
@@ -6,10 +6,10 @@ use crate::{DeviceBuffer, DeviceError, Stream};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
 
-/// Most memory that a library may ask for beside its arguments, bytes.
+/// Maximum size of a library's workspace, bytes.
 const MAX_WORKSPACE: u64 = 8 << 30;
 
-/// `cudaDataType` of elements.
+/// Returns the `cudaDataType` of elements.
 pub(super) fn data_type(dtype: Dtype) -> c_int {
     match dtype {
         Dtype::Float64 => 1,
@@ -19,7 +19,7 @@ pub(super) fn data_type(dtype: Dtype) -> c_int {
     }
 }
 
-/// One and zero as a library computes with them, which it reads on the host.
+/// One and zero in a library's compute type. The library reads them on the host.
 #[derive(Clone, Copy)]
 pub(super) enum Factors {
     Single([f32; 2]),
@@ -27,7 +27,7 @@ pub(super) enum Factors {
 }
 
 impl Factors {
-    /// For elements of a type; half precision is computed with in binary32.
+    /// Returns the factors for an element type; the compute type of half precision is binary32.
     pub(super) fn of(dtype: Dtype) -> Self {
         match dtype {
             Dtype::Float64 => Self::Double([1.0, 0.0]),
@@ -43,12 +43,12 @@ impl Factors {
     }
 }
 
-/// An address on the device, as the libraries take it.
+/// Converts a device address to the libraries' pointer type.
 pub(super) fn pointer(address: u64) -> *mut c_void {
     address as usize as *mut c_void
 }
 
-/// Memory that a library works in, zeroed.
+/// Allocates a zeroed workspace.
 pub(super) fn workspace(bytes: u64, stream: &Stream) -> Result<DeviceBuffer, DeviceError> {
     const WHAT: &str = "the workspace of a library";
     if bytes > MAX_WORKSPACE {
