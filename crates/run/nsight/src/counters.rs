@@ -1,4 +1,4 @@
-//! Who may read the hardware's counters on this machine, by what the system tells.
+//! Determines from system settings whether this process may read the hardware counters.
 
 use std::fs;
 
@@ -6,30 +6,30 @@ use rustix::process::geteuid;
 
 use warpgauge_model::{Cause, Unavailable};
 
-/// Setting of the driver.
+/// File with the driver's settings.
 const PARAMETERS: &str = "/proc/driver/nvidia/params";
 
 /// Number of `CAP_SYS_ADMIN` (capability.h).
 const CAP_SYS_ADMIN: u32 = 21;
 
-/// Programs that read counters all the time. Names as the system has them: 15 characters.
+/// Programs that read counters all the time, by the system's names, which have 15 characters.
 const KNOWN_READERS: [&str; 4] = ["nv-hostengine", "dcgm-exporter", "dcgmi", "nvidia-dcgm"];
 
-/// Most processes that are looked at.
+/// Maximum number of processes examined.
 const MAX_PROCESSES: usize = 65_536;
 
-/// What is known about access to counters.
+/// Facts about access to counters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterAccess {
-    /// Why they cannot be read, as far as it is known before trying.
+    /// Why the counters cannot be read, as far as this is known in advance.
     pub refused: Option<Unavailable>,
-    /// What lets this process read them, or what is not known.
+    /// Why this process may read them, or what is unknown.
     pub because: String,
-    /// Programs that may hold them, with their process numbers.
+    /// Programs that may hold the counters, with their process numbers.
     pub readers: Vec<String>,
 }
 
-/// Looks at the driver's setting, at this process's rights, and at who else is there.
+/// Reads the driver's setting and this process's rights, and looks for other readers.
 pub fn access() -> CounterAccess {
     let parameters = fs::read_to_string(PARAMETERS).ok();
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -38,7 +38,7 @@ pub fn access() -> CounterAccess {
     CounterAccess { refused, because, readers: readers() }
 }
 
-/// Whether counters are closed, and why or why not.
+/// Returns why the counters are inaccessible, if they are, and the reason for either result.
 fn judge(parameters: Option<&str>, root: bool, capable: bool) -> (Option<Unavailable>, String) {
     match parameters.map(admin_only) {
         None => {
@@ -61,20 +61,20 @@ fn judge(parameters: Option<&str>, root: bool, capable: bool) -> (Option<Unavail
     }
 }
 
-/// The driver's setting `RmProfilingAdminOnly`.
+/// Returns the driver's setting `RmProfilingAdminOnly`.
 fn admin_only(parameters: &str) -> Option<bool> {
     let value = parameters.lines().find_map(|line| line.strip_prefix("RmProfilingAdminOnly:"))?;
     value.trim().parse::<u32>().ok().map(|value| value != 0)
 }
 
-/// Whether a process with that `/proc/<pid>/status` has the capability in force.
+/// Returns whether a process with that `/proc/<pid>/status` has the capability in effect.
 fn has_capability(status: &str) -> bool {
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok());
     bits.is_some_and(|bits| bits & (1 << CAP_SYS_ADMIN) != 0)
 }
 
-/// Running programs that are known to read counters.
+/// Returns the running programs that are known to read counters.
 fn readers() -> Vec<String> {
     let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
     let processes = entries.flatten().take(MAX_PROCESSES).filter_map(|entry| {

@@ -1,4 +1,4 @@
-//! Finding tools, and asking them for their versions.
+//! Finds tools and their versions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use tokio::sync::Mutex;
 use super::nsys_view;
 use warpgauge_sandbox::contained::{ProcessLaunch, run, tool};
 
-/// Longest wait for a version: the first start of a large program from a cold disk.
+/// Time limit for a version query: the first start of a large program from a cold disk is slow.
 const VERSION_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Most entries of one directory that are looked at.
+/// Maximum number of entries read from one directory.
 const MAX_ENTRIES: usize = 4096;
 
 /// A program of NVIDIA's.
@@ -24,11 +24,11 @@ pub enum ToolName {
     Ncu,
     /// Nsight Systems' command line.
     Nsys,
-    /// What turns the data of `nsys` into a report.
+    /// Converts the data of `nsys` into a report.
     QdstrmImporter,
     /// Memory, race, initialisation and synchronisation checks.
     ComputeSanitizer,
-    /// Takes images apart.
+    /// Extracts parts of images.
     Cuobjdump,
     /// Disassembles machine code.
     Nvdisasm,
@@ -45,7 +45,7 @@ impl ToolName {
         Self::Nvdisasm,
     ];
 
-    /// Name of the program.
+    /// Returns the name of the program.
     pub fn program(self) -> &'static str {
         match self {
             Self::Ncu => "ncu",
@@ -57,7 +57,7 @@ impl ToolName {
         }
     }
 
-    /// What brings it.
+    /// Returns how to install the program.
     pub fn remedy(self) -> &'static str {
         match self {
             Self::Ncu => "install Nsight Compute, or name its directory in tools.path",
@@ -81,44 +81,45 @@ impl std::fmt::Display for ToolName {
     }
 }
 
-/// A tool that is there.
+/// A tool that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundTool {
-    /// The program, absolute.
+    /// Absolute path of the program.
     pub path: PathBuf,
-    /// Its version, if it told one.
+    /// Version, if the tool reports one.
     pub version: Option<String>,
-    /// Why it cannot be used although it is there.
+    /// Why the tool is unusable, if it is.
     pub problem: Option<String>,
 }
 
-/// All tools that are there.
+/// All tools that were found.
 #[derive(Debug, Clone, Default)]
 pub struct FoundTools {
     tools: BTreeMap<ToolName, FoundTool>,
 }
 
 impl FoundTools {
-    /// A tool that is there, whether it works or not.
+    /// Returns a tool that was found, whether or not it works.
     pub fn get(&self, name: ToolName) -> Option<&FoundTool> {
         self.tools.get(&name)
     }
 }
 
-/// Where to look.
+/// The directories to search.
 #[derive(Debug, Clone, Default)]
 pub struct ToolSearch {
-    /// Directories before all others: of programs, or roots of installations.
+    /// Directories that come first: of programs, or roots of installations.
     pub explicit: Vec<PathBuf>,
-    /// Directories of programs after all others.
+    /// Directories of programs that come last.
     pub last: Vec<PathBuf>,
-    /// Private directory for what has to be put together, and for what a tool writes when it is
-    /// asked for its version.
+    /// Private directory for copies and links of programs, and for files that a tool writes during a
+    /// version query.
     pub directory: PathBuf,
 }
 
 impl ToolSearch {
-    /// `path`: directories with the separator of PATH between them. `directory`: the private one.
+    /// `path` contains directories with PATH's separator between them. `directory` is the private
+    /// directory.
     pub fn new(path: &str, directory: PathBuf) -> Self {
         let explicit = std::env::split_paths(path);
         let explicit = explicit.filter(|path| !path.as_os_str().is_empty());
@@ -126,29 +127,29 @@ impl ToolSearch {
         Self { explicit, last: Vec::new(), directory }
     }
 
-    /// With directories of programs that are looked at when all others have nothing.
+    /// Adds directories of programs that are searched last.
     #[must_use]
     pub fn and_last(self, last: impl IntoIterator<Item = PathBuf>) -> Self {
         Self { last: last.into_iter().collect(), ..self }
     }
 }
 
-/// The tools of this machine, looked for when first asked for.
+/// The tools of this machine, which are searched for at the first request.
 pub struct Tools {
     search: ToolSearch,
     found: Mutex<Option<Arc<FoundTools>>>,
-    /// Metrics that Nsight Compute does not know here, by the names that were asked for. One of them
+    /// Metrics that this Nsight Compute does not support, by the requested names. A single one of them
     /// makes it refuse all.
     refused: std::sync::Mutex<BTreeSet<String>>,
 }
 
 impl Tools {
-    /// Tools that are looked for as `search` says.
+    /// Returns tools that are searched for according to `search`.
     pub fn new(search: ToolSearch) -> Self {
         Self { search, found: Mutex::default(), refused: Default::default() }
     }
 
-    /// What is there; looks for it if nobody did, or if `anew`.
+    /// Returns the tools found. Searches for them at the first call, and again with `anew`.
     pub async fn found(&self, anew: bool) -> Arc<FoundTools> {
         let mut found = self.found.lock().await;
         if let Some(known) = found.as_ref().filter(|_| !anew) {
@@ -162,13 +163,13 @@ impl Tools {
 }
 
 impl Tools {
-    /// Metrics that are known not to be known.
+    /// Returns the metrics that the tool is known not to support.
     pub(super) fn refused(&self) -> MutexGuard<'_, BTreeSet<String>> {
         self.refused.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Looks for every tool.
+/// Searches for every tool.
 async fn discover(search: &ToolSearch) -> FoundTools {
     let mut paths: BTreeMap<ToolName, PathBuf> = BTreeMap::new();
     for name in ToolName::ALL {
@@ -176,7 +177,7 @@ async fn discover(search: &ToolSearch) -> FoundTools {
         let found = places.into_iter().map(|dir| dir.join(name.program())).find(|p| is_program(p));
         paths.extend(found.map(|path| (name, path)));
     }
-    // nsys finds its importer beside itself only.
+    // nsys finds its importer only beside itself.
     if let (Some(nsys), Some(importer)) =
         (paths.get(&ToolName::Nsys), paths.get(&ToolName::QdstrmImporter))
     {
@@ -196,7 +197,7 @@ async fn discover(search: &ToolSearch) -> FoundTools {
     FoundTools { tools: join_all(described).await.into_iter().collect() }
 }
 
-/// Directories that may hold a tool, best first.
+/// Returns the directories that may hold a tool, best first.
 fn places(
     name: ToolName,
     search: &ToolSearch,
@@ -220,7 +221,7 @@ fn places(
         for version in newest(&Path::new("/opt/nvidia").join(product), "") {
             places.extend(inside(name, &version));
         }
-        // Where Debian's packages put them.
+        // Debian's packages install there.
         places.extend(inside(name, &Path::new("/usr/lib").join(product)));
     }
     places.extend(search.last.iter().cloned());
@@ -228,11 +229,11 @@ fn places(
     places
 }
 
-/// Directories below the root of an installation that may hold a tool.
+/// Returns the directories of an installation that may hold a tool.
 fn inside(name: ToolName, root: &Path) -> Vec<PathBuf> {
     let own = root.to_owned();
     let mut places = vec![own.clone(), root.join("bin")];
-    // A toolkit has the profilers in directories of their own.
+    // A toolkit has separate directories for the profilers.
     let compute: Vec<PathBuf> = newest(root, "nsight-compute");
     let systems: Vec<PathBuf> = newest(root, "nsight-systems");
     match name {
@@ -240,7 +241,7 @@ fn inside(name: ToolName, root: &Path) -> Vec<PathBuf> {
         ToolName::Nsys => {
             let programs = |root: &PathBuf| [root.join("bin"), root.join("target-linux-x64")];
             places.extend(systems.iter().chain([&own]).flat_map(programs));
-            // Nsight Compute brings one too.
+            // Nsight Compute includes one too.
             let hosts = compute.iter().chain([&own]).map(|root| root.join("host"));
             places.extend(hosts.flat_map(|host| newest(&host, "target-linux-x64")));
         }
@@ -256,21 +257,21 @@ fn inside(name: ToolName, root: &Path) -> Vec<PathBuf> {
     places
 }
 
-/// Where an importer is that belongs to the `nsys` of that path.
+/// Returns the directories of the importer that belongs to the `nsys` with that path.
 fn beside_nsys(nsys: &Path) -> Vec<PathBuf> {
     let real = nsys.canonicalize().unwrap_or_else(|_| nsys.to_owned());
     let above = |path: &Path| path.parent().and_then(Path::parent).map(Path::to_owned);
     [above(&real), above(nsys)].into_iter().flatten().flat_map(|root| importers(&root)).collect()
 }
 
-/// Directories of programs for the machine that looks at reports.
+/// Returns the directories of programs for the machine that displays reports.
 fn importers(root: &Path) -> Vec<PathBuf> {
     let mut found = newest(root, "host-linux");
     found.extend(newest(root, "linux-desktop"));
     found
 }
 
-/// Directories in `root` whose name begins with `prefix`, the newest-looking first.
+/// Returns the directories in `root` whose name begins with `prefix`, newest first.
 fn newest(root: &Path, prefix: &str) -> Vec<PathBuf> {
     let Ok(listing) = root.read_dir() else { return Vec::new() };
     let begins = |path: &PathBuf| {
@@ -282,7 +283,7 @@ fn newest(root: &Path, prefix: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The numbers in the last part of a path, to be ordered by: `cuda-12.9` before `cuda-12.10`.
+/// Returns the numbers in the last part of a path, for ordering: `cuda-12.9` before `cuda-12.10`.
 fn numbers(path: &Path) -> Vec<u64> {
     let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let digits = name.split(|c: char| !c.is_ascii_digit());
@@ -294,14 +295,14 @@ fn is_program(path: &Path) -> bool {
     path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// What a tool says its version is; `Ok(None)` if it does not tell.
+/// Returns the version that a tool reports; `Ok(None)` if it reports none.
 async fn version(name: ToolName, path: &Path, directory: &Path) -> Result<Option<String>, String> {
     let program = tool(path, directory).arg("--version");
     let launch = ProcessLaunch { stdout_bytes: 64 << 10, ..ProcessLaunch::new(program) };
     let end = run(&launch, VERSION_TIMEOUT).await;
     let end = end.map_err(|error| format!("it cannot be started: {error}"))?;
     let said = format!("{}\n{}", end.stdout.text, end.stderr.text);
-    // The importer has no such option and says so, which shows that it can be started.
+    // The importer has no such option and says so, which shows that it starts.
     let works = end.succeeded() || name == ToolName::QdstrmImporter && !is_broken(&said);
     if works {
         return Ok(dotted_number(&said));
@@ -311,13 +312,13 @@ async fn version(name: ToolName, path: &Path, directory: &Path) -> Result<Option
     Err(format!("`--version` ended with {}; it said: {last}", end.description()))
 }
 
-/// Whether the dynamic loader did not get a program to run.
+/// Returns whether the dynamic loader failed to start a program.
 fn is_broken(said: &str) -> bool {
     said.contains("error while loading shared libraries")
 }
 
-/// The last of the texts such as `2025.3.1.0` in what a tool says of itself: in what cuobjdump says,
-/// `V13.0.88` comes after the release.
+/// Returns the last version such as `2025.3.1.0` in a tool's output: cuobjdump prints `V13.0.88` after
+/// the release.
 fn dotted_number(text: &str) -> Option<String> {
     let words = text.split(|c: char| !(c.is_ascii_digit() || c == '.'));
     let versions = words.map(|word| word.trim_matches('.'));
@@ -373,7 +374,7 @@ mod tests {
         let ncu = found.get(ToolName::Ncu).unwrap();
         assert_eq!(ncu.path, opt.join("nsight-compute-2025.3.1/ncu"));
         assert_eq!((ncu.version.as_deref(), &ncu.problem), (Some("2025.3.1.0"), &None));
-        // Beside its importer now, where it finds it.
+        // It is now beside its importer.
         let nsys = found.get(ToolName::Nsys).unwrap();
         assert_eq!(nsys.version.as_deref(), Some("2025.3.2.367"));
         let importer = nsys.path.parent().unwrap().parent().unwrap();
@@ -383,7 +384,7 @@ mod tests {
 
         assert_eq!(found.get(ToolName::Cuobjdump).unwrap().path, last.join("cuobjdump"));
 
-        // What is known is not looked for again, unless it is asked for.
+        // Tools that are known are searched for again only on request.
         program(&opt.join("bin/nvdisasm"), "echo V13.0.88");
         assert!(tools.found(false).await.get(ToolName::Nvdisasm).is_none());
         assert!(tools.found(true).await.get(ToolName::Nvdisasm).is_some());

@@ -1,8 +1,8 @@
-//! Nsight Compute round a worker, round a whole program, or round one that is served.
+//! Nsight Compute around a worker, a whole program, or a served program.
 //!
-//! Two runs: the first writes a report, the second turns it into CSV. So nothing that a kernel
-//! prints gets among the values, and the report can be kept. Which launch is profiled is decided by
-//! the worker, which tells the driver where to begin and to end.
+//! Each profile takes two runs: the first writes a report, the second converts it to CSV. Text that a
+//! kernel prints thus cannot get among the values, and the report can be kept. The worker chooses the
+//! profiled launch: it marks the beginning and the end through the driver.
 
 use std::ffi::OsString;
 use std::fmt;
@@ -27,120 +27,122 @@ use warpgauge_worker::protocol::{
 };
 use warpgauge_worker::{Lease, OneShotEnd};
 
-/// Most runs when the counters are taken by another process.
+/// Maximum number of runs while another process holds the counters.
 const ATTEMPTS: u32 = 4;
 
-/// Wait before the second of them; doubles with each further one.
+/// Delay before the second of these runs; it doubles with each further one.
 const FIRST_DELAY: Duration = Duration::from_millis(500);
 
-/// Most runs that unknown metrics may cost: each names one of them.
+/// Maximum number of runs that unknown metrics may cause: each run names one of them.
 const REFUSALS: u32 = 8;
 
-/// Longest time for turning a report into CSV.
+/// Time limit for converting a report to CSV.
 const IMPORT_LIMIT: Duration = Duration::from_secs(60);
 
-/// CSV that is read, bytes: a full set of one kernel takes 100 KB.
+/// Maximum length of CSV, bytes: a full set for one kernel takes 100 KB.
 const CSV_BYTES: usize = 32 << 20;
 
-/// Output of a program under the tool that is kept, bytes: it is there for when the tool fails.
+/// Bytes of a program's output under the tool that are kept, for errors of the tool.
 const PRINTED_BYTES: usize = 64 << 10;
 
-/// Longest list of metrics in one argument, bytes: Linux takes 128 KiB.
+/// Maximum length of a list of metrics in one argument, bytes: Linux permits 128 KiB.
 const ARGUMENT_BYTES: usize = 100 << 10;
 
-/// What to read of a launch.
+/// The metrics to read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Metrics {
-    /// These metrics, by NVIDIA's names.
+    /// Metrics with these NVIDIA names.
     Named(Vec<String>),
-    /// A set of the tool's own: `basic`, `full`.
+    /// A predefined set of the tool: `basic`, `full`.
     Set(String),
 }
 
-/// What launches the kernels that are looked at.
+/// The process whose kernels are profiled.
 #[derive(Debug, Clone, Copy)]
 pub enum NcuTarget<'a> {
-    /// A worker, once: the kernel of its job.
+    /// A worker that runs once; the kernel of its job is profiled.
     Job(&'a WorkerJob<EvaluatePlan>),
-    /// A whole program, which ends by itself or with the time: its first launches.
+    /// A whole program, which ends by itself or at the time limit; its first launches are profiled.
     Program {
-        /// What is started.
         program: &'a ChildProgram,
-        /// What it reads from its standard input.
+        /// Content of the program's standard input.
         stdin: &'a [u8],
-        /// All that it and the tool may write to.
+        /// The directory to which the program and the tool may write.
         writes: &'a Path,
-        /// Most launches that are looked at.
+        /// Maximum number of profiled launches.
         launches: u32,
     },
-    /// A program that waits to be told what to do, and says itself from where on it is looked at.
+    /// A program that waits for requests, and marks the profiled range itself.
     Served {
-        /// Who starts and serves it.
+        /// The server of the program.
         service: &'a dyn ProgramServer,
-        /// All that it and the tool may write to.
+        /// The directory to which the program and the tool may write.
         writes: &'a Path,
-        /// Most launches that are looked at.
+        /// Maximum number of profiled launches.
         launches: u32,
     },
 }
 
-/// Who serves a program that a tool is round. What asks for it may have to be run more than once.
+/// Serves a program that runs under a tool. The request may have to be run more than once.
 pub trait ProgramServer: fmt::Debug + Sync {
-    /// What one run starts, and what is done meanwhile. `directory`: where the tool has its files.
+    /// Begins a run: returns the program to start and the future that serves it. `directory` has the
+    /// tool's files.
     ///
     /// # Errors
-    /// Why nothing can be started.
+    /// Returns why nothing can be started.
     fn begin(&self, directory: &Path) -> Result<ServedRun<'_>, Unavailable>;
 }
 
-/// One run of a program that is served.
+/// A run of a served program.
 pub struct ServedRun<'a> {
-    /// What is started.
+    /// The program to start.
     pub program: ChildProgram,
-    /// What it talks through: its standard input.
+    /// The program's standard input, through which it communicates.
     pub stdin: OwnedFd,
-    /// What is done while it runs. It has the program end, and ends when the program does.
+    /// Serves the program while it runs. The future makes the program end, and completes when the program
+    /// has ended.
     pub serving: Pin<Box<dyn Future<Output = ()> + Send + 'a>>,
 }
 
-/// What to profile, and how.
+/// Configuration of a profile.
 #[derive(Debug, Clone)]
 pub struct ProfileRun<'a> {
-    /// What launches.
+    /// The process that launches kernels.
     pub subject: NcuTarget<'a>,
-    /// Existing private directory for this profile alone.
+    /// Existing private directory for this profile only.
     pub directory: &'a Path,
-    /// What to read.
+    /// The metrics to read.
     pub metrics: Metrics,
-    /// State of the caches.
+    /// State of the caches at a launch.
     pub cache: CacheState,
-    /// What the tool does to the clocks.
+    /// How the tool controls the clocks.
     pub clocks: ClockControl,
-    /// From here to the values.
+    /// Time limit from the start to the values.
     pub time_limit: Duration,
 }
 
-/// What a profile yields.
+/// Result of a profile.
 #[derive(Debug)]
 pub struct NcuOutput {
-    /// Tables as `--csv --page raw --print-units base` prints them: usually one, and one more for
-    /// each list of metrics that was too long for the command line.
+    /// Tables that `--csv --page raw --print-units base` prints: usually one, and one more for each list
+    /// of metrics that was too long for the command line.
     pub tables: Vec<String>,
-    /// What the tool logged; a kernel cannot print to it.
+    /// The tool's log; a kernel cannot print to it.
     pub log: String,
-    /// The tool and its version.
+    /// Name and version of the tool.
     pub tool: String,
-    /// How the values were taken, but for the passes, which the log tells.
+    /// The measuring conditions, except the number of passes, which is in the log.
     pub conditions: Conditions,
-    /// Reports, to be kept.
+    /// Reports to be kept.
     pub artifacts: Vec<ToolFile>,
 }
 
-/// Profiles one launch of a job on a leased device, or launches of a program that runs there. Metrics that the tool does not know, for which it
-/// refuses all, are left out; [`collected`] lists them with the others that it did not give.
+/// Profiles one launch of a job on a leased device, or launches of a program that runs there. Leaves out
+/// metrics that the tool does not support, since it would refuse all; [`collected`] lists them with the
+/// others that are missing.
 ///
 /// # Errors
-/// Why there are no values, with a code and what would help.
+/// Returns why there are no values, with a code and a remedy.
 pub async fn profile(
     tools: &Tools,
     lease: &mut Lease,
@@ -165,15 +167,15 @@ pub async fn profile(
     Err(Cause::Unknown.because("no run of Nsight Compute was tried"))
 }
 
-/// The metrics but for those that are known not to be known.
+/// Returns the metrics without those that the tool is known not to support.
 fn without(metrics: &Metrics, tools: &Tools) -> Metrics {
     let Metrics::Named(names) = metrics else { return metrics.clone() };
     let refused = tools.refused();
     Metrics::Named(names.iter().filter(|name| !refused.contains(*name)).cloned().collect())
 }
 
-/// Whether a message names the metric as one that cannot be found: as it is, or as the pattern of its
-/// rollups, which the tool makes of a name without one.
+/// Returns whether a message reports the metric as not found: by its name, or by the pattern of its
+/// rollups, which the tool generates from a name without a rollup.
 fn is_refused(name: &str, message: &str) -> bool {
     let Some((_, named)) = message.split_once("Failed to find metric ") else { return false };
     let named = named.split_whitespace().next().unwrap_or_default();
@@ -209,7 +211,7 @@ async fn profile_known(
     profiled.ok_or_else(|| Cause::NoData.because("no metric was asked for"))
 }
 
-/// Runs the tool again while another process has the counters.
+/// Repeats the run of the tool while another process holds the counters.
 async fn patiently(
     ncu: &Usable,
     lease: &mut Lease,
@@ -288,7 +290,7 @@ async fn once(
     })
 }
 
-/// The end of what tells nothing of its own run.
+/// Returns the end of a program that reports nothing about its own run.
 fn untold(tool: ProcessEnd) -> OneShotEnd<TracedRun> {
     OneShotEnd { outcome: RunOutcome::default().map(|()| TracedRun::default()), tool }
 }
@@ -300,7 +302,7 @@ fn cache_control(cache: CacheState) -> CacheControl {
     }
 }
 
-/// The tool and its flags, but for the metrics.
+/// Returns the tool and its flags, except the metrics.
 fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec<OsString> {
     let clocks = match request.clocks {
         ClockControl::None => "none",
@@ -312,7 +314,7 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
         CacheControl::None => "none",
     };
     let mut flags: Vec<OsString> = vec![ncu.into()];
-    // A user's own settings must not change what is measured.
+    // A user's own settings must not affect the measurement.
     flags.extend(["--config-file", "off"].map(OsString::from));
     flags.extend(["--replay-mode", "kernel"].map(OsString::from));
     flags.extend(["--clock-control", clocks, "--cache-control", caches].map(OsString::from));
@@ -323,8 +325,8 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
                 ["--profile-from-start", "off", "--check-exit-code", "yes"].map(OsString::from),
             );
         }
-        // What is started becomes another program, which counts as another process. How that ends was seen
-        // without the tool.
+        // The started program becomes another program, which counts as another process. Its exit code is
+        // known from the run without the tool.
         NcuTarget::Program { launches, .. } | NcuTarget::Served { launches, .. } => {
             flags.extend(["--target-processes", "all"].map(OsString::from));
             let count = launches.to_string();
@@ -338,7 +340,7 @@ fn flags(ncu: &Path, request: &ProfileRun<'_>, report: &Path, log: &Path) -> Vec
     flags
 }
 
-/// Arguments that ask for the metrics, each short enough for one run.
+/// Returns the arguments that request the metrics, each short enough for one run.
 fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
     let named = match metrics {
         Metrics::Set(set) => return vec![vec!["--set".into(), set.into()]],
@@ -357,10 +359,10 @@ fn parts(metrics: &Metrics) -> Vec<Vec<OsString>> {
     lists.into_iter().map(|list| vec!["--metrics".into(), list.into()]).collect()
 }
 
-/// The tool and its version.
+/// Returns name and version of the tool.
 ///
 /// # Errors
-/// Why it cannot be used.
+/// Returns why it cannot be used.
 pub async fn version(tools: &Tools) -> Result<String, Unavailable> {
     Ok(named(&run::usable(tools, ToolName::Ncu).await?))
 }
@@ -369,10 +371,10 @@ fn named(ncu: &Usable) -> String {
     format!("Nsight Compute {}", ncu.version().unwrap_or("of unknown version"))
 }
 
-/// Turns a report that somebody made elsewhere into CSV.
+/// Converts a report from elsewhere to CSV.
 ///
 /// # Errors
-/// Why it cannot be read, with a code and what would help.
+/// Returns why it cannot be read, with a code and a remedy.
 pub async fn read_report(
     tools: &Tools,
     report: &Path,
@@ -382,7 +384,7 @@ pub async fn read_report(
     import(&ncu, report, directory, Instant::now() + IMPORT_LIMIT).await
 }
 
-/// Turns a report into CSV.
+/// Converts a report to CSV.
 async fn import(
     ncu: &Usable,
     report: &Path,

@@ -1,4 +1,4 @@
-//! The values of what Nsight Compute wrote, launch by launch.
+//! Extracts values from Nsight Compute's output, launch by launch.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +7,11 @@ use warpgauge_metrics::CollectedMetrics;
 use warpgauge_metrics::ncu::{NcuLog, parse_csv, parse_log};
 use warpgauge_model::{Cause, Unavailable};
 
-/// The values of a profile, for the catalogue's formulas: those of one launch, since one was to be
-/// seen. `requested`: NVIDIA's metrics that were asked for.
+/// Returns the values of a profile of one launch, for the catalogue's formulas. `requested` has the
+/// requested NVIDIA metrics.
 ///
 /// # Errors
-/// A table that cannot be read, or that is not of one launch.
+/// Fails for a table that cannot be read, or if the profile has several launches.
 pub fn collected(
     profiled: &NcuOutput,
     requested: &BTreeSet<&str>,
@@ -26,10 +26,11 @@ pub fn collected(
     Ok(one)
 }
 
-/// The values of each launch of a profile, at least one. `requested`: NVIDIA's metrics that were asked for.
+/// Returns the values of each launch of a profile, at least one. `requested` has the requested NVIDIA
+/// metrics.
 ///
 /// # Errors
-/// A table that cannot be read, none at all, or tables of different launches.
+/// Fails for a table that cannot be read, if there is none, or if tables are of different launches.
 pub fn collected_all(
     profiled: &NcuOutput,
     requested: &BTreeSet<&str>,
@@ -69,14 +70,14 @@ pub fn collected_all(
         return Err(Cause::NoData.because("Nsight Compute gave no table"));
     }
     for one in &mut all {
-        // What one part was not asked for, another was.
+        // A metric that is missing in one part may have been requested in another.
         let values = &one.values;
         one.missing.retain(|name, _| !values.contains_key(name));
     }
     Ok(all)
 }
 
-/// Passes that the log tells, of all runs together.
+/// Returns the number of passes in the log, summed over all runs.
 fn passes(log: &NcuLog) -> Option<u32> {
     let passes = log.kernels.iter().map(|(_, passes)| passes).sum::<u32>();
     (passes > 0).then_some(passes)

@@ -1,4 +1,5 @@
-//! Nsight Systems round a worker, or round a whole program: what the GPU and the driver did, and when.
+//! Nsight Systems around a worker or a whole program: records activity of the GPU and the driver over
+//! time.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -17,29 +18,29 @@ use warpgauge_sandbox::program::ChildProgram;
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{EvaluatePlan, TracePlan, TraceView, WorkerJob};
 
-/// Longest time for one table.
+/// Time limit for one table.
 const TABLE_LIMIT: Duration = Duration::from_secs(60);
 
-/// Table that is read, bytes.
+/// Maximum size of a table, bytes.
 const TABLE_BYTES: usize = 8 << 20;
 
-/// Output of a program under the tool that is kept, bytes: it is there for when the tool fails.
+/// Bytes of a program's output under the tool that are kept, for errors of the tool.
 const PRINTED_BYTES: usize = 64 << 10;
 
 /// A table of `nsys stats`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NsysTable {
-    /// Time of kernels.
+    /// Durations of kernels.
     Kernels,
-    /// Time of copies and fills.
+    /// Durations of copies and fills.
     MemoryTime,
-    /// Size of copies and fills.
+    /// Sizes of copies and fills.
     MemorySize,
-    /// Time of calls.
+    /// Durations of API calls.
     Calls,
     /// Every kernel, copy and fill.
     Trace,
-    /// Launches: the call, the wait, the kernel. Older versions do not have it.
+    /// Launches: the call, the wait, the kernel. Older versions do not have this table.
     Launches,
 }
 
@@ -54,7 +55,7 @@ impl NsysTable {
         Self::Launches,
     ];
 
-    /// Its names, that of 2023.1 and later first.
+    /// Returns the table's names, that of version 2023.1 and later first.
     pub fn names(self) -> [&'static str; 2] {
         match self {
             Self::Kernels => ["cuda_gpu_kern_sum", "gpukernsum"],
@@ -67,42 +68,42 @@ impl NsysTable {
     }
 }
 
-/// What to trace, and how.
+/// Configuration of a trace.
 #[derive(Debug, Clone)]
 pub struct TraceRun<'a> {
     /// The job whose kernel is launched.
     pub job: &'a WorkerJob<EvaluatePlan>,
-    /// Existing private directory for this profile alone.
+    /// Existing private directory for this profile only.
     pub directory: &'a Path,
-    /// Launches to see.
+    /// Number of launches to trace.
     pub launches: u32,
     /// State of L2 at each launch.
     pub cache: CacheState,
-    /// From here to the tables.
+    /// Time limit from the start to the tables.
     pub time_limit: Duration,
 }
 
-/// What a trace yields.
+/// Result of a trace.
 #[derive(Debug)]
 pub struct NsysOutput {
     /// Tables as `nsys stats --format csv` prints them.
     pub tables: BTreeMap<NsysTable, String>,
-    /// Tables that could not be had, and why.
+    /// Why tables are missing.
     pub missing: BTreeMap<NsysTable, Unavailable>,
-    /// What the tool said.
+    /// Output of the tool.
     pub log: String,
-    /// The tool and its version.
+    /// Name and version of the tool.
     pub tool: String,
-    /// Reports, to be kept.
+    /// Reports to be kept.
     pub artifacts: Vec<ToolFile>,
-    /// Device memory that the job's buffers took, bytes, as the worker told.
+    /// Device memory of the job's buffers according to the worker, bytes.
     pub memory_bytes: Option<u64>,
 }
 
 /// Traces a job on a leased device.
 ///
 /// # Errors
-/// Why there is nothing, with a code and what would help.
+/// Returns why there is no trace, with a code and a remedy.
 pub async fn trace(
     tools: &Tools,
     lease: &mut Lease,
@@ -132,12 +133,12 @@ pub async fn trace(
     Ok(NsysOutput { memory_bytes, ..read(&nsys, artifact, log, &directory, deadline).await? })
 }
 
-/// Traces a whole program from its start to its end. `program` ends by itself or with `time_limit`, which is
-/// for the tables, too; `input` is what it reads. What it prints is not kept. It and the tool write to
-/// `directory` alone.
+/// Traces a whole program from its start to its end. `program` ends by itself or at `time_limit`, which
+/// includes the tables. `input` is its standard input; its output is not kept. The program and the tool
+/// write only to `directory`.
 ///
 /// # Errors
-/// Why there is nothing, with a code and what would help.
+/// Returns why there is no trace, with a code and a remedy.
 pub async fn trace_program(
     tools: &Tools,
     program: &ChildProgram,
@@ -169,7 +170,7 @@ pub async fn trace_program(
     read(&nsys, artifact, log, directory, deadline).await
 }
 
-/// All tables of a report.
+/// Reads all tables of a report.
 async fn read(
     nsys: &Usable,
     artifact: ToolFile,
@@ -199,10 +200,10 @@ async fn read(
     Ok(traced)
 }
 
-/// The tool and its flags. `output`: the report's path without its ending.
+/// Returns the tool and its flags for a worker. `output` is the report's path without its extension.
 fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
     let of_worker = [
-        // What the worker says is to be seen, and nothing else of it.
+        // Only the range that the worker marks is recorded.
         "--capture-range=cudaProfilerApi",
         // The worker ends by itself, after it has answered.
         "--capture-range-end=stop",
@@ -211,7 +212,7 @@ fn flags(nsys: &Path, output: &Path) -> Vec<OsString> {
     with_flags(nsys, &of_worker, output)
 }
 
-/// The same round a program, all of which is to be seen.
+/// Returns the tool and its flags for a whole program, all of which is recorded.
 fn flags_of_program(nsys: &Path, output: &Path) -> Vec<OsString> {
     with_flags(nsys, &["--kill=sigkill", "--wait=primary"], output)
 }
@@ -226,7 +227,7 @@ fn with_flags(nsys: &Path, own: &[&str], output: &Path) -> Vec<OsString> {
     flags
 }
 
-/// One table; by its older name if the newer is not known.
+/// Reads one table, by its older name if the newer is unknown.
 async fn table(
     nsys: &Usable,
     which: NsysTable,
@@ -240,7 +241,7 @@ async fn table(
         if end.status.is_none() {
             return Err(Cause::TimedOut.because(format!("nsys stats --report {name} did not end")));
         }
-        // An unknown report is told on the error stream only, with success as the status.
+        // nsys reports an unknown table only on standard error, and exits with success.
         let told = end.stdout.text.trim();
         if end.succeeded() && end.stdout.left_out == 0 && !told.is_empty() {
             return Ok(end.stdout.text);

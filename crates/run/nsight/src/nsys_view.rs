@@ -1,8 +1,8 @@
-//! `nsys` and its importer side by side.
+//! Puts `nsys` and its importer side by side.
 //!
-//! Nsight Compute brings both, in directories with other names than those in which `nsys` looks. It
-//! looks beside the file that it was started from, links followed. So the program is copied, and
-//! all else linked:
+//! Nsight Compute includes both, in directories with other names than those in which `nsys` looks. `nsys`
+//! looks beside the file that it was started from, after following links. The program is therefore
+//! copied, and everything else linked:
 //!
 //! ```text
 //! nsys-view/target-linux-x64/nsys       copy
@@ -15,23 +15,23 @@ use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
-/// Most files beside `nsys`.
+/// Maximum number of files beside `nsys`.
 const MAX_ENTRIES: usize = 4096;
 
 /// Name of the directory in which `nsys` looks for its importer.
 const HOST: &str = "host-linux-x64";
 
-/// A path of `nsys` from which it finds its importer: the one it has, or one in `directory`.
+/// Returns a path of `nsys` from which it finds its importer: the given one, or a copy in `directory`.
 ///
 /// # Errors
-/// The directory cannot be written.
+/// Fails if the directory cannot be written.
 pub(super) fn make(nsys: &Path, importer: &Path, directory: &Path) -> io::Result<PathBuf> {
     let real = nsys.canonicalize()?;
     let home = real.parent().ok_or(io::ErrorKind::NotFound)?;
     let has_own = home.parent().is_some_and(|root| {
         ["host-linux-x64", "host-linux-armv8"].iter().any(|host| root.join(host).is_dir())
     });
-    // A script that starts the program, as `bin/nsys` is, knows where it is.
+    // A script that starts the program, such as `bin/nsys`, knows its own location.
     if has_own || !home.ends_with("target-linux-x64") {
         return Ok(nsys.to_owned());
     }
@@ -49,7 +49,7 @@ pub(super) fn make(nsys: &Path, importer: &Path, directory: &Path) -> io::Result
     }
     let copy = target.join("nsys");
     std::fs::copy(&real, &copy)?;
-    // Copying takes the mode along; nobody else has any business with this one.
+    // Copying preserves the mode, but only this user needs access to the copy.
     std::fs::set_permissions(&copy, Permissions::from_mode(0o700))?;
     let importer = importer.canonicalize()?;
     symlink(importer.parent().ok_or(io::ErrorKind::NotFound)?, view.join(HOST))?;

@@ -1,4 +1,4 @@
-//! What all runs of a tool have in common.
+//! Functions that runs of all tools share.
 
 use std::ffi::OsString;
 use std::io::Read;
@@ -11,32 +11,32 @@ use warpgauge_model::{Cause, FailureCode, Unavailable};
 use warpgauge_worker::protocol::{Blame, RunOutcome, TaskPlan, TracedRun, WorkerJob};
 use warpgauge_worker::{Lease, OneShot, OneShotEnd};
 
-/// Log of a tool that is read, bytes.
+/// Maximum length of a tool's log, bytes.
 const LOG_BYTES: u64 = 1 << 20;
 
-/// End of a log that a message quotes, characters.
+/// Number of characters at the end of a log that a message quotes.
 const QUOTED_CHARS: usize = 600;
 
-/// A file of a tool's that is worth keeping.
+/// A file of a tool that is worth keeping.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolFile {
     /// Name under which to keep it, e.g. `kernel.ncu-rep`.
     pub name: String,
-    /// Where it lies until the job's directory goes.
+    /// Path until the job's directory is removed.
     pub path: PathBuf,
-    /// Its size.
+    /// Size, bytes.
     pub bytes: u64,
 }
 
 impl ToolFile {
-    /// A file that a tool should have written; `None` if it did not.
+    /// Returns a file that a tool should have written; `None` if it did not.
     pub(super) fn new(name: &str, path: PathBuf) -> Option<Self> {
         let bytes = path.metadata().ok().filter(|file| file.is_file())?.len();
         (bytes > 0).then(|| Self { name: name.to_owned(), path, bytes })
     }
 }
 
-/// A tool that can be used.
+/// A usable tool.
 pub(super) struct Usable {
     found: Arc<FoundTools>,
     name: ToolName,
@@ -56,7 +56,7 @@ impl Usable {
     }
 }
 
-/// A tool, or why it cannot be used.
+/// Returns a tool, or why it cannot be used.
 pub(super) async fn usable(tools: &Tools, name: ToolName) -> Result<Usable, Unavailable> {
     let found = tools.found(false).await;
     match found.get(name) {
@@ -72,7 +72,7 @@ pub(super) async fn usable(tools: &Tools, name: ToolName) -> Result<Usable, Unav
     }
 }
 
-/// A private directory for one run of a tool, in that of the job.
+/// Creates a private directory in the job's for one run of a tool.
 pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailable> {
     use std::os::unix::fs::DirBuilderExt;
     let directory = parent.join(name);
@@ -86,7 +86,7 @@ pub(super) fn directory(parent: &Path, name: &str) -> Result<PathBuf, Unavailabl
     )
 }
 
-/// The beginning of a tool's log, and what it printed beside it.
+/// Returns the beginning of a tool's log, followed by its printed output.
 pub(super) fn log(file: &Path, end: &warpgauge_sandbox::contained::ProcessEnd) -> String {
     let mut text = long_log(file, LOG_BYTES);
     for printed in [&end.stdout.text, &end.stderr.text] {
@@ -98,17 +98,17 @@ pub(super) fn log(file: &Path, end: &warpgauge_sandbox::contained::ProcessEnd) -
     text
 }
 
-/// The first bytes of a log.
+/// Returns the first bytes of a log.
 pub(super) fn long_log(file: &Path, bytes: u64) -> String {
     let mut content = Vec::new();
     if let Ok(file) = std::fs::File::open(file) {
-        // What can be read of it is better than nothing.
+        // A partial log is better than none.
         let _ = file.take(bytes).read_to_end(&mut content);
     }
     String::from_utf8_lossy(&content).into_owned()
 }
 
-/// Why a run gave nothing to read: what the tool's log says, or how tool and worker ended.
+/// Returns why a run gave no result: the message in the tool's log, or how tool and worker ended.
 pub(super) fn failed(
     name: ToolName,
     end: &OneShotEnd<TracedRun>,
@@ -120,7 +120,7 @@ pub(super) fn failed(
     let said = if quoted.is_empty() { String::new() } else { format!("; it said: {quoted}") };
     let failure = end.outcome.failure.as_ref();
     let seconds = time_limit.as_secs_f64();
-    // A kernel that fails by itself is not the tool's doing, whatever the tool makes of it.
+    // The tool is not at fault for a kernel that fails by itself, whatever the tool reports.
     if let Some(failure) = failure.filter(|failure| failure.blame == Blame::Candidate) {
         let text = format!("under {name}: {}{said}", failure.message);
         return Cause::ApplicationFailed.because(text);
@@ -153,23 +153,22 @@ pub(super) fn failed(
     cause.because(text)
 }
 
-/// The end of a log, for a message.
+/// Returns the end of a log, for a message.
 pub(super) fn quoted(log: &str) -> String {
     let text = log.trim();
     let skipped = text.chars().count().saturating_sub(QUOTED_CHARS);
     text.chars().skip(skipped).collect::<String>().trim().replace('\n', " | ")
 }
 
-/// A run under a tool.
+/// Returns the configuration of a run under a tool.
 pub(super) fn shot(wrapper: Vec<OsString>, directory: &Path, time_limit: Duration) -> OneShot {
     OneShot { wrapper, variables: Vec::new(), directory: directory.to_owned(), time_limit }
 }
 
-/// Runs a job in a worker of its own, with no tool round it. `name`: that of its directory in
-/// `parent`.
+/// Runs a job in a separate worker without a tool. `name` is the name of its directory in `parent`.
 ///
 /// # Errors
-/// There is no place for its directory.
+/// Fails if its directory cannot be created.
 pub async fn own_worker<P: TaskPlan>(
     lease: &mut Lease,
     parent: &Path,

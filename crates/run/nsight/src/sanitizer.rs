@@ -1,8 +1,9 @@
-//! compute-sanitizer round a worker.
+//! compute-sanitizer around a worker.
 //!
-//! The worker does nothing that could be taken for the kernel's: buffers have nothing round them,
-//! only what the contract defines is written to them, and nothing is read back. Kernels are not
-//! chosen by name, which a submitter chooses: those of the worker must be without findings.
+//! The worker does nothing that could be attributed to the kernel: buffers have no guard bands, only the
+//! content that the contract defines is written to them, and nothing is read back. Kernels are not
+//! selected by name, which the submitter chooses; the worker's own kernels must therefore cause no
+//! findings.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -17,14 +18,14 @@ use warpgauge_worker::protocol::{
     Blame, EvaluatePlan, RunOutcome, TracePlan, TraceView, TracedRun, WorkerJob,
 };
 
-/// Records that are written: each thread of a wrong kernel has one.
+/// Maximum number of records: each thread of a wrong kernel causes one.
 const RECORDS: u32 = 1_000;
 
-/// Bytes after each allocation that belong to none, so that an access past the end of one is not an access
-/// to the next.
+/// Bytes after each allocation that belong to none, so that an access past the end does not hit the next
+/// allocation.
 const PADDING_BYTES: u32 = 4_096;
 
-/// Log that holds that many records, bytes.
+/// Maximum length of a log with that many records, bytes.
 const LOG_BYTES: u64 = 16 << 20;
 
 /// A checker.
@@ -44,7 +45,7 @@ impl Check {
     /// All of them.
     pub const ALL: [Self; 4] = [Self::Memcheck, Self::Racecheck, Self::Initcheck, Self::Synccheck];
 
-    /// Its name, as contracts and the tool have it.
+    /// Returns the checker's name in contracts and in the tool.
     pub fn name(self) -> &'static str {
         match self {
             Self::Memcheck => "memcheck",
@@ -55,36 +56,36 @@ impl Check {
     }
 }
 
-/// What to check, and how.
+/// Configuration of a check.
 #[derive(Debug, Clone)]
 pub struct CheckRun<'a> {
     /// The job whose kernel is launched.
     pub job: &'a WorkerJob<EvaluatePlan>,
-    /// Existing private directory for this check alone.
+    /// Existing private directory for this check only.
     pub directory: &'a Path,
     /// The checker.
     pub check: Check,
-    /// From here to the findings.
+    /// Time limit from the start to the findings.
     pub time_limit: Duration,
 }
 
-/// What a check yields.
+/// Result of a check.
 #[derive(Debug)]
 pub struct SanitizerOutput {
-    /// What the tool found, by its log; a kernel cannot print to it.
+    /// The findings in the tool's log; a kernel cannot print to it.
     pub log: SanitizerLog,
-    /// The tool and its version.
+    /// Name and version of the tool.
     pub tool: String,
-    /// What the worker told of the run. A kernel with findings may have failed.
+    /// The worker's outcome. A kernel with findings may have failed.
     pub outcome: RunOutcome<TracedRun>,
-    /// How long it took.
+    /// Duration of the check.
     pub wall: Duration,
 }
 
 /// Checks one launch of a job on a leased device.
 ///
 /// # Errors
-/// Why it could not be checked, with a code and what would help.
+/// Returns why it could not be checked, with a code and a remedy.
 pub async fn check(
     tools: &Tools,
     lease: &mut Lease,
@@ -98,7 +99,7 @@ pub async fn check(
     let shot = run::shot(wrapper, &directory, request.time_limit);
     let end = lease.run_under(&shot, request.job.with(plan)).await;
     let log = reader::parse_log(&run::long_log(&log_file, LOG_BYTES));
-    // The worker may have failed by what was found; then the tool tells what, and ends.
+    // The worker may have failed because of a finding; the tool then reports it and ends.
     let failure = end.outcome.failure.as_ref();
     let answered = failure.is_none_or(|failure| {
         failure.blame == Blame::Candidate || failure.code == FailureCode::WorkerDied
@@ -118,20 +119,20 @@ pub async fn check(
     })
 }
 
-/// The tool and its flags.
+/// Returns the tool and its flags.
 fn flags(sanitizer: &Usable, request: &CheckRun<'_>, log: &Path) -> Vec<OsString> {
     let mut flags: Vec<OsString> = vec![sanitizer.path().into()];
     flags.extend(["--tool", request.check.name(), "--log-file"].map(OsString::from));
     flags.push(log.into());
     flags.extend(["--target-processes", "application-only"].map(OsString::from));
     flags.extend(["--print-limit".into(), RECORDS.to_string().into()]);
-    // Frames of this program tell the submitter nothing.
+    // Stack frames of this program do not concern the submitter.
     flags.extend(["--show-backtrace", "device"].map(OsString::from));
     flags.extend(["--check-exit-code", "no"].map(OsString::from));
     flags.extend(["--launch-timeout", "60"].map(OsString::from));
     if request.check == Check::Memcheck {
         flags.extend(["--padding".into(), PADDING_BYTES.to_string().into()]);
-        // Calls of this program that fail are none of the kernel's business.
+        // Failed API calls of this program do not concern the kernel.
         flags.extend(["--report-api-errors", "no"].map(OsString::from));
     }
     flags

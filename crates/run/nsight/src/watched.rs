@@ -1,4 +1,5 @@
-//! A tool round a stranger's program, which may create files where the tool does: as much as a tool needs.
+//! Runs a tool around a submitted program. The program may create files in the tool's directory, so their
+//! number and size are bounded.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,19 +12,20 @@ use tokio::time::{Instant, interval, sleep_until};
 use warpgauge_model::{Cause, Unavailable};
 use warpgauge_sandbox::contained::{ContainedProcess, ProcessEnd, ProcessLaunch};
 
-/// Bytes of all files of one run, those of the tool among them.
+/// Maximum total size of a run's files, including the tool's, bytes.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// Files and directories of one run.
+/// Maximum number of files and directories of a run.
 const MOST_ENTRIES: usize = 20_000;
 
-/// How often it is looked.
+/// Interval between checks.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Runs a tool to its end, or to that of its time. `directory`: all that it and the program may write to.
+/// Runs a tool until it ends or its time is up. `directory` is the only one to which the tool and the
+/// program may write.
 ///
 /// # Errors
-/// It cannot be started, or there was more in the directory than a tool needs.
+/// Fails if the tool cannot be started, or if the directory exceeds a limit.
 pub(crate) async fn run_watched(
     launch: &ProcessLaunch,
     directory: &Path,
@@ -33,10 +35,11 @@ pub(crate) async fn run_watched(
     bounded(running(started, launch)?, directory, time_limit, MOST_BYTES, MOST_ENTRIES).await
 }
 
-/// The same for a program that is served: `stdin` is what it talks through, whose other end the caller has.
+/// Like [`run_watched`], for a served program: it communicates through `stdin`, whose other end the
+/// caller has.
 ///
 /// # Errors
-/// As [`run_watched`].
+/// Fails like [`run_watched`].
 pub(crate) async fn run_served(
     launch: &ProcessLaunch,
     stdin: OwnedFd,
@@ -80,27 +83,28 @@ async fn bounded(
     Ok(running.finish(deadline).await)
 }
 
-/// Ends when there is more in a directory than this.
+/// Completes when a directory exceeds these limits.
 async fn exceeded(directory: PathBuf, bytes: u64, entries: usize) {
     let mut looks = interval(LOOK_EVERY);
     loop {
         looks.tick().await;
         let directory = directory.clone();
         let look = tokio::task::spawn_blocking(move || is_within(&directory, bytes, entries));
-        // What cannot be looked at is gone, and grows no more.
+        // A directory that cannot be read is gone, and grows no more.
         if let Ok(Ok(false)) = look.await {
             return;
         }
     }
 }
 
-/// Whether a tree has at most so many bytes on the disk and entries. Links are not followed.
+/// Returns whether a directory tree has at most this many bytes on the disk and entries. Does not follow
+/// links.
 fn is_within(directory: &Path, bytes: u64, entries: usize) -> io::Result<bool> {
     use std::os::unix::fs::MetadataExt;
     let mut open = vec![directory.to_owned()];
     let (mut seen, mut size) = (0, 0_u64);
     while let Some(directory) = open.pop() {
-        // One that has just been removed holds nothing.
+        // A directory that was just removed is empty.
         for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
             let Ok(facts) = entry.metadata() else { continue };
             seen += 1;
