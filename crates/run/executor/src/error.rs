@@ -1,4 +1,4 @@
-//! What can keep an order from ending with an outcome.
+//! Errors that keep an order from having an outcome.
 
 use std::error::Error;
 use std::time::Duration;
@@ -17,48 +17,47 @@ pub enum ExecError {
     /// No device is free and the queue is full.
     #[error("{waiting} evaluations are waiting already; try again in {} s", .retry_after.as_secs().max(1))]
     QueueFull {
-        /// Evaluations waiting.
+        /// Number of waiting evaluations.
         waiting: usize,
-        /// When it is worth trying again.
+        /// When a retry is worthwhile.
         retry_after: Duration,
     },
-    /// The conditions here are not those that the order holds for.
+    /// The measuring conditions of this executor differ from those that the order requires.
     #[error("{0}")]
     ConditionsDiffer(String),
-    /// What the order requires is not here: it should have gone to another executor.
+    /// This executor does not meet the order's requirements; it was sent to the wrong one.
     #[error("{0}")]
     NotOffered(String),
-    /// The executor is going down.
+    /// The executor is shutting down.
     #[error("the server is shutting down; send the request again to another or later")]
     ShuttingDown,
-    /// This machine lacks something: says what, and what to do.
+    /// This machine lacks something. The text includes a remedy.
     #[error("{0}")]
     Unavailable(String),
-    /// Runners of a torch kernel ended or failed for a reason that is not the kernel's, each time they were
-    /// retried.
+    /// Runners of a torch kernel ended or failed for a reason other than the kernel, at each retry.
     #[error(
         "the processes that ran this torch kernel were lost each time ({0}); the kernel is not at fault: send \
          the request again, or to a machine that has less to do"
     )]
     RunnersLost(String),
-    /// Our bug or a broken machine. The detail goes to the log, `id` to the caller.
+    /// A bug of this program or a broken machine. The details go to the log, `id` to the caller.
     #[error("internal error {id}: {message}")]
     Internal {
-        /// Finds the log line.
+        /// Identifies the log line.
         id: String,
-        /// What failed, without internals.
+        /// The failed operation, without internals.
         message: String,
     },
 }
 
-/// One thing wrong with a request.
+/// A problem of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
     /// JSON path of the field.
     pub path: String,
     /// Stable code.
     pub code: FailureCode,
-    /// What was expected, what came, what to do.
+    /// Expected and actual value, and a remedy.
     pub message: String,
 }
 
@@ -68,25 +67,26 @@ impl From<ContractError> for Problem {
     }
 }
 
-/// The request does not fit: every problem found.
+/// Returns the error for an invalid request, with all problems.
 pub fn invalid(errors: Vec<ContractError>) -> ExecError {
     ExecError::Invalid(errors.into_iter().map(Problem::from).collect())
 }
 
-/// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
+/// Returns the error for a bug of this program or a broken machine. Writes the error with its sources to
+/// the log under an id, which the caller gets.
 pub fn internal(operation: &str, error: &(dyn Error + 'static)) -> ExecError {
     let (id, message) = logged(operation, error);
     ExecError::Internal { id, message }
 }
 
-/// Writes an internal error to the log; gives the id of its log line, and the message for callers.
+/// Writes an internal error to the log. Returns the id of the log line, and the message for callers.
 pub fn logged(operation: &str, error: &(dyn Error + 'static)) -> (String, String) {
     let id = uuid::Uuid::new_v4().to_string();
     tracing::error!(%id, operation, error = chain(error), "internal error");
     (id, format!("{operation} failed; the server's log says why"))
 }
 
-/// An error and its sources on one line.
+/// Formats an error and its sources on one line.
 pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

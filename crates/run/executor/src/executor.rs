@@ -1,4 +1,4 @@
-//! The trait through which the service has orders carried out.
+//! The trait [`Executor`], through which the service has orders executed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,43 +18,44 @@ use super::error::ExecError;
 use super::order::{JobOutcome, WorkOrder};
 use super::progress::Progress;
 
-/// What an executor answers with.
+/// Asynchronous result of an executor.
 pub type ExecutorFuture<'a, T> = BoxFuture<'a, Result<T, ExecError>>;
 
-/// Carries out orders on devices. The service, which gives them, sees no lease, no fleet of workers and no
-/// compiler. An executor sees no store, and knows an owner by an opaque number.
+/// Executes orders on devices. The service, which sends them, has no access to leases, workers and
+/// compilers. An executor has no access to the store, and knows an owner by an opaque number.
 pub trait Executor: Send + Sync + 'static {
-    /// What it has, at this moment.
+    /// Returns the current devices and queue of the executor.
     fn offer(&self) -> Offer;
 
-    /// What orders can require of it. Tools are looked for once.
+    /// Returns what orders can require of the executor. Searches for tools once.
     fn capabilities(&self) -> BoxFuture<'_, ExecutorCapabilities>;
 
-    /// Takes an order to its outcome. One whose requirements are not met here is refused with
-    /// [`ExecError::NotOffered`]. Dropping the future stops what runs.
+    /// Executes an order. Refuses an order whose requirements it does not meet with
+    /// [`ExecError::NotOffered`]. Dropping the future stops the run.
     fn run<'a>(
         &'a self,
         order: WorkOrder,
         progress: &'a dyn Progress,
     ) -> ExecutorFuture<'a, JobOutcome>;
 
-    /// Where functions can run.
+    /// Returns the places where functions can run.
     fn function_places(&self) -> FunctionPlaces;
 
-    /// Runs a function in a process of its own. Dropping the future ends it.
+    /// Runs a function in a separate process. Dropping the future ends the process.
     fn call_function(&self, call: FunctionCall) -> ExecutorFuture<'_, FunctionOutcome>;
 
-    /// Compiles only, in the owner's turn.
+    /// Compiles without a run, in the owner's turn.
     fn compile(&self, request: CompileRequest, owner: Owner)
     -> ExecutorFuture<'_, CompileResponse>;
 
-    /// What the profile that a request asks for would take; nothing is run.
+    /// Returns the cost of the profile that a request contains, without running anything.
     fn profile_plan(&self, request: EvaluateRequest) -> ExecutorFuture<'_, ProfilePlan>;
 
-    /// The code of a kernel, compiled for a target: what was built once is built again.
+    /// Returns the code of a kernel, compiled for a target. A kernel that compiled before must compile
+    /// again.
     fn image(&self, kernel: CodeOrder) -> ExecutorFuture<'_, Result<BuiltCode, String>>;
 
-    /// An image's machine code as text; the inner error is why there is none.
+    /// Returns an image's machine code as text. The inner error says why there is none.
     fn listing(
         &self,
         image: Arc<[u8]>,
@@ -62,49 +63,51 @@ pub trait Executor: Send + Sync + 'static {
         owner: Owner,
     ) -> ExecutorFuture<'_, Result<Arc<str>, String>>;
 
-    /// Why images of a format cannot be listed here; `None` if they can.
+    /// Returns why images of a format cannot be listed here; `None` if they can.
     fn cannot_list(&self, format: ImageFormat) -> Option<String>;
 
-    /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
+    /// Returns what the machine's tools can do. Searches for them once, and again with `refresh`.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 
-    /// Whether orders can have files now.
+    /// Checks that there is disk space for the files of orders.
     fn has_place(&self) -> ExecutorFuture<'_, ()>;
 
-    /// Why nothing can be carried out now, as far as compilers and files tell; empty if something
-    /// can. May block.
+    /// Returns why nothing can run now, according to compilers and files; empty if orders can run. May
+    /// block.
     fn unready(&self) -> Vec<Unready>;
 
-    /// Takes no more orders, gives what runs `grace` to end, then stops it.
+    /// Refuses new orders, gives running ones `grace` to end, then stops them.
     fn shutdown(&self, grace: Duration) -> BoxFuture<'_, ()>;
 }
 
-/// What an executor has.
+/// Devices, queue and compilers of an executor.
 #[derive(Debug, Clone)]
 pub struct Offer {
     /// Devices that orders can run on.
     pub devices: Vec<OfferedDevice>,
-    /// Runs that wait for a device.
+    /// Number of runs that wait for a device.
     pub waiting: usize,
-    /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
+    /// Available compilers, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
     pub compilers: Vec<String>,
-    /// How compile children are confined: `landlock enforced`, or why not.
+    /// How compile children are confined: `landlock enforced`, or why they are not.
     pub compile_sandbox: String,
 }
 
 impl Offer {
-    /// The device that orders run on when they do not choose: one that works, and is free if any is.
+    /// Returns the device for orders that do not choose one: a working device, and a free one if there is
+    /// any.
     ///
     /// # Errors
-    /// None works.
+    /// Fails if no device works.
     pub fn default_device(&self) -> Result<&DeviceInfo, ExecError> {
         self.device_for(&Requirements::default())
     }
 
-    /// A device for an order: one that is what is required, works, and is free if any is.
+    /// Returns a device for an order: a working device that meets the requirements, and a free one if
+    /// there is any.
     ///
     /// # Errors
-    /// None is, or none of these works.
+    /// Fails if no device meets the requirements or none of these works.
     pub fn device_for(&self, order: &Requirements) -> Result<&DeviceInfo, ExecError> {
         let fits = |device: &&OfferedDevice| order.is_met_by(&device.info.offer());
         if !order.is_empty() && !self.devices.iter().any(|device| fits(&device)) {
@@ -128,43 +131,40 @@ impl Offer {
     }
 }
 
-/// A device, and how its worker is.
+/// A device and the state of its worker.
 #[derive(Debug, Clone)]
 pub struct OfferedDevice {
-    /// The device.
     pub info: DeviceInfo,
-    /// How its worker is.
+    /// State of the device's worker.
     pub state: DeviceState,
-    /// Whether something runs on it.
+    /// Whether the device is busy.
     pub busy: bool,
-    /// Runs since start.
+    /// Number of runs since the start.
     pub jobs_done: u64,
-    /// Workers replaced since start.
+    /// Number of workers replaced since the start.
     pub restarts: u64,
-    /// How its workers are confined, by landlock and seccomp, or why not; absent before the first.
+    /// Confinement of the device's workers by landlock and seccomp, or why there is none; absent before
+    /// the first worker.
     pub worker_sandbox: Option<String>,
 }
 
-/// Code to be compiled for those who look at it.
+/// Code to compile for inspection.
 #[derive(Debug, Clone)]
 pub struct CodeOrder {
-    /// The kernel.
     pub code: KernelCode,
-    /// What to compile it for.
+    /// The compilation target.
     pub target: Target,
-    /// Whether with line information.
+    /// Whether to add line information.
     pub lineinfo: bool,
-    /// In whose turn.
+    /// Owner whose turn the compilation uses.
     pub owner: Owner,
 }
 
-/// What was compiled for those who look at it.
+/// Code compiled for inspection.
 #[derive(Debug, Clone)]
 pub struct BuiltCode {
-    /// The image.
     pub image: Arc<[u8]>,
-    /// Its format.
     pub format: ImageFormat,
-    /// What the source became on its way there, by language.
+    /// Intermediate forms of the source, by language.
     pub stages: Vec<(String, String)>,
 }

@@ -1,4 +1,4 @@
-//! A kernel and what was compiled of it, for those who ask for its code later.
+//! A kernel with its compilation, kept for later requests of its code.
 
 use std::sync::Arc;
 
@@ -7,40 +7,38 @@ use serde::{Deserialize, Serialize};
 use warpgauge_contract::{ArgSpec, IoContract, KernelCode, KernelType, TensorSpec};
 use warpgauge_model::{ImageFormat, Target};
 
-/// A kernel of a job, and what was compiled of it.
+/// A kernel of a job, with its compilation.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct KeptKernel {
-    /// `kernel`, or its name in a comparison.
+    /// `kernel`, or the kernel's name in a comparison.
     pub name: String,
-    /// The submitted code, without the image of a binary and without arguments; those of a Triton
-    /// kernel, whose types decide what it compiles to, are here without their content.
+    /// The submitted code, without a binary's image and without arguments. The arguments of a Triton
+    /// kernel, whose types affect the compilation, are here without their content.
     pub code: KernelCode,
-    /// What it was compiled for.
+    /// The compilation target.
     pub target: Target,
     /// Whether it was compiled with line information.
     pub lineinfo: bool,
     /// The compiler's messages.
     pub log: String,
-    /// `None` if it did not compile, and of whole programs.
+    /// `None` if the kernel did not compile, and for whole programs.
     pub built: Option<BuiltImage>,
 }
 
-/// What ran.
+/// The image that ran.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct BuiltImage {
-    /// The image.
     #[serde(with = "warpgauge_model::byte_string")]
     pub image: Arc<[u8]>,
-    /// Its format.
     pub format: ImageFormat,
-    /// What the source became on its way to the image, by language, where that is not compiled again
-    /// on demand; without a text that is the image itself.
+    /// Intermediate forms of the source by language, if they are not compiled again on demand. The text
+    /// that is the image itself is not included.
     #[serde(default)]
     pub stages: Vec<(String, String)>,
 }
 
 impl BuiltImage {
-    /// The text of a stage, if it is kept.
+    /// Returns the text of a stage, if it is kept.
     pub fn stage(&self, language: &str) -> Option<&str> {
         let found = self.stages.iter().find(|(name, _)| name == language);
         found.map(|(_, text)| text.as_str())
@@ -48,7 +46,7 @@ impl BuiltImage {
 }
 
 impl KeptKernel {
-    /// A kernel of which nothing was built, or nothing is kept.
+    /// Returns a kernel without a compilation.
     pub fn new(name: &str, code: &KernelCode, target: Target, lineinfo: bool, log: String) -> Self {
         let code = KernelCode {
             source_code: code.source_code.clone(),
@@ -61,7 +59,7 @@ impl KeptKernel {
     }
 }
 
-/// What a Triton kernel has to be compiled again; other kernels need no arguments for it.
+/// Returns the arguments that compiling a Triton kernel again needs; other kernels need none.
 fn arguments_without_content(code: &KernelCode) -> Option<IoContract> {
     let io = code.io.as_ref().filter(|_| code.kernel_type == KernelType::Triton)?;
     let bare = |arg: &ArgSpec| ArgSpec {
@@ -87,7 +85,7 @@ mod tests {
 
     use super::*;
 
-    /// Code that is compiled again has the arguments that decide on it, and no bytes of a caller's data.
+    /// Code that is compiled again has the arguments that affect it, and no data of a caller.
     #[test]
     fn arguments_of_a_triton_kernel_are_kept_without_content() {
         let io = json!({

@@ -1,4 +1,4 @@
-//! What an executor is asked to do, and what comes of it.
+//! Orders for an executor, and their outcomes.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,43 +9,42 @@ use warpgauge_model::{FailureCode, JobKind, Requirements};
 use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict, SweepResponse};
 use warpgauge_turns::Owner;
 
-/// Work that an executor takes to its outcome. It can travel: as MessagePack, which keeps every bit of a
-/// number, wherever the executor is.
+/// An order for an executor. It can be sent to an executor on any machine, as MessagePack, which keeps
+/// every bit of a number.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkOrder {
     /// Identifies the job in reports and logs.
     pub id: String,
-    /// What is to be done.
     pub work: JobWork,
-    /// What it requires of the executor.
+    /// Requirements on the executor.
     pub requires: Requirements,
-    /// Points of a sweep that may be on their way at once, at least 1.
+    /// Maximum number of points of a sweep that run at once, at least 1.
     pub lanes: usize,
-    /// In whose turn it is carried out.
+    /// Owner whose turn the order uses.
     #[serde(default)]
     pub owner: Owner,
 }
 
-/// What is to be done, of any kind of job. `G` is the part of the gate: for an executor its plan, which has the
-/// baseline in it; for a service the request, which may name a stored one.
+/// The work of any kind of job. `G` is the work of a gate. For an executor it is the gate's plan, which
+/// contains the baseline; for a service it is the request, which may name a stored baseline.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobWork<G = GatePlan> {
     /// A kernel's verdict and times.
     Evaluate(Box<EvaluateRequest>),
-    /// One untimed run, for its outputs.
+    /// One untimed run that returns the outputs.
     Execute(Box<EvaluateRequest>),
-    /// Kernels beside a reference.
+    /// Kernels compared with a reference.
     Compare(Box<CompareRequest>),
     /// One contract at every point of its axes.
     Sweep(Box<SweepRequest>),
-    /// A suite against its baseline.
+    /// A suite compared with its baseline.
     Gate(Box<G>),
 }
 
 impl<G> JobWork<G> {
-    /// The kind of its job.
+    /// Returns the kind of the job.
     pub fn kind(&self) -> JobKind {
         match self {
             Self::Evaluate(_) => JobKind::Evaluate,
@@ -56,10 +55,10 @@ impl<G> JobWork<G> {
         }
     }
 
-    /// The work for an executor.
+    /// Converts the work to an executor's.
     ///
     /// # Errors
-    /// The part of the gate, which has to be planned first.
+    /// Returns the work of a gate, which must be planned first.
     pub fn planned(self) -> Result<JobWork, Box<G>> {
         Ok(match self {
             Self::Evaluate(request) => JobWork::Evaluate(request),
@@ -71,22 +70,22 @@ impl<G> JobWork<G> {
     }
 }
 
-/// What came of it; it can travel like its order.
+/// The outcome of an order. Like an order it can be sent to another machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JobOutcome {
-    /// Of [`JobWork::Evaluate`] and [`JobWork::Execute`].
+    /// Outcome of [`JobWork::Evaluate`] and [`JobWork::Execute`].
     Evaluated(Box<EvaluateResponse>),
-    /// Of [`JobWork::Compare`].
+    /// Outcome of [`JobWork::Compare`].
     Compared(Box<CompareResponse>),
-    /// Of [`JobWork::Sweep`].
+    /// Outcome of [`JobWork::Sweep`].
     Swept(Box<SweepResponse>),
-    /// Of [`JobWork::Gate`].
+    /// Outcome of [`JobWork::Gate`].
     Gated(Box<GateReport>),
 }
 
 impl JobOutcome {
-    /// With the matrices that stand in what was asked for. Points of a sweep tell of their own.
+    /// Adds the matrices whose content is in the request. Points of a sweep report their own.
     pub fn with_matrices(mut self, matrices: Vec<MatrixUsed>) -> Self {
         match &mut self {
             Self::Evaluated(report) => report.matrices = matrices,
@@ -97,8 +96,7 @@ impl JobOutcome {
         self
     }
 
-    /// With the shared tensors whose content stands in what was asked for. Points of a sweep tell of their
-    /// own.
+    /// Adds the shared tensors whose content is in the request. Points of a sweep report their own.
     pub fn with_tensors(mut self, tensors: Vec<TensorUsed>) -> Self {
         match &mut self {
             Self::Evaluated(report) => report.tensors = tensors,
@@ -109,7 +107,7 @@ impl JobOutcome {
         self
     }
 
-    /// Whether the end of the service, and not of the kernel, ended it.
+    /// Returns whether the job ended because the service shut down, not because of the kernel.
     pub fn was_stopped(&self) -> bool {
         let stopped = |report: &EvaluateResponse| {
             report.failure.as_ref().is_some_and(|failure| failure.code == FailureCode::ShuttingDown)
@@ -124,7 +122,7 @@ impl JobOutcome {
         }
     }
 
-    /// The verdict on its kernel, or the worst on several; `None` where none was run.
+    /// Returns the verdict on the kernel, or the worst of several; `None` if no kernel ran.
     pub fn verdict(&self) -> Option<KernelVerdict> {
         match self {
             Self::Evaluated(report) => Some(report.kernel_verdict()),
@@ -134,7 +132,7 @@ impl JobOutcome {
         }
     }
 
-    /// The evaluation that stands for it where one is shown.
+    /// Returns the evaluation that represents the outcome where a single one is shown.
     pub fn evaluation(&self) -> Option<EvaluateResponse> {
         match self {
             Self::Evaluated(report) => Some((**report).clone()),
@@ -155,7 +153,7 @@ mod tests {
 
     use super::*;
 
-    /// What arrives of it where it is sent.
+    /// Returns a value after it was serialised and deserialised.
     fn sent<T: Serialize + DeserializeOwned>(value: &T) -> T {
         rmp_serde::from_slice(&rmp_serde::to_vec_named(value).unwrap()).unwrap()
     }

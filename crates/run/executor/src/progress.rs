@@ -1,4 +1,4 @@
-//! What happens while an order is carried out.
+//! Events of a running order.
 
 use std::path::PathBuf;
 
@@ -7,44 +7,43 @@ use warpgauge_model::{JobStage, PartialStatistics};
 
 use super::kept::KeptKernel;
 
-/// Follows an order. Nothing here may block.
+/// Receives the events of an order. Implementations must not block.
 pub trait Progress: Send + Sync {
-    /// Takes the next event.
+    /// Handles the next event.
     fn emit(&self, event: ProgressEvent);
 }
 
-/// Something that happened while an order was carried out.
+/// An event of a running order.
 #[derive(Debug)]
 pub enum ProgressEvent {
     /// Another stage has begun.
     Stage(JobStage),
     /// A run has begun on the device.
     RunStarted,
-    /// Timed launches of the run that are done.
+    /// Progress of the run's timed launches.
     Trials {
-        /// How many.
+        /// Number of launches done.
         done: u32,
-        /// Statistics of their times, where times are taken.
+        /// Statistics of the launch times, where the worker takes times.
         statistics: Option<PartialStatistics>,
     },
-    /// Points of a sweep or comparisons of a gate that are done.
+    /// Progress of a sweep's points or a gate's comparisons.
     Points {
-        /// Done.
+        /// Number done.
         done: usize,
-        /// Of so many.
+        /// Total number.
         all: usize,
     },
-    /// An event of a sweep.
     Sweep(SweepEvent),
-    /// A kernel of the order, with what was compiled of it.
+    /// A kernel of the order, with its compilation.
     Kernel(Box<KeptKernel>),
-    /// A file that a tool left. It is there until [`Progress::emit`] returns.
+    /// A file that a tool wrote. It exists until [`Progress::emit`] returns.
     File(PathBuf),
-    /// The elements of an output that is to be kept. The file is there until [`Progress::emit`] returns.
+    /// An output to be kept. The file exists until [`Progress::emit`] returns.
     Output {
-        /// The output's name.
+        /// Name of the output.
         name: String,
-        /// Its elements, little-endian, packed in C order.
+        /// The elements, little-endian, packed in C order.
         file: PathBuf,
     },
 }

@@ -1,5 +1,5 @@
-//! What is known of a sweep before it is carried out: whether it is valid, and which matrices and shared
-//! tensors its points name.
+//! Checks of a sweep before it runs: whether it is valid, and which matrices and shared tensors its
+//! points name.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,18 @@ use warpgauge_contract::{
     SweepPlan, SweepRequest, TensorNames,
 };
 
-/// Whether a sweep is valid within these limits, at one of its points at least.
+/// Checks that a sweep is valid within these limits at one or more of its points.
 ///
 /// # Errors
-/// Every mistake that was found.
+/// Returns all errors found.
 pub async fn check_sweep(limits: &ContractLimits, request: SweepRequest) -> Result<(), ExecError> {
     plan_sweep(limits.clone(), request).await.map(drop)
 }
 
-/// The points of a sweep, one of which at least is valid within these limits.
+/// Plans the points of a sweep, of which at least one is valid within these limits.
 ///
 /// # Errors
-/// Every mistake that was found.
+/// Returns all errors found.
 pub async fn plan_sweep(
     limits: ContractLimits,
     request: SweepRequest,
@@ -33,7 +33,7 @@ pub async fn plan_sweep(
         .map_err(invalid)
 }
 
-/// Checks the sweep. One that is not valid at any of its points is refused as a whole.
+/// Plans a sweep. Refuses a sweep that is not valid at any of its points.
 fn plan(request: SweepRequest, limits: &ContractLimits) -> Result<SweepPlan, Vec<ContractError>> {
     let plan = SweepPlan::new(request, limits)?;
     let mut first = None;
@@ -55,7 +55,7 @@ fn plan(request: SweepRequest, limits: &ContractLimits) -> Result<SweepPlan, Vec
     Err(errors)
 }
 
-/// Checks a point as far as that can be done without the matrices that it names.
+/// Checks a point as far as possible without the matrices that it names.
 fn planned_point(
     plan: &SweepPlan,
     index: usize,
@@ -68,11 +68,11 @@ fn planned_point(
     }
 }
 
-/// The matrices that points of a sweep name, each with where it stands first. Blocking: every point is
-/// written out.
+/// Returns the matrices that points of a sweep name, each with its first position. Blocks, since it
+/// expands every point.
 ///
 /// # Errors
-/// The sweep is no sweep.
+/// Fails if the sweep is malformed.
 pub fn matrices_of_sweep(
     limits: &ContractLimits,
     request: &SweepRequest,
@@ -80,11 +80,11 @@ pub fn matrices_of_sweep(
     named_in_points(limits, request, "matrix", NamesMatrices::matrix_names)
 }
 
-/// The shared tensors that points of a sweep name, each with where it stands first. Blocking, as
+/// Returns the shared tensors that points of a sweep name, each with its first position. Blocks like
 /// [`matrices_of_sweep`].
 ///
 /// # Errors
-/// The sweep is no sweep.
+/// Fails if the sweep is malformed.
 pub fn tensors_of_sweep(
     limits: &ContractLimits,
     request: &SweepRequest,
@@ -92,7 +92,7 @@ pub fn tensors_of_sweep(
     named_in_points(limits, request, "tensor_id", NamesTensors::tensor_names)
 }
 
-/// What the points name in fields called `field`, each with what the first point says of it.
+/// Returns the names in fields called `field`, each with the first point's value.
 fn named_in_points<T>(
     limits: &ContractLimits,
     request: &SweepRequest,
@@ -100,13 +100,13 @@ fn named_in_points<T>(
     names_of: impl Fn(&EvaluateRequest) -> BTreeMap<String, T>,
 ) -> Result<BTreeMap<String, T>, ExecError> {
     let mut names = BTreeMap::new();
-    // Most sweeps have none, and are not written out for that.
+    // Most sweeps name none, and need not be expanded.
     if !is_named(request, field) {
         return Ok(names);
     }
     let plan = SweepPlan::new(request.clone(), limits).map_err(invalid)?;
     for index in 0..plan.points() {
-        // A point that is not valid is reported when its turn comes.
+        // An invalid point is reported when it runs.
         let Ok(point) = plan.named_request(index) else { continue };
         for (name, named) in names_of(&point) {
             names.entry(name).or_insert(named);
@@ -115,7 +115,7 @@ fn named_in_points<T>(
     Ok(names)
 }
 
-/// Whether something in its contract is called so.
+/// Returns whether a field in the contract has this name.
 fn is_named(request: &SweepRequest, field: &str) -> bool {
     has_field(&request.kernel, field)
         || request.expected.as_ref().is_some_and(|expected| has_field(expected, field))
