@@ -4,18 +4,18 @@
 //! intermediate form; [`launch`] runs a grid of it over [`Memory`], 32 lanes at a time.
 //!
 //! # Modules
-//! Lowest first; each may use those above it in this list as far as `xtask/src/tidy/rooms/tables.rs` says,
-//! and none below it:
+//! Lowest first. A module may use those above it in this list as far as `xtask/src/tidy/rooms/tables.rs`
+//! allows, and none below it:
 //! - `arith`: numbers as a GPU computes with them.
 //! - `memory`: device memory and its allocations.
-//! - `check`: what the sanitiser finds.
-//! - `ptx`: text to a syntax tree.
-//! - `ir`: the form that runs, and the lowering to it.
-//! - `counts`: what is counted of a launch.
+//! - `check`: findings of the sanitiser.
+//! - `ptx`: the parser, from text to a syntax tree.
+//! - `ir`: the intermediate form that runs, and the lowering to it.
+//! - `counts`: counters of a launch.
 //! - `module`: loaded PTX, its kernels and variables.
 //! - `exec`: runs a grid of blocks.
 //! - `driver`: the exported C functions of the driver API, over all of these.
-//! - `runtime`: those of the runtime API, over the driver's, for whole programs.
+//! - `runtime`: the exported functions of the runtime API, over the driver's, for whole programs.
 
 mod arith;
 pub mod check;

@@ -1,9 +1,9 @@
 //! The functions that a GPU approximates.
 //!
-//! They are computed in f64 by arithmetic alone and rounded once to f32, so that they are the same
-//! on every machine, and closer to the true value than any GPU: within 0.5001 ulp, where the PTX
-//! ISA allows 1 to 2 ulp (`ex2`, `rsqrt`, `rcp`, `sqrt`), 2⁻²² relative (`lg2`), 2⁻²⁰ absolute
-//! (`sin`, `cos`) and 2⁻¹¹ relative (`tanh`).
+//! They are computed in f64 by arithmetic alone and rounded once to f32. The results are thus the same on
+//! every machine, and closer to the true value than any GPU's: within 0.5001 ulp, where the PTX ISA
+//! allows 1 to 2 ulp (`ex2`, `rsqrt`, `rcp`, `sqrt`), 2⁻²² relative (`lg2`), 2⁻²⁰ absolute (`sin`, `cos`)
+//! and 2⁻¹¹ relative (`tanh`).
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -13,7 +13,7 @@ pub(crate) fn rsqrt(x: f32) -> f32 {
     (1.0 / f64::from(x).sqrt()) as f32
 }
 
-/// `a / b`, as `div.approx` has it: zero for the largest divisors.
+/// `a / b` with the result of `div.approx`: zero for the largest divisors.
 #[inline(always)]
 pub(crate) fn div(a: f32, b: f32) -> f32 {
     const LIMIT: f32 = f32::from_bits((127 + 126) << 23);
@@ -28,7 +28,7 @@ pub(crate) fn div(a: f32, b: f32) -> f32 {
     }
 }
 
-/// `ln(2)^n / n!`, the coefficients of `2^x`; the first left out is below 2⁻⁴⁷ for |x| ≤ 1/2.
+/// `ln(2)^n / n!`, the coefficients of `2^x`; the first omitted term is below 2⁻⁴⁷ for |x| ≤ 1/2.
 const EXP2: [f64; 12] = {
     let mut c = [1.0; 12];
     let mut n = 1;
@@ -59,7 +59,7 @@ fn exp2(x: f64) -> f64 {
 /// `2^x`
 #[inline(always)]
 pub(crate) fn ex2(x: f32) -> f32 {
-    // Beyond these the result is infinite or zero whatever the rest; NaN is neither.
+    // Beyond these bounds the result is infinite or zero in any case. NaN stays NaN.
     let y = f64::from(x);
     let y = if y > 200.0 { 200.0 } else { y };
     let y = if y < -200.0 { -200.0 } else { y };
@@ -107,8 +107,8 @@ fn sin_cos_small(x: f64) -> (f64, f64) {
     (s * x, c)
 }
 
-/// Sine and cosine. The argument is reduced by π/2 in two parts, exactly enough up to 2³⁰; a GPU
-/// is exact for much less.
+/// Sine and cosine. Reduces the argument by π/2 in parts, exactly up to 2³⁰; a GPU is exact for much
+/// less.
 fn sin_cos(x: f32) -> (f64, f64) {
     const HIGH: f64 = 1.570_796_251_296_997;
     const LOW: f64 = 7.549_789_415_861_596e-8;
@@ -127,7 +127,7 @@ fn sin_cos(x: f32) -> (f64, f64) {
 /// `sin x`
 pub(crate) fn sin(x: f32) -> f32 {
     if x == 0.0 {
-        // Of the same sign.
+        // Keeps the sign.
         return x;
     }
     if x.is_finite() { sin_cos(x).0 as f32 } else { f32::NAN }

@@ -1,15 +1,16 @@
-//! The sum of products that a tensor core forms of numbers with 8 to 16 bits, and of tf32.
+//! The sum of products that a tensor core computes for numbers with 8 to 16 bits, and for tf32.
 //!
-//! The PTX ISA leaves order and precision open. Measured on compute capability 9.0, and bit for bit
-//! the same there: products and addend are exact; all of them are aligned to the one with the
-//! largest exponent and cut after [`FRACTION`] bits after its point, toward zero; their sum is cut
-//! to the 24 digits of f32. The exponent of a product is the sum of those of its factors.
+//! The PTX ISA does not specify order and precision. The algorithm was measured on compute capability
+//! 9.0, and is equal bit for bit there. Products and addend are exact. All of them are aligned to the
+//! term with the largest exponent and truncated toward zero after [`FRACTION`] bits behind its point.
+//! Their sum is truncated to the 24 digits of f32. The exponent of a product is the sum of the exponents
+//! of its factors.
 
-/// Bits that are kept after the point: those of f32 and two more.
+/// Number of bits kept behind the point: those of f32 and two more.
 pub(crate) const FRACTION: i32 = 25;
-/// Digits of f32.
+/// Number of digits of f32.
 const DIGITS: u32 = 24;
-/// No product other than zero has an exponent below it.
+/// Lower bound of the exponents of all nonzero products.
 pub(crate) const LEAST: i32 = -300;
 
 #[inline(always)]
@@ -22,8 +23,8 @@ pub(crate) fn power_of_two(n: i32) -> f64 {
     f64::from_bits(((1023 + n) as u64) << 52)
 }
 
-/// `c` plus the products of two vectors whose elements have the exponents of f32 at most. `None`
-/// where no exponent decides: with an infinity or NaN, or if all terms are zero.
+/// Returns `c` plus the products of two vectors, whose elements have exponents in f32's range. Returns
+/// `None` where exponents do not determine the result: with an infinity or NaN, or if all terms are zero.
 pub(crate) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
     if !c.is_finite() {
         return None;
@@ -32,7 +33,7 @@ pub(crate) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
     for (a, b) in x.iter().zip(y) {
         let product = a * b;
         finite &= product.is_finite();
-        // That of zero is far below all others.
+        // The exponent of zero is far below all others.
         top = top.max(exponent(*a) + exponent(*b));
     }
     if !finite || top < LEAST {
@@ -47,8 +48,8 @@ pub(crate) fn dot(x: &[f64], y: &[f64], c: f64) -> Option<f64> {
     Some((if sum < 0 { -cut } else { cut }) * power_of_two(top - FRACTION))
 }
 
-/// The sum for 8-bit floats, which are converted to f16 there: two products, one with the first two
-/// and one with the last two elements of every four, each rounded by `round`, and then the addend.
+/// The sum for 8-bit floats, which the hardware converts to f16: two products, one with the first two and
+/// one with the last two elements of every four, each rounded by `round`, and then the addend.
 pub(crate) fn eight(x: &[f64], y: &[f64], c: f64, round: impl Fn(f64) -> f64) -> f64 {
     let mut sum = 0.0;
     for half in 0..2 {
@@ -70,11 +71,11 @@ mod tests {
     fn small_terms_are_cut_and_the_sum_too() {
         let one = [1.0];
         assert_eq!(dot(&[3.0], &[5.0], 1.0), Some(16.0));
-        // 2⁻²⁵ is the last digit that counts beside 1, and the sum has no room for it.
+        // 2⁻²⁵ is the last digit that counts beside 1, and the sum has no digit for it.
         assert_eq!(dot(&[2f64.powi(-25)], &one, 1.0), Some(1.0));
         let two = [2f64.powi(-24), -2f64.powi(-26)];
         assert_eq!(dot(&two, &[1.0, 1.0], -1.0), Some(-1.0 + 2f64.powi(-24)));
-        // Nearest would be 1 + 2⁻²³.
+        // The nearest value would be 1 + 2⁻²³.
         let near = [2f64.powi(-24), 2f64.powi(-25)];
         assert_eq!(dot(&near, &[1.0, 1.0], 1.0), Some(1.0));
         assert_eq!(dot(&[-1.0], &one, 1.0), Some(0.0));

@@ -1,6 +1,6 @@
-//! Numbers as a GPU computes with them: formats, roundings, NaNs, approximations, sums of products.
+//! A GPU's number formats, roundings, NaNs, approximations and sums of products.
 //!
-//! Pure functions of bits, which know neither instructions nor registers.
+//! These are pure functions of bits, without knowledge of instructions and registers.
 
 pub(crate) mod approx;
 pub(crate) mod dot;

@@ -1,9 +1,9 @@
-//! Which NaN an instruction gives, as measured on a GPU.
+//! The NaN that an instruction returns, as measured on a GPU.
 //!
-//! Arithmetic of f32, f16 and bf16 has one NaN. That of f64 hands on an operand, quieted: of a sum
-//! or product the last of two NaNs, of a fused operation b before c before a, of a quotient the
-//! dividend; without one it gives [`INVALID`]. Conversions from and to f64 keep the sign and the
-//! upper bits of the payload.
+//! Arithmetic of f32, f16 and bf16 has a single NaN. Arithmetic of f64 returns an operand, quieted: for a
+//! sum or product the last of two NaNs, for a fused operation b before c before a, for a quotient the
+//! dividend; without a NaN operand it returns [`INVALID`]. Conversions from and to f64 keep the sign and
+//! the upper bits of the payload.
 
 use super::soft::{BF16, F32, F64, Format, Round, TF32};
 
@@ -20,27 +20,27 @@ pub(crate) fn quiet(v: u64) -> u64 {
     v | 1 << 51
 }
 
-/// An f64 result that is not yet the right NaN, of one operand.
+/// Returns an f64 result of one operand, with the correct NaN if it is NaN.
 #[inline(always)]
 pub(crate) fn one(v: u64, a: u64) -> u64 {
     let nan = if is(a) { quiet(a) } else { INVALID };
     if is(v) { nan } else { v }
 }
 
-/// Likewise of two; the NaN `b` goes before `a`.
+/// Like [`one`] for two operands; the NaN `b` takes precedence over `a`.
 #[inline(always)]
 pub(crate) fn two(v: u64, a: u64, b: u64) -> u64 {
     one(v, if is(b) { b } else { a })
 }
 
-/// Likewise of `a × b + c`.
+/// Like [`one`] for `a × b + c`.
 #[inline(always)]
 pub(crate) fn three(v: u64, a: u64, b: u64, c: u64) -> u64 {
     let last = if is(c) { c } else { a };
     one(v, if is(b) { b } else { last })
 }
 
-/// What a conversion does besides.
+/// Modifiers of a conversion.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Conversion {
     pub(crate) round: Round,
@@ -49,7 +49,7 @@ pub(crate) struct Conversion {
     pub(crate) sat: bool,
 }
 
-/// A NaN in another format, or in its own.
+/// Converts a NaN to another format, or to its own.
 pub(crate) fn convert(from: Format, to: Format, how: Conversion, v: u64) -> u64 {
     let plain = !how.ftz && !how.sat;
     if plain && !how.integral && from == to && (to == F32 || to == F64) {
@@ -59,13 +59,13 @@ pub(crate) fn convert(from: Format, to: Format, how: Conversion, v: u64) -> u64 
         return v << 16;
     }
     if to == TF32 {
-        // Rounding away from zero only looks at the bits.
+        // Rounding to nearest, ties away from zero, only looks at the bits.
         return if how.round == Round::Rna { v & 0xffff_e000 } else { 0x7fff_e000 };
     }
     if from != F64 && to != F64 {
         return to.nan();
     }
-    // `.ftz` makes the one NaN of f32 of the operand first.
+    // `.ftz` first replaces an f32 NaN by the single NaN.
     let v = if how.ftz && from == F32 { from.nan() } else { v };
     let sign = v >> (from.man + from.exp) & 1;
     let payload = v << (64 - from.man) | 1 << 63;

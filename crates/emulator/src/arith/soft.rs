@@ -1,8 +1,8 @@
 //! Exact binary floating point of any format up to f64, in all rounding modes.
 //!
-//! Numbers are unpacked to sign, 128-bit significand and exponent; results are rounded once. The
-//! fast paths of the executor use the host's floating point where that gives the same bits; this
-//! is what everything else, and the tests of those paths, rely on.
+//! Numbers are unpacked to sign, 128-bit significand and exponent; results are rounded once. The fast
+//! paths of the executor use the host's floating point where that gives the same bits. All other paths,
+//! and the tests of the fast ones, use this module.
 
 /// A rounding mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -49,7 +49,7 @@ impl Format {
         ((1 << self.exp) - 1) << self.man
     }
 
-    /// The NaN that GPU arithmetic returns: all ones but for the sign; for f64 the quiet NaN.
+    /// Returns the NaN of GPU arithmetic: all bits set except the sign; for f64 the quiet NaN.
     pub(crate) fn nan(self) -> u64 {
         if self == F64 { 0x7ff8_0000_0000_0000 } else { self.sign() - 1 }
     }
@@ -58,13 +58,13 @@ impl Format {
         self.inf() - 1
     }
 
-    /// Whether `bits` is a NaN.
+    /// Returns whether `bits` is a NaN.
     pub(crate) fn is_nan(self, bits: u64) -> bool {
         bits & (self.sign() - 1) > self.inf()
     }
 }
 
-/// An unpacked value. A number is `man × 2^exp`, exactly, plus less than one unit if `sticky`.
+/// An unpacked value. A number is exactly `man × 2^exp`, plus less than one unit if `sticky`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Value {
     Nan,
@@ -72,7 +72,7 @@ pub(crate) enum Value {
     Num { neg: bool, man: u128, exp: i32 },
 }
 
-/// Takes `bits` of format `f` apart.
+/// Unpacks `bits` of format `f`.
 pub(crate) fn unpack(f: Format, bits: u64) -> Value {
     let neg = bits & f.sign() != 0;
     let e = (bits >> f.man) & ((1 << f.exp) - 1);
@@ -84,7 +84,7 @@ pub(crate) fn unpack(f: Format, bits: u64) -> Value {
     Value::Num { neg, man: man.into(), exp: e as i32 - f.bias() - f.man as i32 }
 }
 
-/// Whether a magnitude with remainder bits `half` (the first) and `rest` (any other) is rounded up.
+/// Returns whether to round up a magnitude with remainder bits `half` (the first) and `rest` (any other).
 fn increments(r: Round, neg: bool, odd: bool, half: bool, rest: bool) -> bool {
     match r {
         Round::Rn => half && (rest || odd),
@@ -95,7 +95,7 @@ fn increments(r: Round, neg: bool, odd: bool, half: bool, rest: bool) -> bool {
     }
 }
 
-/// Shifts right by `n`; the first bit shifted out, and whether any other was set.
+/// Shifts right by `n`. Also returns the first bit shifted out, and whether any other was set.
 fn shift_out(man: u128, n: u32) -> (u128, bool, bool) {
     match n {
         0 => (man, false, false),
@@ -108,7 +108,7 @@ fn shift_out(man: u128, n: u32) -> (u128, bool, bool) {
     }
 }
 
-/// Rounds `±(man × 2^exp)`, a little more in magnitude if `sticky`, to format `f`.
+/// Rounds `±(man × 2^exp)`, a little larger in magnitude if `sticky`, to format `f`.
 pub(crate) fn pack(f: Format, r: Round, neg: bool, man: u128, exp: i32, sticky: bool) -> u64 {
     let sign = if neg { f.sign() } else { 0 };
     if man == 0 {
@@ -125,7 +125,7 @@ pub(crate) fn pack(f: Format, r: Round, neg: bool, man: u128, exp: i32, sticky: 
         q += 1;
     }
     let base = if top < emin { 0 } else { ((top + f.bias() - 1) as u64) << f.man };
-    // A significand that carries over moves into the exponent by itself.
+    // If the significand carries over, the addition increments the exponent.
     let bits = base + q as u64;
     if top >= emin && bits >= f.inf() || top > f.bias() {
         let to_inf = matches!(r, Round::Rn | Round::Rna)
@@ -136,7 +136,7 @@ pub(crate) fn pack(f: Format, r: Round, neg: bool, man: u128, exp: i32, sticky: 
     sign | bits
 }
 
-/// `man × 2^exp` to nearest as the code of a format whose exponents have no upper end.
+/// Returns the bits of `man × 2^exp`, rounded to nearest, in a format whose exponent has no upper limit.
 pub(crate) fn pack_extended(f: Format, man: u128, exp: i32) -> u64 {
     if man == 0 {
         return 0;
@@ -151,7 +151,7 @@ pub(crate) fn pack_extended(f: Format, man: u128, exp: i32) -> u64 {
     base + q as u64 + u64::from(up)
 }
 
-/// `a × b + c` with `man`/`exp` products, rounded once.
+/// Returns the sum of two values in `man`/`exp` form, rounded once.
 fn add_scaled(
     f: Format,
     r: Round,
@@ -166,7 +166,8 @@ fn add_scaled(
         let (n, m, e) = if ma == 0 { (nb, mb, eb) } else { (na, ma, ea) };
         return pack(f, r, n, m, e, false);
     }
-    // Leading bits at 126, so that a sum has room; what is shifted out is kept as a sticky bit.
+    // The leading bits move to position 126, so that a sum has room; bits shifted out become a sticky
+    // bit.
     let up = |m: u128, e: i32| (m << (m.leading_zeros() - 1), e - (m.leading_zeros() as i32 - 1));
     let ((ma, ea), (mb, eb)) = (up(ma, ea), up(mb, eb));
     let big_first = (ea, ma) >= (eb, mb);
@@ -278,7 +279,7 @@ pub(crate) fn sqrt(f: Format, r: Round, a: u64) -> u64 {
     }
 }
 
-/// `bits` of format `from`, in format `to`.
+/// Converts `bits` of format `from` to format `to`.
 pub(crate) fn convert(from: Format, to: Format, r: Round, bits: u64) -> u64 {
     match unpack(from, bits) {
         Value::Nan => to.nan(),
@@ -287,13 +288,13 @@ pub(crate) fn convert(from: Format, to: Format, r: Round, bits: u64) -> u64 {
     }
 }
 
-/// An integer, negative if `neg`, in format `to`.
+/// Converts an integer, negative if `neg`, to format `to`.
 pub(crate) fn from_int(to: Format, r: Round, neg: bool, magnitude: u128) -> u64 {
     pack(to, r, neg && magnitude != 0, magnitude, 0, false)
 }
 
-/// `bits` rounded to an integer, in i128, which every number of magnitude below 2^126 fits; others
-/// saturate. `None` for NaN.
+/// Rounds `bits` to an integer. All numbers below 2^126 in magnitude fit i128; others saturate. `None`
+/// for NaN.
 pub(crate) fn to_int(f: Format, r: Round, bits: u64) -> Option<i128> {
     match unpack(f, bits) {
         Value::Nan => None,
@@ -319,7 +320,7 @@ pub(crate) fn to_int(f: Format, r: Round, bits: u64) -> Option<i128> {
     }
 }
 
-/// `bits` rounded to an integral value of the same format.
+/// Rounds `bits` to an integral value of the same format.
 pub(crate) fn to_integral(f: Format, r: Round, bits: u64) -> u64 {
     match unpack(f, bits) {
         Value::Nan => f.nan(),
@@ -336,7 +337,7 @@ pub(crate) fn to_integral(f: Format, r: Round, bits: u64) -> u64 {
 mod tests {
     use super::*;
 
-    /// Numbers of all magnitudes, special ones often.
+    /// Returns numbers of all magnitudes, with many special values.
     fn samples() -> impl Iterator<Item = u64> {
         let mut state = 0x9e37_79b9_7f4a_7c15u64;
         (0..).map(move |i| {

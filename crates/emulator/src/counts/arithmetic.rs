@@ -1,13 +1,14 @@
-//! Floating-point instructions of the hardware for an instruction of the PTX.
+//! Counts the hardware's floating-point instructions for a PTX instruction.
 //!
-//! Most are one for one. Division, roots and some approximations are several; counted are those
-//! that `ptxas` 13 makes for sm_90 when the operands are normal numbers of ordinary size (the
-//! rarely taken paths for others are not). They are read from its output for one instruction each.
+//! Most correspond one to one. Division, roots and some approximations consist of several; the counts are
+//! of the instructions that `ptxas` 13 makes for sm_90 and that run when the operands are normal numbers
+//! of ordinary size (the rarely taken paths for other operands are not counted). They were read from its
+//! output for single instructions.
 
 use crate::ir::{Cvt, F1, F2, Fp, Op};
 use crate::ptx::Type;
 
-/// Instructions by operation and format.
+/// Numbers of instructions by operation and format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Arithmetic {
     pub(super) fadd: u64,
@@ -19,7 +20,8 @@ pub(super) struct Arithmetic {
     pub(super) hadd: u64,
     pub(super) hmul: u64,
     pub(super) hfma: u64,
-    /// Operations on f16 and bf16: two in a fused multiply-add, twice as many on a pair.
+    /// Operations on f16 and bf16: a fused multiply-add has two, and an operation on a pair twice as
+    /// many.
     pub(super) half_ops: u64,
 }
 
@@ -36,7 +38,8 @@ const NONE: Arithmetic = Arithmetic {
     half_ops: 0,
 };
 
-/// What an instruction becomes; `None` if it has no floating-point addition or multiplication.
+/// Returns the hardware instructions of an operation; `None` without floating-point addition or
+/// multiplication.
 pub(super) fn of(op: &Op) -> Option<Arithmetic> {
     Some(match op {
         Op::F2 { fp, op: F2::Add | F2::Sub, .. } => match fp {
@@ -58,7 +61,7 @@ pub(super) fn of(op: &Op) -> Option<Arithmetic> {
         },
         Op::F2 { fp: Fp::F32, op: F2::Div, .. } => Arithmetic { ffma: 5, ..NONE },
         Op::F2 { fp: Fp::F64, op: F2::Div, .. } => {
-            // The single-precision one tests the range of the result.
+            // The single-precision operation tests the range of the result.
             Arithmetic { dfma: 7, dmul: 1, ffma: 1, ..NONE }
         }
         Op::F2 { fp: Fp::F32, op: F2::DivApprox, .. } => Arithmetic { fmul: 1, ..NONE },
@@ -66,7 +69,7 @@ pub(super) fn of(op: &Op) -> Option<Arithmetic> {
             F1::Rcp => Arithmetic { ffma: 2, fadd: 1, ..NONE },
             F1::Sqrt => Arithmetic { ffma: 2, fmul: 2, ..NONE },
             F1::RcpApprox if !mode.ftz => Arithmetic { fmul: 2, ..NONE },
-            // To revolutions, which is what the hardware's functions take.
+            // The multiplication converts to revolutions, the unit of the hardware's functions.
             F1::Sin | F1::Cos => Arithmetic { fmul: 1, ..NONE },
             _ => return None,
         },

@@ -1,4 +1,4 @@
-//! From how often each instruction ran to counts by class.
+//! Converts execution counts of instructions to counts by class.
 
 use super::{Counts, arithmetic};
 use crate::ir::{Code, F1, Fp, Op};
@@ -58,14 +58,14 @@ fn kind(op: &Op) -> Kind {
     }
 }
 
-/// How often one instruction ran.
+/// Execution counts of an instruction.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Executed {
-    /// Issued by warps.
+    /// Number of warps that issued it.
     pub(crate) warps: u64,
-    /// Active lanes at that, whatever the guard.
+    /// Number of active lanes at its issue, whatever the guard.
     pub(crate) active: u64,
-    /// Lanes whose guard held.
+    /// Number of lanes whose guard was true.
     pub(crate) threads: u64,
 }
 
@@ -78,8 +78,8 @@ impl Executed {
 }
 
 impl Counts {
-    /// Adds `profile`: for each instruction how often warps and threads executed it. Of the
-    /// instructions that stand for one PTX instruction only the first counts.
+    /// Adds `profile`, which has the execution counts of each instruction for warps and threads. Of
+    /// several instructions that replace one PTX instruction only the first counts.
     pub(crate) fn fold(&mut self, code: &Code, profile: &[Executed]) {
         for ((inst, line), ran) in code.insts.iter().zip(&code.lines).zip(profile) {
             if line.2 == 0 || ran.warps == 0 {

@@ -1,10 +1,9 @@
-//! What a launch did, counted.
+//! Event counts of a launch.
 //!
-//! Instructions are those of the PTX, before `ptxas` has optimised them; floating-point operations
-//! are those that the hardware makes of them (`arithmetic`); memory traffic is what the addresses
-//! imply. All of it depends on the program and its data alone, so that it is the
-//! same on every run and on every machine — except that a loop which waits for another block goes
-//! round as often as it happens to.
+//! Instructions are those of the PTX, before `ptxas` optimises them. Floating-point operations are those
+//! that the hardware executes for them (`arithmetic`). Memory traffic follows from the addresses. All
+//! counts depend only on the program and its data, so they are the same in every run and on every
+//! machine. The only exception is a loop that waits for another block, whose number of iterations varies.
 
 mod arithmetic;
 mod fold;
@@ -25,12 +24,12 @@ macro_rules! counts {
         }
 
         impl Counts {
-            /// Adds another launch's, or another worker's.
+            /// Adds the counts of another launch or of another worker.
             pub fn add(&mut self, other: &Counts) {
                 $(self.$name += other.$name;)*
             }
 
-            /// All counts with their names, in the order of the fields.
+            /// Returns all counts with their names, in the order of the fields.
             pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
                 [$((stringify!($name), self.$name),)*].into_iter()
             }
@@ -43,7 +42,7 @@ counts! {
     warp_instructions,
     /// Instructions executed, one for each thread whose guard held.
     thread_instructions,
-    /// Threads that were at the instructions issued, whether or not the guard held.
+    /// Active threads at the issued instructions, whether or not the guard was true.
     active_threads,
     /// Warp instructions: integer arithmetic, comparison and logic.
     warp_integer,
@@ -97,13 +96,13 @@ counts! {
     thread_synchronisation,
     /// Thread instructions: matrix instructions.
     thread_tensor,
-    /// f32 additions and subtractions of threads, with those that divisions and the like take.
+    /// f32 additions and subtractions of threads, including those in divisions and similar operations.
     fadd,
     /// f32 multiplications of threads, likewise.
     fmul,
     /// f32 fused multiply-adds of threads, likewise; each is two operations.
     ffma,
-    /// f64 additions and subtractions of threads, with those that divisions and the like take.
+    /// f64 additions and subtractions of threads, including those in divisions and similar operations.
     dadd,
     /// f64 multiplications of threads, likewise.
     dmul,
@@ -131,7 +130,7 @@ counts! {
     tensor_integer_ops,
     /// Branches of warps, taken or not.
     branches,
-    /// Branches at which the lanes of a warp parted.
+    /// Branches at which the lanes of a warp diverged.
     divergent_branches,
     /// Barrier instructions of warps.
     barriers,
@@ -141,7 +140,7 @@ counts! {
     global_load_sectors,
     /// Sectors that those loads would touch if their threads used adjacent addresses.
     global_load_ideal_sectors,
-    /// Bytes that the threads of those loads asked for.
+    /// Bytes that the threads of those loads requested.
     global_load_bytes,
     /// Lines of 128 bytes that those loads touch, each once for a load.
     global_load_lines,
@@ -157,13 +156,13 @@ counts! {
     global_store_lines,
     /// Atomics on global memory by warps that return the old value.
     global_atomic_requests,
-    /// The same by threads.
+    /// Those atomics, counted by threads.
     global_atomic_operations,
-    /// Sectors that those atomics access: threads with the same address take turns.
+    /// Sectors that those atomics access: threads with the same address access it one after another.
     global_atomic_sectors,
-    /// Atomics on global memory by warps whose old value nobody reads: the hardware reduces.
+    /// Atomics on global memory by warps whose old value is unused: the hardware reduces.
     global_reduction_requests,
-    /// The same by threads.
+    /// Those reductions, counted by threads.
     global_reduction_operations,
     /// Sectors that those reductions access, likewise.
     global_reduction_sectors,
@@ -173,8 +172,7 @@ counts! {
     global_atomic_ideal_sectors,
     /// Loads from constant memory by warps.
     constant_requests,
-    /// Bytes of the different sectors that were read in the whole launch: what a perfect cache
-    /// would fetch.
+    /// Bytes of the different sectors that were read in the whole launch: the traffic of a perfect cache.
     ideal_read_bytes,
     /// Bytes of the different sectors that were written in the whole launch.
     ideal_write_bytes,
@@ -182,13 +180,13 @@ counts! {
     shared_load_requests,
     /// Passes that those loads take: one for each set of words without a bank conflict.
     shared_load_wavefronts,
-    /// Passes beyond those that the width of the access takes.
+    /// Passes beyond those that the access width requires.
     shared_load_conflicts,
     /// Stores to shared memory by warps.
     shared_store_requests,
     /// Passes that those stores take.
     shared_store_wavefronts,
-    /// Passes beyond those that the width of the access takes.
+    /// Passes beyond those that the access width requires.
     shared_store_conflicts,
     /// Atomics on shared memory by warps.
     shared_atomic_requests,
@@ -201,7 +199,7 @@ counts! {
 }
 
 impl Counts {
-    /// Threads at an instruction, on average, of the 32 of a warp.
+    /// Returns the average number of active threads per instruction, of the 32 of a warp.
     pub fn threads_per_instruction(&self) -> f64 {
         self.active_threads as f64 / self.warp_instructions.max(1) as f64
     }

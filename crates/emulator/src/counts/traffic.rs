@@ -6,16 +6,16 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use super::Counts;
 use crate::memory::Table;
 
-/// Bytes of a sector.
+/// Size of a sector, bytes.
 const SECTOR: u64 = 32;
 
-/// A bit for each sector of a region.
+/// One bit for each sector of a region.
 type Bits = OnceLock<Box<[AtomicU64]>>;
 
-/// Which sectors of memory a launch has touched.
+/// The sectors of memory that a launch has touched.
 pub(crate) struct Traffic {
     enabled: bool,
-    /// Begin and size of each region, and its sectors read and written.
+    /// Start and size of each region, and its sectors read and written.
     regions: Vec<(u64, u64, Bits, Bits)>,
 }
 
@@ -49,7 +49,7 @@ impl Traffic {
         self.enabled
     }
 
-    /// Notes the sectors at the addresses of an access.
+    /// Records the sectors at the addresses of an access.
     pub(crate) fn touch(&self, addresses: &[u64], write: bool) {
         let mut last: Option<&(u64, u64, Bits, Bits)> = None;
         for va in addresses {
@@ -59,7 +59,8 @@ impl Traffic {
                 last = after.checked_sub(1).map(|i| &self.regions[i]).filter(|r| within(r));
             }
             if let Some((base, bytes, reads, writes)) = last {
-                // Regions begin at multiples of the sector, or are the host's: count from there.
+                // Sectors are counted from a multiple of the sector size; regions of the host may begin
+                // elsewhere.
                 let sector = (va - (base & !(SECTOR - 1))) / SECTOR;
                 mark(if write { writes } else { reads }, *bytes, sector);
             }
@@ -67,7 +68,7 @@ impl Traffic {
     }
 }
 
-/// Different values of `address >> shift`.
+/// Returns the number of different values of `address >> shift`.
 pub(crate) fn distinct(addresses: &[u64], shift: u32) -> u64 {
     let mut keys = [0u64; 32];
     let keys = &mut keys[..addresses.len()];
@@ -82,8 +83,8 @@ pub(crate) fn distinct(addresses: &[u64], shift: u32) -> u64 {
     keys.chunk_by(|a, b| a == b).count() as u64
 }
 
-/// Sectors that an atomic accesses: threads with the same address take turns, so that a sector is
-/// accessed as often as the address in it that most threads have.
+/// Returns the number of sector accesses of an atomic. Threads with the same address access it one after
+/// another, so a sector is accessed as often as its most frequent address.
 pub(crate) fn turns(addresses: &[u64]) -> u64 {
     let mut sorted = [0u64; 32];
     let sorted = &mut sorted[..addresses.len()];
@@ -94,11 +95,11 @@ pub(crate) fn turns(addresses: &[u64]) -> u64 {
     sectors.filter_map(most).sum::<usize>() as u64
 }
 
-/// Which lanes of a wide access go together, by number of the part, and how many parts there are.
+/// Returns the part of a wide access that each lane belongs to, and the number of parts.
 ///
-/// 8 bytes are accessed by halves of the warp, 16 by quarters. Two neighbouring parts are one if
-/// each of their lanes has the address of its neighbour, or each that of the lane after that (or
-/// these do not take part): the part then has no more than 128 bytes to access.
+/// 8-byte accesses are split into halves of the warp, 16-byte accesses into quarters. Two neighbouring
+/// parts are merged if each of their lanes has the address of its neighbour, or each that of the lane
+/// after that (or these are inactive): the part then accesses at most 128 bytes.
 fn parts(offsets: &[(u32, u64)], bytes: u64) -> ([u32; 32], u32) {
     let parts = (bytes / 4).clamp(1, 4) as u32;
     let lanes = 32 / parts;
@@ -125,15 +126,15 @@ fn parts(offsets: &[(u32, u64)], bytes: u64) -> ([u32; 32], u32) {
     (of, parts)
 }
 
-/// Passes that an access to shared memory takes, and those that its width alone takes.
+/// Returns the passes of an access to shared memory, and the passes that its width alone requires.
 ///
-/// Wide accesses are made by parts of the warp. In a part, each of the 32 banks of 4 bytes gives
-/// one word a pass, to as many lanes as want it.
+/// Wide accesses are made by parts of the warp. In each pass of a part, each of the 32 banks of 4 bytes
+/// delivers one word, to any number of lanes.
 pub(crate) fn wavefronts(offsets: &[(u32, u64)], bytes: u64) -> (u64, u64) {
     let (of, parts) = parts(offsets, bytes);
     let (mut passes, mut least) = (0, 0);
     for part in 0..parts {
-        // One word or none in every bank: nearly always, and found without sorting.
+        // Nearly always every bank has at most one word, which this test finds without sorting.
         let mut banks = [u64::MAX; 32];
         let own = offsets.iter().filter(|(lane, _)| of[*lane as usize] == part);
         let single = own.clone().all(|(_, at)| {
@@ -172,7 +173,7 @@ pub(crate) fn wavefronts(offsets: &[(u32, u64)], bytes: u64) -> (u64, u64) {
 }
 
 impl Counts {
-    /// Adds what only the whole launch knows.
+    /// Adds the counts that are only known for the whole launch.
     pub(crate) fn finish(&mut self, traffic: &Traffic) {
         self.ideal_read_bytes = traffic.regions.iter().map(|r| marked(&r.2)).sum::<u64>() * SECTOR;
         self.ideal_write_bytes = traffic.regions.iter().map(|r| marked(&r.3)).sum::<u64>() * SECTOR;
@@ -208,7 +209,7 @@ mod tests {
         assert_eq!(wavefronts(&at(&|_| 64), 8), (1, 1));
         assert_eq!(wavefronts(&at(&|l| l / 2 * 8), 8), (1, 1));
         assert_eq!(wavefronts(&at(&|l| l % 2 * 8), 8), (1, 1));
-        // The lanes that share are too far apart.
+        // The lanes that share addresses are too far apart.
         assert_eq!(wavefronts(&at(&|l| l % 4 * 8), 8), (2, 2));
         assert_eq!(wavefronts(&at(&|l| l / 2 * 256), 8), (16, 1));
         let even: Vec<_> = (0..32).step_by(2).map(|l| (l as u32, 8 * l)).collect();
@@ -220,7 +221,7 @@ mod tests {
         assert_eq!(turns(&[0x1000; 32]), 32);
         let row: Vec<u64> = (0..32).map(|l| 0x1000 + 4 * l).collect();
         assert_eq!(turns(&row), 4);
-        // Two sectors: three turns in one, two in the other.
+        // Two sectors: three accesses to one, two to the other.
         assert_eq!(turns(&[0x1020, 0x1000, 0x1004, 0x1000, 0x1020, 0x1004, 0x1000]), 5);
         assert_eq!(turns(&[]), 0);
     }

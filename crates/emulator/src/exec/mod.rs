@@ -3,9 +3,9 @@
 //! # Modules
 //! Lowest first; none uses those below it in this list:
 //! - `lanes`: registers, and arithmetic on all lanes of a warp.
-//! - `state`: the launch, its blocks, warps and workers as data, and how they fail.
-//! - `step`: the inner loop, and what instructions other than arithmetic do to that state.
-//! - `schedule`: which blocks run when, on which threads.
+//! - `state`: the launch, its blocks, warps and workers as data, and their faults.
+//! - `step`: the inner loop, and instructions other than arithmetic.
+//! - `schedule`: assigns blocks to threads.
 
 mod lanes;
 mod schedule;
@@ -16,14 +16,14 @@ use crate::memory::{AllocKind, Memory, MemoryError};
 use crate::module::Function;
 pub use state::{FaultKind, LaunchConfig, LaunchFault, LaunchOptions, LaunchReport};
 
-/// Most threads of a block.
+/// Maximum number of threads of a block.
 const MAX_THREADS: u64 = 1024;
-/// Most shared memory of a block, in bytes: what the largest supported device has.
+/// Maximum shared memory of a block, bytes, on the largest supported device.
 const MAX_SHARED: u64 = 227 << 10;
-/// Most blocks in x; in y and z they are fewer.
+/// Maximum number of blocks in x, y and z.
 const MAX_GRID: [u32; 3] = [i32::MAX as u32, 65_535, 65_535];
 
-/// Whether the device could run a block of that shape.
+/// Checks that the device could run a block of that shape.
 fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), String> {
     let name = f.name();
     let threads = cfg.block.iter().map(|n| u64::from(*n)).product::<u64>();
@@ -52,8 +52,8 @@ fn check_shape(f: &Function, cfg: &LaunchConfig, params: &[u8]) -> Result<(), St
 /// Size of the workspace of a cooperative launch, in bytes.
 const WORKSPACE: u32 = 256;
 
-/// Memory in which cooperative groups keep the barrier of the grid: its size in the first word,
-/// the count of arrivals in the second.
+/// Memory in which cooperative groups keep the barrier of the grid: its size in the first word, the
+/// number of arrivals in the second.
 struct Workspace<'a> {
     memory: &'a Memory,
     va: u64,
@@ -78,7 +78,7 @@ impl<'a> Workspace<'a> {
 impl Drop for Workspace<'_> {
     fn drop(&mut self) {
         if self.va != 0 {
-            // It can only fail if the memory is gone already.
+            // This fails only if the memory is gone already.
             let _ = self.memory.free(self.va);
         }
     }
@@ -86,11 +86,11 @@ impl Drop for Workspace<'_> {
 
 /// Runs every block of the grid and returns when all have ended.
 ///
-/// With [`LaunchOptions::sanitize`] wrong accesses are not faults: they are skipped, and listed in
-/// the report.
+/// With [`LaunchOptions::sanitize`] wrong accesses are not faults: they are skipped, and listed in the
+/// report.
 ///
 /// # Errors
-/// The first fault of any thread; memory keeps what was written before it.
+/// Returns the first fault of any thread; memory keeps everything written before it.
 #[expect(clippy::result_large_err, reason = "one fault ends a launch: its size does not matter")]
 pub fn launch(
     f: &Function,

@@ -4,10 +4,10 @@ use super::Op;
 
 /// Marks a register number as an index into the constants.
 pub(crate) const K: u32 = 1 << 31;
-/// The guard of an instruction without one.
+/// Value of [`Inst::guard`] for an instruction without a guard.
 pub(crate) const NO_GUARD: u32 = u32::MAX;
 
-/// Shared memory of a block that the system keeps to itself, in bytes, since compute capability 8.0.
+/// Bytes of shared memory per block that the system reserves, since compute capability 8.0.
 pub(crate) const RESERVED_SHARED: u32 = 1 << 10;
 
 /// 32 lanes of a 32-bit register.
@@ -20,7 +20,7 @@ pub(crate) struct Row32(pub(crate) [u32; 32]);
 #[repr(align(64))]
 pub(crate) struct Row64(pub(crate) [u64; 32]);
 
-/// One instruction. Which fields are registers, and of which file, the operation says.
+/// One instruction. The operation determines which fields are registers, and in which file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Inst {
     pub(crate) op: Op,
@@ -34,11 +34,11 @@ pub(crate) struct Inst {
     pub(crate) b: u32,
     pub(crate) c: u32,
     pub(crate) s: u32,
-    /// A constant: offset, target, index of a list.
+    /// A constant: offset, branch target or index of a list.
     pub(crate) imm: i64,
 }
 
-/// The file of a register.
+/// Register file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
     /// 32 bits or less.
@@ -49,7 +49,7 @@ pub(crate) enum Class {
     P,
 }
 
-/// What a field of an instruction is, while registers are being allocated.
+/// Role of an instruction's field during register allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Not a register.
@@ -60,14 +60,14 @@ pub(crate) enum Role {
     Use(Class),
 }
 
-/// Where in the source an instruction comes from: file number and line; 0 for unknown.
+/// Source position of an instruction: file number and line, or 0 if unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct SourceLine {
     pub(crate) file: u32,
     pub(crate) line: u32,
 }
 
-/// Constants, one value in all lanes.
+/// Constants, each with the same value in all lanes.
 #[derive(Debug, Default)]
 pub(crate) struct Consts {
     pub(crate) k32: Vec<Row32>,
@@ -78,29 +78,29 @@ pub(crate) struct Consts {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FuncInfo {
     pub(crate) name: String,
-    /// First instruction.
+    /// Index of the first instruction.
     pub(crate) entry: u32,
-    /// Registers in each file.
+    /// Number of registers in each file.
     pub(crate) n32: u32,
     pub(crate) n64: u32,
     pub(crate) np: u32,
-    /// Local memory of a frame, in bytes, a multiple of 16.
+    /// Bytes of local memory per frame, a multiple of 16.
     pub(crate) local: u32,
-    /// Local offset and size of each parameter and result, a multiple of 4 each.
+    /// Local offset and size of each parameter and result, both multiples of 4.
     pub(crate) params: Vec<(u32, u32)>,
     pub(crate) rets: Vec<(u32, u32)>,
 }
 
-/// A call: the function and the caller's local offsets of arguments and results.
+/// A call: the function, and the caller's local offsets of arguments and results.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct CallSite {
-    /// Index of the function; unused for an indirect call.
+    /// Index of the function. Unused for an indirect call.
     pub(crate) func: u32,
     pub(crate) args: Vec<(u32, u32)>,
     pub(crate) rets: Vec<(u32, u32)>,
 }
 
-/// Everything a kernel can execute.
+/// The code of a kernel and of all functions that it may call.
 #[derive(Debug, Default)]
 pub(crate) struct Code {
     pub(crate) insts: Vec<Inst>,
@@ -108,14 +108,14 @@ pub(crate) struct Code {
     /// instruction.
     pub(crate) lines: Vec<(u32, SourceLine, u8)>,
     pub(crate) consts: Consts,
-    /// The kernel is the first.
+    /// Functions. The kernel is the first one.
     pub(crate) funcs: Vec<FuncInfo>,
     pub(crate) calls: Vec<CallSite>,
-    /// Registers of vectors and targets of tables.
+    /// Registers of vectors, and targets of branch tables.
     pub(crate) lists: Vec<Vec<u32>>,
     pub(crate) shared_static: u32,
-    /// Shared memory after that of the block, for what the compiler's own headers keep there, in
-    /// bytes: [`RESERVED_SHARED`] if the kernel asks where it is, else 0.
+    /// Bytes of shared memory after that of the block, for data of the compiler's headers:
+    /// [`RESERVED_SHARED`] if the kernel reads its address, else 0.
     pub(crate) shared_reserved: u32,
     /// Addresses and sizes of the module's constant variables.
     pub(crate) constants: Vec<(u64, u64)>,

@@ -1,4 +1,4 @@
-//! What operations compute.
+//! The computations that operations perform.
 
 /// Binary operations on integers of 16, 32 or 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,7 +92,7 @@ pub(crate) enum I3 {
     ShfLWrap,
     ShfRClamp,
     ShfRWrap,
-    /// Bytes: absolute differences, and their sum.
+    /// Absolute differences of bytes, and their sum.
     Absdiff4,
     Absdiff4Add,
     Dp4aSS,
@@ -110,7 +110,7 @@ pub(crate) enum I3 {
     Fns,
 }
 
-/// Comparisons. The floating-point ones that end in `U` hold for NaN as well.
+/// Comparisons of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Cmp {
@@ -126,7 +126,7 @@ pub(crate) enum Cmp {
     GeU,
 }
 
-/// Comparisons of floating-point numbers.
+/// Comparisons of floating-point numbers. Those that end in `u` hold for NaN as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum FCmp {
@@ -220,8 +220,8 @@ pub(crate) enum Sreg {
     DynamicSmem,
     TotalSmem,
     AggrSmem,
-    /// Where the reserved shared memory begins and ends, its size, and where in it the part of
-    /// cooperative groups is.
+    /// Begin and end of the reserved shared memory, its size, and the begin of the part for cooperative
+    /// groups.
     ReservedBegin,
     ReservedGroups,
     ReservedEnd,
@@ -233,14 +233,14 @@ pub(crate) enum Sreg {
     One,
 }
 
-/// Arithmetic on a carry flag: `e` is the flag out, `s` the flag in. A subtraction is the addition
-/// of the complement, so the flag that it sets and takes is the opposite of a borrow: the
-/// compiler's own division of 128-bit integers reads it with `addc` after `sub.cc`.
+/// Arithmetic with a carry flag: `e` is the flag out, `s` the flag in. A subtraction is the addition of
+/// the complement, so its flag is the opposite of a borrow. The compiler's own division of 128-bit
+/// integers depends on that: it reads the flag with `addc` after `sub.cc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Carry {
     Add,
-    /// Without a flag in.
+    /// Takes no flag.
     Sub,
     Subc,
     MadLo,
@@ -248,7 +248,7 @@ pub(crate) enum Carry {
     MadHiU,
 }
 
-/// What an atomic operation does.
+/// Computation of an atomic operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Rmw {
@@ -273,13 +273,13 @@ pub(crate) enum Rmw {
 }
 
 impl Rmw {
-    /// Whether there is a form that does not return the old value.
+    /// Whether a form exists that does not return the old value.
     pub(crate) fn reduces(self) -> bool {
         !matches!(self, Self::Exch | Self::Cas)
     }
 }
 
-/// How the lanes of `shfl` exchange.
+/// How the lanes of `shfl` exchange values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Shfl {
@@ -313,7 +313,7 @@ pub(crate) enum Redux {
     Xor,
 }
 
-/// What a barrier does beside waiting.
+/// What a barrier does in addition to waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Bar {

@@ -1,4 +1,5 @@
-//! The form that runs: flat code with register numbers, constants and branch targets resolved.
+//! The intermediate form that runs: flat code with resolved register numbers, constants and branch
+//! targets.
 
 mod inst;
 mod kinds;

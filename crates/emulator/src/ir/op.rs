@@ -1,7 +1,7 @@
 //! Operations of the intermediate form.
 //!
-//! An operation says what to do and on which width; registers are in the fields of
-//! [`Inst`](super::Inst). Narrow integers live zero-extended in 32-bit registers.
+//! An operation defines a computation and its width. Its registers are in the fields of
+//! [`Inst`](super::Inst). Registers of 32 bits hold narrow integers zero-extended.
 
 use super::kinds::{
     Bar, Builtin, Carry, Cmp, F1, F2, FCmp, I1, I2, I3, Mbar, Redux, Rmw, Shfl, Sreg, Testp, Vote,
@@ -13,15 +13,15 @@ use crate::ptx::{Space, Type};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Mode {
     pub(crate) round: Round,
-    /// Subnormal inputs and results become zeros.
+    /// Whether subnormal inputs and results become zeros.
     pub(crate) ftz: bool,
-    /// The result is clamped to [0, 1]; NaN becomes 0.
+    /// Whether the result is clamped to [0, 1]. NaN becomes 0.
     pub(crate) sat: bool,
-    /// Negative results and, in `min`/`max`/`fma`, NaN handling of `.relu`.
+    /// Whether `.relu` applies to negative results and, in `min`/`max`/`fma`, to NaN.
     pub(crate) relu: bool,
 }
 
-/// A floating-point format of registers.
+/// A floating-point format in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub(crate) enum Fp {
@@ -33,25 +33,25 @@ pub(crate) enum Fp {
     F64,
 }
 
-/// An access to memory.
+/// A memory access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Access {
     pub(crate) space: Space,
-    /// Bytes of an element: 1, 2, 4 or 8.
+    /// Bytes per element: 1, 2, 4 or 8.
     pub(crate) width: u8,
-    /// Elements: 1, 2, 4 or 8. More than one are listed at `imm` in the register lists.
+    /// Number of elements: 1, 2, 4 or 8. The registers of more than one are in the list at `s`.
     pub(crate) count: u8,
-    /// A loaded narrow value is sign-extended.
+    /// Whether a loaded narrow value is sign-extended.
     pub(crate) sext: bool,
-    /// The data registers have 64 bits.
+    /// Whether the data registers have 64 bits.
     pub(crate) wide: bool,
-    /// The base register has 64 bits.
+    /// Whether the base register has 64 bits.
     pub(crate) base64: bool,
-    /// Volatile, relaxed, acquire or release: a loop around it may wait for another thread.
+    /// Whether it is volatile, relaxed, acquire or release: a loop around it may wait for another thread.
     pub(crate) strong: bool,
-    /// An atomic access of the memory model: relaxed or stronger, not merely volatile.
+    /// Whether it is an atomic access of the memory model: relaxed or stronger, not merely volatile.
     pub(crate) atomic: bool,
-    /// A sign-extended value goes to a register of 16 bits.
+    /// Whether a sign-extended value goes to a register of 16 bits.
     pub(crate) to16: bool,
 }
 
@@ -63,9 +63,9 @@ pub(crate) enum Op {
     Mov32,
     Mov64,
     MovP,
-    /// A special register into a 32-bit register.
+    /// Moves a special register to a 32-bit register.
     Sreg(Sreg),
-    /// A special register into a 64-bit register.
+    /// Moves a special register to a 64-bit register.
     Sreg64(Sreg),
     /// The local address of byte `imm` of the frame.
     FrameAddr,
@@ -78,12 +78,12 @@ pub(crate) enum Op {
     I16x3(I3),
     I32x3(I3),
     I64x3(I3),
-    /// 64 bits from two 32-bit factors, plus 64 bits with `add`.
+    /// 64-bit product of two 32-bit factors, plus 64 bits with `add`.
     MulWide {
         signed: bool,
         add: bool,
     },
-    /// 32 bits from two 16-bit factors, plus 32 bits with `add`.
+    /// 32-bit product of two 16-bit factors, plus 32 bits with `add`.
     MulWide16 {
         signed: bool,
         add: bool,
@@ -124,26 +124,26 @@ pub(crate) enum Op {
         fp: Fp,
         mode: Mode,
     },
-    /// Class of a number: bits of `imm` select finite, infinite, number, NaN, normal, subnormal.
+    /// Tests whether a number belongs to a class.
     Testp {
         fp: Fp,
         class: Testp,
     },
     Cvt(Cvt),
-    /// Two f32 (`a` high, `b` low) to a packed pair.
+    /// Converts two f32 (`a` high, `b` low) to a packed pair.
     CvtPack {
         to: Type,
         mode: Mode,
         satfinite: bool,
     },
-    /// A packed pair of 8-bit floats to f16x2.
+    /// Converts a packed pair of 8-bit floats to f16x2.
     CvtUnpack {
         from: Type,
         relu: bool,
     },
     Pack64,
     Unpack64,
-    /// Kernel parameter at byte `imm`.
+    /// Loads the kernel parameter at byte `imm`.
     LdParam {
         width: u8,
         sext: bool,
@@ -157,7 +157,7 @@ pub(crate) enum Op {
         access: Access,
         result: bool,
     },
-    /// A local or shared address to a generic one, or back.
+    /// Converts a local or shared address to a generic one, or back.
     Cvta {
         space: Space,
         to: bool,
@@ -168,9 +168,9 @@ pub(crate) enum Op {
         bytes: u8,
         src_size: bool,
     },
-    /// The copies so far become a group.
+    /// Makes the copies so far a group.
     CpCommit,
-    /// Until at most `imm` groups are on their way, or with `all` no copies.
+    /// Waits until at most `imm` groups are in flight or, with `all`, until no copies are.
     CpWait {
         all: bool,
     },
@@ -203,11 +203,11 @@ pub(crate) enum Op {
     Alloca,
     StackSave,
     StackRestore,
-    /// To instruction `imm`.
+    /// Branches to instruction `imm`.
     Bra,
-    /// To one of the targets listed at `imm`.
+    /// Branches to one of the targets in the list at `imm`.
     BrxIdx,
-    /// Call site `imm`.
+    /// Calls the function of call site `imm`.
     Call,
     CallIndirect,
     Builtin(Builtin),
@@ -222,13 +222,13 @@ pub(crate) struct Cvt {
     pub(crate) to: Type,
     pub(crate) from: Type,
     pub(crate) mode: Mode,
-    /// Rounds to an integral value (`.rni`, `.rzi`, …).
+    /// Whether the result is rounded to an integral value (`.rni`, `.rzi`, …).
     pub(crate) integral: bool,
-    /// Overflow gives the largest finite number, NaN stays.
+    /// Whether overflow gives the largest finite number. NaN stays NaN.
     pub(crate) satfinite: bool,
 }
 
-/// An `mma.sync`: shape and element types.
+/// An `mma.sync`: its shape and element types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mma {
     pub(crate) m: u8,
@@ -238,7 +238,7 @@ pub(crate) struct Mma {
     pub(crate) a: Elem,
     pub(crate) b: Elem,
     pub(crate) c: Elem,
-    /// Integer results saturate.
+    /// Whether integer results saturate.
     pub(crate) satfinite: bool,
 }
 

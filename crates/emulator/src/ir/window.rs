@@ -1,12 +1,12 @@
-//! Where generic addresses stand that are not those of global memory.
+//! Windows of generic addresses outside global memory.
 
-/// Generic addresses of functions begin here; 16 for each function of the module.
+/// Begin of the generic addresses of functions, 16 for each function of the module.
 pub(crate) const FUNCTION_WINDOW: u64 = 0x0400_0000_0000_0000;
-/// Generic addresses of kernel parameters begin here.
+/// Begin of the generic addresses of kernel parameters.
 pub(crate) const PARAM_WINDOW: u64 = 0x0300_0000_0000_0000;
-/// Generic addresses of local memory begin here.
+/// Begin of the generic addresses of local memory.
 pub(crate) const LOCAL_WINDOW: u64 = 0x0200_0000_0000_0000;
-/// Generic addresses of shared memory begin here.
+/// Begin of the generic addresses of shared memory.
 pub(crate) const SHARED_WINDOW: u64 = 0x0100_0000_0000_0000;
-/// Bytes of each window.
+/// Size of each window, bytes.
 pub(crate) const WINDOW: u64 = 1 << 32;

@@ -1,22 +1,22 @@
-//! Notes about memory, four numbers for each word.
+//! Records about memory, four numbers for each word.
 
 use std::io;
 use std::sync::atomic::AtomicU64;
 
 use super::mapping::Mapping;
 
-/// Four numbers for each of some words of memory, zeros at first. Takes memory where it is touched.
+/// Four numbers for each of some words of memory, initially zero. Untouched parts use no memory.
 pub(crate) struct Cells {
     cells: Mapping,
 }
 
 impl Cells {
-    /// Zeros for `words` words.
+    /// Creates zeros for `words` words.
     pub(crate) fn new(words: usize) -> io::Result<Self> {
         Ok(Self { cells: Mapping::new(words * size_of::<[AtomicU64; 4]>())? })
     }
 
-    /// The numbers of a word, if there is such a word.
+    /// Returns the numbers of a word, or `None` beyond the last word.
     pub(crate) fn at(&self, word: usize) -> Option<&[AtomicU64; 4]> {
         let offset = word.checked_mul(size_of::<[AtomicU64; 4]>())?;
         if offset >= self.cells.len() {

@@ -1,28 +1,27 @@
-//! What can be wrong with a request to [`Memory`](super::Memory).
+//! Errors of requests to [`Memory`](super::Memory).
 
 /// A refused memory operation.
 #[derive(Debug, thiserror::Error)]
 pub enum MemoryError {
-    /// The system gave no memory.
+    /// The system provided no memory.
     #[error("cannot reserve {bytes} bytes of memory")]
     Reserve {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
-        /// The system's answer.
+        /// Error of the system.
         source: std::io::Error,
     },
     /// A request for no bytes, or for more than an address can hold.
     #[error("{bytes} bytes is not a possible size of an allocation")]
     Size {
-        /// Bytes asked for.
+        /// Requested bytes.
         bytes: u64,
     },
     /// No allocation contains the address.
     #[error("address {va:#x} is in no allocation{note}")]
     NotAllocated {
-        /// The address.
         va: u64,
-        /// Where the nearest allocation is.
+        /// Position relative to the nearest allocation.
         note: String,
     },
     /// The range begins in an allocation and ends after it.
@@ -30,19 +29,18 @@ pub enum MemoryError {
     OutOfRange {
         /// Begin of the range.
         va: u64,
-        /// Its length.
+        /// Length of the range.
         bytes: u64,
         /// Begin of the allocation.
         base: u64,
-        /// Its size.
+        /// Size of the allocation.
         size: u64,
     },
     /// The address is not the begin of an allocation that this call may release.
     #[error("address {va:#x} is not the begin of {what}")]
     NotBase {
-        /// The address.
         va: u64,
-        /// The kind of allocation the call releases.
+        /// Kind of allocation that the call releases.
         what: &'static str,
     },
     /// The range to map touches another allocation.
@@ -50,7 +48,7 @@ pub enum MemoryError {
     Overlap {
         /// Begin of the range.
         va: u64,
-        /// Its length.
+        /// Length of the range.
         bytes: u64,
         /// Begin of the allocation in the way.
         other: u64,
@@ -58,7 +56,7 @@ pub enum MemoryError {
     /// A fill pattern whose length is not 1, 2 or 4 bytes.
     #[error("a fill pattern has 1, 2 or 4 bytes, not {len}")]
     Pattern {
-        /// Its length.
+        /// Length of the pattern.
         len: usize,
     },
 }

@@ -5,12 +5,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::{AllocKind, Memory};
 
-/// Alignment and least size of a block, in bytes.
+/// Alignment and minimum size of a block, bytes.
 const ALIGN: u64 = 16;
-/// Size of the heap unless [`Memory::set_heap_limit`] says otherwise, as on a GPU.
+/// Size of the heap unless [`Memory::set_heap_limit`] changes it, as on a GPU.
 const DEFAULT: u64 = 8 << 20;
 
-/// A heap within one allocation of device memory, made when a kernel that needs it is launched.
+/// A heap within one allocation of device memory, created when a kernel that needs it is launched.
 #[derive(Default)]
 pub(crate) struct Heap {
     state: Mutex<State>,
@@ -21,7 +21,7 @@ struct State {
     base: u64,
     bytes: u64,
     limit: Option<u64>,
-    /// Free blocks: offset to size. No two touch.
+    /// Free blocks: offset and size. No two are adjacent.
     free: BTreeMap<u64, u64>,
     used: BTreeMap<u64, u64>,
 }
@@ -31,7 +31,7 @@ impl Heap {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The size of the heap, in bytes; false once there is one.
+    /// Sets the size of the heap, bytes. Returns false if the heap exists already.
     pub(super) fn set_limit(&self, bytes: u64) -> bool {
         let mut s = self.lock();
         if s.bytes == 0 {
@@ -44,7 +44,7 @@ impl Heap {
         self.lock().limit.unwrap_or(DEFAULT)
     }
 
-    /// Makes the heap, if there is none yet and there is memory.
+    /// Creates the heap, if it does not exist yet and memory is available.
     pub(crate) fn prepare(&self, memory: &Memory, device: u32) {
         let mut s = self.lock();
         let bytes = s.limit.unwrap_or(DEFAULT);
@@ -56,7 +56,7 @@ impl Heap {
         }
     }
 
-    /// The address of `bytes` new bytes, or 0.
+    /// Allocates `bytes` bytes. Returns their address, or 0 if there is no room.
     pub(crate) fn alloc(&self, bytes: u64) -> u64 {
         let mut s = self.lock();
         let Some(want) = bytes.max(1).checked_next_multiple_of(ALIGN) else {
@@ -74,7 +74,7 @@ impl Heap {
         s.base + at
     }
 
-    /// Gives back what `alloc` returned; nothing for 0.
+    /// Frees what `alloc` returned. Does nothing for 0.
     pub(crate) fn free(&self, va: u64) -> Result<(), String> {
         if va == 0 {
             return Ok(());

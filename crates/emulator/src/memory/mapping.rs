@@ -1,16 +1,16 @@
-//! Anonymous memory of this process, backed page by page as it is touched.
+//! Anonymous memory of this process. The system provides its pages as they are touched.
 
 use std::io;
 use std::ptr;
 
-/// Addresses after a mapping that belong to no other, in bytes: an overrun of an allocation does not end
-/// in its neighbour, and is found, as far as a page of device memory goes.
+/// Unused addresses after a mapping, bytes. An overrun of an allocation by up to a page of device memory
+/// does not reach its neighbour, and is found.
 const GAP: usize = 2 << 20;
 
 /// An anonymous private mapping; unmapped on drop.
 pub(super) struct Mapping {
     base: *mut libc::c_void,
-    /// Without the gap.
+    /// Length without the gap, bytes.
     len: usize,
 }
 
@@ -21,7 +21,7 @@ unsafe impl Send for Mapping {}
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
-    /// Reserves `len` bytes of zeros, and a gap.
+    /// Reserves `len` bytes of zeros, and a gap after them.
     pub(super) fn new(len: usize) -> io::Result<Self> {
         let all = len.saturating_add(GAP);
         let prot = libc::PROT_READ | libc::PROT_WRITE;
@@ -43,7 +43,7 @@ impl Mapping {
         self.len
     }
 
-    /// Gives the pages back to the system; the range stays reserved and reads as zeros.
+    /// Returns the pages to the system. The range stays reserved and reads as zeros.
     pub(super) fn discard(&self) {
         // SAFETY: the range is ours. A failure leaves the pages in place, which is harmless.
         unsafe { libc::madvise(self.base, self.len, libc::MADV_DONTNEED) };
@@ -52,8 +52,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is ours and nobody can reach it any more: tables of running launches
-        // hold the region that holds this mapping.
+        // SAFETY: the range is ours and no longer reachable: tables of running launches hold the region
+        // that holds this mapping.
         unsafe { libc::munmap(self.base, self.len + GAP) };
     }
 }

@@ -1,11 +1,11 @@
 //! Bulk access to device memory by relaxed atomics.
 //!
-//! All functions take addresses that the caller has checked against an allocation that is mapped
-//! for the duration of the call.
+//! The caller of each function has checked the addresses against an allocation that is mapped for the
+//! duration of the call.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-/// The byte at `va`.
+/// Returns the byte at `va`.
 ///
 /// # Safety
 /// `va` is mapped, readable and writable.
@@ -15,7 +15,7 @@ unsafe fn byte<'a>(va: u64) -> &'a AtomicU8 {
     unsafe { AtomicU8::from_ptr(va as *mut u8) }
 }
 
-/// The aligned 8 bytes at `va`.
+/// Returns the aligned 8 bytes at `va`.
 ///
 /// # Safety
 /// `va..va + 8` is mapped, readable and writable, and `va` is a multiple of 8.
@@ -25,7 +25,7 @@ unsafe fn word<'a>(va: u64) -> &'a AtomicU64 {
     unsafe { AtomicU64::from_ptr(va as *mut u64) }
 }
 
-/// Bytes before the first multiple of 8 at or after `va`, at most `len`.
+/// Returns the number of bytes before the first multiple of 8 at or after `va`, at most `len`.
 fn head(va: u64, len: usize) -> usize {
     (va.wrapping_neg() % 8).min(len as u64) as usize
 }

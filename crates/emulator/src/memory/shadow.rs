@@ -1,4 +1,4 @@
-//! Which bytes of an allocation have been written: one bit for each.
+//! A record of the bytes of an allocation that have been written, one bit per byte.
 
 use std::io;
 use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
@@ -11,7 +11,7 @@ pub(crate) struct Shadow {
 }
 
 impl Shadow {
-    /// Nothing of `bytes` bytes is written yet.
+    /// Creates the record for `bytes` bytes, of which none has been written.
     pub(super) fn new(bytes: u64) -> io::Result<Self> {
         Ok(Self { bits: Mapping::new((bytes as usize).div_ceil(8))? })
     }
@@ -37,7 +37,7 @@ impl Shadow {
         each_byte(offset, len, |index, mask| self.at(index).load(Relaxed) & mask == mask)
     }
 
-    /// Gives the bits of `len` bytes at `from` in `source` to the bytes at `offset`.
+    /// Copies the bits of `len` bytes at `from` in `source` to the bytes at `offset`.
     pub(super) fn copy(&self, offset: u64, source: &Shadow, from: u64, len: u64) {
         for i in 0..len {
             let bit = source.at((from + i) / 8).load(Relaxed) >> ((from + i) % 8) & 1;

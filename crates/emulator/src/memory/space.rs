@@ -9,32 +9,31 @@ use super::shadow::Shadow;
 use super::table::{Freed, Region, Table};
 use super::{Heap, MemoryError, raw};
 
-/// How many freed allocations are remembered, and stay reserved, to name a use after free.
+/// Number of freed allocations that stay reserved to identify a use after free.
 const QUARANTINE: usize = 256;
-/// Most bytes of address space that freed allocations keep reserved.
+/// Maximum bytes of address space that freed allocations keep reserved.
 const QUARANTINE_BYTES: u64 = 1 << 40;
-/// Largest allocation: what a 47-bit user address space can hold with room to spare.
+/// Maximum size of an allocation: a 47-bit user address space holds it with room to spare.
 const LARGEST: u64 = 1 << 44;
 
-/// What an allocation is for.
+/// Purpose of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AllocKind {
-    /// Memory of the device of that ordinal.
+    /// Memory of the device with this ordinal.
     Device(u32),
-    /// Memory of the host that devices can reach.
+    /// Host memory that devices can access.
     Host,
-    /// Variables of a module loaded on the device of that ordinal.
+    /// Variables of a module loaded on the device with this ordinal.
     Module(u32),
 }
 
-/// An allocation as others see it.
+/// Public view of an allocation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allocation {
     /// First address.
     pub base: u64,
-    /// Size in bytes, as asked for.
+    /// Requested size, bytes.
     pub bytes: u64,
-    /// What it is for.
     pub kind: AllocKind,
 }
 
@@ -51,7 +50,7 @@ struct State {
     live: BTreeMap<u64, Arc<Region>>,
     freed: VecDeque<Arc<Region>>,
     freed_bytes: u64,
-    /// The table of `live`, until that changes.
+    /// The table of `live`, until `live` changes.
     table: Option<Arc<Table>>,
 }
 
@@ -69,7 +68,7 @@ impl State {
         self.table.get_or_insert_with(|| Arc::new(build())).clone()
     }
 
-    /// Puts a region in, if its range is free.
+    /// Inserts a region, if its range is free.
     fn insert(&mut self, region: Region) -> Result<u64, MemoryError> {
         let (va, bytes) = (region.base, region.bytes);
         let last = self.live.range(..va + bytes).next_back().map(|(_, r)| r);
@@ -82,7 +81,7 @@ impl State {
         Ok(va)
     }
 
-    /// Memory in use again is not freed memory.
+    /// Forgets freed regions in a range that is in use again.
     fn forget_freed(&mut self, va: u64, bytes: u64) {
         let before = self.freed.len();
         self.freed.retain(|r| r.end() <= va || va + bytes <= r.base);
@@ -93,7 +92,7 @@ impl State {
 
     fn quarantine(&mut self, region: Arc<Region>) {
         if let Some(mapping) = &region.backing {
-            // A launch that still runs may read the pages; then they go with the last table.
+            // A running launch may still read the pages. They are then released with the region.
             if Arc::strong_count(&region) == 1 {
                 mapping.discard();
             }
@@ -110,7 +109,7 @@ impl State {
 }
 
 impl Memory {
-    /// An address space with nothing in it.
+    /// Creates an empty address space.
     pub fn new() -> Self {
         Self::default()
     }
@@ -123,29 +122,29 @@ impl Memory {
         self.state.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether allocations made from now on remember which of their bytes have been written, which
-    /// the check for uninitialised reads needs. It costs an eighth of the memory, and time.
+    /// Sets whether future allocations record which of their bytes have been written. The check for
+    /// uninitialised reads needs the record. It costs an eighth of the memory, and time.
     pub fn track_initialisation(&self, on: bool) {
         self.track.store(on, Relaxed);
     }
 
-    /// Reserves `bytes` bytes of zeros, aligned to a page. Pages take memory when they are touched.
+    /// Reserves `bytes` bytes of zeros, aligned to a page. Pages use memory once they are touched.
     ///
     /// # Errors
-    /// A size of 0 or beyond the address space, or no memory.
+    /// Fails if `bytes` is 0 or beyond the address space, or if no memory is available.
     pub fn alloc(&self, bytes: u64, kind: AllocKind) -> Result<u64, MemoryError> {
         let len = size(bytes)?;
         let failed = |source| MemoryError::Reserve { bytes, source };
         let mapping = Mapping::new(len).map_err(failed)?;
-        // The variables of a module have values from the start: zeros, where nothing else is said.
+        // Variables of a module have values from the start: zeros unless the text initialises them.
         let track = self.track.load(Relaxed) && !matches!(kind, AllocKind::Module(_));
         let shadow = track.then(|| Shadow::new(bytes)).transpose().map_err(failed)?;
         let region = Region::new(mapping.base(), bytes, kind, Some(mapping), shadow);
         self.write_state().insert(region)
     }
 
-    /// Like [`alloc`](Self::alloc), for a range in whose place the caller puts memory of another
-    /// process: all of it counts as written, and once it is released it is closed, not freed.
+    /// Like [`alloc`](Self::alloc), for a range that the caller replaces by memory of another process.
+    /// All of it counts as written. After its release, the range counts as closed and not as freed.
     ///
     /// # Errors
     /// As for [`alloc`](Self::alloc).
@@ -157,8 +156,7 @@ impl Memory {
         self.write_state().insert(region)
     }
 
-    /// All of the allocation that contains `va` counts as written from now on: others write to it
-    /// too.
+    /// Marks all of the allocation that contains `va` as written, because others write to it too.
     ///
     /// # Errors
     /// `va` is in no allocation.
@@ -168,12 +166,12 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes memory of the caller part of the space, at its own address. All of it counts as
-    /// written. The caller keeps it mapped until [`unmap`](Self::unmap) has returned and every
-    /// launch that was running then has ended.
+    /// Adds memory of the caller to the space, at its own address. All of it counts as written. The
+    /// caller keeps it mapped until [`unmap`](Self::unmap) has returned and every launch that was running
+    /// then has ended.
     ///
     /// # Errors
-    /// A size of 0, or a range that touches another allocation.
+    /// Fails if `bytes` is 0, or if the range overlaps another allocation.
     pub fn map(&self, host: *mut u8, bytes: u64, kind: AllocKind) -> Result<u64, MemoryError> {
         size(bytes)?;
         let va = host as u64;
@@ -183,18 +181,18 @@ impl Memory {
         self.write_state().insert(Region::new(va, bytes, kind, None, None))
     }
 
-    /// Releases what [`alloc`](Self::alloc) returned.
+    /// Releases an allocation of [`alloc`](Self::alloc).
     ///
     /// # Errors
-    /// `va` is not the begin of such an allocation.
+    /// Fails if `va` is not the begin of such an allocation.
     pub fn free(&self, va: u64) -> Result<(), MemoryError> {
         self.remove(va, true, "an allocation of device memory")
     }
 
-    /// Takes out what [`map`](Self::map) put in.
+    /// Removes a range that [`map`](Self::map) added.
     ///
     /// # Errors
-    /// `va` is not the begin of such a range.
+    /// Fails if `va` is not the begin of such a range.
     pub fn unmap(&self, va: u64) -> Result<(), MemoryError> {
         self.remove(va, false, "a mapped range of host memory")
     }
@@ -211,28 +209,28 @@ impl Memory {
         Ok(())
     }
 
-    /// The allocation that contains `va`.
+    /// Returns the allocation that contains `va`.
     pub fn allocation(&self, va: u64) -> Option<Allocation> {
         let state = self.read_state();
         let r = state.find(va)?;
         Some(Allocation { base: r.base, bytes: r.bytes, kind: r.kind })
     }
 
-    /// Whether kernels may write to the allocation that contains `va`. With `on`, a store or an
-    /// atomic is the finding `read_only_write`, and a fault.
+    /// Sets whether the allocation that contains `va` is read-only for kernels. A store or an atomic on
+    /// read-only memory is the finding `read_only_write`, and a fault without the sanitiser.
     ///
     /// # Errors
-    /// `va` is in no allocation.
+    /// Fails if `va` is in no allocation.
     pub fn set_read_only(&self, va: u64, on: bool) -> Result<(), MemoryError> {
         let region = self.region(va, 1)?;
         region.set_read_only(on);
         Ok(())
     }
 
-    /// The region that holds all `bytes` bytes at `va`.
+    /// Returns the region that contains all `bytes` bytes at `va`.
     fn region(&self, va: u64, bytes: u64) -> Result<Arc<Region>, MemoryError> {
         let mut found = self.read_state().find(va).cloned();
-        // The end of an allocation is a possible begin of no bytes.
+        // The end of an allocation is a valid begin of an empty range.
         if found.is_none() && bytes == 0 && va > 0 {
             found = self.read_state().find(va - 1).cloned();
         }
@@ -249,7 +247,7 @@ impl Memory {
     /// Copies `data` to `va`.
     ///
     /// # Errors
-    /// The range is not within one allocation.
+    /// Fails if the range is not within one allocation.
     pub fn write(&self, va: u64, data: &[u8]) -> Result<(), MemoryError> {
         let r = self.region(va, data.len() as u64)?;
         // SAFETY: the range is within `r`, which stays mapped while we hold it.
@@ -261,7 +259,7 @@ impl Memory {
     /// Copies `out.len()` bytes from `va`.
     ///
     /// # Errors
-    /// The range is not within one allocation.
+    /// Fails if the range is not within one allocation.
     pub fn read(&self, va: u64, out: &mut [u8]) -> Result<(), MemoryError> {
         let _r = self.region(va, out.len() as u64)?;
         // SAFETY: the range is within `_r`, which stays mapped while we hold it.
@@ -272,7 +270,7 @@ impl Memory {
     /// Copies `bytes` bytes from `src` to `dst`. The ranges should not overlap.
     ///
     /// # Errors
-    /// One of the ranges is not within one allocation.
+    /// Fails if one of the ranges is not within one allocation.
     pub fn copy(&self, dst: u64, src: u64, bytes: u64) -> Result<(), MemoryError> {
         let (to, from) = (self.region(dst, bytes)?, self.region(src, bytes)?);
         // SAFETY: the ranges are within `to` and `from`, which stay mapped while we hold them.
@@ -287,7 +285,7 @@ impl Memory {
     /// Writes `pattern` (1, 2 or 4 bytes) `count` times from `va`.
     ///
     /// # Errors
-    /// A pattern of another length, or a range that is not within one allocation.
+    /// Fails for a pattern of another length, or if the range is not within one allocation.
     pub fn fill(&self, va: u64, pattern: &[u8], count: u64) -> Result<(), MemoryError> {
         let len = pattern.len();
         if !matches!(len, 1 | 2 | 4) {
@@ -301,23 +299,23 @@ impl Memory {
         Ok(())
     }
 
-    /// The heap of device-side `malloc`.
+    /// Returns the heap of device-side `malloc`.
     pub(crate) fn heap(&self) -> &Heap {
         &self.heap
     }
 
-    /// Sets the size of the heap of device-side `malloc`, in bytes (`cudaLimitMallocHeapSize`);
-    /// false when a kernel that uses it has already been launched.
+    /// Sets the size of the heap of device-side `malloc`, in bytes (`cudaLimitMallocHeapSize`). Returns
+    /// false if a kernel that uses the heap has already been launched.
     pub fn set_heap_limit(&self, bytes: u64) -> bool {
         self.heap.set_limit(bytes)
     }
 
-    /// The size of the heap of device-side `malloc`, in bytes.
+    /// Returns the size of the heap of device-side `malloc`, in bytes.
     pub fn heap_limit(&self) -> u64 {
         self.heap.limit()
     }
 
-    /// All allocations as they are now.
+    /// Returns a table of all current allocations.
     pub(crate) fn snapshot(&self) -> Arc<Table> {
         if let Some(table) = &self.read_state().table {
             return table.clone();

@@ -1,4 +1,4 @@
-//! Regions of memory, and a frozen list of them for a launch to search.
+//! Regions of memory, and an immutable list of them in which a launch searches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,11 +12,11 @@ pub(crate) struct Region {
     pub(crate) base: u64,
     pub(crate) bytes: u64,
     pub(crate) kind: AllocKind,
-    /// Memory of the region; none where it belongs to somebody else.
+    /// Memory of the region. `None` if the caller owns the memory.
     pub(super) backing: Option<Mapping>,
-    /// Which bytes are written, where that is tracked.
+    /// Record of the written bytes, if they are tracked.
     pub(crate) shadow: Option<Shadow>,
-    /// The memory is another process's.
+    /// Whether the memory belongs to another process.
     pub(super) foreign: bool,
     read_only: AtomicBool,
 }
@@ -46,11 +46,11 @@ impl Region {
     }
 }
 
-/// All allocations at one moment. Keeps them mapped.
+/// All allocations at one moment. The table keeps them mapped.
 pub(crate) struct Table {
-    /// Sorted by address; disjoint.
+    /// Sorted by address and disjoint.
     pub(crate) regions: Vec<Arc<Region>>,
-    /// Ranges freed a short while ago, newest last.
+    /// Recently freed ranges, newest last.
     pub(crate) freed: Vec<Freed>,
 }
 
@@ -58,7 +58,7 @@ pub(crate) struct Table {
 pub(crate) struct Freed {
     base: u64,
     bytes: u64,
-    /// It was another process's, which may have it still.
+    /// Whether it belonged to another process, which may still have it.
     foreign: bool,
 }
 
@@ -69,19 +69,19 @@ impl Freed {
 }
 
 impl Table {
-    /// The region that contains `va`.
+    /// Returns the region that contains `va`.
     pub(crate) fn find(&self, va: u64) -> Option<&Arc<Region>> {
         let after = self.regions.partition_point(|r| r.base <= va);
         let region = &self.regions[after.checked_sub(1)?];
         (va < region.end()).then_some(region)
     }
 
-    /// The freed range that contains `va`.
+    /// Returns the freed range that contains `va`.
     pub(crate) fn freed(&self, va: u64) -> Option<&Freed> {
         self.freed.iter().rev().find(|freed| va.wrapping_sub(freed.base) < freed.bytes)
     }
 
-    /// Where `va` lies in relation to the nearest allocation, for a message.
+    /// Describes the position of `va` relative to the nearest allocation, for a message.
     pub(crate) fn describe(&self, va: u64) -> String {
         if let Some(Freed { base, bytes, foreign }) = self.freed(va) {
             let offset = va - base;

@@ -1,4 +1,4 @@
-//! Variables of module scope: their memory and first values.
+//! Variables of module scope: their memory and initial values.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,34 +8,32 @@ use crate::ir::window::FUNCTION_WINDOW;
 use crate::memory::{AllocKind, Memory};
 use crate::ptx::{InitValue, Space, Unit, Var};
 
-/// Most memory that the variables of a module may take together, in bytes.
+/// Maximum memory of all variables of a module, bytes.
 const MAX_BYTES: u64 = 4 << 30;
 
-/// Global and constant variables of a module. Their memory is freed with the last function.
+/// Global and constant variables of a module. Their memory is freed with the module's last user.
 pub(super) struct Globals {
     memory: Arc<Memory>,
     vars: HashMap<String, (u64, u64)>,
-    /// All of them, in the order of the text.
+    /// All variables, in the order of the text.
     list: Vec<Variable>,
 }
 
-/// A variable that has memory of the module's own.
+/// A variable whose memory belongs to the module.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
-    /// Its name in the PTX.
+    /// Name in the PTX.
     pub name: String,
-    /// Where it is.
     pub address: u64,
-    /// Its size.
     pub bytes: u64,
-    /// Whether it is declared constant.
+    /// Whether the variable is declared constant.
     pub constant: bool,
-    /// Whether it is declared managed.
+    /// Whether the variable is declared managed.
     pub managed: bool,
 }
 
 impl Globals {
-    /// Gives every variable memory and its initial value.
+    /// Allocates memory for every variable and writes its initial value.
     pub(super) fn place(
         unit: &Unit<'_>,
         funcs: &HashMap<&str, usize>,
@@ -57,7 +55,7 @@ impl Globals {
             if total > MAX_BYTES {
                 return Err(lacks(format!("more than {MAX_BYTES} bytes of global variables")));
             }
-            // It is all zeros, and takes no memory until somebody writes to it.
+            // The memory is all zeros, and takes no pages until it is written.
             let va = memory.alloc(v.bytes, AllocKind::Module(device));
             let va = va.map_err(|e| lacks(format!("no memory for `{}`: {e}", v.name)))?;
             out.vars.insert(v.name.to_string(), (va, v.bytes));
@@ -99,12 +97,11 @@ impl Globals {
         Ok(())
     }
 
-    /// Address and size of a variable.
+    /// Returns address and size of a variable.
     pub(super) fn get(&self, name: &str) -> Option<(u64, u64)> {
         self.vars.get(name).copied()
     }
 
-    /// All variables.
     pub(super) fn list(&self) -> &[Variable] {
         &self.list
     }
@@ -113,7 +110,7 @@ impl Globals {
 impl Drop for Globals {
     fn drop(&mut self) {
         for (va, _) in self.vars.values() {
-            // It can only fail if it is freed already.
+            // This can fail only if the memory is already freed.
             let _ = self.memory.free(*va);
         }
     }

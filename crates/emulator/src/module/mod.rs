@@ -15,43 +15,45 @@ pub use globals::Variable;
 pub use crate::ir::ParamLayout;
 pub use crate::ptx::LoadError;
 
-/// Most instructions of all kernels of a module, each with its copies of the functions it calls.
+/// Maximum number of instructions in all kernels of a module, each with its copies of the functions it
+/// calls.
 const MAX_CODE: usize = 4 << 20;
-/// Most shared memory that a kernel may declare, in bytes: more has to be dynamic.
+/// Maximum static shared memory of a kernel, bytes. A kernel that needs more must use dynamic shared
+/// memory.
 const MAX_STATIC_SHARED: u32 = 48 << 10;
 
-/// Registers that there are for one block.
+/// Number of registers available to one block.
 const BLOCK_REGISTERS: u32 = 64 << 10;
 
 /// A loaded PTX module: functions ready to run, global variables in memory.
 pub struct Module {
     functions: Vec<Arc<Function>>,
     globals: Arc<Globals>,
-    /// Names of functions that the text declares and does not define.
+    /// Names of functions that the text declares but does not define.
     imports: Vec<String>,
 }
 
-/// What a kernel needs to run.
+/// The code of a kernel, and what it needs to run.
 pub(crate) struct Program {
     pub(crate) code: Code,
-    /// Function of the module to function of the code.
+    /// Pairs of a function's index in the module and in the code.
     pub(crate) index: Vec<(usize, u32)>,
     pub(crate) files: Arc<Vec<(u32, String)>>,
     pub(crate) uses_heap: bool,
 }
 
-/// A kernel, ready to run.
+/// A kernel that is ready to run.
 pub struct Function {
     name: String,
     params: Vec<ParamLayout>,
     param_bytes: usize,
     max_threads: u32,
-    /// Whether the text says how large a block may be.
+    /// Whether the text limits the size of a block.
     bounded: bool,
     const_bytes: u32,
     target_sm: u32,
     program: Program,
-    /// Keeps the variables that the code refers to.
+    /// Keeps the variables alive that the code refers to.
     _globals: Arc<Globals>,
 }
 
@@ -59,7 +61,8 @@ impl Module {
     /// Parses `ptx`, lowers every function and places the global variables on `device`.
     ///
     /// # Errors
-    /// The first line that is not PTX, or that asks for something the emulator does not support.
+    /// Fails at the first line that is not PTX, or that needs something which the emulator does not
+    /// support.
     pub fn load(ptx: &str, memory: &Arc<Memory>, device: u32) -> Result<Module, LoadError> {
         Self::load_text(ptx, memory, device).map_err(LoadError::cut)
     }
@@ -118,33 +121,33 @@ impl Module {
         Ok(Module { functions, globals, imports })
     }
 
-    /// The kernel of that name.
+    /// Returns the kernel called `name`.
     pub fn function(&self, name: &str) -> Option<Arc<Function>> {
         self.functions.iter().find(|f| f.name == name).cloned()
     }
 
-    /// Names of the kernels, in the order of the text.
+    /// Returns the names of the kernels, in the order of the text.
     pub fn functions(&self) -> impl Iterator<Item = &str> {
         self.functions.iter().map(|f| f.name())
     }
 
-    /// Address and size in bytes of the global or constant variable of that name.
+    /// Returns address and size in bytes of the global or constant variable called `name`.
     pub fn global(&self, name: &str) -> Option<(u64, u64)> {
         self.globals.get(name)
     }
 
-    /// All variables of module scope that have memory.
+    /// Returns all variables of module scope that have memory.
     pub fn variables(&self) -> &[Variable] {
         self.globals.list()
     }
 
-    /// Names of the functions that the module declares and does not define.
+    /// Returns the names of the functions that the module declares but does not define.
     pub fn imports(&self) -> &[String] {
         &self.imports
     }
 }
 
-/// Whether a kernel keeps to the bounds, given the instructions of the module up to its end.
+/// Checks a kernel against the limits. `instructions` counts the module's instructions up to its end.
 fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError> {
     if instructions > MAX_CODE {
         let reason = format!(
@@ -163,7 +166,8 @@ fn fits(f: &Func<'_>, code: &Code, instructions: usize) -> Result<(), LoadError>
     Ok(())
 }
 
-/// Functions by name: a definition wins over declarations, and two definitions are an error.
+/// Returns functions by name. A definition has precedence over declarations, and two definitions are an
+/// error.
 fn index_functions<'a>(unit: &Unit<'a>) -> Result<HashMap<&'a str, usize>, LoadError> {
     let mut out: HashMap<&str, usize> = HashMap::new();
     for (i, f) in unit.funcs.iter().enumerate() {
@@ -183,61 +187,61 @@ fn index_functions<'a>(unit: &Unit<'a>) -> Result<HashMap<&'a str, usize>, LoadE
 }
 
 impl Function {
-    /// Name in the PTX.
+    /// Returns the name in the PTX.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Parameters in order.
+    /// Returns the parameters in order.
     pub fn params(&self) -> &[ParamLayout] {
         &self.params
     }
 
-    /// Size of the parameter buffer, in bytes.
+    /// Returns the size of the parameter buffer, in bytes.
     pub fn param_bytes(&self) -> usize {
         self.param_bytes
     }
 
-    /// Statically declared shared memory of a block, in bytes.
+    /// Returns the statically declared shared memory of a block, in bytes.
     pub fn static_shared_bytes(&self) -> u32 {
         self.program.code.shared_static
     }
 
-    /// Local memory of a thread, in bytes: that of the deepest frame of each function it reaches
-    /// is not known, so it is that of the kernel itself.
+    /// Returns the local memory of a thread, in bytes. It is that of the kernel itself, because the
+    /// deepest frame of the functions which the kernel calls is not known.
     pub fn local_bytes(&self) -> u32 {
         self.program.code.funcs.first().map_or(0, |f| f.local)
     }
 
-    /// An estimate of the 32-bit registers of a thread, for occupancy: those that hold values at
-    /// the same time, and some for addresses, in steps of 8 as the hardware gives them.
+    /// Estimates the 32-bit registers of a thread, for occupancy: those that hold values at the same
+    /// time, and some for addresses, in steps of 8 as in the hardware.
     pub fn registers(&self) -> u32 {
         let most = self.program.code.funcs.iter().map(|f| f.n32 + 2 * f.n64).max().unwrap_or(0);
         let estimate = (most + 4).next_multiple_of(8).clamp(16, 255);
-        // An assembler that knows the size of the block keeps to what there is for it.
+        // An assembler that knows the size of the block uses no more registers than are available for it.
         match self.bounded {
             true => estimate.min(BLOCK_REGISTERS / self.max_threads.next_multiple_of(32) / 8 * 8),
             false => estimate,
         }
     }
 
-    /// Largest block: `.maxntid`, or 1024.
+    /// Returns the maximum size of a block: `.maxntid`, or 1024.
     pub fn max_threads(&self) -> u32 {
         self.max_threads
     }
 
-    /// Constant memory of the module, in bytes.
+    /// Returns the constant memory of the module, in bytes.
     pub fn const_bytes(&self) -> u32 {
         self.const_bytes
     }
 
-    /// Target architecture, for example 80.
+    /// Returns the target architecture, for example 80.
     pub fn target_sm(&self) -> u32 {
         self.target_sm
     }
 
-    /// The operations of the code as text, for the test that all kinds of them are compared with a
-    /// GPU.
+    /// Returns the operations of the code as text. A test uses them to check that all kinds of operations
+    /// are compared with a GPU.
     #[doc(hidden)]
     pub fn operations(&self) -> impl Iterator<Item = String> + '_ {
         self.program.code.insts.iter().map(|i| format!("{:?}", i.op))

@@ -5,7 +5,7 @@ use super::{Space, Type};
 /// A module.
 #[derive(Debug, Default)]
 pub(crate) struct Unit<'a> {
-    /// Major × 10 + minor.
+    /// PTX version: major × 10 + minor.
     pub(crate) version: u32,
     /// Number of the target architecture, for example 80.
     pub(crate) target: u32,
@@ -22,31 +22,31 @@ pub(crate) struct Var<'a> {
     pub(crate) name: &'a str,
     pub(crate) space: Space,
     pub(crate) ty: Type,
-    /// In bytes; at least that of the type.
+    /// Alignment in bytes, at least that of the type.
     pub(crate) align: u32,
-    /// In bytes; 0 for an array without a size.
+    /// Size in bytes, or 0 for an array without a size.
     pub(crate) bytes: u64,
-    /// Declared `.extern`, or an array without a size.
+    /// Whether it is declared `.extern`, or is an array without a size.
     pub(crate) external: bool,
-    /// Declared `.attribute(.managed)`: the host reaches it too.
+    /// Whether it is declared `.attribute(.managed)`, so that the host can access it too.
     pub(crate) managed: bool,
     pub(crate) init: Option<Init<'a>>,
     pub(crate) line: u32,
 }
 
-/// An initialiser: the flattened list of elements, each at its place.
+/// An initialiser: the flattened list of elements, each with its offset.
 #[derive(Debug, Clone)]
 pub(crate) struct Init<'a> {
     pub(crate) items: Vec<InitItem<'a>>,
 }
 
-/// One element of an initialiser.
+/// One element of an initialiser: its offset in bytes and its value.
 pub(crate) type InitItem<'a> = (u64, InitValue<'a>);
 
 /// The value of an element.
 #[derive(Debug, Clone)]
 pub(crate) enum InitValue<'a> {
-    /// A number's bits, of the type of the variable.
+    /// Bits of a number of the variable's type.
     Bits(u64),
     /// The address of a variable or function.
     Symbol(Symbol<'a>),
@@ -59,7 +59,7 @@ pub(crate) struct Symbol<'a> {
     pub(crate) offset: i64,
 }
 
-/// What kind of function.
+/// Kind of a function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum FuncKind {
     /// `.entry`: a kernel.
@@ -78,7 +78,7 @@ pub(crate) struct Func<'a> {
     /// Product of `.maxntid` or `.reqntid`.
     pub(crate) max_threads: Option<u32>,
     pub(crate) line: u32,
-    /// None for a declaration.
+    /// `None` for a declaration.
     pub(crate) body: Option<Vec<Stmt<'a>>>,
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum StmtKind<'a> {
     /// `}`
     Close,
     Label(&'a str),
-    /// Registers: a name, or a prefix and how many.
+    /// Registers: a name, or a prefix and a count.
     Reg {
         ty: Type,
         vector: u32,
@@ -136,7 +136,7 @@ pub(crate) struct Instr<'a> {
     /// The other parts, without dots.
     pub(crate) mods: Vec<&'a str>,
     pub(crate) operands: Vec<Operand<'a>>,
-    /// The text, for messages.
+    /// Source text, for messages.
     pub(crate) text: &'a str,
 }
 
@@ -145,7 +145,7 @@ pub(crate) struct Instr<'a> {
 pub(crate) enum Operand<'a> {
     /// A register, a variable, a function or a label.
     Name(&'a str),
-    /// A part of one: `%tid.x`.
+    /// A part of a name, for example `%tid.x`.
     Part(&'a str, &'a str),
     /// A name plus a constant.
     Symbol(Symbol<'a>),

@@ -4,21 +4,21 @@ use super::lex::{Kind, Lexer, Token};
 use super::parse::MAX_DEPTH;
 use crate::ptx::LoadError;
 
-/// Longest piece of text that an error quotes, in bytes.
+/// Maximum length of the text that an error quotes, bytes.
 const QUOTE: usize = 160;
 
 pub(super) struct Cursor<'a> {
     lexer: Lexer<'a>,
     /// The next token.
     pub(super) now: Token<'a>,
-    /// The one after it.
+    /// The token after `now`.
     pub(super) then: Token<'a>,
     depth: u32,
 }
 
 pub(super) type Result<T> = std::result::Result<T, LoadError>;
 
-/// The beginning of `text`, on one line.
+/// Returns `text` on one line, cut to a limited length.
 pub(crate) fn quote(text: &str) -> String {
     let mut out = String::new();
     for word in text.split_whitespace() {
@@ -56,7 +56,7 @@ impl<'a> Cursor<'a> {
         self.now.kind == Kind::End
     }
 
-    /// The text from byte `from` to the next token.
+    /// Returns the text from byte `from` to the next token.
     pub(super) fn since(&self, from: usize) -> &'a str {
         self.lexer.text().get(from..self.now.at).unwrap_or("")
     }
@@ -68,7 +68,7 @@ impl<'a> Cursor<'a> {
         Err(LoadError::invalid(self.now.line, quote(&text[begin..end]), reason.into()))
     }
 
-    /// As [`Self::error`], of what the emulator lacks.
+    /// Like [`Self::error`], for PTX that the emulator does not support.
     pub(super) fn lacks<T>(&self, reason: impl Into<String>) -> Result<T> {
         self.error(reason).map_err(|error| LoadError { gap: true, ..error })
     }
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
         self.error(format!("expected a name, found `{}`", quote(found)))
     }
 
-    /// `.name`, with `::` parts.
+    /// Parses `.name`, with `::` parts.
     pub(super) fn dotted(&mut self) -> Result<&'a str> {
         self.expect(b'.')?;
         let from = self.now.at;
@@ -130,7 +130,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Skips to after the next `c`.
+    /// Skips past the next `c`.
     pub(super) fn skip_past(&mut self, c: u8) -> Result<()> {
         while !self.eat(c) {
             if self.at_end() {
@@ -141,7 +141,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// Runs `f` one level deeper.
+    /// Runs `f` one nesting level deeper.
     pub(super) fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             return self.lacks(format!("nested more than {MAX_DEPTH} levels deep"));

@@ -4,23 +4,23 @@ use super::ast::{Init, InitItem, InitValue, Symbol};
 use super::cursor::{Cursor, Result};
 use super::{Operand, Space, Type, Var, isa};
 
-/// Largest variable, in bytes.
+/// Maximum size of a variable, bytes.
 const MAX_VARIABLE: u64 = 1 << 34;
 
-/// What stands before the names of a declaration.
+/// The part of a declaration before the names.
 #[derive(Clone, Copy)]
 pub(super) struct Declared {
     pub(super) ty: Type,
-    /// In bytes; at least that of the type.
+    /// Alignment in bytes, at least that of the type.
     pub(super) align: u32,
-    /// Elements of the vector type; 1 for a scalar.
+    /// Number of elements of the vector type, 1 for a scalar.
     pub(super) vector: u32,
-    /// Whether the attribute `.managed` is there.
+    /// Whether the attribute `.managed` is present.
     pub(super) managed: bool,
 }
 
 impl<'a> Cursor<'a> {
-    /// What follows `.global`, `.shared`, … up to the `;`, which may declare several variables.
+    /// Parses the part after `.global`, `.shared`, … up to the `;`, which may declare several variables.
     pub(super) fn variables(&mut self, space: Space, external: bool) -> Result<Vec<Var<'a>>> {
         let declared = self.declarator_type()?;
         let mut out = vec![self.variable(space, declared, external)?];
@@ -31,7 +31,7 @@ impl<'a> Cursor<'a> {
         Ok(out)
     }
 
-    /// `.align 8 .v2 .b8`: type, alignment and vector length.
+    /// Parses type, alignment and vector length, for example `.align 8 .v2 .b8`.
     pub(super) fn declarator_type(&mut self) -> Result<Declared> {
         let (mut align, mut vector, mut managed) = (0, 1, false);
         loop {
@@ -63,7 +63,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `(.managed, .unified(1, 2))`: whether `.managed` is among them.
+    /// Parses attributes, for example `(.managed, .unified(1, 2))`. Returns whether `.managed` is among
+    /// them.
     fn attribute(&mut self) -> Result<bool> {
         self.expect(b'(')?;
         let mut managed = false;
@@ -80,7 +81,8 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// `.ptr .global .align 8` after the type of a parameter.
+    /// Parses the properties of a pointer after the type of a parameter, for example `.ptr .global .align
+    /// 8`.
     fn pointer_notes(&mut self, _align: &mut u32) -> Result<()> {
         while self.is(b'.') {
             match self.dotted()? {

@@ -1,34 +1,34 @@
-//! Why a PTX text cannot be loaded.
+//! The reason for which a PTX text cannot be loaded.
 
 /// A PTX text that could not be loaded.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("PTX line {line}: {reason}{}", at(.instruction))]
 pub struct LoadError {
-    /// Line in the PTX text, from 1; 0 where no single line is to blame.
+    /// Line in the PTX text, from 1. 0 if the error concerns no single line.
     pub line: u32,
-    /// The instruction or directive, cut to a reasonable length; empty where there is none.
+    /// The instruction or directive, cut to a limited length. Empty if there is none.
     pub instruction: String,
-    /// What is wrong with it.
     pub reason: String,
-    /// Whether it is something that a GPU takes and the emulator lacks; else no device takes it.
+    /// Whether a GPU accepts the code but the emulator does not support it. Otherwise no device accepts
+    /// it.
     pub gap: bool,
 }
 
 impl LoadError {
-    /// What no device takes.
+    /// Creates the error of code that no device accepts.
     pub(crate) fn invalid(line: u32, instruction: String, reason: String) -> Self {
         Self { line, instruction, reason, gap: false }
     }
 
-    /// What the emulator lacks.
+    /// Creates the error of code that the emulator does not support.
     pub(crate) fn gap(line: u32, instruction: String, reason: String) -> Self {
         Self { line, instruction, reason, gap: true }
     }
 
-    /// Longest reason and longest instruction, in characters: both quote names from the text.
+    /// Maximum length of reason and of instruction, characters. Both quote names from the text.
     const LONGEST: [usize; 2] = [400, 160];
 
-    /// With reason and instruction of a bounded length.
+    /// Limits the length of reason and instruction.
     pub(crate) fn cut(mut self) -> Self {
         for (text, longest) in
             [&mut self.reason, &mut self.instruction].into_iter().zip(Self::LONGEST)

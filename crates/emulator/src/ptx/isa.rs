@@ -1,5 +1,5 @@
-//! The vocabulary of PTX beyond what the emulator implements: it tells what the emulator lacks from
-//! what is no PTX at all. PTX ISA 9.0.
+//! The vocabulary of PTX beyond what the emulator implements, after PTX ISA 9.0. It distinguishes PTX
+//! that the emulator does not support from text that is not PTX.
 
 /// Instructions of the ISA.
 const INSTRUCTIONS: &str = "abs activemask add addc alloca and applypriority atom bar barrier bfe \
@@ -17,12 +17,12 @@ const INSTRUCTIONS: &str = "abs activemask add addc alloca and applypriority ato
 const FOREIGN: &str = "clusterlaunchcontrol cp istypep multimem red suld suq \
     sured sust tcgen05 tensormap tex tld4 txq wgmma";
 
-/// Types that instructions and variables may have and the emulator does not know.
+/// Types of instructions and variables that the emulator does not know.
 const TYPES: &str = "e2m1 e2m1x2 e2m1x4 e2m3 e2m3x2 e2m3x4 e3m2 e3m2x2 e3m2x4 e4m3 e4m3x4 e5m2 \
     e5m2x4 ue8m0 ue8m0x2 ue4m3 f32x2 s16x2 u16x2 s8x4 u8x4 s8x2 u8x2 s4 u4 s2 u2 b1 b2 b4 b6x16_p32 \
     b4x16_p64 b8x16 b1024 bf16x4 f16x4 s2f6x2 texref samplerref surfref tensormap";
 
-/// Words that may follow the name of an instruction, by its name.
+/// Words that may follow an instruction, by its name.
 const MODIFIERS: &[(&str, &str)] = &[
     ("add sub", "cc ftz rm rn rp rs rz sat"),
     ("addc subc", "cc"),
@@ -91,7 +91,7 @@ const MODIFIERS: &[(&str, &str)] = &[
     ("ret", "uni"),
 ];
 
-/// Directives of the ISA at module scope, of functions and within them.
+/// Directives of the ISA: at module scope, of functions and within functions.
 const DIRECTIVES: &str = "abi_preserve abi_preserve_control address_size alias align \
     blocksareclusters branchtargets callprototype calltargets common const entry explicitcluster \
     extern file func global language loc local maxclusterrank maxnctapersm maxnreg maxntid \
@@ -102,27 +102,27 @@ fn listed(list: &str, word: &str) -> bool {
     list.split_ascii_whitespace().any(|one| one == word)
 }
 
-/// Whether the ISA has an instruction of that name.
+/// Whether the ISA has an instruction called `name`.
 pub(crate) fn is_instruction(name: &str) -> bool {
     listed(INSTRUCTIONS, name)
 }
 
-/// Whether operands of that instruction may have a form that the parser does not read.
+/// Whether operands of the instruction may have a form that the parser does not read.
 pub(crate) fn has_foreign_operands(name: &str) -> bool {
     listed(FOREIGN, name)
 }
 
-/// Whether it is known here which words may follow that instruction.
+/// Whether `MODIFIERS` lists the words that may follow the instruction.
 pub(crate) fn has_modifiers(instruction: &str) -> bool {
     MODIFIERS.iter().any(|(names, _)| listed(names, instruction))
 }
 
-/// Whether the ISA has a type of that name which the emulator does not know.
+/// Whether the ISA has a type called `name` that the emulator does not know.
 pub(crate) fn is_foreign_type(name: &str) -> bool {
     listed(TYPES, name)
 }
 
-/// Whether the ISA has a directive of that name.
+/// Whether the ISA has a directive called `name`.
 pub(crate) fn is_directive(name: &str) -> bool {
     listed(DIRECTIVES, name)
 }
@@ -155,12 +155,13 @@ pub(crate) fn is_modifier(instruction: &str, word: &str) -> bool {
             true
         }
         (Some((_, words)), _) => listed(words, word),
-        // An instruction without a row takes no words but types, or none of its forms is here.
+        // An instruction without a row takes no words except types, or the emulator has none of its
+        // forms.
         (None, _) => false,
     }
 }
 
-/// `1d` to `5d`: dimensions of a tensor.
+/// Whether `word` is the number of dimensions of a tensor, `1d` to `5d`.
 fn shape_less(word: &str) -> bool {
     matches!(word, "1d" | "2d" | "3d" | "4d" | "5d")
 }

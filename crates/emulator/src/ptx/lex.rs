@@ -1,6 +1,6 @@
-//! PTX text to tokens.
+//! Splits PTX text into tokens.
 
-/// What kind of token.
+/// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Letters, digits, `_`, `$`, `%`: identifiers, registers, modifiers and numbers alike.
@@ -9,11 +9,11 @@ pub(super) enum Kind {
     Str,
     /// One character.
     Punct(u8),
-    /// After the last one.
+    /// End of the text.
     End,
 }
 
-/// One token and the line it stands on, from 1.
+/// One token, and its line from 1.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Token<'a> {
     pub(super) kind: Kind,
@@ -23,7 +23,7 @@ pub(super) struct Token<'a> {
     pub(super) at: usize,
 }
 
-/// Cuts tokens off a text one by one.
+/// Splits a text into tokens one by one.
 #[derive(Clone)]
 pub(super) struct Lexer<'a> {
     text: &'a str,
@@ -49,7 +49,7 @@ impl<'a> Lexer<'a> {
         self.text.as_bytes().get(self.at + ahead).copied().unwrap_or(0)
     }
 
-    /// White space and comments. An unclosed comment reaches to the end.
+    /// Skips white space and comments. An unclosed comment extends to the end of the text.
     fn skip(&mut self) {
         let bytes = self.text.as_bytes();
         loop {
@@ -77,7 +77,8 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The length of a decimal number with a fraction or an exponent, which is more than a word.
+    /// Returns the length of a decimal number with a fraction, which is more than one word, or 0. The
+    /// exponent is optional.
     fn decimal(&self) -> usize {
         let digits = |mut n: usize| {
             while self.peek(n).is_ascii_digit() {
@@ -128,7 +129,7 @@ impl<'a> Lexer<'a> {
             }
             return end(self, Kind::Str, at + 1, close, next);
         }
-        // A character of several bytes is one token, so that a slice never cuts it.
+        // A character of several bytes is one token, so that no slice cuts it.
         let n = self.text[at..].chars().next().map_or(1, char::len_utf8);
         let kind = Kind::Punct(if n == 1 { first } else { 0 });
         end(self, kind, at, at + n, at + n)

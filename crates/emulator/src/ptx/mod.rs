@@ -1,9 +1,8 @@
-//! PTX text to a syntax tree.
+//! Parses PTX text to a syntax tree.
 //!
-//! The parser knows the shape of PTX — directives, declarations, labels, instructions with guard,
-//! dotted modifiers and operands — and nothing of what instructions mean: that is lowering's
-//! business (`ir`). It never recurses deeper than [`parse::MAX_DEPTH`], and keeps nothing larger
-//! than the text.
+//! The parser knows the shape of PTX: directives, declarations, labels, and instructions with guard,
+//! dotted modifiers and operands. The meaning of instructions is the task of lowering (`ir`). The parser
+//! never recurses deeper than [`parse::MAX_DEPTH`], and keeps nothing larger than the text.
 
 mod ast;
 mod cursor;

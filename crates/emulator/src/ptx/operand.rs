@@ -5,7 +5,7 @@ use super::ast::Symbol;
 use super::cursor::{Cursor, Result};
 use super::lex::Kind;
 
-/// The value of an integer literal without a sign.
+/// Returns the value of an integer literal without a sign.
 pub(super) fn integer(text: &str) -> Option<i128> {
     let text = text.strip_suffix(['U', 'u']).unwrap_or(text);
     let lower = |p: &str, q: &str| text.strip_prefix(p).or_else(|| text.strip_prefix(q));
@@ -21,7 +21,7 @@ pub(super) fn integer(text: &str) -> Option<i128> {
     Some(i128::from(value))
 }
 
-/// A literal of any kind, or nothing.
+/// Parses a literal of any kind. Returns `None` if `text` is not a literal.
 fn literal(text: &str) -> Option<Operand<'static>> {
     if !text.as_bytes().first()?.is_ascii_digit() {
         return None;
@@ -51,7 +51,7 @@ fn negate(operand: Operand<'_>) -> Operand<'_> {
     }
 }
 
-/// The value of a binary operation, if it has one of at most 64 bits.
+/// Returns the value of a binary operation, or `None` if it does not fit in 64 bits.
 fn calculate(operator: u8, a: i128, b: i128) -> Option<i128> {
     let count = || u32::try_from(b).ok().filter(|count| *count < 64);
     let value = match operator {
@@ -71,7 +71,7 @@ fn calculate(operator: u8, a: i128, b: i128) -> Option<i128> {
 }
 
 impl<'a> Cursor<'a> {
-    /// A number with an optional sign.
+    /// Parses a number with an optional sign.
     pub(super) fn number(&mut self) -> Result<Operand<'a>> {
         let minus = self.eat(b'-');
         if !minus {
@@ -84,13 +84,13 @@ impl<'a> Cursor<'a> {
         Ok(if minus { negate(value) } else { value })
     }
 
-    /// A number, or an expression of integers, which has its value.
+    /// Parses a number, or an expression of integers, and returns its value.
     fn constant(&mut self) -> Result<Operand<'a>> {
         let first = self.term()?;
         self.expression(first, 0)
     }
 
-    /// One number of an expression, with its signs.
+    /// Parses one term of an expression, with its signs.
     fn term(&mut self) -> Result<Operand<'a>> {
         if self.eat(b'~') {
             return self.nested(|c| match c.term()? {
@@ -108,8 +108,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// What follows the value `left` of an expression, as far as it binds at least as strongly as
-    /// `least` says.
+    /// Parses the part of an expression after the value `left`, while its operators bind at least as
+    /// strongly as `least`.
     fn expression(&mut self, left: Operand<'a>, least: u8) -> Result<Operand<'a>> {
         let mut left = left;
         while let (Some((operator, strength)), Operand::Int(a)) = (self.operator(), &left) {
@@ -133,7 +133,7 @@ impl<'a> Cursor<'a> {
         Ok(left)
     }
 
-    /// The operator that comes next, and how strongly it binds.
+    /// Returns the next operator, and how strongly it binds.
     fn operator(&self) -> Option<(u8, u8)> {
         let Kind::Punct(c) = self.now.kind else { return None };
         let strength = match c {
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         Some((c, strength))
     }
 
-    /// `+8`, `-8`, `+-8`, or nothing.
+    /// Parses `+8`, `-8`, `+-8`, or nothing.
     pub(super) fn offset(&mut self) -> Result<i64> {
         if !self.is(b'+') && !self.is(b'-') {
             return Ok(0);

@@ -1,8 +1,8 @@
-//! The parser against one that shares nothing with it.
+//! Compares the parser with another one that shares no code with it.
 //!
-//! `tests/ptx/outlines.txt` is what `research/oracle` says of every fixture, by the crate `ptx-syntax`:
-//! functions, parameters, and the number and a checksum of the instructions. The same text must
-//! come out of this parser. To make it anew, after a change of the fixtures:
+//! `research/oracle` wrote `tests/ptx/outlines.txt` with the crate `ptx-syntax`. For every fixture it
+//! lists functions, parameters, and the number and a checksum of the instructions. This parser must give
+//! the same text. To regenerate the file after a change of the fixtures:
 //!
 //! ```sh
 //! cd crates/emulator
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 use super::{Func, FuncKind, Instr, StmtKind, Var, parse};
 
-/// One line for a function: kind, name, results, parameters, instructions, their checksum.
+/// Returns the line of a function: kind, name, results, parameters, instructions, their checksum.
 fn outline(func: &Func<'_>, lines: &[String]) -> String {
     let kind = if func.kind == FuncKind::Entry { "entry" } else { "func" };
     let list = |vars: &[Var<'_>]| vars.iter().map(param).collect::<Vec<_>>().join(" ");
@@ -23,12 +23,12 @@ fn outline(func: &Func<'_>, lines: &[String]) -> String {
     format!("{kind} {} ({rets}) ({params}) {count} {sum:016x}", func.name)
 }
 
-/// A parameter: its type and its size in bytes.
+/// Returns type and size in bytes of a parameter.
 fn param(var: &Var<'_>) -> String {
     format!("{:?}:{}", var.ty, var.bytes).to_lowercase()
 }
 
-/// Guard, opcode with modifiers, number of operands.
+/// Returns guard, opcode with modifiers, and number of operands.
 fn line(instr: &Instr<'_>) -> String {
     let guard = match instr.guard {
         None => "",
@@ -39,7 +39,7 @@ fn line(instr: &Instr<'_>) -> String {
     format!("{guard}{}{mods} {}", instr.op, instr.operands.len())
 }
 
-/// FNV-1a over the lines, each with its line feed.
+/// Returns FNV-1a over the lines, each with its line feed.
 fn checksum(lines: &[String]) -> u64 {
     let bytes = lines.iter().flat_map(|line| line.bytes().chain([b'\n']));
     bytes.fold(0xcbf2_9ce4_8422_2325, |sum, byte| {
@@ -47,14 +47,14 @@ fn checksum(lines: &[String]) -> u64 {
     })
 }
 
-/// The instructions of a function with a body.
+/// Returns the instructions of a function with a body.
 fn instructions(func: &Func<'_>) -> Option<Vec<String>> {
     let body = func.body.as_ref()?.iter();
     let instrs = body.filter_map(|s| if let StmtKind::Instr(i) = &s.kind { Some(i) } else { None });
     Some(instrs.map(line).collect())
 }
 
-/// The oracle's lines for each file.
+/// Returns the oracle's lines for each file.
 fn wanted(text: &str) -> HashMap<&str, Vec<&str>> {
     let mut out: HashMap<&str, Vec<&str>> = HashMap::new();
     let mut file = "";

@@ -7,12 +7,12 @@ use super::lex::Kind;
 use super::{Space, Type, isa};
 use crate::ptx::LoadError;
 
-/// How deep lists, vectors and blocks may be nested.
+/// Maximum nesting of lists, vectors and blocks.
 pub(super) const MAX_DEPTH: u32 = 64;
-/// Longest text, in bytes.
+/// Maximum length of the text, bytes.
 const MAX_TEXT: usize = 64 << 20;
 
-/// Directives that begin what comes after the declaration of an external function.
+/// Directives that may follow the declaration of an external function.
 const AFTER_DECLARATION: [&str; 10] =
     ["extern", "visible", "weak", "common", "global", "const", "shared", "local", "entry", "func"];
 
@@ -119,7 +119,8 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// `1 4 28[, function_name $x, inlined_at 1 4 28]` after `.loc`: file and line.
+    /// Parses the part after `.loc`: `1 4 28[, function_name $x, inlined_at 1 4 28]`. Returns file and
+    /// line.
     fn loc(&mut self) -> Result<(u32, u32)> {
         let position = (self.u32()?, self.u32()?);
         self.u32()?;
@@ -154,7 +155,7 @@ impl<'a> Cursor<'a> {
                 func.body = Some(self.body()?);
                 return Ok(func);
             }
-            // `ptxas` takes a declaration without a semicolon.
+            // `ptxas` accepts a declaration without a semicolon.
             if external && AFTER_DECLARATION.iter().any(|word| self.is_dot(word)) {
                 return Ok(func);
             }
@@ -178,7 +179,7 @@ impl<'a> Cursor<'a> {
             "noreturn" | "noinline" => {}
             "unified" => self.skip_past(b')')?,
             "pragma" => self.skip_past(b';')?,
-            // A cluster of one block is the block.
+            // A cluster of one block is the same as the block.
             "explicitcluster" => {}
             "reqnctapercluster" => {
                 let mut blocks = self.u32()?;
@@ -194,7 +195,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// A directive that is not known in this place.
+    /// Returns the error for a directive that is not supported in this place.
     fn directive<T>(&self, name: &str) -> Result<T> {
         if isa::is_directive(name) {
             return self.lacks(format!("directive `.{name}` is not supported here"));
@@ -202,7 +203,7 @@ impl<'a> Cursor<'a> {
         self.error(format!("`.{name}` is not a directive of PTX"))
     }
 
-    /// `(.param .u64 a, .reg .b32 b)`
+    /// Parses parameters, for example `(.param .u64 a, .reg .b32 b)`.
     fn parameters(&mut self) -> Result<Vec<Var<'a>>> {
         self.expect(b'(')?;
         let mut out = Vec::new();
@@ -257,7 +258,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What follows `name:`: a table of targets, a prototype, or nothing.
+    /// Parses the part after `name:`: a table of targets, a prototype, or nothing.
     fn labelled(&mut self, name: &'a str) -> Result<StmtKind<'a>> {
         if self.is_dot("branchtargets") || self.is_dot("calltargets") {
             self.dotted()?;
@@ -330,7 +331,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Operands up to the semicolon.
+    /// Parses operands up to the semicolon.
     fn operands_of(&mut self) -> Result<Vec<Operand<'a>>> {
         let mut operands = Vec::new();
         while !self.is(b';') {
@@ -356,7 +357,7 @@ impl<'a> Cursor<'a> {
             mods.push(self.dotted()?);
         }
         let operands = self.operands_of().map_err(|error| {
-            // Tensors, textures and the like have operands of their own.
+            // Instructions on tensors, textures and the like have other forms of operands.
             let foreign = isa::has_foreign_operands(op);
             let gap = foreign && (error.gap || !isa::has_modifiers(op));
             LoadError { gap, ..error }
@@ -367,9 +368,8 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// The type that a modifier names, if it is one.
 impl Instr<'_> {
-    /// Types among the modifiers, in order.
+    /// Returns the types among the modifiers, in order.
     pub(crate) fn types(&self) -> impl Iterator<Item = Type> + '_ {
         self.mods.iter().filter_map(|m| Type::parse(m))
     }

@@ -1,6 +1,6 @@
 //! PTX types and state spaces.
 
-/// A fundamental type, as an instruction or a declaration names it.
+/// A fundamental type, as written in an instruction or a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub(crate) enum Type {
@@ -30,7 +30,7 @@ pub(crate) enum Type {
 }
 
 impl Type {
-    /// The type of that name, without the dot.
+    /// Returns the type called `name`, without the dot.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "pred" => Self::Pred,
@@ -60,7 +60,7 @@ impl Type {
         })
     }
 
-    /// Size in memory, in bytes. A predicate has none; it counts as 1.
+    /// Returns the size in memory, bytes. A predicate has no size there and counts as 1.
     pub(crate) fn bytes(self) -> u32 {
         match self {
             Self::Pred | Self::B8 | Self::U8 | Self::S8 => 1,
@@ -72,23 +72,23 @@ impl Type {
         }
     }
 
-    /// Size in bits.
+    /// Returns the size in bits.
     pub(crate) fn bits(self) -> u32 {
         self.bytes() * 8
     }
 
-    /// Whether it is a signed integer.
+    /// Whether the type is a signed integer.
     pub(crate) fn signed(self) -> bool {
         matches!(self, Self::S8 | Self::S16 | Self::S32 | Self::S64)
     }
 
-    /// Whether it is a single floating-point number.
+    /// Whether the type is a single floating-point number.
     pub(crate) fn float(self) -> bool {
         matches!(self, Self::F16 | Self::Bf16 | Self::Tf32 | Self::F32 | Self::F64)
     }
 }
 
-/// Where an address points, or a variable lives.
+/// State space of an address or a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub(crate) enum Space {
@@ -102,7 +102,7 @@ pub(crate) enum Space {
 }
 
 impl Space {
-    /// The space of that name, without the dot.
+    /// Returns the space called `name`, without the dot.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         Some(match name {
             "global" => Self::Global,

@@ -1,5 +1,5 @@
-//! The wrapper through which every exported function goes, and what the runtime keeps of a thread:
-//! its last error, and its device as long as it has no context.
+//! The wrapper of every exported function, and the runtime's state of a thread: its last error, and its
+//! device while it has no context.
 
 use std::cell::Cell;
 use std::ffi::c_int;
@@ -15,12 +15,12 @@ use crate::driver::state::context::{
 use crate::driver::state::device::DeviceInfo;
 use crate::driver::state::registry::{device, initialise, registry};
 
-/// `cudaStreamLegacy`'s stand-in 0, and `cudaStreamPerThread`.
+/// Default streams: 0, which means `cudaStreamLegacy`, and `cudaStreamPerThread`.
 pub const DEFAULT_STREAM: Handle = 0;
 pub const OWN_STREAM: Handle = 2;
 
-/// Declares exported functions: C name, C arguments, body returning `Res`. The body runs with a
-/// context current. What it answers is the thread's last error, if it is one.
+/// Declares exported functions: C name, C arguments, body returning `Res`. The body runs with a current
+/// context. An error that it returns becomes the thread's last error.
 macro_rules! runtime {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {
         $crate::runtime::call::bare! {$(
@@ -34,7 +34,7 @@ macro_rules! runtime {
 }
 pub(super) use runtime;
 
-/// The same for functions that need no context.
+/// Like `runtime`, for functions that need no context.
 macro_rules! bare {
     ($($(#[$meta:meta])* fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $body:block)*) => {$(
         $(#[$meta])*
@@ -49,8 +49,8 @@ macro_rules! bare {
 }
 pub(super) use bare;
 
-/// Declares functions that take a stream, and beside each the one that takes 0 for the thread's
-/// own default stream: programs call it that are compiled with `-default-stream per-thread`.
+/// Declares functions that take a stream. For each, it also declares the variant that takes 0 for the
+/// thread's own default stream, which programs compiled with `-default-stream per-thread` call.
 macro_rules! streamed {
     ($(
         fn $name:ident / $own:ident [$stream:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block
@@ -71,8 +71,8 @@ macro_rules! streamed {
 }
 pub(super) use streamed;
 
-/// Declares functions that imply a default stream, which the body has as `$stream`; and beside
-/// each the one that implies the thread's own.
+/// Declares functions that imply a default stream, which is `$stream` in the body. For each, it also
+/// declares the variant that implies the thread's own default stream.
 macro_rules! defaulted {
     ($(
         fn $name:ident / $own:ident [$stream:ident]($($arg:ident: $ty:ty),* $(,)?) $body:block
@@ -91,8 +91,7 @@ macro_rules! defaulted {
 }
 pub(super) use defaulted;
 
-/// Calls an exported function of the driver with arguments that a caller handed over, or that the
-/// runtime made.
+/// Calls an exported function of the driver, with arguments from a caller or from the runtime itself.
 macro_rules! driver {
     ($name:ident($($arg:expr),* $(,)?)) => {{
         // SAFETY: a caller of the runtime promises of its pointers what one of the driver does,
@@ -103,18 +102,18 @@ macro_rules! driver {
 pub(super) use driver;
 
 thread_local! {
-    /// The last error that a function answered in this thread; 0 for none.
+    /// Last error that a function returned in this thread, or 0.
     static LAST: Cell<u32> = const { Cell::new(0) };
-    /// The device of this thread where the driver has no context current.
+    /// Device of this thread while the driver has no current context.
     static DEVICE: Cell<c_int> = const { Cell::new(0) };
 }
 
-/// Devices whose primary contexts the runtime keeps alive, a bit for each.
+/// Devices whose primary contexts the runtime keeps alive, one bit per device.
 static HELD: AtomicU32 = AtomicU32::new(0);
-/// Held while that changes.
+/// Held while `HELD` changes.
 static HOLDING: Mutex<()> = Mutex::new(());
 
-/// Runs the body of an exported function and keeps its error.
+/// Runs the body of an exported function and keeps its error as the thread's last error.
 pub fn answer(name: &str, body: impl FnOnce() -> Res) -> u32 {
     let code = guard(name, body);
     if code != Code::SUCCESS.0 {
@@ -123,42 +122,42 @@ pub fn answer(name: &str, body: impl FnOnce() -> Res) -> u32 {
     code
 }
 
-/// The thread's last error, which stays.
+/// Returns the thread's last error and keeps it.
 pub fn last_error() -> u32 {
     LAST.get()
 }
 
-/// The thread's last error, which is then forgotten.
+/// Returns the thread's last error and clears it.
 pub fn take_last_error() -> u32 {
     LAST.replace(Code::SUCCESS.0)
 }
 
-/// A driver function's status as a result.
+/// Converts the status of a driver function to a result.
 pub fn result(code: u32) -> Res {
     if code == Code::SUCCESS.0 { Ok(()) } else { Err(Code(code)) }
 }
 
-/// What a driver function stores through its output argument.
+/// Returns the value that a driver function stores through its output argument.
 pub fn told<T: Copy + Default>(ask: impl FnOnce(Out<T>) -> Res) -> Res<T> {
     let mut value = T::default();
-    // SAFETY: the place is there until the question is answered; nobody keeps the output.
+    // SAFETY: the place exists until the call returns, and the call does not keep the output.
     ask(unsafe { Out::from_address(&raw mut value as usize) })?;
     Ok(value)
 }
 
-/// The stream that a program means which has a default stream per thread.
+/// Returns the stream that a program with a default stream per thread means by `stream`.
 pub fn own(stream: Handle) -> Handle {
     if stream == DEFAULT_STREAM { OWN_STREAM } else { stream }
 }
 
-/// Makes the driver's state, as `cuInit` does. Why it cannot be made is said once.
+/// Initialises the driver's state, as `cuInit` does. A failure is reported once.
 pub fn begin() -> Res {
     static BEGUN: OnceLock<Res> = OnceLock::new();
     *BEGUN.get_or_init(|| initialise().map_err(|_| Code::NOT_INITIALIZED))
 }
 
-/// Sees to it that the thread has a context: the one that is current in the driver, else the
-/// primary context of the thread's device, which comes into being where it is not there yet.
+/// Ensures that the thread has a current context: the driver's current one, else the primary context of
+/// the thread's device. That context is created if it does not exist.
 pub fn enter() -> Res {
     begin()?;
     let handle = current_handle();
@@ -168,22 +167,22 @@ pub fn enter() -> Res {
     let owner = match context(handle) {
         Ok(context) if !context.primary => return Ok(()),
         Ok(context) => context.device,
-        // It was reset, by another thread.
+        // Another thread has reset it.
         Err(_) => primary_of(handle)?.ok_or(Code::CONTEXT_IS_DESTROYED)?,
     };
     if HELD.load(Ordering::Acquire) & bit(owner) == 0 {
-        // Or the program retained it, and may release it while the runtime uses it.
+        // The program may have retained it, and may release it while the runtime uses it.
         hold(owner)?;
     }
     Ok(())
 }
 
-/// The context that `enter` has made current.
+/// Returns the context that `enter` has made current.
 pub fn entered() -> Res<Arc<Context>> {
     current_any()
 }
 
-/// The device whose primary context has that handle.
+/// Returns the device whose primary context has this handle.
 fn primary_of(handle: Handle) -> Res<Option<&'static DeviceInfo>> {
     Ok(registry()?.devices.iter().find(|device| device.primary_handle == handle))
 }
@@ -192,7 +191,7 @@ fn bit(device: &DeviceInfo) -> u32 {
     1 << device.ordinal
 }
 
-/// The primary context of a device, which the runtime keeps until the device is reset.
+/// Returns the primary context of a device. The runtime keeps it until the device is reset.
 pub fn hold(device: &'static DeviceInfo) -> Res<Handle> {
     let _alone = lock(&HOLDING);
     let held = HELD.load(Ordering::Acquire) & bit(device) != 0;
@@ -212,7 +211,7 @@ pub fn use_device(ordinal: c_int) -> Res {
     set_current(handle)
 }
 
-/// The thread's device, for which no context is made.
+/// Returns the thread's device without creating a context.
 pub fn own_device() -> Res<&'static DeviceInfo> {
     begin()?;
     match current_any() {
@@ -221,7 +220,7 @@ pub fn own_device() -> Res<&'static DeviceInfo> {
     }
 }
 
-/// `cudaDeviceReset`: the device forgets everything. The thread keeps it as its device.
+/// `cudaDeviceReset`: the device loses all its state. It remains the thread's device.
 pub fn reset() -> Res {
     let device = own_device()?;
     let _alone = lock(&HOLDING);

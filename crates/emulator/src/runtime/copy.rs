@@ -13,16 +13,16 @@ use crate::driver::state::copy::{Claim, Transfer};
 use crate::driver::state::registry::device;
 use crate::driver::state::stream::stream as stream_of;
 
-/// `cudaMemcpyKind`.
+/// `cudaMemcpyHostToDevice`.
 pub const HOST_TO_DEVICE: c_uint = 1;
-/// As above.
+/// `cudaMemcpyDeviceToHost`.
 pub const DEVICE_TO_HOST: c_uint = 2;
-/// As above.
+/// `cudaMemcpyDeviceToDevice`.
 pub const DEVICE_TO_DEVICE: c_uint = 3;
-/// As above: the pointers say which.
+/// `cudaMemcpyDefault`: the pointers determine the direction.
 pub const ANY: c_uint = 4;
 
-/// What a kind says of the destination and of the source.
+/// Returns what a kind claims about the destination and about the source.
 fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
     match kind {
         0 | ANY => Ok((Claim::Any, Claim::Any)),
@@ -33,8 +33,8 @@ fn claims(kind: c_uint) -> Res<(Claim, Claim)> {
     }
 }
 
-/// A contiguous copy in a stream. `wait` makes it synchronous, as far as such a copy is: one within
-/// device memory is not.
+/// Submits a contiguous copy in a stream. `wait` makes it synchronous, except for a copy within device
+/// memory.
 pub fn flat(
     dst: Address,
     src: Address,
@@ -49,7 +49,7 @@ pub fn flat(
     Transfer::flat((dst, to), (src, from), bytes as u64)?.submit(&stream, wait)
 }
 
-/// `CU_MEMORYTYPE_DEVICE` and `_UNIFIED`, which the driver's description of a copy says it with.
+/// Returns the driver's memory type for a claim: `CU_MEMORYTYPE_DEVICE` or `CU_MEMORYTYPE_UNIFIED`.
 fn place(claim: Claim) -> c_uint {
     match claim {
         Claim::Device => 2,
@@ -66,7 +66,7 @@ struct Rows {
 }
 
 impl Rows {
-    /// One layer.
+    /// Returns the rows of one layer.
     fn plane(dst: (Address, usize), src: (Address, usize), size: [usize; 2], kind: c_uint) -> Self {
         let side = |(at, pitch)| Pitched { at, pitch, width: size[0], height: size[1] };
         let size = Extent { width: size[0], height: size[1], depth: 1 };
@@ -115,7 +115,7 @@ pub struct Copy3D {
     kind: c_uint,
 }
 
-/// Where a copy begins that leaves bytes, rows and layers out.
+/// Returns where a copy begins that skips `x` bytes, `y` rows and `z` layers.
 fn moved(side: Pitched, [x, y, z]: [usize; 3]) -> Res<Pitched> {
     let rows = z.checked_mul(side.height).and_then(|rows| rows.checked_add(y));
     let bytes = rows.and_then(|rows| rows.checked_mul(side.pitch)?.checked_add(x));
@@ -125,7 +125,7 @@ fn moved(side: Pitched, [x, y, z]: [usize; 3]) -> Res<Pitched> {
 
 impl Copy3D {
     fn rows(&self) -> Res<Rows> {
-        // There are no arrays.
+        // The emulator has no arrays.
         if self.src_array != 0 || self.dst_array != 0 {
             return Err(Code::INVALID_VALUE);
         }
@@ -133,13 +133,13 @@ impl Copy3D {
         Ok(Rows { dst, src, size: self.size, kind: self.kind })
     }
 
-    /// The copy, checked.
+    /// Checks the copy and returns its transfer.
     pub fn transfer(&self) -> Res<Transfer> {
         self.rows()?.transfer()
     }
 }
 
-/// A contiguous copy as the driver's description of a graph's node has it.
+/// Returns a contiguous copy in the driver's description of a graph node.
 pub fn described(dst: Address, src: Address, bytes: usize, kind: c_uint) -> Res<Memcpy3D> {
     let (to, from) = claims(kind)?;
     Ok(Memcpy3D {

@@ -1,4 +1,4 @@
-//! Devices: which there are, which one a thread uses, and their settings.
+//! Devices: their number, their settings, and the device of a thread.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -54,7 +54,7 @@ bare! {
 
     fn cudaChooseDevice(out: Out<c_int>, _properties: *const c_void) {
         begin()?;
-        // All devices are alike.
+        // All devices are equal.
         out.set(0)
     }
 

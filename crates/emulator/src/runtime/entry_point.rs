@@ -1,4 +1,4 @@
-//! Functions of the driver by their names.
+//! Finds functions of the driver by their names.
 
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,32 +1,32 @@
 //! The codes of the runtime API: names, texts, and the thread's last error.
 //!
-//! Most are the driver's, with its numbers and texts. Those that are the runtime's own have their
-//! texts here.
+//! Most codes are the driver's, with its numbers and texts. The texts of the runtime's own codes are
+//! here.
 
 use std::ffi::{CStr, c_char};
 
 use super::call::{last_error, take_last_error};
 use crate::driver::c::code::{Code, text};
 
-/// `cudaErrorInvalidConfiguration`: no kernel has such a grid or such blocks.
+/// `cudaErrorInvalidConfiguration`: no kernel can have such a grid or such blocks.
 pub const INVALID_CONFIGURATION: Code = Code(9);
-/// `cudaErrorInvalidPitchValue`: rows that overlap.
+/// `cudaErrorInvalidPitchValue`: rows overlap.
 pub const INVALID_PITCH: Code = Code(12);
-/// `cudaErrorInvalidSymbol`: no variable of the program.
+/// `cudaErrorInvalidSymbol`: the symbol is no variable of the program.
 pub const INVALID_SYMBOL: Code = Code(13);
-/// `cudaErrorInvalidMemcpyDirection`: a kind that is none, or not one for this copy.
+/// `cudaErrorInvalidMemcpyDirection`: the kind is invalid, or not valid for this copy.
 pub const INVALID_DIRECTION: Code = Code(21);
 /// `cudaErrorMissingConfiguration`: a launch without `<<<>>>`.
 pub const MISSING_CONFIGURATION: Code = Code(52);
-/// `cudaErrorInvalidDeviceFunction`: no kernel of the program.
+/// `cudaErrorInvalidDeviceFunction`: the symbol is no kernel of the program.
 pub const INVALID_FUNCTION: Code = Code(98);
 
-/// What there is to say of a number that is no code.
+/// Text of a number that is no error code.
 const UNKNOWN: &CStr = c"unrecognized error code";
 
 macro_rules! codes {
     ($($value:literal $name:literal $($text:literal)?;)*) => {
-        /// `(code, name, text)`, ascending by code; no text where it is the driver's.
+        /// `(code, name, text)`, ascending by code. The text is `None` if the driver has it.
         static TABLE: &[(u32, &CStr, Option<&CStr>)] = &[
             $(($value, $name, codes!(@text $($text)?)),)*
         ];
@@ -153,26 +153,26 @@ fn row(code: u32) -> Option<&'static (u32, &'static CStr, Option<&'static CStr>)
     TABLE.binary_search_by_key(&code, |row| row.0).ok().map(|index| &TABLE[index])
 }
 
-/// The name of an error (`cudaError…`), constant.
+/// Returns the name of an error (`cudaError…`), a constant.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGetErrorName(code: u32) -> *const c_char {
     row(code).map_or(UNKNOWN.as_ptr(), |row| row.1.as_ptr())
 }
 
-/// The text of an error, constant.
+/// Returns the text of an error, a constant.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGetErrorString(code: u32) -> *const c_char {
     let own = row(code).map(|row| row.2.map(CStr::as_ptr));
     own.and_then(|own| own.or_else(|| text(code))).unwrap_or(UNKNOWN.as_ptr())
 }
 
-/// The last error that a function answered in this thread, which is then forgotten.
+/// Returns the last error that a function returned in this thread, and clears it.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaGetLastError() -> u32 {
     take_last_error()
 }
 
-/// The last error that a function answered in this thread.
+/// Returns the last error that a function returned in this thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn cudaPeekAtLastError() -> u32 {
     last_error()

@@ -1,5 +1,4 @@
-//! What a program leaves behind: the report of its kernels, on a descriptor that the environment
-//! names.
+//! The report of a program's kernels, written at exit to the descriptor that the environment names.
 
 use std::ffi::c_int;
 use std::sync::OnceLock;
@@ -7,13 +6,13 @@ use std::sync::OnceLock;
 use crate::driver::c::entry::guard;
 use crate::driver::state::registry::registry;
 
-/// Names the descriptor.
+/// Environment variable with the number of the descriptor.
 const VARIABLE: &str = "WARPGAUGE_EMULATOR_REPORT_FD";
 
-/// The process that is to write: a child that it forks has neither its streams nor its report.
+/// The process that writes the report. A forked child has neither its parent's streams nor its report.
 static WRITER: OnceLock<u32> = OnceLock::new();
 
-/// Has the report written when the program ends normally. Every call after the first does nothing.
+/// Arranges that the report is written when the program ends normally. Later calls do nothing.
 pub fn report_at_exit() {
     WRITER.get_or_init(|| {
         // SAFETY: the handler belongs to this library, which stays loaded (`-z nodelete`).
@@ -29,7 +28,7 @@ extern "C" fn write_report() {
         if WRITER.get() != Some(&std::process::id()) {
             return Ok(());
         }
-        // Without what kernels printed: a program that waits for none of them does not see it.
+        // This does not print the kernels' output: a program that waits for no kernel does not see it.
         registry.contexts.all().iter().for_each(|context| context.finish());
         if let Ok(report) = registry.reports.take(usize::MAX) {
             write(descriptor, report.as_bytes());
@@ -38,7 +37,7 @@ extern "C" fn write_report() {
     });
 }
 
-/// Writes as much as is taken. Nobody is left to be told of an error.
+/// Writes as much as the descriptor accepts. The program is ending, so no code can handle an error.
 fn write(descriptor: c_int, mut bytes: &[u8]) {
     // SAFETY: a reader that is gone is an error here, and not the end of the program.
     let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
@@ -56,6 +55,6 @@ fn write(descriptor: c_int, mut bytes: &[u8]) {
             }
         }
     }
-    // SAFETY: what was there before.
+    // SAFETY: this restores the previous handler.
     unsafe { libc::signal(libc::SIGPIPE, before) };
 }

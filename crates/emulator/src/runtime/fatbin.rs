@@ -1,25 +1,25 @@
 //! Fat binaries: the containers in which nvcc puts PTX and machine code into a program.
 //!
-//! The layout is not documented; what is read here was checked against those of nvcc 13.5.
+//! The layout is not documented. The fields read here were checked against fat binaries of nvcc 13.5.
 
 use std::ffi::c_void;
 
-/// Begin of the wrapper that the compiler registers, and of the container that it points to.
+/// Magic numbers of the wrapper that the compiler registers, and of the container to which it points.
 const WRAPPER: u32 = 0x4662_43b1;
 const CONTAINER: u32 = 0xba55_ed50;
 /// The version of a wrapper around relocatable code.
 const RELOCATABLE: u32 = 2;
-/// What an entry is.
+/// Kind of an entry with PTX.
 const PTX: u16 = 1;
-/// Bits of an entry's flags: it is compressed, in one of two ways.
+/// Flag bits of an entry that is compressed, in one of two ways.
 const COMPRESSED: u64 = 0x2000 | 0x8000;
-/// Bytes of a container's header that are read, and the least header of an entry.
+/// Bytes of a container's header that are read, and minimum size of an entry's header.
 const HEADER: usize = 16;
 const ENTRY_HEADER: usize = 64;
-/// The largest container, in bytes: more is damage.
+/// Maximum size of a container, bytes. A larger size means damage.
 const MAX_BYTES: u64 = 1 << 30;
 
-/// What the compiler registers.
+/// The structure that the compiler registers.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Wrapper {
@@ -29,8 +29,8 @@ struct Wrapper {
     linked: *const c_void,
 }
 
-/// The PTX of a fat binary for a device of compute capability `sm` (major · 10 + minor), or what is
-/// wrong with the fat binary.
+/// Returns the PTX of a fat binary for a device of compute capability `sm` (major · 10 + minor), or a
+/// description of the fat binary's fault.
 ///
 /// # Safety
 /// `wrapper` is null or points to a fat binary as nvcc makes it, with its wrapper.
@@ -56,7 +56,7 @@ pub unsafe fn ptx_at(wrapper: *const c_void, sm: u32) -> Result<String, String> 
     ptx_in(unsafe { std::slice::from_raw_parts(wrapper.container, bytes) }, sm)
 }
 
-/// The length of a container with its header.
+/// Returns the length of a container with its header.
 fn container_bytes(head: &[u8]) -> Option<usize> {
     if number(head, 0, 4)? != u64::from(CONTAINER) {
         return None;
@@ -73,7 +73,7 @@ struct Entry<'a> {
     payload: &'a [u8],
 }
 
-/// The PTX in a container that is for the newest architecture the device can run.
+/// Returns the PTX in a container for the newest architecture that the device can run.
 fn ptx_in(container: &[u8], sm: u32) -> Result<String, String> {
     let entries = entries(container).ok_or("the fat binary is damaged")?;
     let fits = entries.iter().filter(|entry| entry.sm <= sm).max_by_key(|entry| entry.sm);
@@ -97,7 +97,7 @@ fn ptx_in(container: &[u8], sm: u32) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&entry.payload[..end]).into_owned())
 }
 
-/// The entries with PTX; nothing if the container is damaged.
+/// Returns the entries with PTX, or `None` if the container is damaged.
 fn entries(container: &[u8]) -> Option<Vec<Entry<'_>>> {
     let mut found = Vec::new();
     let mut rest = container.get(number(container, 6, 2)? as usize..)?;
@@ -114,7 +114,7 @@ fn entries(container: &[u8]) -> Option<Vec<Entry<'_>>> {
     Some(found)
 }
 
-/// A little-endian number of up to eight bytes.
+/// Reads a little-endian number of up to eight bytes.
 fn number(bytes: &[u8], at: usize, width: usize) -> Option<u64> {
     let mut whole = [0; 8];
     whole[..width].copy_from_slice(bytes.get(at..at.checked_add(width)?)?);

@@ -1,4 +1,4 @@
-//! What kernels are: attributes, parameters, and how many blocks a multiprocessor holds.
+//! Properties of kernels: attributes, parameters, and how many blocks a multiprocessor holds.
 
 use std::ffi::{c_char, c_int, c_uint};
 
@@ -22,13 +22,13 @@ use crate::driver::state::module;
 pub struct Attributes {
     /// Bytes of static shared, constant and local memory.
     sizes: [usize; 3],
-    /// The others, in the order of `ORDER`.
+    /// The other attributes, in the order of `ORDER`.
     numbers: [c_int; 13],
     reserved: [c_int; 16],
 }
 
-/// The driver's numbers (`CUfunction_attribute`) of `sizes` and of `numbers`. The scheduling policy
-/// of clusters stands before whether their size may be one that not all devices have.
+/// The driver's numbers (`CUfunction_attribute`) of `sizes` and `numbers`. The cluster scheduling policy
+/// precedes the flag for cluster sizes that not all devices have.
 const SIZES: [c_uint; 3] = [1, 2, 3];
 const ORDER: [c_uint; 13] = [0, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 15, 14];
 

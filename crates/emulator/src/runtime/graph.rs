@@ -1,4 +1,4 @@
-//! Graphs: made by captures or node by node, and launched.
+//! Graphs: creation by capture or node by node, and launch.
 
 use std::ffi::c_uint;
 
@@ -50,13 +50,13 @@ impl KernelNode {
     }
 }
 
-/// A structure of the runtime's own as an argument.
+/// Passes a structure of the runtime itself as an argument.
 fn lent<T: Copy>(value: &T) -> In<T> {
-    // SAFETY: it is there as long as it is borrowed, which is until the call returns.
+    // SAFETY: the value exists while it is borrowed, which is until the call returns.
     unsafe { In::from_address(std::ptr::from_ref(value) as usize) }
 }
 
-/// Where a node goes: what it is told by, the graph, and the nodes before it.
+/// Place of a new node: output for its handle, graph, and the nodes before it with their number.
 struct Place(Out<Handle>, Handle, In<Handle>, usize);
 
 fn add_copy(place: Place, copy: &Memcpy3D) -> Res {

@@ -1,4 +1,4 @@
-//! Device memory and events that processes share.
+//! Device memory and events shared between processes.
 
 use std::ffi::c_uint;
 

@@ -23,7 +23,7 @@ pub struct Dim3 {
 }
 
 impl Dim3 {
-    /// The three sizes.
+    /// Returns the three sizes.
     pub fn sizes(self) -> [c_uint; 3] {
         [self.x, self.y, self.z]
     }
@@ -41,7 +41,7 @@ pub struct Config {
     attribute_count: c_uint,
 }
 
-/// What `<<<>>>` says.
+/// Configuration of a call with `<<<>>>`.
 #[derive(Clone, Copy)]
 struct Call {
     grid: Dim3,
@@ -50,10 +50,11 @@ struct Call {
     stream: Handle,
 }
 
-/// The most calls whose arguments are calls with `<<<>>>`.
+/// Maximum depth of calls with `<<<>>>` inside the arguments of such calls.
 const MAX_CALLS: usize = 16;
 
-/// Configurations of calls that have begun: their arguments may launch kernels too.
+/// Configurations of calls that have begun. There may be several, because arguments may launch kernels
+/// too.
 #[derive(Clone, Copy)]
 struct Calls {
     open: [Call; MAX_CALLS],
@@ -61,12 +62,12 @@ struct Calls {
 }
 
 thread_local! {
-    /// Those of this thread. It has no destructor: objects that a program releases at its very end
-    /// may launch kernels.
+    /// Calls of this thread. The value has no destructor, because objects that a program releases at its
+    /// very end may launch kernels.
     static CALLS: Cell<Calls> = const { Cell::new(Calls { open: [NO_CALL; MAX_CALLS], count: 0 }) };
 }
 
-/// An empty place.
+/// An unused entry.
 const NO_CALL: Call = {
     let none = Dim3 { x: 0, y: 0, z: 0 };
     Call { grid: none, block: none, shared: 0, stream: 0 }
@@ -90,7 +91,8 @@ impl Calls {
 }
 
 impl Call {
-    /// The size of dynamic shared memory, if any kernel could be launched like that.
+    /// Returns the size of dynamic shared memory. Fails if no kernel can be launched with this
+    /// configuration.
     fn check(&self) -> Res<u32> {
         let shared = u32::try_from(self.shared).map_err(|_| Code::INVALID_VALUE)?;
         let config = LaunchConfig {
@@ -171,7 +173,7 @@ streamed! {
     }
 }
 
-/// A launch with attributes, in a stream that may be another than the configuration's.
+/// Launches a kernel with attributes, in a stream that may differ from the configuration's.
 fn extended(config: &Config, stream: Handle, symbol: usize, arguments: In<usize>) -> Res {
     let function = unit::function(symbol)?;
     let Config { grid, block, shared, attributes, attribute_count, .. } = *config;

@@ -1,4 +1,4 @@
-//! Libraries of kernels that a program loads while it runs.
+//! Libraries of kernels that a program loads at run time.
 
 use std::ffi::{c_int, c_uint, c_void};
 

@@ -1,4 +1,4 @@
-//! Memory: allocation, release, and what a pointer points to.
+//! Memory: allocation, release, and attributes of pointers.
 
 use std::ffi::{c_int, c_uint};
 
@@ -16,20 +16,20 @@ use crate::driver::state::ledger::Kind;
 use crate::driver::state::registry::registry;
 use crate::memory::AllocKind;
 
-/// Bytes of an element of a pitched allocation; rows are aligned to more than that in any case.
+/// Bytes per element of a pitched allocation. Rows are aligned to more than that in any case.
 const ELEMENT: c_uint = 4;
 
 /// `cudaPitchedPtr`.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub struct Pitched {
-    /// Where it is.
+    /// First address.
     pub at: Address,
-    /// Bytes from row to row.
+    /// Bytes from one row to the next.
     pub pitch: usize,
-    /// Bytes of a row.
+    /// Bytes per row.
     pub width: usize,
-    /// Rows of a layer.
+    /// Rows per layer.
     pub height: usize,
 }
 
@@ -37,16 +37,16 @@ pub struct Pitched {
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Extent {
-    /// Bytes of a row.
+    /// Bytes per row.
     pub width: usize,
-    /// Rows of a layer.
+    /// Rows per layer.
     pub height: usize,
-    /// Layers.
+    /// Number of layers.
     pub depth: usize,
 }
 
-/// `cudaPointerAttributes` of CUDA 12. That of CUDA 13 is longer; what follows there says nothing
-/// of what there is here.
+/// `cudaPointerAttributes` of CUDA 12. The structure of CUDA 13 is longer, but its other members have no
+/// meaning here.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct PointerAttributes {
@@ -88,7 +88,7 @@ fn describe(address: Address) -> Res<PointerAttributes> {
             (if managed { MANAGED } else { DEVICE }, ordinal)
         }
     };
-    // Host and managed memory have one address for both sides.
+    // Host and managed memory have the same address on the host and on the device.
     let host_pointer = if kind == DEVICE { 0 } else { address };
     let device = device as c_int;
     Ok(PointerAttributes { kind, device, device_pointer: address, host_pointer })
@@ -96,7 +96,7 @@ fn describe(address: Address) -> Res<PointerAttributes> {
 
 runtime! {
     fn cudaMalloc(out: Out<Address>, bytes: usize) {
-        // The driver has no empty allocations; the runtime hands out a null pointer.
+        // The driver has no empty allocations. For them, the runtime returns a null pointer.
         if bytes == 0 { out.set(0) } else { driver!(cuMemAlloc_v2(out, bytes)) }
     }
 
@@ -166,8 +166,8 @@ runtime! {
     }
 }
 
-// Hints that have no effect here. The arguments after these two differ between CUDA 12 and CUDA 13,
-// which have the same symbols for them, and are not read.
+// Hints without effect here. Their later arguments differ between CUDA 12 and CUDA 13, which have the
+// same symbols for them, and are not read.
 runtime! {
     fn cudaMemPrefetchAsync(address: Address, bytes: usize) {
         hint(address, bytes)

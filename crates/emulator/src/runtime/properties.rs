@@ -1,7 +1,7 @@
 //! `cudaDeviceProp`, in the layouts of CUDA 12 and of CUDA 13.
 //!
-//! Nearly every member is a device attribute, so the layouts are one table of members: what each is,
-//! and which version has it.
+//! Nearly every member is a device attribute. The layouts are therefore one table of members, with the
+//! meaning of each and the versions that have it.
 
 use std::ffi::c_int;
 
@@ -13,13 +13,13 @@ use crate::driver::state::attributes;
 use crate::driver::state::device::DeviceInfo;
 use crate::driver::state::registry::device;
 
-/// Bytes of the structure.
+/// Size of the structure in each version, bytes.
 const BYTES_12: usize = 1032;
 const BYTES_13: usize = 1008;
-/// Bytes of the name.
+/// Bytes of the device's name.
 const NAME_BYTES: usize = 256;
 
-/// Which versions have a member.
+/// Versions that have a member.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum In {
     Both,
@@ -28,21 +28,21 @@ enum In {
 }
 use In::{Both, Only12, Only13};
 
-/// What a member is. Attributes are numbers of `CUdevice_attribute`.
+/// Meaning of a member. Attributes are numbers of `CUdevice_attribute`.
 enum Member {
     Name,
     Uuid,
-    /// Bytes that say nothing here: the identifier for Windows, with its mask.
+    /// The identifier for Windows with its mask. Its bytes are zeros here.
     Luid,
     TotalMemory,
     /// Members of type `int`, one after the other.
     Ints(&'static [u32]),
-    /// One of type `size_t`.
+    /// A member of type `size_t`.
     Size(u32),
 }
 use Member::{Ints, Luid, Name, Size, TotalMemory, Uuid};
 
-/// The members in their order.
+/// The members, in their order.
 const MEMBERS: &[(In, Member)] = &[
     (Both, Name),
     (Both, Uuid),
@@ -52,19 +52,19 @@ const MEMBERS: &[(In, Member)] = &[
     (Both, Ints(&[12, 10])),
     (Both, Size(11)),
     (Both, Ints(&[1, 2, 3, 4, 5, 6, 7])),
-    // The clock.
+    // Clock rate.
     (Only12, Ints(&[13])),
     (Both, Size(9)),
     (Both, Ints(&[75, 76])),
     (Both, Size(14)),
     (Both, Size(51)),
-    // Copies beside kernels.
+    // Copies that overlap with kernels.
     (Only12, Ints(&[15])),
     (Both, Ints(&[16])),
-    // A time limit of kernels.
+    // Time limit of kernels.
     (Only12, Ints(&[17])),
     (Both, Ints(&[18, 19])),
-    // The compute mode.
+    // Compute mode.
     (Only12, Ints(&[20])),
     // Textures and surfaces.
     (Both, Ints(&[21, 77])),
@@ -74,12 +74,12 @@ const MEMBERS: &[(In, Member)] = &[
     (Both, Ints(&[55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68])),
     (Both, Size(30)),
     (Both, Ints(&[31, 32, 33, 34, 50, 35, 40, 41])),
-    // The clock of the memory.
+    // Clock rate of the memory.
     (Only12, Ints(&[36])),
     (Both, Ints(&[37, 38, 108, 39, 78, 79, 80])),
     (Both, Size(81)),
     (Both, Ints(&[82, 83, 84, 85, 86])),
-    // Single to double precision.
+    // Performance ratio of single to double precision.
     (Only12, Ints(&[87])),
     (Both, Ints(&[88, 89, 90, 91, 95])),
     // Cooperative launches on several devices.
@@ -92,7 +92,7 @@ const MEMBERS: &[(In, Member)] = &[
     (Only13, Ints(&[130, 131, 133, 134, 139, 140, 143])),
 ];
 
-/// The structure of a device, in the layout of a version.
+/// Returns the structure of a device, without the members that only the version `other` has.
 fn properties<const BYTES: usize>(device: &DeviceInfo, other: In) -> [u8; BYTES] {
     let attribute = |number| attributes::value(device, number).unwrap_or(0);
     let mut out = Vec::with_capacity(BYTES);
@@ -113,14 +113,14 @@ fn properties<const BYTES: usize>(device: &DeviceInfo, other: In) -> [u8; BYTES]
             Size(number) => wide(&mut out, attribute(*number) as u64),
         }
     }
-    // What comes after is reserved.
+    // The rest is reserved.
     out.resize(BYTES, 0);
     let mut whole = [0; BYTES];
     whole.copy_from_slice(&out);
     whole
 }
 
-/// Appends a `size_t`, which is aligned.
+/// Appends an aligned `size_t`.
 fn wide(out: &mut Vec<u8>, value: u64) {
     out.resize(out.len().next_multiple_of(8), 0);
     out.extend_from_slice(&value.to_le_bytes());

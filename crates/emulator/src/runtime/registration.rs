@@ -1,5 +1,5 @@
-//! The functions that code made by nvcc calls before `main`, before it uses managed variables, and
-//! at the end.
+//! The functions that code made by nvcc calls before `main`, before it uses managed variables, and at the
+//! end.
 
 use std::ffi::{CString, c_char, c_int, c_void};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{Out, Text, guard};
 
-/// The unit that a registration is for.
+/// Returns the unit to which a registration belongs.
 fn registering(key: usize) -> Res<Arc<Unit>> {
     unit::unit(key).ok_or(Code::INVALID_HANDLE)
 }
 
-/// Registers a fat binary, of which nothing is loaded yet; answers what stands for it.
+/// Registers a fat binary without loading it, and returns its key.
 ///
 /// # Safety
 /// The wrapper and its fat binary stay until `__cudaUnregisterFatBinary`.
@@ -31,11 +31,11 @@ pub unsafe extern "C" fn __cudaRegisterFatBinary(wrapper: *const c_void) -> usiz
     key
 }
 
-/// Says that all of a fat binary is registered.
+/// Called when all of a fat binary is registered.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cudaRegisterFatBinaryEnd(_unit: usize) {}
 
-/// Takes a fat binary back, with its kernels and variables.
+/// Removes a fat binary, with its kernels and variables.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cudaUnregisterFatBinary(key: usize) {
     guard("__cudaUnregisterFatBinary", || {
@@ -44,7 +44,7 @@ pub extern "C" fn __cudaUnregisterFatBinary(key: usize) {
     });
 }
 
-/// Registers a kernel: the function that stands for it on the host, and its name in the PTX.
+/// Registers a kernel: the function that represents it on the host, and its name in the PTX.
 ///
 /// # Safety
 /// The name is a C string.
@@ -89,10 +89,10 @@ pub unsafe extern "C" fn __cudaRegisterVar(
     });
 }
 
-/// Registers a managed variable: where the program keeps its address, and its name in the PTX.
+/// Registers a managed variable: the place where the program keeps its address, and its name in the PTX.
 ///
 /// # Safety
-/// The name is a C string, and the place is there until the fat binary is taken back.
+/// The name is a C string, and the place exists until the fat binary is removed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn __cudaRegisterManagedVar(
     key: usize,
@@ -110,8 +110,8 @@ pub unsafe extern "C" fn __cudaRegisterManagedVar(
     });
 }
 
-/// Loads a fat binary, so that the program knows where its managed variables are; not 0 if that
-/// is done.
+/// Loads a fat binary, so that the program gets the addresses of its managed variables. Returns 0 if that
+/// fails.
 #[unsafe(no_mangle)]
 pub extern "C" fn __cudaInitModule(key: usize) -> c_char {
     let load = || {

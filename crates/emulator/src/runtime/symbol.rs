@@ -1,4 +1,4 @@
-//! Variables of the program: where they are, and copies to and from them.
+//! Variables of the program: their addresses, and copies to and from them.
 
 use std::ffi::c_uint;
 
@@ -10,7 +10,7 @@ use crate::driver::c::abi::{Address, Handle};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::Out;
 
-/// The address of a part of a variable that a copy of a kind is to reach.
+/// Returns the address of the part of a variable that a copy of this kind accesses.
 pub fn part(symbol: usize, offset: usize, bytes: usize, kind: c_uint, into: bool) -> Res<Address> {
     let other = if into { HOST_TO_DEVICE } else { DEVICE_TO_HOST };
     if !matches!(kind, DEVICE_TO_DEVICE | ANY) && kind != other {

@@ -1,7 +1,7 @@
-//! What a program's translation units have registered: their fat binaries, kernels and variables.
+//! The fat binaries, kernels and variables that a program's translation units have registered.
 //!
-//! A fat binary is a library of the driver, made when something of it is first needed, and its
-//! kernels are kernels of that library: so `cudaKernel_t` is a handle that the driver knows too.
+//! A fat binary is a library of the driver, created when some part of it is first needed. Its kernels are
+//! kernels of that library, so `cudaKernel_t` is a handle that the driver knows too.
 
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
@@ -18,15 +18,15 @@ use crate::driver::state::registry::{fresh, registry};
 
 /// A fat binary.
 pub struct Unit {
-    /// Where the compiler's wrapper lies.
+    /// Address of the compiler's wrapper.
     wrapper: usize,
-    /// The driver's library, by its handle, which is known before there is one; and whether there
-    /// is, once somebody needed it.
+    /// Handle of the driver's library, which is known before the library exists. `loaded` is set once the
+    /// library is needed.
     library: Handle,
     loaded: OnceLock<Res>,
-    /// The module whose variables the program's managed ones are.
+    /// The module that has the program's managed variables.
     bound: Mutex<Option<Handle>>,
-    /// Where the program keeps the addresses of its managed variables, and their names.
+    /// Places where the program keeps the addresses of its managed variables, and their names.
     managed: Mutex<Vec<(usize, String)>>,
 }
 
@@ -36,16 +36,16 @@ impl Unit {
         Unit { wrapper: wrapper as usize, library: fresh(), loaded, bound, managed }
     }
 
-    /// Makes the driver's library, where it is not there yet.
+    /// Creates the driver's library, if it does not exist yet.
     fn load(&self) -> Res {
         *self.loaded.get_or_init(|| {
             let registry = registry()?;
             let arch = registry.devices.first().ok_or(Code::NO_DEVICE)?.arch;
             let sm = arch.major * 10 + arch.minor;
-            // SAFETY: the compiler registered it, and takes it back before it goes.
+            // SAFETY: the compiler registered the wrapper, and unregisters it before it disappears.
             let text = unsafe { super::fatbin::ptx_at(self.wrapper as *const c_void, sm) };
             let text = text.map_err(|message| {
-                // Who runs a program by hand sees no report.
+                // A user who runs a program by hand sees no report.
                 eprintln!("warpgauge emulator: {message}");
                 registry.reports.message("module", &message);
                 Code::NO_BINARY_FOR_GPU
@@ -56,7 +56,7 @@ impl Unit {
         })
     }
 
-    /// Its module in the current context, which is loaded where it is not yet.
+    /// Returns the unit's module in the current context, which is loaded if necessary.
     pub fn module(&self) -> Res<Handle> {
         let registry = registry()?;
         self.load()?;
@@ -66,8 +66,8 @@ impl Unit {
         Ok(module)
     }
 
-    /// Tells the program where its managed variables are, unless they are in another module that is
-    /// still there.
+    /// Stores the addresses of the managed variables in the program, unless those of another module that
+    /// still exists are in use.
     fn bind(&self, module: Handle) -> Res {
         let registry = registry()?;
         let mut bound = lock(&self.bound);
@@ -75,7 +75,7 @@ impl Unit {
             return Ok(());
         }
         for (place, name) in lock(&self.managed).iter() {
-            // One that no kernel uses may have been left out of the PTX.
+            // The PTX may lack a variable that no kernel uses.
             let Ok((address, _)) = global_of(module, name) else { continue };
             // SAFETY: the compiler registered the place, which is a pointer variable for this.
             unsafe { (*place as *mut u64).write_volatile(address) };
@@ -84,7 +84,7 @@ impl Unit {
         Ok(())
     }
 
-    /// The variable, if it is a managed one of this unit, that stands at an address.
+    /// Returns address and size of this unit's managed variable at an address, if there is one.
     fn managed_at(&self, address: u64) -> Option<(u64, u64)> {
         let module = (*lock(&self.bound))?;
         let managed = lock(&self.managed);
@@ -109,9 +109,9 @@ struct Variable {
 #[derive(Default)]
 struct Program {
     units: Vec<Arc<Unit>>,
-    /// By the address of the function that stands for it on the host.
+    /// By the address of the function that represents the kernel on the host.
     kernels: HashMap<usize, Arc<ProgramKernel>>,
-    /// By the handle, if it was asked for.
+    /// By the handle, if the program requested it.
     handles: HashMap<Handle, Arc<ProgramKernel>>,
     /// By the address of the shadow on the host.
     variables: HashMap<usize, Arc<Variable>>,
@@ -128,8 +128,7 @@ fn write<T>(change: impl FnOnce(&mut Program) -> T) -> T {
     change(&mut program.write().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Adds a fat binary. What it is known by afterwards is its address as an object of ours, which
-/// callers only hand back.
+/// Adds a fat binary. Returns its key, the address of our object, which callers only pass back.
 pub fn add(wrapper: *const c_void) -> usize {
     let unit = Arc::new(Unit::new(wrapper));
     let key = Arc::as_ptr(&unit) as usize;
@@ -137,7 +136,7 @@ pub fn add(wrapper: *const c_void) -> usize {
     key
 }
 
-/// The unit that a caller of a registration function means.
+/// Returns the unit that a caller of a registration function means.
 pub fn unit(key: usize) -> Option<Arc<Unit>> {
     read(|program| program.units.iter().find(|unit| Arc::as_ptr(unit) as usize == key).cloned())
 }
@@ -153,12 +152,12 @@ pub fn add_variable(unit: Arc<Unit>, host: usize, name: String) {
     write(|program| program.variables.insert(host, Arc::new(Variable { unit, name })));
 }
 
-/// Adds a managed variable of a unit; `place` is where the program keeps its address.
+/// Adds a managed variable of a unit. The program keeps the variable's address at `place`.
 pub fn add_managed(unit: &Unit, place: usize, name: String) {
     lock(&unit.managed).push((place, name));
 }
 
-/// Forgets a unit, whose code goes. Its modules stay: kernels of theirs may run.
+/// Removes a unit whose code is being unloaded. Its modules stay, because their kernels may still run.
 pub fn remove(key: usize) {
     let Some(gone) = unit(key) else { return };
     write(|program| {
@@ -169,18 +168,19 @@ pub fn remove(key: usize) {
     });
 }
 
-/// The kernel that a `const void *func` means: the function that stands for it on the host, or its
-/// handle.
+/// Returns the kernel that a `const void *func` means: the function that represents it on the host, or
+/// its handle.
 fn program_kernel(symbol: usize) -> Option<Arc<ProgramKernel>> {
     read(|program| program.kernels.get(&symbol).or_else(|| program.handles.get(&symbol)).cloned())
 }
 
-/// The driver's kernel of a `const void *func`. Its fat binary need not be loaded, nor fit.
+/// Returns the driver's kernel of a `const void *func`. Its fat binary need not be loaded, nor fit the
+/// device.
 pub fn kernel(symbol: usize) -> Res<Handle> {
     begin()?;
     let registry = registry()?;
     let Some(kernel) = program_kernel(symbol) else {
-        // A kernel of a library that the program loaded itself.
+        // This may be a kernel of a library that the program loaded itself.
         return registry.kernels.find(symbol).map(|_| symbol).ok_or(INVALID_FUNCTION);
     };
     let handle = *kernel.handle.get_or_init(|| {
@@ -191,14 +191,14 @@ pub fn kernel(symbol: usize) -> Res<Handle> {
     Ok(handle)
 }
 
-/// The same, for whoever hands it to the driver, which has to find its library.
+/// Like `kernel`, for a handle that is passed to the driver, which must find the kernel's library.
 pub fn loaded_kernel(symbol: usize) -> Res<Handle> {
     let handle = kernel(symbol)?;
     program_kernel(symbol).map_or(Ok(()), |kernel| kernel.unit.load())?;
     Ok(handle)
 }
 
-/// The driver's function, in the current context, of a `const void *func`.
+/// Returns the driver's function of a `const void *func`, in the current context.
 pub fn function(symbol: usize) -> Res<Handle> {
     if let Some(kernel) = program_kernel(symbol) {
         let module = kernel.unit.module()?;
@@ -216,11 +216,11 @@ pub fn function(symbol: usize) -> Res<Handle> {
     library::function_of(symbol)
 }
 
-/// Address and size, in the current context, of the variable that a `const void *symbol` means.
+/// Returns address and size, in the current context, of the variable that a `const void *symbol` means.
 pub fn variable(symbol: usize) -> Res<(u64, u64)> {
     let known = read(|program| program.variables.get(&symbol).cloned());
     let Some(variable) = known else {
-        // Of a managed variable the program hands over the variable itself.
+        // For a managed variable, the program passes the variable itself.
         let units = read(|program| program.units.clone());
         let found = units.iter().find_map(|unit| unit.managed_at(symbol as u64));
         return found.ok_or(INVALID_SYMBOL);

@@ -1,10 +1,10 @@
-//! Functions of the driver API that the emulator has not.
+//! Functions of the driver API that the emulator does not support.
 //!
-//! They exist, so that a program which looks all of them up finds them, and answer
-//! `CUDA_ERROR_NOT_SUPPORTED`: arrays, textures and surfaces; graphics; external memory and
-//! semaphores; virtual memory management; multicast; green contexts; tensor maps; linking; stream
-//! memory operations; pools between processes; logs and core dumps; what was deprecated
-//! long ago; and parts of graphs that do not come from copies, memsets, kernels and host functions.
+//! They exist so that a program which looks up all functions finds them, and return
+//! `CUDA_ERROR_NOT_SUPPORTED`. They concern arrays, textures and surfaces; graphics; external memory and
+//! semaphores; virtual memory management; multicast; green contexts; tensor maps; linking; stream memory
+//! operations; pools shared by processes; logs and core dumps; functions deprecated long ago; and graph
+//! nodes other than copies, memsets, kernels and host functions.
 
 use crate::driver::c::entry::refused;
 

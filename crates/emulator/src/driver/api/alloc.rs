@@ -31,8 +31,8 @@ fn request(
     AllocationRequest { bytes: bytes as u64, kind, context, device, flags, pool }
 }
 
-/// Allocates in the current context. If the device is full, allocations that streams have yet
-/// to release are waited for, as the real driver's pools do.
+/// Allocates in the current context. If the device is full, waits for allocations that streams have yet
+/// to release, like the real driver's pools.
 pub fn allocate(bytes: usize, kind: Kind, flags: u32, pool: Handle) -> Res<u64> {
     let context = current()?;
     let ledger = &registry()?.ledger;
@@ -55,12 +55,12 @@ fn free(base: u64, kinds: &[Kind]) -> Res {
     ledger.release(base)
 }
 
-/// `cuMemAllocAsync`: the address is usable at once, by any stream, because the memory is new.
+/// `cuMemAllocAsync`: any stream may use the address at once, because the memory is new.
 fn allocate_in_order(out: Out<Address>, bytes: usize, pool: Handle, stream: &Stream) -> Res {
     out.required()?;
     let pool_device = registry()?.pools.get(pool)?.device;
     if bytes == 0 {
-        // cudarc makes empty slices this way; there is nothing to point to.
+        // cudarc creates empty slices this way, without an address.
         return out.set(0);
     }
     let kind = if stream.captures() { Kind::Graph } else { Kind::Device };
@@ -175,7 +175,7 @@ api! {
         }
         let ledger = &registry()?.ledger;
         if stream.captures() && ledger.begin(base, &[Kind::Graph]).is_ok() {
-            // The graph owns it; it goes with the graph, so that every replay has it.
+            // The graph owns the memory until the graph is destroyed, so that every replay has it.
             return stream.submit(Task::Empty);
         }
         stream.forbid_capture()?;
@@ -245,7 +245,7 @@ api! {
         _flags: c_uint,
         handle: Handle,
     ) {
-        // There is one memory: everything is where it is used.
+        // All devices share one memory, so prefetching has no effect.
         managed(address, bytes)?;
         stream(handle).map(|_| ())
     }
@@ -256,7 +256,7 @@ api! {
     }
 }
 
-/// Whether a range lies in one allocation of managed memory.
+/// Checks that a range is within one allocation of managed memory.
 pub fn managed(address: Address, bytes: usize) -> Res {
     let block = registry()?.ledger.find(address).filter(|block| block.kind == Kind::Managed);
     let block = block.ok_or(Code::INVALID_VALUE)?;

@@ -40,7 +40,7 @@ api! {
         nodes: Out<usize>,
         count: Out<usize>,
     ) {
-        // The graph of a capture is not handed out before the capture ends.
+        // The graph of a capture is not available before the capture ends.
         if !(graph.is_null() && nodes.is_null() && count.is_null()) {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -71,8 +71,7 @@ api! {
     }
 
     fn cuThreadExchangeStreamCaptureMode(mode: Out<c_uint>) {
-        // Calls are not restricted during a capture, so there is one mode: what was there is
-        // what is there.
+        // Calls are not restricted during a capture, so every mode behaves like the relaxed one.
         let wanted = mode.get()?;
         if wanted > RELAXED { Err(Code::INVALID_VALUE) } else { mode.set(RELAXED) }
     }

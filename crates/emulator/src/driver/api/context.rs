@@ -12,7 +12,7 @@ use crate::driver::state::context::{
 };
 use crate::driver::state::registry::{device, registry};
 
-/// Bits that a context's flags may have (`CUctx_flags`).
+/// Flags that a context may have (`CUctx_flags`).
 const KNOWN_FLAGS: c_uint = 0xff;
 
 fn new_context(out: Out<Handle>, flags: c_uint, dev: Device) -> Res {
@@ -25,7 +25,7 @@ fn new_context(out: Out<Handle>, flags: c_uint, dev: Device) -> Res {
     out.set(handle)
 }
 
-/// The device of the current context, whether or not the context has failed.
+/// Returns the device of the current context, whether or not the context has failed.
 fn current_device(out: Out<Device>) -> Res {
     out.set(current_any()?.device.ordinal as Device)
 }
@@ -163,7 +163,7 @@ api! {
 
     fn cuCtxGetSharedMemConfig(out: Out<c_uint>) {
         current()?;
-        // Banks of four bytes, on every architecture that is emulated.
+        // Banks have four bytes on every emulated architecture.
         out.set(1)
     }
 

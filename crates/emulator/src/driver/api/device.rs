@@ -9,10 +9,10 @@ use crate::driver::c::entry::{In, Out, Text, api, write_text};
 use crate::driver::state::attributes;
 use crate::driver::state::registry::{device, initialise, registry};
 
-/// The version that the emulator answers for: CUDA 13.0.
+/// The CUDA version that the emulator reports: 13.0.
 pub const DRIVER_VERSION: c_int = 13000;
 
-/// The name of every emulated device.
+/// Name of every emulated device.
 pub const NAME: &str = "warpgauge emulator (CPU)";
 
 fn set_attribute(pi: Out<c_int>, attribute: c_uint, dev: Device) -> Res {
@@ -151,7 +151,7 @@ api! {
     }
 
     fn cuGetExportTable(out: Out<usize>, id: In<Bytes<16>>) {
-        // The tables behind this call are NVIDIA's private interfaces; there are none here.
+        // The tables behind this call are NVIDIA's private interfaces, which the emulator does not have.
         id.get()?;
         out.set_if_asked(0);
         Err(Code::NOT_FOUND)

@@ -34,7 +34,7 @@ fn node(handle: Handle) -> Res<Node> {
     graph(registry()?.nodes.get(handle)?.graph)?.node(handle)
 }
 
-/// Adds a node to a graph and tells its handle.
+/// Adds a node to a graph and returns its handle.
 pub fn add(out: Out<Handle>, into: Handle, after: In<Handle>, count: usize, task: Task) -> Res {
     out.required()?;
     out.set(graph(into)?.add(into, task, &after.list(count)?)?)
@@ -85,7 +85,7 @@ fn instantiate(handle: Handle, flags: u64) -> Res<Handle> {
     Ok(registry()?.execs.insert(Arc::new(exec)))
 }
 
-/// Answers a question for a list: the number alone where the list is null.
+/// Returns a list, or only its length if the list pointer is null.
 fn list(out: Out<Handle>, count: Out<usize>, found: Vec<Handle>) -> Res {
     if out.is_null() {
         return count.set(found.len());
@@ -217,7 +217,7 @@ api! {
         data: *const c_void,
         count: usize,
     ) {
-        // Edges between parts of kernels are for programmatic launches, which there are not.
+        // Edges between parts of kernels are for programmatic launches, which are not supported.
         if !data.is_null() {
             return Err(Code::NOT_SUPPORTED);
         }
@@ -253,7 +253,7 @@ api! {
     ) {
         get_edges(handle, from, to, count)?;
         if !data.is_null() && !from.is_null() {
-            // Full dependencies: all fields of the eight-byte record are zero.
+            // For full dependencies all fields of the eight-byte record are zero.
             let edges = count.get()?;
             data.fill(edges, std::iter::repeat_n(0, edges))?;
         }

@@ -1,10 +1,9 @@
 //! Device memory and events that processes of one host share.
 //!
-//! What is exported lies in a file of a directory that the processes have in common
-//! (`state::segment`). A handle says the file's random number and length, and nothing else: it can
-//! lead to no other file. As with the real driver, a handle is not opened in the process that made
-//! it, and memory by one context of a device alone; what a handle answers that is wrong was looked
-//! up on an H200.
+//! Exported objects are in a file of a directory that the processes have in common (`state::segment`). A
+//! handle contains only the file's random number and length, so it cannot refer to any other file. As
+//! with the real driver, the process that made a handle cannot open it, and only one context of a device
+//! can open memory. The errors for wrong handles were determined on an H200.
 
 use std::ffi::c_uint;
 use std::sync::Arc;
@@ -23,14 +22,14 @@ use crate::driver::state::signal::{self, Shared};
 /// `CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS`.
 const LAZY_PEER: c_uint = 1;
 
-/// What a handle says.
+/// Content of a handle.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Ticket {
     name: Name,
     bytes: u64,
 }
 
-/// The begin of every handle; tells a handle of this driver from bytes of anything else.
+/// Beginning of every handle, which distinguishes handles of this driver from other bytes.
 fn magic(content: Content) -> [u8; 8] {
     match content {
         Content::Memory => *b"wgipcmem",
@@ -47,7 +46,7 @@ impl Ticket {
         Bytes(out)
     }
 
-    /// What a handle of something says; nothing if it is no such handle.
+    /// Parses a handle; `None` if it is not a handle of this kind.
     fn read(handle: &Bytes<64>, content: Content) -> Option<Self> {
         let (mut number, mut bytes) = ([0; 16], [0; 8]);
         number.copy_from_slice(&handle.0[8..24]);
@@ -89,8 +88,8 @@ fn import(handle: &Bytes<64>) -> Res<u64> {
     })
 }
 
-/// Ends one use of imported memory, in whichever context. The last waits for the work that may
-/// use it.
+/// Ends one use of imported memory, in any context. The last use waits for work that may access the
+/// memory.
 fn close(base: Address) -> Res {
     let own = current()?;
     let ledger = &registry()?.ledger;

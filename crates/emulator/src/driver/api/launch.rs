@@ -19,7 +19,7 @@ fn start(function_handle: Handle, config: LaunchConfig, on: Handle, arguments: A
     stream.submit(Task::Kernel(task))
 }
 
-/// What the attributes of an extended launch ask for; true for a cooperative launch.
+/// Checks the attributes of an extended launch. Returns true for a cooperative launch.
 fn cooperative(attributes: &[LaunchAttribute]) -> Res<bool> {
     let mut cooperative = false;
     for attribute in attributes {
@@ -43,7 +43,7 @@ fn cooperative(attributes: &[LaunchAttribute]) -> Res<bool> {
     Ok(cooperative)
 }
 
-/// The checked form of an extended launch configuration.
+/// Returns the checked form of an extended launch configuration.
 pub fn extended(config: &LaunchConfigC) -> Res<LaunchConfig> {
     let attributes = config.attributes.list(config.attribute_count as usize)?;
     Ok(LaunchConfig {

@@ -14,7 +14,7 @@ use crate::driver::state::library::{Kernel, Library, function_of};
 use crate::driver::state::module::{self, global_of};
 use crate::driver::state::registry::{device, fresh, registry};
 
-/// The function of a kernel on a device: in the current context if it is on that device, else in
+/// Returns a kernel's function on a device: in the current context if that is on the device, otherwise in
 /// the device's primary context.
 fn function_on(kernel: Handle, dev: Device) -> Res<Arc<module::FunctionEntry>> {
     let device = device(dev)?;
@@ -29,7 +29,7 @@ fn function_on(kernel: Handle, dev: Device) -> Res<Arc<module::FunctionEntry>> {
 fn load(out: Out<Handle>, text: Result<String, Refusal>, jit: &Jit) -> Res {
     out.required()?;
     let registry = registry()?;
-    // Loaded once here, so that errors show now and the kernels' names are known.
+    // Loaded once here, so that errors are reported now and the kernels' names are known.
     let ordinal = current().map_or(0, |context| context.device.ordinal);
     let (module, text) = image::load(text, ordinal, jit)?;
     let library = fresh();
@@ -56,7 +56,7 @@ api! {
         _library_count: c_uint,
     ) {
         let jit = Jit::read(count, options, values)?;
-        // SAFETY: the image is as the C contract of this function says.
+        // SAFETY: the image satisfies the C contract of this function.
         let text = unsafe { image::text_at(image) };
         load(out, text, &jit)
     }
@@ -81,7 +81,7 @@ api! {
         registry.kernels.purge(|kernel| kernel.library == handle);
         let modules: Vec<Handle> = lock(&library.modules).drain().map(|entry| entry.1).collect();
         for module in modules {
-            // Those whose context is gone went with it.
+            // Modules of destroyed contexts no longer exist.
             if registry.modules.find(module).is_some() {
                 module::unload(module)?;
             }

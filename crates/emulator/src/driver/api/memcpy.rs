@@ -42,7 +42,7 @@ fn offset(at: u64, x: usize, y: usize, z: usize, pitch: usize, layer: usize) -> 
     sum.and_then(|bytes| at.checked_add(bytes as u64)).ok_or(Code::INVALID_VALUE)
 }
 
-/// Turns the C description of a copy of rows and layers into a transfer.
+/// Converts the C description of a copy of rows and layers to a transfer.
 pub fn transfer_3d(copy: &Memcpy3D) -> Res<Transfer> {
     let size = [copy.width as u64, copy.height as u64, copy.depth as u64];
     let src_pitch = if copy.src_pitch == 0 { copy.width } else { copy.src_pitch };
@@ -89,7 +89,7 @@ fn transfer_2d(copy: &Memcpy2D) -> Res<Transfer> {
     })
 }
 
-/// The fill of a memset call.
+/// Returns the fill of a memset call.
 pub fn fill(dst: Address, value: u32, element: u8, size: [usize; 2], pitch: usize) -> Fill {
     let [width, height] = size.map(|count| count as u64);
     let pattern = value.to_le_bytes();

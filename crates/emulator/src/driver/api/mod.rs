@@ -1,4 +1,4 @@
-//! The exported functions: they check arguments and work on `state`.
+//! The exported functions, which check arguments and work on `state`.
 
 pub mod absent;
 pub mod alloc;

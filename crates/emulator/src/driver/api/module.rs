@@ -17,11 +17,11 @@ fn names(module: Handle) -> Res<Vec<String>> {
     Ok(entry.module.functions().map(str::to_owned).collect())
 }
 
-/// Loads an image given by a pointer.
+/// Loads an image from a pointer.
 fn load_at(out: Out<Handle>, image: *const c_void, jit: &Jit) -> Res {
     out.required()?;
     let context = current()?;
-    // SAFETY: the image is as the C contract of the calling function says.
+    // SAFETY: the image satisfies the C contract of the calling function.
     let text = unsafe { image::text_at(image) };
     out.set(load(&context, text, jit)?)
 }
@@ -97,7 +97,7 @@ api! {
     }
 
     fn cuFuncGetName(out: Out<*const c_char>, handle: Handle) {
-        // Owned by the function, as the real driver has it: valid until the module goes.
+        // The function owns the name, as in the real driver: it is valid until the module is unloaded.
         out.set(function(handle)?.name.as_ptr())
     }
 

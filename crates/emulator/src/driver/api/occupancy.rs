@@ -23,8 +23,8 @@ fn active(out: Out<c_int>, handle: Handle, block: c_int, dynamic: usize, flags: 
     out.set(blocks_per_sm(&arch(&entry)?, &entry.function, threads, dynamic as u64) as c_int)
 }
 
-/// The block size, a multiple of the warp size, that keeps most threads resident; the largest
-/// where several do.
+/// Returns the block size, a multiple of the warp size, that keeps most threads resident; the largest of
+/// several.
 fn potential(
     grid: Out<c_int>,
     block: Out<c_int>,
@@ -46,7 +46,7 @@ fn potential(
     let mut threads = limit;
     while threads > 0 {
         let dynamic = match shared_of {
-            // SAFETY: the caller gave this function to be called with any block size.
+            // SAFETY: the caller passed this function to be called with any block size.
             Some(shared_of) => unsafe { shared_of(threads as c_int) },
             None => dynamic,
         };

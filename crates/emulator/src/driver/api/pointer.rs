@@ -1,4 +1,4 @@
-//! Questions about a pointer.
+//! Exported functions that return attributes of a pointer.
 
 use std::ffi::c_uint;
 
@@ -14,12 +14,12 @@ use crate::memory::AllocKind;
 const HOST: u64 = 1;
 const DEVICE: u64 = 2;
 
-/// Whether `cuIpcGetMemHandle` takes it.
+/// Returns whether `cuIpcGetMemHandle` accepts a block.
 pub fn exportable(block: Block) -> bool {
     block.kind == Kind::Device && block.pool == 0
 }
 
-/// The value of an attribute, and how many bytes of it the caller has room for.
+/// Returns the value of an attribute, and its size in the caller's buffer, bytes.
 fn attribute(address: Address, attribute: c_uint) -> Res<(u64, usize)> {
     let registry = registry()?;
     let found = registry.memory.allocation(address).ok_or(Code::INVALID_VALUE)?;
@@ -35,7 +35,7 @@ fn attribute(address: Address, attribute: c_uint) -> Res<(u64, usize)> {
         1 => (of_block(|block| block.context as u64), 8),
         2 => (if host { HOST } else { DEVICE }, 4),
         3 => (address, 8),
-        // Only host and managed memory have a host pointer; asking for another is an error.
+        // Only host and managed memory have a host pointer; for other memory this is an error.
         4 if host || managed => (address, 8),
         6 => (0, 4),
         7 => (of_block(|block| block.id), 8),
@@ -79,8 +79,8 @@ api! {
         current()?;
         let places = data.list(count as usize)?;
         for (which, place) in which.list(count as usize)?.into_iter().zip(places) {
-            // For a pointer that is not known, and for an attribute that it has not, this call
-            // stores zero (and the ordinal -1 or -2 in newer versions) instead of failing.
+            // For an unknown pointer, or an attribute that the pointer does not have, this call stores
+            // zero (and the ordinal -1 or -2 in newer versions) instead of failing.
             let unknown = match which {
                 9 => (u64::MAX, 4),
                 2 | 6 | 8 | 10 | 13 | 15 | 16 | 21 => (0, 4),
@@ -93,7 +93,7 @@ api! {
     }
 
     fn cuPointerSetAttribute(_value: In<u32>, which: c_uint, address: Address) {
-        // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, which is how memory operations are here anyway.
+        // CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: memory operations are always synchronous here.
         if which != 6 {
             return Err(Code::INVALID_VALUE);
         }

@@ -63,7 +63,7 @@ api! {
         }
         let pool = registry.pools.remove(handle)?;
         let device = device(pool.device as i32)?;
-        // A device never has no pool.
+        // A device always has a pool.
         let _ = device.pool.compare_exchange(
             handle,
             device.default_pool,
@@ -99,7 +99,7 @@ api! {
     fn cuMemPoolGetAccess(flags: Out<c_uint>, handle: Handle, location: In<Location>) {
         registry()?.pools.get(handle)?;
         device(location.get()?.id)?;
-        // Every device reaches all memory.
+        // Every device can access all memory.
         flags.set(READ_WRITE)
     }
 }

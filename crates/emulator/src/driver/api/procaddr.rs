@@ -1,4 +1,4 @@
-//! `cuGetProcAddress`: the functions of this library by their names without version suffix.
+//! `cuGetProcAddress`: finds functions of this library by their names without version suffix.
 
 use std::ffi::{CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
@@ -15,8 +15,8 @@ const TOO_OLD: c_uint = 2;
 /// Suffixes of the versions of a function, newest first.
 const SUFFIXES: [&str; 4] = ["_v4", "_v3", "_v2", ""];
 
-/// The CUDA versions that brought a version of a function, where a caller may ask for an older
-/// one. All others have been what they are since before CUDA 11.
+/// The CUDA versions that introduced a version of a function, for callers that request an older one. All
+/// other functions have been unchanged since before CUDA 11.
 const SINCE: &[(&str, c_int)] = &[
     ("cuCtxCreate_v3", 11040),
     ("cuCtxCreate_v4", 12050),
@@ -37,7 +37,7 @@ const SINCE: &[(&str, c_int)] = &[
     ("cuStreamGetCaptureInfo_v3", 12030),
 ];
 
-/// This library, as the loader has it; 0 where it is linked into a program.
+/// Returns the loader's handle of this library; 0 if the library is linked into a program.
 fn own_library() -> *mut c_void {
     static OWN: OnceLock<usize> = OnceLock::new();
     *OWN.get_or_init(|| {
@@ -45,7 +45,7 @@ fn own_library() -> *mut c_void {
         let mut info: libc::Dl_info = unsafe { std::mem::zeroed() };
         let inside: extern "C" fn() -> *const std::ffi::c_char =
             crate::driver::api::report::wgEmulatorVersion;
-        // SAFETY: any address may be asked for; the structure is ours.
+        // SAFETY: any address is allowed; the structure is ours.
         if unsafe { libc::dladdr(inside as *const c_void, &mut info) } == 0 {
             return 0;
         }
@@ -66,7 +66,7 @@ fn exported(name: &str) -> *mut c_void {
     unsafe { libc::dlsym(library, name.as_ptr()) }
 }
 
-/// The newest version of a function that a caller of a CUDA version knows.
+/// Returns the newest version of a function that existed in a CUDA version.
 fn find(symbol: &str, version: c_int) -> (*mut c_void, c_uint) {
     let mut status = NOT_FOUND;
     if !symbol.starts_with("cu") {

@@ -1,5 +1,4 @@
-//! Exported functions beside the driver API: the report, what it is to hold, and the variables of
-//! modules.
+//! Exported functions besides the driver API: the report, its settings, and the variables of modules.
 
 use std::ffi::{c_char, c_uint};
 use std::sync::atomic::Ordering;
@@ -17,8 +16,8 @@ pub extern "C" fn wgEmulatorVersion() -> *const c_char {
     VERSION.as_ptr().cast()
 }
 
-/// Switches the sanitiser on (not 0) or off for launches and allocations from now on. Needs
-/// `cuInit`; answers a `CUresult`.
+/// Switches the sanitiser on (not 0) or off for later launches and allocations. Needs `cuInit`; returns a
+/// `CUresult`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorSetSanitize(on: c_uint) -> u32 {
     guard("wgEmulatorSetSanitize", || {
@@ -29,9 +28,8 @@ pub extern "C" fn wgEmulatorSetSanitize(on: c_uint) -> u32 {
     })
 }
 
-/// Protects the allocation of device memory that contains an address from writes by kernels
-/// (`on` not 0), or no longer. A write is a fault, or with the sanitiser a finding. Answers a
-/// `CUresult`.
+/// Protects the allocation of device memory that contains an address from writes by kernels (`on` not 0),
+/// or ends the protection. A write is a fault, or with the sanitiser a finding. Returns a `CUresult`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorSetReadOnly(address: Address, on: c_uint) -> u32 {
     guard("wgEmulatorSetReadOnly", || {
@@ -40,8 +38,8 @@ pub extern "C" fn wgEmulatorSetReadOnly(address: Address, on: c_uint) -> u32 {
     })
 }
 
-/// Switches the detailed counts on (not 0; the default) or off, which is faster. Needs `cuInit`;
-/// answers a `CUresult`.
+/// Switches the detailed counts on (not 0; the default) or off, which is faster. Needs `cuInit`; returns
+/// a `CUresult`.
 #[unsafe(no_mangle)]
 pub extern "C" fn wgEmulatorSetCounting(on: c_uint) -> u32 {
     guard("wgEmulatorSetCounting", || {
@@ -50,9 +48,9 @@ pub extern "C" fn wgEmulatorSetCounting(on: c_uint) -> u32 {
     })
 }
 
-/// Takes the report of everything that has run since the last call: writes its JSON (UTF-8, no
-/// NUL) to `buffer` and returns its length. If `room` is too small, or `buffer` is null, nothing
-/// is taken and the needed length is returned; 0 before `cuInit`.
+/// Takes the report of everything that has run since the last call: writes its JSON (UTF-8, no NUL) to
+/// `buffer` and returns its length. If `room` is too small, or `buffer` is null, the report stays and the
+/// function returns the needed length; 0 before `cuInit`.
 ///
 /// # Safety
 /// `buffer` is null or valid for writing `room` bytes.
@@ -75,9 +73,9 @@ pub unsafe extern "C" fn wgEmulatorTakeReport(buffer: Out<u8>, room: usize) -> u
     length
 }
 
-/// Writes what a module keeps between launches as JSON (UTF-8, no NUL) to `buffer` and returns its
-/// length. If `room` is too small, or `buffer` is null, nothing is written and the needed length is
-/// returned; 0 if there is no such module.
+/// Writes the state that a module keeps between launches as JSON (UTF-8, no NUL) to `buffer` and returns
+/// its length. If `room` is too small, or `buffer` is null, writes nothing and returns the needed length.
+/// Returns 0 if there is no such module.
 ///
 /// # Safety
 /// `buffer` is null or valid for writing `room` bytes.

@@ -42,7 +42,7 @@ api! {
         let table = &registry()?.streams;
         let stream = table.get(handle)?;
         stream.forbid_capture()?;
-        // Work that is still queued goes on: the thread ends after it.
+        // Queued work continues: the thread ends after it.
         table.remove(handle)?;
         stream.queue.core.check()
     }
@@ -82,7 +82,7 @@ api! {
 
     fn cuStreamGetId(handle: Handle, id: Out<u64>) {
         let stream = stream(handle)?;
-        // The queue's address: no two streams that exist at one time share it.
+        // The queue's address is unique among the streams that exist at the same time.
         id.set(Arc::as_ptr(&stream.queue) as u64)
     }
 
@@ -123,7 +123,7 @@ api! {
     }
 
     fn cuStreamAttachMemAsync(handle: Handle, _address: u64, _length: usize, _flags: c_uint) {
-        // Managed memory is one memory here: every stream and the host may use it at any time.
+        // Managed memory is ordinary memory here: every stream and the host may use it at any time.
         stream(handle).map(|_| ())
     }
 

@@ -1,7 +1,7 @@
 //! The C types of the driver API that this emulator reads or writes, laid out as in `cuda.h`.
 //!
-//! Handles are opaque to the caller. Here they are numbers into the tables of `registry`, never
-//! addresses, so a stale or invented handle is found out instead of dereferenced.
+//! Handles are opaque to the caller. Here they are keys of the tables of `registry`, never addresses, so
+//! a stale or invented handle is detected instead of dereferenced.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 

@@ -6,12 +6,12 @@ use std::ffi::{CStr, c_char};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Code(pub u32);
 
-/// What every driver function body returns.
+/// Result type of every driver function body.
 pub type Res<T = ()> = Result<T, Code>;
 
 macro_rules! codes {
     ($($value:literal $ident:ident $name:literal $text:literal;)*) => {
-        // The whole table stays, so that every code has its name whether or not it is returned.
+        // The whole table is kept, so that every code has its name whether or not it is returned.
         #[allow(dead_code)]
         impl Code {
             $(pub const $ident: Code = Code($value);)*
@@ -192,12 +192,12 @@ fn entry(code: u32) -> Option<&'static (u32, &'static CStr, &'static CStr)> {
     TABLE.binary_search_by_key(&code, |row| row.0).ok().map(|index| &TABLE[index])
 }
 
-/// The name of a code (`CUDA_ERROR_…`), NUL-terminated; null for a code that is not one.
+/// Returns the NUL-terminated name of a code (`CUDA_ERROR_…`); `None` for an unknown code.
 pub fn name(code: u32) -> Option<*const c_char> {
     entry(code).map(|row| row.1.as_ptr())
 }
 
-/// The text of a code, NUL-terminated; null for a code that is not one.
+/// Returns the NUL-terminated text of a code; `None` for an unknown code.
 pub fn text(code: u32) -> Option<*const c_char> {
     entry(code).map(|row| row.2.as_ptr())
 }

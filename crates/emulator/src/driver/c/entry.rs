@@ -1,10 +1,10 @@
-//! The C boundary: the one wrapper through which every exported function goes, and the argument
-//! types that carry raw pointers from C into safe code.
+//! The C boundary: the wrapper of all exported functions, and the argument types that carry raw pointers
+//! from C into safe code.
 //!
-//! An exported function is `unsafe extern "C"`: its caller promises what the CUDA documentation
-//! of that function asks of its pointers (each one null or valid for what is read or written
-//! through it). The types below are made by that caller alone, by transmission through the
-//! C ABI, so they inherit the promise, and their methods may be safe. They check for null.
+//! An exported function is `unsafe extern "C"`: its caller guarantees what the CUDA documentation of that
+//! function requires of its pointers (each one null or valid for what is read or written through it).
+//! Only that caller creates values of the types below, by passing them through the C ABI. They inherit
+//! the guarantee, so their methods may be safe. They check for null.
 
 use std::any::Any;
 use std::ffi::{CStr, c_char, c_void};
@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::code::{Code, Res};
 
-/// Runs the body of an exported function: no panic crosses into C.
+/// Runs the body of an exported function. No panic crosses into C.
 pub fn guard(name: &str, body: impl FnOnce() -> Res) -> u32 {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(Ok(())) => Code::SUCCESS.0,
@@ -24,7 +24,7 @@ pub fn guard(name: &str, body: impl FnOnce() -> Res) -> u32 {
     }
 }
 
-/// The text of a caught panic.
+/// Returns the text of a caught panic.
 pub fn message(panic: &Box<dyn Any + Send>) -> &str {
     panic
         .downcast_ref::<&str>()
@@ -48,11 +48,11 @@ macro_rules! api {
 }
 pub(crate) use api;
 
-/// Declares exported functions that this emulator has not: they answer `NOT_SUPPORTED`, so that
-/// a caller gets an error it can show instead of a missing symbol.
+/// Declares exported functions that this emulator does not support. They return `NOT_SUPPORTED`, so that
+/// a caller gets an error that it can report instead of a missing symbol.
 ///
-/// The arguments are not declared because they are not read; in the C calling conventions of
-/// this platform the caller cleans up.
+/// The arguments are not declared because they are not read; in the C calling conventions of this
+/// platform the caller cleans up.
 macro_rules! refused {
     ($($name:ident)*) => {$(
         #[unsafe(no_mangle)]
@@ -90,7 +90,7 @@ impl<T: Copy> Out<T> {
         Ok(())
     }
 
-    /// Stores the result where the caller asked for it.
+    /// Stores the result if the caller passed a pointer.
     pub fn set_if_asked(self, value: T) {
         if !self.0.is_null() {
             // SAFETY: as in `set`.
@@ -98,7 +98,7 @@ impl<T: Copy> Out<T> {
         }
     }
 
-    /// Fails early, before anything has been created, where `set` would fail.
+    /// Fails in advance, before anything is created, where `set` would fail.
     pub fn required(self) -> Res {
         if self.0.is_null() { Err(Code::INVALID_VALUE) } else { Ok(()) }
     }
@@ -115,7 +115,7 @@ impl<T: Copy> Out<T> {
         Ok(())
     }
 
-    /// The place of an element of an array of outputs.
+    /// Returns the output for an element of an array.
     pub fn at(self, index: usize) -> Out<T> {
         Out(self.0.wrapping_add(index))
     }
@@ -124,22 +124,22 @@ impl<T: Copy> Out<T> {
         self.0 as usize
     }
 
-    /// An output whose address the caller passed as a number, in an untyped array.
+    /// Returns an output whose address the caller passed as a number, in an untyped array.
     ///
     /// # Safety
-    /// The C contract of the function says that this argument is such an address.
+    /// By the C contract of the function this argument is such an address.
     pub unsafe fn from_address(address: usize) -> Self {
         Out(address as *mut T)
     }
 
-    /// Reads what the caller put there (an in-out argument).
+    /// Reads the value that the caller stored there (an in-out argument).
     pub fn get(self) -> Res<T> {
         In(self.0.cast_const()).get()
     }
 }
 
 impl From<Out<u64>> for Out<u32> {
-    /// A `void *` whose type depends on another argument: here it is the narrower one.
+    /// Converts a `void *` whose type depends on another argument to the narrower type.
     fn from(wide: Out<u64>) -> Self {
         Out(wide.0.cast())
     }
@@ -170,25 +170,25 @@ impl<T: Copy> In<T> {
         Ok(unsafe { self.0.read_unaligned() })
     }
 
-    /// No argument.
+    /// Returns a null argument.
     pub fn null() -> Self {
         In(std::ptr::null())
     }
 
-    /// The place of an element of an array.
+    /// Returns the argument for an element of an array.
     pub fn at(self, index: usize) -> In<T> {
         In(self.0.wrapping_add(index))
     }
 
-    /// An argument whose address the caller passed as a number, in an untyped array.
+    /// Returns an argument whose address the caller passed as a number, in an untyped array.
     ///
     /// # Safety
-    /// The C contract of the function says that this argument is such an address.
+    /// By the C contract of the function this argument is such an address.
     pub unsafe fn from_address(address: usize) -> Self {
         In(address as *const T)
     }
 
-    /// The first `count` elements of an array.
+    /// Returns the first `count` elements of an array.
     pub fn list(self, count: usize) -> Res<Vec<T>> {
         if count == 0 {
             return Ok(Vec::new());
@@ -201,7 +201,7 @@ impl<T: Copy> In<T> {
     }
 }
 
-/// More elements than any argument list of this API has; a larger count is a caller's error.
+/// Upper bound for the length of an argument list of this API; a larger count is a caller's error.
 const MAX_LIST: usize = 1 << 20;
 
 /// A NUL-terminated string argument.
@@ -210,7 +210,7 @@ const MAX_LIST: usize = 1 << 20;
 pub struct Text(*const c_char);
 
 impl Text {
-    /// The string, which must be UTF-8 (names and paths of this API are).
+    /// Returns the string, which must be UTF-8 (names and paths of this API are).
     pub fn get(self) -> Res<String> {
         if self.0.is_null() {
             return Err(Code::INVALID_VALUE);
@@ -221,7 +221,7 @@ impl Text {
     }
 }
 
-/// A buffer of the caller for text, with room for `len` bytes including the final NUL.
+/// Writes text to a caller's buffer of `len` bytes, including the final NUL.
 pub fn write_text(to: Out<c_char>, len: usize, text: &[u8]) -> Res {
     if len == 0 {
         return Err(Code::INVALID_VALUE);
@@ -241,8 +241,8 @@ pub unsafe fn host_bytes(from: *const c_void, bytes: usize) -> Vec<u8> {
     copy
 }
 
-/// Locks a mutex. A panic elsewhere was reported there and left the data whole (no critical
-/// section of this crate calls foreign code), so a poisoned lock is used on.
+/// Locks a mutex. A panic elsewhere was reported there and left the data consistent (no critical section
+/// of this crate calls foreign code), so a poisoned lock is still usable.
 pub fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

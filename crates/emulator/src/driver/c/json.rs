@@ -1,8 +1,8 @@
-//! The little JSON that the report needs.
+//! A minimal JSON writer for the report.
 
 use std::fmt::Write;
 
-/// A JSON string.
+/// Returns a JSON string.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -21,7 +21,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// A JSON array of values that are JSON already.
+/// Returns a JSON array of values that are JSON already.
 pub fn list(values: impl Iterator<Item = String>) -> String {
     format!("[{}]", values.collect::<Vec<_>>().join(","))
 }

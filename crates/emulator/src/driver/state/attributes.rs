@@ -15,7 +15,7 @@ pub const SHARED_PER_BLOCK: u32 = 48 << 10;
 /// Registers per multiprocessor and per block.
 pub const REGISTERS: u32 = 65536;
 
-/// The value of an attribute; `None` for a number that is no attribute.
+/// Returns the value of an attribute; `None` for an unknown number.
 ///
 /// Textures, surfaces and clusters are not emulated: their limits are 0.
 pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
@@ -49,7 +49,7 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         78..=80 => 1,
         81 => arch.shared_per_sm as c_int,
         83 => 1,
-        // Host atomics are native (one memory), managed memory may be used by both sides at once.
+        // Host atomics are native (one memory), and both sides may use managed memory at the same time.
         86 | 89 => 1,
         87 => 2,
         90 | 91 => 1,
@@ -61,7 +61,7 @@ pub fn value(device: &DeviceInfo, attribute: c_uint) -> Option<c_int> {
         111 => arch.shared_reserved as c_int,
         113 => 1,
         115 => 1,
-        // Events between processes, and one domain of memory synchronisation.
+        // Events shared by processes, and one domain of memory synchronisation.
         125 | 126 => 1,
         // NUMA node of the device's memory and of its host: none.
         131 | 134 => -1,

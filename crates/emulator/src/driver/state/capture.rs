@@ -1,7 +1,7 @@
-//! Stream capture: what a stream is told to do becomes nodes of a graph instead.
+//! Stream capture: operations on a stream become nodes of a graph instead.
 //!
-//! Each stream of a capture remembers the nodes that its next node comes after. An event recorded
-//! in a capture stands for those nodes; another stream that waits for it joins the capture.
+//! Each stream of a capture remembers the nodes that its next node depends on. An event recorded in a
+//! capture refers to those nodes; another stream that waits for it joins the capture.
 
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,10 +24,10 @@ const NONE: c_uint = 0;
 pub const ACTIVE: c_uint = 1;
 const INVALIDATED: c_uint = 2;
 
-/// A stream's place in a capture, shared between the stream and the capture.
+/// A stream's state in a capture, shared between the stream and the capture.
 pub type Slot = Arc<Mutex<Option<Capturing>>>;
 
-/// One capture.
+/// A capture.
 pub struct Capture {
     graph: Arc<Graph>,
     handle: Handle,
@@ -44,15 +44,15 @@ struct Member {
     context: Weak<Context>,
 }
 
-/// The state of a stream that captures.
+/// The state of a capturing stream.
 pub struct Capturing {
     capture: Arc<Capture>,
-    /// What the next node comes after.
+    /// The nodes that the next node depends on.
     tail: Vec<Handle>,
     origin: bool,
 }
 
-/// Places in a graph that is being captured.
+/// Nodes of a graph that is being captured.
 #[derive(Clone)]
 pub struct Mark {
     capture: Arc<Capture>,
@@ -80,7 +80,7 @@ impl Capture {
         Ok(())
     }
 
-    /// Takes all streams out of the capture.
+    /// Removes all streams from the capture.
     fn end(&self) {
         self.ended.store(true, Ordering::Release);
         for member in std::mem::take(&mut *lock(&self.members)) {
@@ -115,7 +115,8 @@ pub fn record_allocation(stream: &Stream, base: u64) -> Res {
     record(stream, Task::Empty)
 }
 
-/// Spoils the capture of a stream by a call that cannot be captured; nothing if there is none.
+/// Invalidates the capture of a stream because of a call that cannot be captured. Has no effect without a
+/// capture.
 pub fn invalidate(stream: &Stream) -> Res {
     match &*lock(&stream.capturing) {
         Some(capturing) => {
@@ -126,7 +127,8 @@ pub fn invalidate(stream: &Stream) -> Res {
     }
 }
 
-/// The legacy stream waits for blocking streams, and a stream that captures cannot be waited for.
+/// Fails if a blocking stream captures: the legacy stream waits for blocking streams, and cannot wait for
+/// one that captures.
 pub fn forbid_legacy(context: &Context) -> Res {
     if context.blocking_captures.load(Ordering::Acquire) > 0 {
         return Err(Code::STREAM_CAPTURE_IMPLICIT);
@@ -134,7 +136,7 @@ pub fn forbid_legacy(context: &Context) -> Res {
     Ok(())
 }
 
-/// The place that an event recorded now would stand for; `None` outside captures.
+/// Returns the nodes that an event recorded now would refer to; `None` outside captures.
 pub fn mark(stream: &Stream) -> Res<Option<Mark>> {
     match &*lock(&stream.capturing) {
         Some(capturing) => {
@@ -146,7 +148,7 @@ pub fn mark(stream: &Stream) -> Res<Option<Mark>> {
     }
 }
 
-/// Makes a stream wait for a place in a capture, of which it becomes part.
+/// Makes a stream wait for nodes of a capture, and join the capture.
 pub fn join(stream: &Stream, mark: &Mark) -> Res {
     mark.capture.check()?;
     if mark.capture.ended.load(Ordering::Acquire) {

@@ -1,7 +1,7 @@
-//! Contexts: what one is, which one a thread uses, and how it ends.
+//! Contexts: their state, the current one of each thread, and their destruction.
 //!
-//! A kernel that faults leaves its error in the context, and from then on every call that needs
-//! the context returns it, until the context is destroyed. Other contexts are not affected.
+//! A kernel that faults leaves its error in the context, and from then on every call that needs the
+//! context returns it, until the context is destroyed. Other contexts are not affected.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::{c_int, c_uint};
@@ -18,7 +18,7 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 
 unsafe extern "C" {
-    /// Standard output of the C library, which the `libc` crate leaves out.
+    /// Standard output of the C library, which the `libc` crate lacks.
     static stdout: *mut libc::FILE;
 }
 
@@ -27,10 +27,10 @@ pub struct Core {
     pub device: &'static DeviceInfo,
     /// The first error of work in this context, 0 for none.
     error: AtomicU32,
-    /// Makes running kernels stop; set when another has failed.
+    /// Makes running kernels stop; set when another kernel has failed.
     pub cancel: AtomicBool,
     pub limits: Mutex<Limits>,
-    /// What kernels have printed and nobody has waited for yet.
+    /// Output of kernels that has not been written to standard output yet.
     printed: Mutex<Vec<u8>>,
 }
 
@@ -45,7 +45,7 @@ impl Core {
         }
     }
 
-    /// Marks the context as failed, unless it already is, and stops what else runs in it.
+    /// Marks the context as failed, unless it already is, and stops its other work.
     pub fn fail(&self, code: Code) {
         let _ = self.error.compare_exchange(0, code.0, Ordering::AcqRel, Ordering::Acquire);
         self.cancel.store(true, Ordering::Release);
@@ -58,12 +58,12 @@ impl Core {
         }
     }
 
-    /// The sticky error, as the result of a call.
+    /// Returns the sticky error as the result of a call.
     pub fn check(&self) -> Res {
         self.failed().map_or(Ok(()), Err)
     }
 
-    /// Keeps a line that a kernel printed. The buffer is bounded: what does not fit is dropped.
+    /// Stores a line that a kernel printed. The buffer is bounded: a line that does not fit is dropped.
     pub fn print(&self, text: &[u8]) {
         let capacity = lock(&self.limits).printf_bytes;
         let mut printed = lock(&self.printed);
@@ -72,13 +72,13 @@ impl Core {
         }
     }
 
-    /// Hands what kernels printed to standard output: to C's, so that it stands in the order in
-    /// which a program in C or C++ prints before and after.
+    /// Writes the output of kernels to C's standard output, so that it is in order with the output of the
+    /// program itself, in C or C++.
     pub fn flush_printf(&self) {
         let text = std::mem::take(&mut *lock(&self.printed));
         if !text.is_empty() {
-            // Nobody to tell: a closed standard output loses the text, as with the real driver.
-            // SAFETY: the C library's own stream, which it locks; the text is as long as said.
+            // If standard output is closed, the text is lost, as with the real driver.
+            // SAFETY: the C library's own stream, which it locks; the text has the given length.
             unsafe {
                 libc::fwrite(text.as_ptr().cast(), 1, text.len(), stdout);
                 libc::fflush(stdout);
@@ -87,7 +87,7 @@ impl Core {
     }
 }
 
-/// One context.
+/// A context.
 pub struct Context {
     pub handle: Handle,
     pub device: &'static DeviceInfo,
@@ -96,15 +96,16 @@ pub struct Context {
     pub flags: AtomicU32,
     pub cache_config: AtomicU32,
     pub legacy: Arc<Stream>,
-    /// The streams that the legacy stream waits for, and all others, for synchronisation.
+    /// All streams, for synchronisation, and in the next field those that the legacy stream waits for.
     streams: Mutex<Vec<Weak<Queue>>>,
     blocking: Mutex<Vec<Weak<Queue>>>,
-    /// Held while a task is given its implicit dependencies and its place.
+    /// Held while a task gets its implicit dependencies and its position.
     pub order: Mutex<()>,
-    /// Streams that capture at present, and those of them that the legacy stream waits for.
+    /// Number of streams that capture; the next field counts those of them that the legacy stream waits
+    /// for.
     pub captures: AtomicUsize,
     pub blocking_captures: AtomicUsize,
-    /// Contexts whose memory this one was given access to.
+    /// Contexts whose memory this context may access.
     pub peers: Mutex<Vec<Handle>>,
 }
 
@@ -132,7 +133,7 @@ impl Context {
         })
     }
 
-    /// Makes a stream that the context knows of.
+    /// Creates a stream of the context.
     pub fn new_stream(self: &Arc<Self>, role: Role, priority: c_int) -> Arc<Stream> {
         let queue = Queue::new(self.core.clone());
         remember(&self.streams, &queue);
@@ -142,24 +143,24 @@ impl Context {
         Stream::new(role, priority, queue, Arc::downgrade(self))
     }
 
-    /// What the legacy stream has to wait for.
+    /// Returns the points that the legacy stream must wait for.
     pub fn unfinished_blocking(&self) -> Vec<Point> {
         unfinished(&lock(&self.blocking))
     }
 
-    /// What a blocking stream has to wait for.
+    /// Returns the points that a blocking stream must wait for.
     pub fn unfinished_legacy(&self) -> Vec<Point> {
         let point = self.legacy.queue.now();
         if point.reached() { Vec::new() } else { vec![point] }
     }
 
-    /// Blocks until no stream of the context has anything left to do.
+    /// Blocks until all streams of the context are idle.
     pub fn finish(&self) {
         let points = unfinished(&lock(&self.streams));
         points.iter().for_each(Point::wait);
     }
 
-    /// The same, which also shows what kernels printed.
+    /// Like [`Self::finish`]; also writes the output of kernels.
     pub fn drain(&self) {
         self.finish();
         self.core.flush_printf();
@@ -175,7 +176,7 @@ impl Context {
     }
 }
 
-/// Adds a queue to a list, and forgets those that are gone.
+/// Adds a queue to a list, and removes queues that no longer exist.
 fn remember(list: &Mutex<Vec<Weak<Queue>>>, queue: &Arc<Queue>) {
     let mut list = lock(list);
     list.retain(|queue| queue.strong_count() > 0);
@@ -188,27 +189,27 @@ fn unfinished(list: &[Weak<Queue>]) -> Vec<Point> {
 }
 
 thread_local! {
-    /// The current context of this thread, 0 for none. It is there to the thread's very end: objects
-    /// of a program release their memory after everything that has a destructor is gone.
+    /// The current context of this thread, 0 for none. It exists to the thread's very end: objects of a
+    /// program release their memory after everything that has a destructor is gone.
     static TOP: Cell<Handle> = const { Cell::new(0) };
     /// The contexts below it; the last is the next.
     static BELOW: RefCell<Vec<Handle>> = const { RefCell::new(Vec::new()) };
 }
 
-/// More nested contexts than a program has; a deeper stack is a leak of the caller.
+/// Upper bound for nested contexts; a deeper stack is a leak of the caller.
 const MAX_STACK: usize = 4096;
 
-/// The context of a handle; destroyed ones are none.
+/// Returns the context of a handle; fails if it was destroyed.
 pub fn context(handle: Handle) -> Res<Arc<Context>> {
     registry()?.contexts.find(handle).ok_or(Code::INVALID_CONTEXT)
 }
 
-/// The handle on top of this thread's stack, 0 for none.
+/// Returns the handle on top of this thread's stack, 0 for none.
 pub fn current_handle() -> Handle {
     TOP.get()
 }
 
-/// The current context, failed or not.
+/// Returns the current context, failed or not.
 pub fn current_any() -> Res<Arc<Context>> {
     let registry = registry()?;
     match current_handle() {
@@ -217,7 +218,7 @@ pub fn current_any() -> Res<Arc<Context>> {
     }
 }
 
-/// The current context, if it has not failed.
+/// Returns the current context if it has not failed.
 pub fn current() -> Res<Arc<Context>> {
     let context = current_any()?;
     context.core.check()?;
@@ -258,7 +259,7 @@ pub fn pop() -> Res<Handle> {
 /// Replaces the top of the stack; 0 removes it.
 pub fn set_current(handle: Handle) -> Res {
     if handle == 0 {
-        // There may be none.
+        // The stack may be empty.
         let _ = pop();
         return Ok(());
     }
@@ -267,14 +268,14 @@ pub fn set_current(handle: Handle) -> Res {
     Ok(())
 }
 
-/// Makes a context of its own on a device.
+/// Creates a separate context on a device.
 pub fn create(device: &'static DeviceInfo, flags: c_uint) -> Res<Handle> {
     let handle = crate::driver::state::registry::fresh();
     registry()?.contexts.insert_as(handle, Context::new(handle, device, flags, false));
     Ok(handle)
 }
 
-/// Counts a use of the primary context of a device, which comes into being with the first.
+/// Counts a use of the primary context of a device. The first use creates the context.
 pub fn retain_primary(device: &'static DeviceInfo) -> Res<Handle> {
     let mut primary = lock(&device.primary);
     let handle = device.primary_handle;
@@ -286,7 +287,7 @@ pub fn retain_primary(device: &'static DeviceInfo) -> Res<Handle> {
     Ok(handle)
 }
 
-/// Ends a use of the primary context, or all of them.
+/// Ends a use of the primary context, or all uses.
 pub fn release_primary(device: &'static DeviceInfo, all: bool) -> Res {
     let mut primary = lock(&device.primary);
     if primary.retained == 0 && !all {
@@ -299,7 +300,7 @@ pub fn release_primary(device: &'static DeviceInfo, all: bool) -> Res {
     Ok(())
 }
 
-/// Ends a context: waits for its work, then releases everything that was made in it.
+/// Destroys a context: waits for its work, then releases everything that was created in it.
 pub fn destroy(handle: Handle) -> Res {
     let registry = registry()?;
     let context = registry.contexts.remove(handle).map_err(|_| Code::INVALID_CONTEXT)?;

@@ -1,9 +1,9 @@
 //! Copies and fills between device, pinned and pageable memory.
 //!
-//! As with the real driver, a pointer is what it points to: a host function argument may lie in
-//! pinned memory. What lies in no allocation is pageable memory of the host. An asynchronous copy
-//! *from* pageable memory has read it when the call returns, and one *to* pageable memory has
-//! finished; only copies of pinned and device memory go on afterwards.
+//! As with the real driver, the address determines the kind of memory: a host function argument may be in
+//! pinned memory. Addresses outside all allocations are pageable memory of the host. An asynchronous copy
+//! *from* pageable memory has read it when the call returns, and one *to* pageable memory has finished;
+//! only copies of pinned and device memory continue afterwards.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use super::task::{Fill, Task};
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::host_bytes;
 
-/// Pageable memory up to this size is copied aside; above it, the call waits for the stream.
+/// Maximum size of pageable memory that is copied aside; for larger copies the call waits for the stream.
 const STAGED: u64 = 64 << 10;
-/// Bytes moved at a time between host memory and device memory.
+/// Number of bytes moved at a time between host memory and device memory.
 const CHUNK: usize = 1 << 20;
 
 /// Rows of bytes to move. A plain copy is one row.
@@ -23,7 +23,7 @@ const CHUNK: usize = 1 << 20;
 pub struct Transfer {
     pub dst: Side,
     pub src: Side,
-    /// Bytes of a row.
+    /// Size of a row, bytes.
     pub width: u64,
     pub height: u64,
     pub depth: u64,
@@ -33,29 +33,29 @@ pub struct Transfer {
 #[derive(Clone, Copy)]
 pub struct Side {
     pub at: u64,
-    /// Bytes from row to row, and from layer to layer.
+    /// Distance between rows in bytes; the next field is the distance between layers.
     pub pitch: u64,
     pub layer: u64,
-    /// Pageable host memory, which `Memory` does not know.
+    /// Whether this is pageable host memory, which `Memory` does not know.
     pub pageable: bool,
 }
 
-/// What a caller says of a pointer.
+/// The kind of memory that a caller declares for a pointer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// A `CUdeviceptr`: it must be known.
+    /// A `CUdeviceptr`: it must be in an allocation.
     Device,
-    /// A host pointer, or either.
+    /// A host pointer, or either kind.
     Any,
 }
 
 impl Side {
-    /// A contiguous range.
+    /// Returns a contiguous range.
     pub fn flat(at: u64, bytes: u64, claim: Claim) -> Res<Side> {
         Side::pitched(at, [bytes, 1, 1], [bytes, bytes], claim)
     }
 
-    /// Rows and layers; checks that all of it lies in one allocation, if any of it does.
+    /// Returns rows and layers. Checks that all of them are in one allocation, if any are.
     pub fn pitched(at: u64, size: [u64; 3], steps: [u64; 2], claim: Claim) -> Res<Side> {
         let [width, height, depth] = size;
         let [pitch, layer] = steps;
@@ -81,7 +81,7 @@ impl Side {
 }
 
 impl Transfer {
-    /// One contiguous copy.
+    /// Returns a contiguous copy.
     pub fn flat(dst: (u64, Claim), src: (u64, Claim), bytes: u64) -> Res<Transfer> {
         Ok(Transfer {
             dst: Side::flat(dst.0, bytes, dst.1)?,
@@ -96,7 +96,7 @@ impl Transfer {
         self.width == 0 || self.height == 0 || self.depth == 0
     }
 
-    /// Does it; the caller has waited for whatever must come before.
+    /// Performs the copy. The caller has waited for everything that must precede it.
     pub fn run(&self) -> Res {
         for layer in 0..self.depth {
             for row in 0..self.height {
@@ -112,8 +112,8 @@ impl Transfer {
         match (self.dst.pageable, self.src.pageable) {
             (false, false) => memory.copy(dst, src, self.width).map_err(fault),
             (false, true) => chunks(self.width, |done, len| {
-                // SAFETY: the caller of the copy function gave this range to be read, and its
-                // call has not returned (`submit` waits) or the stream's order promises it.
+                // SAFETY: the caller of the copy function passed this range to be read. Either its call
+                // has not returned (`submit` waits), or the stream's order guarantees the range.
                 let bytes = unsafe { std::slice::from_raw_parts((src + done) as *const u8, len) };
                 memory.write(dst + done, bytes).map_err(fault)
             }),
@@ -133,8 +133,7 @@ impl Transfer {
         }
     }
 
-    /// Puts the copy into a stream. `wait` makes it synchronous for the caller whatever the
-    /// memory is.
+    /// Queues the copy in a stream. `wait` makes it synchronous for the caller, whatever the memory.
     pub fn submit(self, stream: &Stream, wait: bool) -> Res {
         if self.is_empty() {
             return Ok(());
@@ -144,7 +143,7 @@ impl Transfer {
         }
         let one_row = self.height == 1 && self.depth == 1;
         if self.src.pageable && !self.dst.pageable && one_row && self.width <= STAGED && !wait {
-            // SAFETY: the caller gave this range to be read during the call.
+            // SAFETY: the caller passed this range to be read during the call.
             let bytes = unsafe { host_bytes(self.src.at as *const _, self.width as usize) };
             let bytes: Arc<[u8]> = bytes.into();
             return stream.submit(Task::Staged { dst: self.dst.at, bytes });
@@ -170,7 +169,7 @@ fn chunks(bytes: u64, mut each: impl FnMut(u64, usize) -> Res) -> Res {
 }
 
 impl Fill {
-    /// Checks the range and puts the fill into a stream.
+    /// Checks the range and queues the fill in a stream.
     pub fn submit(self, stream: &Stream) -> Res {
         if self.width == 0 || self.height == 0 {
             return Ok(());
@@ -179,7 +178,7 @@ impl Fill {
         stream.submit(Task::Fill(self))
     }
 
-    /// Whether the rows are aligned and lie in one allocation.
+    /// Checks that the rows are aligned and within one allocation.
     pub fn check(&self) -> Res {
         let element = u64::from(self.element);
         let row = self.width.checked_mul(element).ok_or(Code::INVALID_VALUE)?;

@@ -1,9 +1,8 @@
-//! The emulated devices: what they are and what they say of themselves.
+//! The emulated devices: their number, kind and attributes.
 //!
-//! All devices are alike. Their figures are those of a small GPU of the chosen compute
-//! capability and never depend on the host, so that occupancy and counts are the same
-//! everywhere; only the memory size does (it must fit the host). Clocks and bus width are
-//! nominal: nothing that is emulated runs at a rate.
+//! All devices are alike. Their attributes are those of a small GPU of the chosen compute capability and
+//! do not depend on the host, so that occupancy and counts are the same everywhere; only the memory size
+//! does (it must fit the host). Clocks and bus width are nominal: the emulator does not model speed.
 
 use std::ffi::c_uint;
 use std::sync::Mutex;
@@ -12,11 +11,11 @@ use std::sync::atomic::AtomicUsize;
 use super::registry::fresh;
 use crate::driver::c::abi::Handle;
 
-/// Streaming multiprocessors of every emulated device.
+/// Number of streaming multiprocessors of every emulated device.
 pub const SM_COUNT: u32 = 16;
-/// The most devices one process emulates.
+/// Maximum number of devices of a process.
 const MAX_DEVICES: u32 = 16;
-/// The most memory one emulated device reports, unless the environment says otherwise.
+/// Maximum memory of an emulated device, unless the environment sets another size.
 const MAX_MEMORY: u64 = 16 << 30;
 
 /// The limits that differ between compute capabilities (CUDA C++ programming guide, table of
@@ -29,7 +28,7 @@ pub struct Arch {
     pub blocks_per_sm: u32,
     pub shared_per_sm: u32,
     pub shared_optin: u32,
-    /// Shared memory that the system keeps per block.
+    /// Shared memory that the system reserves per block, bytes.
     pub shared_reserved: u32,
 }
 
@@ -54,27 +53,27 @@ const fn arch(cc: u32, threads: u32, blocks: u32, shared: u32, optin: u32, reser
     }
 }
 
-/// The primary context of a device: how often it is retained, and its flags.
+/// The primary context of a device: its use count and flags.
 #[derive(Default)]
 pub struct Primary {
     pub retained: u32,
     pub flags: c_uint,
 }
 
-/// One emulated device.
+/// An emulated device.
 pub struct DeviceInfo {
     pub ordinal: u32,
     pub arch: Arch,
     pub total_bytes: u64,
     pub default_pool: Handle,
-    /// The pool that `cuMemAllocAsync` takes from.
+    /// The pool that `cuMemAllocAsync` allocates from.
     pub pool: AtomicUsize,
-    /// The primary context always has this handle, also after a reset.
+    /// Handle of the primary context, which stays the same after a reset.
     pub primary_handle: Handle,
     pub primary: Mutex<Primary>,
 }
 
-/// How many devices of what kind, from the environment.
+/// Number and kind of devices, from the environment.
 pub struct Settings {
     devices: u32,
     arch: Arch,
@@ -108,7 +107,7 @@ impl Settings {
     }
 }
 
-/// The memory of the host in bytes; the cap of a device's memory where it is not known.
+/// Returns the memory of the host in bytes; if unknown, twice the cap of a device's memory.
 fn host_memory() -> u64 {
     let kilobytes = std::fs::read_to_string("/proc/meminfo").ok().and_then(|table| {
         let line = table.lines().find(|line| line.starts_with("MemTotal:"))?;
@@ -118,7 +117,7 @@ fn host_memory() -> u64 {
 }
 
 impl DeviceInfo {
-    /// The devices that the settings ask for.
+    /// Returns the devices according to the settings.
     pub fn all(settings: &Settings) -> Vec<DeviceInfo> {
         (0..settings.devices)
             .map(|ordinal| {
@@ -136,7 +135,7 @@ impl DeviceInfo {
             .collect()
     }
 
-    /// The same for an ordinal on every host and in every process.
+    /// Returns the UUID, which is the same for an ordinal on every host and in every process.
     pub fn uuid(&self) -> [u8; 16] {
         let mut uuid = *b"warpgauge-emu\0\0\0";
         uuid[15] = self.ordinal as u8;

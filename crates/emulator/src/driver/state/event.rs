@@ -1,4 +1,4 @@
-//! Events: marks in streams with the time at which the stream reached them.
+//! Events: marks in streams, with the time at which the stream reached them.
 
 use std::ffi::c_uint;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -21,23 +21,23 @@ pub const BLOCKING_SYNC: c_uint = 1;
 pub const DISABLE_TIMING: c_uint = 2;
 pub const INTERPROCESS: c_uint = 4;
 
-/// When a stream got to a record of an event, on the host's monotonic clock.
+/// Time at which a stream reached a record of an event, on the host's monotonic clock.
 #[derive(Default)]
 pub struct Stamp {
     time: OnceLock<Instant>,
-    /// Tells the other processes, if they share the event.
+    /// Notifies the other processes, if they share the event.
     signal: Mutex<Option<Signal>>,
 }
 
 impl Stamp {
-    /// Keeps the time of the first call, which is the one call of the record's task.
+    /// Stores the time of the first call, which is the one call of the record's task.
     pub fn set(&self) {
         let mut signal = lock(&self.signal);
         self.time.get_or_init(Instant::now);
         drop(signal.take());
     }
 
-    /// Has other processes told when the stream gets there, or now if it did.
+    /// Notifies other processes when the stream reaches the record, or now if it already has.
     fn tell(&self, signal: Signal) {
         let mut place = lock(&self.signal);
         if self.time.get().is_none() {
@@ -46,7 +46,7 @@ impl Stamp {
     }
 }
 
-/// What an event was last recorded in.
+/// Where an event was last recorded.
 #[derive(Clone, Default)]
 enum Last {
     #[default]
@@ -54,41 +54,41 @@ enum Last {
     Stream {
         point: Point,
         stamp: Arc<Stamp>,
-        /// The record's ticket among those of all processes; 0 for an event of this one alone.
+        /// The record's ticket among those of all processes; 0 for an event of this process only.
         ticket: u64,
     },
-    /// Another process's stream.
+    /// A stream of another process.
     Elsewhere(SharedMark),
-    /// A capture: the event stands for places in a graph.
+    /// A capture: the event refers to nodes of a graph.
     Capture(Mark),
 }
 
-/// One event.
+/// An event.
 pub struct Event {
     pub context: Handle,
     flags: c_uint,
-    /// What this process last recorded it in.
+    /// Where this process last recorded the event.
     last: Mutex<Last>,
-    /// What other processes know of it, if any do.
+    /// State shared with other processes, if any have the event.
     shared: OnceLock<Arc<Shared>>,
-    /// Held while it is recorded or exported.
+    /// Held while the event is recorded or exported.
     changing: Mutex<()>,
 }
 
 impl Event {
-    /// An event that was never recorded.
+    /// Returns an event that was never recorded.
     pub fn new(context: Handle, flags: c_uint) -> Self {
         let (last, shared, changing) = Default::default();
         Event { context, flags, last, shared, changing }
     }
 
-    /// An event of another process. It has no time, and is not handed on.
+    /// Returns an event of another process. It has no time, and cannot be exported again.
     pub fn imported(context: Handle, shared: Arc<Shared>) -> Self {
         let event = Event::new(context, DISABLE_TIMING);
         Event { shared: OnceLock::from(shared), ..event }
     }
 
-    /// What it was last recorded in, by whatever process.
+    /// Returns where the event was last recorded, by any process.
     fn last(&self) -> Last {
         let own = lock(&self.last).clone();
         let known = match own {
@@ -100,7 +100,7 @@ impl Event {
         latest.filter(|mark| mark.ticket > known).map_or(own, Last::Elsewhere)
     }
 
-    /// Lets other processes know of it; the name is for them to open it by.
+    /// Shares the event with other processes. Returns the name by which they open it.
     pub fn export(&self) -> Res<Name> {
         if self.flags & INTERPROCESS == 0 {
             return Err(Code::INVALID_HANDLE);
@@ -124,7 +124,7 @@ impl Event {
         name
     }
 
-    /// Whether all that it stands for is done.
+    /// Returns whether all work before the event is done.
     pub fn query(&self) -> Res<bool> {
         match self.last() {
             Last::Never => Ok(true),
@@ -137,7 +137,7 @@ impl Event {
         }
     }
 
-    /// Blocks until all that it stands for is done.
+    /// Blocks until all work before the event is done.
     pub fn synchronize(&self) -> Res {
         match self.last() {
             Last::Never => Ok(()),
@@ -154,7 +154,7 @@ impl Event {
         }
     }
 
-    /// The record that it was timed by: none for an event that was never recorded.
+    /// Returns the time of the event's record; `None` for an event that was never recorded.
     fn stamp(&self) -> Res<Option<Arc<Stamp>>> {
         match self.last() {
             Last::Stream { stamp, .. } => Ok(Some(stamp)),
@@ -196,7 +196,7 @@ pub fn record_event(handle: Handle, stream_handle: Handle, flags: c_uint) -> Res
     Ok(())
 }
 
-/// Makes later work of a stream wait for what an event marks.
+/// Makes later work of a stream wait for an event.
 pub fn wait_in_stream(stream: &Stream, event: &Event) -> Res {
     match event.last() {
         Last::Never => Ok(()),

@@ -1,4 +1,4 @@
-//! What a function says of itself, and how many blocks of it a multiprocessor holds.
+//! Attributes of a function, and how many of its blocks a multiprocessor holds.
 
 use std::ffi::{c_int, c_uint};
 use std::sync::atomic::Ordering;
@@ -16,29 +16,31 @@ use crate::module::Function;
 const MAX_DYNAMIC: c_uint = 8;
 const CARVEOUT: c_uint = 9;
 
-/// The dynamic shared memory that a launch may use unless the function's limit is raised.
+/// Returns the dynamic shared memory that a launch may use unless the function's limit is raised, bytes.
 pub fn default_dynamic(function: &Function) -> u32 {
     SHARED_PER_BLOCK.saturating_sub(function.static_shared_bytes())
 }
 
-/// The largest block that the function can be launched with: its own bound, and its registers.
+/// Returns the largest block that the function can be launched with, limited by its own bound and its
+/// registers.
 pub fn max_threads(function: &Function) -> u32 {
     let most = warps_by_registers(function) * 32;
     function.max_threads().min(most).min(MAX_THREADS_PER_BLOCK)
 }
 
-/// Warps whose registers fit a multiprocessor: each of the four schedulers has its own quarter.
+/// Returns the number of warps whose registers fit a multiprocessor: each of the four schedulers has a
+/// quarter.
 fn warps_by_registers(function: &Function) -> u32 {
     REGISTERS / 4 / registers_per_warp(function) * 4
 }
 
-/// The most registers that each thread of a block of that size can have.
+/// Returns the maximum number of registers per thread in a block of that size.
 pub fn registers_for(threads: u32) -> u32 {
     let warps = threads.div_ceil(32).div_ceil(4).max(1);
     (REGISTERS / 4 / warps / 32 / 8 * 8).min(255)
 }
 
-/// Registers are given to warps in units of 256.
+/// Returns the registers of a warp, which are allotted in units of 256.
 fn registers_per_warp(function: &Function) -> u32 {
     (function.registers().clamp(1, 255) * 32).next_multiple_of(256)
 }
@@ -99,8 +101,8 @@ pub fn set_attribute(entry: &FunctionEntry, which: c_uint, value: c_int) -> Res 
     }
 }
 
-/// How many blocks of the function one multiprocessor holds at once: the least of what its
-/// threads, block slots, registers and shared memory allow.
+/// Returns how many blocks of the function one multiprocessor holds at once: the least of the limits by
+/// threads, block slots, registers and shared memory.
 pub fn blocks_per_sm(arch: &Arch, function: &Function, threads: u32, dynamic: u64) -> u32 {
     if threads == 0 || threads > max_threads(function) {
         return 0;
@@ -114,14 +116,14 @@ pub fn blocks_per_sm(arch: &Arch, function: &Function, threads: u32, dynamic: u6
     u64::from(most).min(by_shared) as u32
 }
 
-/// Shared memory that a block occupies: what it uses and what the system keeps, in units.
+/// Returns the shared memory that a block occupies, including the system's, rounded up to whole units.
 fn shared_per_block(arch: &Arch, function: &Function, dynamic: u64) -> u64 {
     let unit = if arch.major >= 8 { 128 } else { 256 };
     let used = u64::from(function.static_shared_bytes()) + dynamic;
     (used.saturating_add(u64::from(arch.shared_reserved))).next_multiple_of(unit)
 }
 
-/// The dynamic shared memory per block with which `blocks` blocks still fit a multiprocessor.
+/// Returns the dynamic shared memory per block with which `blocks` blocks still fit a multiprocessor.
 pub fn dynamic_for(arch: &Arch, function: &Function, blocks: u32) -> u64 {
     let unit = if arch.major >= 8 { 128 } else { 256 };
     let share = u64::from(arch.shared_per_sm) / u64::from(blocks.max(1)) / unit * unit;

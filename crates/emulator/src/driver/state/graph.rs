@@ -1,7 +1,7 @@
 //! Graphs: nodes with dependencies, and the executable form that a stream runs.
 //!
-//! A launch of a graph is one task of its stream, which does the nodes one after the other in an
-//! order that respects the dependencies. Each of them uses all cores already.
+//! A launch of a graph is one task of its stream. It runs the nodes one after another in an order that
+//! respects the dependencies. Each node already uses all cores.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,7 +26,7 @@ struct State {
     nodes: Vec<Node>,
 }
 
-/// One node: what to do, and after which nodes of the same graph.
+/// A node: its task, and the nodes of the same graph that precede it.
 #[derive(Clone)]
 pub struct Node {
     pub handle: Handle,
@@ -34,13 +34,13 @@ pub struct Node {
     pub after: BTreeSet<Handle>,
 }
 
-/// Which graph a node handle belongs to.
+/// The graph that a node handle belongs to.
 pub struct NodeId {
     pub graph: Handle,
 }
 
-/// Memory that was allocated while a graph was captured. It lives as long as anything made from
-/// the capture, at one address, so that every replay finds it.
+/// Memory that was allocated while a graph was captured. It lives as long as any object made from the
+/// capture, at a fixed address, so that every replay finds it.
 #[derive(Default)]
 struct Allocations(Mutex<Vec<u64>>);
 
@@ -48,13 +48,13 @@ impl Drop for Allocations {
     fn drop(&mut self) {
         let Ok(registry) = registry() else { return };
         for base in std::mem::take(&mut *lock(&self.0)) {
-            // Gone already if its context is.
+            // If its context is destroyed, the memory is already gone.
             let _ = registry.ledger.release(base);
         }
     }
 }
 
-/// The most nodes of a graph: memory is all that a node costs, and it is bounded.
+/// Maximum number of nodes of a graph, which bounds its memory.
 const MAX_NODES: usize = 1 << 20;
 
 impl Graph {
@@ -72,7 +72,7 @@ impl Graph {
         Ok(handle)
     }
 
-    /// Makes nodes wait for nodes: pairs of (earlier, later).
+    /// Adds dependencies: pairs of (earlier, later).
     pub fn connect(&self, edges: &[(Handle, Handle)]) -> Res {
         let mut state = lock(&self.state);
         state.require(edges.iter().flat_map(|(from, to)| [from, to]))?;
@@ -100,7 +100,7 @@ impl Graph {
         state.nodes.iter().find(|node| node.handle == handle).cloned().ok_or(Code::INVALID_VALUE)
     }
 
-    /// Whether every node comes before, or is, one of `ends`.
+    /// Returns whether every node is one of `ends` or precedes one of them.
     pub fn all_before(&self, ends: &[Handle]) -> bool {
         let state = lock(&self.state);
         let after: HashMap<Handle, &BTreeSet<Handle>> =
@@ -117,7 +117,7 @@ impl Graph {
         state.nodes.iter().all(|node| seen.contains(&node.handle))
     }
 
-    /// A copy with nodes of its own.
+    /// Returns a copy with separate nodes.
     pub fn copy(&self, own: Handle) -> Res<Graph> {
         let nodes = self.nodes();
         let renamed: HashMap<Handle, Handle> =
@@ -134,7 +134,7 @@ impl Graph {
         Ok(Graph { state, allocations: self.allocations.clone() })
     }
 
-    /// The executable form: the nodes in an order in which each comes after what it depends on.
+    /// Returns the executable form: the nodes in an order that respects the dependencies.
     pub fn plan(&self) -> Res<Plan> {
         let state = lock(&self.state);
         let mut waiting: HashMap<Handle, usize> = HashMap::new();
@@ -161,7 +161,7 @@ impl Graph {
             }
         }
         if steps.len() < state.nodes.len() {
-            // A cycle: some nodes never become ready.
+            // A cycle keeps some nodes from ever becoming ready.
             return Err(Code::INVALID_VALUE);
         }
         Ok(Plan { steps, _allocations: self.allocations.clone() })
@@ -183,7 +183,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Does all nodes; the first error ends it.
+    /// Runs all nodes; the first error ends the run.
     pub fn run(&self, core: &Arc<Core>) -> Res {
         self.steps.iter().try_for_each(|(_, task)| task.run(core))
     }
@@ -194,7 +194,7 @@ pub struct Exec {
     pub context: Handle,
     pub flags: u64,
     plan: Mutex<Arc<Plan>>,
-    /// Uploaded; kept for nothing but the answer.
+    /// Whether the graph was uploaded; only reported, without effect.
     pub uploaded: AtomicBool,
 }
 
@@ -204,12 +204,12 @@ impl Exec {
         Exec { context, flags, plan: Mutex::new(Arc::new(plan)), uploaded }
     }
 
-    /// What a launch now would run. Launches already made keep theirs.
+    /// Returns the plan of later launches. Earlier launches keep theirs.
     pub fn plan(&self) -> Arc<Plan> {
         lock(&self.plan).clone()
     }
 
-    /// Replaces the task of a node, which keeps its kind.
+    /// Replaces the task of a node by one of the same kind.
     pub fn set(&self, node: Handle, task: Task) -> Res {
         let mut plan = lock(&self.plan);
         let mut changed = Plan::clone(&plan);
@@ -223,7 +223,7 @@ impl Exec {
         Ok(())
     }
 
-    /// Takes over the parameters of a graph of the same shape; false if the shape differs.
+    /// Adopts the parameters of a graph of the same shape; returns false if the shape differs.
     pub fn update(&self, from: Plan) -> bool {
         let mut plan = lock(&self.plan);
         let same = plan.steps.len() == from.steps.len()
@@ -242,7 +242,7 @@ impl Exec {
     }
 }
 
-/// The `CUgraphNodeType` of a task.
+/// Returns the `CUgraphNodeType` of a task.
 pub fn kind(task: &Task) -> u32 {
     match task {
         Task::Kernel(_) => 0,

@@ -1,4 +1,4 @@
-//! What a caller hands over to be loaded: PTX text is taken, everything else named and refused.
+//! Reads images to load: accepts PTX text, and names and refuses every other format.
 
 use std::ffi::{CStr, c_char, c_void};
 
@@ -8,7 +8,7 @@ use crate::driver::c::code::{Code, Res};
 use crate::module::Module;
 
 const ELF: [u8; 4] = *b"\x7fELF";
-/// Begin of a fat binary, and of the wrapper that compilers put around one.
+/// First words of a fat binary, and of the wrapper that compilers put around one.
 const FATBIN: u32 = 0xba55_ed50;
 const WRAPPER: u32 = 0x4662_43b1;
 
@@ -33,7 +33,7 @@ fn refuse(what: &str) -> Refusal {
     Refusal { code: Code::NO_BINARY_FOR_GPU, message: format!("the image is {what}: {NOT_PTX}") }
 }
 
-/// The PTX text at a pointer that a caller passed as an image.
+/// Returns the PTX text at a pointer that a caller passed as an image.
 ///
 /// # Safety
 /// By the C contract the image is a NUL-terminated PTX text, a cubin or a fat binary.
@@ -59,7 +59,7 @@ pub unsafe fn text_at(image: *const c_void) -> Result<String, Refusal> {
     Ok(text.to_string_lossy().into_owned())
 }
 
-/// The PTX text in a file.
+/// Returns the PTX text in a file.
 pub fn text_in(path: &str) -> Result<String, Refusal> {
     let bytes = std::fs::read(path).map_err(|error| Refusal {
         code: Code::FILE_NOT_FOUND,
@@ -73,7 +73,7 @@ pub fn text_in(path: &str) -> Result<String, Refusal> {
     Ok(String::from_utf8_lossy(&bytes[..end]).into_owned())
 }
 
-/// Loads PTX on a device; what went wrong goes to the caller's log and to the report.
+/// Loads PTX on a device. Writes errors to the caller's log and to the report.
 pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Module, String)> {
     let registry = registry()?;
     let loaded = text.and_then(|text| {
@@ -82,7 +82,7 @@ pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Modul
             return Err(Refusal { code: Code::INVALID_IMAGE, message });
         }
         let module = Module::load(&text, &registry.memory, device).map_err(|error| {
-            // What a GPU would take is not wrong with the text.
+            // A construct that a GPU would accept is not invalid PTX.
             let code = if error.gap { Code::NOT_SUPPORTED } else { Code::INVALID_PTX };
             Refusal { code, message: error.to_string() }
         })?;
@@ -102,7 +102,7 @@ pub fn load(text: Result<String, Refusal>, device: u32, jit: &Jit) -> Res<(Modul
     }
 }
 
-/// Whether the device is new enough for the architecture that the text is for.
+/// Checks that the device is new enough for the text's architecture.
 fn fits(module: &Module, device: u32) -> Result<(), Refusal> {
     let first = module.functions().next().and_then(|name| module.function(name));
     let wants = first.map_or(0, |function| function.target_sm());

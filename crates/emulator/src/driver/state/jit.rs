@@ -1,4 +1,4 @@
-//! The options of the functions that load modules, of which the logs matter here.
+//! Options of the functions that load modules. Only the log options have an effect.
 
 use std::ffi::{c_char, c_uint};
 use std::time::Instant;
@@ -12,10 +12,10 @@ const INFO_LOG: c_uint = 3;
 const INFO_LOG_BYTES: c_uint = 4;
 const ERROR_LOG: c_uint = 5;
 const ERROR_LOG_BYTES: c_uint = 6;
-/// One more than the last option of this version of the API.
+/// Upper bound of the options of this version of the API.
 const OPTION_COUNT: c_uint = 35;
 
-/// A log buffer of the caller, and where its size stands.
+/// A log buffer of the caller, and the pointer to its size.
 #[derive(Clone, Copy)]
 struct Log {
     buffer: Out<c_char>,
@@ -24,7 +24,7 @@ struct Log {
 }
 
 impl Log {
-    /// Puts the text in the buffer, and how many bytes that took in the size.
+    /// Writes the text to the buffer, and its length in bytes to the size.
     fn write(&self, text: &str) {
         let kept = text.len().min(self.room.saturating_sub(1));
         if write_text(self.buffer, self.room, &text.as_bytes()[..kept]).is_ok() {
@@ -33,7 +33,7 @@ impl Log {
     }
 }
 
-/// The options of one call.
+/// The options of a call.
 pub struct Jit {
     info: Option<Log>,
     error: Option<Log>,
@@ -42,12 +42,13 @@ pub struct Jit {
 }
 
 impl Jit {
-    /// No options.
+    /// Returns an empty set of options.
     pub fn none() -> Self {
         Jit { info: None, error: None, wall: None, begin: Instant::now() }
     }
 
-    /// Reads the arrays of options and values; values are numbers or addresses, by option.
+    /// Reads the arrays of options and values. A value is a number or an address, depending on the
+    /// option.
     pub fn read(count: c_uint, options: In<c_uint>, values: Out<usize>) -> Res<Self> {
         let options = options.list(count as usize)?;
         let mut jit = Self::none();
@@ -73,7 +74,8 @@ impl Jit {
         jit.info = log(INFO_LOG, INFO_LOG_BYTES)?;
         jit.error = log(ERROR_LOG, ERROR_LOG_BYTES)?;
         if let Some(slot) = place(WALL_TIME) {
-            // SAFETY: the slot is the caller's and pointer-sized; the time is a `float` in it.
+            // SAFETY: the slot belongs to the caller and is pointer-sized; it holds the time as a
+            // `float`.
             jit.wall = Some(unsafe { Out::from_address(slot.address()) });
         }
         Ok(jit)

@@ -1,4 +1,4 @@
-//! Kernel launches: checks as the real driver makes them, parameters, and execution.
+//! Kernel launches: the real driver's checks, parameters, and execution.
 
 use std::ffi::c_void;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -17,14 +17,14 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{In, host_bytes};
 use crate::exec::{FaultKind, LaunchConfig, LaunchOptions};
 
-/// A launch, ready to run, as often as needed.
+/// A checked launch, which can run any number of times.
 pub struct KernelTask {
     pub entry: Arc<FunctionEntry>,
     pub config: LaunchConfig,
     pub params: Vec<u8>,
 }
 
-/// Where a call passes its kernel's parameters: one of the two, or neither.
+/// The pointers through which a call passes its kernel's parameters: at most one is not null.
 #[derive(Clone, Copy)]
 pub struct Arguments {
     pub params: In<usize>,
@@ -37,7 +37,7 @@ const BUFFER_SIZE: usize = 2;
 const END: usize = 0;
 
 impl Arguments {
-    /// The parameter buffer of the function.
+    /// Returns the parameter buffer of the function.
     fn read(self, entry: &FunctionEntry) -> Res<Vec<u8>> {
         let function = &entry.function;
         if !self.extra.is_null() {
@@ -82,12 +82,12 @@ impl Arguments {
         if buffer == 0 || size < wanted {
             return Err(Code::INVALID_VALUE);
         }
-        // SAFETY: by the C contract the buffer has `size` bytes, of which these are the first.
+        // SAFETY: by the C contract the buffer has `size` bytes, at least the wanted number.
         Ok(unsafe { host_bytes(buffer as *const c_void, wanted) })
     }
 }
 
-/// Notes what a launch asks for and the emulator lacks, for whoever asks why; what the call answers.
+/// Records in the report what the emulator lacks for a launch. Returns the result of the call.
 pub fn lacks(text: &str) -> Code {
     if let Ok(registry) = registry() {
         registry.reports.message("launch", text);
@@ -95,7 +95,7 @@ pub fn lacks(text: &str) -> Code {
     Code::NOT_SUPPORTED
 }
 
-/// Whether any kernel could be launched with such a grid and such blocks.
+/// Returns whether any kernel could be launched with this grid and these blocks.
 pub fn has_size(config: &LaunchConfig) -> bool {
     let most = [(config.grid, [i32::MAX as u32, 65535, 65535]), (config.block, [1024, 1024, 64])];
     let fits = |size: [u32; 3], most: [u32; 3]| {
@@ -105,7 +105,7 @@ pub fn has_size(config: &LaunchConfig) -> bool {
         && config.block.iter().product::<u32>() <= MAX_THREADS_PER_BLOCK
 }
 
-/// Whether the device can run such a grid of the function.
+/// Checks that the device can run this grid of the function.
 fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
     if !has_size(config) {
         return Err(Code::INVALID_VALUE);
@@ -115,7 +115,7 @@ fn check(entry: &FunctionEntry, config: &LaunchConfig, core: &Core) -> Res {
         return Err(Code::LAUNCH_OUT_OF_RESOURCES);
     }
     if threads > max_threads(&entry.function) {
-        // The estimate may be too high; it is not by half.
+        // The estimate may be too high, but not by half.
         if entry.function.registers() > 3 * registers_for(threads) / 2 {
             return Err(Code::LAUNCH_OUT_OF_RESOURCES);
         }
@@ -157,7 +157,7 @@ impl KernelTask {
         Ok(Arc::new(KernelTask { entry, config, params }))
     }
 
-    /// Runs the grid to its end.
+    /// Runs the whole grid.
     pub fn run(&self, core: &Core) -> Res {
         let registry = registry()?;
         let reports = &registry.reports;
@@ -187,7 +187,7 @@ impl KernelTask {
     }
 }
 
-/// What the real driver would say of a fault.
+/// Returns the real driver's code for a fault.
 fn code_of(kind: FaultKind) -> Code {
     match kind {
         FaultKind::IllegalAddress => Code::ILLEGAL_ADDRESS,
@@ -202,9 +202,9 @@ fn code_of(kind: FaultKind) -> Code {
     }
 }
 
-/// The order of the blocks of the next launch: another one each time, which follows from
-/// `WARPGAUGE_EMULATOR_ORDER`, by default a number that nobody knows. Launches that are counted keep
-/// that of the indices, so that counts are the same each time; so do all of them for the number 0.
+/// Returns the seed for the order of the next launch's blocks. It differs each time and derives from
+/// `WARPGAUGE_EMULATOR_ORDER`, which by default is a random number. Launches that are counted use the
+/// order of the indices, so that counts are reproducible. So do all launches if the variable is 0.
 fn order(counted: bool) -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     static LAUNCHES: AtomicU64 = AtomicU64::new(0);
@@ -226,7 +226,7 @@ fn order(counted: bool) -> u64 {
     seed.wrapping_add(launch.wrapping_mul(0x9e37_79b9_7f4a_7c15)).max(1)
 }
 
-/// The time that one kernel may take, from `WARPGAUGE_EMULATOR_TIMEOUT_MS`; none by default.
+/// Returns the time limit of a kernel, from `WARPGAUGE_EMULATOR_TIMEOUT_MS`; none by default.
 fn time_limit() -> Option<Duration> {
     static LIMIT: OnceLock<Option<Duration>> = OnceLock::new();
     *LIMIT.get_or_init(|| {

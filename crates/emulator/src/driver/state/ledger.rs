@@ -1,7 +1,7 @@
-//! Who owns which memory: the driver's book over `Memory`.
+//! The owners of memory: the driver's records of `Memory`.
 //!
-//! `Memory` knows what is mapped; the ledger knows in which context it was allocated, how it is
-//! to be released, and how much each device has given out.
+//! `Memory` knows what is mapped. The ledger knows in which context memory was allocated, how to release
+//! it, and how much each device has allocated.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -18,10 +18,10 @@ use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 use crate::memory::AllocKind;
 
-/// How an allocation came about, and so how it goes.
+/// How an allocation was made, which determines how it is released.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Kind {
-    /// `cuMemAlloc` and its like, `cuMemAllocAsync`.
+    /// `cuMemAlloc` and similar functions, `cuMemAllocAsync`.
     Device,
     /// `cuMemAllocManaged`.
     Managed,
@@ -29,13 +29,13 @@ pub enum Kind {
     Pinned,
     /// Memory of the caller, `cuMemHostRegister`.
     Registered,
-    /// Another process's memory, `cuIpcOpenMemHandle`.
+    /// Memory of another process, `cuIpcOpenMemHandle`.
     Imported,
     /// Part of a graph, released with it.
     Graph,
 }
 
-/// One allocation.
+/// An allocation.
 #[derive(Clone, Copy)]
 pub struct Block {
     pub base: u64,
@@ -45,32 +45,32 @@ pub struct Block {
     pub device: u32,
     /// `cuMemHostAlloc` or `cuMemHostRegister` flags.
     pub flags: u32,
-    /// The pool it came from, 0 for none.
+    /// The pool of the allocation, 0 for none.
     pub pool: Handle,
-    /// Differs between any two allocations of the process.
+    /// Unique among all allocations of the process.
     pub id: u64,
-    /// A release is queued in a stream.
+    /// Whether a release is queued in a stream.
     pub leaving: bool,
 }
 
 struct Row {
     block: Block,
-    /// Pages that the driver mapped itself; `Memory` owns those it allocated.
+    /// Pages that the driver mapped itself; `Memory` owns the pages that it allocated.
     pages: Option<Pages>,
-    /// What backs the allocation, if other processes see it.
+    /// The file behind the allocation, if other processes use it.
     shared: Option<Shared>,
 }
 
-/// Memory of several processes.
+/// Memory shared by processes.
 enum Shared {
-    /// This process's, exported to others. The file goes with the allocation.
+    /// This process's memory, exported to others. The file is removed with the allocation.
     Exported(Arc<Segment>),
-    /// Another's: which, and how often it was opened and not closed.
+    /// Memory of another process: its name, and the number of opens without a close.
     Imported { name: Name, opened: u64 },
 }
 
-/// What runs at present, by start, and pages that wait until nothing that started before their
-/// release still runs.
+/// Running work by start number, and pages to be unmapped once all work that started before their release
+/// has ended.
 #[derive(Default)]
 struct Activity {
     next: u64,
@@ -78,7 +78,7 @@ struct Activity {
     retired: Vec<(u64, Pages)>,
 }
 
-/// The entries by address, and their sum per device.
+/// The allocations by address, and their total size per device.
 #[derive(Default)]
 struct Book {
     rows: BTreeMap<u64, Row>,
@@ -106,7 +106,7 @@ impl Book {
     }
 }
 
-/// The driver's book.
+/// The driver's records of memory.
 #[derive(Default)]
 pub struct Ledger {
     book: Mutex<Book>,
@@ -117,7 +117,7 @@ pub struct Ledger {
     imports: Mutex<()>,
 }
 
-/// Work that touches memory is running.
+/// A guard: work that accesses memory runs while it exists.
 pub struct Running<'a> {
     ledger: &'a Ledger,
     number: u64,
@@ -136,7 +136,7 @@ impl Drop for Running<'_> {
 }
 
 impl Ledger {
-    /// Says that work which touches memory runs until the guard is dropped.
+    /// Registers work that accesses memory, until the guard is dropped.
     pub fn running(&self) -> Running<'_> {
         let mut activity = lock(&self.activity);
         let number = activity.next;
@@ -145,15 +145,15 @@ impl Ledger {
         Running { ledger: self, number }
     }
 
-    /// Backs an allocation of device memory by a file that other processes can map. Waits for
-    /// all work that runs.
+    /// Backs an allocation of device memory by a file that other processes can map. Waits for all running
+    /// work.
     pub fn share(&self, block: &Block) -> Res<Arc<Segment>> {
         let registry = registry()?;
         let mut activity = lock(&self.activity);
         while !activity.running.is_empty() {
             activity = self.quiet.wait(activity).unwrap_or_else(PoisonError::into_inner);
         }
-        // Both locks are held: nothing starts, and the allocation is not released meanwhile.
+        // Both locks are held: no work starts, and the allocation is not released meanwhile.
         let mut book = lock(&self.book);
         let row = book.rows.get_mut(&block.base);
         let row = row.filter(|row| row.block.id == block.id && row.block.kind == Kind::Device);
@@ -164,8 +164,8 @@ impl Ledger {
             None => {}
         }
         let made = registry.segments.create(Content::Memory, block.bytes).and_then(|segment| {
-            // SAFETY: `Memory` maps an allocation of device memory privately, from a page on, and
-            // only reads, writes and unmaps it. Nothing that could do so runs.
+            // SAFETY: `Memory` maps an allocation of device memory privately, starting at a page, and
+            // only reads, writes and unmaps it. No work that could do so is running.
             unsafe {
                 pages::save(block.base, block.bytes, &segment.file)?;
                 pages::share(block.base, block.bytes, &segment.file)?;
@@ -184,8 +184,8 @@ impl Ledger {
         Ok(segment)
     }
 
-    /// Maps another process's memory, or counts one more use of it in the context that has it
-    /// open. Only one context of a device may.
+    /// Maps memory of another process, or counts one more use in the context that has it open. Only one
+    /// context of a device may open it.
     pub fn import(
         &self,
         request: AllocationRequest,
@@ -210,8 +210,8 @@ impl Ledger {
         let memory = &registry()?.memory;
         let made = memory.alloc_foreign(request.bytes, AllocKind::Device(request.device.ordinal));
         let base = made.map_err(|_| Code::MAP_FAILED)?;
-        // SAFETY: a new allocation of device memory, which `Memory` has mapped privately from a
-        // page on, and whose address nobody knows yet.
+        // SAFETY: a new allocation of device memory, which `Memory` has mapped privately, starting at a
+        // page, and whose address no other code knows yet.
         if unsafe { pages::share(base, request.bytes, &file) }.is_err() {
             memory.free(base).map_err(|_| Code::MAP_FAILED)?;
             return Err(Code::MAP_FAILED);
@@ -220,7 +220,7 @@ impl Ledger {
         Ok(base)
     }
 
-    /// Ends one use of another process's memory. The last marks it as about to be released, and
+    /// Ends one use of another process's memory. The last use marks it as about to be released, and
     /// returns it.
     pub fn close(&self, base: u64) -> Res<Option<Block>> {
         let mut book = lock(&self.book);
@@ -233,26 +233,26 @@ impl Ledger {
         Ok(block.leaving.then_some(*block))
     }
 
-    /// Bytes that a device has given out.
+    /// Returns the number of bytes allocated on a device.
     pub fn used(&self, device: u32) -> u64 {
         lock(&self.book).used(device)
     }
 
-    /// Bytes that a pool has given out.
+    /// Returns the number of bytes allocated from a pool.
     pub fn used_of_pool(&self, pool: Handle) -> u64 {
         let book = lock(&self.book);
         let blocks = book.rows.values().map(|row| row.block);
         blocks.filter(|block| block.pool == pool).map(|block| block.bytes).sum()
     }
 
-    /// Allocates memory for a context and writes it down.
+    /// Allocates memory for a context and records it.
     pub fn allocate(&self, request: AllocationRequest) -> Res<u64> {
         let AllocationRequest { bytes, kind, device, .. } = request;
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
         let memory = &registry()?.memory;
-        // Held over the check and the entry, so that two threads cannot both take the last bytes.
+        // The lock covers the check and the entry, so that two threads cannot both take the last bytes.
         let mut book = lock(&self.book);
         let left = device.total_bytes.saturating_sub(book.used(device.ordinal));
         if limited(kind) && bytes > left {
@@ -263,8 +263,8 @@ impl Ledger {
                 let made = memory.alloc(bytes, AllocKind::Device(device.ordinal));
                 (made.map_err(|_| Code::OUT_OF_MEMORY)?, None)
             }
-            // The host writes here without telling `Memory`, which therefore must not think that
-            // these bytes are unwritten: mapped memory counts as written.
+            // The host writes here without `Memory`'s knowledge, so `Memory` must not assume that these
+            // bytes are uninitialised: mapped memory counts as written.
             Kind::Managed | Kind::Pinned => {
                 let pages = Pages::anonymous(bytes).map_err(|_| Code::OUT_OF_MEMORY)?;
                 let target = match kind {
@@ -281,7 +281,7 @@ impl Ledger {
         Ok(base)
     }
 
-    /// The entry of an allocation, with a number of its own.
+    /// Returns the entry of an allocation, with a new id.
     fn block(&self, base: u64, request: &AllocationRequest) -> Block {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed) + 1;
         let &AllocationRequest { bytes, kind, context, device, flags, pool } = request;
@@ -289,7 +289,7 @@ impl Ledger {
         Block { base, bytes, kind, context, device, flags, pool, id, leaving: false }
     }
 
-    /// Writes down memory that is already mapped into `Memory`.
+    /// Records memory that is already mapped into `Memory`.
     pub fn adopt(&self, base: u64, request: AllocationRequest, pages: Option<Pages>) {
         self.enter(base, request, pages, None);
     }
@@ -305,7 +305,7 @@ impl Ledger {
         lock(&self.book).insert(Row { block, pages, shared });
     }
 
-    /// The allocation that contains an address.
+    /// Returns the allocation that contains an address.
     pub fn find(&self, address: u64) -> Option<Block> {
         let book = lock(&self.book);
         let (_, row) = book.rows.range(..=address).next_back()?;
@@ -313,13 +313,13 @@ impl Ledger {
         (address - block.base < block.bytes).then_some(block)
     }
 
-    /// The allocation that begins at an address, for release by the functions of its kind.
+    /// Returns the allocation that begins at an address, for release by the functions of its kind.
     pub fn begin(&self, base: u64, kinds: &[Kind]) -> Res<Block> {
         let block = self.find(base).filter(|block| block.base == base && !block.leaving);
         block.filter(|block| kinds.contains(&block.kind)).ok_or(Code::INVALID_VALUE)
     }
 
-    /// Marks an allocation as about to be released by a stream; false if it already is.
+    /// Marks an allocation as about to be released by a stream; returns false if it already is.
     pub fn leave(&self, base: u64) -> bool {
         match lock(&self.book).rows.get_mut(&base) {
             Some(row) => !std::mem::replace(&mut row.block.leaving, true),
@@ -333,7 +333,7 @@ impl Ledger {
         self.give_back(row)
     }
 
-    /// Releases all that was allocated in a context.
+    /// Releases all memory that was allocated in a context.
     pub fn release_context(&self, context: Handle) {
         let mut book = lock(&self.book);
         let own = book.rows.values().map(|row| row.block);
@@ -342,7 +342,7 @@ impl Ledger {
         let gone: Vec<Row> = bases.into_iter().filter_map(|base| book.remove(base)).collect();
         drop(book);
         for row in gone {
-            // Each was in the book, so `Memory` has it.
+            // Each was recorded, so `Memory` has it.
             let _ = self.give_back(row);
         }
     }
@@ -352,7 +352,7 @@ impl Ledger {
         let base = row.block.base;
         if row.shared.is_some() {
             // `Memory` may keep the range for a while, which must not keep the file's pages.
-            // SAFETY: the range is still that of the allocation, which is going.
+            // SAFETY: the range still belongs to the allocation, which is being released.
             unsafe { pages::unshare(base, row.block.bytes) };
         }
         match row.block.kind {
@@ -371,7 +371,7 @@ impl Ledger {
     }
 }
 
-/// What to allocate, for whom.
+/// A request to allocate memory, and its owner.
 pub struct AllocationRequest {
     pub bytes: u64,
     pub kind: Kind,
@@ -381,7 +381,7 @@ pub struct AllocationRequest {
     pub pool: Handle,
 }
 
-/// Whether an allocation counts against the memory of its device.
+/// Returns whether an allocation counts against the memory of its device.
 fn limited(kind: Kind) -> bool {
     matches!(kind, Kind::Device | Kind::Managed | Kind::Graph)
 }

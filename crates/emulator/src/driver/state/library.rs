@@ -1,4 +1,4 @@
-//! Libraries: modules that are loaded into a context when a kernel of theirs is first used there.
+//! Libraries: modules that are loaded into a context at the first use of one of their kernels there.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -12,12 +12,12 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::lock;
 
-/// One library.
+/// A library.
 pub struct Library {
     pub text: String,
     /// Names of the kernels, in the order of the text, with their handles.
     pub kernels: Vec<(String, Handle)>,
-    /// Its module in each context that has used it.
+    /// Module of the library in each context that has used it.
     pub modules: Mutex<HashMap<Handle, Handle>>,
 }
 
@@ -42,7 +42,7 @@ impl Library {
     }
 }
 
-/// The function of a kernel in the current context.
+/// Returns the function of a kernel in the current context.
 pub fn function_of(kernel: Handle) -> Res<Handle> {
     let kernel = registry()?.kernels.get(kernel)?;
     let library = registry()?.libraries.get(kernel.library)?;

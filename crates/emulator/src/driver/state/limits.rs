@@ -1,4 +1,4 @@
-//! The limits that a context has.
+//! The limits of a context.
 
 use std::ffi::c_uint;
 
@@ -19,9 +19,9 @@ impl Default for Limits {
     }
 }
 
-/// Bytes of local memory that a thread can have (compute capability 7.5 and later).
+/// Maximum local memory of a thread, bytes (compute capability 7.5 and later).
 const MAX_STACK: usize = 512 << 10;
-/// The largest printf buffer; it is memory of the host.
+/// Maximum size of the printf buffer, bytes; it is memory of the host.
 const MAX_PRINTF: usize = 1 << 30;
 
 impl Limits {
@@ -32,7 +32,7 @@ impl Limits {
             2 => &mut self.heap,
             5 => &mut self.l2_fetch,
             6 => &mut self.persisting_l2,
-            // Device-side launches (3, 4) and what belongs to other interfaces (7, …).
+            // Limits of device-side launches (3, 4) and of other interfaces (7, …).
             3 | 4 | 7..=9 => return Err(Code::UNSUPPORTED_LIMIT),
             _ => return Err(Code::INVALID_VALUE),
         })
@@ -43,7 +43,7 @@ impl Limits {
             0 => MAX_STACK,
             1 => MAX_PRINTF,
             5 => 128,
-            // No cache is emulated, so none of it can be set aside.
+            // No cache is emulated, so no part of one can be set aside.
             6 => 0,
             _ => usize::MAX,
         };

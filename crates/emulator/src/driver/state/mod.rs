@@ -1,6 +1,6 @@
-//! What the driver keeps: devices, contexts, streams, memory, kernels and graphs, in one registry.
+//! The driver's objects in one registry: devices, contexts, streams, memory, kernels and graphs.
 //!
-//! The objects refer to one another, and all of them to the registry; so they are one room.
+//! The objects refer to one another, and all of them to the registry, so they are one module group.
 
 pub mod attributes;
 pub mod capture;

@@ -20,30 +20,30 @@ use crate::module::{Function, Module, Variable};
 pub struct ModuleEntry {
     pub context: Handle,
     pub module: Module,
-    /// The functions that have been asked for, by name.
+    /// The functions that have been requested, by name.
     functions: Mutex<HashMap<String, Handle>>,
 }
 
-/// A function of a module, with the attributes that can be set.
+/// A function of a module, with its settable attributes.
 pub struct FunctionEntry {
     pub context: Handle,
     pub module: Handle,
     pub function: Arc<Function>,
     pub name: CString,
-    /// The most dynamic shared memory of a launch, in bytes.
+    /// Maximum dynamic shared memory of a launch, bytes.
     pub dynamic_limit: AtomicU32,
-    /// The preferred share of shared memory, in percent; `u32::MAX` for no preference.
+    /// The preferred fraction of shared memory, percent; `u32::MAX` for no preference.
     pub carveout: AtomicU32,
 }
 
-/// Makes a module of an image in a context.
+/// Creates a module from an image in a context.
 pub fn load(context: &Context, text: Result<String, Refusal>, jit: &Jit) -> Res<Handle> {
     let (module, _) = image::load(text, context.device.ordinal, jit)?;
     let entry = ModuleEntry { context: context.handle, module, functions: Mutex::default() };
     Ok(registry()?.modules.insert(Arc::new(entry)))
 }
 
-/// The function of that name, which always has the same handle.
+/// Returns the function with a name, which always has the same handle.
 pub fn function_of(module: Handle, name: &str) -> Res<Handle> {
     let registry = registry()?;
     let entry = registry.modules.get(module)?;
@@ -66,7 +66,7 @@ pub fn function_of(module: Handle, name: &str) -> Res<Handle> {
     Ok(handle)
 }
 
-/// A function by its handle, or by the handle of a library's kernel, in a context that has not
+/// Returns a function by its handle, or by the handle of a library's kernel. Its context must not have
 /// failed.
 pub fn function(handle: Handle) -> Res<Arc<FunctionEntry>> {
     let registry = registry()?;
@@ -78,12 +78,12 @@ pub fn function(handle: Handle) -> Res<Arc<FunctionEntry>> {
     Ok(entry)
 }
 
-/// Address and size of a variable of a module.
+/// Returns address and size of a variable of a module.
 pub fn global_of(module: Handle, name: &str) -> Res<(u64, u64)> {
     registry()?.modules.get(module)?.module.global(name).ok_or(Code::NOT_FOUND)
 }
 
-/// The variables of a module, and the functions that it declares and does not define, as JSON.
+/// Returns the variables of a module, and the functions that it declares and does not define, as JSON.
 pub fn variables_of(module: Handle) -> Res<String> {
     let entry = registry()?.modules.get(module)?;
     let variables = entry.module.variables().iter().map(|variable| {
@@ -109,7 +109,7 @@ pub fn unload(handle: Handle) -> Res {
     registry.modules.remove(handle).map(|_| ())
 }
 
-/// Sets the limit that `cuFuncSetAttribute` sets.
+/// Sets the limit of dynamic shared memory, as `cuFuncSetAttribute` does.
 pub fn set_dynamic(entry: &FunctionEntry, bytes: u32) {
     entry.dynamic_limit.store(bytes, Ordering::Release);
 }

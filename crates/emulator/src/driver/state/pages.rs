@@ -18,13 +18,13 @@ unsafe impl Send for Pages {}
 unsafe impl Sync for Pages {}
 
 impl Pages {
-    /// Zeroed memory of this process, backed when touched.
+    /// Returns zeroed memory of this process, backed when it is first accessed.
     pub fn anonymous(bytes: u64) -> io::Result<Self> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
         Self::map(null_mut(), bytes, flags, -1)
     }
 
-    /// The first `bytes` bytes of a file, shared with whoever else maps it.
+    /// Maps the first `bytes` bytes of a file, shared with other processes that map it.
     pub fn shared(file: &File, bytes: u64) -> io::Result<Self> {
         Self::map(null_mut(), bytes, libc::MAP_SHARED, file.as_raw_fd())
     }
@@ -32,8 +32,8 @@ impl Pages {
     fn map(at: *mut u8, bytes: u64, flags: i32, fd: i32) -> io::Result<Self> {
         let bytes = usize::try_from(bytes).map_err(|_| Error::from(io::ErrorKind::OutOfMemory))?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: without MAP_FIXED, a new mapping touches no memory that is in use; the
-        // callers that fix the address own the range there.
+        // SAFETY: without MAP_FIXED, a new mapping affects no memory that is in use; callers that specify
+        // the address own the range there.
         let base = unsafe { libc::mmap(at.cast(), bytes, access, flags, fd, 0) };
         if base == libc::MAP_FAILED {
             return Err(Error::last_os_error());
@@ -48,37 +48,37 @@ impl Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // SAFETY: the range is this value's own, and the ledger keeps the value for as long as
-        // anything that runs may reach the range.
+        // SAFETY: this value owns the range, and the ledger keeps the value as long as any running work
+        // may access the range.
         unsafe { libc::munmap(self.base.cast(), self.bytes) };
     }
 }
 
-/// Writes the contents of a range to the begin of a file. Each byte is written, zeros too, so that
-/// a file system that is full says so now, and not when the memory is used.
+/// Writes the contents of a range to the beginning of a file. Every byte is written, including zeros, so
+/// that a full file system reports an error now instead of when the memory is used.
 ///
 /// # Safety
-/// The range is mapped, and nobody writes to it during the call.
+/// The range is mapped, and no code writes to it during the call.
 pub unsafe fn save(base: u64, bytes: u64, file: &File) -> io::Result<()> {
     // SAFETY: by contract.
     let contents = unsafe { std::slice::from_raw_parts(base as *const u8, bytes as usize) };
     file.write_all_at(contents, 0)
 }
 
-/// Puts a file that is `bytes` bytes long in the place of a range that is mapped already.
+/// Replaces a mapped range by a file that is `bytes` bytes long.
 ///
 /// # Safety
-/// `base` begins a page of a private mapping that is `bytes` bytes long, rounded up to pages; its
-/// owner may unmap it but does not depend on what backs it; nobody accesses it during the call.
+/// `base` begins a page of a private mapping that is `bytes` bytes long, rounded up to pages; its owner
+/// may unmap it but does not depend on what backs it; no code accesses it during the call.
 pub unsafe fn share(base: u64, bytes: u64, file: &File) -> io::Result<()> {
     let flags = libc::MAP_SHARED | libc::MAP_FIXED;
     let pages = Pages::map(base as *mut u8, bytes, flags, file.as_raw_fd())?;
-    // The range belongs to the owner of the mapping that was there before.
+    // The range belongs to the owner of the previous mapping.
     std::mem::forget(pages);
     Ok(())
 }
 
-/// Undoes [`share`]: private zeros take the place of the file. If that fails, the file stays.
+/// Reverses [`share`]: private zeros replace the file. If that fails, the file stays.
 ///
 /// # Safety
 /// As for [`share`], except that the range may be accessed meanwhile.

@@ -1,5 +1,5 @@
-//! Memory pools. A pool here is a name for allocations of a device: released memory goes back to
-//! the system at once, so there is nothing to trim, and what is reserved is what is used.
+//! Memory pools. A pool is only a name for allocations of a device: released memory returns to the system
+//! at once. So there is nothing to trim, and the reserved memory equals the used memory.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use super::registry::registry;
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::Res;
 
-/// One pool.
+/// A memory pool.
 pub struct Pool {
     pub device: u32,
     pub threshold: AtomicU64,
@@ -23,7 +23,7 @@ impl Pool {
         Pool { device, threshold: AtomicU64::new(0), reuse, high: AtomicU64::new(0) }
     }
 
-    /// The bytes in use, and the most there have been as far as anybody asked.
+    /// Returns the bytes in use, and the maximum of the values returned so far.
     pub fn used(&self, handle: Handle) -> Res<(u64, u64)> {
         let used = registry()?.ledger.used_of_pool(handle);
         let high = self.high.fetch_max(used, Ordering::AcqRel).max(used);

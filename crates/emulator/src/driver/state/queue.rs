@@ -1,9 +1,9 @@
-//! One stream's work: a bounded first-in first-out queue with a thread of its own.
+//! A stream's work: a bounded first-in first-out queue with its own thread.
 //!
-//! Every task gets a ticket, counted from 1. A dependency on a stream is a ticket of it, so
-//! events, `cuStreamWaitEvent`, the legacy default stream and synchronisation are all the same
-//! thing: waiting until a queue has completed a ticket. A ticket can only wait for tickets that
-//! were given out before it, so there are no cycles.
+//! Every task gets a ticket, counted from 1. A dependency on a stream is one of its tickets. Events,
+//! `cuStreamWaitEvent`, the legacy default stream and synchronisation are therefore all the same
+//! operation: waiting until a queue has completed a ticket. A ticket can only wait for tickets that were
+//! issued before it, so there are no cycles.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,11 +14,11 @@ use super::task::Task;
 use crate::driver::c::code::{Code, Res};
 use crate::driver::c::entry::{lock, message};
 
-/// How many tasks may wait in one stream before the host is made to wait, like a driver whose
-/// launch buffer is full.
+/// Maximum number of tasks waiting in a stream. Then the host waits, as with a driver whose launch buffer
+/// is full.
 const CAPACITY: usize = 1024;
 
-/// The queue of one stream.
+/// The queue of a stream.
 pub struct Queue {
     pub core: Arc<Core>,
     state: Mutex<State>,
@@ -31,10 +31,10 @@ pub struct Queue {
 #[derive(Default)]
 struct State {
     tasks: VecDeque<Task>,
-    /// Tickets given out, and tickets completed.
+    /// Number of tickets issued; the next field counts tickets completed.
     issued: u64,
     completed: u64,
-    /// The thread exists. It starts with the first task, because many streams never get one.
+    /// Whether the thread exists. It starts with the first task, because many streams never get one.
     started: bool,
     closed: bool,
 }
@@ -70,19 +70,19 @@ impl Queue {
         })
     }
 
-    /// The point after everything submitted so far.
+    /// Returns the point after everything submitted so far.
     pub fn now(self: &Arc<Self>) -> Point {
         Point { queue: self.clone(), ticket: lock(&self.state).issued }
     }
 
-    /// Whether there is nothing left to do.
+    /// Returns whether all work is done.
     pub fn idle(&self) -> bool {
         let state = lock(&self.state);
         state.completed == state.issued
     }
 
-    /// Waits for room. Another thread may take it, so the bound can be exceeded by as many tasks
-    /// as there are threads that submit: it is there to bound memory, not to count.
+    /// Waits for room. Another thread may take the room, so the bound can be exceeded by as many tasks as
+    /// there are submitting threads: it limits memory, not an exact count.
     pub fn wait_for_room(&self) {
         let mut state = lock(&self.state);
         while state.tasks.len() >= CAPACITY {
@@ -109,7 +109,7 @@ impl Queue {
         Ok(Point { queue: self.clone(), ticket })
     }
 
-    /// No more tasks will come: the thread ends when it has done those it has.
+    /// Announces that no more tasks will come: the thread ends after its remaining tasks.
     pub fn close(&self) {
         lock(&self.state).closed = true;
         self.work.notify_one();
@@ -136,7 +136,7 @@ impl Queue {
         }
     }
 
-    /// Runs one task. In a context that has failed, only what others wait for still happens.
+    /// Runs a task. In a context that has failed, only tasks that others depend on still run.
     fn run(&self, task: Task) {
         if self.core.failed().is_some() && !task.survives() {
             return;

@@ -1,4 +1,4 @@
-//! The one global state of the library: devices, memory, and the tables behind all handles.
+//! The library's single global state: devices, memory, and the tables of all handles.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -19,17 +19,17 @@ use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 use crate::memory::Memory;
 
-/// Objects by handle. Handles are never reused, so a stale one is always recognised.
+/// Objects by handle. Handles are never reused, so a stale one is always detected.
 pub struct Table<T> {
     rows: RwLock<HashMap<Handle, Arc<T>>>,
 }
 
-/// Where handles start and how far apart they are: far above the small constants that the API
-/// gives a meaning to (stream 1 is the legacy default stream, 2 the per-thread one).
+/// First handle and distance between handles. Handles are far above the small constants that have a
+/// meaning in the API (stream 1 is the legacy default stream, 2 the per-thread one).
 static NEXT: AtomicUsize = AtomicUsize::new(0x1000);
 const STEP: usize = 0x10;
 
-/// A handle that no object has had.
+/// Returns a handle that no object has had.
 pub fn fresh() -> Handle {
     NEXT.fetch_add(STEP, Ordering::Relaxed)
 }
@@ -49,7 +49,7 @@ impl<T> Table<T> {
         self.rows.write().unwrap_or_else(PoisonError::into_inner).insert(handle, value);
     }
 
-    /// The object of a handle; a number that is none is `INVALID_HANDLE`.
+    /// Returns the object of a handle; an unknown number is `INVALID_HANDLE`.
     pub fn get(&self, handle: Handle) -> Res<Arc<T>> {
         self.find(handle).ok_or(Code::INVALID_HANDLE)
     }
@@ -63,13 +63,13 @@ impl<T> Table<T> {
         rows.remove(&handle).ok_or(Code::INVALID_HANDLE)
     }
 
-    /// All objects.
+    /// Returns all objects.
     pub fn all(&self) -> Vec<Arc<T>> {
         self.rows.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 
-    /// Removes all objects that satisfy `doomed`. They are dropped after the lock is released,
-    /// because a drop may come back to this table.
+    /// Removes all objects that satisfy `doomed`. They are dropped after the lock is released, because
+    /// dropping one may access this table again.
     pub fn purge(&self, doomed: impl Fn(&T) -> bool) {
         let mut rows = self.rows.write().unwrap_or_else(PoisonError::into_inner);
         let keys: Vec<Handle> =
@@ -80,7 +80,7 @@ impl<T> Table<T> {
     }
 }
 
-/// Everything the exported functions share.
+/// The state that all exported functions share.
 pub struct Registry {
     pub memory: Arc<Memory>,
     pub devices: Vec<DeviceInfo>,
@@ -128,7 +128,7 @@ fn build() -> Result<Registry, String> {
     Ok(registry)
 }
 
-/// What `cuInit` does: makes the state on the first call.
+/// Implements `cuInit`: creates the state at the first call.
 pub fn initialise() -> Res {
     match REGISTRY.get_or_init(build) {
         Ok(_) => {
@@ -142,7 +142,7 @@ pub fn initialise() -> Res {
     }
 }
 
-/// The state, for functions that need `cuInit` to have been called.
+/// Returns the state. Fails before `cuInit`.
 pub fn registry() -> Res<&'static Registry> {
     if !INITIALISED.load(Ordering::Acquire) {
         return Err(Code::NOT_INITIALIZED);
@@ -150,7 +150,7 @@ pub fn registry() -> Res<&'static Registry> {
     REGISTRY.get().and_then(|built| built.as_ref().ok()).ok_or(Code::NOT_INITIALIZED)
 }
 
-/// The device of an ordinal.
+/// Returns the device with an ordinal.
 pub fn device(ordinal: i32) -> Res<&'static DeviceInfo> {
     let devices = &registry()?.devices;
     usize::try_from(ordinal).ok().and_then(|at| devices.get(at)).ok_or(Code::INVALID_DEVICE)

@@ -1,6 +1,7 @@
-//! What kernels did since somebody last asked, for the service: counts, findings, messages.
+//! The report for the service: counts, findings and messages of kernels since the last report.
 //!
-//! Bounded: a process that never asks loses the newest entries, and is told how many.
+//! The report is bounded: if a process never takes it, the newest entries are dropped, and the report
+//! contains their number.
 
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -12,29 +13,29 @@ use crate::driver::c::entry::lock;
 use crate::driver::c::json::{list, quoted};
 use crate::exec::{LaunchFault, LaunchReport};
 
-/// The most kernels (by name), findings (by place) and messages that are kept.
+/// Maximum number of kernels (by name), findings (by position) and messages.
 const MAX_KERNELS: usize = 256;
 const MAX_FINDINGS: usize = 256;
 const MAX_MESSAGES: usize = 64;
-/// What is said of a launch that was too large.
+/// Message about a launch that used too much memory.
 const UNWATCHED: &str = "races on global memory were looked for in the first 64 MiB only of what the \
                          kernel used";
-/// The longest message that is kept, in bytes.
+/// Maximum length of a message, bytes.
 const MAX_TEXT: usize = 4096;
 
-/// The launches of one kernel, summed.
+/// Totals over the launches of a kernel.
 struct Kernel {
     name: String,
     launches: u64,
     counts: Counts,
 }
 
-/// What is kept.
+/// Content of the report.
 #[derive(Default)]
 struct Kept {
     kernels: Vec<Kernel>,
     findings: Vec<Finding>,
-    /// What it is about, and the text.
+    /// Subject and text of each message.
     messages: Vec<(String, String)>,
     dropped: [u64; 3],
 }
@@ -56,7 +57,7 @@ impl Reports {
         !self.silent.load(Ordering::Acquire)
     }
 
-    /// Adds a launch that ended well.
+    /// Adds a launch that completed.
     pub fn add(&self, kernel: &str, report: &LaunchReport) {
         let mut kept = lock(&self.kept);
         kept.count(kernel, &report.counts);
@@ -73,12 +74,13 @@ impl Reports {
         kept.say(kernel, &fault.message);
     }
 
-    /// Adds a message about something else.
+    /// Adds a message about another subject.
     pub fn message(&self, subject: &str, text: &str) {
         lock(&self.kept).say(subject, text);
     }
 
-    /// Hands over everything as JSON, if `room` bytes are enough for it.
+    /// Returns and removes everything as JSON, if `room` bytes are enough; otherwise returns the needed
+    /// length.
     pub fn take(&self, room: usize) -> Result<String, usize> {
         let mut kept = lock(&self.kept);
         let text = kept.to_json();

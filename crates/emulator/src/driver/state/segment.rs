@@ -1,17 +1,19 @@
-//! Files of memory that processes share, in one directory. Those of others may be in a further one.
+//! Files of memory that processes share, in one directory. Files of other processes may be in a second
+//! one.
 //!
-//! A process may be confined so that it opens no file of another's `/proc` entry and no socket, but
-//! most have a directory that they may write to. There a file is made when a handle is asked for,
-//! and not before. Its name is a random number of 128 bits, which the handle says; nothing of a
-//! handle is ever used as a path. The file is of mode 0600 and as long as its contents.
+//! A confined process may have no access to other processes' `/proc` entries and to sockets, but most
+//! processes have a directory that they may write to. A file is created there when a handle is requested,
+//! not before. Its name is a random number of 128 bits, which the handle contains; no part of a handle is
+//! ever used as a path. The file has mode 0600 and the length of its contents.
 //!
-//! Who made a file holds a lock on its first byte for as long as it lives, whatever ends it, so
-//! that others can tell: the first who uses the directory removes the files of the dead. Files are
-//! removed when what they hold is released, and when the process ends by `exit`. What is mapped
-//! stays mapped.
+//! The maker of a file holds a lock on its first byte until the maker's end, however that happens, so
+//! that others can detect it: the first process that uses the directory removes the files of dead
+//! processes. Files are removed when their contents are released, and when the process ends by `exit`.
+//! Existing mappings stay valid.
 //!
-//! The directory's owner is trusted: whoever may write to it can cut a file short under those who
-//! have mapped it, which ends them. So it must belong to this user, and be nobody else's to write to.
+//! The directory's owner is trusted: a process that may write to the directory can truncate a file that
+//! others have mapped, which ends them. The directory must therefore belong to this user, and no other
+//! user may write to it.
 
 use std::collections::BTreeSet;
 use std::fs::{DirBuilder, File, OpenOptions};
@@ -23,26 +25,26 @@ use std::sync::{Mutex, Once, OnceLock};
 
 use crate::driver::c::entry::lock;
 
-/// Names the directory.
+/// Environment variable that names the directory.
 const VARIABLE: &str = "WARPGAUGE_EMULATOR_IPC_DIR";
-/// Names another one, in which files are opened and none is made.
+/// Environment variable that names a second directory, in which files are only opened.
 const OTHER_VARIABLE: &str = "WARPGAUGE_EMULATOR_IPC_OTHER_DIR";
-/// How many names are tried for a new file. A second is needed if the first was swept away while
-/// it was made; more, if the random numbers are none.
+/// Maximum number of names tried for a new file. A second is needed if the first file was swept while it
+/// was being created; more, if the random numbers are not random.
 const ATTEMPTS: u32 = 8;
-/// The most entries of the directory that are looked at for what the dead left.
+/// Maximum number of directory entries examined for files of dead processes.
 const SWEPT: usize = 4096;
 /// The byte of a file that its maker locks.
 const MAKER: u8 = 0;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Content {
     Memory,
     Event,
 }
 
-/// A file of the directory: what is in it, and its random number.
+/// Name of a file: its content, and its random number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Name {
     pub content: Content,
@@ -54,7 +56,7 @@ impl Name {
         let mut bytes = [0u8; 16];
         // SAFETY: the buffer is ours and 16 bytes long.
         let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
-        // The kernel answers requests of up to 256 bytes wholly, once it has been seeded.
+        // Once seeded, the kernel answers requests of up to 256 bytes completely.
         if got != bytes.len() as isize {
             return Err(Error::last_os_error());
         }
@@ -69,7 +71,7 @@ impl Name {
         format!("{prefix}-{:032x}", self.number)
     }
 
-    /// The name that a file has, if it is one of ours.
+    /// Parses a file name; `None` if it is not of this format.
     fn parse(file: &str) -> Option<Self> {
         let (prefix, digits) = file.split_once('-')?;
         let content = match prefix {
@@ -82,22 +84,22 @@ impl Name {
     }
 }
 
-/// The files that this process has made and not removed.
+/// The files that this process has created and not removed.
 static MADE: Mutex<BTreeSet<(Name, PathBuf)>> = Mutex::new(BTreeSet::new());
 
-/// Removes what is left when the process exits; a child of `fork` that exits leaves it alone.
+/// Removes the remaining files when the process exits. A child of `fork` that exits removes none.
 extern "C" fn remove_all() {
     static MAKER: OnceLock<u32> = OnceLock::new();
     let own = std::process::id();
     if *MAKER.get_or_init(|| own) == own {
         for (_, path) in lock(&MADE).iter() {
-            // At the end of a process there is nobody to tell.
+            // At the end of a process an error cannot be reported.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// A file that this process made. Removed, but not unmapped, when it is dropped.
+/// A file that this process created. Dropping it removes the file, but does not unmap it.
 #[derive(Debug)]
 pub struct Segment {
     pub name: Name,
@@ -109,30 +111,30 @@ pub struct Segment {
 impl Drop for Segment {
     fn drop(&mut self) {
         if self.process == std::process::id() {
-            // What somebody else removed is gone, which is what was wanted.
+            // An error means that another process has removed the file.
             let _ = std::fs::remove_file(&self.path);
             lock(&MADE).remove(&(self.name, std::mem::take(&mut self.path)));
         }
     }
 }
 
-/// Whether this process made the file of a name.
+/// Returns whether this process created the file of a name.
 pub fn made_here(name: Name) -> bool {
     let made = lock(&MADE);
     made.range((name, PathBuf::new())..).next().is_some_and(|(other, _)| *other == name)
 }
 
-/// Where the files are.
+/// The directory of the files.
 pub struct Directory {
-    /// From the environment.
+    /// The directory from the environment.
     given: Option<PathBuf>,
     ready: OnceLock<PathBuf>,
-    /// Where files of others are, too.
+    /// The second directory, with files of other processes.
     other: Option<PathBuf>,
 }
 
 impl Directory {
-    /// The directory that the environment names, or the default. Nothing is opened or made.
+    /// Returns the directory from the environment, or the default. Opens and creates nothing.
     pub fn from_environment() -> Result<Self, String> {
         let path_of = |variable: &str| {
             let path = std::env::var_os(variable).map(PathBuf::from);
@@ -147,13 +149,14 @@ impl Directory {
         Ok(Directory { given, ready: OnceLock::new(), other })
     }
 
-    /// A given directory.
+    /// Returns a given directory.
     #[cfg(test)]
     pub fn at(path: &Path) -> Self {
         Directory { given: Some(path.to_owned()), ready: OnceLock::new(), other: None }
     }
 
-    /// The path, after the directory was found fit. The first call removes what the dead left.
+    /// Returns the path, after checking that the directory is suitable. The first call removes files of
+    /// dead processes.
     fn path(&self) -> io::Result<&Path> {
         if let Some(path) = self.ready.get() {
             return Ok(path);
@@ -167,12 +170,12 @@ impl Directory {
         Ok(self.ready.get_or_init(|| path))
     }
 
-    /// Makes an empty file that holds something, and may become `bytes` bytes long.
+    /// Creates an empty file, which may grow to `bytes` bytes.
     pub fn create(&self, content: Content, bytes: u64) -> io::Result<Segment> {
         static AT_EXIT: Once = Once::new();
         let directory = self.path()?;
         if bytes > largest_file() {
-            // Whoever writes beyond the limit is ended by a signal.
+            // A process that writes beyond the limit is ended by a signal.
             return Err(Error::from(ErrorKind::FileTooLarge));
         }
         for _ in 0..ATTEMPTS {
@@ -187,11 +190,11 @@ impl Directory {
             lock(&MADE).insert((name, path.clone()));
             let made = Segment { name, file, path, process: std::process::id() };
             AT_EXIT.call_once(|| {
-                // SAFETY: the function is of this library, which stays loaded. Without room for it,
-                // which there always is, the files stay until they are swept.
+                // SAFETY: the function belongs to this library, which stays loaded. If registering it
+                // fails, which should not happen, the files stay until they are swept.
                 unsafe { libc::atexit(remove_all) };
             });
-            // Another process may look for what the dead left just now, and take it for that.
+            // Another process that sweeps right now may mistake the file for one of a dead process.
             if hold(&made.file, MAKER)? && made.file.metadata()?.nlink() > 0 {
                 return Ok(made);
             }
@@ -199,7 +202,7 @@ impl Directory {
         Err(Error::from(ErrorKind::AlreadyExists))
     }
 
-    /// Opens a file that another process made and that is `bytes` bytes long.
+    /// Opens a file of `bytes` bytes that another process created.
     pub fn open(&self, name: Name, bytes: u64) -> io::Result<File> {
         let here = open_own(&self.path()?.join(name.file()));
         let file = match (here, &self.other) {
@@ -216,7 +219,8 @@ impl Directory {
     }
 }
 
-/// Opens an existing file for reading and writing if it is one, of this user, closed to others.
+/// Opens an existing file for reading and writing. It must be a regular file of this user, closed to
+/// others.
 fn open_own(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
@@ -233,7 +237,7 @@ fn own_user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// How long a file of this process may become.
+/// Returns the maximum size of a file of this process.
 fn largest_file() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the structure is ours.
@@ -243,7 +247,8 @@ fn largest_file() -> u64 {
     }
 }
 
-/// A directory of this user, where the user's sessions or temporary files are. Made if needed.
+/// Returns a directory of this user in `XDG_RUNTIME_DIR` or the temporary directory. Creates it if
+/// needed.
 fn default_directory() -> io::Result<PathBuf> {
     let session = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let session = session.filter(|path| path.is_absolute() && path.is_dir());
@@ -257,7 +262,7 @@ fn default_directory() -> io::Result<PathBuf> {
 
 fn check_directory(path: &Path) -> io::Result<()> {
     let refused = |why: &str| Err(Error::new(ErrorKind::PermissionDenied, why));
-    // Not through a link: somebody else might have made it.
+    // Links are not followed: another user might have created one.
     let known = std::fs::symlink_metadata(path)?;
     if !known.is_dir() {
         return Err(Error::from(ErrorKind::NotADirectory));
@@ -273,16 +278,16 @@ fn check_directory(path: &Path) -> io::Result<()> {
 
 /// Removes the files whose makers have ended.
 fn sweep(directory: &Path) {
-    // What cannot be looked at stays, and is in nobody's way.
+    // Files that cannot be examined stay, which does no harm.
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries.take(SWEPT) {
         if entry.file_name().to_str().and_then(Name::parse).is_none() {
             continue;
         }
-        // One that cannot be opened is no file of ours, or has just gone.
+        // A file that cannot be opened is of another kind, or was just removed.
         let Ok(file) = open_own(&entry.path()) else { continue };
         if hold(&file, MAKER).unwrap_or(false) {
-            // Somebody else may have been quicker.
+            // Another process may have removed it first.
             let _ = std::fs::remove_file(entry.path());
         }
     }
@@ -298,8 +303,8 @@ fn byte(index: u8) -> libc::flock {
     range
 }
 
-/// Locks a byte of a file until the file is closed, which the end of the process does; false if
-/// somebody has locked it.
+/// Locks a byte of a file until the file is closed, also by the end of the process. Returns false if the
+/// byte is locked already.
 pub fn hold(file: &File, index: u8) -> io::Result<bool> {
     let range = byte(index);
     // SAFETY: the descriptor is open, and the structure is ours.
@@ -313,7 +318,7 @@ pub fn hold(file: &File, index: u8) -> io::Result<bool> {
     }
 }
 
-/// Whether somebody else who has opened the file has locked a byte of it.
+/// Returns whether another opener of the file has locked a byte of it.
 pub fn held(file: &File, index: u8) -> bool {
     let mut range = byte(index);
     // SAFETY: the descriptor is open, and the structure is ours and written to.
@@ -351,7 +356,7 @@ mod tests {
         assert!(other.open(name, 100).is_err());
         drop(made);
         assert!(!made_here(name) && files(home.path()).is_empty());
-        // What a link of that name leads to is not opened.
+        // A link with that name is not followed.
         std::fs::write(home.path().join("outside"), [0; 100]).unwrap();
         symlink(home.path().join("outside"), at).unwrap();
         assert!(other.open(name, 100).is_err());

@@ -1,15 +1,15 @@
 //! Events that processes share.
 //!
-//! All who have such an event open map one file, the board. A record takes the next ticket of the
-//! event and writes it down, and says on the board when its stream has got there; the event stands
-//! for the last ticket. Waiting is for a ticket, and so for an earlier call: there are no cycles.
+//! All processes that have such an event open map one file, the board. A record takes the next ticket of
+//! the event, enters it on the board, and marks it when its stream has reached the record. The event
+//! refers to the last ticket. Waiting is for a ticket, and so for an earlier call: there are no cycles.
 //!
-//! Everybody on the board is a member and holds a lock on a byte of the file. A ticket says whose
-//! it is. If its member ends before the stream got there, the ticket is lost, and so is the work
-//! that waits for it: it fails instead of waiting for ever.
+//! Each process on the board is a member and holds a lock on a byte of the file. A ticket contains its
+//! member. If the member ends before its stream has reached the record, the ticket is lost. Work that
+//! waits for it then fails instead of waiting forever.
 //!
-//! Others may write anything to the board. It holds numbers alone: wrong ones make waiting
-//! shorter, or as long as the others live, and nothing worse.
+//! Other processes may write anything to the board. It contains only numbers: wrong ones can only make
+//! waiting shorter, or as long as the other processes live.
 
 use std::fs::File;
 use std::io::{self, Error};
@@ -21,34 +21,34 @@ use super::pages::Pages;
 use super::segment::{Content, Directory, Name, Segment, held, hold};
 use crate::driver::c::code::{Code, Res};
 
-/// How many records of one event may be under way before the next waits, as in a stream.
+/// Maximum number of pending records of an event; a further record waits, as in a stream.
 const SLOTS: usize = 1024;
-/// Nanoseconds after which a waiter looks whether the member it waits for is alive.
+/// Nanoseconds after which a waiter checks that the member it waits for is alive.
 const PATIENCE: i64 = 50_000_000;
-/// The last member's number; the maker of an event is 0.
+/// Number of the last member; the maker of an event is 0.
 const LAST_MEMBER: u8 = u8::MAX;
 
-/// The stream got there; its member ended before.
+/// Flags of a ticket: the stream reached the record, or its member ended before.
 const REACHED: u64 = 1;
 const LOST: u64 = 2;
 const FLAGS: u64 = REACHED | LOST;
 
-/// What is in the file.
+/// Content of the file.
 #[repr(C)]
 struct Board {
-    /// Counts what happened. Waiters sleep on it.
+    /// Counter of changes, on which waiters sleep.
     pulse: AtomicU32,
     reserved: AtomicU32,
-    /// The last ticket that was taken (from bit 16), and the member (from bit 8).
+    /// The last ticket taken (from bit 16), and its member (from bit 8).
     latest: AtomicU64,
-    /// Ticket `n` at `n % SLOTS`: like `latest`, with the flags.
+    /// Ticket `n` at `n % SLOTS`, in the format of `latest`, with the flags.
     slots: [AtomicU64; SLOTS],
 }
 
-/// The length of the file of an event.
+/// Size of an event's file, bytes.
 pub const BYTES: u64 = size_of::<Board>() as u64;
 
-/// The place of a member on a board.
+/// A member's access to a board.
 pub struct Shared {
     pages: Pages,
     hold: Hold,
@@ -62,7 +62,7 @@ enum Hold {
 }
 
 impl Shared {
-    /// A board for a new event of this process.
+    /// Creates a board for a new event of this process.
     pub fn create(directory: &Directory) -> io::Result<Arc<Self>> {
         let made = directory.create(Content::Event, BYTES)?;
         made.file.write_all_at(&[0; BYTES as usize], 0)?;
@@ -70,7 +70,7 @@ impl Shared {
         Ok(Arc::new(Shared { pages, hold: Hold::Maker(made), member: 0 }))
     }
 
-    /// The board of another process's event.
+    /// Opens the board of another process's event.
     pub fn join(directory: &Directory, name: Name) -> io::Result<Arc<Self>> {
         let file = directory.open(name, BYTES)?;
         let pages = Pages::shared(&file, BYTES)?;
@@ -84,7 +84,7 @@ impl Shared {
         Err(Error::from(io::ErrorKind::QuotaExceeded))
     }
 
-    /// What a handle names; nothing for who did not make the event.
+    /// Returns the name for a handle; `None` in processes that did not create the event.
     pub fn name(&self) -> Option<Name> {
         match &self.hold {
             Hold::Maker(segment) => Some(segment.name),
@@ -93,8 +93,8 @@ impl Shared {
     }
 
     fn board(&self) -> &Board {
-        // SAFETY: the mapping begins a page, is as long as a board, and lives as long as `self`.
-        // All of a board are atomics, which other processes may change.
+        // SAFETY: the mapping begins a page, is as long as a board, and lives as long as `self`. All
+        // fields of a board are atomics, which other processes may change.
         unsafe { &*self.pages.base().cast::<Board>() }
     }
 
@@ -102,7 +102,7 @@ impl Shared {
         &self.board().slots[(ticket % SLOTS as u64) as usize]
     }
 
-    /// Whether a member can still say that its work is done.
+    /// Returns whether a member can still report that its work is done.
     fn lives(&self, member: u8) -> bool {
         let file = match &self.hold {
             Hold::Maker(segment) => &segment.file,
@@ -111,12 +111,12 @@ impl Shared {
         member == self.member || held(file, member)
     }
 
-    /// Marks as lost what a member had under way that had this number and ended.
+    /// Marks as lost the pending tickets of an earlier member with this number that has ended.
     fn bury_predecessor(&self) {
         let board = self.board();
         let latest = board.latest.load(Ordering::Acquire);
         if member_of(latest) == self.member && ticket_of(latest) != 0 {
-            // It may have ended before it wrote its ticket down.
+            // The earlier member may have ended before it entered its ticket.
             self.slot(ticket_of(latest)).fetch_max(latest, Ordering::AcqRel);
         }
         for slot in &board.slots {
@@ -127,7 +127,7 @@ impl Shared {
         }
     }
 
-    /// Says what became of a ticket of this member, and wakes all who wait.
+    /// Records the result of a ticket of this member, and wakes all waiters.
     fn settle(&self, ticket: u64, flag: u64) {
         let pending = word(ticket, self.member);
         let _ = self.slot(ticket).compare_exchange(
@@ -138,27 +138,27 @@ impl Shared {
         );
         let pulse = &self.board().pulse;
         pulse.fetch_add(1, Ordering::AcqRel);
-        // SAFETY: the address is that of a mapped, aligned word.
+        // SAFETY: the address is of a mapped, aligned word.
         unsafe { libc::syscall(libc::SYS_futex, pulse.as_ptr(), libc::FUTEX_WAKE, i32::MAX) };
     }
 
-    /// Sleeps until the pulse is no longer `seen`, or a while.
+    /// Sleeps until the pulse differs from `seen`, or for a limited time.
     fn sleep(&self, seen: u32) {
         let while_ = libc::timespec { tv_sec: 0, tv_nsec: PATIENCE };
         let pulse = self.board().pulse.as_ptr();
-        // SAFETY: the address is that of a mapped, aligned word, and the time is ours.
+        // SAFETY: the address is of a mapped, aligned word, and the time is ours.
         unsafe { libc::syscall(libc::SYS_futex, pulse, libc::FUTEX_WAIT, seen, &raw const while_) };
     }
 
-    /// What the event stands for: nothing, if it was never recorded.
+    /// Returns the event's last record; `None` if it was never recorded.
     pub fn latest(self: &Arc<Self>) -> Option<Mark> {
         let latest = self.board().latest.load(Ordering::Acquire);
         let (ticket, member) = (ticket_of(latest), member_of(latest));
         (ticket != 0).then(|| Mark { shared: self.clone(), ticket, member })
     }
 
-    /// Takes the next ticket, for a record that is about to be queued. Waits while too many are
-    /// under way, unless `stop` says otherwise.
+    /// Takes the next ticket, for a record that is about to be queued. Waits while too many are pending,
+    /// unless `stop` returns a reason not to.
     pub fn issue(self: &Arc<Self>, stop: &dyn Fn() -> Option<Code>) -> Res<Signal> {
         let board = self.board();
         loop {
@@ -168,7 +168,7 @@ impl Shared {
             if before & FLAGS == 0 && (1..ticket).contains(&ticket_of(before)) {
                 let (ticket, member) = (ticket_of(before), member_of(before));
                 let mark = Mark { shared: self.clone(), ticket, member };
-                // A lost one leaves its place, too.
+                // A lost ticket frees its slot, too.
                 if mark.wait(stop).is_err()
                     && let Some(reason) = stop()
                 {
@@ -198,7 +198,7 @@ fn member_of(word: u64) -> u8 {
     (word >> 8) as u8
 }
 
-/// The duty to say that a stream got to a record: done on drop.
+/// The obligation to report that a stream reached a record; dropping it reports.
 pub struct Signal {
     shared: Arc<Shared>,
     pub ticket: u64,
@@ -219,7 +219,7 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Whether the stream got there. That it never will is `EXTERNAL_DEVICE`.
+    /// Returns whether the stream has reached the record; `EXTERNAL_DEVICE` if it never will.
     pub fn reached(&self) -> Res<bool> {
         if let Some(answer) = self.said() {
             return answer.map(|()| true);
@@ -227,15 +227,15 @@ impl Mark {
         if self.shared.lives(self.member) {
             return Ok(false);
         }
-        // It may have said so with its last breath.
+        // The member may have reported right before its end.
         self.said().unwrap_or(Err(Code::EXTERNAL_DEVICE)).map(|()| true)
     }
 
-    /// What the board says; nothing if that is to come.
+    /// Returns the result on the board; `None` if there is none yet.
     fn said(&self) -> Option<Res> {
         let word = self.shared.slot(self.ticket).load(Ordering::Acquire);
         match ticket_of(word) {
-            // Whoever took the place has waited for this one.
+            // The record that took over this slot has waited for this one.
             later if later > self.ticket => Some(Ok(())),
             earlier if earlier < self.ticket => None,
             _ if word & LOST != 0 => Some(Err(Code::EXTERNAL_DEVICE)),
@@ -243,7 +243,7 @@ impl Mark {
         }
     }
 
-    /// Blocks until the stream got there, or `stop` gives a reason not to wait for it.
+    /// Blocks until the stream reaches the record, or `stop` returns a reason not to wait.
     pub fn wait(&self, stop: &dyn Fn() -> Option<Code>) -> Res {
         loop {
             let seen = self.shared.board().pulse.load(Ordering::Acquire);
@@ -262,7 +262,7 @@ impl Mark {
 mod tests {
     use super::*;
 
-    /// An event, and another member of its board in the same process.
+    /// Returns an event, and another member of its board in the same process.
     fn pair(home: &std::path::Path) -> (Arc<Shared>, Arc<Shared>) {
         let directory = Directory::at(home);
         let one = Shared::create(&directory).unwrap();
@@ -309,7 +309,7 @@ mod tests {
         let next = other.issue(&at_once).unwrap();
         assert_eq!(next.ticket, SLOTS as u64 + 1);
         assert_eq!(last.reached(), Ok(false));
-        // Those that end without a word make room, too.
+        // Members that end without a report free their slots, too.
         signals.drain(..).for_each(std::mem::forget);
         drop(one);
         assert_eq!(last.reached(), Ok(false), "what was forgotten keeps its member");

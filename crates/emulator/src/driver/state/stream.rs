@@ -18,28 +18,28 @@ use crate::driver::c::entry::lock;
 /// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`.
 const LEGACY: Handle = 1;
 const PER_THREAD: Handle = 2;
-/// The priorities that streams may have; they are kept and not used.
+/// Priorities of streams; they are stored and have no effect.
 pub const LEAST_PRIORITY: c_int = 0;
 pub const GREATEST_PRIORITY: c_int = -5;
 
-/// How a stream relates to the legacy default stream.
+/// Relation of a stream to the legacy default stream.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     /// The legacy default stream itself.
     Legacy,
     /// Runs after earlier work of the legacy stream, and before later work of it.
     Blocking,
-    /// Independent of it.
+    /// Independent of the legacy stream.
     NonBlocking,
 }
 
-/// One stream.
+/// A stream.
 pub struct Stream {
     pub role: Role,
     pub priority: c_int,
     pub queue: Arc<Queue>,
     pub context: Weak<Context>,
-    /// The capture that the stream is part of, if any.
+    /// The capture that the stream belongs to, if any.
     pub capturing: Slot,
 }
 
@@ -58,8 +58,8 @@ impl Stream {
         self.context.upgrade().ok_or(Code::CONTEXT_IS_DESTROYED)
     }
 
-    /// Appends a task after the implicit dependencies of the stream, or adds it to the graph
-    /// that the stream captures.
+    /// Appends a task after the implicit dependencies of the stream, or adds it to the graph of a
+    /// capture.
     pub fn submit(&self, task: Task) -> Res {
         if self.captures() {
             return crate::driver::state::capture::record(self, task);
@@ -67,15 +67,15 @@ impl Stream {
         self.push(task).map(|_| ())
     }
 
-    /// Appends a task to the stream, which does not capture.
+    /// Appends a task to a stream that does not capture.
     pub fn push(&self, task: Task) -> Res<Point> {
         let context = self.context()?;
         if self.role == Role::Legacy {
             crate::driver::state::capture::forbid_legacy(&context)?;
         }
         self.queue.wait_for_room();
-        // Two threads that submit to the legacy and to a blocking stream at once agree on an
-        // order here.
+        // This lock orders threads that submit to the legacy stream and to a blocking stream at the same
+        // time.
         let _order = lock(&context.order);
         let before = match self.role {
             Role::Legacy => context.unfinished_blocking(),
@@ -92,12 +92,12 @@ impl Stream {
         lock(&self.capturing).is_some()
     }
 
-    /// Fails where a call cannot be made on a stream that captures, which spoils the capture.
+    /// Fails, and invalidates the capture, if the stream captures: the call cannot be captured.
     pub fn forbid_capture(&self) -> Res {
         crate::driver::state::capture::invalidate(self)
     }
 
-    /// The point after everything in this stream, and in the streams it implies.
+    /// Returns the points after all work in this stream, and in the streams that it waits for implicitly.
     pub fn everything(&self) -> Res<Vec<Point>> {
         let mut points = vec![self.queue.now()];
         if self.role == Role::Legacy {
@@ -106,7 +106,7 @@ impl Stream {
         Ok(points)
     }
 
-    /// Blocks until the stream has nothing left to do.
+    /// Blocks until all work of the stream is done.
     pub fn synchronize(&self) -> Res {
         for point in self.everything()? {
             point.wait();
@@ -141,11 +141,11 @@ fn per_thread(context: &Arc<Context>) -> Arc<Stream> {
         own.insert(context.handle, stream.clone());
         stream
     });
-    // A thread that ends has none any more; the legacy stream comes after it.
+    // A thread that ends has lost its streams; the legacy stream replaces them.
     found.unwrap_or_else(|_| context.legacy.clone())
 }
 
-/// The stream that a handle means, in a context that has not failed.
+/// Returns the stream of a handle. Its context must not have failed.
 pub fn stream(handle: Handle) -> Res<Arc<Stream>> {
     let stream = match handle {
         0 | LEGACY => current()?.legacy.clone(),
@@ -156,7 +156,7 @@ pub fn stream(handle: Handle) -> Res<Arc<Stream>> {
     Ok(stream)
 }
 
-/// Records the time at which a stream gets here.
+/// Queues recording the time at which the stream reaches this point.
 pub fn record(stream: &Stream, stamp: Arc<Stamp>) -> Res<Point> {
     stream.push(Task::Record(stamp))
 }

@@ -1,4 +1,4 @@
-//! One piece of a stream's work, and what doing it means.
+//! A task of a stream, and its execution.
 
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use super::signal::Mark;
 use crate::driver::c::abi::Handle;
 use crate::driver::c::code::{Code, Res};
 
-/// Work that a stream does in its turn. Cloned where a graph repeats it.
+/// Work that a stream executes in order. Cloned where a graph repeats it.
 #[derive(Clone)]
 pub enum Task {
     Kernel(Arc<KernelTask>),
     Copy(Transfer),
-    /// Bytes that were read from pageable host memory when the call was made.
+    /// Bytes that the call read from pageable host memory.
     Staged {
         dst: u64,
         bytes: Arc<[u8]>,
@@ -42,7 +42,7 @@ pub enum Task {
     Free {
         base: u64,
     },
-    /// Nothing; a place in a graph.
+    /// No work; a node of a graph.
     Empty,
     Graph(Arc<Plan>),
 }
@@ -52,12 +52,12 @@ pub enum Task {
 pub struct Fill {
     pub dst: u64,
     pub pattern: [u8; 4],
-    /// Bytes of the pattern: 1, 2 or 4.
+    /// Size of the pattern, bytes: 1, 2 or 4.
     pub element: u8,
-    /// Elements of a row.
+    /// Number of elements of a row.
     pub width: u64,
     pub height: u64,
-    /// Bytes from row to row.
+    /// Distance between rows, bytes.
     pub pitch: u64,
 }
 
@@ -74,12 +74,12 @@ impl Fill {
 }
 
 impl Task {
-    /// Whether the task is done even in a context that has failed: others depend on it.
+    /// Returns whether the task runs even in a context that has failed, because others depend on it.
     pub fn survives(&self) -> bool {
         matches!(self, Task::Record(_) | Task::Wait(_) | Task::Callback { .. })
     }
 
-    /// A word for a message.
+    /// Returns a name for messages.
     pub fn what(&self) -> &'static str {
         match self {
             Task::Kernel(_) => "a kernel",
@@ -94,7 +94,7 @@ impl Task {
         }
     }
 
-    /// Does it. An error is the context's from then on.
+    /// Runs the task. An error becomes the context's.
     pub fn run(&self, core: &Arc<Core>) -> Res {
         match self {
             Task::Kernel(kernel) => {
@@ -114,8 +114,8 @@ impl Task {
                 fill.run()
             }
             Task::Host { function, data } => {
-                // SAFETY: the caller of `cuLaunchHostFunc` promised that the function may be
-                // called with this argument, from another thread.
+                // SAFETY: the caller of `cuLaunchHostFunc` guaranteed that the function may be called
+                // with this argument, from another thread.
                 unsafe { function(*data as *mut c_void) };
                 Ok(())
             }

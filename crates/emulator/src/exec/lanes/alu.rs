@@ -1,17 +1,17 @@
-//! Arithmetic on all lanes: dispatch, once for any processor and once for AVX2 with FMA.
+//! Arithmetic on all lanes: the dispatch, compiled once for any processor and once for AVX2 with FMA.
 
 use super::product::{self, Multiply};
 use super::regs::{ALL, Regs};
 use super::{cvt, float, half, int};
 use crate::ir::{Consts, Fp, Inst, Op, Row32, Row64, Testp};
 
-/// Executes an arithmetic instruction in the lanes of a mask; false if it is none.
+/// Executes an arithmetic instruction in the lanes of a mask; returns false for any other instruction.
 pub(in crate::exec) type Alu = fn(&mut Regs, &Consts, &Inst, u32) -> bool;
 
-/// Least address of a warp, greatest, and all bits that any has.
+/// Returns the lowest address of a warp, the highest, and the OR of all.
 pub(in crate::exec) type Span = fn(&[u64; 32]) -> (u64, u64, u64);
 
-/// The fastest versions that this processor can run.
+/// Returns the fastest versions that this processor can run.
 pub(in crate::exec) fn select() -> (Alu, Span, Multiply) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2")
@@ -20,7 +20,7 @@ pub(in crate::exec) fn select() -> (Alu, Span, Multiply) {
         && is_x86_feature_detected!("popcnt")
         && is_x86_feature_detected!("lzcnt")
     {
-        // SAFETY: the processor has just said that it has these features.
+        // SAFETY: the processor was just found to have these features.
         return (
             |r, k, i, m| unsafe { alu_avx2(r, k, i, m) },
             |a| unsafe { span_avx2(a) },
@@ -184,7 +184,7 @@ fn select64(r: &mut Regs, k: &Consts, i: &Inst, m: u32) {
 
 fn slct(r: &mut Regs, k: &Consts, i: &Inst, wide: bool, float: bool, ftz: bool, m: u32) {
     let c = r.s32(k, i.c);
-    // A NaN selects the second, as do negative numbers; −0 is not negative.
+    // A NaN selects the second operand, as do negative numbers; −0 is not negative.
     let first = c.iter().enumerate().fold(0, |p, (l, v)| {
         let v = if ftz { float::flush(*v) } else { *v };
         let yes = if float { f32::from_bits(v) >= 0.0 } else { v as i32 >= 0 };
@@ -208,7 +208,7 @@ fn testp(r: &mut Regs, k: &Consts, i: &Inst, fp: Fp, class: Testp, m: u32) {
         Testp::Infinite => c == C::Infinite,
         Testp::Number => c != C::Nan,
         Testp::NotANumber => c == C::Nan,
-        // As on a GPU, zeros too.
+        // A GPU counts zeros as normal.
         Testp::Normal => matches!(c, C::Normal | C::Zero),
         Testp::Subnormal => matches!(c, C::Subnormal),
     };

@@ -2,21 +2,21 @@
 
 use crate::ir::I3;
 
-/// Two 16-bit halves at once.
+/// Applies a function to the two 16-bit halves.
 pub(in crate::exec) fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     let low = f(a as u16, b as u16);
     let high = f((a >> 16) as u16, (b >> 16) as u16);
     u32::from(low) | u32::from(high) << 16
 }
 
-/// `width` ones from bit `at`.
+/// Returns `width` ones starting at bit `at`.
 pub(in crate::exec) fn bmsk(at: u32, width: u32, clamp: bool) -> u32 {
     let (at, width) = if clamp { (at.min(32), width.min(32)) } else { (at & 31, width & 31) };
     let ones = if width >= 32 { u32::MAX } else { (1 << width) - 1 };
     ones.checked_shl(at).unwrap_or(0)
 }
 
-/// The low `n` bits of `a`, extended by sign or zeros.
+/// Returns the low `n` bits of `a`, extended by sign or zeros.
 pub(in crate::exec) fn szext(a: u32, n: u32, signed: bool, clamp: bool) -> u32 {
     let n = if clamp { n.min(32) } else { n & 31 };
     match n {
@@ -27,7 +27,7 @@ pub(in crate::exec) fn szext(a: u32, n: u32, signed: bool, clamp: bool) -> u32 {
     }
 }
 
-/// Position of the highest bit that differs from the sign; all ones for none.
+/// Returns the position of the highest bit that differs from the sign; all ones if there is none.
 pub(in crate::exec) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u32 {
     let v = if signed { v ^ (((v << (64 - bits)) as i64 >> 63) as u64) } else { v };
     let v = if bits == 64 { v } else { v & ((1 << bits) - 1) };
@@ -38,19 +38,20 @@ pub(in crate::exec) fn bfind(v: u64, bits: u32, signed: bool, shift: bool) -> u3
     }
 }
 
-/// Position and length of a field. The instructions for 32 bits look at 8 bits of them; those for
-/// 64 bits, which a GPU does not have, look at all.
+/// Returns position and length of a field. The 32-bit instructions use 8 bits of them; the 64-bit ones,
+/// which a GPU does not have in hardware, use all.
 fn field(pos: u32, len: u32, bits: u32) -> (u32, u32) {
     if bits == 64 { (pos.min(255), len.min(255)) } else { (pos & 0xff, len & 0xff) }
 }
 
-/// `len` bits of `a` from bit `pos`, extended by the sign (the highest bit taken) or by zeros.
+/// Returns `len` bits of `a` starting at bit `pos`, extended by the sign (the highest bit taken) or by
+/// zeros.
 pub(in crate::exec) fn bfe(a: u64, pos: u32, len: u32, bits: u32, signed: bool) -> u64 {
     let (pos, len) = field(pos, len, bits);
     if len == 0 {
         return 0;
     }
-    // The bit that fills what the field does not cover.
+    // This bit fills the positions that the field does not cover.
     let fill = signed && a >> (pos.saturating_add(len) - 1).min(bits - 1) & 1 == 1;
     let field = if pos >= bits { 0 } else { a >> pos };
     let taken = len.min(bits.saturating_sub(pos));
@@ -80,7 +81,7 @@ pub(in crate::exec) fn lop3(a: u32, b: u32, c: u32, table: u32) -> u32 {
     out
 }
 
-/// Bytes of `b:a` by the nibbles of `sel`; the top bit of a nibble replicates the byte's sign.
+/// Selects bytes of `b:a` by the nibbles of `sel`; the top bit of a nibble replicates the byte's sign.
 pub(in crate::exec) fn prmt(a: u32, b: u32, sel: u32) -> u32 {
     let all = u64::from(b) << 32 | u64::from(a);
     let mut out = 0;
@@ -93,7 +94,7 @@ pub(in crate::exec) fn prmt(a: u32, b: u32, sel: u32) -> u32 {
     out
 }
 
-/// The selector of a `prmt` mode.
+/// Returns the selector of a `prmt` mode.
 pub(in crate::exec) fn prmt_mode(op: I3, c: u32) -> u32 {
     let c = (c & 3) as usize;
     match op {
@@ -112,13 +113,13 @@ pub(in crate::exec) fn funnel(a: u32, b: u32, c: u32, left: bool, clamp: bool) -
     if left { ((both << n) >> 32) as u32 } else { (both >> n) as u32 }
 }
 
-/// The absolute difference of each byte.
+/// Returns the absolute difference of each byte.
 pub(in crate::exec) fn absdiff4(a: u32, b: u32) -> u32 {
     let (a, b) = (a.to_le_bytes(), b.to_le_bytes());
     u32::from_le_bytes(std::array::from_fn(|n| a[n].abs_diff(b[n])))
 }
 
-/// Sum of products of bytes of `a` with bytes of `b`.
+/// Returns `c` plus the products of bytes of `a` and bytes of `b`.
 pub(in crate::exec) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
     let byte = |v: u32, n: u32, s: bool| {
         let x = (v >> (8 * n)) as u8;
@@ -127,7 +128,7 @@ pub(in crate::exec) fn dp4a(a: u32, b: u32, c: u32, sa: bool, sb: bool) -> u32 {
     (0..4).fold(c, |acc, n| acc.wrapping_add((byte(a, n, sa) * byte(b, n, sb)) as u32))
 }
 
-/// Sum of products of halves of `a` with the low or high bytes of `b`.
+/// Returns `c` plus the products of halves of `a` and the low or high bytes of `b`.
 pub(in crate::exec) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bool) -> u32 {
     let b = if high { b >> 16 } else { b };
     (0..2).fold(c, |acc, n| {
@@ -139,14 +140,15 @@ pub(in crate::exec) fn dp2a(a: u32, b: u32, c: u32, sa: bool, sb: bool, high: bo
     })
 }
 
-/// The `offset`-th set bit of `mask` from bit `base`, up or down; all ones for none.
+/// Returns the `offset`-th set bit of `mask` from bit `base`, upward or downward; all ones if there is
+/// none.
 pub(in crate::exec) fn fns(mask: u32, base: u32, offset: i32) -> u32 {
     let base = base & 31;
     if offset == 0 {
         return if mask >> base & 1 == 1 { base } else { u32::MAX };
     }
     if offset == i32::MIN {
-        // Its magnitude overflows on a GPU.
+        // The offset's magnitude overflows on a GPU.
         return 0;
     }
     let mut left = offset.unsigned_abs();

@@ -19,20 +19,20 @@ fn format(ty: Type) -> Option<Format> {
     })
 }
 
-/// An integer's value.
+/// Returns an integer's value.
 fn integer(ty: Type, v: u64) -> i128 {
     let shift = 64 - ty.bits();
     let v = v << shift;
     if ty.signed() { i128::from(v as i64 >> shift) } else { i128::from(v >> shift) }
 }
 
-/// Least and greatest value of an integer type.
+/// Returns the smallest and largest value of an integer type.
 fn limits(ty: Type) -> (i128, i128) {
     let bits = ty.bits();
     if ty.signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }
 
-/// An integer in the register of a type: narrow ones extended to 32 bits as a register holds them.
+/// Returns the register content of an integer: narrow types are extended to 32 bits.
 fn register(ty: Type, v: i128) -> u64 {
     match ty.bits() {
         8 if ty.signed() => u64::from(v as i8 as u32),
@@ -43,13 +43,13 @@ fn register(ty: Type, v: i128) -> u64 {
     }
 }
 
-/// Subnormal f32 inputs and results become zeros; other formats keep them.
+/// Replaces subnormal f32 inputs and results by zeros; other formats keep them.
 fn flush_if(on: bool, ty: Type, v: u64) -> u64 {
     if on && ty == Type::F32 { u64::from(flush(v as u32)) } else { v }
 }
 
 fn float_to_float(c: Cvt, from: Format, to: Format, v: u64) -> u64 {
-    // A conversion to f16 has no flushing of its operand.
+    // A conversion to f16 does not flush its operand.
     let v = flush_if(c.mode.ftz && to != soft::F16, c.from, v);
     let mut out = if from.is_nan(v) {
         let Mode { round, ftz, sat, .. } = c.mode;
@@ -57,7 +57,7 @@ fn float_to_float(c: Cvt, from: Format, to: Format, v: u64) -> u64 {
     } else if from == to {
         if c.integral { soft::to_integral(from, c.mode.round, v) } else { v }
     } else if to == soft::TF32 {
-        // An f32 whose low bits are zero.
+        // The result is an f32 whose low bits are zero.
         soft::convert(from, soft::TF32, c.mode.round, v) << 13
     } else if c.integral {
         soft::convert(from, to, Round::Rn, soft::to_integral(from, c.mode.round, v))
@@ -87,7 +87,8 @@ pub(in crate::exec) fn convert(c: Cvt, v: u64) -> u64 {
             let v = flush_if(c.mode.ftz, c.from, v);
             let (low, high) = limits(c.to);
             match soft::to_int(from, c.mode.round, v) {
-                // NaN becomes the top bit alone where f64 or 64 bits are involved, or else 0.
+                // NaN becomes the value with only the top bit set if f64 or 64 bits are involved,
+                // otherwise 0.
                 None if c.to.signed() && from == soft::F64 => register(c.to, low),
                 None if c.to.bits() == 64 || from == soft::F64 => 1 << (c.to.bits() - 1),
                 None => 0,
@@ -115,7 +116,7 @@ fn class(ty: Type) -> Class {
     if ty.bits() == 64 { Class::W64 } else { Class::W32 }
 }
 
-/// Rounding of an f32 to i32 toward zero, with saturation and NaN to 0: what `as` does.
+/// Rounding of an f32 to i32 toward zero, with saturation and NaN as 0, equals Rust's `as`.
 #[inline(always)]
 pub(in crate::exec) fn cvt(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
     let plain = !c.mode.ftz && !c.mode.sat && !c.mode.relu && !c.satfinite;
@@ -155,7 +156,7 @@ pub(in crate::exec) fn cvt(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
         (Type::F32, Type::Bf16) if near => {
             r.u32(k, i, m, |a| half::from_f32(soft::BF16, f32::from_bits(a)).into());
         }
-        // The host hands a NaN on as a GPU does, but makes no promise.
+        // The host propagates a NaN like a GPU, but this is not guaranteed.
         (Type::F32, Type::F64) if near => r.u64_32(k, i, m, |a| {
             let v = f64::from(f32::from_bits(a));
             if v.is_nan() { convert(c, a.into()) } else { v.to_bits() }
@@ -186,7 +187,7 @@ fn any(r: &mut Regs, k: &Consts, i: &Inst, c: Cvt, m: u32) {
     }
 }
 
-/// An 8-bit float format: exponent and significand bits, largest finite magnitude, NaN.
+/// An 8-bit float format, with its largest finite magnitude and its NaN.
 #[derive(Clone, Copy)]
 struct Eight {
     format: Format,
@@ -196,14 +197,14 @@ struct Eight {
 
 fn eight(ty: Type) -> Eight {
     if ty == Type::E4m3x2 {
-        // No infinities: the top exponent is a number but for the last code.
+        // There are no infinities: the codes of the top exponent are numbers, except the last.
         Eight { format: Format { man: 3, exp: 4 }, largest: 0x7e, nan: 0x7f }
     } else {
         Eight { format: Format { man: 2, exp: 5 }, largest: 0x7b, nan: 0x7f }
     }
 }
 
-/// An f32 as an 8-bit float, to nearest, saturating to the largest finite number.
+/// Converts an f32 to an 8-bit float, to nearest, saturating to the largest finite number.
 fn to_eight(e: Eight, mode: Mode, v: u64) -> u8 {
     let x = f32::from_bits(v as u32);
     if x.is_nan() {
@@ -239,13 +240,13 @@ fn from_eight(ty: Type, v: u8) -> u16 {
     sign | half::from_f32(soft::F16, x)
 }
 
-/// The value of an 8-bit float, e5m2 or else e4m3.
+/// Returns the value of an 8-bit float, e5m2 or else e4m3.
 pub(in crate::exec) fn eight_bits(e5m2: bool, v: u8) -> f64 {
     let ty = if e5m2 { Type::E5m2x2 } else { Type::E4m3x2 };
     half::to_f32(soft::F16, from_eight(ty, v)).into()
 }
 
-/// Two f32 to a packed pair: `a` is the high half.
+/// Converts two f32 to a packed pair; `a` is the high half.
 pub(in crate::exec) fn pack(
     r: &mut Regs,
     k: &Consts,
@@ -271,7 +272,7 @@ pub(in crate::exec) fn pack(
     r.b32(k, i, m, |a, b| convert(c, b.into()) as u32 | (convert(c, a.into()) as u32) << 16);
 }
 
-/// A packed pair of 8-bit floats to f16x2.
+/// Converts a packed pair of 8-bit floats to f16x2.
 pub(in crate::exec) fn unpack(r: &mut Regs, k: &Consts, i: &Inst, from: Type, relu: bool, m: u32) {
     let get = |v: u8| {
         let h = from_eight(from, v);

@@ -1,7 +1,7 @@
 //! Floating-point arithmetic on lanes of f32 and f64.
 //!
-//! Rounding to nearest even is what the host does; the other modes, which are rare, go through
-//! [`soft`]. A NaN result has the bits that a GPU gives it.
+//! The host rounds to nearest even; the other modes, which are rare, use [`soft`]. A NaN result has the
+//! bits of a GPU's.
 
 use super::regs::Regs;
 use crate::arith::approx;
@@ -11,18 +11,18 @@ use crate::ir::{Consts, F1, F2, FCmp, Inst, Mode};
 
 /// The NaN of GPU f32 arithmetic.
 const NAN32: u32 = 0x7fff_ffff;
-/// 2^-94: the least normal number times [`SCALE`].
+/// 2^-94: the smallest normal number times [`SCALE`].
 const TINY: f32 = f32::from_bits((127 - 94) << 23);
 /// 2^32
 const SCALE: f32 = 4_294_967_296.0;
 
-/// Subnormals become zeros of the same sign.
+/// Replaces subnormals by zeros of the same sign.
 #[inline(always)]
 pub(in crate::exec) fn flush(v: u32) -> u32 {
     if v & 0x7f80_0000 == 0 { v & 0x8000_0000 } else { v }
 }
 
-/// What happens to a result before it is stored.
+/// Applies the modifiers to a result before it is stored.
 #[inline(always)]
 fn finish(v: f32, ftz: bool, sat: bool) -> u32 {
     let bits = if v.is_nan() { NAN32 } else { v.to_bits() };
@@ -48,7 +48,7 @@ fn input(v: u32, ftz: bool) -> f32 {
     f32::from_bits(if ftz { flush(v) } else { v })
 }
 
-/// A binary operation rounded to nearest.
+/// A binary operation, rounded to nearest.
 #[inline(always)]
 fn near2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(f32, f32) -> f32) {
     if !mode.ftz && !mode.sat {
@@ -61,9 +61,9 @@ fn near2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(f32,
     }
 }
 
-/// `a × b + c` (`None`: the product alone) with `.ftz`. A GPU flushes what is below the normal
-/// numbers when it is rounded as if exponents had no end; the host's rounding may have lifted it to
-/// the least of them. Infinity, where scaling overflows, is not below anything.
+/// `a × b + c` (`None`: only the product) with `.ftz`. A GPU flushes a result that is below the normal
+/// numbers when it is rounded with an unlimited exponent; the host's rounding may have raised it to the
+/// smallest normal number. Infinity, where scaling overflows, is never flushed.
 #[inline(always)]
 fn flushed(v: f32, a: f32, b: f32, c: Option<f32>) -> f32 {
     let scaled = match c {
@@ -73,7 +73,7 @@ fn flushed(v: f32, a: f32, b: f32, c: Option<f32>) -> f32 {
     if scaled.abs() < TINY { 0f32.copysign(v) } else { v }
 }
 
-/// A result of `f` in the directed modes, flushed by the same rule. Its arguments are in `WIDE`.
+/// Flushes a result of `f` in the directed modes by the same rule. Its arguments are in `WIDE`.
 fn exact_flushed(v: u32, args: [u32; 3], f: impl Fn(Format, [u64; 3]) -> u64) -> u32 {
     if v & 0x7fff_ffff != 0x0080_0000 {
         return v;
@@ -83,10 +83,10 @@ fn exact_flushed(v: u32, args: [u32; 3], f: impl Fn(Format, [u64; 3]) -> u64) ->
     if wide & ((1 << (WIDE.man + WIDE.exp)) - 1) < least { v & 1 << 31 } else { v }
 }
 
-/// The digits of f32 and more exponents.
+/// The digits of f32 with a larger range of exponents.
 const WIDE: Format = Format { man: 23, exp: 11 };
 
-/// Any function on f32 bits, with flushing and clamping around it.
+/// Applies flushing and clamping to a result on f32 bits.
 fn around(mode: Mode, v: u64) -> u32 {
     let v = if mode.ftz { flush(v as u32) } else { v as u32 };
     if mode.sat { clamp(v) } else { v }
@@ -97,7 +97,7 @@ fn exact2(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m: u32, f: impl Fn(u64
     r.b32(k, i, m, |a, b| around(mode, f(x(a), x(b))));
 }
 
-/// Minimum or maximum: a zero is less the negative one, NaN gives way unless `nan`.
+/// Minimum or maximum: −0 is less than +0; a NaN is ignored unless `nan`.
 #[inline(always)]
 fn pick32(a: u32, b: u32, max: bool, nan: bool, ftz: bool) -> u32 {
     let (a, b) = if ftz { (flush(a), flush(b)) } else { (a, b) };
@@ -244,7 +244,7 @@ fn f32_1_rare(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: Mode, m: u32) {
     }
 }
 
-/// An f32 with the one NaN.
+/// Returns an f32 in which every NaN is replaced by the single NaN.
 #[inline(always)]
 pub(in crate::exec) fn canonical(v: u32) -> u32 {
     if v & 0x7fff_ffff > 0x7f80_0000 { NAN32 } else { v }
@@ -312,7 +312,7 @@ pub(in crate::exec) fn f64_fma(r: &mut Regs, k: &Consts, i: &Inst, mode: Mode, m
     }
 }
 
-/// Only the high word of the operand and of the result count.
+/// Returns the high word of a result; the low word is zero.
 fn high_word(v: f64) -> u64 {
     if v.is_nan() { soft::F64.nan() } else { v.to_bits() & 0xffff_ffff_0000_0000 }
 }
@@ -325,7 +325,7 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
         if v.is_subnormal() { 0f64.copysign(v) } else { v }
     };
     match op {
-        // These two are sums with −0 on a GPU: a NaN keeps its sign.
+        // On a GPU these two are sums with −0: a NaN keeps its sign.
         F1::Neg => r.u64(k, i, m, |a| if nan(a) { nan::quiet(a) } else { a ^ 1 << 63 }),
         F1::Abs => r.u64(k, i, m, |a| if nan(a) { nan::quiet(a) } else { a & !(1 << 63) }),
         F1::Sqrt if mode.round == Round::Rn => {
@@ -336,7 +336,7 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).recip().to_bits(), a));
         }
         F1::Rcp => r.u64(k, i, m, |a| nan::one(soft::div(soft::F64, mode.round, one, a), a)),
-        // Without `.ftz` it is a function of full precision, with subnormal numbers.
+        // Without `.ftz` this is a function of full precision, with subnormal numbers.
         F1::RsqrtApprox if !mode.ftz => {
             r.u64(k, i, m, |a| nan::one(f64::from_bits(a).sqrt().recip().to_bits(), a));
         }
@@ -346,7 +346,7 @@ pub(in crate::exec) fn f64_1(r: &mut Regs, k: &Consts, i: &Inst, op: F1, mode: M
     }
 }
 
-/// Whether a comparison holds, from the order of two numbers (`None` with a NaN).
+/// Returns whether a comparison is true, from the order of two numbers; `nan` if one is a NaN.
 #[inline(always)]
 pub(in crate::exec) fn holds(cmp: FCmp, less: bool, equal: bool, nan: bool) -> bool {
     match cmp {

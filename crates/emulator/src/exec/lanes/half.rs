@@ -1,4 +1,4 @@
-//! f16 and bf16 arithmetic, alone and in pairs, rounded once.
+//! f16 and bf16 arithmetic, on single values and on pairs, rounded once.
 
 use super::float::holds;
 use super::regs::Regs;
@@ -6,7 +6,7 @@ use crate::arith::approx;
 use crate::arith::soft::{self, Format, Round};
 use crate::ir::{Consts, F1, F2, FCmp, Fp, Inst, Mode};
 
-/// The format of one element.
+/// Returns the format of an element.
 fn format(fp: Fp) -> Format {
     match fp {
         Fp::Bf16 | Fp::Bf16x2 => soft::BF16,
@@ -18,14 +18,14 @@ fn packed(fp: Fp) -> bool {
     matches!(fp, Fp::F16x2 | Fp::Bf16x2)
 }
 
-/// An element as an f32, which holds it exactly. NaNs become quiet ones.
+/// Converts an element to f32, which represents it exactly. NaNs become quiet.
 #[inline(always)]
 pub(in crate::exec) fn to_f32(f: Format, v: u16) -> f32 {
     if f == soft::BF16 {
         return f32::from_bits(u32::from(v) << 16);
     }
-    // Without branches, so that a row of lanes becomes vector instructions: the product makes the
-    // exponent one of f32, and normal numbers of subnormal ones.
+    // The code has no branches, so that a row of lanes becomes vector instructions. The product adjusts
+    // the exponent to f32, and makes subnormal numbers normal.
     let magnitude = u32::from(v & 0x7fff) << 13;
     let scaled = f32::from_bits(magnitude) * f32::from_bits((127 + 112) << 23);
     let quiet = if v & 0x7fff > 0x7c00 { 0x7fc0_0000 } else { 0x7f80_0000 };
@@ -33,7 +33,7 @@ pub(in crate::exec) fn to_f32(f: Format, v: u16) -> f32 {
     f32::from_bits(bits | u32::from(v & 0x8000) << 16)
 }
 
-/// An f32 rounded to nearest.
+/// Converts an f32, rounded to nearest.
 pub(in crate::exec) fn from_f32(f: Format, v: f32) -> u16 {
     if v.is_nan() {
         return f.nan() as u16;
@@ -45,15 +45,15 @@ pub(in crate::exec) fn from_f32(f: Format, v: f32) -> u16 {
     half::f16::from_f32_const(v).to_bits()
 }
 
-/// Zero for a number that is below the normal ones when it is rounded as if exponents had no end.
-/// `exact` is the result before rounding and `v` after it.
+/// Returns zero for a number that is below the normal ones when it is rounded with an unlimited exponent.
+/// `exact` is the result before rounding, `v` the result after it.
 fn flushed(f: Format, mode: Mode, v: u16, exact: f64) -> u16 {
     let least = f64::from(to_f32(f, 1 << f.man));
     let half_ulp = 1.0 - 0.25 / f64::from(1u32 << f.man);
     if mode.ftz && exact.abs() < least * half_ulp { v & 0x8000 } else { v }
 }
 
-/// Flushing, clamping and `.relu` of a result.
+/// Applies flushing, clamping and `.relu` to a result.
 fn finish(f: Format, mode: Mode, v: u16) -> u16 {
     let magnitude = v & 0x7fff;
     let nan = f.is_nan(v.into());
@@ -72,8 +72,8 @@ fn input(f: Format, mode: Mode, v: u16) -> u16 {
 fn binary(f: Format, op: F2, mode: Mode, a: u16, b: u16) -> u16 {
     let (a, b) = (input(f, mode, a), input(f, mode, b));
     let (x, y) = (to_f32(f, a), to_f32(f, b));
-    // A sum, difference or product of two elements is rounded twice here, and to the same value
-    // as once, because f32 has more than twice the digits and two.
+    // A sum, difference or product of two elements is rounded twice here, with the same result as
+    // rounding once, because f32 has more than twice the digits plus two.
     let v = match op {
         F2::Add => from_f32(f, x + y),
         F2::Sub => from_f32(f, x - y),
@@ -123,7 +123,7 @@ fn fused(f: Format, mode: Mode, a: u16, b: u16, c: u16) -> u16 {
     if !sum.is_finite() {
         return finish(f, mode, from_f32(f, sum as f32));
     }
-    // The product is exact; the error of the sum decides which way an f64 rounded to odd goes.
+    // The product is exact; the error of the sum determines the direction for rounding an f64 to odd.
     let back = sum - product;
     let error = (product - (sum - back)) + (c - back);
     let mut bits = sum.to_bits();
@@ -149,7 +149,7 @@ fn unary(f: Format, op: F1, mode: Mode, a: u16) -> u16 {
         F1::Cos => of(approx::cos),
         F1::Ex2 if f == soft::F16 => {
             let v = approx::ex2(to_f32(f, a));
-            // A GPU drops the digits for which a subnormal has no room.
+            // A GPU truncates the digits that a subnormal cannot hold.
             let cut = v > 0.0 && v < to_f32(f, 1 << f.man);
             if cut { (v * 16_777_216.0) as u16 } else { from_f32(f, v) }
         }
@@ -208,7 +208,7 @@ pub(in crate::exec) fn compare(
     }
 }
 
-/// Atomic addition's arithmetic.
+/// Addition of atomics.
 pub(in crate::exec) fn add(f: Format, a: u16, b: u16) -> u16 {
     binary(f, F2::Add, Mode::default(), a, b)
 }

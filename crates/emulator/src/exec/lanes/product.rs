@@ -1,8 +1,8 @@
 //! Products of small matrices, eight columns at a time.
 //!
-//! The sums are those of [`dot`](crate::arith::dot), element by element the same, in a form that
-//! becomes vector instructions: a product, scaled by a power of two and cut to an integer, is an f64
-//! as well as an i64, and so is the sum of a few of them.
+//! The sums equal those of [`dot`](crate::arith::dot), element by element, in a form that becomes vector
+//! instructions. A product that is scaled by a power of two and truncated to an integer is exact in f64
+//! as well as in i64, and so is the sum of a few of them.
 
 use super::half;
 use super::regs::Regs;
@@ -10,12 +10,13 @@ use crate::arith::dot::{FRACTION, LEAST, exponent, power_of_two};
 use crate::arith::soft::{self, Round};
 use crate::ir::{Consts, Elem};
 
-/// Elements of the largest A or B: 32 × 16, or 16 × 64 of four bits.
+/// Number of elements of the largest A or B: 32 × 16, or 16 × 64 of four bits.
 const LARGEST: usize = 1024;
-/// Columns that are computed together.
+/// Number of columns that are computed together.
 const WIDE: usize = 8;
 
-/// How a matrix is spread over the lanes: element `e` of a lane stands at the sum of both.
+/// Distribution of a matrix over the lanes: element `e` of a lane is at the sum of the lane's and the
+/// element's offset.
 pub(in crate::exec) struct Spread {
     pub(in crate::exec) lanes: [u16; 32],
     pub(in crate::exec) elements: Vec<u16>,
@@ -28,7 +29,7 @@ pub(in crate::exec) struct Operand<'a> {
     pub(in crate::exec) spread: Spread,
 }
 
-/// D = A × B + C, for A of m × k and B of k × n. The depth of 8-bit floats is spread so that the
+/// D = A × B + C, for A of m × k and B of k × n. The depth of 8-bit floats is distributed so that the
 /// terms of the first of both sums come first.
 pub(in crate::exec) struct Task<'a> {
     pub(in crate::exec) m: usize,
@@ -41,7 +42,7 @@ pub(in crate::exec) struct Task<'a> {
     pub(in crate::exec) saturate: bool,
 }
 
-/// Room for the values of a product: fractions and their exponents, or integers in their place.
+/// Buffers for the values of a product: fractions and their exponents, or integers.
 pub(in crate::exec) struct Tiles {
     x: [f64; LARGEST],
     x_exponents: [i32; LARGEST],
@@ -57,8 +58,9 @@ impl Default for Tiles {
     }
 }
 
-/// Computes a product; false, with no register changed, if it is none of these: of elements that
-/// are not finite, of f64, of single bits, or with columns that are no multiple of eight.
+/// Computes a product. Returns false without changing registers if it does not support the product:
+/// elements that are not finite, f64, single bits, or a number of columns that is not a multiple of
+/// eight.
 pub(in crate::exec) type Multiply = fn(&mut Regs, &Consts, &Task<'_>, &mut Tiles) -> bool;
 
 #[cfg(target_arch = "x86_64")]
@@ -109,7 +111,8 @@ fn multiply_inline(r: &mut Regs, k: &Consts, task: &Task<'_>, tiles: &mut Tiles)
     true
 }
 
-/// The sums of 8-bit floats ([`eight`](crate::arith::dot::eight)). False if the first is beyond the format of D.
+/// Computes the sums of 8-bit floats ([`eight`](crate::arith::dot::eight)). Returns false if the first
+/// sum exceeds the format of D.
 #[inline(always)]
 fn two_halves(task: &Task<'_>, tiles: &mut Tiles) -> bool {
     let size = task.m * task.n;
@@ -132,7 +135,7 @@ fn two_halves(task: &Task<'_>, tiles: &mut Tiles) -> bool {
     true
 }
 
-/// Adds to each element of C the products for the depths `from..to`.
+/// Adds the products for the depths `from..to` to each element of C.
 #[inline(always)]
 fn dots(task: &Task<'_>, tiles: &mut Tiles, from: usize, to: usize) {
     let (n, k) = (task.n, task.k);
@@ -148,7 +151,7 @@ fn dots(task: &Task<'_>, tiles: &mut Tiles, from: usize, to: usize) {
                     top[l] = top[l].max(e + y[l]);
                 }
             }
-            // Where all terms are zero no exponent decides.
+            // If all terms are zero, no exponent determines the scale.
             let scale = top.map(|top| power_of_two(FRACTION - top.max(LEAST)));
             let mut sum = [0.0; WIDE];
             for l in 0..WIDE {
@@ -162,12 +165,12 @@ fn dots(task: &Task<'_>, tiles: &mut Tiles, from: usize, to: usize) {
             }
             let mut out = [0.0; WIDE];
             for l in 0..WIDE {
-                // 24 digits of 53.
+                // Keeps 24 digits of 53.
                 let cut = f64::from_bits(sum[l].to_bits() >> 29 << 29);
                 out[l] = cut * power_of_two(top[l].max(LEAST) - FRACTION);
             }
             for l in 0..WIDE {
-                // Zero plus zeros is zero, but for signs that are all negative.
+                // Zero plus zeros is zero, unless all signs are negative.
                 if top[l] < LEAST && c[l].to_bits() != 0 {
                     let y = |s: usize| tiles.y[(from + s) * n + j + l];
                     out[l] = x.iter().enumerate().fold(c[l], |sum, (s, x)| x.mul_add(y(s), sum));
@@ -198,7 +201,7 @@ fn integers(r: &mut Regs, k: &Consts, task: &Task<'_>, tiles: &mut Tiles) {
                 let x = tiles.x_exponents[i * depth + s];
                 let y = wide(&tiles.y_exponents, s * n + j);
                 for l in 0..WIDE {
-                    // Some dozens of products of 16 bits.
+                    // A sum of some dozens of 16-bit products.
                     sum[l] = sum[l].wrapping_add(x.wrapping_mul(y[l]));
                 }
             }
@@ -224,7 +227,7 @@ fn integer(elem: Elem, v: u32) -> i32 {
     }
 }
 
-/// The values of a matrix and their exponents; whether all are finite.
+/// Reads the values of a matrix and their exponents. Returns whether all are finite.
 #[inline(always)]
 fn fractions(
     r: &Regs,
@@ -250,7 +253,7 @@ fn fractions(
     largest.iter().all(|e| *e <= 1023)
 }
 
-/// The values of a matrix; whether all are finite.
+/// Reads the values of a matrix. Returns whether all are finite.
 #[inline(always)]
 fn values(r: &Regs, k: &Consts, operand: &Operand<'_>, to: &mut [f64; LARGEST]) -> bool {
     let mut largest = [i32::MIN; 32];
@@ -264,7 +267,8 @@ fn values(r: &Regs, k: &Consts, operand: &Operand<'_>, to: &mut [f64; LARGEST]) 
     largest.iter().all(|e| *e <= 1023)
 }
 
-/// The values of the low bits of words. A loop for each format, which becomes vector instructions.
+/// Returns the values of the low bits of words. Each format has its own loop, which becomes vector
+/// instructions.
 #[inline(always)]
 fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
     let mut row = [0.0; 32];
@@ -279,7 +283,7 @@ fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
     match elem {
         Elem::F16 => all!(v => widened(v & 0xffff, 10, 15, v & 0x7c00 == 0x7c00)),
         Elem::Bf16 => all!(v => f32::from_bits(v << 16)),
-        // The hardware looks at the upper 19 bits only.
+        // The hardware only uses the upper 19 bits.
         Elem::Tf32 => all!(v => f32::from_bits(v & 0xffff_e000)),
         Elem::E5m2 => all!(v => widened(v << 8 & 0xffff, 10, 15, v & 0x7c == 0x7c)),
         Elem::E4m3 => all!(v => widened(v & 0x7f | (v & 0x80) << 8, 3, 7, v & 0x7f == 0x7f)),
@@ -288,8 +292,8 @@ fn fractions_of(elem: Elem, lanes: &[u32; 32]) -> [f64; 32] {
     row
 }
 
-/// An element of a small format, its sign in bit 15. Its exponent becomes one of f32 by a product,
-/// which makes subnormal numbers normal; those of infinities and NaNs are set.
+/// Converts an element of a small format, with its sign in bit 15. A multiplication adjusts the exponent
+/// to f32, which makes subnormal numbers normal; exponents of infinities and NaNs are set.
 #[inline(always)]
 fn widened(v: u32, digits: u32, bias: u32, special: bool) -> f32 {
     let magnitude = (v & 0x7fff) << (23 - digits);
@@ -298,7 +302,7 @@ fn widened(v: u32, digits: u32, bias: u32, special: bool) -> f32 {
     f32::from_bits(bits | (v & 0x8000) << 16)
 }
 
-/// An f64 with no more digits than f32 has, or any other, rounded to f16.
+/// Converts an f64 to f16; values with no more digits than f32 take a fast path.
 fn to_f16(v: f64) -> u16 {
     let narrow = v as f32;
     if f64::from(narrow) == v {
@@ -308,7 +312,7 @@ fn to_f16(v: f64) -> u16 {
     }
 }
 
-/// Element `e` of each lane in the low bits, with others above it.
+/// Returns element `e` of each lane in the low bits, with other elements above it.
 #[inline(always)]
 fn lanes_of(r: &Regs, k: &Consts, operand: &Operand<'_>, e: usize) -> [u32; 32] {
     let bits = operand.elem.bits();
@@ -317,7 +321,7 @@ fn lanes_of(r: &Regs, k: &Consts, operand: &Operand<'_>, e: usize) -> [u32; 32] 
     r.s32(k, operand.registers[e / per]).map(|word| word >> shift)
 }
 
-/// Hands on each element, without others above it, and where it stands.
+/// Passes on each element, without the elements above it, and its position.
 #[inline(always)]
 fn load(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(usize, u32)) {
     let mask = u32::MAX >> (32 - operand.elem.bits());
@@ -329,7 +333,7 @@ fn load(r: &Regs, k: &Consts, operand: &Operand<'_>, mut take: impl FnMut(usize,
     }
 }
 
-/// Writes the elements of D, as often as they fit into its registers.
+/// Writes the elements of D, repeated until its registers are full.
 #[inline(always)]
 fn store(r: &mut Regs, operand: &Operand<'_>, value: impl Fn(usize) -> u32) {
     let bits = operand.elem.bits();

@@ -1,14 +1,14 @@
-//! Registers of a frame, and the shapes of loops over lanes.
+//! Registers of a frame, and the common loops over lanes.
 //!
-//! All lanes are computed, whatever the mask: operations on lanes cannot fail, and loops without
-//! branches become vector instructions. Only the store looks at the mask.
+//! All lanes are computed, whatever the mask: operations on lanes cannot fail, and loops without branches
+//! become vector instructions. Only the store uses the mask.
 
 use crate::ir::{Consts, Inst, K, Row32, Row64};
 
-/// Every lane.
+/// All lanes.
 pub(crate) const ALL: u32 = u32::MAX;
 
-/// The registers of one frame.
+/// The registers of a frame.
 #[derive(Default)]
 pub(crate) struct Regs {
     pub(crate) r32: Vec<Row32>,
@@ -17,20 +17,20 @@ pub(crate) struct Regs {
 }
 
 impl Regs {
-    /// Makes room for a function's registers; what they hold does not matter.
+    /// Resizes to a function's registers, whose content is undefined.
     pub(crate) fn resize(&mut self, n32: u32, n64: u32, np: u32) {
         self.r32.resize(n32 as usize, Row32([0; 32]));
         self.r64.resize(n64 as usize, Row64([0; 32]));
         self.p.resize(np as usize, 0);
     }
 
-    /// The memory that they take, in bytes.
+    /// Returns the memory of the registers, bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let rows = [self.r32.capacity() * 128, self.r64.capacity() * 256, self.p.capacity() * 4];
         rows.iter().sum::<usize>() as u64
     }
 
-    /// Forgets all values: a kernel that reads what it never wrote gets the same on every run.
+    /// Clears all values: a kernel that reads an unwritten register gets the same value in every run.
     pub(crate) fn clear(&mut self) {
         self.r32.clear();
         self.r64.clear();
@@ -145,7 +145,7 @@ impl Regs {
         self.put64(i.d, &o, m);
     }
 
-    /// 64 bits from 64 and 32.
+    /// Computes 64 bits from 64 and 32.
     #[inline(always)]
     pub(crate) fn b64_32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u32) -> u64) {
         let (a, b) = (self.s64(k, i.a), self.s32(k, i.b));
@@ -156,7 +156,7 @@ impl Regs {
         self.put64(i.d, &o, m);
     }
 
-    /// 64 bits from 32.
+    /// Computes 64 bits from 32.
     #[inline(always)]
     pub(crate) fn u64_32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32) -> u64) {
         let a = self.s32(k, i.a);
@@ -167,7 +167,7 @@ impl Regs {
         self.put64(i.d, &o, m);
     }
 
-    /// 32 bits from 64.
+    /// Computes 32 bits from 64.
     #[inline(always)]
     pub(crate) fn u32_64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64) -> u32) {
         let a = self.s64(k, i.a);
@@ -178,7 +178,7 @@ impl Regs {
         self.put32(i.d, &o, m);
     }
 
-    /// A predicate from two 32-bit values.
+    /// Computes a predicate from two 32-bit values.
     #[inline(always)]
     pub(crate) fn c32(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u32, u32) -> bool) {
         let (a, b) = (self.s32(k, i.a), self.s32(k, i.b));
@@ -190,7 +190,7 @@ impl Regs {
         self.putp(i.d, v, m);
     }
 
-    /// A predicate from two 64-bit values.
+    /// Computes a predicate from two 64-bit values.
     #[inline(always)]
     pub(crate) fn c64(&mut self, k: &Consts, i: &Inst, m: u32, f: impl Fn(u64, u64) -> bool) {
         let (a, b) = (self.s64(k, i.a), self.s64(k, i.b));

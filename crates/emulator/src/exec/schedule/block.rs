@@ -1,4 +1,4 @@
-//! Blocks: turns for their warps.
+//! Blocks: schedules their warps.
 
 use crate::check::Finding;
 use crate::exec::state::{
@@ -7,7 +7,7 @@ use crate::exec::state::{
 };
 use crate::exec::step::{Turn, run, settle};
 
-/// Instructions that a block may execute before another gets its worker.
+/// Number of instructions that a block may execute before another block gets its worker.
 const SLICE: u64 = 1 << 20;
 
 /// A block, between any two instructions of its warps.
@@ -21,22 +21,22 @@ pub(super) struct Block {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Slice {
     Done,
-    /// It waits for another block, or goes round a loop for long.
+    /// It waits for another block, or has been in a loop for long.
     Spinning,
-    /// Its time is up.
+    /// Its time slice is over.
     Expired,
-    /// It has read what others may change before it goes on.
+    /// It has read data that others may change before it continues.
     Held,
 }
 
-/// Lanes of warp `w` of a block.
+/// Returns the lanes of warp `w` of a block.
 fn lanes(threads: u32, w: u32) -> u32 {
     let count = (threads - w * 32).min(32);
     if count == 32 { u32::MAX } else { (1 << count) - 1 }
 }
 
 impl Block {
-    /// Block number `index` of the grid.
+    /// Creates block number `index` of the grid.
     pub(super) fn new(grid: &Grid<'_>, index: u64) -> Self {
         let [bx, by, bz] = grid.cfg.block;
         let threads = bx * by * bz;
@@ -66,27 +66,27 @@ impl Block {
         Self { warps: warps.collect(), cta, next: 0 }
     }
 
-    /// Lets others run after the `hold`th plain load from global memory; 0: not at all.
+    /// Lets others run after the `hold`th plain load from global memory; never if 0.
     pub(super) fn hold(&mut self, hold: u32) {
         self.cta.hold = hold;
     }
 
-    /// Plain loads from global memory so far.
+    /// Returns the number of plain loads from global memory so far.
     pub(super) fn loads(&self) -> u32 {
         self.cta.loads
     }
 
-    /// Memory that the calls of its threads have taken.
+    /// Returns the memory that the calls of its threads have taken.
     pub(super) fn stack(&self) -> Stack {
         self.warps.iter().map(|w| w.stack).sum()
     }
 
-    /// Pages that its notes on global memory take.
+    /// Returns the number of pages of its race records on global memory.
     pub(super) fn pages(&self) -> usize {
         self.cta.races.as_ref().map_or(0, Races::pages)
     }
 
-    /// Makes a block that is done into block `index`, in the same memory.
+    /// Reuses a completed block as block `index`, with the same memory.
     pub(super) fn renew(&mut self, grid: &Grid<'_>, index: u64) {
         let threads = grid.cfg.block.iter().product();
         let warps = self.warps.len();
@@ -104,7 +104,7 @@ impl Block {
         self.next = 0;
     }
 
-    /// Runs until the block ends, waits for others or has used up its time.
+    /// Runs until the block ends, waits for others or has used up its time slice.
     pub(super) fn run(&mut self, worker: &mut Worker<'_>) -> Result<Slice, Box<LaunchFault>> {
         let end = worker.executed + SLICE;
         let mut idle = 0;
@@ -134,7 +134,7 @@ impl Block {
             }
             if idle >= 2 * n {
                 if spinning {
-                    // Time passes, and copies end that nobody waits for.
+                    // Time passes, so copies complete even if no instruction waits for them.
                     settle(&mut self.cta);
                     return Ok(Slice::Spinning);
                 }
@@ -146,7 +146,7 @@ impl Block {
         }
     }
 
-    /// Every thread waits at a barrier for one that will not come.
+    /// Returns a fault: every thread waits at a barrier for threads that will not arrive.
     fn deadlock(&self, grid: &Grid<'_>) -> Box<LaunchFault> {
         let mut all = self.warps.iter().flat_map(|w| w.groups.iter().map(move |g| (w, g)));
         let at = all.find(|(_, g)| matches!(g.state, State::Barrier { .. }));

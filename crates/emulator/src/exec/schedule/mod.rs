@@ -1,9 +1,10 @@
-//! Which blocks run when, on which threads.
+//! Assigns blocks to threads.
 //!
-//! Blocks are taken by a worker for each core, in an order that the launch says (`order`). A block that waits for another one — at
-//! a barrier of the whole grid, for the result of a predecessor, for a lock — is put aside, and
-//! the worker goes on with others; no block that has begun is left out for ever. The thread that
-//! launches is itself a worker, so that every launch goes on, however many run at the same time.
+//! One worker for each core takes blocks, in an order that the launch determines (`order`). A block that
+//! waits for another one — at a barrier of the whole grid, for the result of a predecessor, for a lock —
+//! is suspended, and the worker continues with others. Every block that has begun runs again eventually.
+//! The launching thread is itself a worker, so that every launch makes progress, however many run at the
+//! same time.
 
 mod block;
 mod order;
@@ -21,17 +22,17 @@ use super::state::{
 };
 use crate::counts::{Counts, Executed};
 
-/// Most memory for the state of blocks that have begun, in bytes.
+/// Maximum memory for the state of blocks that have begun, bytes.
 const RESIDENT_BYTES: usize = 1 << 30;
 /// How long a helper keeps its thread while another launch waits for one.
 const TURN: Duration = Duration::from_millis(5);
 
-/// Launches that run now.
+/// Number of running launches.
 static LAUNCHES: AtomicUsize = AtomicUsize::new(0);
-/// Blocks that wait for a worker, and what has come out so far.
+/// Blocks that wait for a worker, and the results so far.
 struct Queue {
     order: Order,
-    /// Plain loads from global memory of the block that ended last.
+    /// Number of plain loads from global memory of the block that ended last.
     loads: u32,
     paused: VecDeque<Box<Block>>,
     next: u64,
@@ -46,7 +47,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// No block has begun.
+    /// Returns a queue in which no block has begun.
     fn new(order: Order) -> Self {
         Self {
             order,
@@ -82,7 +83,7 @@ impl Shared<'_> {
         q.fault.is_some() || q.finished == self.total
     }
 
-    /// A block to run: new ones and paused ones by turns.
+    /// Returns a block to run: new and suspended ones alternate.
     fn take(&self, q: &mut Queue) -> Option<Result<Box<Block>, u64>> {
         if q.fault.is_some() {
             return None;
@@ -99,7 +100,7 @@ impl Shared<'_> {
         q.paused.pop_front().map(Ok)
     }
 
-    /// Works until there is nothing to take, or, if `polite`, until others want the thread.
+    /// Works until there are no blocks, or, if `polite`, until another launch needs the thread.
     fn work(&self, polite: bool) {
         let mut worker = Worker::new(self.grid);
         let begin = Instant::now();
@@ -166,7 +167,7 @@ impl Shared<'_> {
     }
 }
 
-/// Gives back what a block has taken that is not needed any more.
+/// Releases the resources of a block.
 fn release(grid: &Grid<'_>, block: Option<Box<Block>>) {
     if let Some(block) = block {
         grid.stacks.give_back(block.stack());
@@ -174,7 +175,7 @@ fn release(grid: &Grid<'_>, block: Option<Box<Block>>) {
     }
 }
 
-/// Runs all blocks; the sums over all workers.
+/// Runs all blocks; returns the sums over all workers.
 pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
     let [x, y, z] = grid.cfg.grid.map(u64::from);
     let [bx, by, bz] = grid.cfg.block;
@@ -221,7 +222,7 @@ pub(super) fn run(grid: &Grid<'_>) -> Result<LaunchReport, Box<LaunchFault>> {
             shared.work(false);
             let mut q = shared.lock();
             while !shared.over(&q) && q.paused.is_empty() && q.next == total {
-                // The others finish what they have, or give it back.
+                // The other workers finish their blocks or return them.
                 q = shared.wake.wait(q).unwrap_or_else(PoisonError::into_inner);
             }
             if shared.over(&q) {

@@ -1,24 +1,24 @@
-//! In which order blocks begin.
+//! The order in which blocks begin.
 
-/// Blocks that change places among each other. A block begins when fewer others wait than the launch
-/// can hold, which is this many or all: so a block that waits for one with a lower index, as kernels
-/// do that look back at their predecessors, waits for one that has begun or will.
+/// Number of blocks within which the order is shuffled. A block begins when fewer others wait than the
+/// launch can hold, which is this many or all. A block that waits for one with a lower index, as kernels
+/// do that look back at their predecessors, therefore waits for one that has begun or will.
 pub(super) const WINDOW: u64 = 64;
 
 /// The order of a launch's blocks: shuffled within each window, by the launch's own number.
 pub(super) struct Order {
     seed: u64,
     total: u64,
-    /// Indices within the window that is begun.
+    /// Indices within the current window.
     window: [u8; WINDOW as usize],
 }
 
-/// Of the first so many blocks of a launch every other one is held.
+/// Of this many first blocks of a launch every other one is held.
 const OFTEN: u64 = 32;
-/// Of the others one of so many.
+/// Of the later blocks one in this many is held.
 const SELDOM: u64 = 64;
 
-/// A number from which each bit follows by chance.
+/// Returns a pseudo-random number derived from `v`.
 fn mix(mut v: u64) -> u64 {
     v = v.wrapping_add(0x9e37_79b9_7f4a_7c15);
     v = (v ^ v >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -27,12 +27,12 @@ fn mix(mut v: u64) -> u64 {
 }
 
 impl Order {
-    /// For so many blocks; with a seed of 0 the order of their indices.
+    /// Returns the order for `total` blocks; with a seed of 0 the order of their indices.
     pub(super) fn new(seed: u64, total: u64) -> Self {
         Self { seed, total, window: [0; WINDOW as usize] }
     }
 
-    /// The index of the block that is `n`th to begin. Asked for in order.
+    /// Returns the index of the block that is `n`th to begin. Must be called in order.
     pub(super) fn index(&mut self, n: u64) -> u64 {
         if self.seed == 0 {
             return n;
@@ -50,9 +50,9 @@ impl Order {
         begin + u64::from(self.window[at as usize])
     }
 
-    /// After which of its plain loads block `index` is to let others run, if blocks have `loads` of
-    /// them; 0 for none. A block that adds to a number without an atomic then does so with what
-    /// another one has changed.
+    /// Returns after which of its plain loads block `index` lets others run, if blocks have `loads` of
+    /// them; 0 for none. A block that adds to a number without an atomic can then lose the change of
+    /// another block.
     pub(super) fn hold(&self, index: u64, loads: u32) -> u32 {
         let random = mix(self.seed ^ mix(!index));
         let every = if index < OFTEN { 2 } else { SELDOM };

@@ -1,57 +1,57 @@
-//! Races on global memory: accesses of different blocks of a launch to one byte, at least one a
-//! write that is no atomic, that nothing orders.
+//! Races on global memory between blocks: unordered accesses of different blocks of a launch to one byte,
+//! of which at least one is a non-atomic write.
 //!
-//! There is one clock for the launch. Every atomic, and every volatile, relaxed or release store, is
-//! a *release*: it moves the clock on, and leaves the time at its words. An atomic that hands back
-//! what was there, and a volatile, relaxed or acquire load, is an *acquire*: from then on its block
-//! knows everything that any block did before the time that it finds. That is more than its words
-//! say, because the block which left the time may not know all of that itself; so whatever order a
-//! program can have made is seen, and some races are not. Fences are not asked for, as in
+//! There is one clock for the launch. Every atomic, and every volatile, relaxed or release store, is a
+//! *release*: it advances the clock, and leaves the time at its words. An atomic that returns the old
+//! value, and a volatile, relaxed or acquire load, is an *acquire*: from then on its block knows
+//! everything that any block did before the time that it finds. That is more than the words imply,
+//! because the block which left the time may not know all of that itself. Every order that a program can
+//! have established is thus recognised, and some races are missed. Fences are not required, as in
 //! [`race`](super::race). The accesses of one block are not compared with each other.
 //!
-//! What is not reported:
+//! Not reported are:
 //! - atomics, volatile, relaxed, acquire and release accesses among each other;
-//! - a plain read and an atomic: to read a first guess for a compare-and-swap is common;
-//! - a write of the bytes that are there already, as of a flag that many blocks set.
+//! - a plain read and an atomic: reading a first guess for a compare-and-swap is common;
+//! - a write that does not change the bytes, such as a flag that many blocks set.
 //!
-//! For each word of memory the last plain write, the last release and two readers are kept, in
-//! pages that are made when they are first touched. Beyond [`MOST_PAGES`] of them nothing is
-//! watched, and an acquire there knows of everything.
+//! For each word of memory the last plain write, the last release and two readers are recorded, in pages
+//! that are created when they are first accessed. Beyond [`MOST_PAGES`] of them nothing is recorded, and
+//! an acquire there knows of everything.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::*, fence};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::memory::{Cells, Table};
 
-/// Bytes of memory that a page is about; its own size is eight times that.
+/// Bytes of memory that a page covers; its own size is eight times that.
 const PAGE: u64 = 64 << 10;
-/// Most pages of a launch: for 64 MiB of memory, half a GiB.
+/// Maximum number of pages of a launch: for 64 MiB of memory, half a GiB.
 const MOST_PAGES: usize = 1024;
-/// Most blocks that an event can tell apart.
+/// Maximum number of blocks that an event can distinguish.
 const MOST_BLOCKS: u64 = 1 << 27;
 
-/// How an access behaves in races between blocks.
+/// Kind of an access in races between blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum Act {
     Read,
-    /// Of bytes that were different.
+    /// A plain write that changes the bytes.
     Write,
     Atomic,
     /// A volatile, relaxed or release store.
     StrongWrite,
 }
 
-/// What an access races with.
+/// The other access of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) struct Other {
-    /// Number of the block.
+    /// Number of its block.
     pub(in crate::exec) block: u64,
-    /// What it did.
+    /// Description of the access.
     pub(in crate::exec) what: &'static str,
 }
 
 /// An access by a block: its time in the upper half, then the block's number + 1, whether it was an
-/// atomic, and which bytes of the word. 0 is none.
+/// atomic, and the bytes of the word. 0 is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Event(u64);
 
@@ -65,7 +65,7 @@ impl Event {
         (self.0 >> 32) as u32
     }
 
-    /// Number of the block; the largest for none.
+    /// Returns the number of the block; the largest number for none.
     fn block(self) -> u32 {
         (self.0 as u32 >> 5).wrapping_sub(1)
     }
@@ -78,13 +78,13 @@ impl Event {
         self.0 as u8 & 15
     }
 
-    /// With `mask` too, if it is an access of the same block at the same time.
+    /// Returns the event with the bytes of another access by the same block at the same time.
     fn joined(self, other: Event) -> Event {
         if self.0 >> 5 == other.0 >> 5 { Event(self.0 | other.0) } else { other }
     }
 }
 
-/// Who makes an access: a block, at which time, and before which time it knows everything.
+/// The block that makes an access, its time, and the time before which it knows everything.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Me {
     pub(in crate::exec) block: u32,
@@ -93,7 +93,7 @@ pub(in crate::exec) struct Me {
 }
 
 impl Me {
-    /// Whether the event is one of another block of which this one does not know.
+    /// Returns whether the event is of another block, and unknown to this one.
     fn unordered(&self, e: Event) -> bool {
         let known = e.time() < self.known || e.time() == u32::MAX;
         e.0 != 0 && e.block() != self.block && !known
@@ -104,21 +104,21 @@ type Pages = Box<[OnceLock<Option<Cells>>]>;
 
 /// The accesses of all blocks of a launch.
 pub(in crate::exec) struct BlockRaces {
-    /// For each region of the table.
+    /// Pages for each region of the table.
     regions: Vec<OnceLock<Pages>>,
     pages: AtomicUsize,
     /// The time of the next release.
     clock: AtomicU64,
-    /// When memory was last given back to the device's heap.
+    /// When memory was last returned to the device's heap.
     heap: AtomicU64,
     missed: AtomicBool,
-    /// Taken while an element is compared with what is to be written, and written: two blocks that
-    /// write the same at once do not race.
+    /// Held while an element is compared with its new value and written: two blocks that write the same
+    /// value at the same time do not race.
     writing: [Mutex<()>; 64],
 }
 
 impl BlockRaces {
-    /// For a launch of so many blocks; none where there is nothing to compare or too much.
+    /// Returns the record for a launch of `blocks` blocks; `None` if there is only one or too many.
     pub(in crate::exec) fn new(table: &Table, blocks: u64) -> Option<Self> {
         (2..MOST_BLOCKS).contains(&blocks).then(|| Self {
             regions: table.regions.iter().map(|_| OnceLock::new()).collect(),
@@ -130,23 +130,23 @@ impl BlockRaces {
         })
     }
 
-    /// Keeps other writes away from the element at `va`.
+    /// Excludes other writes to the element at `va`.
     pub(in crate::exec) fn alone(&self, va: u64) -> MutexGuard<'_, ()> {
         let lock = &self.writing[(va / 8 % 64) as usize];
         lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there were accesses that it could not watch.
+    /// Returns whether some accesses could not be recorded.
     pub(in crate::exec) fn missed(&self) -> bool {
         self.missed.load(Relaxed)
     }
 
-    /// The time now. It stands still at its end; of what happens then everything counts as known.
+    /// Returns the current time. It stops at its maximum; everything that happens then counts as known.
     pub(in crate::exec) fn now(&self) -> u32 {
         u32::try_from(self.clock.load(SeqCst)).unwrap_or(u32::MAX)
     }
 
-    /// The time of a release that begins now.
+    /// Returns the time of a release that begins now.
     pub(in crate::exec) fn release(&self) -> u32 {
         let time = self.clock.fetch_add(1, SeqCst);
         if time >= u64::from(u32::MAX) {
@@ -155,23 +155,23 @@ impl BlockRaces {
         u32::try_from(time).unwrap_or(u32::MAX)
     }
 
-    /// What a block knows that knows everything that has been done so far.
+    /// Returns the time before which a block knows everything done so far.
     fn everything(&self) -> u32 {
         self.release().saturating_add(1)
     }
 
-    /// Memory is about to be given back to the device's heap.
+    /// Records that memory is about to be returned to the device's heap.
     pub(in crate::exec) fn freed(&self) {
         let time = self.release();
         self.heap.fetch_max(u64::from(time) + 1, SeqCst);
     }
 
-    /// What a block knows that has just got memory of the device's heap.
+    /// Returns the time that a block knows after it got memory of the device's heap.
     pub(in crate::exec) fn allocated(&self) -> u32 {
         u32::try_from(self.heap.load(SeqCst)).unwrap_or(u32::MAX)
     }
 
-    /// The notes on the word at `va`, a multiple of 4.
+    /// Returns the records of the word at `va`, a multiple of 4.
     fn cell(&self, table: &Table, va: u64) -> Option<&[AtomicU64; 4]> {
         let n = table.regions.partition_point(|r| r.base & !3 <= va).checked_sub(1)?;
         let region = &table.regions[n];
@@ -189,8 +189,8 @@ impl BlockRaces {
         page.as_ref()?.at((offset % PAGE / 4) as usize)
     }
 
-    /// Calls `f` with the notes on each word of an access and the mask of its bytes; false if there
-    /// are words without.
+    /// Calls `f` with the records of each word of an access and the mask of its bytes. Returns false if
+    /// some words have none.
     fn each<'s>(
         &'s self,
         table: &Table,
@@ -212,9 +212,9 @@ impl BlockRaces {
         all
     }
 
-    /// Notes an access that is about to be made; what it races with, if anything. An atomic or a
-    /// strong store is a release, and learns what was left at its words before: then there is no
-    /// need to keep that.
+    /// Records an access that is about to be made, and returns the access that it races with. An atomic
+    /// or a strong store is a release. It also learns the time that was left at its words before, which
+    /// then need not be kept.
     pub(in crate::exec) fn access(
         &self,
         table: &Table,
@@ -235,8 +235,8 @@ impl BlockRaces {
         hit
     }
 
-    /// Leaves the time of a release at a word. The times there only grow, so that whoever reads the
-    /// word later finds one that is late enough.
+    /// Leaves the time of a release at a word. The times there only grow, so that a later reader of the
+    /// word finds one that is late enough.
     fn leave(&self, slot: &AtomicU64, mask: u8, me: &mut Me, act: Act) {
         let mut left = slot.load(SeqCst);
         loop {
@@ -261,8 +261,8 @@ impl BlockRaces {
         }
     }
 
-    /// What a block knows after it has read these bytes with an atomic or another strong access, or,
-    /// if `plain`, with a plain one; at least `known`.
+    /// Returns the time that a block knows after it has read these bytes with an atomic or another strong
+    /// access, or, if `plain`, with a plain one; at least `known`.
     pub(in crate::exec) fn acquire(
         &self,
         table: &Table,
@@ -278,7 +278,7 @@ impl BlockRaces {
             if me.unordered(left) {
                 after = left.time().saturating_add(1);
             }
-            // A flag that was set by a plain write says nothing of what its writer knew.
+            // A flag that was set by a plain write does not transfer its writer's knowledge.
             if !plain && me.unordered(Event(write.load(SeqCst))) {
                 after = self.everything();
             }
@@ -287,7 +287,7 @@ impl BlockRaces {
     }
 }
 
-/// Notes an access to some bytes of a word; what it races with, if anything.
+/// Records an access to some bytes of a word, and returns the access that it races with.
 fn note(cell: &[AtomicU64; 4], mask: u8, me: Me, act: Act) -> Option<Other> {
     let [write, release, read, second] = cell;
     let races = |slot: &AtomicU64, what| {
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
     use crate::memory::{AllocKind, Memory};
 
-    /// Blocks that know what they have learnt, and one allocation.
+    /// Blocks that keep the time that they know, and one allocation.
     struct Launch {
         table: std::sync::Arc<Table>,
         races: BlockRaces,
@@ -400,7 +400,7 @@ mod tests {
         assert_eq!(l.act(2, 0, 4, Act::Read), None);
         assert_eq!(l.act(2, 4, 4, Act::Read), Some((0, "write")));
         assert_eq!(l.act(3, 0, 4, Act::Read), Some((0, "write")));
-        // Nobody's atomic hides another one's.
+        // An atomic of one block does not hide another's.
         l.act(0, 128, 4, Act::Write);
         for block in 0..3 {
             l.act(block, 72, 4, Act::Atomic);

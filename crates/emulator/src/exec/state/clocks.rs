@@ -1,11 +1,11 @@
-//! What the warps of a block know of each other: a vector clock for each.
+//! Order between the warps of a block: a vector clock for each.
 //!
-//! A warp that arrives at an object *releases* its clock to it; one that has waited for the object
+//! A warp that arrives at an object *releases* its clock to it; a warp that has waited for the object
 //! *acquires* the object's.
 
 use std::collections::HashMap;
 
-/// What warps synchronise with.
+/// An object that warps synchronise with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in crate::exec) enum Object {
     /// A barrier of the block.
@@ -18,20 +18,20 @@ pub(in crate::exec) enum Object {
     Global,
 }
 
-/// Most objects of a block with clocks of their own.
+/// Maximum number of objects of a block with separate clocks.
 const MOST_OBJECTS: usize = 4096;
 /// The clocks of an object.
 struct Sync {
-    /// Of those who have arrived.
+    /// Clock of the warps that have arrived.
     open: Box<[u32]>,
-    /// Of those who had when the last wait ended.
+    /// Clock of the warps that had arrived when the last wait ended.
     done: Box<[u32]>,
 }
 
-/// The clocks of a block's warps, and of what they synchronise with.
+/// The clocks of a block's warps, and of the objects that they synchronise with.
 pub(in crate::exec) struct Clocks {
     warps: usize,
-    /// Row `w`: what warp `w` knows of the time of every warp.
+    /// Row `w`: the time of every warp that warp `w` knows.
     rows: Vec<u32>,
     objects: HashMap<Object, Sync>,
 }
@@ -43,7 +43,7 @@ fn join(to: &mut [u32], from: &[u32]) {
 impl Clocks {
     pub(super) fn new(warps: usize) -> Self {
         let mut rows = vec![0; warps * warps];
-        // Each warp's own time begins at 1, of which the others know nothing.
+        // Each warp's own time begins at 1, which the others do not know.
         (0..warps).for_each(|w| rows[w * warps + w] = 1);
         Self { warps, rows, objects: HashMap::new() }
     }
@@ -55,7 +55,7 @@ impl Clocks {
         self.objects.entry(key).or_insert_with(|| Sync { open: zeros(), done: zeros() })
     }
 
-    /// `warp` arrives: those who wait for it will know what it has done.
+    /// `warp` arrives: warps that wait for the object will know what it has done.
     pub(super) fn release(&mut self, object: Object, warp: u32) {
         let (n, w) = (self.warps, warp as usize);
         let mut rows = std::mem::take(&mut self.rows);
@@ -64,13 +64,13 @@ impl Clocks {
         self.rows = rows;
     }
 
-    /// All that the object waited for has arrived.
+    /// Records that all warps have arrived that the object waited for.
     pub(super) fn publish(&mut self, object: Object) {
         let sync = self.object(object);
         sync.done.copy_from_slice(&sync.open);
     }
 
-    /// `warp` has waited for the object.
+    /// Records that `warp` has waited for the object.
     pub(super) fn acquire(&mut self, object: Object, warp: u32) {
         let (n, w) = (self.warps, warp as usize);
         let mut rows = std::mem::take(&mut self.rows);
@@ -78,7 +78,7 @@ impl Clocks {
         self.rows = rows;
     }
 
-    /// `warp` learns all that any warp has done so far.
+    /// Records that `warp` learns everything that any warp has done so far.
     pub(super) fn learn_all(&mut self, warp: u32) {
         let n = self.warps;
         for other in (0..n).filter(|&other| other != warp as usize) {
@@ -87,12 +87,12 @@ impl Clocks {
         }
     }
 
-    /// The own time of `warp`.
+    /// Returns the own time of `warp`.
     pub(super) fn time(&self, warp: u32) -> u32 {
         self.rows[warp as usize * (self.warps + 1)]
     }
 
-    /// Whether `warp` does not know what another one did at its own time `when`.
+    /// Returns whether `warp` does not know what another warp did at that warp's time `when`.
     pub(super) fn are_apart(&self, warp: u32, (other, when): (u32, u32)) -> bool {
         other != warp && when > self.rows[warp as usize * self.warps + other as usize]
     }

@@ -1,74 +1,73 @@
-//! Copies of `cp.async` that are on their way, and arrivals at `mbarrier` objects that wait for
-//! them.
+//! Pending copies of `cp.async`, and arrivals at `mbarrier` objects that wait for them.
 //!
-//! The PTX ISA lets a copy read and write at any time between the instruction and the wait that
-//! covers it. Here both happen at that wait, so that a kernel which waits for too little finds what
-//! was there before; and of the copies that one wait covers the newest lands first, because nothing
-//! orders them. Groups are counted for each lane by itself, as the ISA has it for threads.
+//! The PTX ISA lets a copy read and write at any time between the instruction and the wait that covers
+//! it. Here both happen at that wait, so that a kernel which waits for too little finds the old data. Of
+//! the copies that one wait covers the newest completes first, because nothing orders them. Groups are
+//! counted separately for each lane, as the ISA does for threads.
 
 use std::collections::VecDeque;
 
-/// Most copies of a warp that are on their way at once. Beyond that the oldest ends by itself, as it
-/// may at any time.
+/// Maximum number of pending copies of a warp. Beyond that the oldest completes by itself, as it may at
+/// any time.
 const MOST: usize = 256;
-/// The same for arrivals of a block.
+/// Maximum number of pending arrivals of a block.
 const MOST_ARRIVALS: usize = 4096;
-/// Memory for one byte of shared memory, if the sanitiser is on.
+/// Size of the record for one byte of shared memory, if the sanitiser is on.
 pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<u32>();
 
-/// One `cp.async` of a warp.
+/// A `cp.async` of a warp.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Transfer {
-    /// Lanes whose copy is on its way.
+    /// Lanes whose copy is pending.
     pub(in crate::exec) lanes: u32,
-    /// Bytes written.
+    /// Number of bytes written.
     pub(in crate::exec) bytes: u8,
-    /// Bytes read; the others become zeros.
+    /// Number of bytes read; the others become zeros.
     pub(in crate::exec) size: [u8; 32],
     /// Offsets in shared memory.
     pub(in crate::exec) to: [u32; 32],
-    /// Addresses in global memory, good ones where `size` is not 0.
+    /// Addresses in global memory, valid where `size` is not 0.
     pub(in crate::exec) from: [u64; 32],
-    /// The group of each lane that it belongs to.
+    /// The copy's group in each lane.
     group: [u32; 32],
-    /// How many copies the block has issued before.
+    /// Number of copies that the block has issued before.
     number: u64,
 }
 
-/// Lanes that arrive at an `mbarrier` when all their copies before have landed.
+/// Lanes that arrive at an `mbarrier` when all their earlier copies have completed.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Arrival {
     /// Offset of the object in shared memory.
     pub(in crate::exec) object: u64,
     pub(in crate::exec) warp: u32,
-    /// Those of `lanes` arrive; each names the same object.
+    /// Of these lanes, each names the same object.
     pub(in crate::exec) lanes: u32,
-    /// Copies with lower numbers are waited for.
+    /// The arrival waits for copies with lower numbers.
     number: u64,
 }
 
 /// Copies of one warp.
 #[derive(Default)]
 struct Queue {
-    /// Oldest first.
+    /// Pending copies, oldest first.
     copies: VecDeque<Transfer>,
-    /// Groups that each lane has committed.
+    /// Number of groups that each lane has committed.
     committed: [u32; 32],
 }
 
-/// What is on its way in a block.
+/// Pending copies and arrivals of a block.
 #[derive(Default)]
 pub(in crate::exec) struct Copies {
     queues: Vec<Queue>,
     arrivals: Vec<Arrival>,
     issued: u64,
-    /// For each byte of shared memory the thread + 1 whose copy will write it; empty as long as
-    /// there is none, or the sanitiser is off.
+    /// For each byte of shared memory the thread + 1 whose copy will write it; empty if there is none, or
+    /// the sanitiser is off.
     marks: Vec<u32>,
 }
 
 impl Copies {
-    /// Forgets everything: the block is over.
+    /// Removes everything at the end of the block.
     pub(in crate::exec) fn clear(&mut self) {
         *self = Self::default();
     }
@@ -81,8 +80,8 @@ impl Copies {
         &mut self.queues[n]
     }
 
-    /// Notes a copy; what has to land because there are too many. `marked`: bytes of shared memory
-    /// of which to remember that something is on its way there, or 0.
+    /// Records a copy. Returns a copy that must complete now because there are too many. `marked` is the
+    /// size of the shared memory whose pending writes to record, or 0.
     pub(in crate::exec) fn issue(
         &mut self,
         warp: u32,
@@ -117,13 +116,13 @@ impl Copies {
         }
     }
 
-    /// The thread whose copy to some of these bytes is on its way.
+    /// Returns the thread whose copy to some of these bytes is pending.
     pub(in crate::exec) fn in_flight(&self, at: u64, bytes: u32) -> Option<u32> {
         let marks = self.marks.get(at as usize..at as usize + bytes as usize)?;
         marks.iter().find(|m| **m != 0).map(|m| m - 1)
     }
 
-    /// `lanes` close their group.
+    /// Closes the current group of `lanes`.
     pub(in crate::exec) fn commit(&mut self, warp: u32, lanes: u32) {
         let committed = &mut self.queue(warp).committed;
         for lane in (0..32).filter(|l| lanes >> l & 1 == 1) {
@@ -131,8 +130,8 @@ impl Copies {
         }
     }
 
-    /// Takes out the copies of `lanes` that have to land when at most `keep` of their groups may
-    /// still be on their way, newest first; with `None`, all of them.
+    /// Removes the copies of `lanes` that must complete when at most `keep` of their groups may remain
+    /// pending, newest first; with `None`, all of them.
     pub(in crate::exec) fn wait(
         &mut self,
         warp: u32,
@@ -146,8 +145,8 @@ impl Copies {
         })
     }
 
-    /// `lanes` arrive at the object when what they have issued so far has landed; the arrival that
-    /// has to come now, because there are too many.
+    /// Registers that `lanes` arrive at the object when their copies issued so far have completed.
+    /// Returns the arrival that must happen now because there are too many.
     pub(in crate::exec) fn arrive(
         &mut self,
         object: u64,
@@ -159,7 +158,7 @@ impl Copies {
         oldest
     }
 
-    /// Takes out the arrivals at an object, oldest first.
+    /// Removes the arrivals at an object, oldest first.
     pub(in crate::exec) fn due(&mut self, object: u64) -> Vec<Arrival> {
         if self.arrivals.is_empty() {
             return Vec::new();
@@ -169,12 +168,12 @@ impl Copies {
         now
     }
 
-    /// Takes out the copies that an arrival waits for, newest first.
+    /// Removes the copies that an arrival waits for, newest first.
     pub(in crate::exec) fn before(&mut self, arrival: &Arrival) -> Vec<Transfer> {
         self.take(arrival.warp, arrival.lanes, |copy, _| copy.number < arrival.number)
     }
 
-    /// Takes out everything, newest first.
+    /// Removes everything, newest first.
     pub(in crate::exec) fn all(&mut self) -> Vec<Transfer> {
         let warps = 0..self.queues.len() as u32;
         let mut out: Vec<_> = warps.flat_map(|w| self.take(w, u32::MAX, |_, _| true)).collect();
@@ -182,7 +181,7 @@ impl Copies {
         out
     }
 
-    /// Takes out copies of `lanes` for which `lands` holds, newest first.
+    /// Removes copies of `lanes` for which `lands` is true, newest first.
     fn take(
         &mut self,
         warp: u32,
@@ -230,7 +229,7 @@ mod tests {
             issue(&mut c, 0xff, stage * 256 + 128);
             c.commit(1, 0xff);
         }
-        // What is in no group is not waited for by its number.
+        // A copy outside any group is not waited for by number.
         issue(&mut c, 0xff, 768);
         assert_eq!(landed(&c.wait(1, 0xff, Some(3))), []);
         assert_eq!(landed(&c.wait(1, 0x0f, Some(2))), [(128, 0x0f), (0, 0x0f)]);

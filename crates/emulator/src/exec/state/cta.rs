@@ -1,4 +1,4 @@
-//! What the warps of a block share: shared memory and barriers.
+//! State that the warps of a block share: shared memory and barriers.
 
 use super::clocks::Object;
 use super::copies::Copies;
@@ -8,17 +8,17 @@ use super::race::Races;
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::exec) struct Barrier {
     pub(in crate::exec) arrived: u32,
-    /// Threads to wait for, if the instruction says; 0 for all.
+    /// Number of threads to wait for, if the instruction sets it; 0 for all.
     pub(in crate::exec) expected: u32,
     pub(in crate::exec) generation: u32,
     popc: u32,
     all: bool,
     any: bool,
-    /// Results of the generation that is complete: count, conjunction, disjunction.
+    /// Results of the completed generation: count, conjunction, disjunction.
     pub(in crate::exec) result: (u32, bool, bool),
 }
 
-/// What the warps of a block share.
+/// State that the warps of a block share.
 pub(in crate::exec) struct Cta {
     pub(in crate::exec) id: [u32; 3],
     pub(in crate::exec) index: u64,
@@ -28,24 +28,23 @@ pub(in crate::exec) struct Cta {
     pub(in crate::exec) barriers: [Barrier; 16],
     /// Threads that have not exited.
     pub(in crate::exec) alive: u32,
-    /// Last accesses to shared and global memory, when races are looked for.
+    /// Last accesses to shared and global memory, if races are detected.
     pub(in crate::exec) races: Option<Races>,
-    /// Copies to shared memory that are on their way.
+    /// Pending copies to shared memory.
     pub(in crate::exec) copies: Copies,
-    /// Before which time of the launch it knows everything, when races between blocks are looked
-    /// for.
+    /// Time of the launch before which the block knows everything, if races between blocks are detected.
     pub(in crate::exec) known: u32,
     /// Plain loads from global memory so far, one for each instruction of a warp.
     pub(in crate::exec) loads: u32,
-    /// After which of them the block lets others run, once; 0 for none.
+    /// The plain load after which the block lets others run, once; 0 for none.
     pub(in crate::exec) hold: u32,
 }
 
-/// What `hold` of a block is that is to let others run now.
+/// Value of `hold` in a block that must let others run now.
 pub(in crate::exec) const HELD: u32 = u32::MAX;
 
 impl Cta {
-    /// Notes a plain load from global memory.
+    /// Counts a plain load from global memory.
     #[inline]
     pub(in crate::exec) fn loaded(&mut self) {
         self.loads = self.loads.saturating_add(1);
@@ -54,14 +53,14 @@ impl Cta {
         }
     }
 
-    /// Whether the block is to let others run now, which is asked for once.
+    /// Returns whether the block must let others run now, and clears that request.
     pub(in crate::exec) fn held(&mut self) -> bool {
         let held = self.hold == HELD;
         self.hold = if held { 0 } else { self.hold };
         held
     }
 
-    /// `threads` arrive at barrier `id`, of which `yes` have a true predicate.
+    /// Records that `threads` arrive at barrier `id`, of which `yes` have a true predicate.
     pub(in crate::exec) fn arrive(
         &mut self,
         id: u8,
@@ -95,11 +94,11 @@ impl Cta {
         }
     }
 
-    /// `threads` of a warp exit: barriers do not wait for them.
+    /// Records that `threads` of a warp exit: barriers do not wait for them.
     pub(in crate::exec) fn exit(&mut self, warp: u32, threads: u32) {
         self.alive -= threads;
         if let Some(races) = &mut self.races {
-            // The others may go on because these have ended.
+            // The others may continue because these have ended.
             (0..16).for_each(|id| races.release(Object::Barrier(id), warp));
         }
         (0..16).for_each(|id| self.complete(id));

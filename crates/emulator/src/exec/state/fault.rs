@@ -1,14 +1,14 @@
-//! What is said about an access that is wrong: who made it and where, and how often.
+//! Reports of wrong accesses: which thread made them, where, and how often.
 
 use super::grid::Grid;
 use super::warp::Warp;
 use crate::check::Finding;
 use crate::ir::SourceLine;
 
-/// Most different findings of one launch.
+/// Maximum number of different findings of a launch.
 const MAX_FINDINGS: usize = 256;
 
-/// Who and where: everything a message about a thread needs.
+/// Thread and source position: everything that a message about a thread needs.
 pub(in crate::exec) struct Where {
     pub(in crate::exec) block: [u32; 3],
     pub(in crate::exec) thread: [u32; 3],
@@ -34,13 +34,13 @@ impl Where {
         }
     }
 
-    /// "by block (0,0,0) thread (5,0,0)"
+    /// Returns "by block (0,0,0) thread (5,0,0)".
     pub(in crate::exec) fn who(&self) -> String {
         let ([x, y, z], [a, b, c]) = (self.block, self.thread);
         format!("by block ({x},{y},{z}) thread ({a},{b},{c})")
     }
 
-    /// "; foo.cu:12", or the line in the PTX.
+    /// Returns "; foo.cu:12", or the line in the PTX.
     pub(in crate::exec) fn place(&self) -> String {
         match &self.source {
             Some((file, line)) => format!("; {file}:{line}"),
@@ -57,14 +57,14 @@ fn source(grid: &Grid<'_>, at: SourceLine) -> Option<(String, u32)> {
     Some((file.1.clone(), at.line))
 }
 
-/// Findings by instruction and check, the first of each with the number of all.
+/// Findings by instruction and check: the first occurrence of each, with the number of all.
 #[derive(Default)]
 pub(in crate::exec) struct Findings {
     list: Vec<(u32, Finding)>,
 }
 
 impl Findings {
-    /// Counts an occurrence that is known; false for one that has to be described and added.
+    /// Counts a further occurrence; returns false for a new finding, which the caller must add.
     pub(in crate::exec) fn again(&mut self, pc: u32, check: &'static str) -> bool {
         match self.list.iter_mut().find(|(p, f)| *p == pc && f.check == check) {
             Some((_, f)) => {
@@ -86,7 +86,7 @@ impl Findings {
             match self.list.iter_mut().find(|(p, g)| *p == pc && g.check == f.check) {
                 Some((_, g)) => {
                     let count = g.count + f.count;
-                    // Which worker saw it first does not matter: the first block does.
+                    // The first block counts, regardless of which worker found it first.
                     if (f.block, f.thread) < (g.block, g.thread) {
                         *g = f;
                     }
@@ -98,7 +98,7 @@ impl Findings {
         }
     }
 
-    /// In the order of the program.
+    /// Returns the findings in the order of the program.
     pub(in crate::exec) fn into_vec(mut self) -> Vec<Finding> {
         self.list.sort_by_key(|(pc, f)| (*pc, f.check));
         self.list.into_iter().map(|(_, f)| f).collect()

@@ -1,4 +1,4 @@
-//! A launch: what all of its workers know.
+//! A launch: the state that all of its workers share.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::memory::{Heap, Memory, Table};
 /// Numbers of launches, for `%gridid`.
 static GRIDS: AtomicU64 = AtomicU64::new(1);
 
-/// What all workers of a launch know.
+/// The state that all workers of a launch share.
 pub(in crate::exec) struct Grid<'a> {
     pub(in crate::exec) code: &'a Code,
     pub(in crate::exec) kernel: &'a str,
@@ -28,32 +28,32 @@ pub(in crate::exec) struct Grid<'a> {
     pub(in crate::exec) heap: &'a Heap,
     pub(in crate::exec) table: Arc<Table>,
     pub(in crate::exec) shared_bytes: u32,
-    /// Function of the module to function of the code.
+    /// Maps functions of the module to functions of the code.
     pub(in crate::exec) index: &'a [(usize, u32)],
     pub(in crate::exec) id: u64,
-    /// Memory for the barrier of the grid, of a cooperative launch; else 0.
+    /// Address of the grid barrier's memory in a cooperative launch; otherwise 0.
     pub(in crate::exec) workspace: u64,
     pub(in crate::exec) begin: Instant,
     pub(in crate::exec) alu: Alu,
     pub(in crate::exec) span: Span,
     pub(in crate::exec) multiply: Multiply,
     pub(in crate::exec) traffic: Traffic,
-    /// Accesses to global memory, when races between blocks are looked for.
+    /// Accesses to global memory, if races between blocks are detected.
     pub(in crate::exec) block_races: Option<BlockRaces>,
-    /// For what blocks note of global memory then.
+    /// Space for the blocks' records of global memory.
     pub(in crate::exec) room: Room,
     stop: AtomicBool,
     pub(in crate::exec) stacks: Stacks,
 }
 
 impl Grid<'_> {
-    /// Where the shared memory begins that the system keeps to itself: after that of the block. On a
-    /// GPU it is in front of it.
+    /// Returns where the shared memory begins that the system reserves: after the block's. On a GPU it is
+    /// in front of it.
     pub(in crate::exec) fn reserved_at(&self) -> u32 {
         self.shared_bytes.next_multiple_of(16)
     }
 
-    /// Shared memory that a block takes, in bytes.
+    /// Returns the shared memory that a block takes, bytes.
     pub(in crate::exec) fn shared_room(&self) -> u32 {
         match self.code.shared_reserved {
             0 => self.shared_bytes,
@@ -61,18 +61,18 @@ impl Grid<'_> {
         }
     }
 
-    /// Coordinates of block `index`.
+    /// Returns the coordinates of block `index`.
     pub(in crate::exec) fn place(&self, index: u64) -> [u32; 3] {
         let [x, y, _] = self.cfg.grid.map(u64::from);
         [(index % x) as u32, (index / x % y) as u32, (index / x / y) as u32]
     }
 
-    /// Makes all workers stop at their next look at the time.
+    /// Makes all workers stop at their next check of the time.
     pub(in crate::exec) fn stop(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// Whether to go on.
+    /// Fails if the launch must stop.
     pub(in crate::exec) fn check_time(&self) -> Result<(), Box<LaunchFault>> {
         if self.stop.load(Ordering::Relaxed) {
             return Err(fault(FaultKind::Timeout, "the launch has been stopped".into()));
@@ -91,7 +91,7 @@ impl Grid<'_> {
 }
 
 impl<'a> Grid<'a> {
-    /// A launch of `code` that has not begun.
+    /// Returns a launch of `code` that has not begun.
     #[expect(clippy::too_many_arguments, reason = "the one place that puts a launch together")]
     pub(in crate::exec) fn new(
         code: &'a Code,

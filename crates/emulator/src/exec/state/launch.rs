@@ -1,4 +1,4 @@
-//! What a launch is asked to do, and how it ended.
+//! Configuration of a launch, and how it ended.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -9,21 +9,21 @@ use crate::counts::Counts;
 /// Shape of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LaunchConfig {
-    /// Blocks in x, y and z.
+    /// Number of blocks in x, y and z.
     pub grid: [u32; 3],
-    /// Threads of a block in x, y and z.
+    /// Threads per block in x, y and z.
     pub block: [u32; 3],
-    /// Dynamic shared memory of a block, in bytes.
+    /// Dynamic shared memory per block, bytes.
     pub dynamic_shared_bytes: u32,
     /// Whether all blocks must be resident at once (`cuLaunchCooperativeKernel`).
     pub cooperative: bool,
 }
 
-/// Circumstances of a launch.
+/// Settings of a launch that the kernel's result does not depend on.
 pub struct LaunchOptions<'a> {
-    /// When to give up.
+    /// When to stop the launch.
     pub deadline: Option<Instant>,
-    /// Set by another thread to give up early.
+    /// Another thread sets this to stop the launch early.
     pub cancel: Option<&'a AtomicBool>,
     /// Receives the text of device-side `printf`, one call for each call in the kernel.
     pub printf: &'a (dyn Fn(&[u8]) + Sync),
@@ -31,23 +31,23 @@ pub struct LaunchOptions<'a> {
     pub sm_count: u32,
     /// Ordinal of the device.
     pub device: u32,
-    /// Whether to look for errors that do not stop a kernel.
+    /// Whether to detect errors that do not stop a kernel.
     pub sanitize: bool,
-    /// Whether to count memory traffic too, which costs time.
+    /// Whether to count memory traffic too, which takes time.
     pub count: bool,
-    /// The order in which blocks begin: 0 for that of their indices, any other number for one of
-    /// its own. The same number gives the same order.
+    /// The order in which blocks begin: 0 for the order of their indices, any other number for a
+    /// different one. The same number gives the same order.
     pub order: u64,
 }
 
-/// What a finished launch leaves.
+/// Result of a finished launch.
 #[derive(Debug, Clone, Default)]
 pub struct LaunchReport {
     /// Event counts.
     pub counts: Counts,
-    /// What the sanitiser found; empty without [`LaunchOptions::sanitize`].
+    /// Findings of the sanitiser; empty without [`LaunchOptions::sanitize`].
     pub findings: Vec<Finding>,
-    /// Whether the kernel used more global memory than is watched for races.
+    /// Whether the kernel used more global memory than race detection covers.
     pub unwatched: bool,
 }
 
@@ -58,7 +58,7 @@ pub enum FaultKind {
     IllegalAddress,
     /// An address that is not a multiple of the access size.
     MisalignedAddress,
-    /// An instruction that cannot be executed here.
+    /// An instruction that cannot be executed.
     IllegalInstruction,
     /// `trap`.
     Trap,
@@ -66,13 +66,13 @@ pub enum FaultKind {
     Assert,
     /// The deadline passed, or the launch was cancelled.
     Timeout,
-    /// Calls too deep, or too much local memory.
+    /// Calls that are nested too deeply, or too much local memory.
     StackOverflow,
     /// Every remaining warp waits at a barrier that cannot complete.
     DivergentBarrierDeadlock,
-    /// The launch asks for more than the device has.
+    /// The launch requires more than the device has.
     LaunchResources,
-    /// The kernel needs what a GPU has and the emulator lacks.
+    /// The kernel requires a feature that a GPU has and the emulator lacks.
     Unsupported,
 }
 
@@ -82,18 +82,18 @@ pub enum FaultKind {
 pub struct LaunchFault {
     /// The class of the fault, from which the driver's error code follows.
     pub kind: FaultKind,
-    /// What happened, where, in which thread.
+    /// Description, with position and thread.
     pub message: String,
-    /// The same for programs, where it is one of the sanitiser's checks.
+    /// The fault as a finding, if a check of the sanitiser found it.
     pub finding: Option<Finding>,
 }
 
-/// A fault without a finding.
+/// Returns a fault without a finding.
 pub(in crate::exec) fn fault(kind: FaultKind, message: String) -> Box<LaunchFault> {
     Box::new(LaunchFault { kind, message, finding: None })
 }
 
-/// A fault that the sanitiser has a name for.
+/// Returns a fault that is one of the sanitiser's checks.
 pub(in crate::exec) fn found(kind: FaultKind, finding: Finding) -> Box<LaunchFault> {
     Box::new(LaunchFault { kind, message: finding.message.clone(), finding: Some(finding) })
 }

@@ -1,4 +1,4 @@
-//! A launch as data: its grid, blocks, warps and workers, and how it fails.
+//! A launch as data: its grid, blocks, warps and workers, and its faults.
 
 pub(super) mod blocks;
 pub(super) mod clocks;

@@ -1,26 +1,26 @@
-//! Races on shared memory: accesses of different warps to one byte, at least one a write, that
-//! nothing orders.
+//! Races on shared memory: unordered accesses of different warps to one byte, of which at least one is a
+//! write.
 //!
-//! What orders accesses is tracked with a vector clock for each warp ([`Clocks`]). An arrival at a barrier of
-//! the block, at an `mbarrier`, and an atomic write *release* the warp's clock to that object; the
-//! end of a wait, and an atomic read, *acquire* the object's. Atomics order as if all of them were
-//! `acq_rel`: code that relies on a fence beside a relaxed one is common, and is not reported.
+//! A vector clock for each warp ([`Clocks`]) tracks the order of accesses. An arrival at a barrier of the
+//! block or at an `mbarrier`, and an atomic write, *release* the warp's clock to that object; the end of
+//! a wait, and an atomic read, *acquire* the object's. Atomics order as if all of them were `acq_rel`:
+//! code that relies on a fence beside a relaxed one is common, and is not reported.
 //!
-//! Lanes of one warp are not compared: what orders them (`__syncwarp`, shuffles, convergence) is
-//! not recorded. Atomics do not race with each other. Objects in global memory order nothing here:
-//! for accesses to global memory ([`within`](super::within)) there are clocks of their own.
-//! Warps that write the same bytes do not race with each other, either: Triton's code has values
-//! that several warps computed written by all of them.
+//! Lanes of one warp are not compared: what orders them (`__syncwarp`, shuffles, convergence) is not
+//! recorded. Atomics do not race with each other. Objects in global memory do not order accesses here:
+//! accesses to global memory ([`within`](super::within)) have separate clocks. Warps that write the same
+//! bytes do not race with each other, either: Triton's code has several warps compute and write the same
+//! values.
 
 use super::clocks::{Clocks, Object};
 use super::within::{Within, Words};
 
-/// How an access behaves in races.
+/// Kind of an access in races.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum Mode {
     Read,
     Write,
-    /// A write of the bytes that are there already.
+    /// A write that does not change the bytes.
     Again,
     /// An atomic that writes.
     Atomic,
@@ -28,13 +28,13 @@ pub(in crate::exec) enum Mode {
     AtomicRead,
 }
 
-/// Memory for one byte of shared memory.
+/// Size of the record for one byte of shared memory.
 pub(in crate::exec) const BYTES_PER_BYTE: usize = size_of::<Last>();
 
 /// An access: thread + 1 (0 for none) and its warp's own time.
 type Event = (u32, u32);
 
-/// The last accesses to one byte.
+/// The last accesses to a byte.
 #[derive(Clone, Copy, Default)]
 struct Last {
     write: Event,
@@ -44,7 +44,7 @@ struct Last {
     second: Event,
 }
 
-/// The accesses of one block: to its shared memory, and to global memory.
+/// The accesses of a block to its shared memory and to global memory.
 pub(in crate::exec) struct Races {
     bytes: Vec<Last>,
     clocks: Clocks,
@@ -62,35 +62,35 @@ impl Races {
         }
     }
 
-    /// `warp` arrives: those who wait for it will know what it has done.
+    /// Records that `warp` arrives: warps that wait for the object will know what it has done.
     pub(in crate::exec) fn release(&mut self, object: Object, warp: u32) {
         self.clocks.release(object, warp);
         self.global.release(object, warp);
     }
 
-    /// All that the object waited for has arrived.
+    /// Records that all warps have arrived that the object waited for.
     pub(in crate::exec) fn publish(&mut self, object: Object) {
         self.clocks.publish(object);
         self.global.publish(object);
     }
 
-    /// `warp` has waited for the object.
+    /// Records that `warp` has waited for the object.
     pub(in crate::exec) fn acquire(&mut self, object: Object, warp: u32) {
         self.clocks.acquire(object, warp);
         self.global.acquire(object, warp);
     }
 
-    /// The accesses to global memory, and what orders them.
+    /// Returns the accesses to global memory, with their order.
     pub(in crate::exec) fn global(&mut self) -> Within<'_> {
         Within { words: &mut self.words, clocks: &mut self.global }
     }
 
-    /// Pages that its notes on global memory take.
+    /// Returns the number of pages of the records on global memory.
     pub(in crate::exec) fn pages(&self) -> usize {
         self.words.pages()
     }
 
-    /// Notes an access; if it races, the other thread and whether that one wrote.
+    /// Records an access. If it races, returns the other thread and whether that one wrote.
     pub(in crate::exec) fn access(
         &mut self,
         at: u64,
@@ -129,7 +129,7 @@ impl Races {
                 hit = hit.or(Some((r.0 - 1, false)));
             }
             if mode == Mode::Again && unordered(last.write) {
-                // The first of them: whoever is to read waits for it, and for all others.
+                // The first writer is kept: a reader must wait for it, and for all others.
                 continue;
             }
             *(if atomic { &mut last.atomic } else { &mut last.write }) = me;
@@ -137,7 +137,7 @@ impl Races {
         hit
     }
 
-    /// Notes that an atomic of `warp` on the word at `at` has been executed.
+    /// Records that an atomic of `warp` on the word at `at` has been executed.
     pub(in crate::exec) fn synchronise(&mut self, at: u64, warp: u32, mode: Mode) {
         let object = Object::Word((at / 4) as u32);
         self.acquire(object, warp);
@@ -192,7 +192,7 @@ mod tests {
         meet(&mut r, 3);
         assert_eq!(r.access(0, 4, 0, 1, Mode::Again), None);
         assert_eq!(r.access(0, 4, 1, 0, Mode::Again), None);
-        // But with those who read.
+        // They do race with readers.
         assert_eq!(r.access(0, 4, 2, 0, Mode::Read), Some((1, true)));
         meet(&mut r, 3);
         assert_eq!(r.access(0, 4, 0, 0, Mode::Read), None);

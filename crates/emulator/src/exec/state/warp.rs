@@ -1,10 +1,10 @@
-//! Warps: frames, groups of lanes, and which group runs next.
+//! Warps: frames, groups of lanes, and the choice of the next group.
 //!
-//! Lanes that are at the same instruction of the same frame run together as a *group*. Where a
-//! branch diverges the group splits; groups merge when they meet. The group deepest in calls, and
-//! there the one furthest behind, runs first, which brings lanes back together as early as
-//! possible. A group that goes round a loop for long steps back for the others, so that a lane
-//! which waits for another lane of its warp does not wait for ever.
+//! Lanes that are at the same instruction of the same frame run together as a *group*. Where a branch
+//! diverges the group splits; groups merge when they meet. The group deepest in calls, and there the one
+//! furthest behind, runs first, which reunites lanes as early as possible. A group that has been in a
+//! loop for long yields to the others, so that a lane which waits for another lane of its warp does not
+//! wait forever.
 
 use super::stack::Stack;
 use crate::exec::lanes::Regs;
@@ -12,12 +12,12 @@ use crate::ir::{Code, Row32};
 
 /// No frame.
 pub(in crate::exec) const NONE: u32 = u32::MAX;
-/// Deepest nesting of calls.
+/// Maximum nesting of calls.
 pub(in crate::exec) const MAX_DEPTH: u32 = 2048;
-/// Local memory of a thread beyond that of the kernel's own frame, in bytes.
+/// Local memory of a thread besides the kernel's own frame, bytes.
 pub(in crate::exec) const STACK: u32 = 64 << 10;
 
-/// Bytes of a row of local memory: a word of every lane.
+/// Size of a row of local memory, bytes: a word of every lane.
 const ROW: u64 = 128;
 
 /// A function's registers for the lanes that entered it from one call site.
@@ -30,38 +30,38 @@ pub(in crate::exec) struct Frame {
     /// Lanes that have not returned.
     pub(in crate::exec) lanes: u32,
     pub(in crate::exec) depth: u32,
-    /// Where the frame's local memory begins and, after `alloca`, ends.
+    /// Where the frame's local memory begins; the next field is where it ends, which `alloca` moves.
     pub(in crate::exec) local: u32,
     pub(in crate::exec) top: u32,
 }
 
-/// Whether a group can run.
+/// State of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::exec) enum State {
     Ready,
-    /// At barrier `id`, since its generation `since`.
+    /// Waits at barrier `id`, since its generation `since`.
     Barrier {
         id: u8,
         since: u32,
     },
-    /// At an instruction that needs lanes which are elsewhere.
+    /// Waits at an instruction that needs lanes which are elsewhere.
     Sync,
 }
 
-/// Lanes at one place.
+/// Lanes at the same instruction.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::exec) struct Group {
     pub(in crate::exec) pc: u32,
     pub(in crate::exec) frame: u32,
     pub(in crate::exec) mask: u32,
     pub(in crate::exec) state: State,
-    /// It has stepped back for the others.
+    /// Whether it has yielded to the others.
     pub(in crate::exec) yielded: bool,
-    /// It runs its synchronising instruction without the lanes that cannot come.
+    /// Whether it runs its synchronising instruction without the lanes that cannot arrive.
     pub(in crate::exec) forced: bool,
 }
 
-/// 32 threads, or the last ones of a block.
+/// A warp: 32 threads, or the last ones of a block.
 pub(in crate::exec) struct Warp {
     pub(in crate::exec) id: u32,
     /// Lanes that have not exited.
@@ -72,19 +72,19 @@ pub(in crate::exec) struct Warp {
     /// Local memory: word `n` of all lanes.
     pub(in crate::exec) local: Vec<Row32>,
     pub(in crate::exec) tid: [[u32; 32]; 3],
-    /// Instructions that it has executed, its clock.
+    /// Number of instructions that it has executed, which is its clock.
     pub(in crate::exec) clock: u64,
     /// Memory that calls have taken; frames are kept for the next call.
     pub(in crate::exec) stack: Stack,
 }
 
-/// What a warp has to run.
+/// The next work of a warp.
 pub(in crate::exec) enum Pick {
     /// The group at this index.
     Run(usize),
-    /// All groups that could run have stepped back once.
+    /// All groups that could run have yielded once.
     Spinning,
-    /// All wait at barriers.
+    /// All groups wait at barriers.
     Blocked,
     /// All lanes have exited.
     Done,
@@ -107,7 +107,7 @@ impl Warp {
         warp
     }
 
-    /// Puts `lanes` at the begin of the kernel, as if nothing had ever run.
+    /// Puts `lanes` at the beginning of the kernel, with cleared state.
     pub(in crate::exec) fn begin(&mut self, lanes: u32, code: &Code) {
         (self.alive, self.clock) = (lanes, 0);
         self.groups.clear();
@@ -126,8 +126,8 @@ impl Warp {
         });
     }
 
-    /// A frame of `func`, called at `call` of `parent`, and the memory it took that was not there
-    /// before.
+    /// Creates a frame of `func`, called at `call` of `parent`. Also returns the additional memory that
+    /// it took.
     pub(in crate::exec) fn new_frame(
         &mut self,
         code: &Code,
@@ -171,7 +171,7 @@ impl Warp {
         (index, grown)
     }
 
-    /// Whether a frame is of `func`, or was called within one.
+    /// Returns whether a frame is of `func`, or was called within one.
     pub(in crate::exec) fn is_in(&self, func: u32, mut frame: u32) -> bool {
         while frame != NONE && self.frames[frame as usize].func != func {
             frame = self.frames[frame as usize].parent;
@@ -179,7 +179,7 @@ impl Warp {
         frame != NONE
     }
 
-    /// A frame that other lanes of this call site are in.
+    /// Returns a frame that other lanes of this call site are in.
     pub(in crate::exec) fn shared_frame(&self, parent: u32, call: u32, func: u32) -> Option<u32> {
         if self.groups.len() == 1 {
             return None;
@@ -189,7 +189,7 @@ impl Warp {
         self.frames.iter().position(same).map(|i| i as u32)
     }
 
-    /// Lanes leave a frame.
+    /// Records that lanes leave a frame.
     pub(in crate::exec) fn leave(&mut self, frame: u32, lanes: u32) {
         let f = &mut self.frames[frame as usize];
         f.lanes &= !lanes;
@@ -198,7 +198,7 @@ impl Warp {
         }
     }
 
-    /// Lanes exit the kernel from a frame.
+    /// Records that lanes exit the kernel from a frame.
     pub(in crate::exec) fn exit(&mut self, mut frame: u32, lanes: u32) {
         self.alive &= !lanes;
         while frame != NONE {
@@ -236,7 +236,7 @@ impl Warp {
         }
     }
 
-    /// The group to run now.
+    /// Returns the group to run now.
     pub(in crate::exec) fn pick(&mut self) -> Pick {
         if let [g] = &self.groups[..]
             && g.state == State::Ready
@@ -257,7 +257,7 @@ impl Warp {
             self.groups.iter_mut().for_each(|g| g.yielded = false);
             return Pick::Spinning;
         }
-        // Lanes that others wait for cannot come: go on without.
+        // Lanes that others wait for cannot arrive, so the waiting group continues without them.
         let waiting = self.groups.iter().enumerate().filter(|(_, g)| g.state == State::Sync);
         if let Some(i) = waiting.min_by_key(|(_, g)| order(g)).map(|(i, _)| i) {
             self.groups[i].state = State::Ready;
@@ -267,7 +267,7 @@ impl Warp {
         if self.groups.is_empty() { Pick::Done } else { Pick::Blocked }
     }
 
-    /// The nearest instruction ahead of group `i` at which it may meet another.
+    /// Returns the nearest instruction ahead of group `i` at which it may meet another.
     pub(in crate::exec) fn limit(&self, i: usize, pc: u32) -> u32 {
         if self.groups.len() == 1 {
             return u32::MAX;
@@ -279,7 +279,7 @@ impl Warp {
         others.map(|(_, g)| g.pc).min().unwrap_or(u32::MAX)
     }
 
-    /// Rows of registers and local memory, for the memory budget.
+    /// Returns the size of registers and local memory, for the memory budget.
     pub(in crate::exec) fn estimate(code: &Code) -> usize {
         let f = &code.funcs[0];
         f.n32 as usize * 128 + f.n64 as usize * 256 + f.local as usize * 32

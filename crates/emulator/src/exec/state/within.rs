@@ -1,19 +1,19 @@
-//! Races on global memory between the warps of one block: accesses to one byte, at least one a write
-//! that is no atomic, that nothing orders.
+//! Races on global memory between the warps of one block: unordered accesses to one byte, of which at
+//! least one is a non-atomic write.
 //!
-//! What orders accesses to shared memory orders these too ([`race`](super::race)). Beside that every
-//! atomic, every volatile, relaxed or release store and every fence hands on what its warp knows, and
-//! every atomic that gives back what was there, and every volatile, relaxed or acquire load, takes
-//! over what any warp of the block has handed on. That is more than the words say, since other blocks
-//! may have carried it from one word to another: whatever order a program can have made is seen, and
-//! some races are not.
+//! Everything that orders accesses to shared memory also orders these ([`race`](super::race)). Besides,
+//! every atomic, every volatile, relaxed or release store and every fence publishes its warp's knowledge.
+//! Every atomic that returns the old value, and every volatile, relaxed or acquire load, takes over what
+//! any warp of the block has published. That is more than the words imply, since other blocks may have
+//! carried it from one word to another. Every order that a program can have established is thus
+//! recognised, and some races are missed.
 //!
-//! What is not reported is the same as between blocks ([`blocks`](super::blocks)); lanes of one warp are
-//! not compared.
+//! The same accesses as between blocks are not reported ([`blocks`](super::blocks)); lanes of one warp
+//! are not compared.
 //!
-//! For each word the last plain write, the last release and two readers are kept, in pages that are
-//! made when they are first touched. Beyond [`MOST_PAGES`] of them, of all blocks that run, nothing
-//! is watched.
+//! For each word the last plain write, the last release and two readers are recorded, in pages that are
+//! created when they are first accessed. Beyond [`MOST_PAGES`] of them, over all running blocks, nothing
+//! is recorded.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -21,12 +21,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use super::blocks::Act;
 use super::clocks::{Clocks, Object};
 
-/// Words of memory that a page is about; its own size is eight times theirs.
+/// Number of words of memory that a page covers; its own size is eight times theirs.
 const WORDS: usize = 64;
-/// Most pages of a launch: for 64 MiB of memory, half a GiB.
+/// Maximum number of pages of a launch: for 64 MiB of memory, half a GiB.
 const MOST_PAGES: usize = 1 << 18;
 
-/// Room for the notes of all blocks of a launch.
+/// Space for the records of all blocks of a launch.
 #[derive(Default)]
 pub(in crate::exec) struct Room {
     pages: AtomicUsize,
@@ -43,19 +43,19 @@ impl Room {
         is_free
     }
 
-    /// A block with so many pages is done.
+    /// Releases the pages of a completed block.
     pub(in crate::exec) fn give_back(&self, pages: usize) {
         self.pages.fetch_sub(pages, Relaxed);
     }
 
-    /// Whether there were accesses that could not be watched.
+    /// Returns whether some accesses could not be recorded.
     pub(in crate::exec) fn missed(&self) -> bool {
         self.missed.load(Relaxed)
     }
 }
 
-/// An access: its warp's own time in the upper half, then thread + 1, whether it was an atomic, and
-/// which bytes of the word. 0 is none.
+/// An access: its warp's own time in the upper half, then thread + 1, whether it was an atomic, and the
+/// bytes of the word. 0 is none.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Event(u64);
 
@@ -81,7 +81,7 @@ impl Event {
         self.0 as u8 & 15
     }
 
-    /// `next`, with the bytes of this one too if it is of the same warp and time.
+    /// Returns `next`, with the bytes of this event too if it has the same warp and time.
     fn followed_by(self, next: Event) -> Event {
         let alike = self.0 != 0
             && (self.time(), self.thread() / 32, self.is_atomic())
@@ -89,7 +89,7 @@ impl Event {
         if alike { Event(next.0 | u64::from(self.mask())) } else { next }
     }
 
-    /// Whether another warp made it, and `warp` does not know of it.
+    /// Returns whether another warp made the access, and `warp` does not know of it.
     fn is_apart(self, warp: u32, clocks: &Clocks) -> bool {
         self.0 != 0 && clocks.are_apart(warp, (self.thread() / 32, self.time()))
     }
@@ -104,13 +104,13 @@ struct Notes {
     second: Event,
 }
 
-/// Notes on the words that a block has touched.
+/// Records of the words that a block has accessed.
 #[derive(Default)]
 pub(super) struct Words {
-    /// By number: the place in `pages`.
+    /// Index in `pages` by page number.
     places: HashMap<u64, usize>,
     pages: Vec<Box<[Notes]>>,
-    /// The page that was asked for last, and its place.
+    /// Number and index of the page that was accessed last.
     last: Option<(u64, usize)>,
 }
 
@@ -119,7 +119,7 @@ impl Words {
         self.pages.len()
     }
 
-    /// The notes on the word at `va`; `None`: there is no room for them.
+    /// Returns the records of the word at `va`; `None` if there is no space for them.
     fn at(&mut self, va: u64, room: &Room) -> Option<&mut Notes> {
         let (number, word) = (va / 4 / WORDS as u64, (va / 4) as usize % WORDS);
         let place = match self.last.filter(|(last, _)| *last == number) {
@@ -139,17 +139,17 @@ impl Words {
     }
 }
 
-/// What an access races with: a thread of the block, and what it did.
+/// The other access of a race: a thread of the block, and a description.
 pub(in crate::exec) type Rival = (u32, &'static str);
 
-/// The accesses of a block to global memory, and what orders them.
+/// The accesses of a block to global memory, with their order.
 pub(in crate::exec) struct Within<'a> {
     pub(super) words: &'a mut Words,
     pub(super) clocks: &'a mut Clocks,
 }
 
 impl Within<'_> {
-    /// Notes an access that is about to be made; what it races with, if anything.
+    /// Records an access that is about to be made, and returns the access that it races with.
     pub(in crate::exec) fn access(
         &mut self,
         room: &Room,
@@ -161,7 +161,7 @@ impl Within<'_> {
         for (va, mask) in words_of(place) {
             let Some(notes) = self.words.at(va, room) else { continue };
             hit = hit.or(note(notes, mask, thread, self.clocks, act));
-            // As an acquire does, though it is none.
+            // This is like an acquire, although the read is plain.
             released |= act == Act::Read && notes.release.is_apart(thread / 32, self.clocks);
         }
         if released {
@@ -170,19 +170,19 @@ impl Within<'_> {
         hit
     }
 
-    /// `warp` hands on what it knows.
+    /// Publishes what `warp` knows.
     pub(in crate::exec) fn hand_on(&mut self, warp: u32) {
         self.clocks.release(Object::Global, warp);
         self.clocks.publish(Object::Global);
     }
 
-    /// `warp` takes over what others have handed on.
+    /// Makes `warp` take over what others have published.
     pub(in crate::exec) fn take_over(&mut self, warp: u32) {
         self.clocks.acquire(Object::Global, warp);
     }
 
-    /// As [`Self::take_over`], by a strong read of these bytes. A flag that was set by a plain write says
-    /// nothing of what its writer knew.
+    /// Like [`Self::take_over`], by a strong read of these bytes. A flag that was set by a plain write
+    /// does not transfer its writer's knowledge.
     pub(in crate::exec) fn read_strongly(&mut self, room: &Room, place: (u64, u32), warp: u32) {
         self.take_over(warp);
         let set_plainly = words_of(place).any(|(va, _)| {
@@ -194,7 +194,7 @@ impl Within<'_> {
     }
 }
 
-/// The words of an access, each with the mask of its bytes.
+/// Returns the words of an access, each with the mask of its bytes.
 fn words_of((va, bytes): (u64, u32)) -> impl Iterator<Item = (u64, u8)> {
     let end = va + u64::from(bytes);
     (va / 4..end.div_ceil(4)).map(move |word| {
@@ -203,7 +203,7 @@ fn words_of((va, bytes): (u64, u32)) -> impl Iterator<Item = (u64, u8)> {
     })
 }
 
-/// Notes an access to some bytes of a word; what it races with, if anything.
+/// Records an access to some bytes of a word, and returns the access that it races with.
 fn note(notes: &mut Notes, mask: u8, thread: u32, clocks: &Clocks, act: Act) -> Option<Rival> {
     let warp = thread / 32;
     let races = |event: Event, what| {
@@ -307,10 +307,10 @@ mod tests {
         block.act(0, 4, 4, Act::Write);
         block.look(1, 64);
         assert_eq!(block.act(32, 0, 4, Act::Read), None);
-        // What came after the flag.
+        // The write came after the flag.
         assert_eq!(block.act(32, 4, 4, Act::Read), Some((0, "write")));
         assert_eq!(block.act(64, 0, 4, Act::Read), Some((0, "write")));
-        // A plain read of it takes over what it hands on.
+        // A plain read of the flag takes over what it publishes.
         assert_eq!(block.act(96, 64, 4, Act::Read), None);
         assert_eq!(block.act(96, 0, 4, Act::Read), None);
     }

@@ -1,4 +1,4 @@
-//! A thread that runs blocks, and what it has counted and found.
+//! A worker thread that runs blocks, and the counts and findings that it collects.
 
 use std::sync::Arc;
 
@@ -8,19 +8,19 @@ use crate::counts::{Counts, Executed};
 use crate::exec::lanes::product::Tiles;
 use crate::memory::Region;
 
-/// What one worker has.
+/// State of one worker thread.
 pub(in crate::exec) struct Worker<'a> {
     pub(in crate::exec) grid: &'a Grid<'a>,
-    /// Regions that were accessed a short while ago.
+    /// Recently accessed regions.
     pub(in crate::exec) recent: [Option<Arc<Region>>; 4],
     pub(in crate::exec) victim: usize,
-    /// Warp instructions so far.
+    /// Number of warp instructions executed so far.
     pub(in crate::exec) executed: u64,
-    /// How often each instruction ran.
+    /// Number of executions of each instruction.
     pub(in crate::exec) profile: Vec<Executed>,
     pub(in crate::exec) counts: Counts,
     pub(in crate::exec) findings: Findings,
-    /// For products of matrices.
+    /// Scratch storage for matrix products.
     pub(in crate::exec) tiles: Box<Tiles>,
 }
 
@@ -38,7 +38,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// The region that holds `from..to`.
+    /// Returns the region that contains `from..to`, if there is one.
     #[inline]
     pub(in crate::exec) fn region(&mut self, from: u64, to: u64) -> Option<&Region> {
         let hit =

@@ -1,4 +1,4 @@
-//! What an access to memory is, for those who make, check and count it.
+//! Describes a memory access for the code that checks, performs and counts it.
 
 use crate::ir::Access;
 use crate::ptx::Space;
@@ -9,13 +9,13 @@ pub(super) enum Kind {
     Read,
     Write,
     Atomic,
-    /// An atomic whose old value nobody reads; only counts make a difference.
+    /// An atomic whose old value is not used. It differs from `Atomic` in the counts only.
     Reduction,
 }
 
-/// Where the lanes of an access are, after all checks.
+/// Memory that an access reaches after all checks, and thus the meaning of its addresses.
 pub(super) enum Target {
-    /// Real addresses, all good.
+    /// Real addresses, all valid.
     Global,
     /// Offsets in shared memory.
     Shared,
@@ -25,7 +25,7 @@ pub(super) enum Target {
     Param,
 }
 
-/// An access of matrix instructions: plain elements, and addresses of 64 bits.
+/// Returns the access of a matrix instruction, with plain elements and 64-bit addresses.
 pub(super) fn access(space: Space, width: u8, count: u8) -> Access {
     Access {
         space,

@@ -1,18 +1,18 @@
-//! Where a group of lanes is, and what comes after its instruction.
+//! The position of a group of lanes, and what to do after its instruction.
 
 use crate::exec::state::LaunchFault;
 
 /// What the loop does after an instruction that is not arithmetic.
 pub(super) enum Flow {
-    /// The next instruction.
+    /// Continue with the next instruction.
     Next,
-    /// The group has moved, split or stopped: choose again.
+    /// Choose a group again, because this one has moved, split or stopped.
     Choose,
 }
 
-/// The position of the group that runs.
+/// Position of the running group.
 pub(super) struct At {
-    /// Its index in the warp.
+    /// Index of the group in the warp.
     pub(super) group: usize,
     pub(super) frame: usize,
     pub(super) pc: u32,

@@ -20,8 +20,8 @@ fn add_f32(a: u32, b: u32, ftz: bool) -> u32 {
     if ftz { float::flush(bits) } else { bits }
 }
 
-/// In global memory a NaN is not quieted, and that of the operand goes first; in shared memory,
-/// where the sum is an instruction of its own, the NaN of the memory.
+/// Adds two f64 numbers. In global memory a NaN is not quieted, and the operand's NaN has precedence. In
+/// shared memory, where the addition is a separate instruction, the NaN in memory has precedence.
 fn add_f64(old: u64, b: u64, global: bool) -> u64 {
     let nan = |v: u64| f64::from_bits(v).is_nan();
     let sum = (f64::from_bits(old) + f64::from_bits(b)).to_bits();
@@ -37,7 +37,8 @@ fn halves(a: u32, b: u32, f: impl Fn(u16, u16) -> u16) -> u32 {
     u32::from(f(a as u16, b as u16)) | u32::from(high) << 16
 }
 
-/// The new value of an element of `width` bytes, in global memory or shared, that was `old`.
+/// Returns the new value of an element of `width` bytes, in global or shared memory, whose value was
+/// `old`.
 fn apply(rmw: Rmw, width: u8, global: bool, old: u64, b: u64, c: u64) -> u64 {
     let wide = width == 8;
     let s = |v: u64| if wide { v as i64 } else { i64::from(v as i32) };
@@ -94,7 +95,7 @@ fn apply(rmw: Rmw, width: u8, global: bool, old: u64, b: u64, c: u64) -> u64 {
     }
 }
 
-/// Replaces an element by `f` of it; what it was.
+/// Replaces an element by `f` of it and returns the old value.
 ///
 /// # Safety
 /// `va` is a multiple of `width`, in a mapped region.

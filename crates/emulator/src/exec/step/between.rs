@@ -1,5 +1,5 @@
-//! Looks for races on global memory, between blocks and between the warps of one, when the sanitiser is
-//! on.
+//! Looks for races on global memory if the sanitiser is on: between blocks, and between the warps of a
+//! block.
 
 use super::access::Kind;
 use super::at::At;
@@ -8,14 +8,14 @@ use super::memory;
 use crate::exec::state::blocks::{Act, BlockRaces, Me, Other};
 use crate::exec::state::{Cta, FaultKind, Warp, Worker};
 
-/// Who makes an access now.
+/// Returns the identity and the logical time of the block for an access.
 fn me(races: &BlockRaces, cta: &Cta, releases: bool) -> Me {
     let time = if releases { races.release() } else { races.now() };
-    // There are fewer blocks than that, or nothing is compared.
+    // The index fits in 32 bits: with more blocks, accesses are not compared.
     Me { block: cta.index as u32, time, known: cta.known }
 }
 
-/// Notes reads of global memory and atomics on it, before they are made.
+/// Checks plain reads of global memory and atomics on it for races, before they are performed.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn reads(
     worker: &mut Worker<'_>,
@@ -38,7 +38,7 @@ pub(super) fn reads(
     let mut me = me(races, cta, atomic);
     for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
         let place = (a[lane as usize], bytes);
-        // Nobody writes to memory that is only read.
+        // No kernel writes to read-only memory, so its reads cannot race.
         if !atomic
             && worker.region(place.0, place.0 + u64::from(bytes)).is_none_or(|r| r.read_only())
         {
@@ -54,8 +54,8 @@ pub(super) fn reads(
     cta.known = me.known;
 }
 
-/// Notes what a block knows after loads from global memory, or atomics that hand back what was
-/// there.
+/// Records what the block knows after strong loads from global memory, and after atomics that return the
+/// old value.
 pub(super) fn acquires(
     worker: &Worker<'_>,
     cta: &mut Cta,
@@ -77,7 +77,7 @@ pub(super) fn acquires(
     });
 }
 
-/// Notes a write of one element by each lane to global memory, and makes it if it is a plain one.
+/// Checks a write of one element per lane to global memory for races, and performs it if it is plain.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn writes(
     worker: &mut Worker<'_>,
@@ -124,7 +124,7 @@ pub(super) fn writes(
     cta.known = me.known;
 }
 
-/// Memory is given back to the device's heap, or, if `got`, taken from it.
+/// Records that memory is freed on the device's heap or, with `got`, allocated from it.
 pub(super) fn heap(worker: &Worker<'_>, cta: &mut Cta, warp: &Warp, got: bool) {
     if let Some(races) = &mut cta.races {
         let mut within = races.global();
@@ -137,7 +137,7 @@ pub(super) fn heap(worker: &Worker<'_>, cta: &mut Cta, warp: &Warp, got: bool) {
     }
 }
 
-/// Notes accesses of a warp beside those of other warps of its block, before they are made.
+/// Checks accesses of a warp against those of other warps of its block, before they are performed.
 fn within_block(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -151,7 +151,7 @@ fn within_block(
     let mut within = races.global();
     for lane in (0..32).filter(|lane| lanes >> lane & 1 == 1) {
         let va = a[lane as usize] + offset;
-        // Nobody writes to memory that is only read.
+        // No kernel writes to read-only memory, so its reads cannot race.
         let watched = act != Act::Read
             || worker.region(va, va + u64::from(bytes)).is_some_and(|r| !r.read_only());
         let thread = warp.id * 32 + lane;
@@ -196,7 +196,7 @@ fn tell(
     found(worker, cta, warp, (pc, lane), (va, bytes), me, beside);
 }
 
-/// Reports that an access races; `beside` tells with what.
+/// Reports that an access races. `beside` describes the other access.
 fn found(
     worker: &mut Worker<'_>,
     cta: &Cta,
@@ -215,6 +215,6 @@ fn found(
             (format!("race: {bytes}-byte {me} at {va:#x} of global memory"), beside())
         }),
     };
-    // A race is a finding, never a fault; and where the time is up, that shows after the turn.
+    // A race is a finding, never a fault. An exceeded time limit is noticed after the turn.
     let _ = report(worker, cta, warp, pc, lane, wrong, true);
 }

@@ -7,12 +7,12 @@ use crate::exec::state::{
 use crate::ir::window::FUNCTION_WINDOW;
 use crate::ir::{Inst, Op, Row32};
 
-/// Parameters of so many bytes take longer to copy than thousands of instructions to execute.
+/// Bytes of parameters whose copy takes longer than thousands of instructions.
 const LONG: u64 = 4 << 10;
-/// Most memory for the calls of all threads that have begun, in bytes.
+/// Maximum memory for the calls of all threads that have begun, bytes.
 const MAX_STACKS: u64 = 1 << 30;
 
-/// Copies variables between local memory of frames, in the lanes of a mask.
+/// Copies `bytes` bytes between the local memory of two frames, in the lanes of `mask`.
 fn copy(warp: &mut Warp, to: u32, from: u32, bytes: u32, mask: u32) {
     for n in 0..bytes.div_ceil(4) {
         let v = warp.local[(from / 4 + n) as usize];
@@ -23,8 +23,9 @@ fn copy(warp: &mut Warp, to: u32, from: u32, bytes: u32, mask: u32) {
     }
 }
 
-/// A call for which there is no room. Recursion that deep has none on a GPU either, whose stack is
-/// smaller; for other calls a compiler makes room there, up to the local memory of a thread.
+/// Returns the fault of a call for which there is no room. A GPU has no room for recursion of this depth
+/// either, because its stack is smaller. For other calls, a compiler makes room there, up to the local
+/// memory of a thread.
 fn overflow(
     worker: &Worker<'_>,
     warp: &Warp,
@@ -43,7 +44,8 @@ fn overflow(
     fault(kind, message)
 }
 
-/// `call`: lanes enter a frame of the function, each function in its own if the call is indirect.
+/// Executes `call`: lanes enter a frame of the function. In an indirect call, each function has its own
+/// frame.
 pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     let code = worker.grid.code;
     let site = &code.calls[inst.imm as usize];
@@ -109,7 +111,7 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
                 let (frame, grown) = warp.new_frame(code, func, at.frame as u32, at.pc, same);
                 let taken = worker.grid.stacks.take(grown);
                 if taken.all > MAX_STACKS {
-                    // Whoever asks last need not be who took it.
+                    // The thread which makes the last call need not be the one that used the memory.
                     let recursive = taken.recursive > taken.all / 2;
                     let what = format!("more than {MAX_STACKS} bytes in all threads");
                     return Err(overflow(worker, warp, at, recursive, &what));
@@ -128,7 +130,7 @@ pub(super) fn call(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -
     Ok(Flow::Choose)
 }
 
-/// The function that a pointer points to.
+/// Returns the function to which a pointer points.
 fn indirect(worker: &Worker<'_>, va: u64) -> Result<u32, Box<LaunchFault>> {
     let n = va.wrapping_sub(FUNCTION_WINDOW);
     let index = worker.grid.index.iter().find(|(m, _)| *m as u64 * 16 == n);
@@ -139,7 +141,7 @@ fn indirect(worker: &Worker<'_>, va: u64) -> Result<u32, Box<LaunchFault>> {
     })
 }
 
-/// `ret`: lanes go back to their caller with the results.
+/// Executes `ret`: lanes return to their caller with the results.
 pub(super) fn ret(worker: &Worker<'_>, warp: &mut Warp, at: &At) -> Flow {
     let code = worker.grid.code;
     let frame = &warp.frames[at.frame];
@@ -165,8 +167,8 @@ pub(super) fn ret(worker: &Worker<'_>, warp: &mut Warp, at: &At) -> Flow {
     Flow::Choose
 }
 
-/// `alloca`, `stacksave` and `stackrestore`. The stack of a frame is that of all its lanes, so
-/// room is made for the lane that wants most.
+/// Executes `alloca`, `stacksave` and `stackrestore`. All lanes of a frame share its stack, so an
+/// allocation makes room for the lane that needs most.
 pub(super) fn stack(
     worker: &Worker<'_>,
     cta: &Cta,
@@ -201,8 +203,8 @@ pub(super) fn stack(
             warp.frames[at.frame].regs.put64(inst.d, &[top.into(); 32], at.active);
         }
         _ => {
-            // Lanes in other groups may still use what they have: the stack only shrinks when
-            // all are here.
+            // Lanes in other groups may still use their memory, so the stack shrinks only when all lanes
+            // are here.
             let all = warp.frames[at.frame].lanes == at.active;
             let lane = at.active.trailing_zeros() as usize;
             let to = warp.frames[at.frame].regs.s64(k, inst.a)[lane];

@@ -1,4 +1,4 @@
-//! Wrong accesses: what is wrong, and whether to stop.
+//! Wrong accesses: their description, and whether the kernel stops.
 
 use super::access::Kind;
 use super::at::At;
@@ -19,11 +19,11 @@ pub(super) struct Wrong {
     pub(super) text: Text,
 }
 
-/// Makes "out of bounds 4-byte write at 0x…", and what follows who it was. The sanitiser skips
-/// wrong accesses, millions in some kernels, and needs the text of the first ones only.
+/// Creates "out of bounds 4-byte write at 0x…" and the text that follows the thread. The sanitiser skips
+/// wrong accesses, millions in some kernels, and needs only the text of the first ones.
 pub(super) type Text = Box<dyn FnOnce() -> (String, String)>;
 
-/// Reports a wrong access: a fault, or with the sanitiser a finding.
+/// Reports a wrong access: a finding if the kernel goes on, else a fault.
 pub(super) fn report(
     worker: &mut Worker<'_>,
     cta: &Cta,
@@ -68,7 +68,7 @@ pub(super) fn verb(kind: Kind) -> &'static str {
     }
 }
 
-/// What is wrong with one access to global memory, if anything. Marks what is written.
+/// Returns what is wrong with one access to global memory, or `None`. Marks written bytes.
 fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<Wrong> {
     let size = u64::from(bytes);
     let name = verb(kind);
@@ -116,8 +116,8 @@ fn examine(worker: &mut Worker<'_>, va: u64, bytes: u32, kind: Kind) -> Option<W
     }
 }
 
-/// Examines the lanes of a global access one by one. Wrong ones leave the mask, except that an
-/// uninitialised read goes on.
+/// Examines the lanes of a global access one by one. Lanes with a wrong access leave the mask, except for
+/// uninitialised reads.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn each_lane(
     worker: &mut Worker<'_>,
@@ -142,7 +142,7 @@ pub(super) fn each_lane(
     Ok(())
 }
 
-/// Reports the first wrong access to a space that is not global; the wrong ones leave the mask.
+/// Reports wrong accesses to a space other than global memory. Their lanes leave the mask.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 pub(super) fn windowed(
     worker: &mut Worker<'_>,
@@ -196,7 +196,8 @@ pub(super) fn windowed(
     Ok(())
 }
 
-/// Looks for races on shared memory. `bytes` are those of an access, and whether it is atomic.
+/// Looks for races on shared memory. The pair is the size of each lane's access in bytes, and whether it
+/// is an atomic of the memory model.
 pub(super) fn race(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -243,10 +244,10 @@ pub(super) fn race(
                 )
             }),
         };
-        // A race is a finding, never a fault; and where the time is up, that shows after the turn.
+        // A race is a finding, never a fault. An exceeded time limit is noticed after the turn.
         let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
     }
-    // What an `mbarrier` orders, its own instructions know.
+    // The instructions of an `mbarrier` record the order that it establishes themselves.
     if atomic && !matches!(worker.grid.code.insts[at.pc as usize].op, Op::Mbar(_)) {
         for lane in (0..32).filter(|l| at.active >> l & 1 == 1) {
             races.synchronise(a[lane as usize], warp.id, mode);
@@ -255,7 +256,7 @@ pub(super) fn race(
     cta.races = Some(races);
 }
 
-/// An access to bytes that a copy of another instruction is still to write.
+/// Describes an access to bytes that a copy of another instruction has yet to write.
 fn unfinished(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
     Wrong {
         check: "shared_race",
@@ -275,7 +276,7 @@ fn unfinished(va: u64, bytes: u32, kind: Kind, other: u32) -> Wrong {
     }
 }
 
-/// Lanes of one warp at different barrier instructions, or at one while others have exited.
+/// Reports lanes of one warp at different barrier instructions, or at one while others have exited.
 pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp, at: &At, id: u8) {
     let elsewhere = warp.groups.iter().enumerate().find(|(i, g)| {
         let waits = matches!(g.state, State::Barrier { id: other, .. } if other == id);
@@ -300,7 +301,7 @@ pub(super) fn divergent_barrier(worker: &mut Worker<'_>, cta: &Cta, warp: &Warp,
     let _ = report(worker, cta, warp, at.pc, lane, wrong, true);
 }
 
-/// A kernel that reads more parameters than the launch has.
+/// Returns the fault of a kernel that reads more parameters than the launch has.
 pub(super) fn bad_param(worker: &Worker<'_>, offset: i64, width: u8) -> Box<LaunchFault> {
     let have = worker.grid.params.len();
     let message = format!(

@@ -5,7 +5,7 @@ use crate::exec::lanes::Regs;
 use crate::exec::state::{State, Warp, Worker};
 use crate::ir::{Consts, Inst, Op, Redux, Shfl, Vote};
 
-/// The operand with the lanes that must take part.
+/// Returns the operand that holds the lanes which must take part.
 fn members(regs: &Regs, k: &Consts, inst: &Inst) -> [u32; 32] {
     let n = match inst.op {
         Op::Shfl(_) => inst.s,
@@ -15,7 +15,7 @@ fn members(regs: &Regs, k: &Consts, inst: &Inst) -> [u32; 32] {
     *regs.s32(k, n)
 }
 
-/// Executes for those lanes whose partners are here; the others wait for theirs.
+/// Executes the instruction for lanes whose partners are here. The other lanes wait for their partners.
 pub(super) fn run(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     let k = &worker.grid.code.consts;
     let masks = members(&warp.frames[at.frame].regs, k, inst);
@@ -48,8 +48,8 @@ pub(super) fn run(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) ->
     Ok(Flow::Choose)
 }
 
-/// Whether lanes that are missing may still come: not if they are in this very group, switched
-/// off by the guard, for then they have no other way here.
+/// Returns whether missing lanes may still come. Lanes of this very group that the guard has switched off
+/// will not, since they have no other way here.
 fn waits_for(warp: &Warp, at: &At, lanes: u32) -> bool {
     let here = warp.groups[at.group].mask & !at.active;
     lanes & !here != 0

@@ -1,4 +1,4 @@
-//! `cp.async`: copies are noted when they are issued, and made when they are waited for.
+//! `cp.async`: copies are recorded when they are issued and performed when a wait needs them.
 
 use super::access::{Kind, Target};
 use super::at::At;
@@ -9,7 +9,7 @@ use crate::exec::state::{Cta, LaunchFault, Warp, Worker};
 use crate::ir::{Access, Inst};
 use crate::ptx::Space;
 
-/// Issues copies from global to shared memory; what is beyond the source's size becomes zeros.
+/// Issues copies from global to shared memory. Bytes beyond the source's size become zeros.
 pub(super) fn cp_async(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -62,11 +62,11 @@ pub(super) fn cp_async(
     Ok(())
 }
 
-/// Waits until at most `keep` groups of the lanes are on their way; with `None`, no copies.
+/// Waits until at most `keep` groups of the lanes are in flight or, with `None`, until no copies are.
 pub(super) fn wait(cta: &mut Cta, warp: &Warp, at: &At, keep: Option<u32>) {
     for copy in cta.copies.wait(warp.id, at.active, keep) {
         land(cta, &copy);
-        // From now on the bytes are as if the thread had written them.
+        // From now on the bytes count as written by the thread.
         let Some(races) = &mut cta.races else { continue };
         memory::lanes(copy.lanes, |l| {
             let (at, lane) = (u64::from(copy.to[l]), l as u32);
@@ -75,22 +75,22 @@ pub(super) fn wait(cta: &mut Cta, warp: &Warp, at: &At, keep: Option<u32>) {
     }
 }
 
-/// Ends the copies that an arrival waits for.
+/// Completes the copies for which an arrival waits.
 pub(super) fn end_before(cta: &mut Cta, arrival: &Arrival) {
     for copy in cta.copies.before(arrival) {
         land(cta, &copy);
     }
 }
 
-/// Ends all copies of a block.
+/// Completes all copies of a block.
 pub(in crate::exec) fn settle(cta: &mut Cta) {
     for copy in cta.copies.all() {
         land(cta, &copy);
     }
 }
 
-/// Copies the bytes. They are read now and not when the copy was issued: the ISA allows both, and
-/// a kernel that changes the source before it waits means what was there before.
+/// Copies the bytes. It reads them now and not when the copy was issued. The ISA allows both. A kernel
+/// which changes the source before it waits expects the earlier bytes.
 fn land(cta: &mut Cta, copy: &Transfer) {
     memory::lanes(copy.lanes, |l| {
         let (to, from) = (u64::from(copy.to[l]), copy.from[l]);

@@ -1,9 +1,9 @@
 //! Memory requests of `wmma` loads and stores.
 //!
-//! The ISA leaves open how a fragment is spread over the lanes, and the emulator's own layout
-//! serves it well, but not for counting. Counted are the accesses that `ptxas` makes for sm_80 and
-//! sm_90, whose fragments are those of `mma`: a matrix of 8 × 4 lanes, each with a few elements
-//! along the second dimension.
+//! The ISA leaves open how a fragment is spread over the lanes. The emulator's own layout is good for
+//! execution but not for counting. This module counts the accesses that `ptxas` makes for sm_80 and
+//! sm_90, whose fragments are those of `mma`: a matrix of 8 × 4 lanes, each with a few elements along the
+//! second dimension.
 
 use super::access::{Kind, Target, access};
 use crate::exec::lanes::ALL;
@@ -11,21 +11,20 @@ use crate::exec::state::Worker;
 use crate::ir::{Wmma, WmmaKind};
 use crate::ptx::Space;
 
-/// Where a matrix lies: the address of its first element, and elements from a row (or column) to
-/// the next.
+/// Place of a matrix: address of its first element, and elements from one row (or column) to the next.
 pub(super) struct Matrix {
     pub(super) origin: u64,
     pub(super) stride: u64,
 }
 
-/// The dimensions of a fragment as the lanes see it.
+/// The dimensions of a fragment in terms of the lanes.
 struct Layout {
-    /// Along the groups of four lanes, and along the lanes of a group.
+    /// Elements along the groups of four lanes (`major`), and along the lanes of a group (`minor`).
     major: u64,
     minor: u64,
-    /// Neighbours along the minor dimension that a lane has.
+    /// Number of neighbours along the minor dimension that a lane has.
     run: u64,
-    /// Whether those are neighbours in memory.
+    /// Whether those elements are neighbours in memory.
     contiguous: bool,
     bytes: u64,
 }
@@ -63,7 +62,8 @@ pub(super) fn count(worker: &mut Worker<'_>, target: &Target, op: Wmma, matrix: 
             if l.contiguous {
                 request(l.run, &|i, j| (a + i, b + j * l.run));
             } else if l.bytes == 2 {
-                // Loaded as it lies, and transposed among the lanes (or before it is stored).
+                // The lanes load the matrix as it lies in memory and then transpose it, or transpose it
+                // before a store.
                 request(2, &|i, j| (b + i, a + 2 * j));
             } else {
                 for e in 0..l.run {
@@ -74,7 +74,8 @@ pub(super) fn count(worker: &mut Worker<'_>, target: &Target, op: Wmma, matrix: 
     }
 }
 
-/// Operands of 16 bits come from shared memory by `ldmatrix`, up to four 8 × 8 matrices at once.
+/// Counts operands of 16 bits in shared memory, which `ldmatrix` loads: up to four 8 × 8 matrices at
+/// once.
 fn by_ldmatrix(worker: &mut Worker<'_>, target: &Target, l: &Layout, matrix: &Matrix) {
     let (far, near) = if l.contiguous { (l.major, l.minor) } else { (l.minor, l.major) };
     let tiles: Vec<(u64, u64)> =

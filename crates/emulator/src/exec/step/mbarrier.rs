@@ -1,4 +1,4 @@
-//! Barrier objects in shared memory.
+//! `mbarrier` objects in shared memory.
 
 use super::access::Kind;
 use super::at::At;
@@ -63,7 +63,7 @@ pub(super) fn mbarrier(
     };
     let mut a = memory::addresses(worker, warp, at, inst, access);
     let mut at = At { ..*at };
-    // Who makes a barrier must have it ordered before its use.
+    // A kernel must order the creation of a barrier before its use.
     let plain = matches!(kind, Mbar::Init | Mbar::Inval);
     let (access, as_what) = match plain {
         true => (Access { atomic: false, ..access }, Kind::Write),
@@ -76,7 +76,7 @@ pub(super) fn mbarrier(
             arrive_later(cta, warp, &at, &a, inst.e == 1);
             return Ok(());
         }
-        // Who waits, waits for copies too; and nothing may arrive at what is no barrier any more.
+        // A thread that waits also waits for copies, and nothing may arrive at a destroyed barrier.
         _ => memory::lanes(at.active, |l| end_arrivals(cta, a[l])),
     }
     let regs = &warp.frames[at.frame].regs;
@@ -134,8 +134,8 @@ pub(super) fn mbarrier(
     Ok(())
 }
 
-/// The lanes arrive when their copies so far have landed. `counts`: the barrier expects these
-/// arrivals beside those that it was made for, else among them.
+/// Lets the lanes arrive once their copies so far have landed. With `counts`, the pending count grows by
+/// these arrivals; otherwise the barrier's initial count includes them.
 fn arrive_later(cta: &mut Cta, warp: &Warp, at: &At, a: &[u64; 32], counts: bool) {
     let mut left = at.active;
     while left != 0 {
@@ -156,7 +156,7 @@ fn arrive_later(cta: &mut Cta, warp: &Warp, at: &At, a: &[u64; 32], counts: bool
     }
 }
 
-/// Ends the copies for which arrivals at an object wait.
+/// Completes the copies for which arrivals at an object wait.
 fn end_arrivals(cta: &mut Cta, object: u64) {
     for arrival in cta.copies.due(object) {
         end_arrival(cta, &arrival);

@@ -1,11 +1,11 @@
 //! Loads and stores.
 //!
-//! The addresses of all lanes are checked together where they lie in one allocation, which is
-//! nearly always, and one by one where not. Global memory is shared by all workers: each element
-//! is accessed by a relaxed atomic of its own size, so that races of the kernel are not races of
-//! this program. (Kernels may race with accesses of different sizes on one address; Rust leaves
-//! that open, and every processor that we know does what a GPU would.) Shared and local memory
-//! belong to one block, which one worker runs at a time.
+//! The addresses of all lanes are checked together if they lie in one allocation, which is the usual
+//! case, and one by one otherwise. Global memory is shared by all workers. Each element is accessed by a
+//! relaxed atomic of its size, so that races of the kernel are not races of this program. (Kernels
+//! may race with accesses of different sizes on one address. Rust leaves that open, and every processor
+//! that we know does what a GPU would.) Shared and local memory belong to one block, which one worker
+//! runs at a time.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -54,7 +54,7 @@ unsafe fn put(va: u64, width: u8, v: u64) {
     }
 }
 
-/// An element of narrow type as its register holds it.
+/// Returns a narrow element in the form in which its register holds it.
 #[inline(always)]
 fn extend(v: u64, access: Access) -> u64 {
     if !access.sext {
@@ -75,7 +75,7 @@ fn extend(v: u64, access: Access) -> u64 {
     }
 }
 
-/// Kernel parameters: the same in all lanes.
+/// Loads a kernel parameter, which is the same in all lanes.
 pub(super) fn param(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Done {
     let Op::LdParam { width, sext, wide, to16 } = inst.op else {
         return Ok(());
@@ -108,7 +108,7 @@ pub(super) fn param(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) 
     Ok(())
 }
 
-/// Addresses of all lanes. Lanes that are not active have the first active one's.
+/// Returns the addresses of all lanes. Inactive lanes get the address of the first active lane.
 pub(super) fn addresses(
     worker: &Worker<'_>,
     warp: &Warp,
@@ -142,7 +142,7 @@ pub(super) fn addresses(
     out
 }
 
-/// The registers of the data of an access.
+/// Returns the data registers of an access.
 fn data<'c>(worker: &Worker<'c>, inst: &'c Inst, access: Access, load: bool) -> &'c [u32] {
     if access.count == 1 {
         std::slice::from_ref(if load { &inst.d } else { &inst.b })
@@ -151,7 +151,7 @@ fn data<'c>(worker: &Worker<'c>, inst: &'c Inst, access: Access, load: bool) -> 
     }
 }
 
-/// The lanes of a store that write what is in shared memory already.
+/// Returns the lanes of a store whose values are in shared memory already.
 pub(super) fn again(worker: &Worker<'_>, cta: &Cta, warp: &Warp, at: &At, a: &[u64; 32]) -> u32 {
     let inst = &worker.grid.code.insts[at.pc as usize];
     let Op::St(access) = inst.op else { return 0 };
@@ -170,8 +170,8 @@ pub(super) fn again(worker: &Worker<'_>, cta: &Cta, warp: &Warp, at: &At, a: &[u
     same
 }
 
-/// Splits the lanes of a generic access by the space that each one points to, and calls `f` for
-/// those of each space.
+/// Splits the lanes of a generic access by the space of their addresses, and calls `f` for the lanes of
+/// each space.
 pub(super) fn by_space(
     worker: &mut Worker<'_>,
     warp: &mut Warp,
@@ -194,8 +194,8 @@ pub(super) fn by_space(
     Ok(())
 }
 
-/// Finds the space of an access and checks its addresses, which become offsets in their space.
-/// Lanes whose access is wrong leave the mask, if the sanitiser is on; else they are a fault.
+/// Finds the space of an access and checks its addresses, which become offsets in their space. A lane
+/// with a wrong access leaves the mask if the sanitiser is on, and is a fault otherwise.
 pub(super) fn resolve(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -265,7 +265,7 @@ pub(super) fn resolve(
     }
 }
 
-/// An element in words of memory.
+/// Reads an element from words of memory.
 #[inline(always)]
 fn word_get(words: &[u32], at: u64, width: u8) -> u64 {
     let i = (at / 4) as usize;
@@ -291,7 +291,7 @@ fn word_put(words: &mut [u32], at: u64, width: u8, v: u64) {
     }
 }
 
-/// An element of one lane's local memory.
+/// Reads an element of one lane's local memory.
 fn local_get(warp: &Warp, lane: usize, at: u64, width: u8) -> u64 {
     let i = (at / 4) as usize;
     let low = warp.local[i].0[lane];
@@ -405,7 +405,8 @@ fn read_in(
     }
 }
 
-/// Loads of 32-bit elements from global or shared memory, which are most; false if it is another.
+/// Loads 32-bit elements from global or shared memory, the most frequent case. Returns false for any
+/// other load.
 #[expect(clippy::too_many_arguments, reason = "the parts of an access")]
 #[inline(always)]
 fn load_words(
@@ -474,7 +475,7 @@ pub(super) fn store(
     Ok(())
 }
 
-/// Reads an element of a good global address.
+/// Reads an element at a valid global address.
 ///
 /// # Safety
 /// As for `get`.
@@ -483,7 +484,7 @@ pub(super) unsafe fn global_get(va: u64, width: u8) -> u64 {
     unsafe { get(va, width) }
 }
 
-/// Writes an element of a good global address.
+/// Writes an element at a valid global address.
 ///
 /// # Safety
 /// As for `put`.
@@ -492,22 +493,22 @@ pub(super) unsafe fn global_put(va: u64, width: u8, v: u64) {
     unsafe { put(va, width, v) }
 }
 
-/// An element of shared memory at a good offset.
+/// Reads an element of shared memory at a valid offset.
 pub(super) fn shared_get(cta: &Cta, at: u64, width: u8) -> u64 {
     word_get(&cta.shared, at, width)
 }
 
-/// Writes one.
+/// Writes an element of shared memory at a valid offset.
 pub(super) fn shared_put(cta: &mut Cta, at: u64, width: u8, v: u64) {
     word_put(&mut cta.shared, at, width, v);
 }
 
-/// An element of the frame's local memory in one lane.
+/// Reads an element of local memory in one lane, at a valid offset.
 pub(super) fn frame_get(warp: &Warp, lane: usize, at: u32, width: u8) -> u64 {
     local_get(warp, lane, at.into(), width)
 }
 
-/// Writes one.
+/// Writes an element of local memory in one lane, at a valid offset.
 pub(super) fn frame_put(warp: &mut Warp, lane: usize, at: u32, width: u8, v: u64) {
     local_put(warp, lane, at.into(), width, v);
 }

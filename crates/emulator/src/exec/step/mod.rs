@@ -1,4 +1,4 @@
-//! The inner loop: one warp, until it must wait or has had its turn.
+//! The inner loop: runs one warp until it must wait or has used up its turn.
 
 mod access;
 mod at;
@@ -27,11 +27,11 @@ use super::state::clocks::Object;
 use super::state::{Cta, FaultKind, LaunchFault, Pick, State, Warp, Where, Worker, fault};
 use crate::ir::{Bar, Code, Inst, NO_GUARD, Op};
 
-/// Instructions of one turn.
+/// Maximum number of instructions in one turn.
 const TURN: u32 = 1 << 16;
-/// Backward branches after which a group steps back if its loop waits for memory to change.
+/// Backward branches after which a group yields, if its loop may wait for another thread.
 const SPIN: u32 = 48;
-/// The same for any other loop.
+/// Backward branches after which a group yields in any other loop.
 const LONG: u32 = 1 << 15;
 
 /// How a turn ended.
@@ -43,9 +43,9 @@ pub(super) enum Turn {
     Blocked,
     /// All groups seem to wait for other threads.
     Spinning,
-    /// There is more to do.
+    /// The turn is over, and instructions remain.
     Expired,
-    /// The same, and other blocks should come between.
+    /// Instructions remain, but other blocks should run first.
     Held,
 }
 
@@ -82,7 +82,7 @@ pub(super) fn run(
     }
 }
 
-/// Lets groups go on whose barrier is complete.
+/// Resumes the groups whose barrier is complete.
 fn wake(worker: &Worker<'_>, cta: &mut Cta, warp: &mut Warp) {
     for g in &mut warp.groups {
         let State::Barrier { id, since } = g.state else {
@@ -110,7 +110,7 @@ fn wake(worker: &Worker<'_>, cta: &mut Cta, warp: &mut Warp) {
     }
 }
 
-/// Runs one group until something else must be chosen; whether it seems to wait in a loop.
+/// Runs one group until another group must be chosen. Returns whether it seems to wait in a loop.
 fn run_group(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -172,7 +172,7 @@ fn run_group(
     }
 }
 
-/// Whether a loop around the instruction may be one that waits for another thread.
+/// Whether a loop around the instruction may wait for another thread.
 fn may_wait(op: &Op) -> bool {
     match op {
         Op::Ld(a) => a.strong,
@@ -182,7 +182,7 @@ fn may_wait(op: &Op) -> bool {
     }
 }
 
-/// The lanes `taken` of a group go to `target`, the others on.
+/// Splits a group: the lanes `taken` go to `target`, and the others continue.
 fn split(warp: &mut Warp, group: usize, target: u32, taken: u32, pc: u32) {
     let mut away = warp.groups[group];
     away.mask = taken;
@@ -192,7 +192,7 @@ fn split(warp: &mut Warp, group: usize, target: u32, taken: u32, pc: u32) {
     warp.groups.push(away);
 }
 
-/// Instructions that are not arithmetic.
+/// Executes an instruction that is not arithmetic.
 fn other(worker: &mut Worker<'_>, cta: &mut Cta, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     match inst.op {
         Op::LdParam { .. } => memory::param(worker, warp, at, inst)?,
@@ -283,7 +283,7 @@ fn barrier(
         Bar::Popc | Bar::And | Bar::Or => (regs.sp(inst.c) & at.active).count_ones(),
         _ => 0,
     };
-    // A count of threads counts whole warps; the missing lanes of the last one arrive with it.
+    // The count of a barrier is in whole warps, so the missing lanes of a partial warp arrive with it.
     let whole = expected != 0 && at.active == warp.alive;
     let threads = if whole { 32 } else { lanes };
     if kind == Bar::Sync && worker.grid.opts.sanitize {
@@ -313,7 +313,7 @@ fn barrier(
     Flow::Choose
 }
 
-/// `brx.idx`: lanes go where their index says.
+/// Executes `brx.idx`: each lane goes to the target that its index selects.
 fn branch_table(worker: &Worker<'_>, warp: &mut Warp, at: &At, inst: &Inst) -> Step {
     let table = &worker.grid.code.lists[inst.imm as usize];
     let index = *warp.frames[at.frame].regs.s32(&worker.grid.code.consts, inst.a);

@@ -1,13 +1,13 @@
-//! The formats of C's `printf`.
+//! Formats text as C's `printf` does.
 
 use super::view::View;
 
-/// Widest field and most digits, so that a format cannot ask for gigabytes.
+/// Maximum field width and number of digits, so that a format cannot request gigabytes.
 const MAX_FIELD: usize = 4096;
-/// Longest text of one call, in bytes: what a GPU's whole buffer holds. The rest is cut off.
+/// Maximum text of one call, bytes: the size of a GPU's whole buffer. Longer text is cut off.
 const MAX_OUTPUT: usize = 1 << 20;
 
-/// The arguments of a call: values one after the other, each aligned to its size.
+/// The arguments of a call: consecutive values, each aligned to its size.
 pub(super) struct Args<'v, 'w> {
     view: View<'v, 'w>,
     at: u64,
@@ -19,7 +19,7 @@ impl<'v, 'w> Args<'v, 'w> {
         Self { view, at, count: 0 }
     }
 
-    /// Arguments taken so far.
+    /// Returns the number of arguments taken so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
@@ -50,13 +50,13 @@ struct Spec {
     zero: bool,
     width: usize,
     precision: Option<usize>,
-    /// `l`, `ll`, `j`, `z` or `t`.
+    /// `l`, `ll`, `j`, `z`, `t` or `L`.
     long: bool,
-    /// Bits that `h` and `hh` leave.
+    /// Number of bits to which `h` or `hh` truncates the argument.
     short: Option<u32>,
 }
 
-/// The text of a call, or `None` where an argument cannot be read.
+/// Returns the text of a call, or `None` if an argument cannot be read.
 pub(super) fn format(text: &[u8], args: &mut Args<'_, '_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut at = 0;
@@ -96,7 +96,7 @@ pub(super) fn format(text: &[u8], args: &mut Args<'_, '_>) -> Option<Vec<u8>> {
             b'f' | b'F' | b'e' | b'E' | b'g' | b'G' | b'a' | b'A' => {
                 float(&mut out, &spec, *conversion, f64::from_bits(args.take(8)?));
             }
-            // What is no format is printed as it stands.
+            // An unknown conversion is printed unchanged.
             _ => out.extend_from_slice(&text[begin..at]),
         }
     }
@@ -154,7 +154,7 @@ fn parse(text: &[u8], at: &mut usize, spec: &mut Spec, args: &mut Args<'_, '_>) 
     Some(())
 }
 
-/// Pads sign or prefix and digits to the width of the field.
+/// Appends a sign or prefix and the digits, padded to the width of the field.
 fn field(out: &mut Vec<u8>, spec: &Spec, prefix: &[u8], body: &[u8], zeros: bool) {
     let pad = spec.width.saturating_sub(prefix.len() + body.len());
     let fill = |out: &mut Vec<u8>, c| out.resize(out.len() + pad, c);
@@ -171,7 +171,7 @@ fn field(out: &mut Vec<u8>, spec: &Spec, prefix: &[u8], body: &[u8], zeros: bool
     }
 }
 
-/// Digits with as many leading zeros as the precision asks for.
+/// Appends digits, with as many leading zeros as the precision requires.
 fn integer(out: &mut Vec<u8>, spec: &Spec, prefix: &str, digits: String) {
     let digits = match spec.precision {
         Some(0) if digits == "0" => String::new(),
@@ -219,7 +219,7 @@ fn unsigned(out: &mut Vec<u8>, spec: &Spec, conversion: u8, args: &mut Args<'_, 
     Some(())
 }
 
-/// `1.5e+03` from Rust's `1.5e3`.
+/// Formats with an exponent as in C: `1.5e+03` where Rust has `1.5e3`.
 fn exponent(v: f64, precision: usize) -> String {
     let text = format!("{v:.precision$e}");
     let (digits, exp) = text.split_once('e').unwrap_or((&text, "0"));
@@ -227,7 +227,7 @@ fn exponent(v: f64, precision: usize) -> String {
     format!("{digits}e{sign}{exp:0>2}")
 }
 
-/// `%g`: the shorter form, without zeros at the end.
+/// Formats `%g`: the shorter form, without trailing zeros.
 fn general(v: f64, precision: usize, alternate: bool) -> String {
     let p = precision.max(1);
     let exp = exponent(v, p - 1);
@@ -246,7 +246,7 @@ fn general(v: f64, precision: usize, alternate: bool) -> String {
     trim(&format!("{v:.places$}"))
 }
 
-/// `%a`
+/// Formats `%a`.
 fn hexadecimal(v: f64, precision: Option<usize>) -> String {
     let bits = v.to_bits();
     let (mut lead, mut man, exp) = match (bits >> 52 & 0x7ff, bits & ((1 << 52) - 1)) {

@@ -8,7 +8,7 @@ use super::view::View;
 use crate::exec::state::{Cta, FaultKind, LaunchFault, Warp, Where, Worker, fault};
 use crate::ir::{Builtin, CallSite, Inst};
 
-/// Argument `n` of a call in one lane.
+/// Returns argument `n` of a call in one lane.
 fn argument(warp: &Warp, at: &At, site: &CallSite, lane: usize, n: usize) -> u64 {
     let (offset, bytes) = site.args[n];
     frame_get(warp, lane, warp.frames[at.frame].local + offset, bytes as u8)
@@ -34,7 +34,7 @@ pub(super) fn call(
         let arg = |warp: &Warp, n| argument(warp, at, site, lane, n);
         let value = match builtin {
             Builtin::Vprintf => {
-                // One text may take as long as thousands of instructions.
+                // Formatting one text may take as long as thousands of instructions.
                 worker.grid.check_time()?;
                 let (fmt, args) = (arg(warp, 0), arg(warp, 1));
                 print(worker, cta, warp, lane, fmt, args).unwrap_or(u64::MAX)
@@ -60,7 +60,7 @@ pub(super) fn call(
     Ok(())
 }
 
-/// Formats and prints; the number of arguments, or `None` where memory cannot be read.
+/// Formats and prints a text. Returns the number of arguments, or `None` if memory cannot be read.
 fn print(
     worker: &mut Worker<'_>,
     cta: &Cta,

@@ -1,4 +1,4 @@
-//! Special registers and addresses of spaces.
+//! Special registers, and the spaces of generic addresses.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,14 +8,14 @@ use crate::ir::window::{LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW};
 use crate::ir::{Inst, Op, RESERVED_SHARED, Sreg};
 use crate::ptx::Space;
 
-/// Clock cycles that one instruction of a warp counts for in `%clock`.
+/// Clock cycles per warp instruction in `%clock`.
 const CYCLES: u64 = 4;
 
-/// Where cooperative groups keep what groups of several warps need, in the reserved shared memory:
-/// they count on 288 bytes.
+/// Offset in the reserved shared memory where cooperative groups keep the state of groups of several
+/// warps. They expect 288 bytes there.
 const GROUPS_OFFSET: u64 = 512;
 
-/// Where a generic address points.
+/// Returns the space to which a generic address points.
 pub(super) fn space_of(va: u64) -> Space {
     let within = |window: u64| va.wrapping_sub(window) < WINDOW;
     if within(SHARED_WINDOW) {
@@ -64,7 +64,7 @@ pub(super) fn read(worker: &Worker<'_>, cta: &Cta, warp: &mut Warp, at: &At, ins
             let constant = |va| constants.iter().any(|(at, n)| (*at..at + n).contains(&va));
             let is = |va| match (space, space_of(va)) {
                 (Space::Const, s) => s == Space::Global && constant(va),
-                // The window of parameters is in that of global memory.
+                // Kernel parameters count as global memory.
                 (Space::Global, Space::Param) => true,
                 (Space::Global, s) => s == Space::Global && !constant(va),
                 (space, s) => s == space,
@@ -80,13 +80,13 @@ fn nanoseconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
 }
 
-/// A special register in all lanes.
+/// Returns the values of a special register in all lanes.
 fn lanes(worker: &Worker<'_>, cta: &Cta, warp: &Warp, s: Sreg) -> [u64; 32] {
     let grid = worker.grid;
     let each = |f: &dyn Fn(u32) -> u64| std::array::from_fn(|l| f(l as u32));
     let [bx, by, bz] = grid.cfg.block;
     let sms = u64::from(grid.opts.sm_count.max(1));
-    // The clock of a warp goes with its own work, so that it is the same on every run.
+    // The clock of a warp counts its own work, so that it is the same in every run.
     let clock = warp.clock * CYCLES;
     let uniform = match s {
         Sreg::TidX => return warp.tid[0].map(u64::from),

@@ -1,9 +1,9 @@
-//! Where the elements of a lane's fragment stand in their matrix.
+//! Positions of the elements of a lane's fragment in the matrix.
 
 use crate::exec::lanes::product::{Operand, Spread, Task};
 use crate::ir::{Elem, Mma, Wmma};
 
-/// Elements in a register.
+/// Returns the number of elements in a register.
 fn per(elem: Elem) -> usize {
     (32 / elem.bits()).max(1) as usize
 }
@@ -19,12 +19,13 @@ fn spread(
     }
 }
 
-/// The fragments of `mma`: the tables of the PTX ISA.
+/// Returns the task of an `mma`, whose fragments follow the tables of the PTX ISA.
 pub(super) fn mma<'a>(op: Mma, a: &'a [u32], b: &'a [u32], c: &'a [u32], d: &'a [u32]) -> Task<'a> {
     let (m, n, k) = (usize::from(op.m), usize::from(op.n), usize::from(op.k));
     let (eight, pa, pb) = (matches!(op.a, Elem::E4m3 | Elem::E5m2), per(op.a), per(op.b));
-    // Depth of element `e` of the lanes' first, which registers of A go through after the halves of
-    // the rows. That of 8-bit floats is where two of every four elements stand, in each half.
+    // Depth of an element relative to the lane's first one. Registers of A go through the halves of the
+    // rows first, and then through the depth. With 8-bit floats, a register has two elements in each half
+    // of the depth.
     let depth = |register: usize, within: usize, per: usize| {
         if eight {
             register * 8 + within / 2 * k / 2 + within % 2
@@ -61,7 +62,7 @@ pub(super) fn mma<'a>(op: Mma, a: &'a [u32], b: &'a [u32], c: &'a [u32], d: &'a 
     }
 }
 
-/// The fragments of `wmma`: a lane has a piece of the matrix, row by row.
+/// Returns the task of a `wmma`, in which a lane has a piece of the matrix, row by row.
 pub(super) fn wmma<'a>(
     op: Wmma,
     a: &'a [u32],

@@ -1,4 +1,4 @@
-//! Matrix instructions: their transfers. Layouts of `ldmatrix` are those of the PTX ISA.
+//! Loads and stores of matrices. `ldmatrix` has the layouts of the PTX ISA.
 
 use super::access::{Kind, Target, access};
 use super::at::{At, Flow, Step};
@@ -41,8 +41,8 @@ pub(super) fn run(
     Ok(Flow::Next)
 }
 
-/// `ldmatrix` and `stmatrix`: 8 × 8 matrices of 16 bits, the rows at the addresses of 8 lanes
-/// each. Lane `t` has elements 2(t mod 4) and the next of row t / 4.
+/// Executes `ldmatrix` and `stmatrix`, on 8 × 8 matrices of 16-bit elements. Eight lanes hold the
+/// addresses of a matrix's rows. Lane `t` has elements 2(t mod 4) and the next of row t / 4.
 fn matrices(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -94,7 +94,7 @@ fn matrices(
     Ok(())
 }
 
-/// Loads or stores a `wmma` fragment, each lane its elements one after the other.
+/// Loads or stores a `wmma` fragment. Each lane transfers its elements one after the other.
 fn transfer(
     worker: &mut Worker<'_>,
     cta: &mut Cta,
@@ -131,7 +131,7 @@ fn transfer(
         let mut here = At { ..*at };
         let target = memory::resolve(worker, cta, warp, &mut here, &mut a, acc, kind)?;
         if e == 0 {
-            // The first lane has the first element.
+            // The first element of lane 0 is the first of the matrix.
             fragment::count(
                 worker,
                 &target,

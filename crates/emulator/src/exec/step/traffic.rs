@@ -6,11 +6,11 @@ use crate::exec::state::Worker;
 use crate::ir::Access;
 use crate::ptx::Space;
 
-/// Bytes of a sector of the caches, and of a line.
+/// Bytes of a cache sector, and of a cache line.
 const SECTOR: u64 = 32;
 const LINE: u64 = 128;
 
-/// Consecutive elements, as whole warps mostly access them.
+/// Consecutive elements, the usual access of a whole warp.
 struct Row {
     sectors: u64,
     lines: u64,
@@ -24,7 +24,7 @@ impl Row {
     }
 }
 
-/// The addresses as a row of elements of `bytes` bytes, if they are one.
+/// Returns the addresses as a row of elements of `bytes` bytes, or `None` if they are not consecutive.
 fn row(addresses: &[u64], bytes: u64) -> Option<Row> {
     let (first, last) = (*addresses.first()?, *addresses.last()?);
     let aligned = first % bytes.max(1) == 0;
@@ -40,7 +40,7 @@ fn row(addresses: &[u64], bytes: u64) -> Option<Row> {
 }
 
 impl Worker<'_> {
-    /// Notes an access of the lanes of a mask, if that is wanted.
+    /// Counts an access of the lanes of a mask, if counting is on.
     #[inline]
     pub(super) fn count_access(
         &mut self,
@@ -83,7 +83,7 @@ impl Worker<'_> {
             }
             Target::Shared => {
                 let (low, high, _) = (self.grid.span)(a);
-                // Within a word of every bank there is no conflict, whatever the order.
+                // An access within one word of every bank has no conflict, in any order.
                 let (passes, least) = if bytes <= 4 && high - (low & !3) + bytes <= 128 {
                     (1, 1)
                 } else {
@@ -102,11 +102,12 @@ impl Worker<'_> {
                     c.shared_store_conflicts += passes - least;
                 }
             }
-            // Arguments of calls are in registers on a GPU.
+            // A GPU passes the arguments of calls in registers.
             Target::Local if access.space == Space::Param => {}
             Target::Local => {
                 c.local_bytes += bytes * n as u64;
-                // The words of a thread are apart: beside each is that of the next thread.
+                // The words of a thread are not adjacent: next to each is the same word of the next
+                // thread.
                 let words = bytes.div_ceil(4);
                 if kind == Kind::Read {
                     c.local_load_requests += words;
@@ -127,7 +128,7 @@ impl Worker<'_> {
         };
         let touched = row.as_ref().map_or(list, Row::addresses);
         let (threads, total) = (list.len() as u64, bytes * list.len() as u64);
-        // Threads may share an address, which is better still.
+        // Threads which share an address need even fewer sectors.
         let ideal = sectors.min(total.div_ceil(SECTOR));
         let atomic = matches!(kind, Kind::Atomic | Kind::Reduction);
         let turns = if atomic && row.is_none() { turns(list) } else { sectors };

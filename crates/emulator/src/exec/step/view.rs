@@ -1,4 +1,4 @@
-//! The memory of a kernel as one of its threads sees it.
+//! The memory of a kernel, as one of its threads sees it.
 
 use super::memory::global_get;
 use super::special::space_of;
@@ -6,10 +6,10 @@ use crate::exec::state::{Cta, Warp, Worker};
 use crate::ir::window::{LOCAL_WINDOW, SHARED_WINDOW};
 use crate::ptx::Space;
 
-/// Longest text that a format or a `%s` may have, in bytes.
+/// Maximum length of a format or of a `%s` text, bytes.
 const MAX_TEXT: usize = 64 << 10;
 
-/// Reads bytes at a generic address as one thread sees them.
+/// Reads bytes at generic addresses as one thread sees them.
 pub(super) struct View<'v, 'w> {
     pub(super) worker: &'v mut Worker<'w>,
     pub(super) cta: &'v Cta,
@@ -18,7 +18,7 @@ pub(super) struct View<'v, 'w> {
 }
 
 impl View<'_, '_> {
-    /// The byte at `va`, if there is one.
+    /// Returns the byte at `va`, or `None` if there is none.
     fn byte(&mut self, va: u64) -> Option<u8> {
         match space_of(va) {
             Space::Shared => {
@@ -40,12 +40,12 @@ impl View<'_, '_> {
         }
     }
 
-    /// `n` bytes as a little-endian number.
+    /// Reads `n` bytes as a little-endian number.
     pub(super) fn number(&mut self, va: u64, n: u64) -> Option<u64> {
         (0..n).try_fold(0, |v, i| Some(v | u64::from(self.byte(va.checked_add(i)?)?) << (8 * i)))
     }
 
-    /// The bytes from `va` up to a zero.
+    /// Reads the bytes from `va` up to a zero.
     pub(super) fn text(&mut self, va: u64) -> Option<Vec<u8>> {
         let mut out = Vec::new();
         while out.len() < MAX_TEXT {

@@ -1,4 +1,4 @@
-//! Which instruction goes where.
+//! Selects the lowering of each instruction.
 
 use super::func::Lower;
 use super::mods::Mods;
@@ -7,14 +7,14 @@ use crate::ir::{I1, I2};
 use crate::ptx::{Instr, Operand, Type, isa};
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Operand `i`.
+    /// Returns operand `i`.
     pub(super) fn arg<'i>(&self, instr: &'i Instr<'a>, i: usize) -> Reason<&'i Operand<'a>> {
         let n = instr.operands.len();
         let few = || Problem::from(format!("it has {n} operands, too few"));
         instr.operands.get(i).ok_or_else(few)
     }
 
-    /// There must be exactly `n` operands.
+    /// Fails unless there are exactly `n` operands.
     pub(super) fn operands(&self, instr: &Instr<'a>, n: usize) -> Reason<()> {
         if instr.operands.len() == n {
             return Ok(());
@@ -136,7 +136,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Instructions that exist for integers and for floating-point numbers.
+    /// Lowers instructions that exist for both integers and floating-point numbers.
     fn either(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         let float = i.types().any(|t| t.float() || matches!(t, Type::F16x2 | Type::Bf16x2));
         if float {

@@ -69,7 +69,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// A base register as 64 bits.
+    /// Returns a base register as a 64-bit register.
     pub(super) fn wide_base(&mut self, base: V) -> V {
         if base.0 == Class::W64 {
             return base;
@@ -79,7 +79,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         d
     }
 
-    /// A base register plus a constant.
+    /// Returns a register with a base register plus a constant.
     pub(super) fn offset_base(&mut self, base: V, offset: i64) -> V {
         if offset == 0 {
             return base;
@@ -167,7 +167,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             (_, None) => one,
         };
         let d = d.as_slice();
-        // A 64-bit state and a 32-bit count are operands of their own.
+        // A 64-bit state and a 32-bit count are separate operands.
         let uses = if extra.0 == Class::W64 { vec![base, one, extra] } else { vec![base, extra] };
         self.push(Op::Mbar(kind), d, &uses, address.offset);
         Ok(())

@@ -142,7 +142,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let (t, c) = (self.temp(Class::P), self.source(self.arg(i, 3)?, Type::Pred)?);
         self.compare(i, op, ty, &[t])?;
         if let Some(q) = q {
-            // q may name the register of c or p's operand: compute both before writing.
+            // q may name the register of c or of p's operand: compute both results before writing.
             let (n, r) = (self.temp(Class::P), self.temp(Class::P));
             self.push(Op::NotP, &[n], &[t], 0);
             self.combine(how, r, n, c);
@@ -272,7 +272,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let cvt = Cvt { to, from, mode, integral: integral.is_some(), satfinite };
         self.push(Op::Cvt(cvt), &[d.0], &[a], 0);
         if to == Type::S16 && (d.1.is_some() || !self.is_16(self.arg(i, 0)?)) {
-            // A wider register holds all of its sign.
+            // A wider register holds the value sign-extended.
             let mode = crate::ir::Mode::default();
             let wide = Cvt { to: Type::S32, from: to, mode, integral: false, satfinite: false };
             self.push(Op::Cvt(wide), &[d.0], &[d.0], 0);
@@ -286,7 +286,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// An operand whose register may be wider than its type.
+    /// Returns an operand whose register may be wider than its type.
     pub(super) fn loose_source(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<V> {
         if let Operand::Name(name) = operand
             && let Some((_, v)) = self.register(name)
@@ -298,8 +298,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.source(operand, ty)
     }
 
-    /// A destination whose register may be wider than its type: then a temporary, and the
-    /// register into which to widen it.
+    /// Returns a destination whose register may be wider than its type. For a wider register, it returns
+    /// a temporary, and the register into which to widen it.
     pub(super) fn loose_dest(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<(V, Option<V>)> {
         if let Operand::Name(name) = operand
             && let Some((_, v)) = self.register(name)
@@ -311,7 +311,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok((self.dest(operand, ty)?, None))
     }
 
-    /// 64 bits from 32, by sign or zeros.
+    /// Extends 32 bits to 64, by sign or with zeros.
     fn widen(&mut self, d: V, a: V, signed: bool) {
         let from = if signed { Type::S32 } else { Type::U32 };
         let to = if signed { Type::S64 } else { Type::U64 };

@@ -7,7 +7,7 @@ use super::{Reason, gap};
 use crate::ir::{F1, F2, Fp, Mode, Op, Testp};
 use crate::ptx::{Instr, Operand, Type};
 
-/// The format for a type.
+/// Returns the register format of a type.
 pub(super) fn fp(ty: Type) -> Reason<Fp> {
     Ok(match ty {
         Type::F16 => Fp::F16,
@@ -28,7 +28,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "sub" => self.float2(i, m, F2::Sub, mode),
             "mul" => self.float2(i, m, F2::Mul, mode),
             "div" => {
-                // `.full` is exact to 2 ulp for all operands; here it is rounded once.
+                // `.full` is accurate to 2 ulp for all operands. Here the result is rounded once.
                 m.take("full");
                 let approx = m.take("approx");
                 self.float2(i, m, if approx { F2::DivApprox } else { F2::Div }, mode)
@@ -40,9 +40,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Whether an assembler changes the places of the first two operands, which decides which of
-    /// two NaNs comes out: a literal can only be the second, and zero, for which there is a
-    /// register, becomes the first.
+    /// Whether an assembler swaps the first two operands, which decides which of two NaNs the result is.
+    /// A literal can only be the second operand. Zero has a register and becomes the first operand.
     fn changes_places(&self, i: &Instr<'a>) -> Reason<bool> {
         let literal = |o: &Operand<'_>| match o {
             Operand::F64(v) => Some(*v == 0),

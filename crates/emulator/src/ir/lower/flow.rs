@@ -50,7 +50,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Offsets and sizes of variables in the frame.
+    /// Returns offsets and sizes of variables in the frame.
     fn frame_list(&mut self, operands: &[Operand<'a>]) -> Reason<Vec<(u32, u32)>> {
         let mut out = Vec::new();
         for o in operands {
@@ -132,7 +132,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.take("cta");
         m.take("aligned");
         if m.take("cluster") {
-            // A cluster of one block: nobody to wait for but the block itself, which arrives.
+            // A cluster is one block: a wait is a barrier of the block, and an arrival needs nothing.
             m.drop_if(|_| true);
             let zero = (Class::W32, self.kernel.k32(0));
             if i.has("wait") {
@@ -192,7 +192,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
     }
 }
 
-/// Arguments of a runtime function must have the sizes that the executor reads.
+/// Fails unless the arguments of a runtime function have the sizes that the executor reads.
 fn check_builtin(b: Builtin, site: &CallSite) -> Reason<()> {
     let sizes: Vec<u32> = site.args.iter().map(|(_, n)| *n).collect();
     let (args, rets): (&[u32], usize) = match b {

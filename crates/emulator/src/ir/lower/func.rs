@@ -1,4 +1,4 @@
-//! One function: statements, scopes, labels, and the way to emit instructions.
+//! Lowers one function: statements, scopes, labels, and the emission of instructions.
 
 use std::collections::HashMap;
 
@@ -9,15 +9,15 @@ use crate::ir::{Class, Inst, NO_GUARD, Op, Role, SourceLine};
 use crate::ptx::LoadError;
 use crate::ptx::{Func, FuncKind, Instr, Space, Stmt, StmtKind, Var, isa};
 
-/// Most local memory of one frame, in bytes.
+/// Maximum local memory of one frame, bytes.
 pub(super) const MAX_FRAME: u32 = 512 << 10;
 
-/// An instruction whose registers have no place yet.
+/// An instruction whose registers have no places yet.
 pub(crate) struct Draft {
     pub(crate) inst: Inst,
-    /// Of d, e, a, b, c, s.
+    /// Roles of d, e, a, b, c and s.
     pub(crate) roles: [Role; 6],
-    /// Register lists: index in the code's lists, and the role of all its members.
+    /// Register lists: index in the code's lists, and the role of all members.
     pub(crate) lists: Vec<(u32, Role)>,
     pub(crate) ptx_line: u32,
     pub(crate) source: SourceLine,
@@ -29,7 +29,7 @@ pub(crate) struct Draft {
 pub(super) struct Lower<'k, 'e, 'u, 'a> {
     pub(super) kernel: &'k mut Kernel<'e, 'u, 'a>,
     pub(super) scopes: Vec<Scope<'a>>,
-    /// Parents of all scopes there have been.
+    /// Parents of all scopes so far.
     parents: Vec<u32>,
     pub(super) n32: u32,
     pub(super) n64: u32,
@@ -40,7 +40,7 @@ pub(super) struct Lower<'k, 'e, 'u, 'a> {
     labels: HashMap<(u32, &'a str), u32>,
     /// Branches to resolve: instruction, scope and label.
     pending: Vec<(u32, u32, &'a str)>,
-    /// Tables to resolve: list, scope and labels.
+    /// Branch tables by name: scope and labels.
     pub(super) tables: HashMap<&'a str, (u32, Vec<&'a str>)>,
     pub(super) protos: HashMap<&'a str, (Vec<u32>, Vec<u32>)>,
     guard: u32,
@@ -105,7 +105,8 @@ pub(super) fn lower<'a>(
 
 pub(super) type Slots = Vec<(u32, u32)>;
 
-/// A form that the emulator lacks is one of the ISA's, if all words of the instruction are.
+/// Returns the problem of an instruction. A form that the emulator lacks is part of the ISA only if all
+/// its words are; otherwise the problem is the unknown word.
 fn known_words(instr: &Instr<'_>, problem: Problem) -> Problem {
     let foreign = |word: &&&str| !isa::is_modifier(instr.op, word);
     let lowered = isa::has_modifiers(instr.op);
@@ -116,7 +117,7 @@ fn known_words(instr: &Instr<'_>, problem: Problem) -> Problem {
 }
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Parameters and results. A device function has them at the begin of its frame.
+    /// Declares parameters and results. A device function has them at the begin of its frame.
     fn header(&mut self, func: &Func<'a>) -> Reason<(Slots, Slots)> {
         if let Some(v) = func.params.iter().chain(&func.rets).find(|v| v.space == Space::Reg) {
             return Err(gap(format!("parameter `{}` in a register is not supported", v.name)));
@@ -134,7 +135,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok((params, rets))
     }
 
-    /// Declares a variable in the frame: its offset and size.
+    /// Declares a variable in the frame. Returns its offset and size.
     fn frame_slot(&mut self, var: &Var<'a>) -> Reason<(u32, u32)> {
         let place = self.place_frame(var)?;
         self.declare_place(var.name, place);
@@ -170,7 +171,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             }
             StmtKind::Var(var) => self.variable(var)?,
             StmtKind::Loc { file, line } => {
-                // Line 0 stands for code that belongs to no line; the line before is more useful.
+                // Line 0 means that code belongs to no line. The previous line is more useful.
                 if *line != 0 {
                     self.source = SourceLine { file: *file, line: *line };
                 }
@@ -221,7 +222,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         mods.finish(instr.op)
     }
 
-    /// Emits an instruction; its index in the function.
+    /// Emits an instruction. Returns its index in the function.
     pub(super) fn push(&mut self, op: Op, defs: &[V], uses: &[V], imm: i64) -> u32 {
         let guard = self.guard;
         let mut inst = Inst { op, guard, d: 0, e: 0, a: 0, b: 0, c: 0, s: 0, imm };
@@ -245,7 +246,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.drafts.len() as u32 - 1
     }
 
-    /// Adds a list of registers to the code, for the instruction emitted last.
+    /// Adds a register list to the code, for the instruction emitted last. Returns its index.
     pub(super) fn list(&mut self, regs: &[V], def: bool) -> u32 {
         let index = self.kernel.code.lists.len() as u32;
         self.kernel.code.lists.push(regs.iter().map(|(_, n)| *n).collect());
@@ -257,12 +258,12 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         index
     }
 
-    /// The instruction emitted last.
+    /// Returns the instruction emitted last.
     pub(super) fn last(&mut self) -> Option<&mut Inst> {
         self.drafts.last_mut().map(|d| &mut d.inst)
     }
 
-    /// The target of instruction `at` is `label`.
+    /// Makes `label` the target of instruction `at`.
     pub(super) fn branch_to(&mut self, at: u32, label: &'a str) {
         self.pending.push((at, self.scope_id(), label));
     }
@@ -308,7 +309,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Gives registers their places and appends the function to the code.
+    /// Assigns places to registers and appends the function to the code.
     fn assemble(&mut self) -> crate::ir::FuncInfo {
         let code = &mut self.kernel.code;
         let counts = [self.n32, self.n64, self.np];

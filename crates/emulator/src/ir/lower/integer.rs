@@ -7,7 +7,7 @@ use super::{Reason, gap};
 use crate::ir::{Carry, Class, I1, I2, I3, Op};
 use crate::ptx::{Instr, Operand, Type};
 
-/// The operation of the width of `ty`.
+/// Returns the operation for the width of `ty`.
 fn sized2(ty: Type, op: I2) -> Reason<Op> {
     Ok(match ty.bits() {
         16 => Op::I16(op),
@@ -36,7 +36,7 @@ fn sized3(ty: Type, op: I3) -> Reason<Op> {
 }
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Operands `from..from + N` as values of type `ty`.
+    /// Returns operands `from..from + N` as values of type `ty`.
     pub(super) fn sources<const N: usize>(
         &mut self,
         i: &Instr<'a>,
@@ -76,7 +76,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// The result has 32 bits whatever the operand has.
+    /// Lowers an operation whose result has 32 bits, whatever the width of the operand.
     pub(super) fn count_bits(
         &mut self,
         i: &Instr<'a>,
@@ -236,7 +236,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.plain3(i, ty, op)
     }
 
-    /// `mad24.hi.sat.s32`: the sum is saturated, not the product.
+    /// Lowers `mad24.hi.sat.s32`, which saturates the sum and not the product.
     fn mad24_sat(&mut self, i: &Instr<'a>, ty: Type, high: bool) -> Reason<()> {
         if !high || ty != Type::S32 {
             return Err("`.sat` is for `.hi.s32` only".into());
@@ -391,7 +391,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.plain3(i, Type::B32, op)
     }
 
-    /// `vabsdiff4` as the intrinsics of the toolkit have it: of all bytes, unsigned.
+    /// Lowers `vabsdiff4` as the toolkit's intrinsics use it: on all bytes, unsigned.
     pub(super) fn differences(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         if [m.ty()?, m.ty()?, m.ty()?] != [Type::U32; 3] {
             return Err(gap("only unsigned bytes are supported"));

@@ -1,7 +1,7 @@
 //! Matrix instructions.
 //!
 //! Their fragments are lists of registers: the fields `d`, `a`, `b` and `c` of the instruction are
-//! numbers of lists, not registers.
+//! numbers of lists, not of registers.
 
 use super::func::Lower;
 use super::mods::Mods;
@@ -26,14 +26,14 @@ const ELEMS: [(&str, Elem); 13] = [
     ("s32", Elem::S32),
 ];
 
-/// `m16n8k16`
+/// Parses a shape, for example `m16n8k16`.
 fn shape(name: &str) -> Option<(u8, u8, u16)> {
     let (m, rest) = name.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
     Some((m.parse().ok()?, n.parse().ok()?, k.parse().ok()?))
 }
 
-/// Registers of 32 bits (64 for f64) that a lane has of `elements` elements of a whole warp.
+/// Returns the number of 32-bit registers (64-bit for f64) per lane for `elements` elements of a warp.
 fn registers(e: Elem, elements: u32) -> usize {
     let bits = e.bits().max(32);
     if e == Elem::F64 {
@@ -53,7 +53,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(shape)
     }
 
-    /// The element types in the order in which they stand.
+    /// Takes the element types, in their order.
     fn elems(m: &mut Mods<'_>) -> Vec<Elem> {
         let mut out = Vec::new();
         let names: Vec<&str> = m.rest().map(|(_, s)| s).collect();
@@ -66,7 +66,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         out
     }
 
-    /// Registers of a fragment.
+    /// Returns the registers of a fragment.
     fn fragment(&mut self, o: &Operand<'a>, elem: Elem, def: bool) -> Reason<Vec<V>> {
         let single = std::slice::from_ref(o);
         let parts = if let Operand::Vector(parts) = o { &parts[..] } else { single };
@@ -111,7 +111,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Emits a product: lists of D, A, B and C, whose lengths must be those of the shape.
+    /// Emits a product from lists of D, A, B and C. Fails if their lengths do not fit the shape.
     fn product(&mut self, i: &Instr<'a>, op: Op, elems: [Elem; 4], sizes: [u32; 4]) -> Reason<()> {
         self.operands(i, 4)?;
         let mut regs = Vec::new();
@@ -150,7 +150,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.take("popc");
         let [d, mut a, mut b, c] = Self::elems(m)[..] else {
             let text = "four element types are needed";
-            // Sparse, scaled and sub-byte products.
+            // Sparse, scaled and sub-byte products have further modifiers.
             let other = m.rest().next().is_some();
             return Err(if other { gap(text) } else { text.into() });
         };
@@ -196,7 +196,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         let satfinite = m.take("satfinite");
         m.take("rn");
         let space = Self::space(m);
-        // Both operands of a product may have the same layout, which then stands twice.
+        // Both operands of a product may have the same layout, whose name then appears twice.
         let row = m.take("row");
         m.drop_if(|s| matches!(s, "row" | "col"));
         let elems = Self::elems(m);
@@ -247,7 +247,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
 }
 
 impl Elem {
-    /// Bits in a register.
+    /// Returns the bits of an element in a register.
     pub(crate) fn bits(self) -> u32 {
         match self {
             Self::B1Xor | Self::B1And => 1,
@@ -259,7 +259,7 @@ impl Elem {
         }
     }
 
-    /// Whether products are of integers.
+    /// Whether a product of these elements is an integer product.
     pub(crate) fn integer(self) -> bool {
         matches!(
             self,
@@ -269,7 +269,7 @@ impl Elem {
 }
 
 impl Wmma {
-    /// Rows and columns of the matrix in memory.
+    /// Returns rows and columns of the matrix in memory.
     pub(crate) fn extent(&self) -> (u8, u8) {
         match self.kind {
             WmmaKind::LoadA => (self.m, self.k),

@@ -35,7 +35,7 @@ pub(super) fn hint(m: &str) -> bool {
     plain.contains(&m) || m.starts_with("L1::") || m.starts_with("L2::") || m.starts_with("level::")
 }
 
-/// Whether the access is one that others can wait for, and whether it is atomic.
+/// Returns whether other threads can wait for the access, and whether it is atomic.
 fn strong(m: &mut Mods<'_>) -> (bool, bool) {
     let order = ["relaxed", "acquire", "release", "acq_rel"];
     let atomic = order.iter().fold(false, |any, o| m.take(o) | any);
@@ -43,13 +43,13 @@ fn strong(m: &mut Mods<'_>) -> (bool, bool) {
 }
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// Space of an instruction: `generic` where it names none.
+    /// Returns the space of an instruction, `Generic` if it names none.
     pub(super) fn space(m: &mut Mods<'_>) -> Space {
         m.one_of(&SPACES).unwrap_or(Space::Generic)
     }
 
-    /// The operand `at` of an instruction with a cache policy, which changes no result: how many
-    /// operands that is.
+    /// Reads the cache policy at operand `at`, which changes no result. Returns its number of operands, 0
+    /// or 1.
     pub(super) fn cache_policy(&mut self, i: &Instr<'a>, at: usize) -> Reason<usize> {
         if !i.has("L2::cache_hint") {
             return Ok(0);
@@ -58,7 +58,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(1)
     }
 
-    /// `createpolicy`: policies are all alike here.
+    /// Lowers `createpolicy`. All policies are equal in the emulator.
     pub(super) fn create_policy(&mut self, i: &Instr<'a>, m: &mut Mods<'_>) -> Reason<()> {
         m.drop_if(|_| true);
         let d = self.dest(self.arg(i, 0)?, Type::B64)?;
@@ -66,8 +66,8 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Resolves an address operand. In the result, `Param` is an offset in the frame, and `Reg`
-    /// one in the kernel's parameters.
+    /// Resolves an address operand. In the result, `Param` means an offset in the frame, and `Reg` an
+    /// offset in the kernel's parameters.
     pub(super) fn address(&mut self, operand: &Operand<'a>, space: Space) -> Reason<Address> {
         let Operand::Address { base, offset } = operand else {
             return Err("the operand is not an address".into());
@@ -108,7 +108,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         m.one_of(&[("v2", 2), ("v4", 4), ("v8", 8)]).unwrap_or(1)
     }
 
-    /// Width and number of the elements of an access. 128-bit elements are two of 64.
+    /// Returns width and number of the elements of an access. A 128-bit element is two of 64 bits.
     fn shape(ty: Type, vector: usize) -> Reason<(u8, u8)> {
         match ty {
             Type::Pred => Err("a predicate cannot be in memory".into()),
@@ -118,7 +118,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Registers of a data operand, all in one file.
+    /// Returns the registers of a data operand, all in one file.
     fn data(&mut self, operand: &Operand<'a>, ty: Type, n: usize, def: bool) -> Reason<Vec<V>> {
         let single = std::slice::from_ref(operand);
         let parts = if let Operand::Vector(parts) = operand { &parts[..] } else { single };
@@ -126,7 +126,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             return Err(format!("{} data registers instead of {n}", parts.len()).into());
         }
         let mut out = Vec::new();
-        // The file is that of the first register that there is.
+        // The first operand with a name determines the file.
         let named = parts.iter().find_map(|p| match p {
             Operand::Name(name) => self.register(name).map(|(_, v)| v.0),
             _ => None,
@@ -203,7 +203,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Emits a load or store. The data registers are `d` or `b`, or a list whose index is `c`.
+    /// Emits a load or store. The data registers are `d` or `b`, or a list whose index is `s`.
     fn emit_access(&mut self, op: Op, regs: &[V], at: Address, load: bool) {
         if let [one] = regs {
             let (defs, uses) =
@@ -333,7 +333,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// A vector atomic is one atomic for each element.
+    /// Lowers a vector atomic to one atomic per element.
     fn vector_atom(
         &mut self,
         i: &Instr<'a>,

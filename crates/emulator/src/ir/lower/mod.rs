@@ -1,8 +1,8 @@
 //! Lowering: from the syntax tree to code.
 //!
-//! Every kernel gets its own code, which holds copies of the functions it can reach, so that the
-//! offsets of shared variables are constants. All of a module is lowered when it is loaded, so
-//! that what is not supported is refused then, with its line.
+//! Every kernel gets its own code with copies of the functions that it can reach, so that the offsets of
+//! shared variables are constants. A module is lowered completely when it is loaded, so that unsupported
+//! code is refused then, with its line.
 
 mod alloc;
 mod arith;
@@ -28,43 +28,43 @@ use crate::ir::{Class, Code, FuncInfo, K, ParamLayout, Row32, Row64};
 use crate::ptx::LoadError;
 use crate::ptx::{Func, Space, Unit, Var};
 
-/// Result of lowering one instruction: the reason for which it cannot be.
+/// Result of lowering one instruction, or the reason for which it cannot be lowered.
 pub(crate) type Reason<T> = Result<T, Problem>;
 
-/// Most functions that one kernel may reach.
+/// Maximum number of functions that one kernel may reach.
 const MAX_FUNCS: usize = 4096;
-/// Most shared memory declared by one kernel, in bytes.
+/// Maximum shared memory declared by one kernel, bytes.
 const MAX_SHARED: u64 = 1 << 20;
 
-/// What all kernels of a module share.
+/// Data shared by all kernels of a module.
 pub(crate) struct Env<'u, 'a> {
     pub(crate) unit: &'u Unit<'a>,
     /// Addresses of variables of module scope in global and constant memory.
     pub(crate) globals: &'u HashMap<&'a str, u64>,
-    /// Functions by name: those with a body win over declarations.
+    /// Functions by name. A function with a body has precedence over declarations.
     pub(crate) funcs: &'u HashMap<&'a str, usize>,
 }
 
-/// Code of one kernel while it is made.
+/// Code of one kernel during lowering.
 struct Kernel<'e, 'u, 'a> {
     env: &'e Env<'u, 'a>,
     code: Code,
     k32: HashMap<u32, u32>,
     k64: HashMap<u64, u32>,
-    /// Function of the module to function of the code.
+    /// Index of a function in the module → index in the code.
     index: HashMap<usize, u32>,
-    /// Functions of the module in the order of the code.
+    /// Functions of the module, in the order of the code.
     order: Vec<usize>,
-    /// Shared variables of module scope that have a place.
+    /// Offsets of the shared variables of module scope that have been placed.
     shared: HashMap<&'a str, u32>,
     shared_bytes: u64,
     dynamic_align: u32,
-    /// Constants to which the begin of dynamic shared memory is to be added.
+    /// Constants to which the begin of dynamic shared memory must be added.
     patches: Vec<(Class, u32)>,
     indirect: bool,
 }
 
-/// The code of a kernel, and the functions of the module by their index in it.
+/// The code of a kernel, and the indices of the module's functions in it.
 pub(crate) struct Lowered {
     pub(crate) code: Code,
     /// `(function of the module, function of the code)`.
@@ -103,19 +103,19 @@ pub(crate) fn lower(env: &Env<'_, '_>, entry: usize) -> Result<Lowered, LoadErro
     kernel.finish()
 }
 
-/// Where the constant variables are.
+/// Returns addresses and sizes of the constant variables.
 fn constants(env: &Env<'_, '_>) -> Vec<(u64, u64)> {
     let vars = env.unit.vars.iter().filter(|v| v.space == Space::Const);
     vars.filter_map(|v| Some((*env.globals.get(v.name)?, v.bytes))).collect()
 }
 
-/// Lowers a device function on its own, to find what is not supported in it.
+/// Lowers a device function on its own, to find unsupported code in it.
 pub(crate) fn check(env: &Env<'_, '_>, func: usize) -> Result<(), LoadError> {
     lower(env, func).map(drop)
 }
 
 impl<'a> Kernel<'_, '_, 'a> {
-    /// The code's index of a function of the module, which is lowered in its turn.
+    /// Returns the index of a module's function in the code. The function is queued for lowering.
     fn function(&mut self, module_index: usize) -> u32 {
         if let Some(&i) = self.index.get(&module_index) {
             return i;
@@ -127,7 +127,7 @@ impl<'a> Kernel<'_, '_, 'a> {
         i
     }
 
-    /// With an indirect call any device function may be reached.
+    /// Adds all device functions, because an indirect call may reach any of them.
     fn every_function(&mut self) {
         for (i, f) in self.env.unit.funcs.iter().enumerate() {
             if f.body.is_some() && f.kind == crate::ptx::FuncKind::Func {
@@ -152,7 +152,7 @@ impl<'a> Kernel<'_, '_, 'a> {
         })
     }
 
-    /// A constant that becomes the begin of dynamic shared memory plus `offset`.
+    /// Returns a constant which becomes the begin of dynamic shared memory plus `offset`.
     fn dynamic_shared(&mut self, class: Class, offset: i64) -> u32 {
         let index = if class == Class::W64 {
             self.code.consts.k64.push(Row64([offset as u64; 32]));
@@ -165,7 +165,7 @@ impl<'a> Kernel<'_, '_, 'a> {
         K | index as u32
     }
 
-    /// Gives a shared variable its place.
+    /// Places a shared variable and returns its offset.
     fn place_shared(&mut self, var: &Var<'_>) -> Reason<u32> {
         let align = u64::from(var.align.max(1));
         let at = self.shared_bytes.next_multiple_of(align);
@@ -178,7 +178,7 @@ impl<'a> Kernel<'_, '_, 'a> {
 
     fn finish(mut self) -> Result<Lowered, LoadError> {
         let base = (self.shared_bytes as u32).next_multiple_of(self.dynamic_align);
-        // Without dynamic variables nothing needs the alignment.
+        // Only dynamic variables need the alignment.
         let used = if self.patches.is_empty() { self.shared_bytes as u32 } else { base };
         self.code.shared_static = used;
         for (class, i) in &self.patches {
@@ -194,8 +194,7 @@ impl<'a> Kernel<'_, '_, 'a> {
     }
 }
 
-/// Where the parameters of a function stand in the caller's and callee's buffers: offset of each,
-/// and the size of all.
+/// Returns the offset of each parameter in the caller's and callee's buffers, and the total size.
 pub(crate) fn layout(vars: &[Var<'_>]) -> (Vec<usize>, usize) {
     let (mut offsets, mut at) = (Vec::with_capacity(vars.len()), 0usize);
     for v in vars {
@@ -206,7 +205,7 @@ pub(crate) fn layout(vars: &[Var<'_>]) -> (Vec<usize>, usize) {
     (offsets, at)
 }
 
-/// The kernel's parameters, for those who fill the buffer.
+/// Returns the layout of the kernel's parameters and the size of their buffer.
 pub(crate) fn param_layout(func: &Func<'_>) -> (Vec<ParamLayout>, usize) {
     let (offsets, bytes) = layout(&func.params);
     let params = func.params.iter().zip(offsets).map(|(v, offset)| ParamLayout {

@@ -1,11 +1,11 @@
-//! Modifiers of an instruction, ticked off as they are understood.
+//! Modifiers of an instruction, which the lowering takes one by one.
 
 use super::{Reason, gap};
 use crate::arith::soft::Round;
 use crate::ir::Mode;
 use crate::ptx::{Type, isa};
 
-/// The dotted parts of an opcode after the first. What nobody took is an error.
+/// The dotted parts of an opcode after the first. A modifier that the lowering does not take is an error.
 pub(super) struct Mods<'a> {
     list: &'a [&'a str],
     taken: u64,
@@ -19,7 +19,7 @@ impl<'a> Mods<'a> {
         Ok(Self { list, taken: 0 })
     }
 
-    /// The modifiers that nobody took yet.
+    /// Returns the modifiers that are not taken yet.
     pub(super) fn rest(&self) -> impl Iterator<Item = (usize, &'a str)> + '_ {
         let taken = self.taken;
         self.list.iter().copied().enumerate().filter(move |(i, _)| taken >> i & 1 == 0)
@@ -33,12 +33,12 @@ impl<'a> Mods<'a> {
         found.is_some()
     }
 
-    /// The first of `names` that is there.
+    /// Takes the first of `names` that is present.
     pub(super) fn one_of<T: Copy>(&mut self, names: &[(&str, T)]) -> Option<T> {
         names.iter().find(|(n, _)| self.take(n)).map(|(_, v)| *v)
     }
 
-    /// Takes everything for which `f` holds.
+    /// Takes all modifiers for which `f` holds.
     pub(super) fn drop_if(&mut self, f: impl Fn(&str) -> bool) {
         let hits: Vec<usize> = self.rest().filter(|(_, m)| f(m)).map(|(i, _)| i).collect();
         for i in hits {
@@ -46,7 +46,7 @@ impl<'a> Mods<'a> {
         }
     }
 
-    /// The next modifier that is a type.
+    /// Takes the next modifier that is a type.
     pub(super) fn maybe_ty(&mut self) -> Option<Type> {
         let (i, ty) = self.rest().find_map(|(i, m)| Some((i, Type::parse(m)?)))?;
         self.taken |= 1 << i;
@@ -63,7 +63,7 @@ impl<'a> Mods<'a> {
         }
     }
 
-    /// Rounding of floating-point results.
+    /// Takes the rounding of floating-point results.
     pub(super) fn round(&mut self) -> Option<Round> {
         self.one_of(&[
             ("rn", Round::Rn),
@@ -83,7 +83,7 @@ impl<'a> Mods<'a> {
         }
     }
 
-    /// Whether all of the modifiers of `instruction` were understood.
+    /// Fails unless all modifiers of `instruction` were taken.
     pub(super) fn finish(self, instruction: &str) -> Reason<()> {
         match self.rest().next() {
             None => Ok(()),

@@ -21,7 +21,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
                 Ok(())
             }
             (to, Operand::Name("%is_explicit_cluster")) if ty == Type::Pred => {
-                // Never: a launch with clusters is refused.
+                // Always false, because a launch with clusters is refused.
                 let (zero, d) = ((Class::W32, self.kernel.k32(0)), self.dest(to, ty)?);
                 self.push(Op::Cmp32(Cmp::Ne), &[d], &[zero, zero], 0);
                 Ok(())
@@ -40,7 +40,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// The two halves of a 128-bit register.
+    /// Returns the two halves of a 128-bit register.
     fn pair(&mut self, operand: &Operand<'a>) -> Reason<[V; 2]> {
         if let Operand::Name(name) = operand
             && let Some((Type::B128, (c, n))) = self.register(name)
@@ -50,7 +50,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Err("it is not a 128-bit register".into())
     }
 
-    /// Type of one of `n` parts of a `ty`.
+    /// Returns the type of one of `n` parts of a `ty`.
     fn part_type(ty: Type, n: usize) -> Reason<Type> {
         Ok(match (ty.bits(), n) {
             (128, 2) => Type::B64,
@@ -96,7 +96,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Parts of a 32-bit register, through temporaries, since a part may be the register itself.
+    /// Splits a 32-bit register into parts, through temporaries, since a part may be the register itself.
     fn split32(&mut self, to: &[Operand<'a>], a: V, part: Type) -> Reason<()> {
         let mut parts = Vec::new();
         for n in 0..to.len() as u32 {
@@ -152,7 +152,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Parts side by side in 32 bits, the first lowest.
+    /// Joins parts in 32 bits, the first lowest.
     fn join(&mut self, parts: &[V], part: Type) -> V {
         let mut acc = parts[0];
         for (n, p) in parts.iter().enumerate().skip(1) {

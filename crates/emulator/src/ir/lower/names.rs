@@ -1,4 +1,4 @@
-//! Names in a function: registers, variables, constants.
+//! Names in a function: registers, variables and constants.
 
 use std::collections::HashMap;
 
@@ -11,16 +11,15 @@ use crate::ptx::{Operand, Type, Var};
 /// A register operand: its file and number.
 pub(super) type V = (Class, u32);
 
-/// Where a name leads.
+/// What a name refers to.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Place {
     /// A real address in global or constant memory.
     Address(u64),
     /// An offset in shared memory.
     Shared(u32),
-    /// Dynamic shared memory.
     DynamicShared,
-    /// An offset in the frame, and a size.
+    /// Offset in the frame, and size.
     Frame(u32, u32),
     /// An offset in the kernel's parameters.
     KernelParam(u32),
@@ -28,25 +27,25 @@ pub(super) enum Place {
     Function(usize),
 }
 
-/// A declared register, or those that share a prefix.
+/// A declared register, or several that share a prefix.
 pub(super) struct Range {
     ty: Type,
     vector: u32,
     count: Option<u32>,
 }
 
-/// One `{ … }`.
+/// One scope, `{ … }`.
 #[derive(Default)]
 pub(super) struct Scope<'a> {
-    /// By name, and whether that is a prefix: `a` and `a<2>` (which is `a0` and `a1`) are different
-    /// registers, and Triton's conversions from 8-bit floats declare both.
+    /// Registers by name, and whether the name is a prefix. `a` and `a<2>` (which is `a0` and `a1`) are
+    /// different registers, and Triton's conversions from 8-bit floats declare both.
     pub(super) ranges: HashMap<(&'a str, bool), Range>,
     pub(super) known: HashMap<&'a str, (Type, u32)>,
     pub(super) places: HashMap<&'a str, Place>,
     pub(super) id: u32,
 }
 
-/// The file for a type.
+/// Returns the register file for a type.
 pub(super) fn class(ty: Type) -> Class {
     match ty.bytes() {
         _ if ty == Type::Pred => Class::P,
@@ -75,7 +74,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// A register that no name has.
+    /// Returns a new register without a name.
     pub(super) fn temp(&mut self, class: Class) -> V {
         let counter = match class {
             Class::W32 => &mut self.n32,
@@ -86,7 +85,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         (class, *counter - 1)
     }
 
-    /// The register of that name and its declared type. 128-bit registers are two of 64.
+    /// Returns the register called `name` and its declared type. A 128-bit register is two of 64 bits.
     pub(super) fn register(&mut self, name: &'a str) -> Option<(Type, V)> {
         for i in (0..self.scopes.len()).rev() {
             if let Some((ty, number)) = self.scopes[i].known.get(name) {
@@ -105,7 +104,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         None
     }
 
-    /// What a name that is no register stands for.
+    /// Returns what `name` refers to, if it is not a register.
     pub(super) fn place(&mut self, name: &'a str) -> Option<Place> {
         if let Some(place) = self.scopes.iter().rev().find_map(|s| s.places.get(name)) {
             return Some(*place);
@@ -119,7 +118,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         self.kernel.env.funcs.get(name).map(|f| Place::Function(*f))
     }
 
-    /// Finds a shared variable of module scope, and places it at its first use.
+    /// Finds a shared variable of module scope, and places it on its first use.
     pub(super) fn module_shared(&mut self, name: &'a str) -> Reason<Option<Place>> {
         let unit = self.kernel.env.unit;
         let Some(var) = unit.vars.iter().find(|v| v.name == name) else {
@@ -137,7 +136,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(Some(Place::Shared(at)))
     }
 
-    /// A place of any kind, or an error that names it.
+    /// Returns a place of any kind, or an error with the name.
     pub(super) fn find_place(&mut self, name: &'a str) -> Reason<Place> {
         if let Some(p) = self.place(name) {
             return Ok(p);
@@ -148,7 +147,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// Room in the frame.
+    /// Reserves room in the frame for a variable.
     pub(super) fn place_frame(&mut self, var: &Var<'_>) -> Reason<Place> {
         let at = self.frame.next_multiple_of(var.align.max(4));
         let bytes = u32::try_from(var.bytes).unwrap_or(u32::MAX).max(1);
@@ -163,7 +162,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// The address of a place as a value of 32 or 64 bits.
+    /// Returns the address of a place plus `offset`, as a value of 32 or 64 bits.
     fn address_of(&mut self, place: Place, offset: i64, class: Class) -> Reason<V> {
         let value = match place {
             Place::Address(va) => va,
@@ -190,14 +189,15 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         })
     }
 
-    /// The low half of a 64-bit register.
+    /// Returns the low half of a 64-bit register.
     pub(super) fn narrow(&mut self, wide: V) -> Reason<V> {
         let (low, high) = (self.temp(Class::W32), self.temp(Class::W32));
         self.push(Op::Unpack64, &[low, high], &[wide], 0);
         Ok(low)
     }
 
-    /// An operand as a value of type `ty`, which decides its file and the bits of a literal.
+    /// Returns an operand as a value of type `ty`, which determines its register file and the bits of a
+    /// literal.
     pub(super) fn source(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<V> {
         let want = class(ty);
         let bits = match operand {
@@ -254,7 +254,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         })
     }
 
-    /// A register to write to. `_` is one that nobody reads.
+    /// Returns a register to write to. For `_` it is a new register that is never read.
     pub(super) fn dest(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<V> {
         match operand {
             Operand::Name(name) => match self.register(name) {
@@ -266,7 +266,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         }
     }
 
-    /// The special register of that name, in a new register.
+    /// Reads the special register called `name` into a new register.
     fn special(&mut self, name: &str, part: Option<&str>, want: Class) -> Reason<Option<V>> {
         if name.starts_with("%reserved_smem_offset_") {
             self.kernel.code.shared_reserved = RESERVED_SHARED;
@@ -282,7 +282,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
             "%ntid" => axis(Sreg::NtidX, Sreg::NtidY, Sreg::NtidZ),
             "%ctaid" => axis(Sreg::CtaidX, Sreg::CtaidY, Sreg::CtaidZ),
             "%nctaid" => axis(Sreg::NctaidX, Sreg::NctaidY, Sreg::NctaidZ),
-            // A grid without clusters is a grid of clusters of one block.
+            // A grid without clusters is a grid of clusters with one block each.
             "%cluster_ctaid" => axis(Sreg::Zero, Sreg::Zero, Sreg::Zero),
             "%cluster_nctaid" => axis(Sreg::One, Sreg::One, Sreg::One),
             "%clusterid" => axis(Sreg::CtaidX, Sreg::CtaidY, Sreg::CtaidZ),
@@ -332,10 +332,10 @@ fn plain_special(name: &str) -> Option<Sreg> {
         "%reserved_smem_offset_cap" => Sreg::ReservedBytes,
         "%cluster_ctarank" | "%is_explicit_cluster" => Sreg::Zero,
         "%cluster_nctarank" => Sreg::One,
-        // Where cooperative groups look for the workspace of the grid.
+        // Cooperative groups read the address of the grid's workspace here.
         "%envreg1" => Sreg::WorkspaceHigh,
         "%envreg2" => Sreg::WorkspaceLow,
-        // Registers of the driver, and counters that nobody has set up.
+        // Registers of the driver, and performance counters that are not set up.
         _ if numbered(name, "%envreg", 32) => Sreg::Zero,
         _ if numbered(name.trim_end_matches("_64"), "%pm", 8) => Sreg::Zero,
         _ => return None,
@@ -361,7 +361,7 @@ fn same_file(name: &str, v: V, want: Class) -> Reason<V> {
 }
 
 impl Scope<'_> {
-    /// The type with which `name` is declared in this scope.
+    /// Returns the type with which `name` is declared in this scope.
     fn declared(&self, name: &str) -> Option<Type> {
         if let Some(r) = self.ranges.get(&(name, false)).filter(|r| r.vector == 1) {
             return Some(r.ty);

@@ -1,11 +1,12 @@
-//! Why something cannot be lowered.
+//! The reason for which code cannot be lowered.
 
-/// A reason, and whose fault it is.
+/// A reason, and whether the PTX or the emulator causes it.
 #[derive(Debug)]
 pub(crate) struct Problem {
-    /// What is wrong, for people.
+    /// Description for people.
     pub(crate) text: String,
-    /// Whether it is PTX that a GPU takes and the emulator lacks; else no device takes it.
+    /// Whether a GPU accepts the PTX but the emulator does not support it. Otherwise no device accepts
+    /// it.
     pub(crate) gap: bool,
 }
 
@@ -21,7 +22,7 @@ impl From<&str> for Problem {
     }
 }
 
-/// What a GPU can do, and the emulator cannot.
+/// Returns the problem of PTX which a GPU accepts and the emulator does not support.
 pub(super) fn gap(text: impl Into<String>) -> Problem {
     Problem { text: text.into(), gap: true }
 }

@@ -8,7 +8,8 @@ use crate::ir::{Class, Op, Redux, Shfl, Vote};
 use crate::ptx::{Instr, Operand, Type};
 
 impl<'a> Lower<'_, '_, '_, 'a> {
-    /// `d` or `d|p`: the second is a register that nobody reads if it is not there.
+    /// Returns the destinations of `d` or `d|p`. Without `p`, the second is a register that is never
+    /// read.
     fn dest_pair(&mut self, operand: &Operand<'a>, ty: Type) -> Reason<[V; 2]> {
         match operand {
             Operand::Pair(d, p) => {
@@ -41,7 +42,7 @@ impl<'a> Lower<'_, '_, '_, 'a> {
         Ok(())
     }
 
-    /// Operand `n`, or for the old forms without one the mask of the active lanes.
+    /// Returns operand `n`, or the mask of active lanes for old forms without that operand.
     fn member_mask(&mut self, i: &Instr<'a>, n: usize, sync: bool) -> Reason<V> {
         if sync {
             return self.source(self.arg(i, n)?, Type::B32);

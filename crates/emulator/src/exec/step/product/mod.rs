@@ -1,8 +1,8 @@
 //! Products of matrices, element by element.
 //!
-//! Layouts of `mma` fragments are those of the PTX ISA. Sums are those of a tensor core ([`dot`]).
-//! Most products are computed in [`lanes::product`](crate::exec::lanes::product); what is here does
-//! the rest, and is what that is compared with.
+//! `mma` fragments have the layouts of the PTX ISA. Sums are those of a tensor core ([`dot`]).
+//! [`lanes::product`](crate::exec::lanes::product) computes most products. This module computes the rest,
+//! and tests compare the other module with it.
 
 use super::at::At;
 use super::spread;
@@ -12,10 +12,10 @@ use crate::exec::lanes::{Regs, cvt, half};
 use crate::exec::state::{Warp, Worker};
 use crate::ir::{Consts, Elem, Inst, Mma, Wmma};
 
-/// Largest matrix of a fragment: 16 × 256 bits.
+/// Maximum number of elements of a matrix: 16 × 256, of one bit each.
 const MAX: usize = 4096;
 
-/// Element `index` of a lane's fragment.
+/// Returns element `index` of a lane's fragment.
 fn element(
     regs: &Regs,
     consts: &Consts,
@@ -47,12 +47,12 @@ fn set_element(regs: &mut Regs, list: &[u32], elem: Elem, lane: usize, index: us
     *word = *word & !mask | (v << shift) as u32 & mask;
 }
 
-/// The value of an element.
+/// Returns the value of an element.
 fn number(elem: Elem, v: u64) -> f64 {
     match elem {
         Elem::F16 => half::to_f32(soft::F16, v as u16).into(),
         Elem::Bf16 => half::to_f32(soft::BF16, v as u16).into(),
-        // The hardware looks at the upper 19 bits only.
+        // The hardware reads only the upper 19 bits.
         Elem::Tf32 => f32::from_bits(v as u32 & 0xffff_e000).into(),
         Elem::F32 => f32::from_bits(v as u32).into(),
         Elem::F64 => f64::from_bits(v),
@@ -71,7 +71,7 @@ fn integer(elem: Elem, v: u64) -> i64 {
     }
 }
 
-/// The bits of a result.
+/// Returns the bits of a result.
 fn result(elem: Elem, v: f64) -> u64 {
     match elem {
         Elem::F64 if v.is_nan() => soft::F64.nan(),
@@ -82,8 +82,8 @@ fn result(elem: Elem, v: f64) -> u64 {
     }
 }
 
-/// Row and column (or depth) of element `e` of a lane's fragment of A: registers go through the
-/// two halves of the rows, then through the chunks of the depth.
+/// Returns row and depth of element `e` of a lane's fragment of A. Registers go through the two halves of
+/// the rows first, and then through the chunks of the depth.
 fn place_a(m: Mma, lane: usize, e: usize) -> (usize, usize) {
     let per = if m.a == Elem::F64 { 1 } else { (32 / m.a.bits()) as usize };
     let (reg, within) = (e / per, e % per);
@@ -92,14 +92,14 @@ fn place_a(m: Mma, lane: usize, e: usize) -> (usize, usize) {
     (row, reg / halves * 4 * per + lane % 4 * per + within)
 }
 
-/// Depth and column of element `e` of a lane's fragment of B.
+/// Returns depth and column of element `e` of a lane's fragment of B.
 fn place_b(m: Mma, lane: usize, e: usize) -> (usize, usize) {
     let per = if m.b == Elem::F64 { 1 } else { (32 / m.b.bits()) as usize };
     let (reg, within) = (e / per, e % per);
     (reg * 4 * per + lane % 4 * per + within, lane / 4)
 }
 
-/// Row and column of element `e` of a lane's fragment of C and D.
+/// Returns row and column of element `e` of a lane's fragment of C and D.
 fn place_c(lane: usize, e: usize) -> (usize, usize) {
     (lane / 4 + 8 * (e / 2), 2 * (lane % 4) + e % 2)
 }
@@ -120,7 +120,7 @@ impl Product {
         Self { m, n, k, a: vec![0; m * k], b: vec![0; k * n], c: vec![0; m * n] }
     }
 
-    /// Elements of D.
+    /// Returns the elements of D.
     fn multiply(&self, a: Elem, b: Elem, c: Elem, d: Elem, sat: bool) -> Vec<u64> {
         if a.integer() { self.integers(a, b, sat) } else { self.floats(a, b, c, d) }
     }
@@ -145,15 +145,15 @@ impl Product {
 
     fn floats(&self, a: Elem, b: Elem, c: Elem, d: Elem) -> Vec<u64> {
         let x: Vec<f64> = self.a.iter().map(|v| number(a, *v)).collect();
-        // Column by column.
+        // B, column by column.
         let y = (0..self.n).flat_map(|j| (0..self.k).map(move |k| self.b[k * self.n + j]));
         let y: Vec<f64> = y.map(|v| number(b, v)).collect();
         let mut out = Vec::with_capacity(self.m * self.n);
         for (i, row) in x.chunks(self.k).enumerate() {
             for (j, column) in y.chunks(self.k).enumerate() {
                 let c = number(c, self.c[i * self.n + j]);
-                // For f64 this is the chain of fused operations that the ISA asks for; the
-                // products of narrower formats are exact anyway.
+                // For f64 this is the chain of fused operations that the ISA requires. The products of
+                // narrower formats are exact anyway.
                 let chain = || row.iter().zip(column).fold(c, |sum, (x, y)| x.mul_add(*y, sum));
                 let cut = match a {
                     Elem::F16 | Elem::Bf16 | Elem::Tf32 => dot::dot(row, column, c),
@@ -220,14 +220,14 @@ fn mma_by_elements(regs: &mut Regs, consts: &Consts, op: Mma, [rd, ra, rb, rc]: 
     }
 }
 
-/// How many elements a lane's registers hold, and how many of them are different.
+/// Returns how many elements a lane's registers hold, and how many of them are distinct.
 fn capacity(list: &[u32], elem: Elem, elements: usize) -> (usize, usize) {
     let per = if elem == Elem::F64 { 1 } else { (32 / elem.bits()) as usize };
     (list.len() * per, elements / 32)
 }
 
-/// The `wmma` layout is ours to choose: lane `l` has the elements from `l × size / 32`, row by
-/// row, as often as they fit.
+/// Reads a `wmma` fragment, whose layout is our choice: lane `l` has the elements from `l × size / 32`,
+/// row by row, as often as they fit.
 pub(super) fn gather(regs: &Regs, consts: &Consts, list: &[u32], elem: Elem, out: &mut [u64]) {
     let (_, own) = capacity(list, elem, out.len());
     for lane in 0..32 {

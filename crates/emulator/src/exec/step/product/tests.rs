@@ -1,4 +1,4 @@
-//! Products of eight columns at a time are those by elements, bit for bit.
+//! Compares products of eight columns at a time with those by elements, bit for bit.
 
 use super::*;
 use crate::exec::lanes::product::{Multiply, Task, Tiles, multiply};
@@ -14,7 +14,7 @@ impl Random {
         (self.0 >> 16) as u32
     }
 
-    /// Bits of an element: any, or one of those that are likely to go wrong, or near one.
+    /// Returns random bits of an element. `mood` selects which values are likely.
     fn element(&mut self, elem: Elem, mood: u32) -> u32 {
         let (man, bits) = match elem {
             Elem::F16 => (10, 16),
@@ -30,13 +30,13 @@ impl Random {
         let (bias, largest) = ((1u32 << (exponents - 1)) - 1, (1u32 << exponents) - 1);
         let mantissa = self.next() & ((1 << man) - 1);
         match mood {
-            // Any, NaNs too.
+            // Any value, including NaN.
             0 => self.next() & mask,
-            // Near one, so that all terms count.
+            // Values near one, so that all terms matter.
             1 => sign | (bias - 2 + self.next() % 4) << man | mantissa,
-            // Finite, of any size.
+            // Finite values of any size.
             2 => sign | (self.next() % largest) << man | mantissa,
-            // Zeros, and few others.
+            // Mostly zeros.
             3 if !self.next().is_multiple_of(8) => sign,
             _ if self.next().is_multiple_of(4) => sign | mantissa,
             _ => sign | (bias + self.next() % 2) << man,
@@ -52,12 +52,12 @@ impl Random {
     }
 }
 
-/// Registers of a lane for so many elements.
+/// Returns the registers per lane for `elements` elements of a warp.
 fn registers(elem: Elem, elements: usize) -> u32 {
     (elements as u32 * elem.bits()).div_ceil(1024)
 }
 
-/// Random registers for D, A, B and C, and their lists.
+/// Creates random registers for D, A, B and C, and their lists.
 fn fragments(
     rnd: &mut Random,
     mood: u32,
@@ -75,7 +75,7 @@ fn fragments(
     for (n, list) in lists.iter().enumerate() {
         let list: &Vec<u32> = list;
         for register in list {
-            // A lane's mood is the matrix's, but for some.
+            // Most lanes have the mood of the matrix.
             regs.r32[*register as usize].0 = std::array::from_fn(|_| rnd.word(elems[n], mood));
         }
     }
@@ -86,7 +86,7 @@ fn ways() -> [Multiply; 2] {
     [multiply, select().2]
 }
 
-/// How many of the launches were computed eight columns at a time.
+/// Compares each fast way with `by_elements`. Returns whether all of them computed the product.
 fn check(mut by_elements: impl FnMut(&mut Regs), regs: &Regs, task: &Task<'_>, what: &str) -> bool {
     let copy = |regs: &Regs| {
         let mut copy = Regs::default();
@@ -142,7 +142,7 @@ fn mma() {
             };
             fast += u32::from(check(slow, &regs, &task, &format!("{op:?}, {round}")));
         }
-        // Those with NaNs are not.
+        // The fast ways do not compute products with NaN.
         assert!(fast >= 120, "{a:?} {b:?} {d:?}: {fast}");
     }
 }
@@ -167,7 +167,7 @@ fn wmma() {
             let satfinite = round % 2 == 0 && elem.integer();
             let op = Wmma { kind, m, n, k, row: true, elem, space, d, c, satfinite };
             let (m, n, k) = (usize::from(m), usize::from(n), usize::from(k));
-            // Fragments of 16-bit elements have them twice.
+            // Fragments of 16-bit elements hold every element twice.
             let twice = if elem == F16 { 2 } else { 1 };
             let sizes = [m * n, twice * m * k, twice * k * n, m * n];
             let (regs, [rd, ra, rb, rc]) =
