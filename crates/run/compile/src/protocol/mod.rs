@@ -220,19 +220,35 @@ pub(crate) enum Outcome {
     /// code.
     Triton(Box<TritonAnswer>),
     /// The source or an option is at fault.
-    Rejected { code: FailureCode, log: String, diagnostics: Vec<Diagnostic> },
+    Rejected {
+        code: FailureCode,
+        log: String,
+        diagnostics: Vec<Diagnostic>,
+    },
     /// The library does not support the architecture; the list has the supported ones.
-    UnsupportedArch { supported: Vec<u32> },
+    UnsupportedArch {
+        supported: Vec<u32>,
+    },
     /// A listing; `complete` unless it exceeded the limit.
-    Listing { text: String, complete: bool },
+    Listing {
+        text: String,
+        complete: bool,
+    },
     /// The headers are in the job directory.
     HeadersUnpacked,
     /// Answer to `Describe`.
-    Description { version: (u32, u32), archs: Vec<u32> },
+    Description {
+        version: (u32, u32),
+        archs: Vec<u32>,
+    },
     /// The toolchain does not work.
-    Toolchain { what: String },
+    Toolchain {
+        what: String,
+    },
     /// Any other error.
-    Failed { what: String },
+    Failed {
+        what: String,
+    },
 }
 
 /// A compiled image.
