@@ -1,4 +1,4 @@
-//! How many evaluations are in flight at once, and whether the service still takes any.
+//! Bounds the evaluations in flight. The main type is [`Admission`].
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,8 +16,9 @@ pub(super) struct Admission {
 }
 
 impl Admission {
-    /// An admission with this many permits. Where keys share them (`shared`), one key takes at most as many as it
-    /// leaves for the others. One more caller may wait: the dispatcher.
+    /// Creates an admission with this many permits. If several keys share them (`shared`), one key
+    /// takes at most as many as it leaves for the others. One further caller, the dispatcher, may
+    /// wait for a permit.
     pub(super) fn new(permits: usize, shared: bool) -> Self {
         let bounds = PoolBounds { places: permits, extra: 0, waiting: 1, shared, least: 1 };
         Self { pool: Pool::new(bounds), closing: AtomicBool::new(false) }
@@ -40,9 +41,9 @@ impl Admission {
         self.pool.take(Owner::SERVER).await.ok()
     }
 
-    /// Permits for points of a sweep beside the one that it has: while the queue is at most half full,
-    /// two points per device: one on it, and the next one compiling or waiting for it. So a sweep never
-    /// holds more than one place in the queue per device.
+    /// Returns extra permits for a sweep, which already has one. It gets them only while the queue
+    /// is at most half full, up to two points per device in all: one point runs while the next
+    /// compiles or waits. So a sweep never holds more than one place in the queue per device.
     pub(super) fn more_lanes(&self, owner: &str, devices: usize) -> Vec<Admitted> {
         let most = 2 * devices;
         let mut lanes = Vec::new();
@@ -54,12 +55,12 @@ impl Admission {
         lanes
     }
 
-    /// Admits nothing from now on.
+    /// Refuses every evaluation from now on.
     pub(super) fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }
 
-    /// Whether the service shuts down.
+    /// Returns whether the service is shutting down.
     pub(super) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
     }

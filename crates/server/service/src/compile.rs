@@ -1,4 +1,4 @@
-//! Compilations and profile plans: no jobs, and nothing is kept of them.
+//! Compilations and profile plans. They create no jobs, and nothing is stored.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use warpgauge_executor::Executor;
 use warpgauge_report::{CompileResponse, ProfilePlan};
 use warpgauge_turns::Owner;
 
-/// Looks at kernels without running them. Leaves no job.
+/// Inspects kernels without running them, and creates no job.
 pub trait CompileService: Send + Sync {
-    /// What the profile that a request asks for would take; nothing is run.
+    /// Returns the cost of the requested profile: counters, passes and time. Nothing is run.
     fn profile_plan<'a>(
         &'a self,
         request: EvaluateRequest,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, ProfilePlan>;
 
-    /// Compiles only.
+    /// Compiles a kernel without running it.
     fn compile<'a>(
         &'a self,
         request: CompileRequest,
@@ -30,7 +30,7 @@ pub trait CompileService: Send + Sync {
     ) -> ServiceFuture<'a, CompileResponse>;
 }
 
-/// Compiles, and plans profiles.
+/// Compiles kernels and plans profiles.
 pub(super) struct Compiler {
     executor: Arc<dyn Executor>,
     admission: Arc<Admission>,
@@ -38,7 +38,7 @@ pub(super) struct Compiler {
 }
 
 impl Compiler {
-    /// A compiler behind this executor. Compilations are admitted as evaluations are.
+    /// Creates a compiler on this executor. Compilations are admitted like evaluations.
     pub(super) fn new(
         executor: Arc<dyn Executor>,
         admission: Arc<Admission>,

@@ -1,4 +1,4 @@
-//! What can keep an evaluation from ending with a report.
+//! Reasons why an evaluation ends without a report.
 
 use std::error::Error;
 use std::time::Duration;
@@ -8,59 +8,56 @@ pub use warpgauge_executor::{ExecError, Problem, chain};
 use warpgauge_model::{ErrorCode, FailureCode};
 use warpgauge_store::StoreError;
 
-/// When it is worth trying again after a quota.
+/// Suggested wait before a retry after a quota was exceeded.
 const QUOTA_RETRY: Duration = Duration::from_secs(5);
 
-/// Why there is no report. Failures of the submitted kernel are reports, not errors.
+/// Reasons why there is no report. A failure of the submitted kernel is a report, not an error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ServiceError {
-    /// An error of the executor, or one of the service itself with the same cause.
+    /// An error of the executor, or an error of the service with the same cause.
     #[error(transparent)]
     Exec(#[from] ExecError),
     /// No device is free and the queue is full.
     #[error("{}; try again in {} s", waiting_already(*.waiting, *.own), .retry_after.as_secs().max(1))]
     QueueFull {
-        /// Evaluations waiting.
+        /// Evaluations that are waiting.
         waiting: usize,
-        /// Whether all these are the caller's, which are its share of the queue.
+        /// Whether all of them are the caller's, which has used up its share of the queue.
         own: bool,
-        /// When it is worth trying again.
+        /// Suggested wait before a retry.
         retry_after: Duration,
     },
     /// No such job.
     #[error("there is no job {0}; ended jobs are kept until they are old or take too much room")]
     NoSuchJob(String),
-    /// The caller has as many jobs as it may have.
+    /// The caller has as many jobs as its quota allows.
     #[error("{message}; try again in {} s", .retry_after.as_secs().max(1))]
     QuotaExceeded {
-        /// Which quota, and how much of it is used.
+        /// The quota that was exceeded, and its use.
         message: String,
-        /// When it is worth trying again.
+        /// Suggested wait before a retry.
         retry_after: Duration,
     },
-    /// The idempotency key was used before, for something else.
+    /// The idempotency key was used before with a different request.
     #[error(
         "the idempotency key was used before with a different request, for job {job_id}; use a new \
          key for a new request"
     )]
     IdempotencyConflict {
-        /// The job that the key stands for.
+        /// The job that was created with the key.
         job_id: String,
     },
     /// The job was cancelled while its caller waited.
     #[error("job {job_id} was cancelled")]
     Cancelled {
-        /// The job.
         job_id: String,
     },
     /// The job ended without a report, some time ago or in another process.
     #[error("job {job_id} failed ({code}): {message}")]
     JobFailed {
-        /// The job.
         job_id: String,
-        /// Stable code.
+        /// Stable error code.
         code: ErrorCode,
-        /// Why.
         message: String,
     },
     /// No such baseline.
@@ -74,22 +71,20 @@ pub enum ServiceError {
     /// No such tensor.
     #[error("there is no tensor {0}; GET /tensors lists those that there are")]
     NoSuchTensor(String),
-    /// There was such a tensor.
+    /// The tensor existed and was removed.
     #[error("tensor {id} is gone: {reason}")]
     TensorGone {
-        /// Which.
         id: String,
-        /// Stable code.
+        /// Stable error code.
         code: ErrorCode,
-        /// Why, and what to do.
+        /// Reason for the removal, with a remedy.
         reason: String,
     },
-    /// Something that the request names is not there.
+    /// The request names something that does not exist or cannot be used.
     #[error("{path}: {error}")]
     Named {
-        /// Where it is named.
+        /// Path of the field that names it.
         path: String,
-        /// What is wrong with it.
         error: Box<ServiceError>,
     },
     /// No such lease.
@@ -98,31 +93,31 @@ pub enum ServiceError {
          /tensors/{{id}}/handle gives a new one"
     )]
     NoSuchLease(String),
-    /// What is there does not fit what is asked for.
+    /// The request conflicts with the existing state.
     #[error("{message}")]
     Conflict {
-        /// Stable code.
+        /// Stable error code.
         code: ErrorCode,
-        /// What differs, and what to do.
+        /// The difference, and what the caller can do.
         message: String,
     },
-    /// The caller may not do that.
+    /// The caller lacks a permission.
     #[error("{0}")]
     Forbidden(String),
-    /// The job is there, and does not have what is asked for.
+    /// The job exists but has no such artifact.
     #[error("there is no {what}: {reason}")]
     NoArtifact {
-        /// What is asked for, and of which job.
+        /// The requested artifact and its job.
         what: String,
-        /// Why there is none, and what would help.
+        /// Reason, with a remedy.
         reason: String,
     },
-    /// The job had what is asked for, and it is not kept any more.
+    /// The job had the artifact, but it has been removed.
     #[error("{what} is not kept any more: {reason}")]
     ArtifactGone {
-        /// What is asked for, and of which job.
+        /// The requested artifact and its job.
         what: String,
-        /// Why it went, and what would help.
+        /// Reason for the removal, with a remedy.
         reason: String,
     },
 }
@@ -138,27 +133,29 @@ fn waiting_already(waiting: usize, own: bool) -> String {
 }
 
 impl ServiceError {
-    /// The error of a request with these problems.
+    /// Returns the error of a request with these problems.
     pub fn invalid(problems: Vec<Problem>) -> Self {
         Self::Exec(ExecError::Invalid(problems))
     }
 
-    /// The error of a machine that lacks something: what, and what to do.
+    /// Returns the error of a machine that lacks something. The message says what, and what to do.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::Exec(ExecError::Unavailable(message.into()))
     }
 
-    /// The error of a server that is going down.
+    /// Returns the error of a server that is shutting down.
     pub fn shutting_down() -> Self {
         Self::Exec(ExecError::ShuttingDown)
     }
 
-    /// Whether this machine lacked something, so that another one, or a later time, may do.
+    /// Returns whether this machine lacked something, so that a retry later or on another machine
+    /// may succeed.
     pub fn is_unavailable(&self) -> bool {
         matches!(self, Self::Exec(ExecError::Unavailable(_) | ExecError::RunnersLost(_)))
     }
 
-    /// The error with the paths of its problems below `at`: those of a part of a request, in the whole.
+    /// Prefixes the paths of the problems with `at`. The caller uses it for a part of a larger
+    /// request.
     pub(super) fn within(self, at: &str) -> Self {
         match self {
             Self::Exec(ExecError::Invalid(problems)) => {
@@ -173,17 +170,18 @@ impl ServiceError {
     }
 }
 
-/// The error of a request with these problems of its contract.
+/// Returns the error of a request whose contract has these problems.
 pub(super) fn invalid(errors: Vec<ContractError>) -> ServiceError {
     warpgauge_executor::invalid(errors).into()
 }
 
-/// Our bug or a broken machine: the whole chain goes to the log under an id, the id to the caller.
+/// Logs the whole error chain under an id, and returns an error that has the id only. For bugs and
+/// broken machines.
 pub(super) fn internal(operation: &str, error: &(dyn Error + 'static)) -> ServiceError {
     warpgauge_executor::internal(operation, error).into()
 }
 
-/// The error of an operation that the store refused.
+/// Converts an error of the store.
 pub(super) fn refused(error: StoreError) -> ServiceError {
     match error {
         StoreError::Conflict { existing, .. } => {
@@ -215,7 +213,7 @@ pub(super) fn refused(error: StoreError) -> ServiceError {
             tracing::error!(error = text, "the store failed");
             ServiceError::unavailable(error.for_callers())
         }
-        // It is away, and may come back.
+        // The store is unreachable for now, and may recover.
         error if error.may_pass() => {
             let text = chain(&error);
             tracing::error!(error = text, "the store failed");

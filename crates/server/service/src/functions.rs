@@ -1,4 +1,4 @@
-//! Functions that callers send to be run: no jobs, and nothing is kept of them.
+//! Functions that callers send to be run. They create no jobs, and nothing is stored.
 
 use std::sync::Arc;
 
@@ -9,23 +9,23 @@ use super::submission::ServiceFuture;
 use warpgauge_contract::functions::{FunctionCall, FunctionOutcome, FunctionPlaces};
 use warpgauge_executor::Executor;
 
-/// Runs functions of callers. Who may have some run is decided above.
+/// Runs functions of callers. The HTTP API checks the caller's permission before it calls this.
 pub trait FunctionService: Send + Sync {
-    /// Where functions can run.
+    /// Returns the places where functions can run.
     fn function_places(&self) -> FunctionPlaces;
 
-    /// Runs one call. Dropping the future ends it.
+    /// Runs one call. Dropping the future stops it.
     fn call_function(&self, call: FunctionCall) -> ServiceFuture<'_, FunctionOutcome>;
 }
 
-/// Has an executor run functions.
+/// Runs functions on an executor.
 pub(super) struct Functions {
     executor: Arc<dyn Executor>,
     admission: Arc<Admission>,
 }
 
 impl Functions {
-    /// Functions on this executor. Calls are admitted as evaluations are.
+    /// Creates functions on this executor. Calls are admitted like evaluations.
     pub(super) fn new(executor: Arc<dyn Executor>, admission: Arc<Admission>) -> Self {
         Self { executor, admission }
     }

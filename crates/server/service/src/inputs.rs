@@ -1,5 +1,6 @@
-//! Matrices and shared tensors that requests name in place of data: what the caller has under a name when its
-//! request comes is put into the request. So a job that waits is not disturbed by what is uploaded meanwhile.
+//! Matrices and shared tensors that requests name in place of data. The service copies them into a
+//! request when it arrives. So later uploads do not affect a job that waits. The main type is
+//! [`NamedInputs`].
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::BaselineKind;
 use warpgauge_model::FailureCode;
 
-/// Puts named matrices and tensors into requests.
+/// Copies named matrices and tensors into requests.
 pub(super) struct NamedInputs {
     matrices: Arc<Matrices>,
     tensors: Arc<SharedTensors>,
@@ -23,7 +24,7 @@ pub(super) struct NamedInputs {
 }
 
 impl NamedInputs {
-    /// Inputs from these matrices and tensors, at most `max_bytes` in one request.
+    /// Uses these matrices and tensors, at most `max_bytes` in one request.
     pub(super) fn new(
         matrices: Arc<Matrices>,
         tensors: Arc<SharedTensors>,
@@ -32,17 +33,17 @@ impl NamedInputs {
         Arc::new(Self { matrices, tensors, max_bytes })
     }
 
-    /// Bytes of arrays that the inputs of one body may take: the first value of `left` below. What comes small,
-    /// a name as well as compressed data, does not fill a disk.
+    /// Bytes of arrays that the inputs of one body may take: the initial value of `left` below. The
+    /// bound keeps a small body (a name, or compressed data) from filling a disk.
     pub(super) fn max_bytes(&self) -> u64 {
         self.max_bytes
     }
 
-    /// The request with matrices and shared tensors in the places of their names. `left` is how many bytes of arrays may be
-    /// made yet, as for compressed data: what comes small does not fill a disk.
+    /// Returns the request with the content of its named matrices and shared tensors. `left` is the
+    /// number of bytes of arrays that the request may still take, as for compressed data.
     ///
     /// # Errors
-    /// A matrix or a tensor that is not there, or does not fit where it is named.
+    /// A matrix or a tensor does not exist, or does not fit where the request names it.
     pub(super) async fn with_named(
         &self,
         request: JobRequest,
@@ -71,7 +72,7 @@ impl NamedInputs {
         })
     }
 
-    /// The evaluation with its inputs; as [`Self::with_named`].
+    /// Returns the evaluation with its inputs; see [`Self::with_named`].
     pub(super) async fn evaluation_with(
         &self,
         request: EvaluateRequest,
@@ -79,7 +80,7 @@ impl NamedInputs {
         left: &mut u64,
         copies: Copies,
     ) -> Result<EvaluateRequest, ServiceError> {
-        // The vector of a product may be a tensor. Its turn ends when the request is whole.
+        // The vector of a product may be a tensor. The turn ends when the request is complete.
         let (request, _turn) = self.tensors.with_tensors(request, owner, left, copies).await?;
         self.matrices.filled(request, owner, left).await
     }
@@ -95,7 +96,7 @@ impl NamedInputs {
         self.matrices.filled(request, owner, left).await
     }
 
-    /// The compilation with its matrices; it names no tensors.
+    /// Returns the compilation with its matrices. A compilation names no tensors.
     pub(super) async fn compilation_with(
         &self,
         request: CompileRequest,
@@ -111,7 +112,8 @@ impl NamedInputs {
         owner: &str,
         left: &mut u64,
     ) -> Result<GateRequest, ServiceError> {
-        // What lies in an older tree is not the request's to mend: the case is judged without.
+        // The request's author cannot fix an older tree: the gate judges the case without that
+        // baseline.
         let older = request.baseline_origin.as_ref().is_some_and(|origin| {
             matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
         });
@@ -149,7 +151,7 @@ impl NamedInputs {
     }
 }
 
-/// The matrices that stand in a request, for its report. The points of a sweep name theirs.
+/// Returns the matrices of a request, for its report. Each point of a sweep reports its own.
 pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.matrices.clone(),
@@ -169,7 +171,7 @@ pub(super) fn matrices_of(request: &JobRequest) -> Vec<MatrixUsed> {
     }
 }
 
-/// The tensors that stand in a request, for its report. The points of a sweep name theirs.
+/// Returns the tensors of a request, for its report. Each point of a sweep reports its own.
 pub(super) fn tensors_of(request: &JobRequest) -> Vec<TensorUsed> {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => request.tensors.clone(),

@@ -1,5 +1,6 @@
-//! The service: accepting jobs, keeping them, having an executor carry them out, and telling of them;
-//! baselines and their owners. It knows no devices: [`warpgauge_executor::Executor`] is the seam.
+//! The service: accepts jobs, stores them, runs them by an executor, and reports on them. It also
+//! keeps baselines and their owners. It knows no devices: [`warpgauge_executor::Executor`] is the
+//! seam.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,5 @@
-//! The machine and the process of the service, for those who look at them.
+//! The machine and the process of the service, for status and health queries. The main type is
+//! [`Machine`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -25,26 +26,28 @@ use warpgauge_telemetry::telemetry;
 
 /// The machine and the process of the service.
 pub trait MachineService: Send + Sync {
-    /// The state of the machine and of the queue.
+    /// Returns the state of the machine and of the queue.
     fn status(&self) -> ServiceStatus;
 
-    /// What the service has done so far; jobs are counted as far as the caller may see them.
+    /// Returns counters of the service. Its job counts cover the jobs that the caller may see.
     fn statistics<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, ServiceStatistics>;
 
-    /// Where the server keeps its data: answers to callers do not show it. `None`: it keeps none.
+    /// Directory of the server's data, which responses to callers do not show. `None` if it has
+    /// none.
     fn data_dir(&self) -> Option<PathBuf> {
         None
     }
 
-    /// Why nothing can be evaluated now; empty if something can. Answers within some seconds, whatever
-    /// hangs.
+    /// Returns why nothing can be evaluated now; empty if evaluation is possible. Returns within
+    /// some seconds even if a check hangs.
     fn readiness(&self) -> BoxFuture<'_, Vec<Unready>>;
 
-    /// What the tools of the machine can do. They are looked for once, and again if `refresh`.
+    /// Returns the capabilities of the machine's tools. They are probed once, and again if
+    /// `refresh`.
     fn tooling(&self, refresh: bool) -> BoxFuture<'_, Tooling>;
 }
 
-/// The state of the machine and of the queue.
+/// State of the machine and of the queue.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ServiceStatus {
     /// Version of this program.
@@ -55,15 +58,15 @@ pub struct ServiceStatus {
     pub devices: Vec<DeviceView>,
     /// Evaluations waiting for a device.
     pub queue_depth: usize,
-    /// Evaluations that may wait.
+    /// Most evaluations that may wait.
     pub queue_capacity: usize,
     /// Jobs of this process since it started, by state.
     pub jobs_by_state: std::collections::BTreeMap<String, u64>,
-    /// Mean age of those of them that have not ended, seconds.
+    /// Mean age of the jobs that have not ended, seconds.
     pub average_job_age_s: f64,
     /// Compilers found, one line each, e.g. `nvrtc 13.0.88 (/usr/local/cuda/lib64)`.
     pub compilers: Vec<String>,
-    /// How compile children are confined: `landlock enforced`, or why not.
+    /// Confinement of compile children: `landlock enforced`, or the reason why not.
     pub compile_sandbox: String,
 }
 
@@ -95,7 +98,7 @@ pub(super) struct Machine {
 }
 
 impl Machine {
-    /// The machine of this executor; its uptime begins now.
+    /// Creates a machine for this executor; its uptime begins now.
     pub(super) fn new(
         config: &Config,
         store: Store,

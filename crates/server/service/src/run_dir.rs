@@ -1,4 +1,5 @@
-//! Directories of processes: what they need while they live, and nobody afterwards.
+//! Private directories of processes, which are deleted when their processes end. The main type is
+//! [`RunDir`].
 
 use std::fs::File;
 use std::io;
@@ -6,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
 
-/// What names of run directories begin with.
+/// Prefix of the names of run directories.
 const PREFIX: &str = "wg-";
 
-/// A directory that only this process uses and that goes with it. One that was left behind, because its
-/// process was killed, goes when the next process enters: whose lock is free is dead.
+/// A directory that only this process uses, deleted when this is dropped. If the process is killed,
+/// the next process deletes it: the free lock shows that its owner died.
 pub(super) struct RunDir {
     path: PathBuf,
     lock_path: PathBuf,
@@ -18,17 +19,17 @@ pub(super) struct RunDir {
 }
 
 impl RunDir {
-    /// Makes one in `parent`, and removes those of the dead.
+    /// Creates a run directory in `parent`, and removes those of dead processes.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// The directory cannot be created.
     pub(super) fn enter(parent: &Path) -> io::Result<Self> {
         warpgauge_private_files::directory(parent)
             .map_err(warpgauge_private_files::PrivateError::into_io)?;
         remove_dead(parent);
         let name = format!("{PREFIX}{}", &uuid::Uuid::new_v4().simple().to_string()[..12]);
         let (path, lock_path) = (parent.join(&name), lock_of(parent, &name));
-        // Locked before the directory is there: nobody sees it without its lock held.
+        // The lock comes first, so no process sees the directory without its lock held.
         let lock = warpgauge_private_files::new_file(&lock_path)?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
         let directory = Self { path, lock_path, _lock: lock };
@@ -37,7 +38,6 @@ impl RunDir {
         Ok(directory)
     }
 
-    /// Where it is.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
@@ -48,7 +48,7 @@ impl Drop for RunDir {
         if let Err(error) = std::fs::remove_dir_all(&self.path) {
             tracing::warn!(path = %self.path.display(), %error, "a run directory cannot be removed");
         }
-        // A few bytes; the next process tries again.
+        // The lock file has a few bytes; the next process removes it.
         let _ = std::fs::remove_file(&self.lock_path);
     }
 }
@@ -57,7 +57,8 @@ fn lock_of(parent: &Path, name: &str) -> PathBuf {
     parent.join(format!("{name}.lock"))
 }
 
-/// Removes directories whose process is gone. What cannot be removed stays for the next one.
+/// Removes directories of dead processes. A directory that cannot be removed remains for the next
+/// process.
 fn remove_dead(parent: &Path) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
@@ -84,7 +85,7 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let names = || std::fs::read_dir(parent.path()).unwrap().count();
         let living = RunDir::enter(parent.path()).unwrap();
-        // A process that was killed leaves both, and its lock is free.
+        // A killed process leaves both the directory and the lock file, and the lock is free.
         std::fs::create_dir(parent.path().join("wg-dead")).unwrap();
         std::fs::write(parent.path().join("wg-dead/file"), b"x").unwrap();
         File::create(lock_of(parent.path(), "wg-dead")).unwrap();

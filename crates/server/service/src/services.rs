@@ -1,4 +1,4 @@
-//! The service, by its parts.
+//! The parts of the service.
 
 use std::sync::Arc;
 
@@ -11,14 +11,14 @@ use super::machine::MachineService;
 use super::matrices::MatrixService;
 use super::tensors::TensorService;
 
-/// The service behind the HTTP API and the local command line, by its parts. Copies share the parts.
+/// The parts of the service behind the HTTP API and the local command line. Copies share the parts.
 #[derive(Clone)]
 pub struct Services {
-    /// Takes evaluations.
+    /// Accepts evaluations.
     pub evaluations: Arc<dyn EvaluationService>,
-    /// Jobs that were accepted.
+    /// Accepted jobs.
     pub jobs: Arc<dyn JobService>,
-    /// What jobs leave beside their reports.
+    /// Artifacts of jobs.
     pub artifacts: Arc<dyn ArtifactService>,
     /// Compilations and profile plans.
     pub compiler: Arc<dyn CompileService>,

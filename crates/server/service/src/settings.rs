@@ -1,19 +1,19 @@
-//! What parts of the service take from the configuration.
+//! Converts the configuration for the parts of the service.
 
 use warpgauge_config::Config;
 use warpgauge_contract::ContractLimits;
 use warpgauge_store::{Durability, Quotas, StoreConfig};
 
-/// What a process is for.
+/// Role of a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProcessRole {
-    /// It serves others: takes on jobs that wait in the store, also those of processes that are gone.
+    /// A server: it claims jobs that wait in the store, including those of dead processes.
     Server,
-    /// It does what one command asks for, and nothing else.
+    /// A single command: it runs only its own jobs.
     Command,
 }
 
-/// What contracts may ask for, by the configuration.
+/// Returns the limits on contracts.
 pub fn limits(config: &Config) -> ContractLimits {
     ContractLimits {
         max_tensor_bytes: config.limits.max_tensor_bytes,
@@ -22,7 +22,7 @@ pub fn limits(config: &Config) -> ContractLimits {
         max_decoded_bytes: config.limits.max_decoded_bytes,
         max_matrix_bytes: match config.limits.max_matrix_bytes_per_key {
             0 => config.limits.max_decoded_bytes,
-            // A name is as short as compressed data: it becomes no more than they may.
+            // A name is as short as compressed data, so the same limit applies.
             bytes => bytes.min(config.limits.max_decoded_bytes),
         },
         max_sweep_points: config.limits.max_sweep_points,
@@ -30,7 +30,7 @@ pub fn limits(config: &Config) -> ContractLimits {
     }
 }
 
-/// Where the store is, by the configuration.
+/// Returns the configuration of the store.
 pub(super) fn store_config(config: &Config) -> StoreConfig {
     let limits = &config.limits;
     let storage = &config.storage;

@@ -1,4 +1,4 @@
-//! What the service has done so far, from what was counted.
+//! Counters of the service since its start.
 
 use warpgauge_job_views::{
     CompilationStatistics, DeviceStatistics, DeviceUse, Durations, JobCounts, ProfilingStatistics,
@@ -6,7 +6,8 @@ use warpgauge_job_views::{
 };
 use warpgauge_telemetry::{CacheResult, EndState, Observed, Stage, telemetry};
 
-/// Statistics of this process; `jobs` are those that are kept, `devices` the ordinals of all.
+/// Returns the statistics of this process. `jobs` counts the stored jobs, and `devices` are the
+/// ordinals of all devices.
 pub(super) fn so_far(
     jobs: JobCounts,
     devices: impl Iterator<Item = u32>,

@@ -1,4 +1,4 @@
-//! Who asks for a job, and how.
+//! Types of a submission: the caller, the options, and the queries about jobs.
 
 use std::time::Duration;
 
@@ -11,115 +11,112 @@ use warpgauge_gate::GateRequest;
 use warpgauge_job_views::{JobEvent, SweepEvent};
 use warpgauge_model::{JobKind, JobState};
 
-/// What an operation answers with.
+/// Result of an operation of the service.
 pub type ServiceFuture<'a, T> = BoxFuture<'a, Result<T, ServiceError>>;
 
-/// News of a job; ends after that of its end.
+/// Events of a job. The stream ends after the event of the job's end.
 pub type JobEvents = BoxStream<'static, JobEvent>;
 
-/// Takes the events of a sweep. It does not block.
+/// Receives the events of a sweep. It must not block.
 pub type SweepEvents = Box<dyn Fn(SweepEvent) + Send + Sync>;
 
-/// Who asks.
+/// The caller of an operation.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Whose jobs they are: what stands for the caller's key, never the key itself. Empty where no
-    /// keys are asked for.
+    /// The owner of the caller's jobs, derived from its key; never the key itself. Empty if the
+    /// server requires no keys.
     pub owner: String,
-    /// Whether it may see the jobs of others and remove jobs.
+    /// Whether the caller may see the jobs of others and remove jobs.
     pub admin: bool,
-    /// Whether it may open shared tensors from processes of its own.
+    /// Whether the caller may open shared tensors from its own processes.
     pub handles: bool,
-    /// Whether it may have functions run.
+    /// Whether the caller may run functions.
     pub functions: bool,
-    /// Whether those may have pickled objects.
+    /// Whether those functions may use pickled objects.
     pub pickles: bool,
 }
 
 impl Caller {
-    /// Whoever uses the command line on this machine, or a server that asks for no keys.
+    /// Returns the caller of the local command line, or of a server that requires no keys.
     pub fn local() -> Self {
         Self { owner: String::new(), admin: true, handles: true, functions: true, pickles: true }
     }
 }
 
-/// How a job is to be taken.
+/// Options of a submitted job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobSubmission {
-    /// Whose it is.
     pub caller: Caller,
-    /// Its id, for who wants to watch it from its beginning; none: a new one.
+    /// Id of the job, for callers that watch it from its start. `None`: a new id.
     pub job_id: Option<String>,
-    /// The same key again is the same job again. At most 255 bytes.
+    /// A submission with the same key returns the same job. At most 255 bytes.
     pub idempotency_key: Option<String>,
-    /// Jobs of higher priority go before others of the same owner.
+    /// A job of higher priority precedes other jobs of the same owner.
     pub priority: i16,
-    /// The caller's own name for it. At most 255 bytes.
+    /// The caller's label for the job. At most 255 bytes.
     pub label: Option<String>,
-    /// Where to tell of its end.
+    /// URL that is notified of the job's end.
     pub webhook: Option<String>,
 }
 
 impl JobSubmission {
-    /// A job of this caller, like any other.
+    /// Returns a submission of this caller with default options.
     pub fn of(caller: Caller) -> Self {
         Self { caller, ..Self::default() }
     }
 
-    /// A job of the command line.
+    /// Returns a submission of the command line.
     pub fn local() -> Self {
         Self::of(Caller::local())
     }
 
-    /// A job of the command line, and its id.
+    /// Returns a submission of the command line with a new id, and that id.
     pub fn local_watched() -> (Self, String) {
         let id = uuid::Uuid::now_v7().to_string();
         (Self { job_id: Some(id.clone()), ..Self::local() }, id)
     }
 }
 
-/// What a job is to do, as its caller sent it.
+/// The request of a job, as its caller sent it.
 pub type JobRequest = JobWork<GateRequest>;
 
 /// A job that was accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SubmittedJob {
-    /// Identifies it.
     pub job_id: String,
-    /// Where it stands.
     pub state: JobState,
-    /// Whether it was there already, by its idempotency key.
+    /// Whether the job existed already, by its idempotency key.
     pub existing: bool,
 }
 
-/// Which jobs to list.
+/// Filter of a list of jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobQuery {
-    /// In one of these states; none: in any.
+    /// Only jobs in one of these states; empty: any state.
     pub states: Vec<JobState>,
-    /// Of this kind.
+    /// Only jobs of this kind.
     pub kind: Option<JobKind>,
-    /// With this label.
+    /// Only jobs with this label.
     pub label: Option<String>,
-    /// The caller's own with this key; an administrator's, too.
+    /// Only the caller's own jobs with this key, for administrators too.
     pub idempotency_key: Option<String>,
-    /// Accepted at this time or later, seconds since the Unix epoch.
+    /// Only jobs accepted at this time or later, seconds since the Unix epoch.
     pub created_after: Option<f64>,
-    /// Accepted before this time, seconds since the Unix epoch.
+    /// Only jobs accepted before this time, seconds since the Unix epoch.
     pub created_before: Option<f64>,
     /// Jobs on the page, 1 to 1000.
     pub limit: u32,
-    /// Where the page before ended.
+    /// Cursor of the previous page.
     pub cursor: Option<String>,
 }
 
-/// Which ended jobs to remove: those that any of these applies to.
+/// Which ended jobs to remove: those that match any of these rules.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CleanupPolicy {
-    /// Those that ended longer ago.
+    /// Jobs that ended longer ago than this.
     pub older_than: Option<Duration>,
-    /// All but the youngest so many.
+    /// All jobs except this many of the youngest.
     pub keep: Option<u64>,
-    /// The oldest, until reports and artifacts take no more than so many bytes.
+    /// The oldest jobs, until reports and artifacts take at most this many bytes.
     pub max_bytes: Option<u64>,
 }

@@ -9,8 +9,8 @@ use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 /// The most requests that wait for a permit of one pool. It exceeds the number of connections.
 const MAX_WAITING: usize = 100_000;
 
-/// A pool of permits for requests that read or write files and tensors. Each request in it has its own share of
-/// memory.
+/// Creates a pool of permits for requests that read or write files and tensors. Each request in it
+/// has its own share of memory.
 pub(super) fn pool(permits: usize, config: &Config) -> Pool {
     let (waiting, shared) = (MAX_WAITING, config.server.has_several_keys());
     Pool::new(PoolBounds { places: permits, extra: 0, waiting, shared, least: 1 })

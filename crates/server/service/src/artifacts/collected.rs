@@ -1,4 +1,5 @@
-//! What a job has left so far. It goes to the store when the job ends.
+//! Artifacts that a running job has produced so far. They go to the store when the job ends. The
+//! main type is [`CollectedArtifacts`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,13 +11,13 @@ use serde::Serialize;
 use super::ArtifactKind;
 pub use warpgauge_executor::KeptKernel;
 
-/// Most kernels of one job: a reference and its candidates.
+/// Most kernels that a job keeps: a reference and its candidates.
 const MAX_KERNELS: usize = 16;
 
-/// Format of stored kernels.
+/// Format version of stored kernels.
 const FORMAT: u8 = 1;
 
-/// Kernels for the store.
+/// Encodes kernels for the store.
 pub(super) fn pack(kernels: &[Arc<KeptKernel>]) -> Result<Vec<u8>, String> {
     let mut bytes = vec![FORMAT];
     let mut writer = rmp_serde::Serializer::new(&mut bytes).with_struct_map();
@@ -25,7 +26,7 @@ pub(super) fn pack(kernels: &[Arc<KeptKernel>]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Kernels from the store.
+/// Decodes kernels from the store.
 pub(super) fn unpack(bytes: &[u8]) -> Result<Vec<Arc<KeptKernel>>, String> {
     match bytes.split_first() {
         Some((&FORMAT, content)) => {
@@ -45,32 +46,35 @@ struct KeptFile {
     bytes: u64,
 }
 
-/// What a job has left so far.
+/// Artifacts that a job has produced so far.
 #[derive(Debug)]
 pub(crate) struct CollectedArtifacts {
-    /// Where files stand, which are not to go with the job's own directory.
+    /// Directory of the files. It is not the job's own directory, which is deleted when the job
+    /// ends.
     directory: PathBuf,
     kernels: Vec<Arc<KeptKernel>>,
     files: BTreeMap<ArtifactKind, KeptFile>,
-    /// Outputs that are to become shared tensors, or why they cannot.
+    /// Files of the outputs that become shared tensors, or the reason why an output has none. The
+    /// key is the output's name.
     outputs: BTreeMap<String, Result<tempfile::TempPath, String>>,
 }
 
 /// The artifacts of a job at one moment.
 pub(crate) struct Snapshot {
     pub(super) kernels: Vec<Arc<KeptKernel>>,
-    /// Path and size of each file of a profiler. A file goes with its job.
+    /// Path and size in bytes of each profiler file. A file is deleted with its job.
     pub(super) files: BTreeMap<ArtifactKind, (PathBuf, u64)>,
 }
 
 impl CollectedArtifacts {
-    /// None yet; files will stand in this directory.
+    /// Creates an empty collection whose files go to this directory.
     pub(crate) fn new(directory: &Path) -> Self {
         let (kernels, files, outputs) = (Vec::new(), BTreeMap::new(), BTreeMap::new());
         Self { directory: directory.to_owned(), kernels, files, outputs }
     }
 
-    /// Keeps a kernel, in place of one of the same name.
+    /// Keeps a kernel. It replaces a kernel of the same name; kernels beyond [`MAX_KERNELS`] are
+    /// dropped.
     pub(crate) fn keep(&mut self, kernel: KeptKernel) {
         if let Some(known) = self.kernels.iter_mut().find(|known| known.name == kernel.name) {
             *known = Arc::new(kernel);
@@ -79,10 +83,10 @@ impl CollectedArtifacts {
         }
     }
 
-    /// Takes over a profiler's file.
+    /// Moves a profiler's file into the collection.
     ///
     /// # Errors
-    /// The file cannot be moved here.
+    /// The file cannot be moved.
     pub(crate) fn keep_file(&mut self, kind: ArtifactKind, file: &Path) -> io::Result<()> {
         let path = self.take_over("artifact-", file)?;
         let bytes = std::fs::metadata(&path)?.len();
@@ -90,19 +94,20 @@ impl CollectedArtifacts {
         Ok(())
     }
 
-    /// Takes over the file of an output.
+    /// Moves the file of an output into the collection.
     pub(crate) fn keep_output(&mut self, name: String, file: &Path) {
         let taken = self.take_over("output-", file);
         let taken = taken.map_err(|error| format!("its content cannot be kept in a file: {error}"));
         self.outputs.insert(name, taken);
     }
 
-    /// Takes the file of an output, or why there is none; `None` for an output that did not come.
+    /// Removes and returns the file of an output, or the reason why there is none. Returns `None`
+    /// for an output that was never kept.
     pub(crate) fn take_output(&mut self, name: &str) -> Option<Result<tempfile::TempPath, String>> {
         self.outputs.remove(name)
     }
 
-    /// The artifacts so far.
+    /// Returns the artifacts so far.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let file = |(kind, file): (&ArtifactKind, &KeptFile)| {
             (*kind, (file.path.to_path_buf(), file.bytes))
@@ -113,7 +118,7 @@ impl CollectedArtifacts {
     fn take_over(&self, prefix: &str, file: &Path) -> io::Result<tempfile::TempPath> {
         let (_, path) =
             tempfile::Builder::new().prefix(prefix).tempfile_in(&self.directory)?.into_parts();
-        // The job's directory may be on another file system.
+        // A rename fails if the job's directory is on another file system.
         if std::fs::rename(file, &path).is_err() {
             std::fs::copy(file, &path)?;
         }

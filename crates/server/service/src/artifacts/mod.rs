@@ -1,7 +1,8 @@
-//! What a job leaves beside its report: code, logs, and the files of profilers.
+//! Artifacts of a job beside its report: code, logs and profiler files.
 //!
-//! `collected` collects what cannot be made again while a job runs; at its end it goes to the store
-//! (`stored`), which has a budget for it. `serve` hands it out, and makes the rest on demand.
+//! `collected` collects what cannot be produced again while a job runs. At the job's end these
+//! artifacts go to the store (`stored`), within a budget of bytes. `serve` returns artifacts, and
+//! produces the rest on demand.
 
 mod collected;
 mod serve;
@@ -15,16 +16,17 @@ pub use types::{ArtifactContent, ArtifactKind, ArtifactList, ArtifactView};
 
 use super::submission::{Caller, ServiceFuture};
 
-/// Artifacts of jobs. A caller sees those of its own jobs.
+/// Returns the artifacts of jobs. A caller sees only those that belong to its jobs.
 pub trait ArtifactService: Send + Sync {
-    /// What a job left beside its report.
+    /// Lists the artifacts of a job.
     fn artifacts<'a>(
         &'a self,
         job_id: &'a str,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, ArtifactList>;
 
-    /// One of them: of the job's kernel or, in a comparison, of the one that is named.
+    /// Returns one artifact of a kernel: of the named one, else of the job's own. In a comparison
+    /// the default is the first candidate.
     fn artifact<'a>(
         &'a self,
         job_id: &'a str,

@@ -1,4 +1,5 @@
-//! Handing artifacts out; what was not kept is made on demand.
+//! Returns artifacts to callers, and produces on demand what was not kept. The main type is
+//! [`Artifacts`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,19 +34,20 @@ const NOT_COMPILED: &str = "the kernel did not compile; `log` says why";
 const EMULATED: &str = "made for the architecture that the emulated device stands for; the \
                         emulator itself executed the PTX";
 
-/// How a kernel's artifact comes about.
+/// Source of a kernel's artifact.
 enum Way<'a> {
-    /// It is there.
+    /// Bytes that were kept.
     Kept(&'a [u8]),
-    /// The compiler makes it for that target.
+    /// The compiler produces it for that target.
     Compile(Target),
-    /// The compiler makes it once more, on its way to what ran.
+    /// An intermediate text of Triton: the compiler produces it again for that target.
     Stage(Target),
-    /// It is listed, out of an image that is there or that the compiler makes.
+    /// A listing of an image, either the kept one or one that the compiler produces for that
+    /// target.
     List(Option<&'a BuiltImage>, Target),
 }
 
-/// Hands artifacts out.
+/// Returns artifacts of jobs.
 pub(crate) struct Artifacts {
     store: Store,
     source: Source,
@@ -74,7 +76,8 @@ impl ArtifactService for Artifacts {
 }
 
 impl Artifacts {
-    /// Artifacts of running jobs and of those in the store; the executor makes what neither has.
+    /// Uses artifacts of running jobs and of those in the store. The executor produces what neither
+    /// has.
     pub(crate) fn new(
         store: Store,
         running: Arc<dyn RunningJobs>,
@@ -85,7 +88,7 @@ impl Artifacts {
         Self { store, source, executor, readiness }
     }
 
-    /// What a job left.
+    /// Lists the artifacts of a job.
     async fn list(&self, job_id: &str, caller: &Caller) -> Result<ArtifactList, ServiceError> {
         let job = records::row(&self.store, job_id, caller).await?;
         let kernels = self.kernels_of(&job, "artifacts").await?;
@@ -102,7 +105,7 @@ impl Artifacts {
         Ok(ArtifactList { job_id: job_id.to_owned(), artifacts })
     }
 
-    /// The content of one artifact: of the job's kernel, or of the one that is named.
+    /// Returns the content of one artifact, of the named kernel or of the job's default one.
     async fn content(
         &self,
         job_id: &str,
@@ -213,7 +216,7 @@ impl Artifacts {
         }
     }
 
-    /// A profiler's file.
+    /// Returns a profiler's file.
     async fn file(
         &self,
         job: &JobRow,
@@ -234,7 +237,7 @@ impl Artifacts {
         Ok(ArtifactContent { kind, file_name, content: content.into() })
     }
 
-    /// The kernel again, compiled for that target.
+    /// Compiles the kernel again for that target.
     async fn compiled_again(
         &self,
         kernel: &KeptKernel,
@@ -291,7 +294,7 @@ fn why_nothing(job: &JobRow) -> &'static str {
     }
 }
 
-/// How to come by a kernel's artifact, or why there is none.
+/// Returns the source of a kernel's artifact, or the reason why the kernel has none.
 fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str> {
     let other = Target { emulated: !kernel.target.emulated, ..kernel.target };
     if kind == ArtifactKind::Log {
@@ -309,7 +312,7 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
         (ArtifactKind::Ttir | ArtifactKind::Ttgir | ArtifactKind::Llir, _) if !is_triton => {
             Err(NO_STAGES)
         }
-        // What Triton made is told without where that lies on the machine.
+        // For Triton, the text from the compiler stage: it does not contain paths of this machine.
         (ArtifactKind::Ptx, ImageFormat::Ptx) => {
             Ok(Way::Kept(built.stage("ptx").map_or(&built.image, str::as_bytes)))
         }
@@ -335,7 +338,7 @@ fn way(kernel: &KeptKernel, kind: ArtifactKind) -> Result<Way<'_>, &'static str>
     }
 }
 
-/// A text of a Triton kernel on its way to what ran.
+/// Source of an intermediate text of a Triton kernel.
 fn stage<'a>(kernel: &KeptKernel, built: &'a BuiltImage, kind: ArtifactKind) -> Way<'a> {
     match built.stage(kind.name()) {
         Some(text) => Way::Kept(text.as_bytes()),
@@ -347,7 +350,8 @@ fn on_demand(kernel: &KeptKernel, target: Target) -> Option<String> {
     (kernel.target.emulated && !target.emulated).then(|| EMULATED.to_owned())
 }
 
-/// The kernel that is named; else the job's own, or a comparison's first candidate.
+/// Returns the named kernel; without a name the job's own kernel, or a comparison's first
+/// candidate.
 fn chosen<'a>(kernels: &'a [Arc<KeptKernel>], name: Option<&str>) -> Option<&'a KeptKernel> {
     match name {
         Some(name) => kernels.iter().find(|one| one.name == name),
@@ -356,13 +360,13 @@ fn chosen<'a>(kernels: &'a [Arc<KeptKernel>], name: Option<&str>) -> Option<&'a 
     .map(Arc::as_ref)
 }
 
-/// A name that is no path and needs no quotes.
+/// Returns a name that is not a path and needs no quotes.
 fn file_stem(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     name.chars().take(64).map(plain).collect()
 }
 
-/// A name for a query.
+/// Percent-encodes a name for a query.
 fn encoded(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {

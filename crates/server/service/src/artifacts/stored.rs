@@ -1,4 +1,4 @@
-//! Artifacts of jobs, between this process and the store.
+//! Artifacts of jobs between this process and the store. The main type is [`Source`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use warpgauge_executor::KeptKernel;
 use warpgauge_model::{JobKind, JobState};
 use warpgauge_store::{JobRow, Store};
 
-/// Name under which the store has a job's kernels.
+/// Name of the artifact that holds a job's kernels in the store.
 const KERNELS: &str = "kernels";
 
 const TAKEN_DOWN: &str = "artifacts of younger jobs needed the space; raise \
@@ -18,16 +18,17 @@ const TAKEN_DOWN: &str = "artifacts of younger jobs needed the space; raise \
 const NEVER_KEPT: &str = "the server could not keep it when the job ended, or was killed then; \
                           evaluate again";
 
-/// What was found.
+/// Result of looking up an artifact.
 pub(super) enum Lookup<T> {
     Here(T),
-    /// It was there, and is not any more, for this reason.
+    /// The artifact existed and was removed, for this reason.
     Gone(&'static str),
-    /// The job never left such a thing.
+    /// The job never produced the artifact.
     Nothing,
 }
 
-/// Gives the artifacts of an ended job to the store. What cannot be kept costs the job nothing.
+/// Writes the artifacts of an ended job to the store. An artifact that cannot be kept is logged,
+/// and the job does not fail.
 pub(crate) async fn store_artifacts(store: &Store, job_id: &str, artifacts: Snapshot) {
     let Snapshot { kernels, files } = artifacts;
     let mut things = Vec::new();
@@ -51,7 +52,7 @@ pub(crate) async fn store_artifacts(store: &Store, job_id: &str, artifacts: Snap
     }
 }
 
-/// The artifacts of running jobs, and those that the store has.
+/// Artifacts of running jobs, and those in the store.
 pub(super) struct Source {
     running: Arc<dyn RunningJobs>,
     store: Store,
@@ -62,7 +63,7 @@ impl Source {
         Self { running, store }
     }
 
-    /// The job's kernels.
+    /// Returns the job's kernels.
     pub(super) async fn kernels(
         &self,
         job: &JobRow,
@@ -83,7 +84,7 @@ impl Source {
         }
     }
 
-    /// Sizes of the profilers' files that the job left.
+    /// Returns the sizes in bytes of the job's profiler files.
     pub(super) async fn files(
         &self,
         id: &str,
@@ -99,7 +100,7 @@ impl Source {
         Ok(files)
     }
 
-    /// A profiler's file.
+    /// Returns a profiler's file.
     pub(super) async fn file(
         &self,
         job: &JobRow,
@@ -107,7 +108,7 @@ impl Source {
     ) -> Result<Lookup<Vec<u8>>, ServiceError> {
         let running = self.running.artifacts(&job.id);
         let path = running.and_then(|mut running| running.files.remove(&kind));
-        // It may be on its way to the store: then it is there a moment later.
+        // The file may have moved to the store since the snapshot. Then the store has it.
         if let Some((path, _)) = path
             && let Ok(content) = tokio::fs::read(&path).await
         {
@@ -122,7 +123,7 @@ impl Source {
     }
 }
 
-/// Whether the job came so far that it must have left kernels.
+/// Returns whether the job ended in a state that implies that it had kernels.
 fn had_kernels(job: &JobRow) -> bool {
     job.kind != JobKind::Sweep && matches!(job.state, JobState::Completed | JobState::TimedOut)
 }

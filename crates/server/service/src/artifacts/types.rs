@@ -1,25 +1,25 @@
-//! What there can be, and what of it there is.
+//! Kinds of artifacts, and the types that describe and carry them.
 
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A kind of artifact.
+/// Kind of an artifact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ArtifactKind {
-    /// Triton's own language, as its compiler understood the source.
+    /// Triton IR.
     Ttir,
-    /// That, laid out over the threads of a block.
+    /// Triton GPU IR: the same program with its layout over the threads of a block.
     Ttgir,
-    /// LLVM's language, out of which PTX is made.
+    /// LLVM IR, from which PTX is produced.
     Llir,
-    /// What the compiler made of the source for the assembler.
+    /// PTX, the compiler's input for the assembler.
     Ptx,
-    /// The machine code as text.
+    /// Machine code as text.
     Sass,
-    /// The machine code.
+    /// Machine code.
     Cubin,
-    /// The compiler's messages.
+    /// Messages of the compiler.
     Log,
     /// Nsight Compute's report.
     NcuRep,
@@ -28,7 +28,6 @@ pub enum ArtifactKind {
 }
 
 impl ArtifactKind {
-    /// All of them.
     pub const ALL: [Self; 9] = [
         Self::Ptx,
         Self::Sass,
@@ -41,7 +40,7 @@ impl ArtifactKind {
         Self::NsysRep,
     ];
 
-    /// As paths name it.
+    /// Name in paths.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ttir => "ttir",
@@ -56,7 +55,7 @@ impl ArtifactKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind of that name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
@@ -107,10 +106,8 @@ pub struct ArtifactView {
 /// An artifact's content.
 #[derive(Debug, Clone)]
 pub struct ArtifactContent {
-    /// What it is.
     pub kind: ArtifactKind,
-    /// Name for a file of it.
+    /// Suggested file name.
     pub file_name: String,
-    /// The content.
     pub content: Bytes,
 }

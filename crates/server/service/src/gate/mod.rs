@@ -1,4 +1,5 @@
-//! The gate: runs of suites, which are jobs, and the baselines and the history that they leave.
+//! The gate: runs of suites, which are jobs, with their baselines and their history. The main type
+//! is [`Gate`].
 
 mod service;
 
@@ -26,7 +27,7 @@ use warpgauge_model::{FailureCode, PresetName};
 use warpgauge_report::{CompareResponse, ResponseStatus};
 use warpgauge_store::Store;
 
-/// Runs suites, and keeps what they leave.
+/// Runs suites, and stores their baselines and history.
 pub(super) struct Gate {
     intake: Arc<Intake>,
     suites: Arc<Suites>,
@@ -35,7 +36,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// A gate whose runs `intake` accepts as jobs.
+    /// Creates a gate whose runs `intake` accepts as jobs.
     pub(super) fn new(
         intake: Arc<Intake>,
         suites: Arc<Suites>,
@@ -45,7 +46,7 @@ impl Gate {
         Self { intake, suites, inputs, store }
     }
 
-    /// Runs each case of a baseline once, and stores it.
+    /// Runs each case of a baseline once, and stores the baseline.
     async fn new_baseline(
         &self,
         new: NewBaseline,
@@ -105,7 +106,8 @@ impl Gate {
         self.suites.baselines().keep(&baseline, caller).await
     }
 
-    /// A contract beside itself, with no effort spent on times: whether it compiles and runs here.
+    /// Compares a contract with itself under the quickest preset, to find out whether it compiles
+    /// and runs here.
     async fn tried(
         &self,
         contract: &EvaluateRequest,

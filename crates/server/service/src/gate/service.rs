@@ -1,4 +1,4 @@
-//! What the layers above ask of the gate.
+//! The gate's interface for the HTTP API and the command line.
 
 #[cfg(doc)]
 use crate::error::ServiceError;
@@ -8,13 +8,13 @@ use warpgauge_gate::history::HistoryAnswer;
 use warpgauge_gate::report::GateReport;
 use warpgauge_gate::{Baseline, BaselineSummary, GateRequest, NewBaseline};
 
-/// The gate, its baselines and the history. Baselines and points are their owner's.
+/// The gate, its baselines and its history. Baselines and points belong to their owner.
 pub trait GateService: Send + Sync {
-    /// Takes a suite to its verdict; a job like any other.
+    /// Runs a suite as a job and returns its report.
     ///
     /// # Errors
-    /// [`ServiceError::Conflict`] where the baseline or the calibration is for something else than
-    /// what there is here.
+    /// [`ServiceError::Conflict`] if the baseline or the calibration was made for other conditions
+    /// than those of this machine.
     fn gate(
         &self,
         request: GateRequest,
@@ -28,13 +28,13 @@ pub trait GateService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, BaselineSummary>;
 
-    /// The caller's baselines, by name.
+    /// Returns the caller's baselines, sorted by name.
     fn baselines<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<BaselineSummary>>;
 
-    /// One of them, with its code.
+    /// Returns a baseline with its code.
     fn baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, Baseline>;
 
-    /// Makes the candidate of a gate's job that passed the baseline of that name.
+    /// Promotes the candidate of a gate job that passed: it becomes the baseline of that name.
     fn promote<'a>(
         &'a self,
         name: &'a str,
@@ -42,10 +42,10 @@ pub trait GateService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, BaselineSummary>;
 
-    /// Removes one.
+    /// Removes a baseline.
     fn remove_baseline<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()>;
 
-    /// How cases fared over time.
+    /// Returns the results of cases over time.
     fn history<'a>(
         &'a self,
         query: HistoryQuery,

@@ -1,4 +1,5 @@
-//! Taking jobs in: those that somebody waits for, and those that nobody does.
+//! Accepts requests as jobs, whether or not their callers wait for the result. The main type is
+//! [`Intake`].
 
 use std::sync::Arc;
 
@@ -29,26 +30,27 @@ use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 use warpgauge_store::{Idempotency, NewJob, Store};
 use warpgauge_telemetry::telemetry;
 
-/// How often a job may be begun before it is given up.
+/// Most attempts at a job before it fails.
 const MAX_ATTEMPTS: u8 = 3;
 
-/// Stops a job when its caller goes away.
+/// Stops a job when its waiting caller disconnects.
 struct WhileWaiting {
     job: Arc<LiveJob>,
-    /// It goes on without its caller, who can ask again by its key.
+    /// Whether the job continues without its caller, who can fetch the result by the idempotency
+    /// key.
     goes_on: bool,
 }
 
 impl Drop for WhileWaiting {
     fn drop(&mut self) {
         if !self.goes_on {
-            // One that has ended does not care.
+            // This has no effect on a job that has ended.
             self.job.stop(Stop::CallerGone);
         }
     }
 }
 
-/// Takes requests in as jobs.
+/// Accepts requests as jobs.
 pub(crate) struct Intake {
     store: Store,
     executor: Arc<dyn Executor>,
@@ -59,7 +61,7 @@ pub(crate) struct Intake {
     admission: Arc<Admission>,
     readiness: Arc<Readiness>,
     role: ProcessRole,
-    /// Whether one key has a bound of jobs that run at once.
+    /// Whether a bound limits the running jobs per key.
     has_running_bound: bool,
 }
 
@@ -118,7 +120,7 @@ impl EvaluationService for Intake {
 }
 
 impl Intake {
-    /// Takes jobs in for this runner.
+    /// Creates an intake whose jobs this runner runs.
     pub(super) fn new(
         needs: &Needs,
         config: &Config,
@@ -152,7 +154,7 @@ impl Intake {
         response_of::<K>(self.waited(K::request(request), submission, events).await?)
     }
 
-    /// Takes a job in, runs it, and waits for what comes of it.
+    /// Accepts a job, runs it, and waits for its outcome.
     async fn waited(
         &self,
         request: JobRequest,
@@ -166,13 +168,14 @@ impl Intake {
             self.acceptance.accept(request, &submission, &mut left, short).await?;
         let job = self.new_job(&request, &submission).await?;
         if let Placement::Elsewhere = placement {
-            // The answer comes through the store, from the process that carries it out.
+            // The process that runs the job writes the outcome to the store.
             let submitted = self.store.queue().submit(job).await.map_err(refused)?;
             telemetry().submitted();
             return self.follow(&submitted.id, &submission.caller).await;
         }
         let admitted = self.admission.admit(&submission.caller.owner)?;
-        // Whose answer may be another job's, or a refusal, has to be known before anything runs.
+        // These submissions may be refused, or return another job's outcome. The store decides that
+        // before the job runs.
         let careful = job.idempotency.is_some()
             || request.request().kind() == JobKind::Sweep
             || self.has_running_bound;
@@ -191,9 +194,10 @@ impl Intake {
         self.run_waited(live, request, &submission, admitted, Some(job)).await
     }
 
-    /// Whether copies of shared tensors are needed only as long as a caller waits for a request. One with a key,
-    /// which is compared with others, and goes on without its caller, gets copies that last; so does one that
-    /// another process may carry out, or that may have to wait in the store.
+    /// Returns whether copies of shared tensors may end with the caller's request. Requests with an
+    /// idempotency key need lasting copies: they are compared with others and continue without
+    /// their callers. So do requests that another process may run, or that may have to wait in the
+    /// store.
     fn has_short_copies(&self, request: &JobRequest, submission: &JobSubmission) -> bool {
         let (JobRequest::Evaluate(named) | JobRequest::Execute(named)) = request else {
             return false;
@@ -234,7 +238,7 @@ impl Intake {
             to_accept,
             keep,
             returns: keyed,
-            // Somebody is told.
+            // The waiting caller gets the error instead of a retry.
             again: false,
             answer: Some(answer),
         };
@@ -247,8 +251,8 @@ impl Intake {
         })
     }
 
-    /// Takes in jobs that wait in the store for their turn: all, or none. Of a `batch` problems say
-    /// in which of its jobs they are.
+    /// Accepts jobs that wait in the store for their turn: either all of them or none. For a
+    /// `batch`, problems name the job by its position.
     async fn submit_jobs(
         &self,
         jobs: Vec<(JobRequest, JobSubmission)>,
@@ -262,14 +266,14 @@ impl Intake {
             self.executor.offer().default_device()?;
         }
         let mut rows = Vec::with_capacity(jobs.len());
-        // Of all of them together: a batch comes as one body.
+        // The bound applies to the whole batch, which arrives as one body.
         let mut left = self.inputs.max_bytes();
         for (at, (request, submission)) in jobs.into_iter().enumerate() {
             let placed = |error: ServiceError| match batch {
                 true => error.within(&format!("jobs[{at}].request")),
                 false => error,
             };
-            // They wait in the store, and outlive this process.
+            // The jobs wait in the store and survive this process, so their copies must too.
             let accepted = self.acceptance.accept(request, &submission, &mut left, false).await;
             let (request, _) = accepted.map_err(placed)?;
             rows.push(self.new_job(&request, &submission).await?);
@@ -294,7 +298,7 @@ impl Intake {
             .map_err(|error| error::internal("writing a request for the store", &error))?;
         let kind = request.kind();
         let mut job = NewJob::new(&submission.caller.owner, kind, Vec::new());
-        // Without a key no other request is ever compared with this one.
+        // The store compares requests by their hash only if they have a key.
         let content = if let Some(key) = submission.idempotency_key.clone() {
             let hashing = tokio::task::spawn_blocking(move || Ok((content.hash(kind)?, content)));
             let hashed = hashing.await.map_err(std::io::Error::other).flatten();
@@ -316,13 +320,13 @@ impl Intake {
         job.webhook.clone_from(&submission.webhook);
         job.max_attempts = match self.role {
             ProcessRole::Server => MAX_ATTEMPTS,
-            // The answer goes to a terminal. Nobody is to run it again once that is gone.
+            // The outcome goes to a terminal. A retry after the command's end would be useless.
             ProcessRole::Command => 1,
         };
         Ok(job)
     }
 
-    /// Waits for the end of a job that is there already, and answers as it did.
+    /// Waits for the end of an existing job, and returns its outcome.
     async fn follow(&self, id: &str, caller: &Caller) -> Result<JobOutcome, ServiceError> {
         let mut news = self.records.watch_job(id, caller).await?;
         while news.next().await.is_some() {}

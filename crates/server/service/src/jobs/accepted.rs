@@ -1,4 +1,5 @@
-//! Requests that can be jobs.
+//! Validates requests and resolves their inputs before they become jobs. The main types are
+//! [`Acceptance`] and [`Accepted`].
 
 use std::sync::Arc;
 
@@ -12,37 +13,37 @@ use crate::tensors::{Copies, SharedTensors};
 use warpgauge_contract::ContractLimits;
 use warpgauge_model::Requirements;
 
-/// A request that was checked, with the content of the matrices and tensors that it names in place, and what
-/// carrying it out requires.
+/// A validated request, with the content of its named matrices and tensors, and its requirements on
+/// the executor.
 pub(super) struct Accepted {
     request: JobRequest,
     requirements: Requirements,
 }
 
 impl Accepted {
-    /// A request from the store, which was checked when its job was accepted.
+    /// Wraps a request from the store. It was validated when its job was accepted.
     pub(super) fn stored(request: JobRequest) -> Self {
         let requirements = requirements_of(&request).unwrap_or_default();
         Self { request, requirements }
     }
 
-    /// The request.
     pub(super) fn request(&self) -> &JobRequest {
         &self.request
     }
 
-    /// What carrying it out requires.
+    /// Requirements on the executor.
     pub(super) fn requirements(&self) -> &Requirements {
         &self.requirements
     }
 
-    /// Both.
+    /// Returns the request and its requirements.
     pub(super) fn into_parts(self) -> (JobRequest, Requirements) {
         (self.request, self.requirements)
     }
 }
 
-/// Makes requests jobs: puts their inputs in, checks them, and finds processes for them.
+/// Turns requests into jobs: copies their inputs, validates them, and finds processes that can run
+/// them.
 pub(super) struct Acceptance {
     placements: Arc<Placements>,
     inputs: Arc<NamedInputs>,
@@ -52,15 +53,16 @@ pub(super) struct Acceptance {
 }
 
 impl Acceptance {
-    /// Accepts requests within these limits that a process of these placements meets.
+    /// Accepts requests within these limits if a process of these placements meets their
+    /// requirements.
     pub(super) fn new(needs: &Needs, limits: ContractLimits, placements: Arc<Placements>) -> Self {
         let Needs { inputs, suites, tensors, .. } = needs.clone();
         Self { placements, inputs, suites, tensors, limits }
     }
 
-    /// Checks a request, and finds who can carry it out. `left`: bytes of arrays that matrices and tensors in
-    /// it may still take. `short`: whether the copies that its job gets of shared tensors need to last no longer
-    /// than the call.
+    /// Validates a request, and finds a process that can run it. `left` is the number of bytes that
+    /// its matrices and tensors may still take. `short` means that copies of shared tensors need
+    /// not outlast the call.
     ///
     /// # Errors
     /// Every problem found, or that no process meets the requirements.
@@ -80,12 +82,12 @@ impl Acceptance {
         let here = matches!(placement, Ok(Placement::Here));
         let copies = if short && here { Copies::MayStay } else { Copies::ThroughHost };
         let request = self.inputs.with_named(request, owner, left, copies).await?;
-        // What is wrong with the request is reported before who could carry it out.
+        // Problems of the request are reported before a lack of processes that could run it.
         self.check_request(&request, owner).await?;
         Ok((Accepted { request, requirements: requirements? }, placement?))
     }
 
-    /// Whether a request can be a job.
+    /// Validates a request against the limits and the service's state.
     async fn check_request(&self, request: &JobRequest, owner: &str) -> Result<(), ServiceError> {
         match request {
             JobRequest::Evaluate(request) | JobRequest::Execute(request) => {

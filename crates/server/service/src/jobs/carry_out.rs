@@ -1,4 +1,4 @@
-//! Taking one job to its end.
+//! Runs one job to its end. The main type is [`Runner`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,56 +26,56 @@ use warpgauge_store::{HistoryRow, JobEnding, NewJob, Store, StoreError};
 use warpgauge_telemetry::{EndState, telemetry};
 use warpgauge_turns::Owner;
 
-/// How much of a report is kept.
+/// Which parts of a report the store keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Keep {
-    /// All of it: the stored report is the only one.
+    /// The whole report: the stored one is the only one.
     Whole,
-    /// All but the content of outputs, which the waiting caller gets.
+    /// The report without the content of outputs, which the waiting caller gets.
     WithoutContent,
 }
 
-/// Pauses, in seconds, before the end of a job is written again that could not be: a minute in all. What
-/// was done is not done again for a disk that is full for a moment.
+/// Pauses in seconds between attempts to write the end of a job: a minute in all. A disk that is
+/// full for a moment does not cause the work to be repeated.
 const PAUSES_S: [u64; 7] = [1, 2, 4, 8, 15, 15, 15];
 
-/// A job to be taken to its end.
+/// A job to run to its end.
 pub(super) struct Task {
     pub job: Arc<LiveJob>,
     pub request: Accepted,
     pub admitted: Admitted,
-    /// Its place among those that were claimed.
+    /// The job's slot among the claimed jobs.
     pub place: Option<ClaimedPlace>,
-    /// The store is told of it while it runs already. `None`: the store has it.
+    /// A job that the store accepts while it already runs. `None`: the store has accepted it.
     pub to_accept: Option<NewJob>,
     pub keep: Keep,
-    /// Whether it waits for another process when this one shuts down.
+    /// Whether the job returns to the queue when this process shuts down.
     pub returns: bool,
-    /// Whether it may be begun again where the server lacked something.
+    /// Whether the job may be retried if the server lacked something.
     pub again: bool,
     pub answer: Option<oneshot::Sender<Answer>>,
 }
 
 type Answer = Result<JobOutcome, ServiceError>;
 
-/// What is to become of a job's end.
+/// Method of writing the end of a job.
 struct Manner {
     keep: Keep,
     returns: bool,
     again: bool,
-    /// What its evaluation is called in the history.
+    /// Name of its evaluation in the history.
     case: String,
-    /// What it requires, as the store has it.
+    /// Key of its requirements, as in the store.
     requires: Option<String>,
 }
 
-/// How the work on a job ended.
+/// End of the work on a job.
 enum End {
     Done(Answer),
     Stopped(Stop),
 }
 
-/// Takes jobs to their end.
+/// Runs jobs to their end.
 pub(super) struct Runner {
     store: Store,
     live: Arc<LiveJobs>,
@@ -84,12 +84,12 @@ pub(super) struct Runner {
     suites: Arc<Suites>,
     tensors: Arc<SharedTensors>,
     executor: Arc<dyn Executor>,
-    /// Files of jobs are in it. It goes after the executor, which uses it.
+    /// Directory of the jobs' files. The executor uses it, so it is dropped after the executor.
     run_dir: Arc<RunDir>,
 }
 
 impl Runner {
-    /// A runner whose jobs are in this table.
+    /// Creates a runner that enters its jobs in this table.
     pub(super) fn new(
         needs: &Needs,
         live: Arc<LiveJobs>,
@@ -99,7 +99,8 @@ impl Runner {
         Arc::new(Self { store, live, admission, placements, suites, tensors, executor, run_dir })
     }
 
-    /// A job that this process is to carry out. `sweep` takes the events of a sweep.
+    /// Creates the live state of a job that this process runs. `sweep` receives the events of a
+    /// sweep.
     pub(super) fn live_job(
         &self,
         id: String,
@@ -111,10 +112,10 @@ impl Runner {
         LiveJob::new(id, kind, owner, attempt, self.run_dir.path(), sweep)
     }
 
-    /// Takes a job to its end in a task of its own.
+    /// Runs a job to its end in a separate task.
     pub(super) fn begin(self: &Arc<Self>, task: Task) {
         let runner = Arc::clone(self);
-        // Entered before anybody can ask for it.
+        // The job is in the table before a caller can ask for it.
         let entered = self.live.enter(&task.job);
         tokio::spawn(async move {
             let Task { job, request, to_accept, keep, returns, again, answer, .. } = task;
@@ -141,20 +142,21 @@ impl Runner {
             if let Some(state) = answered {
                 telemetry().job_ended(state, job.age());
             }
-            // Those that no report names are no use to anybody.
+            // A tensor that no report names is useless, so it is freed.
             drop(job.kept_tensors());
             let artifacts = job.collected().snapshot();
             store_artifacts(&runner.store, job.id(), artifacts).await;
-            // Until here a job counts as one in flight, so that what waits to be written is bounded.
+            // The permits are held until here. This bounds the ends of jobs that wait to be
+            // written.
             drop(places);
-            // Where the end is not written, the lease is still there. Dropped, it gives the job back, which
-            // is an attempt; not before, for that attempt may begin at once.
+            // If the end was not written, the job still has its lease. Dropping the lease requeues
+            // the job as a further attempt, which may begin at once. So this comes last.
             drop(job.lease().take());
         });
     }
 
-    /// Has the store accept the job and does it, both at once: what a commit takes is not added to
-    /// what the run takes. The error is why the job is not accepted; then it does not run either.
+    /// Accepts the job in the store while its work runs, so the commit adds no latency. If the
+    /// store refuses the job, this returns the error and drops the work.
     async fn accepted_and_done(
         &self,
         job: &LiveJob,
@@ -181,7 +183,7 @@ impl Runner {
         }
     }
 
-    /// Does the work, until it is done or is to stop. What runs is dropped then, and with it its
+    /// Runs the work until it ends or the job is stopped. A stop drops the work, which kills its
     /// worker.
     async fn work(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> End {
         tokio::select! {
@@ -194,7 +196,7 @@ impl Runner {
     async fn perform(&self, job: &LiveJob, request: JobRequest, requires: Requirements) -> Answer {
         let matrices = matrices_of(&request);
         let (used, keep) = (tensors_of(&request), wanted(&request));
-        // Places that a sweep has beside its own, for as long as it goes on.
+        // Permits of a sweep's further lanes, held while the sweep runs.
         let mut places = Vec::new();
         if let JobRequest::Sweep(_) = &request {
             let devices = self.executor.offer().devices.len();
@@ -214,7 +216,8 @@ impl Runner {
         Ok(outcome)
     }
 
-    /// Writes the end of a job, then answers who waits. Returns how it ended, if this process saw to that.
+    /// Writes the end of a job, and then answers the waiting caller. Returns the job's end state if
+    /// this process wrote it.
     async fn settle(
         &self,
         job: &LiveJob,
@@ -296,25 +299,26 @@ impl Runner {
         end_state(state)
     }
 
-    /// Whether the end of the service ended the job.
+    /// Returns whether the job ended because the service is shutting down.
     fn is_interrupted(&self, told: &Answer) -> bool {
         match told {
             Ok(outcome) => outcome.was_stopped(),
             Err(ServiceError::Exec(ExecError::ShuttingDown)) => true,
-            // What fails while everything is taken down says nothing of the job.
+            // A failure during shutdown says nothing about the job.
             Err(error) => error.is_unavailable() && self.admission.is_closing(),
         }
     }
 
-    /// Where there is no room for it, or no database, it is tried again for a while; `again` makes the
-    /// same end. If it cannot be written then, the job waits for its turn again.
+    /// Writes the end of a job, and retries for a while on a transient error such as a full disk.
+    /// `again` builds the same end for a retry. On failure the job keeps its lease and is requeued
+    /// later.
     async fn write_end(
         &self,
         job: &LiveJob,
         ending: JobEnding,
         mut again: impl FnMut() -> Option<JobEnding>,
     ) -> Result<(), StoreError> {
-        // Only a job that is held can end.
+        // Only a job with a lease can end.
         let Some(mut lease) = job.lease().take() else { return Ok(()) };
         if ending.state == JobState::Completed && may_not_complete(lease.state()) {
             self.store.queue().advance_behind(&lease, JobState::Compiling)?;
@@ -332,32 +336,33 @@ impl Runner {
             outcome = self.store.queue().try_finish(&mut lease, ending).await;
         }
         if outcome.is_err() {
-            // Given back where the job leaves.
+            // The lease is dropped when the job leaves the table.
             *job.lease() = Some(lease);
         }
         outcome
     }
 
-    /// Has the job wait for another process, and says why.
+    /// Requeues the job for another process, with the reason.
     async fn return_to_queue(&self, job: &LiveJob, why: String) {
         let Some(lease) = job.lease().take() else { return };
         if let Err(error) = self.store.queue().return_to_queue(lease, why).await {
-            // Written again with a heartbeat, without the reason.
+            // A later heartbeat writes it again, without the reason.
             tracing::warn!(job = job.id(), error = error::chain(&error), "cannot give a job back");
         }
     }
 
-    /// Has the job wait for its turn again.
+    /// Requeues the job.
     async fn give_back(&self, job: &LiveJob) {
         let Some(lease) = job.lease().take() else { return };
         if let Err(error) = self.store.queue().release(lease).await {
-            // Its lease ends with this process, with the same effect.
+            // The lease expires with this process, which has the same effect.
             tracing::warn!(job = job.id(), error = error::chain(&error), "cannot give a job back");
         }
     }
 }
 
-/// Whether a job seems not to have been begun: stages that do not last are not written.
+/// Returns whether the stored state is too early for completion: short stages are not written to
+/// the store.
 fn may_not_complete(written: JobState) -> bool {
     matches!(written, JobState::Submitted | JobState::Queued)
 }
@@ -372,7 +377,7 @@ fn end_state(state: JobState) -> Option<EndState> {
     }
 }
 
-/// What an answer leaves in the history.
+/// Returns the points that an outcome adds to the history.
 fn points_of(job: &LiveJob, case: &str, told: &Answer) -> Vec<HistoryRow> {
     let points = match told {
         Ok(JobOutcome::Evaluated(report)) if job.kind == JobKind::Evaluate => {
@@ -386,7 +391,7 @@ fn points_of(job: &LiveJob, case: &str, told: &Answer) -> Vec<HistoryRow> {
 
 fn tell(answer: Option<oneshot::Sender<Answer>>, told: Answer) {
     if let Some(answer) = answer {
-        // Whoever waited may have gone.
+        // The waiting caller may have disconnected.
         let _ = answer.send(told);
     }
 }

@@ -1,6 +1,7 @@
-//! Jobs that wait in the store: as many are claimed as the devices can use, and one more each, to
-//! be compiled meanwhile. While all these places are taken, as many again are there for owners that have none:
-//! what a job waits for within a place, a compiler say, others may not need.
+//! Claims jobs that wait in the store. It claims as many as the devices can run, and one more per
+//! device, which compiles meanwhile. While all these slots are taken, as many extra slots serve
+//! owners that have no job in a slot: such a job may not need the resource that the others wait
+//! for. The main type is [`Dispatcher`].
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,8 +20,8 @@ use crate::records::{self, CodecError};
 use warpgauge_executor::Executor;
 use warpgauge_store::{ClaimedJob, Store};
 
-/// Pause after the store failed, or there was no place for files or no device: what helps, room on the
-/// disk say, tells nobody.
+/// Pause after an error of the store, or while there is no disk space or no device. No event
+/// reports the end of such a condition.
 const PAUSE: Duration = Duration::from_secs(1);
 
 /// The task that claims jobs.
@@ -30,8 +31,8 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Starts claiming jobs for this runner. Where several keys share the devices (`shared`), there are extra
-    /// places for owners that have none.
+    /// Starts claiming jobs for this runner. If several keys share the devices (`shared`), extra
+    /// slots serve owners that have no job in a slot.
     pub(super) fn start(needs: &Needs, runner: &Arc<Runner>, shared: bool) -> Self {
         let stop = watch::Sender::new(false);
         let devices = needs.executor.offer().devices.len();
@@ -51,12 +52,12 @@ impl Dispatcher {
         Self { stop, task: std::sync::Mutex::new(task) }
     }
 
-    /// Claims no more.
+    /// Stops claiming jobs.
     pub(crate) fn stop(&self) {
         self.stop.send_replace(true);
     }
 
-    /// Stops and waits until it has: no job is claimed afterwards.
+    /// Stops, and waits for the end of the task. No job is claimed afterwards.
     pub(crate) async fn stopped(&self) {
         self.stop();
         let task = self.task.lock().unwrap_or_else(std::sync::PoisonError::into_inner).take();
@@ -74,16 +75,16 @@ impl Drop for Dispatcher {
     }
 }
 
-/// Places of jobs that were claimed.
+/// Slots of claimed jobs.
 struct Places {
     plain: Arc<Semaphore>,
-    /// For those who have no job in a place.
+    /// Slots for owners that have no job in a slot.
     extra: Arc<Semaphore>,
-    /// Those who have, each as often as it has.
+    /// Owners of the jobs in slots, each once per job.
     owners: Mutex<Vec<String>>,
 }
 
-/// A place of a job that was claimed, given back when dropped.
+/// The slot of a claimed job. Dropping it frees the slot.
 pub(super) struct ClaimedPlace {
     places: Arc<Places>,
     owner: Option<String>,
@@ -97,7 +98,7 @@ impl Places {
         Self { plain: places(count), extra: places(extra), owners: Mutex::default() }
     }
 
-    /// A plain place if there is one, else an extra one; waits where there is neither.
+    /// Returns a plain slot, else an extra one. Waits for a plain slot if all are taken.
     async fn place(self: &Arc<Self>) -> Option<ClaimedPlace> {
         let plain = Arc::clone(&self.plain).try_acquire_owned();
         let (permit, is_extra) = match plain {
@@ -110,7 +111,7 @@ impl Places {
         Some(ClaimedPlace { places: Arc::clone(self), owner: None, is_extra, _permit: permit })
     }
 
-    /// Comes back when a plain place is free.
+    /// Waits until a plain slot is free.
     async fn plain_is_free(&self) {
         let _ = self.plain.acquire().await;
     }
@@ -121,7 +122,7 @@ impl Places {
 }
 
 impl ClaimedPlace {
-    /// Owners that may not have it.
+    /// Returns the owners that may not use this slot.
     fn not_of(&self) -> Vec<String> {
         if !self.is_extra {
             return Vec::new();
@@ -149,29 +150,29 @@ impl Drop for ClaimedPlace {
     }
 }
 
-/// What came of a turn.
+/// Result of a turn.
 enum Turn {
     Begun,
     NothingWaits,
-    /// Nothing can be begun now.
+    /// No job can begin now.
     Trouble,
 }
 
-/// Claims jobs and has them run.
+/// Claims jobs and starts them.
 struct Claimer {
     store: Store,
     executor: Arc<dyn Executor>,
     admission: Arc<Admission>,
     runner: Arc<Runner>,
     places: Arc<Places>,
-    /// Whether the log says that no device works.
+    /// Whether the log already has the error that no device works.
     told: bool,
 }
 
 async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
     loop {
         let next = async {
-            // No semaphore is ever closed, and nobody else waits for what is admitted.
+            // The semaphores are never closed, and no other caller waits for a server permit.
             let place = claimer.places.place().await?;
             let admitted = claimer.admission.admit_server().await?;
             Some((place, admitted))
@@ -183,7 +184,7 @@ async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
         };
         let Some((place, admitted)) = next else { return };
         let is_extra = place.is_extra;
-        // Not to be dropped half way: a claimed job must be begun.
+        // This must not be cancelled half way: a claimed job must begin.
         match claimer.take_turn(place, admitted).await {
             Turn::Begun => {}
             Turn::NothingWaits => tokio::select! {
@@ -201,7 +202,7 @@ async fn claim_all(mut claimer: Claimer, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Lets [`PAUSE`] pass; whether the dispatcher is to stop.
+/// Waits for [`PAUSE`]; returns whether the dispatcher should stop.
 async fn paused(stop: &mut watch::Receiver<bool>) -> bool {
     tokio::select! {
         biased;
@@ -211,7 +212,7 @@ async fn paused(stop: &mut watch::Receiver<bool>) -> bool {
 }
 
 impl Claimer {
-    /// Claims the next job and begins it.
+    /// Claims the next job and starts it.
     async fn take_turn(&mut self, place: ClaimedPlace, admitted: Admitted) -> Turn {
         if let Err(error) = self.executor.offer().default_device() {
             if !std::mem::replace(&mut self.told, true) {
@@ -241,7 +242,8 @@ impl Claimer {
         }
     }
 
-    /// Has a job wait that cannot be begun for want of a place: it would fail, and it need not.
+    /// Requeues a job that cannot begin for lack of disk space: it would fail, although a later
+    /// attempt may succeed.
     async fn put_off(&self, claimed: ClaimedJob, why: &ServiceError) {
         let job = claimed.job.id;
         tracing::error!(job, error = chain(why), "a job cannot be begun, and waits");
@@ -257,7 +259,7 @@ impl Claimer {
         let request = match records::decoded(kind, request).await {
             Ok(request) => request,
             Err(CodecError::Failed(error)) if again => {
-                // Dropped, the lease gives the job back, which is an attempt.
+                // Dropping the lease requeues the job as a further attempt.
                 tracing::error!(job = row.id, %error, "a stored request cannot be read now");
                 return;
             }

@@ -1,4 +1,5 @@
-//! Jobs that this process carries out: where they stand, who watches, and how they are stopped.
+//! Jobs that run in this process: their state, their watchers, and the way to stop them. The main
+//! types are [`LiveJob`] and [`LiveJobs`].
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -15,18 +16,18 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_model::{JobKind, JobStage, JobState};
 use warpgauge_store::JobLease;
 
-/// Why a job is to stop before its end.
+/// Reason why a job stops before its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Somebody who may asked for it.
+    /// A caller with the permission cancelled it.
     Cancelled,
-    /// Nobody waits for it any more.
+    /// The waiting caller disconnected.
     CallerGone,
-    /// Another process has it now, or it was removed.
+    /// Another process has the job, or it was removed.
     Lost,
 }
 
-/// A job on its way.
+/// A job that runs in this process.
 pub(crate) struct LiveJob {
     id: String,
     pub(super) kind: JobKind,
@@ -34,17 +35,17 @@ pub(crate) struct LiveJob {
     born: Instant,
     news: watch::Sender<JobEvent>,
     stop: watch::Sender<Option<Stop>>,
-    /// The right to work on it; `None` until the store has it, and at its end.
+    /// The right to work on the job. `None` before the store accepts it, and after its end.
     lease: Mutex<Option<JobLease>>,
     collected: Mutex<CollectedArtifacts>,
-    /// Tensors that came of its outputs, until a report that names them is written.
+    /// Tensors created from its outputs, until a report that names them is written.
     kept: Mutex<Vec<KeptTensor>>,
-    /// Takes the events of a sweep.
+    /// Receives the events of a sweep.
     sweep: Option<SweepEvents>,
 }
 
 impl LiveJob {
-    /// A job of which nothing is known but that it is to be done. Tools' files will stand in `files`.
+    /// Creates a job in its first state. The files of profilers go to `files`.
     pub(super) fn new(
         id: String,
         kind: JobKind,
@@ -83,15 +84,14 @@ impl LiveJob {
         &self.id
     }
 
-    /// Whose it is.
     pub(crate) fn owner(&self) -> &str {
         &self.owner
     }
 
-    /// Where the job stands. A sweep, whose points overtake each other, stays on the device once
-    /// one of them is.
+    /// Updates the stage. A sweep, whose points overtake each other, stays in the profiling stage
+    /// once one point has reached it.
     fn stage(&self, stage: JobStage) {
-        // The end has news of its own.
+        // [`Self::ended`] reports the end.
         let Some(state) = stage.state() else { return };
         self.change(|news| {
             let settled = news.points.is_some() && news.state == JobState::Profiling;
@@ -101,15 +101,15 @@ impl LiveJob {
         });
     }
 
-    /// Keeps a kernel of the job for those who ask for its code. Points of a sweep leave none, nor do
-    /// cases of a gate: there are too many of them.
+    /// Keeps a kernel of the job as an artifact. Sweeps and gates keep none, since they have too
+    /// many kernels.
     fn keep(&self, kernel: KeptKernel) {
         if !matches!(self.kind, JobKind::Sweep | JobKind::Gate) {
             self.collected().keep(kernel);
         }
     }
 
-    /// Keeps a file that a tool left: the job's directory goes with the job.
+    /// Keeps a profiler's file, because the job's directory is deleted with the job.
     fn keep_file(&self, path: &Path) {
         if self.kind == JobKind::Sweep {
             return;
@@ -121,39 +121,39 @@ impl LiveJob {
         }
     }
 
-    /// The right to work on it.
+    /// The right to work on the job.
     pub(super) fn lease(&self) -> MutexGuard<'_, Option<JobLease>> {
         self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What it leaves beside its report.
+    /// Artifacts of the job so far.
     pub(super) fn collected(&self) -> MutexGuard<'_, CollectedArtifacts> {
         self.collected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The tensors that it has so far.
+    /// Removes and returns the tensors created from its outputs so far.
     pub(super) fn kept_tensors(&self) -> Vec<KeptTensor> {
         std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The newest of it.
+    /// Returns the latest state.
     pub(super) fn now(&self) -> JobEvent {
         let mut event = self.news.borrow().clone();
         event.elapsed_s = self.born.elapsed().as_secs_f64();
         event
     }
 
-    /// Time since this process has it.
+    /// Time since this process has the job.
     pub(super) fn age(&self) -> Duration {
         self.born.elapsed()
     }
 
-    /// Events from now on. A slow reader sees the newest only.
+    /// Subscribes to events from now on. A slow reader sees only the latest.
     pub(super) fn subscribe(&self) -> watch::Receiver<JobEvent> {
         self.news.subscribe()
     }
 
-    /// The job ended. Nothing is told after it.
+    /// Reports the end of the job. No event follows it.
     pub(super) fn ended(&self, state: JobState, error: Option<String>) {
         self.change(|news| {
             (news.state, news.stage) = (state, JobStage::Ended);
@@ -173,7 +173,7 @@ impl LiveJob {
         });
     }
 
-    /// Asks the job to stop. The first reason stands.
+    /// Asks the job to stop. The first reason is kept.
     pub(super) fn stop(&self, why: Stop) {
         self.stop.send_if_modified(|stop| {
             let first = stop.is_none();
@@ -188,7 +188,7 @@ impl LiveJob {
         let why = stop.wait_for(Option::is_some).await.ok().and_then(|why| *why);
         match why {
             Some(why) => why,
-            // The sender is part of us.
+            // `self` owns the sender, so the channel never closes.
             None => std::future::pending().await,
         }
     }
@@ -233,16 +233,16 @@ impl Progress for LiveJob {
     }
 }
 
-/// All of them. Their number is that of the places in the queue.
+/// All jobs that run in this process. The permits of the queue bound their number.
 #[derive(Default)]
 pub(crate) struct LiveJobs {
     jobs: Mutex<HashMap<String, Arc<LiveJob>>>,
-    /// Changes whenever a job comes or goes.
+    /// Changes whenever a job is entered or removed.
     changed: watch::Sender<()>,
 }
 
 impl LiveJobs {
-    /// Enters a job; it leaves when the returned guard is dropped.
+    /// Enters a job; dropping the returned guard removes it.
     pub(super) fn enter(self: &Arc<Self>, job: &Arc<LiveJob>) -> Entered {
         self.lock().insert(job.id.clone(), Arc::clone(job));
         self.changed.send_replace(());
@@ -261,23 +261,23 @@ impl LiveJobs {
         self.lock().is_empty()
     }
 
-    /// Changes whenever a job comes or goes.
+    /// Changes whenever a job is entered or removed.
     pub(super) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
 
-    /// Waits until there is none.
+    /// Waits until the table is empty.
     pub(crate) async fn drained(&self) {
         let mut changes = self.changes();
         while !self.is_empty() {
-            // The sender is part of us.
+            // `self` owns the sender, so this is unreachable.
             if changes.changed().await.is_err() {
                 return;
             }
         }
     }
 
-    /// Jobs by state, and their mean age in seconds.
+    /// Returns the number of jobs by state, and their mean age in seconds.
     pub(crate) fn summary(&self) -> (BTreeMap<String, u64>, f64) {
         let jobs = self.lock();
         let mut by_state = BTreeMap::new();
@@ -301,7 +301,7 @@ impl RunningJobs for LiveJobs {
     }
 }
 
-/// A job's place in the table.
+/// A job's entry in the table.
 pub(super) struct Entered {
     jobs: Arc<LiveJobs>,
     job: Arc<LiveJob>,
@@ -310,7 +310,7 @@ pub(super) struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         let mut jobs = self.jobs.lock();
-        // Another attempt may have come in its place.
+        // Another attempt may have replaced the job.
         if jobs.get(&self.job.id).is_some_and(|job| Arc::ptr_eq(job, &self.job)) {
             jobs.remove(&self.job.id);
         }

@@ -1,15 +1,15 @@
-//! Jobs: what is to be done, by whom it was asked for, and what came of it.
+//! Jobs: their requests, their owners and their outcomes.
 //!
-//! The store has every job, from its acceptance to its report. What this process carries out is
-//! `live` as well: there its progress is, its watchers, and the way to stop it. `accept` enters jobs
-//! that somebody waits for, `dispatch` claims those that wait in the store, `carry_out` takes both to
-//! their end, `views` answers questions, from the live table where it knows more than the store, and
-//! `watcher` follows a job for those who want its news.
+//! The store has every job, from its acceptance to its report. A job that this process runs is in
+//! the table of `live` too, with its progress, its watchers and the way to stop it. `accept`
+//! accepts requests, and runs those whose callers wait. `dispatch` claims the jobs that wait in the
+//! store. `carry_out` runs both to their end. `views` answers queries, from the live table where it
+//! is newer than the store. `watcher` follows a job for callers who want its events.
 //!
-//! - A job ends in the store before its caller is answered, by a write that only the holder of its
-//!   lease can make. So what was answered is what is kept, and no job ends twice.
-//! - Stages on the way are written later, by one task (`upkeep`), and only those that last: they are
-//!   for other processes to see.
+//! - A job ends in the store before its caller gets the outcome. Only the holder of its lease can
+//!   write that end. So the caller's outcome is the stored one, and no job ends twice.
+//! - One task (`upkeep`) writes intermediate stages later, for other processes to see. It skips
+//!   short stages.
 
 mod accept;
 mod accepted;
@@ -48,10 +48,10 @@ use warpgauge_config::Config;
 use warpgauge_executor::Executor;
 use warpgauge_store::Store;
 
-/// Longest time for jobs to be written to their end, once nothing runs any more.
+/// Longest wait for the ends of jobs to be written after all work has stopped.
 const LAST_WRITES: Duration = Duration::from_secs(10);
 
-/// What jobs need of the rest of the service.
+/// Parts of the service that jobs use.
 #[derive(Clone)]
 pub(super) struct Needs {
     pub(super) store: Store,
@@ -67,9 +67,8 @@ pub(super) struct Needs {
 
 /// Jobs of this process, from their acceptance to their end.
 pub(super) struct Jobs {
-    /// Takes jobs in.
     pub(super) intake: Arc<Intake>,
-    /// Answers about jobs.
+    /// Answers queries about jobs.
     pub(super) records: Arc<JobRecords>,
     live: Arc<LiveJobs>,
     dispatcher: Option<Dispatcher>,
@@ -78,7 +77,7 @@ pub(super) struct Jobs {
 }
 
 impl Jobs {
-    /// Recovers the jobs of the store, and makes ready for others.
+    /// Recovers the jobs of the store, and starts accepting new ones.
     pub(super) async fn start(needs: &Needs, config: &Config, live: Arc<LiveJobs>) -> Self {
         let placements = Placements::new(needs.store.clone(), Arc::clone(&needs.executor));
         let (table, readiness) = (Arc::clone(&live), Arc::clone(&needs.readiness));
@@ -93,21 +92,22 @@ impl Jobs {
         Self { intake, records, live, dispatcher, _upkeep: upkeep, upkeep_task }
     }
 
-    /// Begins no more of the jobs that wait in the store.
+    /// Stops claiming jobs that wait in the store.
     pub(super) fn drain(&self) {
         if let Some(dispatcher) = &self.dispatcher {
             dispatcher.stop();
         }
     }
 
-    /// Begins no more jobs, and waits until none is being claimed.
+    /// Stops claiming jobs, and waits until no claim is under way.
     pub(super) async fn drained(&self) {
         if let Some(dispatcher) = &self.dispatcher {
             dispatcher.stopped().await;
         }
     }
 
-    /// Waits until the ends of all jobs are written, which others need not find out then, and ends the upkeep.
+    /// Waits until the ends of all jobs are written, so that other processes need not recover them.
+    /// Then ends the upkeep.
     pub(super) async fn ended(&self) {
         if tokio::time::timeout(LAST_WRITES, self.live.drained()).await.is_err() {
             tracing::warn!("jobs are left unended; they are run again after the next start");

@@ -1,4 +1,4 @@
-//! What a job came to: its answer, or why there is none; and how the store keeps either.
+//! Outcomes of jobs: how each becomes an end state, a stored report or an error code.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use warpgauge_model::{ErrorCode, FailureCode, JobKind, JobState};
 use warpgauge_report::KernelVerdict;
 use warpgauge_store::{JobEnding, JobError, NewReport};
 
-/// How a job with this outcome ended.
+/// Returns the end state of a job with this outcome.
 fn state(outcome: &JobOutcome) -> JobState {
     match outcome {
         JobOutcome::Evaluated(report)
@@ -25,8 +25,8 @@ fn state(outcome: &JobOutcome) -> JobState {
     }
 }
 
-/// The report for the store. `whole`: with the content of outputs, and with the reports of a
-/// sweep's points; who waited has them already.
+/// Returns the report for the store. `whole` includes the content of outputs and the reports of a
+/// sweep's points. Otherwise only the waiting caller gets these.
 fn report(outcome: &mut JobOutcome, kind: JobKind, whole: bool) -> Result<NewReport, CodecError> {
     match outcome {
         JobOutcome::Evaluated(report) if whole => records::report(kind, report),
@@ -42,8 +42,8 @@ fn report(outcome: &mut JobOutcome, kind: JobKind, whole: bool) -> Result<NewRep
     }
 }
 
-/// A report without some of its parts. They are taken out meanwhile rather than left out of a copy: they
-/// can be most of the memory.
+/// Encodes a report without some of its parts. It removes the parts for the time of encoding, since
+/// they can be most of the memory and a copy would double it.
 fn without<R: Serialize, T>(
     kind: JobKind,
     report: &mut R,
@@ -57,7 +57,7 @@ fn without<R: Serialize, T>(
     kept
 }
 
-/// How a job ends in the store.
+/// Returns the stored end of a job with this outcome.
 pub(super) fn ending(
     kind: JobKind,
     outcome: &mut Result<JobOutcome, ServiceError>,
@@ -81,7 +81,7 @@ pub(super) fn ending(
     })
 }
 
-/// How a job ends that was stopped; nothing where another process has it, which ends it.
+/// Returns the stored end of a stopped job. `None` if another process has the job and ends it.
 pub(super) fn stopped(why: Stop) -> Option<JobEnding> {
     let (code, message) = match why {
         Stop::Cancelled => (ErrorCode::Cancelled, "the job was cancelled"),
@@ -91,7 +91,7 @@ pub(super) fn stopped(why: Stop) -> Option<JobEnding> {
     Some(without_report(JobState::Cancelled, code, message))
 }
 
-/// How a job ends that cannot be run at all.
+/// Returns the stored end of a job whose request cannot be read.
 pub(super) fn unreadable(error: &CodecError) -> JobEnding {
     let message = format!("the stored request cannot be used: {error}");
     let code = match error {
@@ -106,7 +106,7 @@ fn without_report(state: JobState, code: ErrorCode, message: &str) -> JobEnding 
     JobEnding { state, report: None, error: Some(error), points: Vec::new() }
 }
 
-/// Stable code of why a job failed.
+/// Returns the stable error code of a job that failed.
 fn code_of(error: &ServiceError) -> ErrorCode {
     match error {
         ServiceError::Exec(error) => code_of_executor(error),
@@ -117,7 +117,7 @@ fn code_of(error: &ServiceError) -> ErrorCode {
         ServiceError::NoSuchTensor(_) => ErrorCode::NoSuchTensor,
         ServiceError::TensorGone { code, .. } => code.clone(),
         ServiceError::Named { error, .. } => code_of(error),
-        // These are answers to requests: where a job ends by one, something of ours is broken.
+        // These errors answer requests. A job that ends with one shows a bug.
         ServiceError::NoSuchJob(_)
         | ServiceError::QuotaExceeded { .. }
         | ServiceError::IdempotencyConflict { .. }
@@ -137,7 +137,7 @@ fn code_of_executor(error: &ExecError) -> ErrorCode {
         ExecError::ConditionsDiffer(_) => ErrorCode::ConditionsDiffer,
         ExecError::NotOffered(_) => ErrorCode::UnmetRequirements,
         ExecError::Unavailable(_) | ExecError::RunnersLost(_) => ErrorCode::Unavailable,
-        // A job that the shutdown ends is cancelled, and has its code from there.
+        // A job that the shutdown ends is cancelled with its own code, and does not come here.
         ExecError::ShuttingDown | ExecError::Internal { .. } => ErrorCode::Internal,
     }
 }
@@ -178,7 +178,7 @@ mod tests {
         let rest = restored(ending(JobKind::Evaluate, &mut outcome, false).unwrap());
         assert!(!has_content(&rest));
         assert_eq!(rest.outputs.len(), whole.outputs.len());
-        // Who waited gets it.
+        // The waiting caller gets the content.
         let answer = response_of::<Evaluate>(outcome.unwrap()).unwrap();
         assert_eq!(serde_json::to_value(&answer).unwrap(), serde_json::to_value(report()).unwrap());
     }

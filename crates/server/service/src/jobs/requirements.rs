@@ -1,4 +1,5 @@
-//! Who can carry out what: what requests require, what this process and the others have.
+//! Matches the requirements of requests with the capabilities of processes. The main type is
+//! [`Placements`].
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,7 +11,7 @@ use warpgauge_executor::{ExecError, Executor};
 use warpgauge_model::{ExecutorCapabilities, FailureCode, Requirements};
 use warpgauge_store::Store;
 
-/// What this process takes from the store.
+/// Requirements that this process accepts from the store.
 #[derive(Default)]
 struct Taking {
     now: Mutex<Taken>,
@@ -19,8 +20,8 @@ struct Taking {
 #[derive(Default)]
 struct Taken {
     capabilities: ExecutorCapabilities,
-    /// Requirements that the executor said it meets, and did not: not taken again until what it has
-    /// changes.
+    /// Requirements that the executor claimed to meet and did not. They stay refused until its
+    /// capabilities change.
     broken: BTreeSet<String>,
 }
 
@@ -31,7 +32,7 @@ impl Taking {
         !taken.broken.contains(key) && Requirements::of_key(key).as_ref().is_some_and(meets)
     }
 
-    /// Whether it is something else than before.
+    /// Stores the capabilities, and returns whether they changed.
     fn update(&self, capabilities: &ExecutorCapabilities) -> bool {
         let mut taken = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = taken.capabilities != *capabilities;
@@ -46,10 +47,10 @@ impl Taking {
     }
 }
 
-/// What carrying a request out requires.
+/// Returns the requirements of a request on the executor.
 ///
 /// # Errors
-/// Its parts require different things of the one device that they share.
+/// Its parts have different requirements on the one device that they share.
 pub(super) fn requirements_of(request: &JobRequest) -> Result<Requirements, ServiceError> {
     let (mut requires, languages) = match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
@@ -80,15 +81,16 @@ pub(super) fn requirements_of(request: &JobRequest) -> Result<Requirements, Serv
     Ok(requires)
 }
 
-/// Which process can carry an order out.
+/// Which process can run a job.
 pub(super) enum Placement {
     /// This process.
     Here,
-    /// Another one that uses the same store.
+    /// Another process that uses the same store.
     Elsewhere,
 }
 
-/// Finds processes that can carry orders out: this one by its executor, the others by what they reported to the store.
+/// Finds processes that can run jobs: this one by its executor, the others by their capabilities in
+/// the store.
 pub(super) struct Placements {
     store: Store,
     executor: Arc<dyn Executor>,
@@ -96,13 +98,13 @@ pub(super) struct Placements {
 }
 
 impl Placements {
-    /// Placements of this executor and of the processes that use this store.
+    /// Creates placements for this executor and for the processes that use this store.
     pub(super) fn new(store: Store, executor: Arc<dyn Executor>) -> Arc<Self> {
         Arc::new(Self { store, executor, taking: Arc::default() })
     }
 
-    /// Tells the store, and through it the other processes, what there is here. Done again when that
-    /// may have changed.
+    /// Publishes this process's capabilities in the store for the other processes. The upkeep
+    /// repeats this, since capabilities may change.
     pub(super) async fn offer_capabilities(&self) {
         let capabilities = self.executor.capabilities().await;
         if !self.taking.update(&capabilities) {
@@ -118,7 +120,8 @@ impl Placements {
         let taking = Arc::clone(&self.taking);
         if let Err(error) = self.store.membership().offer(text, move |key| taking.takes(key)).await
         {
-            // Told again with the next change; until then this process takes what requires nothing.
+            // The next call publishes them again. Until then this process takes only jobs without
+            // requirements.
             self.taking.update(&ExecutorCapabilities::default());
             tracing::error!(error = chain(&error), "cannot tell what is offered here");
         }
@@ -127,7 +130,7 @@ impl Placements {
     /// Finds a process that meets these requirements.
     ///
     /// # Errors
-    /// No process does, with the reason of each.
+    /// No process meets them. The message has each reason.
     pub(super) async fn find(&self, order: &Requirements) -> Result<Placement, ServiceError> {
         if order.is_empty() {
             return Ok(Placement::Here);
@@ -138,7 +141,8 @@ impl Placements {
         };
         let mut reasons = BTreeSet::from([here]);
         for offer in self.store.membership().offers_of_others().await.map_err(refused)? {
-            // One of another version is nobody that could be counted on.
+            // A process of another version may publish capabilities that this one cannot read; it
+            // is skipped.
             let Ok(offer) = serde_json::from_str::<ExecutorCapabilities>(&offer) else { continue };
             match offer.meet(order) {
                 Ok(()) => return Ok(Placement::Elsewhere),
@@ -148,8 +152,8 @@ impl Placements {
         Err(unmet(reasons))
     }
 
-    /// The executor could not carry an order out although it had said so: takes no order with these requirements
-    /// again, and says whether another process may.
+    /// Marks requirements as not met, after the executor failed to meet them. This process takes no
+    /// job with them again. Succeeds if another process may run the job.
     ///
     /// # Errors
     /// No other process meets the requirements.
@@ -172,7 +176,7 @@ fn unmet(reasons: BTreeSet<String>) -> ServiceError {
     ExecError::NotOffered(format!("nobody here can carry this out: {reasons}")).into()
 }
 
-/// That an order cannot be carried out, as a fault of the request.
+/// Converts unmet requirements to a problem of the request.
 pub(crate) fn refusal(error: ServiceError) -> ServiceError {
     match error {
         ServiceError::Exec(ExecError::NotOffered(message)) => {

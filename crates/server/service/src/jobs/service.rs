@@ -1,4 +1,4 @@
-//! What the layers above ask of jobs.
+//! The interface of jobs for the HTTP API and the command line.
 
 use crate::submission::{
     Caller, CleanupPolicy, JobEvents, JobQuery, JobRequest, JobSubmission, ServiceFuture,
@@ -8,35 +8,38 @@ use warpgauge_contract::{CompareRequest, EvaluateRequest, SweepRequest};
 use warpgauge_job_views::{CancelReport, CleanupReport, JobList, JobView};
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
-/// Takes evaluations, and waits for their reports or not.
+/// Accepts evaluations, and optionally waits for their reports.
 ///
-/// What evaluates, compares, executes or sweeps is a *job*: it is in the store before it begins, and
-/// once accepted it comes to an end, whatever becomes of this process.
+/// Each evaluation, comparison, execution, sweep or gate is a *job*. An accepted job comes to an
+/// end even if this process dies.
 pub trait EvaluationService: Send + Sync {
     /// Evaluates and waits for the report. Dropping the future cancels the evaluation, unless the
-    /// submission has an idempotency key: then it goes on, and asking again gives its report.
+    /// submission has an idempotency key. Then it continues, and a request with the same key
+    /// returns its report.
     fn evaluate(
         &self,
         request: EvaluateRequest,
         submission: JobSubmission,
     ) -> ServiceFuture<'_, EvaluateResponse>;
 
-    /// Compares kernels with a reference and waits for the report; dropped as [`Self::evaluate`].
+    /// Compares kernels with a reference and waits for the report. Dropping the future acts as for
+    /// [`Self::evaluate`].
     fn compare(
         &self,
         request: CompareRequest,
         submission: JobSubmission,
     ) -> ServiceFuture<'_, CompareResponse>;
 
-    /// Runs the kernel once, untimed, and returns its outputs; dropped as [`Self::evaluate`].
+    /// Runs the kernel once, untimed, and returns its outputs. Dropping the future acts as for
+    /// [`Self::evaluate`].
     fn execute(
         &self,
         request: EvaluateRequest,
         submission: JobSubmission,
     ) -> ServiceFuture<'_, EvaluateResponse>;
 
-    /// Evaluates a contract at every point of its axes, telling `events` of each; dropped as
-    /// [`Self::evaluate`].
+    /// Evaluates a contract at every point of its axes, and reports each to `events`. Dropping the
+    /// future acts as for [`Self::evaluate`].
     fn sweep(
         &self,
         request: SweepRequest,
@@ -44,38 +47,38 @@ pub trait EvaluationService: Send + Sync {
         events: SweepEvents,
     ) -> ServiceFuture<'_, SweepResponse>;
 
-    /// Accepts a job and answers once it is safe: it waits in the store for its turn.
+    /// Accepts a job, and returns once the store has it. The job waits for its turn.
     fn submit(
         &self,
         request: JobRequest,
         submission: JobSubmission,
     ) -> ServiceFuture<'_, SubmittedJob>;
 
-    /// Accepts all of these jobs, or none.
+    /// Accepts either all of these jobs or none.
     fn submit_all(
         &self,
         jobs: Vec<(JobRequest, JobSubmission)>,
     ) -> ServiceFuture<'_, Vec<SubmittedJob>>;
 }
 
-/// Jobs that were accepted. A caller sees its own jobs; to everybody else they are
+/// Accepted jobs. A caller sees its own jobs; other callers get
 /// [`ServiceError::NoSuchJob`](crate::ServiceError::NoSuchJob).
 pub trait JobService: Send + Sync {
-    /// A job, with its report once it ended.
+    /// Returns a job, with its report if it has ended.
     fn job<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobView>;
 
-    /// A page of jobs, without their reports.
+    /// Returns a page of jobs, without their reports.
     fn jobs<'a>(&'a self, query: JobQuery, caller: &'a Caller) -> ServiceFuture<'a, JobList>;
 
-    /// Ends a job before its time. One that runs is stopped: its worker is killed.
+    /// Cancels a job. If it runs, its worker is killed.
     fn cancel<'a>(&'a self, job_id: &'a str, caller: &'a Caller)
     -> ServiceFuture<'a, CancelReport>;
 
-    /// News of a job, from where it stands to its end, which is the last. Who reads slowly gets the
-    /// newest state, not every one.
+    /// Returns the events of a job from its present state on. The last event is the job's end. A
+    /// slow reader gets only the newest state.
     fn watch<'a>(&'a self, job_id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, JobEvents>;
 
-    /// Removes ended jobs, with their reports and artifacts. For administrators.
+    /// Removes ended jobs, with their reports and artifacts. Only administrators may call it.
     fn cleanup<'a>(
         &'a self,
         policy: CleanupPolicy,

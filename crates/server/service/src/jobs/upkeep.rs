@@ -1,4 +1,5 @@
-//! What the store is told from time to time: that this process lives, and where its jobs stand.
+//! Periodic work on the store: heartbeats, stages of jobs, recovery and retention. The main type is
+//! [`Upkeep`].
 
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -13,19 +14,19 @@ use warpgauge_config::{Config, StorageConfig};
 use warpgauge_store::{Retention, Store, Visibility, may_follow};
 use warpgauge_telemetry::{EndState, telemetry};
 
-/// How often stages are written. One that lasts less than this is mostly not seen by other processes.
+/// Interval of writing stages. Other processes mostly do not see a shorter stage.
 const WRITE: Duration = Duration::from_millis(250);
 
-/// How often leases are renewed, and others are asked whether a job is to stop.
+/// Interval of renewing leases, and of reading which jobs should stop.
 const HEARTBEAT: Duration = Duration::from_secs(2);
 
-/// How often jobs of processes that are gone are looked for.
+/// Interval of looking for jobs whose process died.
 const RECOVERY: Duration = Duration::from_secs(5);
 
-/// How often jobs are removed that need not be kept.
+/// Interval of removing old jobs.
 const RETENTION: Duration = Duration::from_secs(60);
 
-/// Keeps the store up to date.
+/// Writes this process's state to the store, and recovers and removes jobs.
 pub(super) struct Upkeep {
     store: Store,
     live: Arc<LiveJobs>,
@@ -35,7 +36,7 @@ pub(super) struct Upkeep {
     storage: StorageConfig,
 }
 
-/// Keeps the store up to date until the service is gone.
+/// Runs the upkeep until the service is dropped.
 pub(super) async fn keep(upkeep: Weak<Upkeep>) {
     let now = Instant::now();
     let (mut beat, mut recovered, mut tidied) = (now, now, now);
@@ -67,7 +68,7 @@ pub(super) async fn keep(upkeep: Weak<Upkeep>) {
 }
 
 impl Upkeep {
-    /// The upkeep of the store, with the jobs of this table.
+    /// Creates the upkeep of the store for the jobs of this table.
     pub(super) fn new(
         needs: &Needs,
         config: &Config,
@@ -79,7 +80,7 @@ impl Upkeep {
         Arc::new(Self { store, live, placements, readiness, role, storage })
     }
 
-    /// Has jobs wait for their turn again whose process is gone.
+    /// Requeues jobs whose process died.
     pub(super) async fn recover(&self) {
         match self.store.membership().requeue_expired().await {
             Ok(found) => {
@@ -110,7 +111,7 @@ impl Upkeep {
         telemetry().job_ended(state, age.unwrap_or_default());
     }
 
-    /// Removes ended jobs that need not be kept.
+    /// Removes the ended jobs that exceed the retention limits.
     async fn tidy(&self) {
         let storage = &self.storage;
         let age = Duration::try_from_secs_f64(storage.keep_days * 86_400.0).ok();
@@ -147,7 +148,7 @@ impl Upkeep {
         }
     }
 
-    /// Tells the store of a stage that it does not know of.
+    /// Writes a job's stage to the store if it has changed.
     fn write_stage(&self, job: &LiveJob) {
         let state = job.now().state;
         let lease = job.lease();

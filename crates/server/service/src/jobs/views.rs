@@ -1,4 +1,4 @@
-//! Answers about jobs.
+//! Answers queries about jobs. The main type is [`JobRecords`].
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -21,10 +21,10 @@ use warpgauge_report::{KernelVerdict, ResponseStatus, SweepView};
 use warpgauge_store::{CancelResult, JobFilter, JobRow, Page, Retention, Store};
 use warpgauge_telemetry::{EndState, telemetry};
 
-/// How long the answer to a cancellation waits for the job to have stopped.
+/// Longest wait of a cancellation for the job to stop.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// Jobs of the store, and of this process where it knows more than the store.
+/// Jobs of the store, and of this process where its state is newer.
 pub(crate) struct JobRecords {
     store: Store,
     live: Arc<LiveJobs>,
@@ -66,15 +66,15 @@ impl JobService for JobRecords {
 }
 
 impl JobRecords {
-    /// The jobs of this store and of this table.
+    /// Reads the jobs of this store and of this table.
     pub(super) fn new(store: Store, live: Arc<LiveJobs>, readiness: Arc<Readiness>) -> Arc<Self> {
         Arc::new(Self { store, live, readiness })
     }
 
-    /// The events of a job, to its end.
+    /// Returns the events of a job, to its end.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchJob`] where there is none.
+    /// [`ServiceError::NoSuchJob`] if there is none.
     pub(super) async fn watch_job(
         &self,
         id: &str,
@@ -84,13 +84,13 @@ impl JobRecords {
         Ok(watcher::events(self.store.clone(), Arc::clone(&self.live), id, caller, row))
     }
 
-    /// A job that the caller may see.
+    /// Returns the row of a job that the caller may see.
     async fn row(&self, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
         records::row(&self.store, id, caller).await
     }
 
     async fn view(&self, id: &str, caller: &Caller) -> Result<JobView, ServiceError> {
-        // First the live one: it leaves the table after its end is in the store.
+        // The table is read first: a job leaves it after its end is in the store.
         let live = self.live.get(id);
         let row = self.row(id, caller).await?;
         let mut view = from_row(&row);
@@ -143,7 +143,7 @@ impl JobRecords {
         Ok(())
     }
 
-    /// What came of a job that ended.
+    /// Returns the outcome of a job that has ended.
     pub(super) async fn outcome_of(
         &self,
         id: &str,
@@ -154,7 +154,7 @@ impl JobRecords {
 
     async fn list(&self, query: JobQuery, caller: &Caller) -> Result<JobList, ServiceError> {
         let filter = JobFilter {
-            // Keys are told apart by owner.
+            // Different owners may use the same key.
             owner: (!caller.admin || query.idempotency_key.is_some())
                 .then_some(caller.owner.as_str()),
             states: query.states,
@@ -162,7 +162,7 @@ impl JobRecords {
             label: query.label.as_deref(),
             idempotency_key: query.idempotency_key.as_deref(),
         };
-        // Ids sort by age: what is older than a time has a lower id than any of that time.
+        // Ids sort by age: a job from before a time has a lower id than any job from that time on.
         let bound = query.created_before.map(first_id_of);
         let after = match (query.cursor, bound) {
             (Some(cursor), Some(bound)) => Some(cursor.min(bound)),
@@ -190,7 +190,7 @@ impl JobRecords {
         let (outcome, state) =
             match self.store.queue().cancel(id, visibility(caller)).await.map_err(refused)? {
                 CancelResult::Cancelled => {
-                    // It never began, so no task tells of its end.
+                    // The job never began, so no task counts its end.
                     let age = self.row(id, caller).await?.created_at.elapsed();
                     telemetry().job_ended(EndState::Cancelled, age.unwrap_or_default());
                     (CancelOutcome::Cancelled, JobState::Cancelled)
@@ -202,13 +202,13 @@ impl JobRecords {
         Ok(CancelReport { job_id: id.to_owned(), outcome, state })
     }
 
-    /// Stops a job if this process runs it; another one hears of it with its next heartbeat.
+    /// Stops a job if this process runs it. Another process learns of it with its next heartbeat.
     async fn stop_here(&self, id: &str, caller: &Caller) -> Result<JobState, ServiceError> {
         if let Some(job) = self.live.get(id) {
             let mut news = job.subscribe();
             job.stop(Stop::Cancelled);
             let ended = news.wait_for(|news| news.stage == JobStage::Ended);
-            // Mostly it takes milliseconds; what takes longer is told by the state.
+            // A stop usually takes milliseconds. If it takes longer, the returned state shows it.
             let _ = tokio::time::timeout(STOPPING, ended).await;
         }
         Ok(self.row(id, caller).await?.state)
@@ -223,7 +223,7 @@ impl JobRecords {
             let why = "only an administrator's key (server.admin_keys) may remove jobs";
             return Err(ServiceError::Forbidden(why.to_owned()));
         }
-        // To the store 0 is no bound; here it is the lowest.
+        // For the store 0 means no bound; for callers it is the lowest bound.
         let nothing = policy.keep == Some(0) || policy.max_bytes == Some(0);
         let policy = Retention {
             max_age: if nothing { Some(Duration::ZERO) } else { policy.older_than },
@@ -275,7 +275,8 @@ fn summary(row: JobRow) -> JobSummary {
     }
 }
 
-/// The lowest id of a job that was accepted at this time or later, seconds since the Unix epoch.
+/// Returns the lowest id of a job that was accepted at this time or later. The time is in seconds
+/// since the Unix epoch.
 fn first_id_of(time: f64) -> String {
     let milliseconds = (time * 1e3).clamp(0.0, ((1_u64 << 48) - 1) as f64) as u128;
     uuid::Uuid::from_u128(milliseconds << 80 | 7 << 76 | 2 << 62).to_string()

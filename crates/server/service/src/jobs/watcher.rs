@@ -1,4 +1,4 @@
-//! Following a job from process to process.
+//! Follows a job's events across processes. The main type is [`Watcher`].
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -13,10 +13,10 @@ use warpgauge_job_views::JobEvent;
 use warpgauge_model::JobStage;
 use warpgauge_store::{JobRow, Store};
 
-/// How often the store is asked about a job that another process has, or none.
+/// Interval of polling the store about a job that does not run in this process.
 const POLL: Duration = Duration::from_millis(500);
 
-/// The events of a job that the caller may see, to its end. The store has just had it as `row`.
+/// Returns the events of a job to its end. `row` is the row that the store has just returned.
 pub(super) fn events(
     store: Store,
     jobs: Arc<LiveJobs>,
@@ -41,25 +41,25 @@ pub(super) fn events(
     events.boxed()
 }
 
-/// Who follows a job from process to process.
+/// Follows a job across processes.
 struct Watcher {
     store: Store,
     jobs: Arc<LiveJobs>,
     caller: Caller,
     id: String,
-    /// What was told last.
+    /// The event that was returned last.
     last: Option<JobEvent>,
-    /// What the store said when watching began.
+    /// The row from the start of watching.
     first: Option<JobRow>,
 }
 
 impl Watcher {
-    /// The next news; `None` if the job cannot be asked about any more.
+    /// Returns the next event; `None` if the job can no longer be read.
     async fn next(&mut self) -> Option<JobEvent> {
         loop {
             let mut changes = self.jobs.changes();
             if let Some(job) = self.jobs.get(&self.id) {
-                // What it does now is newer.
+                // The live state is newer than the row.
                 self.first = None;
                 let mut news = job.subscribe();
                 let now = job.now();
@@ -68,12 +68,12 @@ impl Watcher {
                     if self.is_news(&now) {
                         return Some(self.told(now));
                     }
-                    // An error means that the job has left.
+                    // An error means that the job has left the table.
                     let _ = news.changed().await;
                     continue;
                 }
             }
-            // Not here, or at its end: the store says how it ended.
+            // The job is not in the table, or has ended: the store has its state.
             let row = match self.first.take() {
                 Some(row) => row,
                 None => self.store.jobs().find(&self.id, visibility(&self.caller)).await.ok()??,

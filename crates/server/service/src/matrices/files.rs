@@ -1,4 +1,4 @@
-//! Matrices as files, for those who take them elsewhere.
+//! Matrices as files for download.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, SeekFrom, Write};
@@ -9,13 +9,13 @@ use warpgauge_sparse::Csr;
 use warpgauge_sparse::market;
 use warpgauge_sparse::spasm::Spasm;
 
-/// Where requests name the matrix.
+/// Name of the field that names the matrix.
 const NAME: &str = "name";
 
-/// Bytes of an element of a format with padding: its value and its place.
+/// Bytes of an element of a padded format: its value and its index.
 const PADDED_BYTES: u64 = 12;
 
-/// Form of a file.
+/// Format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MatrixFileFormat {
     /// Matrix Market.
@@ -25,7 +25,7 @@ pub enum MatrixFileFormat {
 }
 
 impl MatrixFileFormat {
-    /// How names of such files end.
+    /// Extension of such files.
     pub fn extension(self) -> &'static str {
         match self {
             Self::Market => "mtx",
@@ -37,18 +37,17 @@ impl MatrixFileFormat {
 /// A matrix as a file.
 #[derive(Debug)]
 pub struct MatrixFile {
-    /// What it may be called.
+    /// Suggested file name.
     pub file_name: String,
-    /// The file, at its beginning; it goes when this does.
+    /// The file, positioned at its beginning. It is deleted when this is dropped.
     pub content: File,
-    /// Its bytes.
     pub bytes: u64,
 }
 
-/// The matrix of this name as a file.
+/// Returns the matrix of this name as a file.
 ///
 /// # Errors
-/// [`ServiceError::NoSuchMatrix`] where there is none.
+/// [`ServiceError::NoSuchMatrix`] if there is none.
 pub(super) async fn file_of(
     matrices: &Matrices,
     name: &str,
@@ -60,7 +59,7 @@ pub(super) async fn file_of(
     let (name, max_bytes) = (name.to_owned(), matrices.limits.max_matrix_bytes);
     turn.aside(move || {
         let (csr, _) = from.read(&name, NAME, max_bytes)?;
-        // Whoever waits for the file takes as long as it likes: it is no memory then.
+        // The matrix is written to a file, because a slow reader would otherwise hold its memory.
         let file = written(&csr, format, max_bytes)?;
         let file_name = file_name(&name, format);
         Ok(MatrixFile { file_name, content: file.0, bytes: file.1 })
@@ -68,15 +67,15 @@ pub(super) async fn file_of(
     .await
 }
 
-/// A file's name: that of the matrix without its own ending, and none of what a generated one's has beside
-/// letters and digits.
+/// Returns a file's name: the matrix's name without its extension. Characters other than letters,
+/// digits and `._-` become `-`.
 fn file_name(name: &str, format: MatrixFileFormat) -> String {
     let stem = [".mtx", ".spasm"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name);
     let plain = |c: char| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' };
     format!("{}.{}", stem.chars().map(plain).collect::<String>(), format.extension())
 }
 
-/// Writes the matrix into a temporary file. Blocking.
+/// Writes the matrix into a temporary file. Blocks.
 fn written(
     csr: &Csr,
     format: MatrixFileFormat,

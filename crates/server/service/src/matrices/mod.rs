@@ -1,4 +1,5 @@
-//! Sparse matrices that callers keep here: uploaded, parsed once, and found by name.
+//! Sparse matrices that callers upload. They are parsed once and found by name. The main type is
+//! [`Matrices`].
 
 mod files;
 mod products;
@@ -28,63 +29,63 @@ use warpgauge_sparse::spmv::{
 use warpgauge_store::{MatrixRow, NewMatrix, Store};
 use warpgauge_turns::Pool;
 
-/// Bytes that are read at once of what was uploaded.
+/// Bytes per read of an upload.
 const READ_BYTES: usize = 1 << 20;
 
-/// Matrices that are worked on at once, of all callers: each may take what a key may have.
+/// Most matrices in use at once, for all callers. Each may take as much memory as a key may have.
 const AT_ONCE: usize = 2;
 
-/// A Matrix Market or SPASM file that came.
+/// A Matrix Market or SPASM file that a caller uploads.
 pub struct Upload {
     /// Name of the matrix.
     pub name: String,
-    /// The file. Read on a thread that may block.
+    /// The file. A blocking thread reads it.
     pub content: Box<dyn Read + Send>,
     /// Bytes of the file.
     pub bytes: u64,
 }
 
-/// A product that is asked for by itself.
+/// A requested product.
 #[derive(Debug)]
 pub enum WantedProduct {
-    /// Of a matrix that comes with the request.
+    /// A product of a matrix in the request.
     Given(Box<SpmvRequest>),
-    /// Of one that has a name: the caller's, or one that is generated.
+    /// A product of a named matrix: the caller's, or a generated one.
     Stored(Box<StoredSpmvRequest>),
 }
 
 /// Rows, columns and non-zeros of a matrix.
 pub type Extents = (u32, u32, u32);
 
-/// Matrices of callers. Each sees its own.
+/// Matrices of callers. Each caller sees its own.
 pub trait MatrixService: Send + Sync {
-    /// Reads a file and keeps the matrix in place of the one of its name.
+    /// Reads a file and stores the matrix. It replaces a matrix of the same name.
     fn put_matrix<'a>(
         &'a self,
         upload: Upload,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, MatrixSummary>;
 
-    /// The caller's matrices, by name.
+    /// Returns the caller's matrices, sorted by name.
     fn matrices<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, Vec<MatrixSummary>>;
 
-    /// The caller's uploads that are being worked on.
+    /// Returns the caller's uploads that are in progress.
     fn matrix_uploads(&self, caller: &Caller) -> Vec<UploadProgress>;
 
-    /// The contract of a product. So many matrices are worked on at once.
+    /// Returns the contract of a product. The service bounds the matrices in use at once.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] where there is none of its name.
+    /// [`ServiceError::NoSuchMatrix`] if there is none of its name.
     fn contract_of_product<'a>(
         &'a self,
         wanted: WantedProduct,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, (EvaluateRequest, Extents)>;
 
-    /// A matrix as a file.
+    /// Returns a matrix as a file.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] where there is none.
+    /// [`ServiceError::NoSuchMatrix`] if there is none.
     fn matrix_file<'a>(
         &'a self,
         name: &'a str,
@@ -92,26 +93,26 @@ pub trait MatrixService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, MatrixFile>;
 
-    /// Removes one.
+    /// Removes a matrix.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] where there is none.
+    /// [`ServiceError::NoSuchMatrix`] if there is none.
     fn remove_matrix<'a>(&'a self, name: &'a str, caller: &'a Caller) -> ServiceFuture<'a, ()>;
 }
 
 /// The matrices of a store.
 pub(super) struct Matrices {
     store: Store,
-    /// Permits of those that work on matrices.
+    /// Permits for working on matrices.
     turns: Pool,
-    /// Uploads that are being worked on.
+    /// Uploads in progress.
     uploads: Uploads,
     limits: ContractLimits,
     max_bytes_per_key: u64,
 }
 
 impl Matrices {
-    /// The matrices of this store, within the limits of the configuration.
+    /// Uses the matrices of this store, within the limits of the configuration.
     pub(super) fn new(store: Store, config: &Config) -> Self {
         Self {
             store,
@@ -140,7 +141,7 @@ impl MatrixService for Matrices {
             let ticket = self.uploads.begin(&owner, &name, upload.bytes);
             let turn = self.turn(&owner).await?;
             let read = turn.aside(move || Ok((parsed(upload, &limits, &ticket)?, ticket)));
-            // It is told of until it is kept.
+            // The ticket lists the upload until the matrix is stored.
             let (parsed, _ticket) = read.await?;
             let detail = serde_json::to_vec(&parsed.shape)
                 .map_err(|error| error::internal("describing a matrix", &error))?;
@@ -148,7 +149,7 @@ impl MatrixService for Matrices {
             let new = NewMatrix { owner, name: name.clone(), hash, detail, max_bytes };
             self.store.matrices().put(new, Arc::new(parsed.file)).await.map_err(refused)?;
             let all = self.matrices(caller).await?;
-            // Another upload may have removed it meanwhile.
+            // A concurrent request may have removed it.
             all.into_iter().find(|one| one.filename == name).ok_or(ServiceError::NoSuchMatrix(name))
         }
         .boxed()
@@ -200,7 +201,7 @@ fn invalid(path: &str, message: String) -> ServiceError {
     ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidData, message }])
 }
 
-/// Does what takes long off the async threads.
+/// Runs slow work off the async threads.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
 ) -> Result<T, ServiceError> {

@@ -1,4 +1,4 @@
-//! Products that are asked for by themselves: the contract that each becomes.
+//! Contracts of requested sparse products.
 
 use super::sources::{invalid, unfit};
 use super::{Extents, Matrices, WantedProduct, aside};
@@ -8,10 +8,10 @@ use warpgauge_sparse::spmv::{
     Multiplier, Numbers, SpmvRequest, StoredSpmvRequest, checked, is_generated, takes_padding,
 };
 
-/// Where requests name a stored matrix.
+/// Name of the field that names a stored matrix.
 const NAME: &str = "mtx_filename";
 
-/// The contract of a product, with rows, columns and non-zeros of its matrix.
+/// Returns the contract of a product, with the rows, columns and non-zeros of its matrix.
 pub(super) async fn contract_of(
     matrices: &Matrices,
     wanted: WantedProduct,
@@ -23,8 +23,8 @@ pub(super) async fn contract_of(
     }
 }
 
-/// Of a matrix that came with the request. It takes memory as its body does, which has a bound of its
-/// own, but where its form has padding.
+/// Returns the contract for a matrix in the request. The limit on bodies bounds its memory, except
+/// for padded formats, which need a turn.
 async fn of_given(
     matrices: &Matrices,
     request: SpmvRequest,
@@ -50,7 +50,8 @@ async fn of_given(
     }
 }
 
-/// Of a matrix that has a name. Bounded as those of contracts are: so many at once.
+/// Returns the contract for a named matrix. A turn bounds the matrices in use at once, as for
+/// contracts.
 async fn of_stored(
     matrices: &Matrices,
     request: StoredSpmvRequest,
@@ -61,7 +62,7 @@ async fn of_stored(
     let name = request.mtx_filename.clone();
     let from = matrices.source(&name, NAME, owner).await?;
     let max_bytes = matrices.limits.max_matrix_bytes;
-    // One that is kept was within the bound of its key when it came.
+    // A stored matrix was within its key's limit when it was uploaded.
     let most = if is_generated(&name) { max_bytes } else { u64::MAX };
     turn.aside(move || {
         let (csr, _) = from.read(&name, NAME, most)?;

@@ -1,5 +1,5 @@
-//! Matrices that requests name in place of data: what the caller has under a name when its request comes is
-//! put into it. So a job that waits is not disturbed by what is uploaded meanwhile.
+//! Matrices that requests name in place of data. The service copies them into a request when it
+//! arrives. So later uploads do not affect a job that waits.
 
 use std::collections::BTreeMap;
 use std::io::BufReader;
@@ -18,15 +18,15 @@ use warpgauge_sparse::spmv::{
 use warpgauge_store::RequestReader;
 use warpgauge_tensor::Blob;
 
-/// Bytes of a packed matrix that are none of its rows and entries.
+/// Bytes of a packed matrix besides its rows and entries.
 const PACKED_HEAD: u64 = 28;
 
-/// A place among those that work on matrices.
+/// A permit to work on matrices.
 pub(super) struct Turn(warpgauge_turns::PoolPermit);
 
 impl Turn {
-    /// Does work off the async threads. The place is free when the work is done, and not when its caller
-    /// has gone: what goes on takes memory as before.
+    /// Runs work off the async threads. The permit is freed when the work ends, not when the caller
+    /// leaves: the work still uses memory until then.
     pub(super) async fn aside<T: Send + 'static>(
         self,
         work: impl FnOnce() -> Result<T, ServiceError> + Send + 'static,
@@ -41,10 +41,11 @@ impl Turn {
 }
 
 impl Matrices {
-    /// The request with the matrices that it names in it. `left`: bytes of arrays that it may still take.
+    /// Returns the request with the content of its named matrices. `left` is the number of bytes of
+    /// arrays that it may still take.
     ///
     /// # Errors
-    /// A matrix that is not there, or does not fit where it is named.
+    /// A matrix does not exist, or does not fit where the request names it.
     pub(crate) async fn filled<R: TakesMatrices + Send + 'static>(
         &self,
         mut request: R,
@@ -73,10 +74,11 @@ impl Matrices {
         Ok(request)
     }
 
-    /// A sweep with the stored matrices that its points name. Generated ones are made where they are used.
+    /// Returns a sweep with the stored matrices that its points name. Generated matrices are made
+    /// at their use.
     ///
     /// # Errors
-    /// As [`Self::filled`], and where the sweep is no sweep.
+    /// As [`Self::filled`], and an invalid sweep.
     pub(crate) async fn sweep_with(
         &self,
         mut request: SweepRequest,
@@ -121,15 +123,15 @@ impl Matrices {
         Ok(request)
     }
 
-    /// A place among those that work on matrices, in the owner's turn.
+    /// Waits for a permit to work on matrices, in the owner's turn.
     pub(super) async fn turn(&self, owner: &str) -> Result<Turn, ServiceError> {
         in_turn(&self.turns, owner).await.map(Turn)
     }
 
-    /// Where a matrix comes from: the caller's of this name, or a generator.
+    /// Returns the source of a matrix: the caller's matrix of this name, or a generator.
     async fn found(&self, name: &str, path: &str, owner: &str) -> Result<Source, ServiceError> {
         self.source(name, path, owner).await.map_err(|error| match error {
-            // What is wrong is the request that names it.
+            // The request is invalid, since it names the matrix.
             error @ ServiceError::NoSuchMatrix(_) => {
                 problem(path, FailureCode::InvalidValue, error.to_string())
             }
@@ -137,10 +139,10 @@ impl Matrices {
         })
     }
 
-    /// Where a matrix comes from.
+    /// Returns the source of a matrix.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchMatrix`] where there is none of this name.
+    /// [`ServiceError::NoSuchMatrix`] if there is none of this name.
     pub(super) async fn source(
         &self,
         name: &str,
@@ -158,14 +160,14 @@ impl Matrices {
     }
 }
 
-/// Where a matrix comes from.
+/// Source of a matrix.
 pub(super) enum Source {
     Generator,
     Stored { hash: String, content: RequestReader },
 }
 
 impl Source {
-    /// The matrix, and what a report says of it. Blocking.
+    /// Returns the matrix, and its entry for a report. Blocks.
     pub(super) fn read(
         self,
         name: &str,
@@ -197,7 +199,7 @@ impl Source {
     }
 }
 
-/// What a request tells of matrices when it comes is its caller's word.
+/// Marks the matrices in an incoming request as claims of the caller.
 fn said_by_caller(matrices: &mut [MatrixUsed]) {
     for used in matrices {
         used.origin = MatrixOrigin::File;

@@ -1,4 +1,4 @@
-//! Uploads of matrices: reading them, and telling meanwhile how far that is.
+//! Uploads of matrices: parses them, and reports their progress. The main type is [`Uploads`].
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
@@ -11,13 +11,13 @@ use warpgauge_sparse::spmv::{MatrixShape, UploadProgress, UploadState};
 use warpgauge_sparse::{Csr, ReadLimits, file, packed};
 use warpgauge_store::Bulk;
 
-/// Uploads that are being worked on: as many as there are requests that brought them.
+/// Uploads in progress, at most one per request.
 #[derive(Default)]
 pub(super) struct Uploads {
     underway: Arc<Mutex<Vec<Underway>>>,
 }
 
-/// An upload that is being worked on.
+/// An upload in progress.
 struct Underway {
     number: u64,
     owner: String,
@@ -25,7 +25,7 @@ struct Underway {
 }
 
 impl Uploads {
-    /// Writes an upload down, for as long as what this gives is there.
+    /// Lists an upload until the returned ticket is dropped.
     pub(super) fn begin(&self, owner: &str, filename: &str, bytes_total: u64) -> Ticket {
         let mut all = locked(&self.underway);
         let number = all.last().map_or(0, |last| last.number + 1);
@@ -36,7 +36,7 @@ impl Uploads {
         Ticket { underway: Arc::clone(&self.underway), number }
     }
 
-    /// Those of an owner, the first one first.
+    /// Returns the uploads of an owner, oldest first.
     pub(super) fn of(&self, owner: &str) -> Vec<UploadProgress> {
         let all = locked(&self.underway);
         all.iter().filter(|one| one.owner == owner).map(|one| one.progress.clone()).collect()
@@ -47,7 +47,7 @@ fn locked(underway: &Mutex<Vec<Underway>>) -> MutexGuard<'_, Vec<Underway>> {
     underway.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// An upload that is written down; dropping it strikes it.
+/// Lists an upload; dropping it removes the upload from the list.
 pub(super) struct Ticket {
     underway: Arc<Mutex<Vec<Underway>>>,
     number: u64,
@@ -69,14 +69,14 @@ impl Drop for Ticket {
     }
 }
 
-/// A file that was read: what is kept of it.
+/// A parsed matrix in the form that is stored.
 pub(super) struct Parsed {
     pub(super) shape: MatrixShape,
     pub(super) hash: String,
     pub(super) file: PackedFile,
 }
 
-/// Parses, and packs what came of it into a temporary file. Blocking.
+/// Parses an upload, and packs the matrix into a temporary file. Blocks.
 pub(super) fn parsed(
     upload: Upload,
     limits: &ReadLimits,
@@ -101,7 +101,7 @@ pub(super) fn parsed(
     Ok(Parsed { shape, hash: hashed.hasher.finalize().to_hex().to_string(), file })
 }
 
-/// Hashes what is read.
+/// Hashes the bytes that are read.
 struct Hashed {
     from: Box<dyn Read + Send>,
     hasher: blake3::Hasher,
@@ -115,7 +115,7 @@ impl Read for Hashed {
     }
 }
 
-/// A packed matrix in a file that goes with this.
+/// A packed matrix in a temporary file, which is deleted when this is dropped.
 #[derive(Debug)]
 pub(super) struct PackedFile {
     file: Arc<File>,
@@ -163,7 +163,7 @@ mod tests {
 
     use super::*;
 
-    /// A file whose reader says that it is asked for more, and waits until it is told to go on.
+    /// A file whose reader reports each read, and waits for permission to continue.
     struct Stopping {
         parts: Vec<Vec<u8>>,
         asked: Sender<()>,
@@ -191,7 +191,7 @@ mod tests {
         let lines = (9usize << 20).div_ceil(line.len());
         let head = format!("%%MatrixMarket matrix coordinate real general\n1 1 {lines}\n");
         let (first, second) = (head + &line.repeat(lines / 2), line.repeat(lines - lines / 2));
-        // More than is read at once: the first part alone is told of when the second is asked for.
+        // The first part is larger than one read. So it is reported when the second part is read.
         let first = first + &"% \n".repeat(8 << 20 >> 1);
         let bytes = (first.len() + second.len()) as u64;
         let ((asked, was_asked), (go, go_on)) = (channel(), channel());
@@ -211,7 +211,7 @@ mod tests {
         assert!(0 < seen.bytes_read && seen.bytes_read < bytes, "{seen:?}");
         assert_eq!(uploads.of("other"), []);
         go.send(()).unwrap();
-        // The end of the second part.
+        // The read after the end of the second part.
         was_asked.recv().unwrap();
         go.send(()).unwrap();
         let (nnz, ticket) = reading.join().unwrap();

@@ -1,8 +1,8 @@
-//! Whether anything can be evaluated at this moment, and if not, why.
+//! Whether evaluations can run now, and if not, why. The main type is [`Readiness`].
 //!
-//! Everything is looked up, not remembered: compilers and files where they should be, the database over
-//! a connection of its own. One look serves all who ask within a second, and there is never more than
-//! one: a disk that hangs holds up one thread, and the answer to the caller says so.
+//! A check looks everything up: compilers, files, and the database over a separate connection. One
+//! check serves all callers within a second, and at most one runs at a time. So a disk that hangs
+//! blocks only one thread, and the response reports it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,29 +20,29 @@ use warpgauge_job_views::Unready;
 use warpgauge_model::DeviceState;
 use warpgauge_store::{Store, StoreError};
 
-/// What keeps the database from being used, by its codes in `reasons`.
+/// Codes in `reasons` that mean that the database cannot be used.
 const OF_DATABASE: [&str; 4] =
     ["database_damaged", "database_gone", "database_unreachable", "database_failed"];
 
-/// How old what is known of the database may be before those who use it have it looked at again.
+/// Age of the latest check after which users of the database start a new one.
 const OLD: Duration = Duration::from_secs(2);
 
-/// How long what was found holds.
+/// Time for which the result of a check is valid.
 const FRESH: Duration = Duration::from_secs(1);
 
-/// How long a look may take before it counts as hanging.
+/// Time after which a check counts as hanging.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a caller waits for a new look while an older one is…
+/// Wait for a new check if an older result is no older than [`RECENT`].
 const BRIEFLY: Duration = Duration::from_millis(800);
 
-/// …no older than this.
+/// Age of an older result that [`BRIEFLY`] refers to.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// How long the database may take over a heartbeat.
+/// Time after which a heartbeat of the database counts as hanging.
 const BEAT: Duration = Duration::from_secs(5);
 
-/// What is wrong with the store, for those who ask whether anything can be evaluated.
+/// Converts an error of the store to a reason why nothing can be evaluated.
 fn of_store(error: &StoreError) -> Unready {
     let code = match error {
         StoreError::DiskFull { .. } => "disk_full",
@@ -62,7 +62,7 @@ fn of_store(error: &StoreError) -> Unready {
     Unready::new(code, error.for_callers())
 }
 
-/// Looks whether evaluations can run.
+/// Checks whether evaluations can run.
 pub(super) struct Readiness {
     findings: Findings,
     store: Store,
@@ -71,7 +71,7 @@ pub(super) struct Readiness {
     role: ProcessRole,
 }
 
-/// What was found by the latest look, and whether one is under way.
+/// Result of the latest check, and whether a check is in progress.
 #[derive(Default)]
 struct Findings {
     found: watch::Sender<Option<Found>>,
@@ -81,20 +81,20 @@ struct Findings {
 
 #[derive(Clone)]
 struct Found {
-    /// When the look began, and when it ended.
+    /// Start and end of the check.
     since: Instant,
     at: Instant,
     unready: Vec<Unready>,
 }
 
-/// The database as the heartbeats see it, which write to it.
+/// State of the database by the latest heartbeat, which writes to it.
 #[derive(Default)]
 struct Heartbeat {
     since: Option<Instant>,
     failure: Option<Unready>,
 }
 
-/// A look that is under way until this is dropped.
+/// A check in progress; dropping it marks the end.
 struct Looking(Arc<Readiness>);
 
 impl Drop for Looking {
@@ -112,26 +112,27 @@ impl Findings {
         self.heartbeat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A heartbeat begins.
+    /// Records the start of a heartbeat.
     fn beats(&self) {
         self.heartbeat().since = Some(Instant::now());
     }
 
-    /// The heartbeat has ended with `outcome`.
+    /// Records the end of a heartbeat.
     fn beaten<T>(&self, outcome: &Result<T, StoreError>) {
         let failure = outcome.as_ref().err().map(of_store);
         *self.heartbeat() = Heartbeat { since: None, failure };
     }
 
-    /// The database was looked at and is well: what a heartbeat found was before, all of it where the look was
-    /// `whole`, and that the database could not be reached in any case.
+    /// Clears failures of earlier heartbeats after a check found the database well. A check that
+    /// was `whole` clears every failure; any other clears only that the database could not be
+    /// reached.
     fn is_well(&self, whole: bool) {
         let mut heartbeat = self.heartbeat();
         let stays = |it: &Unready| !whole && it.code != "database_unreachable";
         heartbeat.failure = heartbeat.failure.take().filter(stays);
     }
 
-    /// What the latest look, or the latest heartbeat, has against the database.
+    /// Returns the failure of the database that the latest check or heartbeat found.
     fn against_database(&self) -> Option<Unready> {
         let is_bad = |unready: &&Unready| OF_DATABASE.contains(&unready.code.as_str());
         let found = self.found.borrow();
@@ -139,14 +140,14 @@ impl Findings {
         looked.or_else(|| self.heartbeat().failure.as_ref().filter(is_bad).cloned())
     }
 
-    /// Whether the latest look, which began before this instant, found another file or none in the place of the
-    /// database.
+    /// Returns whether the latest check, which began before `asked`, found the database file
+    /// missing or replaced.
     fn was_gone_before(&self, asked: Instant) -> bool {
         let gone = self.against_database().is_some_and(|unready| unready.code == "database_gone");
         gone && self.found.borrow().as_ref().is_none_or(|found| found.since < asked)
     }
 
-    /// Whether the latest look is old.
+    /// Returns whether the latest check is old.
     fn is_old(&self) -> bool {
         self.found.borrow().as_ref().is_none_or(|found| found.at.elapsed() > OLD)
     }
@@ -167,7 +168,7 @@ impl Findings {
 }
 
 impl Readiness {
-    /// Readiness of this store and executor. Nothing has been looked at.
+    /// Creates the readiness of this store and executor. No check has run yet.
     pub(super) fn new(
         store: Store,
         executor: Arc<dyn Executor>,
@@ -177,17 +178,18 @@ impl Readiness {
         Arc::new(Self { findings: Findings::default(), store, executor, admission, role })
     }
 
-    /// A heartbeat begins.
+    /// Records the start of a heartbeat.
     pub(super) fn beats(&self) {
         self.findings.beats();
     }
 
-    /// The heartbeat has ended with `outcome`.
+    /// Records the end of a heartbeat.
     pub(super) fn beaten<T>(&self, outcome: &Result<T, StoreError>) {
         self.findings.beaten(outcome);
     }
 
-    /// Does what reads the database, unless the database is known not to work, and for as long as it is not.
+    /// Runs work that reads the database. Fails at once, or as soon as a check finds that the
+    /// database cannot be used.
     pub(super) fn with_database<'a, T: Send + 'a>(
         self: &'a Arc<Self>,
         work: impl Future<Output = Result<T, ServiceError>> + Send + 'a,
@@ -203,7 +205,7 @@ impl Readiness {
         .boxed()
     }
 
-    /// Why nothing can be evaluated now; empty if something can.
+    /// Returns why nothing can be evaluated now; empty if evaluation is possible.
     pub(super) async fn look(self: &Arc<Self>) -> Vec<Unready> {
         if self.admission.is_closing() {
             return vec![Unready::shutting_down()];
@@ -215,7 +217,7 @@ impl Readiness {
         }
     }
 
-    /// The same, whatever an earlier look found. Waits for one that is under way.
+    /// Runs a new check, whatever an earlier one found, or waits for the one in progress.
     async fn look_again(self: &Arc<Self>) -> Vec<Unready> {
         let mut found = self.findings.found.subscribe();
         let known = found.borrow_and_update().clone();
@@ -240,12 +242,12 @@ impl Readiness {
         }
     }
 
-    /// Refuses what needs the database while that is known to be away or damaged: at once, and not when an
-    /// attempt has taken as long as it may. Has it looked at again from time to time, without waiting for that
-    /// unless something is known to be wrong.
+    /// Fails at once while the database is known to be unreachable or damaged, instead of after a
+    /// timeout. It starts a new check from time to time. It waits for that check only if a failure
+    /// is known.
     ///
     /// # Errors
-    /// What is wrong with the database, and what to do.
+    /// The failure of the database, and what to do.
     pub(super) async fn database_works(self: &Arc<Self>) -> Result<(), ServiceError> {
         let asked = Instant::now();
         if self.findings.against_database().is_none() {
@@ -255,8 +257,8 @@ impl Readiness {
             return Ok(());
         }
         self.look().await;
-        // A file that is back is used at once, which costs a look of milliseconds. One that was under way may have
-        // begun before; the next has not.
+        // A file that is back is usable at once, at the cost of a check of milliseconds. A check in
+        // progress may have begun before `asked`; the next one has not.
         for _ in 0..2 {
             if self.findings.was_gone_before(asked) {
                 self.look_again().await;
@@ -268,7 +270,8 @@ impl Readiness {
         }
     }
 
-    /// Resolves when a look finds that the database is away or damaged: with what is wrong, and what to do.
+    /// Resolves when a check finds that the database is unreachable or damaged. Returns the
+    /// failure, and what to do.
     async fn database_fails(&self) -> ServiceError {
         let mut found = self.findings.found.subscribe();
         loop {
@@ -276,13 +279,13 @@ impl Readiness {
                 return ServiceError::unavailable(unready.message);
             }
             if found.changed().await.is_err() {
-                // There will be no other look.
+                // No further check can come.
                 std::future::pending::<()>().await;
             }
         }
     }
 
-    /// Begins a look, unless one is under way; when that one began.
+    /// Starts a check unless one is in progress. Returns the start of the check.
     fn begin_look(self: &Arc<Self>) -> Instant {
         *self.findings.looking_since().get_or_insert_with(|| {
             let since = Instant::now();
@@ -310,8 +313,8 @@ impl Readiness {
         Some(Unready::new("no_device", message))
     }
 
-    /// What compilers and files have to say. On a thread of its own: one that hangs is left behind, and
-    /// holds up neither others nor the end of the process.
+    /// Checks the compilers and files on a separate thread. If a check hangs, its thread is
+    /// abandoned, and blocks neither other checks nor the process's end.
     async fn of_files(self: &Arc<Self>) -> Vec<Unready> {
         let (answer, told) = oneshot::channel();
         let looked_at = Arc::clone(self);
@@ -349,7 +352,7 @@ async fn look_now(looking: Looking, since: Instant) {
         readiness.findings.is_well(readiness.store.health().check_is_whole());
         unready.extend(readiness.findings.of_heartbeats());
     }
-    // Files and database have much the same to say of a disk.
+    // Checks of files and of the database may report the same failure of a disk.
     unready.dedup_by(|one, other| one.code == other.code);
     let found = Some(Found { since, at: Instant::now(), unready: unready.clone() });
     let before = readiness.findings.found.send_replace(found).map(|found| found.unready);

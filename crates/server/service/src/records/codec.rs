@@ -1,9 +1,9 @@
-//! Requests and reports as the store keeps them.
+//! Encodes requests and reports for the store, and decodes them.
 //!
-//! A request is MessagePack, which keeps every bit of a number, after a byte for its format. Payloads
-//! that are large stand after it: they go between the store's file and files of their own without
-//! being in memory. A report is JSON, for others to read; numbers are written with all their digits, so that what is read back
-//! writes the same text again.
+//! A request is one byte for the format and then MessagePack, which keeps every bit of a number.
+//! Large payloads follow. They are copied between the store's file and separate files without being
+//! held in memory. A report is JSON, for other programs to read. Its numbers have all their digits,
+//! so that a decoded report encodes to the same text.
 
 use std::io::{self, Read};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ use warpgauge_report::SweepView;
 use warpgauge_store::{Bulk, NewReport, RequestReader, StoredReport};
 use warpgauge_tensor::{Blob, PayloadForm, put_back, set_apart};
 
-/// Format of stored requests: all of it is MessagePack.
+/// Format of stored requests that are MessagePack only.
 const ALONE: u8 = 1;
 
-/// Format of stored requests: lengths of the MessagePack and number of the payloads, 8 bytes each, then
-/// those.
+/// Format of stored requests with payloads: the length of the MessagePack and the number of
+/// payloads, 8 bytes each. Then come the MessagePack and the payloads.
 const WITH_PAYLOADS: u8 = 2;
 
-/// Version of stored reports. Readers know all versions up to this one.
+/// Version of stored reports. Readers support all versions up to this one.
 const REPORT_VERSION: u32 = 1;
 
-/// Why stored bytes mean nothing here.
+/// Reasons why stored bytes cannot be decoded.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum CodecError {
     /// A newer program wrote them.
@@ -35,26 +35,26 @@ pub(crate) enum CodecError {
     Newer {
         /// Their format.
         found: u32,
-        /// The newest that is known.
+        /// The newest format that this program supports.
         known: u32,
     },
-    /// They are not what they should be.
+    /// The bytes are malformed.
     #[error("it cannot be read: {0}")]
     Unreadable(String),
-    /// They cannot be read now, or a payload cannot be put in a file.
+    /// An I/O error: the bytes cannot be read, or a payload cannot be written to a file.
     #[error("reading it failed: {0}")]
     Failed(#[from] io::Error),
 }
 
-/// A request for the store.
+/// An encoded request.
 pub(crate) struct Packed {
-    /// Format and MessagePack.
+    /// The format and the MessagePack.
     pub(crate) head: Vec<u8>,
-    /// Large payloads, by number.
+    /// Large payloads, in order.
     pub(crate) payloads: Vec<Arc<dyn Bulk>>,
 }
 
-/// A request for the store.
+/// Encodes a request.
 pub(crate) fn encode(request: &JobRequest) -> Result<Packed, CodecError> {
     let (text, payloads) = set_apart(|| match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => packed(request),
@@ -84,8 +84,8 @@ fn packed(request: &impl Serialize) -> Result<Vec<u8>, CodecError> {
 }
 
 impl Packed {
-    /// Tells this request from others, of other kinds too. Reads the payloads: not on a thread that
-    /// must not block.
+    /// Returns a hash that distinguishes this request from others, also from those of other kinds.
+    /// It reads the payloads, so it may block.
     pub(crate) fn hash(&self, kind: JobKind) -> io::Result<[u8; 32]> {
         let mut hash = blake3::Hasher::new();
         hash.update(kind.name().as_bytes());
@@ -98,7 +98,7 @@ impl Packed {
     }
 }
 
-/// A payload as it stands after a request: its form, its length in bytes, and its content.
+/// A payload as it follows a request: its form, its length in bytes, and its content.
 #[derive(Debug)]
 struct Part(Blob);
 
@@ -123,13 +123,13 @@ impl Bulk for Part {
     }
 }
 
-/// A request from the store, read on a thread that may block.
+/// Decodes a request from the store on a blocking thread.
 pub(crate) async fn decoded(kind: JobKind, from: RequestReader) -> Result<JobRequest, CodecError> {
     let decoding = tokio::task::spawn_blocking(move || decode(kind, from));
     decoding.await.map_err(|error| CodecError::Failed(io::Error::other(error)))?
 }
 
-/// A request from the store. Blocks while it is read.
+/// Decodes a request from the store. Blocks.
 fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> {
     let unreadable = |error: io::Error| match error.kind() {
         io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData => {
@@ -147,7 +147,7 @@ fn decode(kind: JobKind, mut from: impl Read) -> Result<JobRequest, CodecError> 
         WITH_PAYLOADS => {
             let bytes = u64::from_le_bytes(read_array(&mut from).map_err(unreadable)?);
             let count = u64::from_le_bytes(read_array(&mut from).map_err(unreadable)?);
-            // What is cut short is found by the reader of MessagePack.
+            // The reader of MessagePack detects truncation.
             from.by_ref().take(bytes).read_to_end(&mut text).map_err(unreadable)?;
             for _ in 0..count {
                 payloads.push(payload(&mut from).map_err(unreadable)?);
@@ -193,14 +193,14 @@ fn unpacked<T: DeserializeOwned>(content: &[u8]) -> Result<T, CodecError> {
         .map_err(|error| CodecError::Unreadable(error.to_string()))
 }
 
-/// A report for the store.
+/// Encodes a report.
 pub(crate) fn report(kind: JobKind, content: &impl Serialize) -> Result<NewReport, CodecError> {
     let body =
         serde_json::to_vec(content).map_err(|error| CodecError::Unreadable(error.to_string()))?;
     Ok(NewReport { version: REPORT_VERSION, kind: kind.name().to_owned(), verdict: None, body })
 }
 
-/// A report from the store.
+/// Decodes a report.
 pub(crate) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, CodecError> {
     if stored.version > REPORT_VERSION {
         return Err(CodecError::Newer { found: stored.version, known: REPORT_VERSION });
@@ -209,7 +209,7 @@ pub(crate) fn read<T: DeserializeOwned>(stored: &StoredReport) -> Result<T, Code
         .map_err(|error| CodecError::Unreadable(error.to_string()))
 }
 
-/// A sweep as a job shows it.
+/// Converts a report to the view of a sweep's job.
 pub(crate) fn sweep_view(report: warpgauge_report::SweepResponse) -> SweepView {
     let points = report.points.len();
     SweepView { points, points_done: points, result: Some(report) }
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn reports_read_back_are_the_same_text() {
         same::<EvaluateResponse>(JobKind::Evaluate, REPORT);
-        // Digits that a reader in a hurry gets wrong in the last place.
+        // A fast but inexact parser gets the last digit of this number wrong.
         let hard = REPORT.replacen("\"runtime\": 0.0072", "\"runtime\": 0.10000000000000002", 1);
         assert_ne!(hard, REPORT);
         same::<EvaluateResponse>(JobKind::Evaluate, &hard);
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    /// A request as it stands in the store.
+    /// Returns a request as the store keeps it.
     fn stored(request: &JobRequest) -> Vec<u8> {
         let packed = encode(request).unwrap();
         let mut bytes = packed.head;
@@ -330,7 +330,7 @@ mod tests {
         let bytes = stored(&first);
         for at in [bytes.len() - 1, bytes.len() - 1_999_000, bytes.len() - 2_010_000] {
             let mut other = bytes.clone();
-            // Another letter of base64, or another byte.
+            // This replaces a letter of base64, or a byte.
             other[at] = if other[at] == b'A' { b'B' } else { b'A' };
             let other = decode(JobKind::Evaluate, &other[..]).unwrap();
             assert_ne!(hash(&other, JobKind::Evaluate), hash(&first, JobKind::Evaluate), "{at}");

@@ -1,4 +1,4 @@
-//! The kinds of jobs, each with the types of its request and of its response.
+//! Kinds of jobs, each with the types of its request and its response.
 
 use crate::error::{self, ServiceError};
 use crate::submission::JobRequest;
@@ -8,22 +8,22 @@ use warpgauge_gate::GateRequest;
 use warpgauge_gate::report::GateReport;
 use warpgauge_report::{CompareResponse, EvaluateResponse, SweepResponse};
 
-/// A kind of job. One implementation stands for each variant of [`JobRequest`].
+/// A kind of job. Each variant of [`JobRequest`] has one implementation.
 pub(crate) trait TypedKind {
     type Request;
     type Response;
 
-    /// The request as one of any kind.
+    /// Wraps the request.
     fn request(request: Self::Request) -> JobRequest;
 
-    /// The response in an outcome of this kind.
+    /// Returns the response if the outcome is of this kind.
     fn response(outcome: JobOutcome) -> Option<Self::Response>;
 }
 
-/// The response of a job of this kind.
+/// Returns the response of a job of this kind.
 ///
 /// # Errors
-/// The job is of another kind, which is a fault of ours: requests of different kinds never have the same hash.
+/// The job is of another kind. This is a bug: requests of different kinds never have the same hash.
 pub(crate) fn response_of<K: TypedKind>(outcome: JobOutcome) -> Result<K::Response, ServiceError> {
     K::response(outcome).ok_or_else(|| {
         let error = std::io::Error::other("the stored job is of another kind than the request");

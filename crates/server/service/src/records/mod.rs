@@ -1,6 +1,7 @@
 //! Jobs as the store keeps them: their rows, requests and reports.
 //!
-//! `codec` reads and writes requests and reports, `kinds` gives each kind of job the types of both.
+//! `codec` encodes and decodes requests and reports. `kinds` defines the types of both for each
+//! kind of job.
 
 mod codec;
 mod kinds;
@@ -16,21 +17,21 @@ use warpgauge_gate::report::GateReport;
 use warpgauge_model::{ErrorCode, JobKind, JobState};
 use warpgauge_store::{JobRow, Store, StoredReport, Visibility};
 
-/// Whose jobs a caller sees.
+/// Returns which jobs a caller may see.
 pub(super) fn visibility(caller: &Caller) -> Visibility<'_> {
     if caller.admin { Visibility::All } else { Visibility::Owner(&caller.owner) }
 }
 
-/// The row of a job that the caller may see.
+/// Returns the row of a job that the caller may see.
 ///
 /// # Errors
-/// [`ServiceError::NoSuchJob`] where there is none.
+/// [`ServiceError::NoSuchJob`] if there is none.
 pub(super) async fn row(store: &Store, id: &str, caller: &Caller) -> Result<JobRow, ServiceError> {
     let row = store.jobs().find(id, visibility(caller)).await.map_err(refused)?;
     row.ok_or_else(|| ServiceError::NoSuchJob(id.to_owned()))
 }
 
-/// The outcome in a stored report.
+/// Decodes the outcome in a stored report.
 pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<JobOutcome, CodecError> {
     Ok(match kind {
         JobKind::Evaluate | JobKind::Execute => JobOutcome::Evaluated(codec::read(stored)?),
@@ -40,10 +41,10 @@ pub(super) fn restore(kind: JobKind, stored: &StoredReport) -> Result<JobOutcome
     })
 }
 
-/// The outcome of a job that ended.
+/// Returns the outcome of a job that has ended.
 ///
 /// # Errors
-/// Why the job has no report.
+/// The reason why the job has no report.
 pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<JobOutcome, ServiceError> {
     if let Some(stored) = store.jobs().report(&row.id).await.map_err(refused)? {
         return restore(row.kind, &stored)
@@ -62,12 +63,12 @@ pub(super) async fn outcome(store: &Store, row: JobRow) -> Result<JobOutcome, Se
                 message: row.error.unwrap_or_else(|| "no reason was kept".to_owned()),
             })
         }
-        // News end early only when the service does.
+        // The events of a job end before the job only if the service shuts down.
         _ => Err(ServiceError::shutting_down()),
     }
 }
 
-/// A run of the gate that ended: what was asked, and what came of it.
+/// Returns the request and the report of a gate job that has ended.
 pub(super) async fn gate_job(
     store: &Store,
     id: &str,

@@ -1,4 +1,4 @@
-//! Bringing the service up and down.
+//! Starts the service and shuts it down. The main type is [`LocalService`].
 
 #[cfg(test)]
 mod tests;
@@ -36,39 +36,39 @@ pub struct LocalService {
     executor: Arc<dyn Executor>,
     tensors: Arc<SharedTensors>,
     store: Store,
-    /// Delivers webhooks for as long as it is there.
+    /// Delivers webhooks until it is dropped.
     _delivery: Option<WebhookDelivery>,
-    /// It goes after the executor, which uses it.
+    /// The executor uses it, so it is dropped after the executor.
     _run_dir: Arc<RunDir>,
 }
 
-/// What a service has on the disk: its store, and a directory of this process alone.
+/// Storage of a service: its store, and a private directory of this process.
 pub struct Storage {
     store: Store,
     run_dir: RunDir,
 }
 
 impl Storage {
-    /// Opens the store and makes the directory.
+    /// Opens the store and creates the directory.
     ///
     /// # Errors
-    /// What is wrong with the store or the data directory, and what to do about it.
+    /// A failure of the store or the data directory, and what to do.
     pub async fn open(config: &Config) -> Result<Self, ServiceError> {
         let store = Store::open(&store_config(config)).await.map_err(refused)?;
         Ok(Self { store, run_dir: private_run_dir(config.data_dir())? })
     }
 
-    /// The directory of this process, which goes with the service.
+    /// The private directory of this process, which is deleted with the service.
     pub fn run_dir(&self) -> &Path {
         self.run_dir.path()
     }
 }
 
 impl LocalService {
-    /// Recovers the jobs of the store, and makes ready for others.
+    /// Recovers the jobs of the store, and starts accepting new ones.
     ///
     /// # Errors
-    /// What is missing on this machine, and what to do about it.
+    /// A missing part of this machine, and what to do.
     pub async fn start(
         config: &Config,
         role: ProcessRole,
@@ -147,13 +147,13 @@ impl LocalService {
         &self.services
     }
 
-    /// Begins no more of the jobs that wait in the store: the end is near.
+    /// Stops claiming jobs that wait in the store, before a shutdown.
     pub fn drain(&self) {
         self.jobs.drain();
     }
 
-    /// Takes no more work, gives what runs `grace` to end, then stops it. Jobs that nobody waits for
-    /// stay in the store for the next start.
+    /// Refuses new work, gives running work `grace` to end, then stops it. Jobs without a waiting
+    /// caller stay in the store for the next start.
     pub async fn shutdown(&self, grace: Duration) {
         self.admission.close();
         self.jobs.drained().await;
@@ -164,7 +164,7 @@ impl LocalService {
     }
 }
 
-/// A directory that only this process uses and that goes with it.
+/// Creates a private directory of this process.
 fn private_run_dir(data_dir: &Path) -> Result<RunDir, ServiceError> {
     RunDir::enter(&data_dir.join("run")).map_err(|error| {
         ServiceError::unavailable(format!(

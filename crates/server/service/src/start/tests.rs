@@ -1,4 +1,4 @@
-//! What becomes of orders whose executor has nothing, does not have what it said, or goes away.
+//! Jobs whose executor has no device, lacks a capability that it claimed, or dies.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -33,13 +33,13 @@ use warpgauge_shared_tensors::{
 use warpgauge_store::Store;
 use warpgauge_turns::Owner;
 
-/// What an executor does with an order.
+/// Result of an executor for the nth order.
 type Behaviour = Box<dyn Fn(usize) -> Result<(), ExecError> + Send + Sync>;
 
-/// An executor that says it has devices of these names, and does with orders as it is told.
+/// An executor that claims to have devices of these names, and behaves as scripted.
 struct Scripted {
     names: Mutex<Vec<&'static str>>,
-    /// Orders that it was given.
+    /// Number of orders that it received.
     given: AtomicUsize,
     behave: Behaviour,
 }
@@ -168,7 +168,7 @@ fn device(name: &str) -> DeviceInfo {
     }
 }
 
-/// A machine on which nothing holds tensors.
+/// A machine without processes that hold tensors.
 struct NoHolders(TensorRegistry);
 
 fn no_holders(settings: HolderSettings) -> Result<Arc<dyn TensorHolders>, String> {
@@ -234,7 +234,7 @@ impl TensorHolders for NoHolders {
     }
 }
 
-/// A service over an executor, with its jobs where the others of the test have them.
+/// Starts a service over an executor. The services of a test share the store in `home`.
 async fn service(home: &tempfile::TempDir, executor: Arc<Scripted>) -> LocalService {
     let directory = home.path().display().to_string();
     let env = |name: &str| (name == "WARPGAUGE_DATA_DIR").then(|| directory.clone());
@@ -259,7 +259,7 @@ async fn submit(service: &LocalService, requires: &str) -> Result<String, Servic
     service.services.evaluations.submit(request(requires), submission).await.map(|job| job.job_id)
 }
 
-/// Waits for the end of a job.
+/// Waits for the end of a job, and returns its view.
 async fn ended(service: &LocalService, id: &str) -> warpgauge_job_views::JobView {
     use futures_util::StreamExt;
     let mut news = service.services.jobs.watch(id, &Caller::local()).await.unwrap();
@@ -280,7 +280,7 @@ async fn what_nobody_has_is_refused_with_the_reason() {
     let service = service(&home, nothing).await;
     let refused = submit(&service, "{}").await.unwrap_err();
     assert!(refused.is_unavailable(), "{refused:?}");
-    // With a device, but not that one.
+    // The service has a device, but not the required one.
     let home = tempfile::tempdir().unwrap();
     let other = Scripted::new(&["NVIDIA L4"], |_| Ok(()));
     let service = self::service(&home, Arc::clone(&other)).await;
@@ -309,20 +309,20 @@ async fn an_order_goes_to_who_has_what_it_requires() {
     knows_of(&here, 1).await;
     let id = submit(&here, H200).await.unwrap();
     assert_eq!(ended(&here, &id).await.state, JobState::Completed);
-    // Somebody who waits gets the answer through the store.
+    // A waiting caller gets the outcome through the store.
     let JobRequest::Evaluate(waited) = request(H200) else { unreachable!() };
     here.services.evaluations.evaluate(*waited, JobSubmission::of(Caller::local())).await.unwrap();
     assert_eq!((small.given(), large.given()), (0, 2));
 }
 
-/// Waits until the service has told the store what it has.
+/// Waits until the service has published its capabilities in the store.
 async fn offered(service: &LocalService) {
     while service.store.membership().own_offer().is_none() {
         tokio::task::yield_now().await;
     }
 }
 
-/// Waits until the store tells a service what so many others have.
+/// Waits until the store has the capabilities of this many other services.
 async fn knows_of(service: &LocalService, others: usize) {
     while service.store.membership().offers_of_others().await.unwrap().len() < others {
         tokio::task::yield_now().await;
@@ -335,7 +335,7 @@ async fn an_order_that_is_not_met_after_all_goes_back_once() {
     let liar = Scripted::new(&["NVIDIA H200"], |_| lies());
     let here = service(&home, Arc::clone(&liar)).await;
     offered(&here).await;
-    // Nobody else could take it.
+    // No other process could take it.
     let id = submit(&here, H200).await.unwrap();
     let view = ended(&here, &id).await;
     assert_eq!((view.state, liar.given()), (JobState::Failed, 1));
@@ -356,7 +356,7 @@ async fn an_order_that_is_not_met_after_all_goes_back_once() {
         assert_eq!(ended(&here, id).await.state, JobState::Completed);
     }
     assert_eq!(honest.given(), ids.len(), "each is carried out once");
-    // As many as it had at once before it was known.
+    // The executor may have received two orders before its first failure.
     assert!(liar.given() <= 2, "{} times", liar.given());
 }
 

@@ -1,5 +1,5 @@
-//! Baselines that are kept: found by name, promoted from runs that passed, removed. No device is
-//! needed for any of it.
+//! Stored baselines: finds them by name, promotes candidates of passed runs, and removes baselines.
+//! No operation needs a device. The main type is [`GateBaselines`].
 
 use super::history::unix_s;
 use super::invalid;
@@ -12,19 +12,19 @@ use warpgauge_gate::{Baseline, BaselinePin, BaselineSummary, SuiteVerdict, check
 use warpgauge_model::ErrorCode;
 use warpgauge_store::{BaselineRow, NewBaselineRow, Store, StoredBaseline, Visibility};
 
-/// Versions of baselines that are looked through.
+/// Most versions of baselines that one query reads.
 const MAX_VERSIONS: usize = 10_000;
 
-/// Versions of one name that are kept beside those that count.
+/// Older versions of one name that are kept besides the promoted ones.
 const KEPT_VERSIONS: usize = 20;
 
-/// Baselines of a list.
+/// Most baselines in a list.
 const MAX_LISTED: usize = 200;
 
 /// The baselines of a store.
 pub struct GateBaselines {
     store: Store,
-    /// The device that is gated on here, where it is known.
+    /// Name of the device that the gate uses on this machine, if known.
     device: Option<String>,
 }
 
@@ -33,10 +33,10 @@ impl GateBaselines {
         Self { store, device }
     }
 
-    /// Those of this machine's store. Nothing else of the pipeline is started.
+    /// Opens the baselines in this machine's store. It does not start the rest of the pipeline.
     ///
     /// # Errors
-    /// Where the store cannot be opened.
+    /// The store cannot be opened.
     pub async fn open(config: &Config) -> Result<Self, ServiceError> {
         let store = Store::open(&settings::store_config(config)).await.map_err(refused)?;
         Ok(Self::new(store, None))
@@ -47,10 +47,10 @@ impl GateBaselines {
         self.store.close().await;
     }
 
-    /// The owner's baseline of this name.
+    /// Returns the owner's baseline of this name.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchBaseline`]; and where the store fails.
+    /// [`ServiceError::NoSuchBaseline`], or an error of the store.
     pub async fn named(&self, name: &str, owner: &str) -> Result<Baseline, ServiceError> {
         if check_baseline_name(name).is_err() {
             return Err(missing(name));
@@ -65,8 +65,8 @@ impl GateBaselines {
         self.store.baselines().list(who, Some(name), MAX_VERSIONS).await.map_err(refused)
     }
 
-    /// Of several baselines of one name, each for other conditions, the one for this machine; else
-    /// the newest.
+    /// Chooses among baselines of one name for different conditions: the one for this machine's
+    /// device, else the newest.
     fn chosen(&self, rows: Vec<BaselineRow>) -> Option<BaselineRow> {
         let here = |row: &BaselineRow| {
             let pin = warpgauge_document::from_json::<BaselinePin>(row.pin.as_bytes()).ok();
@@ -86,7 +86,7 @@ impl GateBaselines {
         stored.map(read).transpose()
     }
 
-    /// Stores one, in place of the one of that name and for those conditions.
+    /// Stores a baseline. It replaces the one of the same name and conditions.
     pub(crate) async fn keep(
         &self,
         baseline: &Baseline,
@@ -106,7 +106,7 @@ impl GateBaselines {
         Ok(baseline.summary())
     }
 
-    /// Keeps the latest versions of a name.
+    /// Removes all but the latest versions of a name.
     async fn drop_old_versions(&self, name: &str, owner: &str) -> Result<(), ServiceError> {
         let mut rows = self.versions(name, owner).await?;
         rows.retain(|row| !row.promoted);
@@ -118,16 +118,16 @@ impl GateBaselines {
         Ok(())
     }
 
-    /// The caller's baselines, by name.
+    /// Returns the caller's baselines, sorted by name.
     ///
     /// # Errors
-    /// Where the store fails.
+    /// An error of the store.
     pub async fn list(&self, caller: &Caller) -> Result<Vec<BaselineSummary>, ServiceError> {
         let who = Visibility::Owner(&caller.owner);
         let rows = self.store.baselines().list(who, None, MAX_VERSIONS).await.map_err(refused)?;
         let mut summaries = Vec::new();
         for row in rows.into_iter().filter(|row| row.promoted).take(MAX_LISTED) {
-            // One that was removed meanwhile is not listed.
+            // A baseline that was removed meanwhile is not listed.
             if let Some(baseline) = self.read(&row.id, &caller.owner).await? {
                 summaries.push(baseline.summary());
             }
@@ -135,10 +135,10 @@ impl GateBaselines {
         Ok(summaries)
     }
 
-    /// Makes the candidate of a gate's job that passed a baseline.
+    /// Promotes the candidate of a gate job that passed: it becomes the baseline of that name.
     ///
     /// # Errors
-    /// [`ServiceError::Conflict`] where the job did not pass or is no run of the gate.
+    /// [`ServiceError::Conflict`] if the job did not pass or is not a run of the gate.
     pub async fn promote(
         &self,
         name: &str,
@@ -177,10 +177,10 @@ impl GateBaselines {
         self.keep(&baseline, caller).await
     }
 
-    /// Removes the baselines of this name, whatever they are for.
+    /// Removes the baselines of this name, for all conditions.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchBaseline`] where there is none.
+    /// [`ServiceError::NoSuchBaseline`] if there is none.
     pub async fn remove(&self, name: &str, caller: &Caller) -> Result<(), ServiceError> {
         let rows = self.versions(name, &caller.owner).await?;
         if rows.is_empty() {
@@ -194,7 +194,7 @@ impl GateBaselines {
     }
 }
 
-/// A name that no baseline can have is not echoed at length.
+/// Returns the error for a missing baseline. The message truncates a long name.
 fn missing(name: &str) -> ServiceError {
     ServiceError::NoSuchBaseline(name.chars().take(128).collect())
 }

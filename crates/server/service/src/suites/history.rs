@@ -1,4 +1,4 @@
-//! The history: what gates and evaluations leave in it, and what is read of it.
+//! The history: points that gates and evaluations add to it, and queries of them.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
@@ -11,25 +11,25 @@ use warpgauge_config::Config;
 use warpgauge_gate::history::{HistoryAnswer, HistoryPoint};
 use warpgauge_store::{HistoryRow, Page, SeriesFilter, StoreView};
 
-/// Points of a history that are looked at, at most.
+/// Most points of a history that one query reads.
 pub const MAX_HISTORY: u32 = 20_000;
 
-/// Which part of the history.
+/// Query of the history.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HistoryQuery {
-    /// Of this case; `None`: of all.
+    /// Only points of this case; `None`: of all cases.
     pub case: Option<String>,
-    /// The newest so many points, 1 to [`MAX_HISTORY`].
+    /// Newest points to return, 1 to [`MAX_HISTORY`].
     pub limit: u32,
 }
 
-/// Series whose cases are looked at where none is named.
+/// Most series that a query without a case reads.
 const MAX_SERIES: usize = 10_000;
 
-/// Longest name of a commit that the store takes, bytes.
+/// Longest name of a commit in the store, bytes.
 const MAX_REVISION: usize = 255;
 
-/// Points as the store has them: a row for each metric.
+/// Converts points to rows of the store, one for each metric.
 pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<HistoryRow> {
     let row = |(metric, value, point): (String, f64, HistoryPoint)| {
         let key = &point.key;
@@ -58,10 +58,10 @@ pub(crate) fn rows(owner: &str, points: Vec<HistoryPoint>) -> Vec<HistoryRow> {
     points.iter().flat_map(HistoryPoint::by_metric).filter_map(row).collect()
 }
 
-/// How cases fared over time, by a store that is read as it is: nothing of the pipeline is started.
+/// Returns the results of cases over time. It reads the store without starting the pipeline.
 ///
 /// # Errors
-/// Where the store cannot be read, or is of another version.
+/// The store cannot be read, or has another version.
 pub async fn stored_history(
     config: &Config,
     query: &HistoryQuery,
@@ -76,10 +76,10 @@ pub async fn stored_history(
     answer
 }
 
-/// How cases fared over time, by this store.
+/// Returns the results of cases over time from this store.
 ///
 /// # Errors
-/// Where the store cannot be read.
+/// The store cannot be read.
 pub(crate) async fn history_in(
     store: &StoreView,
     query: &HistoryQuery,
@@ -119,9 +119,9 @@ pub(crate) async fn history_in(
             }
         }
     }
-    // The oldest first, so that those of one second keep their order.
+    // Sorts oldest first, so that points of the same second keep their order.
     points.reverse();
-    // What a newer program wrote is not ours to read.
+    // Points of a newer program are skipped.
     let read =
         |point: HistoryRow| warpgauge_document::from_json::<HistoryPoint>(&point.detail).ok();
     let grouped = tokio::task::spawn_blocking(move || {

@@ -1,5 +1,5 @@
-//! Suites of the gate: whether a request for a gate is valid, and what it comes to with the baseline that it
-//! names; stored baselines and the history.
+//! Suites of the gate: validates requests, and plans them with their baselines. Also stored
+//! baselines and the history. The main type is [`Suites`].
 
 mod baselines;
 mod history;
@@ -26,7 +26,7 @@ pub(super) struct Suites {
 }
 
 impl Suites {
-    /// Suites whose contracts are within these limits, with the baselines of this store.
+    /// Uses the baselines of this store, and suites whose contracts are within these limits.
     pub(super) fn new(
         store: Store,
         executor: Arc<dyn Executor>,
@@ -35,7 +35,7 @@ impl Suites {
         Arc::new(Self { store, executor, limits })
     }
 
-    /// Whether a gate's request can be a job.
+    /// Validates the request of a gate.
     pub(super) async fn check_gate(
         &self,
         request: &GateRequest,
@@ -43,7 +43,8 @@ impl Suites {
     ) -> Result<(), ServiceError> {
         request.check().map_err(|error| invalid(&error))?;
         for (index, case) in request.cases.iter().enumerate() {
-            // What lies in an older tree is not the request's to mend: the case is judged without.
+            // The request's author cannot fix an older tree: the gate judges the case without that
+            // baseline.
             let inline = request.baseline_origin.as_ref().is_none_or(|origin| {
                 !matches!(origin.kind, BaselineKind::Git | BaselineKind::Directory)
             });
@@ -65,7 +66,7 @@ impl Suites {
         Ok(())
     }
 
-    /// What a request for a gate comes to, with the baseline that it names.
+    /// Returns the plan of a gate's request, with its named baseline.
     pub(super) async fn gate_plan(
         &self,
         request: GateRequest,
@@ -78,7 +79,7 @@ impl Suites {
         request.plan(stored).map_err(|error| invalid(&error))
     }
 
-    /// The owner's baseline of this name.
+    /// Returns the owner's baseline of this name.
     ///
     /// # Errors
     /// As [`GateBaselines::named`].
@@ -86,13 +87,13 @@ impl Suites {
         self.baselines().named(name, owner).await
     }
 
-    /// The baselines of the store; those for the device of this machine come first.
+    /// Returns the baselines of the store. Those for this machine's device take precedence.
     pub(super) fn baselines(&self) -> GateBaselines {
         let device = self.executor.offer().default_device().map(|device| device.name.clone()).ok();
         GateBaselines::new(self.store.clone(), device)
     }
 
-    /// Checks a contract of a suite.
+    /// Validates a contract of a suite.
     ///
     /// # Errors
     /// Every problem found.
@@ -109,7 +110,7 @@ pub(super) fn invalid(error: &SuiteError) -> ServiceError {
     ServiceError::invalid(vec![Problem { path, code: FailureCode::InvalidSuite, message }])
 }
 
-/// A contract's problems as those of the request that it stands in.
+/// Moves the problems of a contract to its position in the request.
 pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     let problems = match error {
         ServiceError::Exec(ExecError::Invalid(problems)) => problems,
@@ -120,7 +121,7 @@ pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     };
     let moved = problems.into_iter().map(|problem| Problem {
         path: match problem.path.strip_prefix("ref_kernel") {
-            // What is tried is compared with itself.
+            // A trial of a contract is a comparison with itself, so `ref_kernel` is its kernel.
             Some(rest) => format!("{at}.kernel{rest}"),
             None if problem.path.is_empty() => at.to_owned(),
             None => format!("{at}.{}", problem.path),
@@ -130,7 +131,7 @@ pub(super) fn within(at: &str, error: ServiceError) -> ServiceError {
     ServiceError::invalid(moved.collect())
 }
 
-/// Problems of a case, with its name: the suite's author knows it by that.
+/// Adds the case's name to its problems, for the suite's author.
 fn of_case(name: &str, error: ServiceError) -> ServiceError {
     let ServiceError::Exec(ExecError::Invalid(problems)) = error else { return error };
     let named = problems.into_iter().map(|problem| Problem {

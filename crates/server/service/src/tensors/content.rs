@@ -1,4 +1,5 @@
-//! The content of a tensor, on its way out: piece by piece, as the holder gives it.
+//! Downloads of tensors, streamed in the pieces that the holder returns. The main type is
+//! [`TensorContent`].
 
 use std::io;
 use std::sync::Arc;
@@ -14,13 +15,11 @@ use warpgauge_shared_tensors::{HeldTensor, TensorHolders, TransferFormat};
 
 /// A tensor as a file.
 pub struct TensorContent {
-    /// Its id.
     pub id: String,
-    /// Which kind of file.
     pub format: TransferFormat,
     /// Bytes of the file.
     pub bytes: u64,
-    /// The file; ends with an error if the tensor goes meanwhile.
+    /// Content of the file. It ends with an error if the tensor is deleted meanwhile.
     pub stream: BoxStream<'static, io::Result<Bytes>>,
 }
 
@@ -35,7 +34,8 @@ pub(super) async fn content(
     let tensor = &held.tensor;
     let head = format.head(tensor.dtype, &tensor.shape, tensor.bytes);
     let bytes = head.len() as u64 + tensor.bytes;
-    // Before the answer begins, so that a tensor that cannot be read is an error and not a short answer.
+    // The first read precedes the response, so a tensor that cannot be read is an error and not a
+    // truncated response.
     let first = holders.read(&held, 0).await.map_err(|error| of_held(id, error))?;
     let offset = first.len() as u64;
     let beginning = stream::iter([Ok(Bytes::from(head)), Ok(Bytes::from(first))]);
@@ -43,7 +43,7 @@ pub(super) async fn content(
     Ok(TensorContent { id: id.to_owned(), format, bytes, stream })
 }
 
-/// What follows from `offset` on.
+/// Streams the content from `offset` on.
 fn rest(
     holders: Arc<dyn TensorHolders>,
     held: HeldTensor,

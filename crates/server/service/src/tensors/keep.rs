@@ -1,4 +1,5 @@
-//! Outputs of evaluations that become shared tensors of their callers.
+//! Outputs of evaluations that become shared tensors of their callers. The main type is
+//! [`KeptTensor`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -20,10 +21,11 @@ use warpgauge_report::{EvaluateResponse, KeptOutput, KernelVerdict, OutputReport
 use warpgauge_shared_tensors::{FileElements, HeldTensor, NewTensor, TensorHolders};
 use warpgauge_tensor::shape;
 
-/// How outputs are to be kept, by name.
+/// Options of the outputs to keep, by name.
 pub(crate) type Wanted = BTreeMap<String, KeepOutput>;
 
-/// A tensor that came of an output, and that goes with this unless its job ends with a report that names it.
+/// A tensor created from an output. Dropping it deletes the tensor, unless a report that names the
+/// tensor was written.
 pub(crate) struct KeptTensor {
     holders: Arc<dyn TensorHolders>,
     owner: String,
@@ -32,7 +34,7 @@ pub(crate) struct KeptTensor {
 }
 
 impl KeptTensor {
-    /// Its caller gets to know of it.
+    /// Keeps the tensor: a report names it.
     pub(crate) fn told(mut self) {
         self.told = true;
     }
@@ -51,15 +53,16 @@ impl Drop for KeptTensor {
 
 /// A job whose outputs become tensors.
 pub(crate) trait KeepsOutputs: Sync {
-    /// The owner of the job, and of the tensors.
+    /// The owner of the job and of its tensors.
     fn owner(&self) -> &str;
-    /// The file of an output, or why there is none; `None`: the executor did not send one.
+    /// Removes and returns the file of an output, or the reason why there is none. `None`: the
+    /// executor sent none.
     fn take_output(&self, name: &str) -> Option<Result<tempfile::TempPath, String>>;
-    /// Keeps a tensor until it is known whether its caller gets to know of it.
+    /// Keeps a tensor until the job's report is written.
     fn keep_tensor(&self, tensor: KeptTensor);
 }
 
-/// The outputs that a job is to keep.
+/// Returns the outputs that a request keeps.
 pub(crate) fn wanted(request: &JobRequest) -> Wanted {
     match request {
         JobRequest::Evaluate(request) | JobRequest::Execute(request) => {
@@ -70,7 +73,7 @@ pub(crate) fn wanted(request: &JobRequest) -> Wanted {
 }
 
 impl SharedTensors {
-    /// Whether outputs can be kept as a request says.
+    /// Checks whether the outputs can be kept as requested.
     pub(crate) fn check_kept(&self, request: &EvaluateRequest) -> Result<(), ServiceError> {
         if !request.keep_outputs.is_empty() && matches!(self.role, ProcessRole::Command) {
             let message = "outputs are kept by a running server, and this command has none: send the \
@@ -85,8 +88,8 @@ impl SharedTensors {
         Ok(())
     }
 
-    /// Keeps the outputs of a job whose kernel was not found wrong, and says in its report what became of
-    /// each. Whatever goes wrong here says nothing of the kernel.
+    /// Keeps the outputs of a job whose kernel was not found incorrect, and reports the result for
+    /// each output. A failure here does not affect the kernel's verdict.
     pub(crate) async fn keep_outputs(
         &self,
         job: &dyn KeepsOutputs,
@@ -101,7 +104,7 @@ impl SharedTensors {
                     device: Some(held.tensor.place.to_string()),
                     reason: None,
                 },
-                // What the executor knows is nearer to the cause.
+                // The executor's reason is closer to the cause.
                 Err(_) if report.kept_outputs.contains_key(&name) => continue,
                 Err(reason) => KeptOutput::not_kept(reason),
             };
@@ -132,8 +135,8 @@ impl SharedTensors {
         let new = self.new_tensor(job, how, &elements).map_err(|error| error.to_string())?;
         let (tell, told) = oneshot::channel();
         let (holders, owner) = (Arc::clone(&self.holders), job.owner().to_owned());
-        // To its end, whether or not the job is stopped meanwhile: a tensor is held with its books, or not at
-        // all. What nobody hears of goes again.
+        // The task runs to its end even if the job stops: a tensor and its entry in the registry
+        // exist together or not at all. A tensor without a receiver is deleted.
         tokio::spawn(async move {
             let held = put::hold(holders.as_ref(), new, elements).await;
             let held = held.map(|held| {
@@ -167,7 +170,7 @@ impl SharedTensors {
     }
 }
 
-/// Whether the kernel ran to its end, and nothing speaks against it.
+/// Returns whether the kernel ran to its end, and no check found it incorrect.
 fn is_right(report: &EvaluateResponse) -> bool {
     report.kernel_verdict() <= KernelVerdict::Weak
 }

@@ -1,5 +1,5 @@
-//! Tensors that callers keep here and open from processes of their own: uploaded, held by a process for
-//! each device, and never in this one.
+//! Tensors that callers upload and open from their own processes. One process per device holds
+//! them, never this one. The main type is [`SharedTensors`].
 
 mod content;
 mod keep;
@@ -39,25 +39,25 @@ use warpgauge_turns::Pool;
 /// A file system in memory, on most machines.
 const IN_MEMORY: &str = "/dev/shm";
 
-/// Shared tensors of callers. Each sees its own.
+/// Shared tensors of callers. Each caller sees its own.
 pub trait TensorService: Send + Sync {
-    /// Reads a tensor and has it held.
+    /// Reads a tensor, and has a holder hold it.
     fn put_tensor<'a>(
         &'a self,
         upload: TensorUpload,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, SharedTensor>;
 
-    /// The caller's tensors, the oldest first.
+    /// Returns the caller's tensors, oldest first.
     fn tensors<'a>(&'a self, caller: &'a Caller) -> ServiceFuture<'a, TensorList>;
 
-    /// What is known of one.
+    /// Returns the description of a tensor.
     ///
     /// # Errors
-    /// [`ServiceError::NoSuchTensor`], or [`ServiceError::TensorGone`] where there was one.
+    /// [`ServiceError::NoSuchTensor`], or [`ServiceError::TensorGone`] if the tensor existed.
     fn tensor<'a>(&'a self, id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, SharedTensor>;
 
-    /// Its content as a file.
+    /// Returns the content of a tensor as a file.
     ///
     /// # Errors
     /// As [`Self::tensor`].
@@ -68,17 +68,17 @@ pub trait TensorService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, TensorContent>;
 
-    /// What leads another process to it, with a lease.
+    /// Returns a handle that other processes open the tensor with, and a lease.
     ///
     /// # Errors
-    /// As [`Self::tensor`]; [`ServiceError::Forbidden`] for a caller without that right.
+    /// As [`Self::tensor`]; [`ServiceError::Forbidden`] for a caller without that permission.
     fn open_tensor<'a>(
         &'a self,
         id: &'a str,
         caller: &'a Caller,
     ) -> ServiceFuture<'a, TensorHandle>;
 
-    /// Deletes one. Its memory stays for those who have it open.
+    /// Deletes a tensor. Processes that have it open keep its memory.
     ///
     /// # Errors
     /// As [`Self::tensor`].
@@ -88,13 +88,13 @@ pub trait TensorService: Send + Sync {
         caller: &'a Caller,
     ) -> ServiceFuture<'a, TensorDeleted>;
 
-    /// Prolongs a lease.
+    /// Renews a lease.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchLease`].
     fn renew_lease<'a>(&'a self, id: &'a str, caller: &'a Caller) -> ServiceFuture<'a, LeaseReply>;
 
-    /// Gives a lease back.
+    /// Releases a lease.
     ///
     /// # Errors
     /// [`ServiceError::NoSuchLease`].
@@ -105,11 +105,11 @@ pub trait TensorService: Send + Sync {
     ) -> ServiceFuture<'a, LeaseReply>;
 }
 
-/// Prepares the processes that hold shared tensors, or says what the machine lacks.
+/// Prepares the processes that hold shared tensors, or returns what the machine lacks.
 pub type PrepareHolders = fn(HolderSettings) -> Result<Arc<dyn TensorHolders>, String>;
 
-/// Requests whose tensors are copied at once, of all callers: what they have until they are admitted is on the
-/// disk.
+/// Most requests whose tensors are copied at once, for all callers. Until they are admitted, their
+/// copies take disk space.
 const AT_ONCE: usize = 2;
 
 /// Shared tensors, and copies of them for requests.
@@ -118,12 +118,12 @@ pub(super) struct SharedTensors {
     executor: Arc<dyn Executor>,
     role: ProcessRole,
     contract_limits: warpgauge_contract::ContractLimits,
-    /// The largest tensor of an upload, bytes.
+    /// Largest tensor of an upload, bytes.
     max_upload_bytes: u64,
-    /// Permits of those that copy tensors for requests.
+    /// Permits for copying tensors into requests.
     turns: Pool,
     copies: Arc<DeviceCopies>,
-    /// The directory in which tensors are memory of the host. It goes after the holders.
+    /// Directory of tensors in host memory. It is dropped after the holders.
     _shared_dir: Option<RunDir>,
 }
 
@@ -282,8 +282,8 @@ impl TensorService for SharedTensors {
     }
 }
 
-/// What the processes that hold tensors are started with, and the directory in which tensors are memory of the
-/// host, if that is one of their own.
+/// Returns the settings of the processes that hold tensors, and the directory of tensors in host
+/// memory if it is separate from the run directory.
 fn holder_settings(
     config: &Config,
     role: ProcessRole,
@@ -292,7 +292,7 @@ fn holder_settings(
 ) -> Result<(HolderSettings, Option<RunDir>), ServiceError> {
     let shared_dir = match role {
         ProcessRole::Server => shared_dir(&config.tensors.shared_dir)?,
-        // Commands hold nothing.
+        // Commands hold no tensors.
         ProcessRole::Command => None,
     };
     let devices = executor.offer().devices;
@@ -320,7 +320,8 @@ fn limits(config: &Config) -> RegistryLimits {
     }
 }
 
-/// A directory of this server alone in a file system in memory; `None` where there is none.
+/// Creates a private directory in a file system in memory; `None` if the default one cannot be
+/// used.
 fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
     let parent = match given {
         "" => {
@@ -346,7 +347,7 @@ fn shared_dir(given: &str) -> Result<Option<RunDir>, ServiceError> {
     }
 }
 
-/// The id that a path names. What is no id is the id of nothing.
+/// Parses the id in a path. An invalid id identifies no tensor.
 fn parsed(id: &str) -> Result<Uuid, ServiceError> {
     Uuid::try_parse(id).map_err(|_| ServiceError::NoSuchTensor(short(id)))
 }
@@ -393,11 +394,11 @@ fn holder_died(id: &str) -> ServiceError {
     }
 }
 
-/// What went wrong with a tensor that was there.
+/// Converts an error of a holder about a tensor that existed.
 fn of_held(id: &str, error: HolderError) -> ServiceError {
     match error {
         HolderError::Died { .. } => holder_died(&short(id)),
-        // It was freed between two questions.
+        // The tensor was freed between two requests to the holder.
         HolderError::Refused { code: FailureCode::NotFound, .. } => {
             ServiceError::NoSuchTensor(short(id))
         }

@@ -1,6 +1,6 @@
-//! Shared tensors that requests name in place of data: what one holds when the request comes is copied into it.
-//! So a job that waits, or is run again after a restart, has what its caller meant, and is not disturbed by
-//! what is changed or deleted meanwhile. Some copies stay on the device ([`super::on_device`]).
+//! Shared tensors that requests name in place of data. The service copies their content into a
+//! request when it arrives. So a job that waits or is retried keeps the content that its caller
+//! meant, whatever changes meanwhile. Some copies stay on the device ([`super::on_device`]).
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -23,21 +23,21 @@ use warpgauge_shared_tensors::{HeldTensor, TensorHolders};
 use warpgauge_tensor::Blob;
 use warpgauge_turns::PoolPermit;
 
-/// Pieces of a tensor that are on their way from its holder to the disk.
+/// Pieces of a tensor in transit from its holder to the disk.
 const PIECES: usize = 1;
 
-/// Longest text in what a caller tells of tensors, bytes.
+/// Longest text in a caller's entry about a tensor, bytes.
 const MAX_TEXT_BYTES: usize = 256;
 
 /// A permit to copy tensors; `None` for a request that names none.
 pub(crate) type CopyTurn = Option<PoolPermit>;
 
 impl SharedTensors {
-    /// The request with tensors in the places of their names, and the turn that it took. `left` is how many
-    /// bytes may be copied yet, as for matrices.
+    /// Returns the request with the content of its named tensors, and the permit that it took.
+    /// `left` is the number of bytes that it may still copy, as for matrices.
     ///
     /// # Errors
-    /// A tensor that is not there, or does not fit where it is named.
+    /// A tensor does not exist, or does not fit where the request names it.
     pub(crate) async fn with_tensors<R: NamesTensors + Send>(
         &self,
         mut request: R,
@@ -64,7 +64,7 @@ impl SharedTensors {
         Ok((request, turn))
     }
 
-    /// A sweep with the tensors that its points name.
+    /// Returns a sweep with the tensors that its points name.
     pub(crate) async fn sweep_with_tensors(
         &self,
         mut request: SweepRequest,
@@ -96,8 +96,8 @@ impl SharedTensors {
         Ok((request, turn))
     }
 
-    /// Waits for a turn, if there is something to copy. Commands hold nothing: what names a tensor there is
-    /// refused with the rest of the contract's mistakes.
+    /// Waits for a permit if there is something to copy. Commands hold no tensors: validation of
+    /// the contract refuses the names later.
     async fn copy_turn(&self, names: &TensorNames, owner: &str) -> Result<CopyTurn, ServiceError> {
         if names.is_empty() || matches!(self.role, ProcessRole::Command) {
             return Ok(None);
@@ -110,8 +110,8 @@ impl SharedTensors {
         in_turn(&self.turns, owner).await.map(Some)
     }
 
-    /// A copy of one, for so many places. `stays`: it may stay on its device, if that is what is required, and
-    /// where others stayed.
+    /// Copies a tensor for `places` uses. `stays` is set if the copy may stay on its device: it has
+    /// the requirements on that device, and the device of earlier copies.
     async fn copied(
         &self,
         id: &str,
@@ -158,7 +158,8 @@ impl SharedTensors {
     }
 }
 
-/// The elements as they are now, and their hash. Memory is that of some pieces.
+/// Copies the present elements to a file, and returns their hash. It holds only some pieces in
+/// memory.
 async fn copy(
     holders: &dyn TensorHolders,
     held: &HeldTensor,
@@ -182,7 +183,7 @@ async fn copy(
         let piece = read.map_err(|error| of_held(&held.id.to_string(), error))?;
         offset += piece.len() as u64;
         if to.send(piece).await.is_err() {
-            // It ended early, and says why.
+            // The writer failed early, and reports the reason below.
             break;
         }
     }
@@ -195,7 +196,7 @@ async fn copy(
     })
 }
 
-/// What a request tells of tensors when it comes is its caller's word.
+/// Marks the tensors in an incoming request as claims of the caller, and bounds their size.
 fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
     let short = |used: &TensorUsed| {
         let texts = [Some(&used.tensor_id), used.blake3.as_ref(), used.device.as_ref()];
@@ -215,7 +216,7 @@ fn said_by_caller(tensors: &mut [TensorUsed]) -> Result<(), ServiceError> {
     Ok(())
 }
 
-/// What is wrong with a tensor, where it is named.
+/// Adds the path of the field that names the tensor to an error.
 fn named(path: &str, error: ServiceError) -> ServiceError {
     match error {
         error @ (ServiceError::NoSuchTensor(_)

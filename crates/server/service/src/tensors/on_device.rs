@@ -1,8 +1,9 @@
-//! Copies of shared tensors that stay on their device, for requests whose callers wait for the answer.
+//! Copies of shared tensors that stay on their device, for requests whose callers wait for the
+//! result.
 //!
-//! Such a copy goes with the process that holds it, so whoever is promised that a job survives gets one that
-//! goes through the host. It is memory that kernels lack: so all of them together have a share of it, and a
-//! copy that does not find room goes through the host, too.
+//! The process that holds such a copy may die, so a job that must survive gets a copy through the
+//! host. Copies also take memory from kernels. So all copies together have a share of the device's
+//! memory, and a copy beyond that goes through the host too. The main type is [`DeviceCopies`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,25 +18,25 @@ use warpgauge_model::{DeviceState, Requirements};
 use warpgauge_shared_tensors::{HeldTensor, NewTensor, TensorHolders, TensorLocation};
 use warpgauge_tensor::{Blob, OnDevice};
 
-/// Of a device's memory, copies have one part in so many.
+/// Copies take at most one part in this many of a device's memory.
 const SHARE: u64 = 8;
 
-/// What their room is counted in, bytes.
+/// Unit of the share of memory, bytes.
 const UNIT: u64 = 1 << 20;
 
-/// Smaller tensors go through the host: that takes no longer than opening them.
+/// Smaller tensors go through the host, which takes no longer than opening them.
 const LEAST_BYTES: u64 = 1 << 20;
 
 /// Whether copies for a request may stay on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Copies {
-    /// They must be there whenever, and wherever, it is run.
+    /// The copies must exist whenever and wherever the request runs.
     ThroughHost,
-    /// It is run at once, by this process.
+    /// This process runs the request at once.
     MayStay,
 }
 
-/// Room for copies on each device, by ordinal.
+/// Free units for copies on each device, by ordinal.
 type CopyRoom = BTreeMap<u32, Arc<Semaphore>>;
 
 /// Makes copies that stay on their device.
@@ -45,11 +46,11 @@ pub(super) struct DeviceCopies {
     room: CopyRoom,
 }
 
-/// All the room that these have for copies.
+/// Returns the units for copies of each device.
 fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
     let room = |device: &OfferedDevice| {
         let units = device.info.memory_bytes / SHARE / UNIT;
-        // More than can be counted is as good as that.
+        // A semaphore cannot count more.
         let units = usize::try_from(units)
             .map_or(Semaphore::MAX_PERMITS, |units| units.min(Semaphore::MAX_PERMITS));
         (device.info.ordinal, Arc::new(Semaphore::new(units)))
@@ -58,14 +59,15 @@ fn copy_room(devices: &[OfferedDevice]) -> CopyRoom {
 }
 
 impl DeviceCopies {
-    /// Copies on the devices of this executor, each of which has room for some.
+    /// Makes copies on the devices of this executor, each within its share.
     pub(super) fn new(holders: Arc<dyn TensorHolders>, executor: Arc<dyn Executor>) -> Self {
         let room = copy_room(&executor.offer().devices);
         Self { holders, executor, room }
     }
 
-    /// A copy of a tensor beside it, for a request with these requirements. `staying`: the one device that the
-    /// request has copies on, by ordinal, if it has some. `None`: it has to go through the host.
+    /// Copies a tensor on its device, for a request with these requirements. `staying` is the
+    /// ordinal of the one device that has copies for the request, if any. Returns `None` if the
+    /// copy must go through the host.
     pub(super) async fn copied(
         self: &Arc<Self>,
         held: &HeldTensor,
@@ -83,7 +85,8 @@ impl DeviceCopies {
         let units = held.tensor.place.occupied(held.tensor.bytes).div_ceil(UNIT);
         let room = self.room.get(&ordinal).filter(|_| taken)?;
         let room = Arc::clone(room).try_acquire_many_owned(u32::try_from(units).ok()?).ok()?;
-        // To its end, whether or not the caller waits for it: memory is held with its books, or not at all.
+        // The task runs to its end even if the caller leaves: memory and its entry in the registry
+        // exist together or not at all.
         let (copies, held) = (Arc::clone(self), held.clone());
         let copying = tokio::spawn(async move { copies.copy_beside(&held, ordinal, room).await });
         let copy = copying.await.ok().flatten()?;
@@ -91,7 +94,7 @@ impl DeviceCopies {
         Some(Blob::of_device(copy))
     }
 
-    /// Whether an order can be carried out on this device.
+    /// Returns whether this device meets the requirements and works.
     fn takes(&self, ordinal: u32, order: &Requirements) -> bool {
         self.executor.offer().devices.iter().any(|device| {
             device.info.ordinal == ordinal

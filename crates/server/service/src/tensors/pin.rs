@@ -1,4 +1,4 @@
-//! Memory of tensors that this process itself needs.
+//! Leases on tensors that this process itself uses. The main type is [`Pin`].
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use warpgauge_shared_tensors::TensorHolders;
 
-/// A lease that holds until this is dropped, by whichever thread: the memory stays, also if somebody deletes
-/// the tensor meanwhile.
+/// A lease that lasts until this is dropped, on any thread. The memory remains even if a caller
+/// deletes the tensor meanwhile.
 pub(super) struct Pin {
     holders: Arc<dyn TensorHolders>,
     owner: String,
@@ -15,7 +15,7 @@ pub(super) struct Pin {
 }
 
 impl Pin {
-    /// Of a lease that has no end of its own.
+    /// Wraps a lease that does not expire.
     pub(super) fn of(holders: &Arc<dyn TensorHolders>, owner: &str, lease: Uuid) -> Self {
         Self { holders: Arc::clone(holders), owner: owner.to_owned(), lease }
     }

@@ -1,4 +1,4 @@
-//! Taking a tensor: read it, keep room, have it held.
+//! Stores an uploaded tensor: reads it, reserves memory, and has a holder hold it.
 
 use std::fs::File;
 use std::io;
@@ -21,52 +21,49 @@ use warpgauge_tensor::{Blob, Dtype, encoding, shape};
 /// Longest name of a tensor, characters.
 const MAX_NAME: usize = 255;
 
-/// Longest time that an upload may ask for, seconds.
+/// Longest time to live that an upload may request, seconds.
 const MAX_TTL_S: f64 = 31_536_000.0;
 
-/// When it is worth trying again where there is no room: somebody has to delete something.
+/// Suggested wait before a retry if the quota is used up: a caller has to delete a tensor first.
 const ROOM_RETRY: Duration = Duration::from_secs(60);
 
-/// How a tensor is to be held.
+/// Settings for holding a tensor.
 #[derive(Debug, Clone, Default)]
 pub struct TensorOptions {
-    /// CUDA ordinal; -1: the host's memory.
+    /// CUDA ordinal; -1 for host memory.
     pub cuda_device: i32,
-    /// Samples each second, where the file does not say.
+    /// Samples per second, if the file does not have it.
     pub sample_rate: Option<u32>,
-    /// A name that nothing is found by.
+    /// A name for display; no lookup uses it.
     pub name: Option<String>,
-    /// Seconds without use after which it goes.
+    /// Seconds without use after which the tensor expires.
     pub ttl_s: Option<f64>,
-    /// Whether others of the caller may go for it.
+    /// Whether the caller's other tensors may be evicted to make room.
     pub evict: bool,
 }
 
-/// Where a tensor's content comes from.
+/// Source of a tensor's content.
 pub enum TensorSource {
     /// A WAV, `.npy` or `.safetensors` file.
     File {
-        /// The file.
         file: File,
-        /// Which tensor of a file with several.
+        /// Name of the tensor in a file with several.
         tensor: Option<String>,
     },
-    /// Elements.
+    /// Elements in the request.
     Array {
         /// Little-endian, packed in C order.
         data_b64: Blob,
-        /// Their type.
         dtype: Dtype,
-        /// Their shape; `None`: one dimension.
+        /// Shape; `None` for one dimension.
         shape: Option<Vec<u64>>,
     },
 }
 
-/// A tensor that came.
+/// An uploaded tensor.
 pub struct TensorUpload {
-    /// Its content.
     pub source: TensorSource,
-    /// How it is to be held.
+    /// Settings for holding it.
     pub options: TensorOptions,
 }
 
@@ -76,7 +73,7 @@ pub(super) async fn put(
     caller: &Caller,
 ) -> Result<SharedTensor, ServiceError> {
     let TensorUpload { source, options } = upload;
-    // What can be said before the file is read.
+    // These problems are reported before the file is read.
     let place = place(tensors.holders.as_ref(), options.cuda_device)?;
     options.ttl_s.map(time_to_live).transpose()?;
     let max_bytes = tensors.max_upload_bytes;
@@ -84,7 +81,8 @@ pub(super) async fn put(
     let elements = reading.await.map_err(|error| error::internal("reading a tensor", &error))??;
     let holders = Arc::clone(&tensors.holders);
     let new = new(holders.as_ref(), &caller.owner, &options, &elements)?;
-    // To the end, whether or not the caller waits for it: a tensor is held with its books, or not at all.
+    // The task runs to its end even if the caller leaves: a tensor and its entry in the registry
+    // exist together or not at all.
     let holding = tokio::spawn(async move { hold(holders.as_ref(), new, elements).await });
     let held = holding.await.map_err(|error| error::internal("holding a tensor", &error))??;
     let fallback = match (place, options.cuda_device) {
@@ -94,7 +92,7 @@ pub(super) async fn put(
     Ok(views::tensor(&held, &format!("Tensor loaded successfully on {place}{fallback}")))
 }
 
-/// What is to be held of these elements.
+/// Describes a tensor with these elements for the registry.
 pub(super) fn new(
     holders: &dyn TensorHolders,
     owner: &str,
@@ -114,7 +112,7 @@ pub(super) fn new(
     })
 }
 
-/// Where a tensor goes by `cuda_device`.
+/// Returns the location that `cuda_device` selects.
 pub(super) fn place(
     holders: &dyn TensorHolders,
     cuda_device: i32,
@@ -125,7 +123,7 @@ pub(super) fn place(
     let devices = holders.devices();
     let wanted = u32::try_from(cuda_device).ok();
     match wanted {
-        // There is none at all, so that nothing else can be meant.
+        // Without any device, host memory is the only possible meaning.
         Some(_) if devices.is_empty() => Ok(TensorLocation::Host),
         Some(ordinal) if devices.contains(&ordinal) => Ok(TensorLocation::Device(ordinal)),
         _ => {
@@ -147,14 +145,14 @@ pub(super) fn time_to_live(seconds: f64) -> Result<Duration, ServiceError> {
     Err(invalid("ttl_s", FailureCode::OutOfRange, text))
 }
 
-/// What follows the last separator of a file's name (RFC 7578, 4.2), and not too much of it.
+/// Returns the part after the last separator of a file's name (RFC 7578, 4.2), truncated.
 fn file_name(given: &str) -> Option<String> {
     let last = given.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain = last.chars().filter(|letter| !warpgauge_model::is_hidden(*letter)).take(MAX_NAME);
     Some(plain.collect::<String>()).filter(|name| !name.is_empty())
 }
 
-/// The elements of what came. Blocking.
+/// Reads the elements of an upload. Blocks.
 fn elements(source: TensorSource, max_bytes: u64) -> Result<FileElements, ServiceError> {
     match source {
         TensorSource::File { file, tensor } => {
@@ -183,7 +181,7 @@ fn of_array(
         Some(extents) => extents,
         None => {
             let bytes = data_b64.decoded_len().map_err(|error| malformed(&error))?;
-            // What is left over is found below.
+            // The check of sizes below reports a remainder.
             vec![bytes.div_ceil(dtype.size() as u64)]
         }
     };
@@ -209,14 +207,14 @@ fn no_file(error: io::Error) -> ServiceError {
     ServiceError::unavailable(format!("cannot keep a tensor in a temporary file: {error}"))
 }
 
-/// Room that is kept, until it is used or this is dropped.
+/// Reserved memory. Dropping it cancels the reservation unless a tensor uses it.
 pub(super) struct Reserved<'a> {
     holders: &'a dyn TensorHolders,
     pub(super) id: Uuid,
 }
 
 impl<'a> Reserved<'a> {
-    /// Keeps room for a tensor. Others go for it if it says so.
+    /// Reserves memory for a tensor. It evicts other tensors if the options allow this.
     pub(super) async fn new(holders: &'a dyn TensorHolders, new: NewTensor) -> Result<Self, Quota> {
         let (room, evicted) = holders.registry().reserve(new, Instant::now());
         holders.free(evicted).await;
@@ -226,12 +224,12 @@ impl<'a> Reserved<'a> {
 
 impl Drop for Reserved<'_> {
     fn drop(&mut self) {
-        // Has no effect on a tensor that is held.
+        // This has no effect on a tensor that is held.
         self.holders.registry().cancel(self.id);
     }
 }
 
-/// Keeps room, has the elements held, and enters the tensor.
+/// Reserves memory, has a holder copy the elements, and enters the tensor in the registry.
 pub(super) async fn hold(
     holders: &dyn TensorHolders,
     new: NewTensor,
@@ -259,7 +257,7 @@ pub(super) async fn hold(
     })
 }
 
-/// Nothing is kept of what cannot be held.
+/// Returns the error for a tensor that cannot be held. Nothing of it is kept.
 fn not_held(error: HolderError) -> ServiceError {
     ServiceError::unavailable(format!("{error}; nothing was kept, send it again"))
 }

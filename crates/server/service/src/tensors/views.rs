@@ -1,4 +1,4 @@
-//! What callers are told of a tensor.
+//! Descriptions of tensors in responses.
 
 use std::time::UNIX_EPOCH;
 
@@ -52,7 +52,7 @@ pub(super) fn handle(
         ipc_handle: handle.map(|bytes| warpgauge_tensor::base64(&bytes)),
         event_handle: event.map(|bytes| warpgauge_tensor::base64(&bytes)),
         shared_memory: path.as_deref().map(text),
-        // Each tensor is alone in what is opened, from its beginning.
+        // Each tensor has its own memory, from its beginning.
         offset: 0,
         nbytes: tensor.bytes,
         allocation_bytes,
@@ -80,14 +80,14 @@ fn kind(place: TensorLocation) -> HandleKind {
     }
 }
 
-/// The UUID of the device that a tensor is on.
+/// Returns the UUID of a tensor's device.
 pub(super) fn device_uuid(executor: &dyn Executor, place: TensorLocation) -> Option<String> {
     let TensorLocation::Device(ordinal) = place else { return None };
     let devices = executor.offer().devices;
     devices.into_iter().find(|one| one.info.ordinal == ordinal).map(|one| one.info.uuid)
 }
 
-/// PyTorch's name of an element type.
+/// Returns PyTorch's name of an element type.
 fn torch_name(dtype: Dtype) -> String {
     match dtype {
         Dtype::Float8E4m3 => "torch.float8_e4m3fn".to_owned(),

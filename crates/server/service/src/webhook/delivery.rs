@@ -1,4 +1,4 @@
-//! Delivers what is due, for as long as the service runs.
+//! Delivers webhooks that are due while the service runs. The main type is [`WebhookDelivery`].
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -12,22 +12,23 @@ use super::schedule::delay;
 use warpgauge_store::{Delivery, DeliveryOutcome, Store, StoreError, Visibility};
 use warpgauge_telemetry::telemetry;
 
-/// Attempts under way at once; each blocks a thread for at most ten seconds.
+/// Most attempts at once; each blocks a thread for at most ten seconds.
 const AT_ONCE: usize = 4;
 
-/// Longest time without a look: another process may have left something that nobody rings for here.
+/// Longest time without a look at the store: another process may have entered a webhook, which does
+/// not wake this task.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Pause where the store fails, or another process is just taking what is due.
+/// Pause after an error of the store, or while another process takes the webhooks that are due.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// The task that delivers. Dropping it stops that; what is not delivered is due at the next start.
+/// The task that delivers webhooks. Dropping it stops the task. The rest is due at the next start.
 pub struct WebhookDelivery {
     _task: JoinSet<()>,
 }
 
 impl WebhookDelivery {
-    /// Starts to deliver. Must run inside a runtime.
+    /// Starts the task. It must be called inside a runtime.
     pub fn start(store: Store, policy: WebhookPolicy) -> Self {
         let mut task = JoinSet::new();
         task.spawn(run(store, Arc::new(policy), LONGEST));
@@ -51,7 +52,7 @@ async fn run(store: Store, policy: Arc<WebhookPolicy>, longest: Duration) {
                 PAUSE
             }
         };
-        // Where all are busy the next look is after one of them.
+        // If all attempts are busy, the next look follows the end of one.
         let free = attempts.len() < AT_ONCE;
         tokio::select! {
             Some(ended) = attempts.join_next() => {
@@ -65,20 +66,20 @@ async fn run(store: Store, policy: Arc<WebhookPolicy>, longest: Duration) {
     }
 }
 
-/// What is due, as far as there is room for it, and how long there will be nothing more unless
-/// somebody rings.
+/// Takes webhooks that are due, at most `free`. Also returns the time until the next look, unless
+/// the task is woken.
 async fn due(
     store: &Store,
     free: usize,
     longest: Duration,
 ) -> Result<(Vec<Delivery>, Duration), StoreError> {
-    // Looking costs less than writing, and often there is nothing.
+    // A look is cheaper than a write, and often nothing is due.
     let next = store.deliveries().next_due().await?.map_or(longest, |next| next.min(longest));
     if !next.is_zero() {
         return Ok((Vec::new(), next));
     }
     let found = store.deliveries().take_due(free).await?;
-    // Behind what was taken there may be more.
+    // More webhooks may be due after those taken.
     let pause = if found.is_empty() { PAUSE } else { Duration::ZERO };
     Ok((found, pause))
 }
@@ -110,7 +111,7 @@ async fn attempt(store: Store, policy: Arc<WebhookPolicy>, delivery: Delivery) {
     };
     telemetry().delivered(counted);
     settle(store.deliveries().settle(job, settled).await);
-    // Said once it is written.
+    // The log message follows the write.
     match (outcome, retry) {
         (Err(reason), Some(wait)) => {
             tracing::info!(%job, attempt, %reason, ?wait, "a webhook is tried again");
@@ -138,7 +139,8 @@ async fn send(
     posting.await.unwrap_or_else(|error| Err(Failed::Internal(error.to_string())))
 }
 
-/// What cannot be written down is due again after a minute, and delivered once more.
+/// Logs an error of the store. A webhook whose result was not written is due again after a minute,
+/// and is delivered once more.
 fn settle(outcome: Result<(), StoreError>) {
     if let Err(error) = outcome {
         tracing::warn!(%error, "what came of a webhook cannot be written down");
@@ -154,7 +156,7 @@ mod tests {
     use warpgauge_config::{Config, DEFAULT_TOML};
     use warpgauge_store::{JobEnding, JobKind, JobState, NewJob, StoreConfig};
 
-    /// Takes a message and says what was in it; then the next one.
+    /// Starts a receiver that accepts messages one by one and returns the content of each.
     fn receiver() -> (String, tokio::sync::mpsc::UnboundedReceiver<String>) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
@@ -195,7 +197,8 @@ mod tests {
         Arc::new(WebhookPolicy::new(&config.server.webhook_hosts, &config.server.webhook_secret))
     }
 
-    /// The clock is out of it: without a ring this task would look again after a day.
+    /// A poll interval that the test never reaches: without being woken, this task would look again
+    /// after a day.
     const DAY: Duration = Duration::from_secs(86_400);
 
     const ROUNDS: u64 = 3;
@@ -217,7 +220,8 @@ mod tests {
             let id = run_job(&store, Some(&url)).await;
             assert!(came.recv().await.unwrap().contains(&id));
         }
-        // At its start; then as it is woken, after what it found, and after the attempt.
+        // One look comes at the start. Each job adds up to three: the wake-up, after its
+        // deliveries, and after the attempt.
         let looks = store.deliveries().looks();
         assert!(looks <= 1 + 3 * ROUNDS, "{looks} looks");
     }
@@ -231,7 +235,7 @@ mod tests {
         let id = run_job(&store, Some("http://127.0.0.1:9/")).await;
         let (found, pause) = due(&store, AT_ONCE, LONGEST).await.unwrap();
         assert_eq!((found[0].job.as_str(), pause), (id.as_str(), Duration::ZERO));
-        // Another process has it; should that die, it is due again.
+        // Another process has the webhook; if that process dies, the webhook is due again.
         assert_eq!(due(&store, AT_ONCE, LONGEST).await.unwrap(), (Vec::new(), LONGEST));
         let soon = SystemTime::now() + Duration::from_secs(5);
         let again = DeliveryOutcome::RetryAt(soon, "busy".to_owned());

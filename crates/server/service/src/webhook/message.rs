@@ -1,38 +1,36 @@
-//! What a receiver gets.
+//! Body of the messages to webhook receivers.
 
 use serde::{Deserialize, Serialize};
 
 use warpgauge_model::JobState;
 use warpgauge_report::ResponseStatus;
 
-/// Body of a webhook: that a job has ended, and where to read more.
+/// Body of a webhook: a job has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WebhookMessage {
-    /// `job.ended`.
+    /// Always `job.ended`.
     pub event: String,
-    /// The job.
     pub job_id: String,
-    /// How it ended.
+    /// State in which the job ended.
     pub state: JobState,
-    /// Whether it has a report.
+    /// Whether the job has a report.
     pub status: ResponseStatus,
-    /// When it ended, seconds since the Unix epoch.
+    /// End of the job, seconds since the Unix epoch.
     pub finished_at: f64,
-    /// Where to read more.
     pub links: WebhookLinks,
 }
 
-/// Paths at the server that sends.
+/// Paths on the sending server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WebhookLinks {
     /// The job with its report.
     pub job: String,
-    /// What it left beside it.
+    /// The job's artifacts.
     pub artifacts: String,
 }
 
 impl WebhookMessage {
-    /// That a job has ended.
+    /// Returns the message for a job that has ended.
     pub fn ended(job_id: &str, state: JobState, finished_at: f64) -> Self {
         let status = match state {
             JobState::Completed => ResponseStatus::Success,

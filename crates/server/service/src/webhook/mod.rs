@@ -1,9 +1,9 @@
-//! Tells others that a job has ended: a signed POST to the URL that was given with the job.
+//! Webhooks: a signed POST to the URL of a job when the job ends.
 //!
-//! `policy` says which URLs are called at all, `signature` how a receiver knows that it was us,
-//! `schedule` when it is tried again, `post` is one attempt, and `delivery` does the work: what is not
-//! delivered yet is in the store, and survives the process. A receiver gets each message at least
-//! once.
+//! `policy` decides which URLs may be called. `signature` lets receivers verify the sender.
+//! `schedule` computes the times of retries. `post` makes one attempt, and `delivery` runs the
+//! queue. Undelivered messages are in the store and survive the process. A receiver gets each
+//! message at least once.
 
 mod delivery;
 mod message;

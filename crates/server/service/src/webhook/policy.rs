@@ -1,4 +1,4 @@
-//! Which URLs may be called.
+//! Decides which URLs webhooks may call. The main type is [`WebhookPolicy`].
 
 use ureq::http::Uri;
 
@@ -7,14 +7,14 @@ use warpgauge_model::HostPattern;
 /// Longest URL, bytes.
 const MAX_URL: usize = 2_048;
 
-/// Hosts that may be called, and the secret that signs.
+/// Hosts that may be called, and the secret that signs messages.
 #[derive(Clone)]
 pub struct WebhookPolicy {
     hosts: Vec<HostPattern>,
     secret: String,
 }
 
-/// Why a URL is not called.
+/// Reasons why a URL may not be called.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WebhookRefusal {
     /// No hosts are allowed.
@@ -23,19 +23,19 @@ pub enum WebhookRefusal {
          [\"ci.example.org\"]"
     )]
     Off,
-    /// Nothing to sign with.
+    /// There is no secret to sign with.
     #[error(
         "webhooks cannot be signed: the operator has to set server.webhook_secret \
          (WARPGAUGE_WEBHOOK_SECRET)"
     )]
     NoSecret,
-    /// Not a URL, or not one of a kind that is called.
+    /// The text is not a URL, or its kind is not allowed.
     #[error(
         "not a URL that can be called; expected http:// or https:// with a host, without a user, in \
          at most {MAX_URL} bytes"
     )]
     Url,
-    /// A host that is not allowed.
+    /// The host is not allowed.
     #[error("{host} is none of the hosts that webhooks may be sent to (server.webhook_hosts)")]
     Host {
         /// Host and port.
@@ -44,13 +44,14 @@ pub enum WebhookRefusal {
 }
 
 impl WebhookPolicy {
-    /// URLs with these hosts, each as [`HostPattern::parse`] takes it; `secret` signs.
+    /// Allows URLs with these hosts, each in the syntax of [`HostPattern::parse`]; `secret` signs
+    /// messages.
     pub fn new(hosts: &[String], secret: &str) -> Self {
         let hosts = hosts.iter().filter_map(|text| HostPattern::parse(text));
         Self { hosts: hosts.collect(), secret: secret.to_owned() }
     }
 
-    /// Whether this URL may be called.
+    /// Checks whether this URL may be called.
     ///
     /// # Errors
     /// Why not, and who can change that.
@@ -73,7 +74,7 @@ impl WebhookPolicy {
         let (Some(authority), Some(host)) = (uri.authority(), uri.host()) else {
             return Err(WebhookRefusal::Url);
         };
-        // A user could pass for the host in a log; a port that is none would be left out silently.
+        // A user could look like the host in a log, and an invalid port would be dropped silently.
         let port = match authority.as_str().strip_prefix(host) {
             Some("") => None,
             Some(rest) => Some(
@@ -93,7 +94,7 @@ impl WebhookPolicy {
         }
     }
 
-    /// What signs.
+    /// Returns the secret that signs messages.
     pub fn secret(&self) -> &str {
         &self.secret
     }

@@ -7,41 +7,41 @@ use ureq::http::Uri;
 use super::policy::WebhookRefusal;
 use super::signature::{SIGNATURE_HEADER, signature};
 
-/// From the look-up of the name to the end of the answer.
+/// Timeout from the name look-up to the end of the response.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Bytes of an answer that are read; what is in it does not matter.
+/// Most bytes of a response that are read; its content is ignored.
 const MAX_ANSWER_BYTES: u64 = 4 << 10;
 
-/// Why an attempt failed.
+/// Reasons why an attempt failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Failed {
-    /// The receiver did not take it.
+    /// The receiver did not accept the message.
     #[error("the receiver answered {0}")]
     Status(u16),
-    /// The receiver cannot be reached, or does not answer.
+    /// The receiver cannot be reached, or does not respond.
     #[error("no answer from the receiver: {0}")]
     Transport(#[from] Box<ureq::Error>),
-    /// The operator does not allow it any more.
+    /// The operator no longer allows the URL.
     #[error(transparent)]
     Refused(#[from] WebhookRefusal),
     /// The job was removed meanwhile.
     #[error("the job is not kept any more")]
     NoJob,
-    /// A fault of ours.
+    /// An internal error.
     #[error("the attempt broke off: {0}")]
     Internal(String),
 }
 
 impl Failed {
-    /// Whether the same may work later.
+    /// Returns whether a retry may succeed.
     pub(super) fn may_pass(&self) -> bool {
         !matches!(self, Failed::Refused(_) | Failed::NoJob)
     }
 }
 
-/// Posts a body, signed now. Any status from 200 to 299 takes it; redirects are not followed, since
-/// they could lead anywhere. Blocks for at most [`TIMEOUT`].
+/// Posts a body, signed with the present time. Any status from 200 to 299 is a success. Redirects
+/// are not followed, since they could lead anywhere. Blocks for at most [`TIMEOUT`].
 pub(super) fn post(url: &str, secret: &str, unix_s: u64, body: &[u8]) -> Result<(), Failed> {
     let response = agent(url)
         .post(url)
@@ -50,7 +50,7 @@ pub(super) fn post(url: &str, secret: &str, unix_s: u64, body: &[u8]) -> Result<
         .send(body)
         .map_err(Box::new)?;
     let status = response.status().as_u16();
-    // Read so that the connection ends in order; whether that works does not matter any more.
+    // The body is read so that the connection closes in order; an error here does not matter.
     let _ = response.into_body().into_with_config().limit(MAX_ANSWER_BYTES).read_to_vec();
     if (200..300).contains(&status) { Ok(()) } else { Err(Failed::Status(status)) }
 }

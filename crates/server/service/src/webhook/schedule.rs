@@ -1,18 +1,19 @@
-//! When an attempt that failed is made again.
+//! Times of retries.
 
 use std::time::Duration;
 
-/// Attempts per message; the last is about two hours after the first.
+/// Most attempts per message; the last is about two hours after the first.
 pub const MAX_ATTEMPTS: u32 = 10;
 
-/// Wait after the first attempt; each further wait is three times as long…
+/// Wait after the first attempt; each further wait is three times as long, up to [`LONGEST`].
 const FIRST: Duration = Duration::from_secs(1);
 
-/// …up to this.
+/// Longest wait between attempts.
 const LONGEST: Duration = Duration::from_secs(3_600);
 
-/// Wait after the attempt of this number, from 1; `None` after the last. It differs by up to a quarter
-/// from job to job, so that those that failed together do not come again together.
+/// Returns the wait after the attempt of this number, counted from 1; `None` after the last. The
+/// wait varies by up to a quarter from job to job, so that failed messages are not all retried
+/// together.
 pub fn delay(job_id: &str, attempt: u32) -> Option<Duration> {
     if attempt >= MAX_ATTEMPTS {
         return None;

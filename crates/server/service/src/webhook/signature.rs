@@ -1,4 +1,4 @@
-//! How a receiver knows who sent a message, and when.
+//! Signatures, by which a receiver verifies the sender and the time of a message.
 
 use std::fmt::Write;
 
@@ -8,10 +8,10 @@ use sha2::Sha256;
 /// Name of the header.
 pub const SIGNATURE_HEADER: &str = "X-Warpgauge-Signature";
 
-/// Value of the header: `t=<unix seconds>,v1=<hex of HMAC-SHA256(secret, "<t>.<body>")>`. The time is
-/// signed too, so that a receiver can refuse what was recorded and sent again.
+/// Returns the header's value: `t=<unix seconds>,v1=<hex of HMAC-SHA256(secret, "<t>.<body>")>`.
+/// The time is signed too, so that a receiver can refuse a replayed message.
 pub fn signature(secret: &str, unix_s: u64, body: &[u8]) -> String {
-    // A key of any length is taken.
+    // HMAC accepts a key of any length.
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.as_bytes()) else {
         return String::new();
     };
@@ -19,7 +19,7 @@ pub fn signature(secret: &str, unix_s: u64, body: &[u8]) -> String {
     mac.update(body);
     let mut text = format!("t={unix_s},v1=");
     for byte in mac.finalize().into_bytes() {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(text, "{byte:02x}");
     }
     text
