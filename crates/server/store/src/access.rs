@@ -1,4 +1,4 @@
-//! What the parts of the store have in common: where rows are read, where they are written, where files are.
+//! Access that all parts of the store share: a reader of rows, a writer, and files.
 
 use super::objects::Objects;
 use super::read::Reader;

@@ -1,4 +1,5 @@
-//! What jobs leave beside their reports, within a budget of bytes: the oldest gives way.
+//! Artifacts of jobs beside their reports, within a budget of bytes. The oldest are removed first.
+//! The main type is [`ArtifactStore`].
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -12,15 +13,16 @@ use super::{ArtifactRow, StoreError, StoredArtifact};
 /// Most artifacts of one job.
 pub(super) const MAX_OF_JOB: i64 = 256;
 
-/// Files that jobs leave.
+/// Stores the artifacts of jobs.
 pub struct ArtifactStore {
     pub(super) access: Access,
-    /// Most bytes that all of them may take together.
+    /// Most bytes of all artifacts together.
     pub(super) max_bytes: u64,
 }
 
 impl ArtifactStore {
-    /// Keeps a file of a job. The first of a name stays; the oldest of all give way to the budget.
+    /// Stores an artifact of a job. A second artifact of the same name is ignored. The oldest
+    /// artifacts are removed if the budget requires it.
     pub async fn put(
         &self,
         job: &str,
@@ -56,7 +58,7 @@ impl ArtifactStore {
         outcome.map(drop)
     }
 
-    /// What a job left, in order of its keeping.
+    /// Lists the artifacts of a job, in the order in which they were stored.
     pub async fn list(&self, job: &str) -> Result<Vec<ArtifactRow>, StoreError> {
         let failed = self.access.reader.failed("list artifacts");
         let rows = sqlx::query(
@@ -70,7 +72,7 @@ impl ArtifactStore {
         rows.iter().map(artifact_of).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// A file of a job; without bytes if it gave way to younger ones.
+    /// Returns an artifact of a job. It has no bytes if it was removed for younger ones.
     pub async fn get(&self, job: &str, name: &str) -> Result<Option<StoredArtifact>, StoreError> {
         let failed = self.access.reader.failed("read an artifact");
         let row = sqlx::query(
@@ -90,7 +92,7 @@ impl ArtifactStore {
     }
 }
 
-/// An artifact to keep; what gave way for it.
+/// Write of an artifact. Returns the files of the artifacts that it removed.
 pub(super) struct PutArtifact {
     pub(super) job: String,
     pub(super) name: String,
@@ -98,11 +100,11 @@ pub(super) struct PutArtifact {
     pub(super) bytes: i64,
     pub(super) packed: i64,
     pub(super) body: Body,
-    /// Most bytes that all artifacts together may take.
+    /// Most bytes of all artifacts together.
     pub(super) budget: i64,
 }
 
-/// What came of keeping an artifact.
+/// Result of [`PutArtifact`].
 pub(super) struct Put {
     /// Files that no row names any more.
     pub(super) files: Vec<String>,
@@ -146,7 +148,7 @@ impl Write for PutArtifact {
 }
 
 impl PutArtifact {
-    /// Whether the job exists and has room for one more.
+    /// Checks that the job exists and may have a further artifact.
     async fn check(&self, batch: &mut Batch<'_>) -> Result<(), StoreError> {
         let failed = batch.failed("keep an artifact");
         let row = sqlx::query(
@@ -170,7 +172,7 @@ impl PutArtifact {
     }
 }
 
-/// Counts bytes of artifacts; how many there are then.
+/// Adds to the counter of artifact bytes, and returns its new value.
 pub(super) async fn add_bytes(bytes: i64, batch: &mut Batch<'_>) -> Result<i64, StoreError> {
     let failed = batch.failed("count the bytes of artifacts");
     let row = sqlx::query(
@@ -182,7 +184,7 @@ pub(super) async fn add_bytes(bytes: i64, batch: &mut Batch<'_>) -> Result<i64, 
     row.and_then(|row| row.try_get(0)).map_err(failed)
 }
 
-/// Takes down the oldest artifacts until so many bytes are free; their files.
+/// Removes the oldest artifacts until this many bytes are free. Returns their files.
 async fn make_room(excess: i64, batch: &mut Batch<'_>) -> Result<Vec<String>, StoreError> {
     let failed = batch.failed("make room for artifacts");
     let (mut freed, mut files) = (0, Vec::new());
@@ -217,7 +219,7 @@ async fn make_room(excess: i64, batch: &mut Batch<'_>) -> Result<Vec<String>, St
     Ok(files)
 }
 
-/// An artifact's row, without its body.
+/// Reads an artifact's row, without its body.
 pub(super) fn artifact_of(row: &sqlx::any::AnyRow) -> Result<ArtifactRow, sqlx::Error> {
     Ok(ArtifactRow {
         name: row.try_get("name")?,

@@ -1,4 +1,5 @@
-//! Baselines of the gate: versions under a name, one of which is promoted for each device and method.
+//! Baselines of the gate: versions under a name. One version is promoted for each device and
+//! method. The main type is [`BaselineStore`].
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -14,7 +15,7 @@ use super::{BaselineRow, NewBaselineRow, StoreError, StoredBaseline, Visibility}
 /// Most baselines of one owner.
 pub(super) const MAX_OF_OWNER: i64 = 10_000;
 
-/// Refuses what no row should hold.
+/// Checks the lengths of a baseline's texts.
 pub(super) fn check(baseline: &NewBaselineRow) -> Result<(), StoreError> {
     for (field, text, min) in
         [("name", &baseline.name, 1), ("pin", &baseline.pin, 0), ("owner", &baseline.owner, 0)]
@@ -27,13 +28,13 @@ pub(super) fn check(baseline: &NewBaselineRow) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Baselines of the gate.
+/// Stores the baselines of the gate.
 pub struct BaselineStore {
     pub(super) access: Access,
 }
 
 impl BaselineStore {
-    /// Keeps a baseline, as a new version under its name; its id.
+    /// Stores a baseline as a new version under its name. Returns its id.
     pub async fn put(&self, mut baseline: NewBaselineRow) -> Result<String, StoreError> {
         check(&baseline)?;
         let id = uuid::Uuid::now_v7().to_string();
@@ -52,7 +53,7 @@ impl BaselineStore {
         }
     }
 
-    /// The promoted baseline of that owner, name and pin.
+    /// Returns the promoted baseline of that owner, name and pin.
     pub async fn promoted(
         &self,
         owner: &str,
@@ -63,7 +64,7 @@ impl BaselineStore {
         self.with_body(found).await
     }
 
-    /// A baseline by its id.
+    /// Returns a baseline by its id.
     pub async fn get(
         &self,
         id: &str,
@@ -82,7 +83,7 @@ impl BaselineStore {
         Ok(Some(StoredBaseline { row, body }))
     }
 
-    /// Baselines by name, newest first within one; of one name, or of all.
+    /// Lists baselines sorted by name, newest first within a name. `None` lists all names.
     pub async fn list(
         &self,
         who: Visibility<'_>,
@@ -92,12 +93,12 @@ impl BaselineStore {
         self.access.reader.baselines(who, name, limit).await
     }
 
-    /// Makes a baseline the one that counts; whether there is such a one.
+    /// Promotes a baseline. Returns whether it exists.
     pub async fn promote(&self, id: &str, who: Visibility<'_>) -> Result<bool, StoreError> {
         Ok(self.change(id, who, Change::Promote).await?.found)
     }
 
-    /// Removes a baseline; whether there was such a one.
+    /// Removes a baseline. Returns whether it existed.
     pub async fn delete(&self, id: &str, who: Visibility<'_>) -> Result<bool, StoreError> {
         let changed = self.change(id, who, Change::Delete).await?;
         self.access.objects.remove(changed.file).await;
@@ -115,7 +116,7 @@ impl BaselineStore {
     }
 }
 
-/// A baseline to keep.
+/// Write of a new baseline.
 pub(super) struct PutBaseline {
     pub(super) id: String,
     pub(super) baseline: NewBaselineRow,
@@ -160,7 +161,7 @@ impl Write for PutBaseline {
     }
 }
 
-/// Makes a baseline the one that counts for its owner, name and pin.
+/// Promotes a baseline for its owner, name and pin, in place of the previous one.
 async fn promote(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
     let failed = batch.failed("promote a baseline");
     sqlx::query(
@@ -177,20 +178,20 @@ async fn promote(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
     Ok(done.rows_affected() > 0)
 }
 
-/// What to do with a baseline that exists.
+/// Change of an existing baseline.
 pub(super) enum Change {
     Promote,
     Delete,
 }
 
-/// A change of a baseline that the owner may see.
+/// Change of a baseline, if `owner` may see it.
 pub(super) struct ChangeBaseline {
     pub(super) id: String,
     pub(super) owner: Option<String>,
     pub(super) change: Change,
 }
 
-/// Whether there was such a baseline, and the file it had if it has gone.
+/// Result of a change: whether the baseline exists, and its file if it was deleted.
 pub(super) struct Changed {
     pub(super) found: bool,
     pub(super) file: Option<String>,
@@ -234,7 +235,7 @@ impl Write for ChangeBaseline {
 const COLUMNS: &str = "id, owner, name, pin, promoted, created_at, job_id";
 
 impl Reader {
-    /// Baselines, newest first within a name; of one name, or of all.
+    /// Lists baselines sorted by name, newest first within a name. `None` lists all names.
     pub(super) async fn baselines(
         &self,
         who: Visibility<'_>,
@@ -257,7 +258,7 @@ impl Reader {
         rows.iter().map(baseline_of).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// The promoted baseline of that owner, name and pin, with its packed body.
+    /// Returns the promoted baseline of that owner, name and pin, with its packed body.
     pub(super) async fn promoted(
         &self,
         owner: &str,
@@ -272,7 +273,7 @@ impl Reader {
         self.one(query.fetch_optional(&self.pool).await)
     }
 
-    /// A baseline by its id, with its packed body.
+    /// Returns a baseline by its id, with its packed body.
     pub(super) async fn baseline(
         &self,
         id: &str,

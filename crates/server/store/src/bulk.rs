@@ -1,4 +1,5 @@
-//! Bodies that are too large to be in memory: read, packed and written piece by piece.
+//! Bodies that are too large for memory: they are read, compressed and written in pieces. The main
+//! types are [`Bulk`] and [`RequestReader`].
 
 use std::fmt::Debug;
 use std::io::{self, Read, Write};
@@ -8,26 +9,27 @@ use object_store::path::Path;
 use object_store::{ObjectStore, WriteMultipart};
 use tokio::sync::mpsc;
 
-/// Bytes that are written to the file at once.
+/// Bytes per write to the file.
 const PIECE_BYTES: usize = 1 << 20;
 
-/// How hard bodies are packed. From -1 downwards bytes that do not repeat stay as they are, which most bytes of
-/// numbers do not: coding them would take several times as long, and save next to nothing.
+/// Compression level of zstd. Levels of -1 and below leave bytes that do not repeat uncompressed,
+/// as most bytes of numbers are. Coding these would take several times as long and save almost
+/// nothing.
 const LEVEL: i32 = -1;
 
-/// Pieces that are packed and not yet written.
+/// Compressed pieces that may wait to be written.
 const PIECES_AHEAD: usize = 2;
 
-/// A part of a body that is read once, as it is written to its file.
+/// A part of a body. It is read once, while the body is written to its file.
 pub trait Bulk: Debug + Send + Sync {
-    /// How much it is, bytes.
+    /// Size in bytes.
     fn bytes(&self) -> u64;
 
-    /// Its content. Read on a thread that may block.
+    /// Returns the content. A blocking thread reads it.
     fn reader(&self) -> Box<dyn Read + Send>;
 }
 
-/// A stored body, to be read on a thread that may block.
+/// A stored body, read on a blocking thread.
 pub struct RequestReader(Box<dyn Read + Send>);
 
 impl RequestReader {
@@ -50,7 +52,7 @@ impl Debug for RequestReader {
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
-/// Writes a head and the parts after it, packed. A failure leaves no file.
+/// Compresses a head and the parts after it into a file. A failure leaves no file.
 pub(super) async fn put(
     files: &dyn ObjectStore,
     path: &Path,
@@ -61,7 +63,7 @@ pub(super) async fn put(
     let (sender, mut pieces) = mpsc::channel(PIECES_AHEAD);
     let packing = tokio::task::spawn_blocking(move || pack(sender, &head, &parts));
     let mut written = Ok(());
-    // Where writing fails the channel is closed, and with it packing ends.
+    // A failed write closes the channel, which ends the compression.
     while let Some(piece) = pieces.recv().await {
         written = upload.wait_for_capacity(PIECES_AHEAD).await;
         if written.is_err() {
@@ -74,7 +76,7 @@ pub(super) async fn put(
     match (written, packed) {
         (Ok(()), Ok(())) => upload.finish().await.map(drop).map_err(Error::from),
         (written, packed) => {
-            // What it left is taken for a leftover.
+            // The cleaner removes what an aborted upload leaves.
             let _ = upload.abort().await;
             written?;
             packed.map_err(Error::from)
@@ -96,7 +98,7 @@ fn pack(sender: mpsc::Sender<Vec<u8>>, head: &[u8], parts: &[Arc<dyn Bulk>]) -> 
     pieces.finish()?.flush()
 }
 
-/// Hands over what is written to it, in pieces.
+/// Sends written bytes to a channel in pieces.
 struct Pieces {
     sender: mpsc::Sender<Vec<u8>>,
     piece: Vec<u8>,
@@ -128,12 +130,12 @@ mod tests {
     use super::super::{JobState, NewJob, Retention};
     use super::*;
 
-    /// A part of a request that is made up as it is read.
+    /// A part of a request with content generated on reading.
     #[derive(Debug)]
     struct Noise {
-        /// Length, bytes.
+        /// Length in bytes.
         bytes: u64,
-        /// Whether reading it fails before its end.
+        /// Whether reading fails before the end.
         broken: bool,
     }
 
@@ -172,7 +174,7 @@ mod tests {
         let error = store.queue().submit(with(vec![part(false), part(true)])).await.unwrap_err();
         assert!(error.to_string().contains("request"), "{error}");
         assert!(store.queue().claim().await.unwrap().is_none(), "nothing was accepted");
-        // The file system's other threads take down what was begun.
+        // Other threads of the object store remove the aborted upload.
         while !files(&objects).is_empty() {
             tokio::task::yield_now().await;
         }
@@ -189,7 +191,7 @@ mod tests {
         store.queue().finish(claimed.lease, completed(b"{}")).await.unwrap();
         let all = Retention { max_age: Some(Duration::ZERO), ..Retention::default() };
         store.cleaner().clean_up(&all).await.unwrap();
-        // The folder of the job that was not accepted.
+        // Only the folder of the rejected job is left.
         assert_eq!(store.cleaner().remove_leftovers(Duration::ZERO).await.unwrap(), 0);
         let left: Vec<_> = std::fs::read_dir(&objects).into_iter().flatten().collect();
         assert!(left.is_empty(), "nothing is left: {left:?}");

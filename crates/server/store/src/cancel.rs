@@ -1,4 +1,4 @@
-//! Cancelling.
+//! Cancellation of jobs.
 
 use futures_util::future::BoxFuture;
 
@@ -9,10 +9,10 @@ use super::{CancelResult, JobError, JobState, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// The wish that a job stop.
+/// Write of a request to cancel a job.
 pub(super) struct CancelJob {
     pub(super) job: String,
-    /// Only if it is this owner's.
+    /// Only a job of this owner, if set.
     pub(super) owner: Option<String>,
 }
 

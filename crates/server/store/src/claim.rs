@@ -1,8 +1,8 @@
-//! Handing out the next job: fair between owners, then by priority and age within one.
+//! Claims the next job: fairly between owners, then by priority and age within one owner.
 //!
-//! An owner's turn is decided by the device time it has had (start-time fair queueing): the least
-//! served goes first. Whoever comes back after having had no jobs is taken to have had at least as much
-//! as the one whose turn it was last, so that idleness earns no credit.
+//! The device time that an owner has used decides its turn (start-time fair queueing): the owner
+//! with the least time goes first. An owner that returns after a time without jobs starts with at
+//! least the time of the owner that had the last turn. So idleness earns no credit.
 
 use futures_util::future::BoxFuture;
 use sqlx::{AssertSqlSafe, Row};
@@ -16,31 +16,31 @@ use super::tally::Place;
 use super::writer::{AnyWrite, Batch};
 use super::{JobRow, StoreError};
 
-/// Owners that are looked at beyond as many as there are claims.
+/// Owners that the query reads beyond one for each claim.
 const MORE_OWNERS: usize = 32;
 
-/// A claimed job, whose request has yet to be fetched.
+/// A claimed job whose request is not fetched yet.
 pub(super) struct Taken {
     pub(super) job: JobRow,
     pub(super) epoch: i64,
     pub(super) body: Body,
-    /// Gives the job back if the claimer went away before it could take it.
+    /// Requeues the job if the claimer leaves before it receives the job.
     pub(super) lease: Option<super::JobLease>,
 }
 
-/// One who wants a job.
+/// A waiting claim.
 pub(super) struct Claiming {
     pub(super) reply: oneshot::Sender<Result<Option<Taken>, StoreError>>,
-    /// Makes a lease of job, epoch and state.
+    /// Makes the lease of the claimed job.
     pub(super) lease: super::lease::LeaseMaker,
-    /// Owners whose jobs it does not take.
+    /// Owners whose jobs the claim refuses.
     pub(super) not_of: Vec<String>,
 }
 
-/// Claims that are served together.
+/// Claims that one transaction serves.
 pub(super) struct Claims {
     claims: Vec<Claiming>,
-    /// What each of them got.
+    /// The job of each claim, if any.
     taken: Vec<Option<Taken>>,
 }
 
@@ -79,7 +79,7 @@ impl AnyWrite for Claims {
                     taken
                 })),
             };
-            // Undelivered, the lease gives the job back.
+            // If the claimer has left, the dropped lease requeues the job.
             let _ = claim.reply.send(outcome);
         }
     }
@@ -91,11 +91,11 @@ struct Candidate {
     served: i64,
 }
 
-/// Which waiting jobs this process takes.
+/// Which waiting jobs this process may take.
 enum Choice {
-    /// No job that waits requires anything.
+    /// All jobs: no waiting job has requirements.
     Plain,
-    /// Those that require nothing, and those that require one of these.
+    /// Jobs without requirements, and jobs with one of these.
     These(Vec<String>),
 }
 
@@ -149,8 +149,9 @@ async fn take_for(
     }
 }
 
-/// The statement that finds an owner's next job among those whose `requires` is what `which` says: one step down
-/// the index, however many jobs wait. The order is that of the index, which PostgreSQL does not take otherwise.
+/// Returns the statement that finds an owner's next job whose `requires` matches `which`. It takes
+/// one step down the index, however many jobs wait. The order must be that of the index; otherwise
+/// PostgreSQL does not use it.
 fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String {
     let indexed = indexed("jobs_waiting", on_postgres);
     format!(
@@ -160,18 +161,18 @@ fn next_of(owner: &str, columns: &str, which: &str, on_postgres: bool) -> String
     )
 }
 
-/// Names the index for SQLite, which knows nothing of how many jobs wait, and was seen to go through all of
-/// them by another one. A statement that cannot use it fails.
+/// Names the index for SQLite. SQLite has no statistics on waiting jobs, and has scanned all of
+/// them by another index. A statement that cannot use the named index fails.
 fn indexed(name: &str, on_postgres: bool) -> String {
     if on_postgres { String::new() } else { format!(" INDEXED BY {name}") }
 }
 
-/// Looks at what waiting jobs require. Each different requirement is one step down the index, however
+/// Reads the different requirements of waiting jobs. Each takes one step down the index, however
 /// many jobs have it.
 async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
     let on_postgres = batch.is_postgres();
     let indexed = indexed("jobs_requiring", on_postgres);
-    // The index's own condition.
+    // This repeats the condition of the partial index.
     let there = if on_postgres { "length(requires) >= 0" } else { "requires IS NOT NULL" };
     let next = |more: &str| {
         format!(
@@ -198,7 +199,7 @@ async fn choice(batch: &mut Batch<'_>) -> Result<Choice, StoreError> {
     Ok(Choice::These(found))
 }
 
-/// The owners that may have a turn, least served first.
+/// Returns the owners that may have a turn, least served first.
 async fn candidates(
     wanted: usize,
     choice: &Choice,
@@ -209,7 +210,7 @@ async fn candidates(
     let most = i64::try_from(limit).ok().filter(|limit| *limit > 0).unwrap_or(i64::MAX);
     let (with, and, these) = match choice {
         Choice::Plain => (String::new(), String::new(), &[][..]),
-        // Owners all of whose jobs are for others must not keep those from their turn that come after.
+        // Owners whose jobs all need other processes must not block later owners.
         Choice::These(these) => {
             let on_postgres = batch.is_postgres();
             let one = |which: &str| {
@@ -219,7 +220,8 @@ async fn candidates(
             if these.is_empty() {
                 (String::new(), format!(" AND {none}"), &[][..])
             } else {
-                // One statement of them all, and not one for each, which takes longer to plan than to carry out.
+                // One statement covers all requirements. One condition for each takes longer to
+                // plan than to run.
                 let places: Vec<String> =
                     (0..these.len()).map(|at| format!("(${})", at + 3)).collect();
                 let with = format!("WITH these(requires) AS (VALUES {}) ", places.join(", "));
@@ -242,7 +244,7 @@ async fn candidates(
     rows.and_then(|rows| rows.iter().map(candidate).collect()).map_err(failed)
 }
 
-/// Takes the owner's next job; `None` if others have taken them all.
+/// Takes the owner's next job; `None` if other processes have taken them all.
 async fn take_from(
     owner: &str,
     choice: &Choice,
@@ -256,7 +258,7 @@ async fn take_from(
             None => return Ok(None),
         },
     };
-    // What another process is about to take is passed over rather than waited for.
+    // A job that another process is claiming is skipped rather than waited for.
     let on_postgres = batch.is_postgres();
     let skip = if on_postgres { " FOR UPDATE SKIP LOCKED" } else { "" };
     let which = if requires.is_some() { "= $4" } else { "IS NULL" };
@@ -285,8 +287,8 @@ async fn take_from(
     Ok(Some(Taken { job, epoch, body, lease: None }))
 }
 
-/// What the job requires that is an owner's next among those that require nothing or one of `these`;
-/// `None`: no job is.
+/// Returns the requirements of an owner's next job, among jobs without requirements and jobs with
+/// one of `these`. The outer `None` means that there is no such job.
 async fn first_of(
     owner: &str,
     these: &[String],

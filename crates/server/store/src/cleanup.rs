@@ -1,4 +1,5 @@
-//! Taking down what is older, or more, than is to be kept, and files that no row names.
+//! Removes rows beyond the retention limits, and files that no row names. The main type is
+//! [`Cleaner`].
 
 use std::collections::HashSet;
 use std::time::{Duration, SystemTime};
@@ -11,20 +12,21 @@ use super::access::Access;
 use super::retention::{CHUNK, PAGES, Shrink, TakeDown, Tidy};
 use super::{CleanupCounts, Retention, StoreError, Visibility};
 
-/// Age from which a file that no row names is taken for a leftover: nobody takes so long between
-/// writing a file and its row.
+/// Age from which a file that no row names is removed. Writing a file and then its row takes far
+/// less time.
 const LEFTOVER_AGE: Duration = Duration::from_secs(3_600);
 
-/// Transactions in which one clean-up makes the file smaller: by 16 MB at most, and the next goes on.
+/// Most transactions of one clean-up that shrink the file, by at most 16 MB in all. The next
+/// clean-up continues.
 const SHRINK_STEPS: u32 = 20;
 
-/// Removes what is not to be kept any longer.
+/// Removes jobs, points and files that exceed the retention limits.
 pub struct Cleaner {
     pub(super) access: Access,
 }
 
 impl Cleaner {
-    /// Takes down ended jobs beyond the age, number and bytes that are to be kept, the oldest first.
+    /// Removes ended jobs beyond the limits of age, number and bytes, the oldest first.
     pub async fn clean_up(&self, policy: &Retention) -> Result<CleanupCounts, StoreError> {
         let mut cleaned = CleanupCounts::default();
         if let Some(age) = policy.max_age {
@@ -59,7 +61,7 @@ impl Cleaner {
         Ok(cleaned)
     }
 
-    /// In transactions of bounded size, so that nobody waits long for the writer.
+    /// Removes jobs in transactions of bounded size, so that other writes do not wait long.
     async fn take_down(
         &self,
         before: Option<i64>,
@@ -81,7 +83,7 @@ impl Cleaner {
         Ok(())
     }
 
-    /// Jobs that have ended, and bytes of all jobs.
+    /// Returns the number of ended jobs, and the bytes of all jobs.
     async fn ended(&self) -> Result<(u64, u64), StoreError> {
         let counts = self.access.reader.counts(Visibility::All).await?;
         let ended = super::STATES.iter().filter(|state| super::has_ended(**state));
@@ -92,7 +94,7 @@ impl Cleaner {
         Ok((ended.map(|state| counts.of(*state)).sum(), u64::try_from(bytes).unwrap_or(0)))
     }
 
-    /// Removes files that no row names: what a crash left between a file and its row.
+    /// Removes files that no row names: a crash may leave a file without its row.
     pub(super) async fn remove_leftovers(&self, older_than: Duration) -> Result<u64, StoreError> {
         let failed = |error: object_store::Error| StoreError::file("list", "objects", error.into());
         let mut removed = self.access.objects.remove_unfinished(older_than).await?;
@@ -113,7 +115,7 @@ impl Cleaner {
         Ok(removed)
     }
 
-    /// Whether a row names a file.
+    /// Returns whether a row names a file.
     async fn named(&self, key: &str) -> Result<bool, StoreError> {
         let failed = self.access.reader.failed("look for the row of a file");
         let parts: Vec<&str> = key.split('/').collect();
@@ -134,7 +136,7 @@ impl Cleaner {
                 let query = sqlx::query("SELECT object FROM matrices WHERE object = $1");
                 query.bind(key).fetch_all(&self.access.reader.pool).await
             }
-            // Not one of ours: somebody put it there.
+            // The store does not write such names, so the file belongs to another program.
             _ => return Ok(true),
         };
         let names: Result<HashSet<Option<String>>, _> =

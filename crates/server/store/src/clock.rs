@@ -2,23 +2,23 @@
 
 use std::time::{Duration, SystemTime};
 
-/// Now.
+/// Returns the present time.
 pub(super) fn now() -> i64 {
     micros(SystemTime::now())
 }
 
-/// A time as it is stored; one before 1970 is 1970.
+/// Converts a time for the database; a time before 1970 becomes 1970.
 pub(super) fn micros(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// A stored time.
+/// Converts a time from the database.
 pub(super) fn time(micros: i64) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_micros(u64::try_from(micros).unwrap_or(0))
 }
 
-/// A duration as it is stored.
+/// Converts a duration for the database.
 pub(super) fn span(duration: Duration) -> i64 {
     i64::try_from(duration.as_micros()).unwrap_or(i64::MAX)
 }

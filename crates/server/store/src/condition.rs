@@ -1,15 +1,15 @@
-//! Whether the database is still the one that was opened.
+//! Checks whether the database is still the opened one.
 //!
-//! A file of SQLite's that is deleted or moved away goes on taking writes, which nobody will find again:
-//! its name is what the next process opens. So the name is looked at before a transaction is begun and
-//! after it was committed, which takes a microsecond.
+//! A SQLite file that is deleted or moved still accepts writes. They are lost, because the next
+//! process opens the file at the original path. So the path is checked before a transaction begins
+//! and after it commits, which takes a microsecond. The main type is [`OpenedFile`].
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::StoreError;
 
-/// The file that a name stood for as it was opened.
+/// The file at a path at the time of opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct OpenedFile {
     path: PathBuf,
@@ -18,16 +18,16 @@ pub(super) struct OpenedFile {
 }
 
 impl OpenedFile {
-    /// The file that is there now.
+    /// Returns the file that is there now.
     pub(super) fn at(path: &Path) -> std::io::Result<Self> {
         let found = path.metadata()?;
         Ok(Self { path: path.to_owned(), device: found.dev(), inode: found.ino() })
     }
 
-    /// Whether the name still stands for it.
+    /// Checks whether the path still has this file.
     ///
     /// # Errors
-    /// `Gone`, with what became of it.
+    /// `Gone`, with what happened to the file.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         let what = match Self::at(&self.path) {
             Ok(found) if found == *self => return Ok(()),
@@ -75,7 +75,7 @@ mod tests {
             gone(store.membership().heartbeat().await.unwrap_err());
             gone(store.queue().try_finish(&mut lease, completed(b"{}")).await.unwrap_err());
         }
-        // Nothing was made in its place; once it is back, all goes on.
+        // No file was created in its place. When the file is back, the store works again.
         assert_eq!(std::fs::read(&path).unwrap(), b"");
         std::fs::rename(&aside, &path).unwrap();
         store.health().check_database().await.unwrap();

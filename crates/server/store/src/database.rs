@@ -1,4 +1,5 @@
-//! Connections: SQLite by file, PostgreSQL by URL, the same statements for both.
+//! Connections: SQLite by file, PostgreSQL by URL, with the same statements for both. The main type
+//! is [`Database`].
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,10 +11,11 @@ use sqlx::{AnyConnection, AnyPool, ConnectOptions, Connection, Executor};
 use super::StoreError;
 use super::condition::OpenedFile;
 
-/// Connections that read; one more writes.
+/// Most connections that read; one further connection writes.
 const READERS: u32 = 4;
 
-/// How long to wait for a connection: a server of databases that is away says nothing, a file is there.
+/// Returns the timeout for a connection. It is short for PostgreSQL, since an unreachable server
+/// does not answer.
 fn acquiring(backend: Backend) -> Duration {
     match backend {
         Backend::Postgres => Duration::from_secs(3),
@@ -21,39 +23,39 @@ fn acquiring(backend: Backend) -> Duration {
     }
 }
 
-/// How long to wait for others who hold the database, milliseconds.
+/// Timeout for a database that others have locked, milliseconds.
 const BUSY_TIMEOUT_MS: u64 = 10_000;
 
-/// What survives what.
+/// Which failures accepted data survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
-    /// What was accepted survives the end of any process. A loss of power may take the last moments.
+    /// Data survives the end of any process. A power loss may lose the last moments.
     Process,
-    /// It survives a loss of power as well: each group of writes waits for the disk.
+    /// Data also survives a power loss: each group of writes waits for the disk.
     Power,
 }
 
-/// Which database.
+/// Kind of database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Backend {
     Sqlite,
     Postgres,
 }
 
-/// Where the database is, and how to connect to it.
+/// Location of the database, and its connection settings.
 #[derive(Debug, Clone)]
 pub(super) struct Database {
     pub(super) backend: Backend,
-    /// For messages: path or URL without password.
+    /// Path, or URL without password, for messages.
     pub(super) place: String,
     url: String,
     durability: Durability,
-    /// The file that is used, once that is known. `None`: a server, or not opened yet.
+    /// The opened file. `None` for a server, or before opening.
     pub(super) file: Option<OpenedFile>,
 }
 
 impl Database {
-    /// The database of that URL; an empty one means SQLite in `data_dir`.
+    /// Describes the database of that URL; an empty URL means SQLite in `data_dir`.
     pub(super) fn new(
         url: &str,
         data_dir: &Path,
@@ -81,8 +83,8 @@ impl Database {
         Ok(Self { backend: Backend::Postgres, place, url, durability, file: None })
     }
 
-    /// Settles on the file that is there, which is made if need be: this user's alone. From here on no
-    /// connection makes another one in its place.
+    /// Opens the file, and creates it for this user only if it is missing. Later connections never
+    /// create a file in its place.
     pub(super) fn settle(&mut self) -> Result<(), StoreError> {
         if self.backend == Backend::Postgres {
             return Ok(());
@@ -102,7 +104,7 @@ impl Database {
         Ok(())
     }
 
-    /// Whether the database is the one that was opened, as far as its name tells.
+    /// Checks whether the path still has the opened file.
     pub(super) fn check(&self) -> Result<(), StoreError> {
         self.file.as_ref().map_or(Ok(()), OpenedFile::check)
     }
@@ -118,7 +120,7 @@ impl Database {
         Ok(options.disable_statement_logging())
     }
 
-    /// One connection of its own, for writing.
+    /// Opens a connection for writing.
     pub(super) async fn connect(&self) -> Result<AnyConnection, StoreError> {
         let opened = AnyConnection::connect_with(&self.options()?).await;
         let mut connection = opened.map_err(|source| self.opening(source))?;
@@ -128,13 +130,13 @@ impl Database {
         Ok(connection)
     }
 
-    /// One connection of its own, without settings.
+    /// Opens a connection without settings.
     pub(super) async fn plain_connection(&self) -> Result<AnyConnection, sqlx::Error> {
         let options: AnyConnectOptions = self.url.parse()?;
         AnyConnection::connect_with(&options.disable_statement_logging()).await
     }
 
-    /// A connection that only reads, to an existing SQLite file.
+    /// Opens a read-only connection to an existing SQLite file.
     pub(super) async fn peek(&self) -> Result<Option<AnyConnection>, StoreError> {
         if self.backend == Backend::Postgres || !Path::new(&self.place).exists() {
             return Ok(None);
@@ -146,7 +148,7 @@ impl Database {
         opened.map(Some).map_err(|source| self.opening(source))
     }
 
-    /// Connections for reading, made as they are needed.
+    /// Returns a pool of connections for reading, opened on demand.
     pub(super) fn readers(&self) -> Result<AnyPool, StoreError> {
         let backend = self.backend;
         let pool = AnyPoolOptions::new()
@@ -159,14 +161,15 @@ impl Database {
         Ok(pool)
     }
 
-    /// A connection for who only reads an existing database, and must leave nothing beside it.
+    /// Returns a read-only connection to an existing database. It creates no files beside the
+    /// database.
     pub(super) fn only_readers(&self) -> Result<AnyPool, StoreError> {
         let backend = self.backend;
         let options = match backend {
             Backend::Postgres => self.options()?,
             Backend::Sqlite => {
-                // With an empty log, or none, the file has everything. Opened as one that nobody
-                // changes, it needs no files beside it, which other users could not write to.
+                // If the log is empty or missing, the file is complete. Opened as immutable, it
+                // needs no files beside it; another user might not be able to write those.
                 let log = Path::new(&self.place).with_extension("db-wal");
                 let quiet = log.metadata().map_or(true, |log| log.len() == 0);
                 let options = SqliteConnectOptions::new().filename(&self.place);
@@ -191,7 +194,7 @@ impl Database {
         Ok(pool)
     }
 
-    /// Sorts what went wrong while opening.
+    /// Classifies an error of opening.
     pub(super) fn opening(&self, source: sqlx::Error) -> StoreError {
         match StoreError::database("open it", &self.place, source) {
             StoreError::Database { source, .. } => {
@@ -201,23 +204,24 @@ impl Database {
         }
     }
 
-    /// The statement that begins a transaction that will write.
+    /// Returns the statement that begins a writing transaction.
     pub(super) fn begin(&self) -> &'static str {
         match self.backend {
-            // Takes the write lock at once: a later upgrade could fail where others wrote between.
+            // This takes the write lock at once. A later upgrade could fail if another process
+            // wrote between.
             Backend::Sqlite => "BEGIN IMMEDIATE",
             Backend::Postgres => "BEGIN",
         }
     }
 }
 
-/// The file of a data directory.
+/// Returns the path of the database in a data directory.
 pub(super) fn sqlite_path(data_dir: &Path) -> PathBuf {
     data_dir.join("warpgauge.db")
 }
 
-/// Has a connection wait for others who hold the database. All that one needs that only reads: what
-/// [`prepare`] says is partly written to the file, which a full disk refuses.
+/// Makes a connection wait for locks of others. Connections for reading need no other setting:
+/// [`prepare`] partly writes to the file, which fails on a full disk.
 async fn be_patient(connection: &mut AnyConnection, backend: Backend) -> Result<(), sqlx::Error> {
     if backend == Backend::Sqlite {
         let timeout = format!("PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}");
@@ -226,7 +230,7 @@ async fn be_patient(connection: &mut AnyConnection, backend: Backend) -> Result<
     Ok(())
 }
 
-/// Settings that hold for a connection, not for the database.
+/// Applies the settings of a connection.
 async fn prepare(
     connection: &mut AnyConnection,
     backend: Backend,
@@ -235,11 +239,12 @@ async fn prepare(
     be_patient(connection, backend).await?;
     match (backend, durability) {
         (Backend::Sqlite, _) => {
-            // Only a file that is still empty takes it.
+            // Only an empty file accepts this setting.
             connection.execute(sqlx::raw_sql("PRAGMA auto_vacuum = INCREMENTAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_mode = WAL")).await?;
             connection.execute(sqlx::raw_sql("PRAGMA journal_size_limit = 67108864")).await?;
-            // `log` does it beside the writer; this bounds the log where that is too slow.
+            // The module `log` checkpoints beside the writer. This bounds the log if that is too
+            // slow.
             connection.execute(sqlx::raw_sql("PRAGMA wal_autocheckpoint = 16384")).await?;
             let synchronous = match durability {
                 Durability::Process => "PRAGMA synchronous = NORMAL",
@@ -250,13 +255,13 @@ async fn prepare(
         (Backend::Postgres, Durability::Power) => {
             connection.execute(sqlx::raw_sql("SET synchronous_commit = on")).await?;
         }
-        // The administrator of a PostgreSQL has decided how durable it is.
+        // PostgreSQL's administrator decides its durability.
         (Backend::Postgres, Durability::Process) => {}
     }
     Ok(())
 }
 
-/// A URL for messages: user, host and name without the password.
+/// Returns a URL for messages: user, host and name without the password.
 fn without_password(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let rest = rest.split(['?', '#']).next().unwrap_or_default();

@@ -1,5 +1,6 @@
-//! What is announced when a job ends: entered in the transaction that ends it, so that no end goes
-//! unannounced, and kept until it was delivered or given up.
+//! Webhooks that announce the ends of jobs. The transaction that ends a job enters its webhook, so
+//! each end is announced. The row stays until its delivery, or until it is given up. The main type
+//! is [`DeliveryQueue`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -14,33 +15,34 @@ use super::read::Reader;
 use super::writer::{Batch, Write, Writer};
 use super::{Delivery, DeliveryOutcome, StoreError};
 
-/// How long one who took a delivery has before another may take it, microseconds.
+/// Time for which a process has a taken delivery; then another may take it. Microseconds.
 const TAKEN_FOR: i64 = 60_000_000;
 
-/// Rings once what this process has entered is committed: before that nobody would find it.
+/// Wakes the delivery task when a transaction with a new webhook has committed. An earlier wake-up
+/// would find nothing.
 #[derive(Debug, Default)]
 pub(super) struct Bell {
     entered: AtomicBool,
     rung: Notify,
-    /// How often somebody has looked for what is due.
+    /// Number of queries for due webhooks.
     looks: AtomicU64,
 }
 
 impl Bell {
-    /// A transaction was committed; perhaps one that entered something.
+    /// Notes a commit, and wakes the task if the transaction entered a webhook.
     pub(super) fn committed(&self) {
         if self.entered.swap(false, Ordering::AcqRel) {
             self.rung.notify_one();
         }
     }
 
-    /// Waits for the next ring, or returns at once if nobody has heard the last one.
+    /// Waits for the next wake-up, or returns at once if one is pending.
     pub(super) async fn heard(&self) {
         self.rung.notified().await;
     }
 }
 
-/// Webhooks that wait for their delivery.
+/// Webhooks that wait for delivery.
 pub struct DeliveryQueue {
     pub(super) reader: Reader,
     pub(super) writer: Writer,
@@ -48,7 +50,7 @@ pub struct DeliveryQueue {
 }
 
 impl DeliveryQueue {
-    /// When the next webhook is due: how long from now, zero if it is; `None` if none waits.
+    /// Returns the time until the next webhook is due, zero if one is due; `None` if none waits.
     pub async fn next_due(&self) -> Result<Option<Duration>, StoreError> {
         self.bell.looks.fetch_add(1, Ordering::SeqCst);
         let failed = self.reader.failed("look for webhooks");
@@ -63,29 +65,29 @@ impl DeliveryQueue {
         Ok(next.map(wait))
     }
 
-    /// Returns once a job with a webhook has ended in this process since the last call. What others
-    /// entered, and what is tried again, does not ring: see [`Self::next_due`].
+    /// Waits until a job with a webhook has ended in this process since the last call. Entries of
+    /// other processes and retries do not wake it: see [`Self::next_due`].
     pub async fn wait(&self) {
         self.bell.heard().await;
     }
 
-    /// How often [`Self::next_due`] was asked.
+    /// Returns the number of calls of [`Self::next_due`].
     pub fn looks(&self) -> u64 {
         self.bell.looks.load(Ordering::SeqCst)
     }
 
-    /// Webhooks that are due. Each is this process' for a minute; then it is due again.
+    /// Takes webhooks that are due. This process has each for a minute; then it is due again.
     pub async fn take_due(&self, limit: usize) -> Result<Vec<Delivery>, StoreError> {
         self.writer.write(TakeDue { limit }).await
     }
 
-    /// Notes what became of a webhook.
+    /// Writes the result of a delivery.
     pub async fn settle(&self, job: &str, outcome: DeliveryOutcome) -> Result<(), StoreError> {
         self.writer.write(Settle { job: job.to_owned(), outcome }).await
     }
 }
 
-/// Enters what is to be announced.
+/// Enters a webhook.
 pub(super) async fn enter(job: &str, url: &str, batch: &mut Batch<'_>) -> Result<(), StoreError> {
     let entered = sqlx::query(
         "INSERT INTO deliveries (job_id, url, state, attempts, next_at) \
@@ -101,7 +103,7 @@ pub(super) async fn enter(job: &str, url: &str, batch: &mut Batch<'_>) -> Result
     Ok(())
 }
 
-/// Takes what is due.
+/// Write that takes due webhooks.
 pub(super) struct TakeDue {
     pub(super) limit: usize,
 }
@@ -141,7 +143,7 @@ impl Write for TakeDue {
     }
 }
 
-/// What became of a delivery.
+/// Write of a delivery's result.
 pub(super) struct Settle {
     pub(super) job: String,
     pub(super) outcome: DeliveryOutcome,

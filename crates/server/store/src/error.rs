@@ -1,11 +1,11 @@
-//! What can go wrong with the store.
+//! Errors of the store. The main type is [`StoreError`].
 
 use std::path::PathBuf;
 
 use super::JobState;
 
-/// Why the store did not do what it was asked for. `Display` says what, where and what to do;
-/// `source` has what the database said.
+/// Reason why an operation of the store failed. `Display` says what failed, where, and what to do.
+/// `source` has the database's message.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The data directory cannot be used.
@@ -14,11 +14,8 @@ pub enum StoreError {
         path.display()
     )]
     DataDir {
-        /// What was tried.
         operation: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why not.
         source: std::io::Error,
     },
     /// The database cannot be reached or opened.
@@ -26,15 +23,14 @@ pub enum StoreError {
         "could not open the database {place}; check storage.database_url, or that its server runs"
     )]
     Unreachable {
-        /// Which, without passwords.
+        /// The database, without passwords.
         place: String,
-        /// Why not.
         source: sqlx::Error,
     },
-    /// The URL is not one of a database that is known here.
+    /// The URL is not one of a supported database.
     #[error("storage.database_url is not usable: {reason}")]
     BadUrl {
-        /// What is wrong with it, without passwords.
+        /// The fault, without passwords.
         reason: String,
     },
     /// A newer program wrote the database.
@@ -43,134 +39,107 @@ pub enum StoreError {
          left as it is: start the newer program, or name another storage.data_dir"
     )]
     Newer {
-        /// Which.
         place: String,
-        /// Its version.
         found: i64,
         /// The highest version that this program knows.
         known: i64,
     },
-    /// An older program wrote the database, and who only reads does not change it.
+    /// An older program wrote the database, and a reader does not migrate it.
     #[error(
         "the database {place} has version {found}, this program reads version {known}; `warpgauge \
          serve`, or any evaluation on this machine, brings it up to date"
     )]
     Older {
-        /// Which.
         place: String,
-        /// Its version.
         found: i64,
         /// The version that this program reads.
         known: i64,
     },
-    /// The database belongs to somebody else.
+    /// The database belongs to another program.
     #[error(
         "the database {place} holds tables of another program and was left as it is; name another \
          storage.data_dir or storage.database_url"
     )]
     Foreign {
-        /// Which.
         place: String,
     },
-    /// The file of the database is not where it was opened.
+    /// The database file is no longer at the path where it was opened.
     #[error(
         "the database {place} was {what} while this program used it, so nothing can be kept: move it \
          back to its place, or start the server anew with what is there"
     )]
     Gone {
-        /// Which.
         place: String,
-        /// What became of it.
+        /// Description of the problem with the file.
         what: String,
     },
-    /// A directory or a file is open to others, and cannot be closed to them.
+    /// A directory or a file is open to other users, and its mode cannot be changed.
     #[error(transparent)]
     Private(warpgauge_private_files::PrivateError),
-    /// A migration failed; the database is as before.
+    /// A migration failed; the database is unchanged.
     #[error("could not bring the database {place} to version {version}; it is as it was before")]
     Migration {
-        /// Which.
         place: String,
-        /// The version that could not be reached.
+        /// The version of the failed migration.
         version: i64,
-        /// Why not.
         source: sqlx::Error,
     },
-    /// The file is not a database, or damaged.
+    /// The file is not a database, or is damaged.
     #[error(
         "the database {place} is damaged ({operation}); restore a copy, or move it away to start with \
          an empty one (docs/store.md, \"A damaged database\")"
     )]
     Corrupt {
-        /// What was tried.
         operation: &'static str,
-        /// Which.
         place: String,
-        /// What the database said.
         source: sqlx::Error,
     },
-    /// There is no space left.
+    /// The disk is full.
     #[error(
         "could not {operation}: the disk of {place} is full; free some space, or lower storage.keep_* \
          and clean up"
     )]
     DiskFull {
-        /// What was tried.
         operation: &'static str,
-        /// Where.
         place: String,
-        /// What the system said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The database or its directory may not be written to.
+    /// The database or its directory is read-only.
     #[error(
         "could not {operation}: {place} is read-only for this user; make it writable, or name another \
          storage.data_dir"
     )]
     ReadOnly {
-        /// What was tried.
         operation: &'static str,
-        /// Where.
         place: String,
-        /// What the system said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// Others held the database for too long.
+    /// Other processes locked the database for too long.
     #[error("could not {operation}: others kept the database {place} busy; try again")]
     Busy {
-        /// What was tried.
         operation: &'static str,
-        /// Which.
         place: String,
-        /// What the database said.
         source: sqlx::Error,
     },
-    /// The database failed otherwise.
+    /// Any other error of the database.
     #[error("could not {operation} in the database {place}")]
     Database {
-        /// What was tried.
         operation: &'static str,
-        /// Which.
         place: String,
-        /// What it said.
         source: sqlx::Error,
     },
-    /// A file beside the database failed.
+    /// An error of a file beside the database.
     #[error("could not {operation} the stored file {key}")]
     Object {
-        /// What was tried.
         operation: &'static str,
-        /// Which.
         key: String,
-        /// Why not.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A row holds what no version of the program writes.
+    /// A row has a value that no version of the program writes.
     #[error("the database {place} holds {what}, which this program did not write")]
     Odd {
-        /// Which database.
         place: String,
-        /// What is odd.
+        /// The unexpected value.
         what: String,
     },
     /// The idempotency key was used for another request.
@@ -179,46 +148,38 @@ pub enum StoreError {
          for a new request"
     )]
     Conflict {
-        /// The key.
         key: String,
-        /// The job that has it.
+        /// The job that was created with the key.
         existing: String,
     },
-    /// The owner has as many jobs as an owner may have.
+    /// The owner has reached a quota on jobs.
     #[error("{current} of your jobs are {what}, and at most {limit} may be; wait for some to end")]
     Quota {
         /// `waiting` or `running`.
         what: &'static str,
-        /// How many there are.
         current: u64,
-        /// How many there may be.
         limit: u64,
     },
-    /// The owner keeps as much as an owner may.
+    /// The owner has reached its quota on stored data.
     #[error("{0}")]
     Full(String),
-    /// Somebody else has the job now, or it has ended.
+    /// Another process has the job now, or the job has ended.
     #[error("job {job} is not held by this process any more")]
     LeaseLost {
-        /// The job.
         job: String,
     },
-    /// A job cannot go from the one state to the other.
+    /// The transition between these states is not allowed.
     #[error("job {job} cannot go from {} to {}", super::state::name(*from), super::state::name(*to))]
     IllegalTransition {
-        /// The job.
         job: String,
-        /// Where it stands.
         from: JobState,
-        /// Where it should have gone.
         to: JobState,
     },
     /// A value is too long or out of range.
     #[error("{field} {problem}")]
     Invalid {
-        /// Which.
         field: &'static str,
-        /// What is wrong, and what is allowed.
+        /// The fault, and the allowed range.
         problem: String,
     },
     /// The store was closed.
@@ -238,16 +199,17 @@ impl From<warpgauge_private_files::PrivateError> for StoreError {
     }
 }
 
-/// Codes of PostgreSQL that mean that it, or its disk, is full.
+/// Codes of PostgreSQL for a full disk or exhausted memory.
 const PG_FULL: [&str; 2] = ["53100", "53200"];
 
 impl StoreError {
-    /// What the database said while `operation` was tried on `place`, sorted by what to do about it.
+    /// Classifies an error of the database by what to do about it.
     pub(super) fn database(operation: &'static str, place: &str, source: sqlx::Error) -> Self {
         let place = place.to_owned();
         let code = source.as_database_error().and_then(|error| error.code());
         let code = code.as_deref().unwrap_or_default().to_owned();
-        // SQLite has numbers, whose low byte is the kind; PostgreSQL has five characters.
+        // SQLite's codes are numbers with the kind in the low byte; PostgreSQL's have five
+        // characters.
         let number = code.parse::<u32>().ok();
         let sqlite = number.filter(|_| !is_postgres(&source)).map(|code| code & 0xff);
         match sqlite {
@@ -269,7 +231,7 @@ impl StoreError {
         }
     }
 
-    /// A file operation that failed.
+    /// Classifies an error of a file operation.
     pub(super) fn file(
         operation: &'static str,
         key: &str,
@@ -288,8 +250,8 @@ impl StoreError {
         }
     }
 
-    /// What happened and what to do, for callers: without where the server keeps its data and without what
-    /// the database said, which a log has.
+    /// Returns the message for callers: what failed and what to do. It leaves out the data's
+    /// location and the database's message, which the log has.
     pub fn for_callers(&self) -> String {
         let text = self.to_string();
         let place = match self {
@@ -316,7 +278,7 @@ impl StoreError {
             .replace(&place, "the server's data")
     }
 
-    /// Whether the store answered, and the answer was no: nothing is wrong with the store.
+    /// Returns whether the store works and refused the operation.
     pub fn is_refusal(&self) -> bool {
         matches!(
             self,
@@ -329,13 +291,14 @@ impl StoreError {
         )
     }
 
-    /// Whether the same call may succeed later, once somebody makes room or the database is back.
+    /// Returns whether a retry may succeed later, after an operator frees space or the database is
+    /// back.
     pub fn may_pass(&self) -> bool {
         matches!(self, Self::DiskFull { .. } | Self::Unreachable { .. } | Self::Gone { .. })
             || self.is_transient()
     }
 
-    /// Whether the same call may succeed in a moment without anybody's help.
+    /// Returns whether a retry may succeed in a moment without help.
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Busy { .. } => true,
@@ -345,12 +308,13 @@ impl StoreError {
     }
 }
 
-/// Whether the connection, not the statement, is what failed.
+/// Returns whether the connection failed rather than the statement.
 pub(super) fn lost_connection(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed | sqlx::Error::Protocol(_) => true,
         sqlx::Error::PoolTimedOut => true,
-        // Administrator's shutdown, crash shutdown, starting up, and failures of the connection.
+        // These are an administrator's shutdown, a crash shutdown, a start-up, and connection
+        // failures.
         sqlx::Error::Database(error) => {
             error.code().is_some_and(|code| code.starts_with("57P0") || code.starts_with("08"))
         }
@@ -364,7 +328,7 @@ fn is_postgres(error: &sqlx::Error) -> bool {
         .is_some_and(|error| error.try_downcast_ref::<sqlx::postgres::PgDatabaseError>().is_some())
 }
 
-/// The kind of the I/O error that is at the bottom of this one.
+/// Returns the kind of the I/O error at the bottom of the chain.
 fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<std::io::ErrorKind> {
     let mut cause = Some(error);
     while let Some(error) = cause {
@@ -376,7 +340,7 @@ fn io_kind(error: &(dyn std::error::Error + 'static)) -> Option<std::io::ErrorKi
     None
 }
 
-/// An error with its sources, for a log.
+/// Formats an error with its sources, for a log.
 pub(super) fn chain(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

@@ -1,4 +1,4 @@
-//! The store when something goes wrong: kills, full disks, databases of others.
+//! Tests of the store under faults: killed processes, full disks, foreign databases.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
@@ -12,7 +12,7 @@ use super::testing::{Fresh, bytes, completed, job, on_both, postgres, sqlite};
 use super::writer::{Batch, Write};
 use super::*;
 
-/// A statement on the connection that writes.
+/// A statement on the writing connection.
 struct Statement(&'static str);
 
 impl Write for Statement {
@@ -47,7 +47,7 @@ async fn version_one_becomes_the_present_one(fresh: Fresh) {
     assert_eq!(store.jobs().report(ended).await.unwrap().unwrap().body, br#"{"v":1}"#);
     let counts = store.jobs().counts(Visibility::Owner("a")).await.unwrap();
     assert_eq!((counts.total(), counts.waiting), (2, 1));
-    // In the order of their ids, and what comes now before them all.
+    // The list is sorted by id, and the new job comes before all older ones.
     let younger = store.queue().submit(NewJob { priority: -1, ..job("a") }).await.unwrap().id;
     let listed = store.jobs().list(&JobFilter::default(), &Page::default()).await.unwrap().jobs;
     let listed: Vec<&str> = listed.iter().map(|job| job.id.as_str()).collect();
@@ -83,7 +83,7 @@ async fn a_foreign_database_is_refused(fresh: Fresh) {
     let error = Store::open(&fresh.config).await.unwrap_err();
     assert!(matches!(error, StoreError::Foreign { .. }), "{error}");
     raw(&fresh, "INSERT INTO recipes VALUES ('soup'); DROP TABLE recipes").await;
-    // Whose table of versions has the name of ours.
+    // These databases have a table of versions with our name but another content.
     let others = [
         "CREATE TABLE schema_versions (version TEXT)",
         "CREATE TABLE schema_versions (version BIGINT, name TEXT)",
@@ -99,7 +99,7 @@ async fn a_foreign_database_is_refused(fresh: Fresh) {
     fresh.store().await;
 }
 
-/// A process that is killed leaves nothing accepted behind, and nothing done twice.
+/// A killed process loses no accepted job, and no job ends twice.
 async fn kills_lose_nothing(fresh: Fresh) {
     let (mut accepted, mut finished) = (BTreeSet::new(), BTreeSet::new());
     for lines in [1, 2, 7, 20, 45] {
@@ -112,7 +112,7 @@ async fn kills_lose_nothing(fresh: Fresh) {
         let mut child = child.unwrap();
         let mut said = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let mut note = |line: &str| {
-            // The harness' own words may stand before the first of ours.
+            // Output of the test harness may precede our first line.
             if let Some((_, id)) = line.split_once("accepted ") {
                 accepted.insert(id.to_owned());
             } else if let Some((_, id)) = line.split_once("finished ") {
@@ -154,7 +154,7 @@ async fn kills_lose_nothing(fresh: Fresh) {
 
 const CHILD: &str = "faults_tests::child_works_until_it_is_killed";
 
-/// Not a test: what [`kills_lose_nothing`] kills.
+/// The process that [`kills_lose_nothing`] kills; not a test.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "started by another test, which kills it"]
 async fn child_works_until_it_is_killed() {
@@ -187,7 +187,7 @@ on_both!(
     kills_lose_nothing,
 );
 
-/// What retention frees is given back to the file system, not kept for ever.
+/// The file shrinks after retention has removed rows.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_file_shrinks_with_what_is_in_it() {
     let fresh = sqlite();
@@ -199,7 +199,7 @@ async fn the_file_shrinks_with_what_is_in_it() {
         store.queue().cancel(&job.id, Visibility::All).await.unwrap();
     }
     store.close().await;
-    // Whoever closes the database last folds its log back.
+    // The last process to close the database checkpoints its log.
     let size = || std::fs::metadata(sqlite_path(&fresh.config.data_dir)).unwrap().len();
     let full = size();
     assert!(full > 300 * 16_000, "{full}");
@@ -222,7 +222,7 @@ async fn a_full_disk_loses_nothing_accepted() {
     store.parts.access.writer.write(Statement("PRAGMA max_page_count = 100")).await.unwrap();
     let mut accepted = Vec::new();
     let error = loop {
-        // Bytes that do not compress, so that the file grows.
+        // Incompressible bytes make the file grow.
         let request = uuid::Uuid::new_v4().as_bytes().to_vec();
         let noise: Vec<u8> = (0..256).flat_map(|_| *uuid::Uuid::new_v4().as_bytes()).collect();
         let new = NewJob::new("a", JobKind::Evaluate, [request, noise].concat());
@@ -245,7 +245,7 @@ async fn a_full_disk_loses_nothing_accepted() {
     }
 }
 
-/// A lease that is dropped while nothing can be written gives its job back later.
+/// A lease that is dropped while writes fail requeues its job later.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_could_not_be_given_back_is_given_back_later() {
     let fresh = sqlite();
@@ -276,11 +276,11 @@ async fn a_report_that_found_no_room_is_written_once_there_is() {
     let id = store.queue().submit(job("a")).await.unwrap().id;
     let mut lease = store.queue().claim().await.unwrap().unwrap().lease;
     store.queue().advance(&lease, JobState::Compiling).await.unwrap();
-    // Bytes that do not compress, in the database and not in a file beside it.
+    // Incompressible bytes, small enough to stay in the database.
     let noise: Vec<u8> = (0..512).flat_map(|_| *uuid::Uuid::new_v4().as_bytes()).collect();
     store.parts.access.writer.write(Statement("PRAGMA max_page_count = 1")).await.unwrap();
     let mut refused = 0;
-    // What pages the file has may take some.
+    // Free pages of the file may hold some reports.
     let error = loop {
         match store.queue().try_finish(&mut lease, completed(&noise)).await {
             Err(error) => break error,
@@ -295,7 +295,7 @@ async fn a_report_that_found_no_room_is_written_once_there_is() {
     };
     assert!(matches!(error, StoreError::DiskFull { .. }) && error.may_pass(), "{error}");
     let unended = lease.job().to_owned();
-    // A step that nobody waits for, and that is lost.
+    // A step without a waiting caller is lost.
     store.queue().advance_behind(&lease, JobState::Profiling).unwrap();
     assert!(!store.jobs().find(&unended, Visibility::All).await.unwrap().unwrap().state.is_end());
     store.parts.access.writer.write(Statement("PRAGMA max_page_count = 100000")).await.unwrap();
@@ -323,7 +323,7 @@ async fn what_cannot_be_written_to_is_named() {
         store.jobs().find(&id, Visibility::All).await.unwrap().is_some(),
         "it can still be read"
     );
-    // Not even root makes a directory there.
+    // Even root cannot create a directory there.
     let error = Store::open(&StoreConfig::new("/proc/warpgauge")).await.unwrap_err();
     assert!(matches!(error, StoreError::DataDir { .. }), "{error}");
     assert!(error.to_string().contains("/proc/warpgauge"), "{error}");

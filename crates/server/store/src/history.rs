@@ -13,10 +13,10 @@ use super::{HistoryRow, Page, PointPage, SeriesFilter, SeriesRow, StoreError};
 /// Longest name of a case, metric, device or method, bytes.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Most bytes beside the value.
+/// Most bytes of `detail`.
 const MAX_DETAIL_BYTES: usize = 16 << 10;
 
-/// Refuses what no row should hold.
+/// Checks the lengths and numbers of a point.
 pub(super) fn check(point: &HistoryRow) -> Result<(), StoreError> {
     let names = [
         ("case", &point.case),
@@ -46,7 +46,7 @@ pub(super) fn check(point: &HistoryRow) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Points to append.
+/// Write that appends points.
 pub(super) struct Append {
     points: Vec<(String, HistoryRow)>,
 }
@@ -58,7 +58,8 @@ impl Append {
         Self { points: points.into_iter().map(named).collect() }
     }
 
-    /// Appends those that rows can hold: what is only said beside something else must not stop it.
+    /// Appends the points that pass the check. The others are only logged, since they must not fail
+    /// the write of a job's end.
     pub(super) fn what_fits(mut points: Vec<HistoryRow>) -> Self {
         points.retain(|point| match check(point) {
             Ok(()) => true,
@@ -134,7 +135,7 @@ async fn insert(id: &str, point: &HistoryRow, batch: &mut Batch<'_>) -> Result<b
     Ok(inserted.map_err(failed)?.rows_affected() > 0)
 }
 
-/// Takes down the oldest points beyond `keep`, at most `most`; how many.
+/// Removes the oldest points beyond `keep`, at most `most`. Returns their number.
 pub(super) async fn take_down(
     keep: u64,
     most: u64,
@@ -178,7 +179,7 @@ pub(super) async fn take_down(
 }
 
 impl Reader {
-    /// A page of points, newest first.
+    /// Returns a page of points, newest first.
     pub(super) async fn series(
         &self,
         filter: &SeriesFilter<'_>,
@@ -212,7 +213,7 @@ impl Reader {
         Ok(PointPage { points: points.map_err(&failed)?, next: last.map_err(failed)? })
     }
 
-    /// The series there are, by name, from the one after `after` on.
+    /// Lists the series sorted by name, starting after `after`.
     pub(super) async fn all_series(
         &self,
         owner: Option<&str>,

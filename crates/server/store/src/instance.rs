@@ -1,7 +1,9 @@
-//! This process among those that use the database, and whether another of this machine still lives.
+//! Identifies this process among those that use the database, and detects the end of others on this
+//! machine.
 //!
-//! Each process holds a lock on a file of its own while it lives, however it ends. So those that share
-//! a data directory know of each other's end at once; of others only their lease tells.
+//! Each process holds a lock on its own file while it lives, however it ends. So processes that
+//! share a data directory detect each other's end at once. For processes elsewhere only an expired
+//! lease shows it. The main type is [`Presence`].
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,7 +12,7 @@ use rustix::fs::FlockOperation;
 
 use super::StoreError;
 
-/// A process' presence: dropped, or killed, it is gone.
+/// Presence of a process. It ends when this is dropped or the process is killed.
 #[derive(Debug)]
 pub(super) struct Presence {
     instance: String,
@@ -39,17 +41,18 @@ impl Presence {
         Ok(Self { instance, machine, directory, lock })
     }
 
-    /// The name of this process.
+    /// Returns the name of this process.
     pub(super) fn instance(&self) -> &str {
         &self.instance
     }
 
-    /// Names the machine's boot and the data directory: whoever has the same can be asked for its lock.
+    /// Identifies the machine's boot and the data directory. Processes with the same value can
+    /// check each other's locks.
     pub(super) fn machine(&self) -> &str {
         &self.machine
     }
 
-    /// Whether the process of that name, which uses this data directory, has ended.
+    /// Returns whether the process of that name, which uses this data directory, has ended.
     pub(super) fn is_gone(&self, instance: &str) -> bool {
         if uuid::Uuid::parse_str(instance).is_err() {
             return false;
@@ -60,16 +63,16 @@ impl Presence {
         }
     }
 
-    /// What the end of the process does.
+    /// Releases the lock, as the end of the process does.
     #[cfg(test)]
     pub(super) fn release_lock(&self) {
         rustix::fs::flock(&self.lock, FlockOperation::Unlock).unwrap();
     }
 
-    /// Removes the lock file of a process that is gone.
+    /// Removes the lock file of a dead process.
     pub(super) fn forget(&self, instance: &str) {
         if uuid::Uuid::parse_str(instance).is_ok() {
-            // It is a few bytes; what cannot be removed does no harm.
+            // The file has a few bytes, so a failure is harmless.
             let _ = std::fs::remove_file(lock_path(&self.directory, instance));
         }
     }
@@ -85,7 +88,7 @@ fn lock_path(directory: &Path, instance: &str) -> PathBuf {
     directory.join(format!("{instance}.lock"))
 }
 
-/// The boot of this machine, and this data directory among all that have been.
+/// Returns the id of this machine's boot and of this data directory.
 fn machine(directory: &Path) -> std::io::Result<String> {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let path = directory.join("directory-id");
@@ -93,7 +96,7 @@ fn machine(directory: &Path) -> std::io::Result<String> {
     let id = match uuid::Uuid::parse_str(known.trim()) {
         Ok(id) => id,
         Err(_) => {
-            // Linked into place: of two processes that start together, one is first.
+            // A hard link is atomic: if two processes start together, one of them wins.
             let fresh = directory.join(format!(".{}", uuid::Uuid::new_v4()));
             std::fs::write(&fresh, uuid::Uuid::new_v4().to_string())?;
             let linked = std::fs::hard_link(&fresh, &path);

@@ -1,4 +1,4 @@
-//! Jobs as their callers see them: rows, requests and reports.
+//! Jobs as their callers see them: rows, requests and reports. The main type is [`JobReader`].
 
 use sqlx::Row;
 
@@ -9,19 +9,19 @@ use super::{
     Visibility,
 };
 
-/// Reads jobs, whatever their state.
+/// Reads jobs in any state.
 pub struct JobReader {
     pub(super) reader: Reader,
     pub(super) objects: Objects,
 }
 
 impl JobReader {
-    /// A job, if the caller may see it.
+    /// Returns a job, if the caller may see it.
     pub async fn find(&self, id: &str, who: Visibility<'_>) -> Result<Option<JobRow>, StoreError> {
         self.reader.job(id, who).await
     }
 
-    /// The request of a job.
+    /// Returns the request of a job.
     pub async fn request(&self, id: &str) -> Result<Option<RequestReader>, StoreError> {
         const SQL: &str = "SELECT codec, body, object FROM requests WHERE job_id = $1";
         let Some(row) = self.reader.body_row(SQL, id).await? else { return Ok(None) };
@@ -29,7 +29,7 @@ impl JobReader {
         self.objects.open_body(body).await.map(Some)
     }
 
-    /// The report of a job that ended with one.
+    /// Returns the report of a job that ended with one.
     pub async fn report(&self, id: &str) -> Result<Option<StoredReport>, StoreError> {
         const SQL: &str =
             "SELECT version, kind, codec, body, object FROM reports WHERE job_id = $1";
@@ -41,12 +41,12 @@ impl JobReader {
         Ok(Some(StoredReport { version: u32::try_from(version).unwrap_or(0), kind, body }))
     }
 
-    /// A page of jobs, newest first.
+    /// Returns a page of jobs, newest first.
     pub async fn list(&self, filter: &JobFilter<'_>, page: &Page) -> Result<JobPage, StoreError> {
         self.reader.list(filter, page).await
     }
 
-    /// How many jobs there are, by state.
+    /// Returns the number of jobs by state.
     pub async fn counts(&self, owner: Visibility<'_>) -> Result<JobStateCounts, StoreError> {
         self.reader.counts(owner).await
     }

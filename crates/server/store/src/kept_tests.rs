@@ -1,4 +1,4 @@
-//! What is kept beside jobs, on SQLite, and the same on PostgreSQL.
+//! Tests of artifacts, deliveries, baselines and the history, on SQLite and on PostgreSQL.
 
 use std::time::{Duration, SystemTime};
 
@@ -35,7 +35,7 @@ async fn artifacts_give_way(mut fresh: Fresh) {
     fresh.config.artifacts_max_bytes = 300_000;
     let store = fresh.store().await;
     let id = store.queue().submit(job("a")).await.unwrap().id;
-    // Bytes that do not compress.
+    // Incompressible bytes.
     let noise = |seed: u8| -> Vec<u8> {
         let mut bytes = vec![0; 100_000];
         blake3::Hasher::new().update(&[seed]).finalize_xof().fill(&mut bytes);

@@ -1,90 +1,80 @@
-//! What callers give and get of what is kept beside jobs.
+//! Types of the data that the store keeps beside jobs.
 
 use std::time::{Duration, SystemTime};
 
 use super::{JobId, Visibility};
 
-/// A file that a job left.
+/// An artifact of a job, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ArtifactRow {
-    /// Its name among those of the job.
+    /// Name, unique within the job.
     pub name: String,
-    /// What it is, in the words of whoever kept it.
+    /// Kind, chosen by the process that stored it.
     pub kind: String,
-    /// Its size.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it was kept.
     pub created_at: SystemTime,
-    /// Whether its bytes gave way to younger artifacts.
+    /// Whether its content was removed for younger artifacts.
     pub gone: bool,
 }
 
-/// A file that a job left, with its bytes unless they gave way.
+/// An artifact with its content, unless that was removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredArtifact {
-    /// What it is.
     pub artifact: ArtifactRow,
-    /// Its content.
     pub bytes: Option<Vec<u8>>,
 }
 
-/// The end of a job that is to be announced.
+/// A webhook that announces the end of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Delivery {
-    /// The job.
     pub job: JobId,
-    /// Where to.
     pub url: String,
-    /// The how-manieth try this is, from 1.
+    /// Number of this attempt, from 1.
     pub attempt: u32,
 }
 
-/// What became of an announcement.
+/// Result of a delivery attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeliveryOutcome {
-    /// It was accepted.
+    /// The receiver accepted it.
     Delivered,
-    /// It failed, and is to be tried again then.
+    /// The attempt failed, for this reason; it is retried at this time.
     RetryAt(SystemTime, String),
-    /// It failed, and is not tried again.
+    /// The attempt failed, for this reason, and is not retried.
     GivenUp(String),
 }
 
 /// A measured value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryRow {
-    /// Whose it is.
     pub owner: String,
-    /// What was measured.
+    /// Name of the measured case.
     pub case: String,
-    /// Which value of it.
+    /// Name of the measured quantity.
     pub metric: String,
-    /// On what: values of different devices are different series.
+    /// Name of the device. Values of different devices are different series.
     pub device: String,
-    /// How: values of different methods are different series.
+    /// Measurement method. Values of different methods are different series.
     pub method: String,
-    /// When.
     pub at: SystemTime,
-    /// The value.
     pub value: f64,
-    /// Lower end of its confidence interval.
+    /// Lower end of the confidence interval.
     pub low: Option<f64>,
-    /// Upper end.
+    /// Upper end of the confidence interval.
     pub high: Option<f64>,
-    /// Which revision of the source.
+    /// Revision of the source.
     pub revision: Option<String>,
     /// The job that measured it.
     pub job: Option<JobId>,
-    /// More about it, in a form its reader knows.
+    /// Further data, opaque to the store.
     pub detail: Vec<u8>,
 }
 
-/// Which points of a case.
+/// Filter on the points of a case.
 #[derive(Debug, Clone, Copy)]
 pub struct SeriesFilter<'a> {
-    /// Whose.
     pub owner: Visibility<'a>,
-    /// Of this case.
     pub case: &'a str,
     /// Only of this metric.
     pub metric: Option<&'a str>,
@@ -97,62 +87,54 @@ pub struct SeriesFilter<'a> {
 /// A page of points, newest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PointPage {
-    /// The points.
     pub points: Vec<HistoryRow>,
-    /// Where the next page begins; `None`: there is none.
+    /// Start of the next page; `None` on the last.
     pub next: Option<String>,
 }
 
 /// A series of points.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SeriesRow {
-    /// Whose it is.
     pub owner: String,
-    /// What was measured.
+    /// Name of the measured case.
     pub case: String,
-    /// Which value of it.
+    /// Name of the measured quantity.
     pub metric: String,
-    /// On what.
     pub device: String,
-    /// How.
+    /// Measurement method.
     pub method: String,
-    /// How many points it has.
+    /// Number of points.
     pub points: u64,
-    /// When the latest was measured.
+    /// Time of the latest point.
     pub latest_at: SystemTime,
 }
 
-/// A baseline to keep.
+/// A baseline to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewBaselineRow {
-    /// Whose it is.
     pub owner: String,
-    /// Under which name.
     pub name: String,
-    /// What it holds for: GPU model, driver, method, in one text.
+    /// Conditions of the baseline as one text: GPU model, driver, method.
     pub pin: String,
     /// The job that measured it.
     pub job: Option<JobId>,
-    /// The baseline, in a form its reader knows.
+    /// The baseline, opaque to the store.
     pub body: Vec<u8>,
-    /// Whether it counts at once.
+    /// Whether to promote it at once.
     pub promote: bool,
 }
 
 /// A baseline, without its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BaselineRow {
-    /// Identifies this version.
+    /// Id of this version.
     pub id: String,
-    /// Whose it is.
     pub owner: String,
-    /// Under which name.
     pub name: String,
-    /// What it holds for.
+    /// Conditions of the baseline.
     pub pin: String,
-    /// Whether it is the one that counts of its owner, name and pin.
+    /// Whether it is the promoted one of its owner, name and pin.
     pub promoted: bool,
-    /// When it was kept.
     pub created_at: SystemTime,
     /// The job that measured it.
     pub job: Option<JobId>,
@@ -161,26 +143,25 @@ pub struct BaselineRow {
 /// A baseline with its body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBaseline {
-    /// What it is.
     pub row: BaselineRow,
-    /// The bytes that were given.
+    /// Content as it was stored.
     pub body: Vec<u8>,
 }
 
-/// What is to be kept. Jobs that have not ended are always kept.
+/// Limits of retention. Jobs that have not ended are always kept.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Ended jobs up to this age; `None`: whatever their age.
+    /// Greatest age of ended jobs; `None`: no limit.
     pub max_age: Option<Duration>,
-    /// So many ended jobs; 0: any number.
+    /// Most ended jobs; 0: no limit.
     pub max_jobs: u64,
-    /// So many bytes of requests and reports, before compression; 0: any number.
+    /// Most bytes of requests and reports, before compression; 0: no limit.
     pub max_bytes: u64,
-    /// So many points of the history; `None`: any number.
+    /// Most points of the history; `None`: no limit.
     pub max_points: Option<u64>,
 }
 
-/// What was taken down.
+/// Counts of what a clean-up removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CleanupCounts {
     /// Jobs, with their requests, reports and artifacts.
@@ -191,6 +172,6 @@ pub struct CleanupCounts {
     pub points: u64,
     /// Files that no row named.
     pub files: u64,
-    /// Pages of SQLite's file that held nothing and were given back to the file system.
+    /// Empty pages of the SQLite file that were returned to the file system.
     pub pages: u64,
 }

@@ -1,4 +1,5 @@
-//! The right to work on a job, and what its holder may do: advance the job, end it, give it back.
+//! The lease of a job: the right to work on it. Its holder may advance, end or requeue the job. The
+//! main type is [`JobLease`].
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -15,22 +16,22 @@ use super::types::MAX_ERROR_BYTES;
 use super::writer::{Batch, Held, Write, Writer, locked};
 use super::{JobError, JobState, StoreError};
 
-/// How long the lease of an instance lasts beyond its latest heartbeat.
+/// Time from an instance's latest heartbeat to the expiry of its leases.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// How often an instance says that it lives.
+/// Interval of an instance's heartbeats.
 pub const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// The right of this process to work on a job, until it ends it or is found dead.
+/// The right of this process to work on a job, until the process ends the job or is found dead.
 ///
-/// Dropped without [`JobQueue::finish`](super::JobQueue::finish), it gives the job back: the job is queued
-/// again, and that attempt counts.
+/// If it is dropped without [`JobQueue::finish`](super::JobQueue::finish), the job is requeued, and
+/// the attempt counts.
 #[derive(Debug)]
 pub struct JobLease {
     job: String,
     epoch: i64,
     state: Mutex<JobState>,
-    /// `None` once the job was ended or given back.
+    /// `None` after the job was ended or requeued.
     writer: Option<Writer>,
 }
 
@@ -41,17 +42,17 @@ impl std::fmt::Debug for Writer {
 }
 
 impl JobLease {
-    /// The job.
+    /// Returns the id of the job.
     pub fn job(&self) -> &str {
         &self.job
     }
 
-    /// Where its holder has brought it.
+    /// Returns the state that the holder has reached.
     pub fn state(&self) -> JobState {
         *self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes the next state, if it may follow; the write that makes it last.
+    /// Advances to the next state if that may follow. Returns the write that stores it.
     pub(super) fn step(&self, to: JobState) -> Result<Advance, StoreError> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let from = *state;
@@ -62,12 +63,12 @@ impl JobLease {
         Ok(Advance { job: self.job.clone(), epoch: self.epoch, from, to })
     }
 
-    /// Tells this lease from earlier ones of the same job.
+    /// Distinguishes this lease from earlier ones of the same job.
     pub(super) fn epoch(&self) -> i64 {
         self.epoch
     }
 
-    /// Ends the lease without giving the job back.
+    /// Ends the lease without requeueing the job.
     pub(super) fn disarm(&mut self) {
         self.writer = None;
     }
@@ -83,8 +84,8 @@ impl Drop for JobLease {
     }
 }
 
-/// Gives those jobs back once more whose lease was dropped while nothing could be written, on a full
-/// disk say: this process holds them, and nobody works on them.
+/// Requeues jobs again whose leases were dropped while writes failed, for example on a full disk.
+/// This process still holds them, but no task works on them.
 pub(super) fn give_back_again(writer: &Writer, held: &Held) {
     let mut dropped = locked(&writer.dropped);
     let held = locked(held);
@@ -104,7 +105,7 @@ impl LeaseMaker {
     }
 }
 
-/// A job's step from one unended state to another.
+/// Write of a step from one unended state to another.
 pub(super) struct Advance {
     job: String,
     epoch: i64,
@@ -140,7 +141,7 @@ impl Write for Advance {
     }
 }
 
-/// A held job's row, as far as its holder needs it.
+/// The columns of a job's row that its holder needs.
 pub(super) struct HeldRow {
     pub(super) owner: String,
     pub(super) state: JobState,
@@ -153,7 +154,7 @@ pub(super) struct HeldRow {
     pub(super) webhook: Option<String>,
 }
 
-/// Reads a job's row, and keeps others from changing it until the commit.
+/// Reads a job's row, and locks it until the commit.
 pub(super) async fn held_row(
     job: &str,
     batch: &mut Batch<'_>,
@@ -188,7 +189,7 @@ pub(super) async fn held_row(
     read().map(Some).map_err(failed)
 }
 
-/// A packed report.
+/// A compressed report.
 pub(super) struct PackedReport {
     pub(super) version: u32,
     pub(super) kind: String,
@@ -197,12 +198,12 @@ pub(super) struct PackedReport {
     pub(super) bytes: i64,
 }
 
-/// A job's end, written together with its report.
+/// Write of a job's end together with its report.
 pub(super) struct Finish {
     pub(super) job: String,
     pub(super) epoch: i64,
-    /// Where its holder has brought the job. The row may lag: a step that found no room is not written
-    /// again.
+    /// The state that the holder has reached. The row may lag, because a failed step is not
+    /// retried.
     pub(super) from: JobState,
     pub(super) state: JobState,
     pub(super) error: Option<JobError>,
@@ -218,7 +219,7 @@ impl Write for Finish {
             let lost = || StoreError::LeaseLost { job: self.job.clone() };
             let row = held_row(&self.job, batch).await?.ok_or_else(lost)?;
             if row.epoch == self.epoch && row.holder.is_none() && row.state == self.state {
-                // An earlier try was committed although its connection was lost.
+                // An earlier attempt was committed, but its connection was lost.
                 batch.leases.push((self.job.clone(), None));
                 return Ok(());
             }
@@ -264,7 +265,7 @@ async fn insert_report(
     insert.map(drop).map_err(batch.failed("keep a report"))
 }
 
-/// Writes that a job ended, whoever held it.
+/// Writes the end of a job, whichever process held it.
 pub(super) async fn end(
     job: &str,
     row: &HeldRow,
@@ -297,13 +298,13 @@ pub(super) async fn end(
     }
 }
 
-/// A job goes back to those that wait.
+/// Write that requeues a job.
 pub(super) struct GiveBack {
     pub(super) job: String,
     pub(super) epoch: i64,
-    /// Whether the attempt counts: not if the job was never really started.
+    /// Whether the attempt counts. It does not if the job never really started.
     pub(super) counts: bool,
-    /// Why, for who looks at the job while it waits.
+    /// The reason, shown while the job waits.
     pub(super) why: Option<String>,
 }
 
@@ -312,7 +313,7 @@ impl Write for GiveBack {
 
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
-            // Not if this process has taken the job anew meanwhile.
+            // The entry stays if this process has claimed the job again meanwhile.
             if locked(&batch.context.held).get(&self.job) == Some(&self.epoch) {
                 batch.leases.push((self.job.clone(), None));
             }

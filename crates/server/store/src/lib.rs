@@ -1,17 +1,18 @@
-//! Jobs that outlive the process: rows, files, transactions. The only SQL of the program.
+//! Jobs that outlive the process: rows, files and transactions. This crate has the only SQL of the
+//! program.
 //!
-//! The store knows no HTTP, no stages and no requests: what it keeps are bytes, states and numbers.
-//! One code path serves SQLite (a file in the data directory) and PostgreSQL; the statements differ
-//! where one of them must lock rows. docs/store.md argues the design.
+//! The store knows no HTTP, stages or requests; it keeps bytes, states and numbers. One code path
+//! serves SQLite (a file in the data directory) and PostgreSQL. The statements differ only where
+//! PostgreSQL must lock rows. docs/store.md argues the design.
 //!
-//! - [`Store`] is what callers open. It has a part for each kind of what it keeps: [`JobQueue`],
+//! - [`Store`] is what callers open. It has a part for each kind of data: [`JobQueue`],
 //!   [`JobReader`], [`ArtifactStore`], [`BaselineStore`], [`MatrixStore`], [`DeliveryQueue`]; and
 //!   [`Membership`], [`StoreHealth`] and [`Cleaner`]. They share an `Access` to rows and files.
 //! - [`JobLease`] is the right to work on a job.
-//! - Writes go through one task per process (`writer`), which commits what waits as a group.
+//! - One task per process (`writer`) makes all writes, and commits waiting ones as a group.
 //! - [`may_follow`] is the one table of legal transitions.
-//! - A job that was accepted ends: whoever holds its lease ends it, or is found gone, and then it is
-//!   queued again. Only the present holder of its lease can end it, so it ends once.
+//! - An accepted job ends: the holder of its lease ends it, or is found dead, and then the job is
+//!   queued again. Only the present holder of the lease can end the job, so it ends once.
 
 #![forbid(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! SQLite's log, folded back into the database file beside the writer: that waits for the disk, and the
-//! writer should not.
+//! Checkpoints SQLite's log into the database file beside the writer. A checkpoint waits for the
+//! disk, and the writer should not. The main type is [`LogKeeper`].
 //!
-//! While the disk takes what the log has, the writer cannot add to it. So there is never much to take:
-//! the log is folded back in small steps, as often as it grows.
+//! During a checkpoint the writer cannot add to the log. So checkpoints are small and follow the
+//! log's growth.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,20 +15,20 @@ use tokio::time::Instant;
 
 use super::database::Database;
 
-/// So many writes are folded back at once. Each is some 10 kB.
+/// Writes per checkpoint. Each is some 10 kB.
 const STEP: u64 = 128;
 
-/// Fewer are folded back this long after the first.
+/// Time after the first write at which fewer writes are checkpointed.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Least time from one step to the next.
+/// Least pause between checkpoints.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A step is followed by this many times its own length without one, [`PATIENCE`] at most: it takes
-/// processors and the disk from the writer.
+/// The pause after a checkpoint is this many times its duration, at most [`PATIENCE`]. A checkpoint
+/// takes processors and the disk from the writer.
 const REST: u32 = 4;
 
-/// What was written, for who folds it back.
+/// Counts writes since the last checkpoint.
 #[derive(Debug, Default)]
 pub(super) struct Written {
     writes: AtomicU64,
@@ -36,7 +36,7 @@ pub(super) struct Written {
 }
 
 impl Written {
-    /// So many writes more were committed.
+    /// Counts committed writes.
     pub(super) fn add(&self, writes: usize) {
         if writes == 0 {
             return;
@@ -50,7 +50,7 @@ impl Written {
     }
 }
 
-/// The task that folds the log back. It ends when this is dropped.
+/// The task that checkpoints the log. It ends when this is dropped.
 pub(super) struct LogKeeper {
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
@@ -67,15 +67,15 @@ impl LogKeeper {
     /// Ends the task, and returns once its connection is closed.
     pub(super) async fn end(self) {
         drop(self.stop);
-        // An error is a panic in there, which was reported where it happened.
+        // An error is a panic of the task, which was reported already.
         let _ = self.task.await;
     }
 }
 
-/// Folds the log back until it is told to stop.
+/// Checkpoints the log until it is stopped.
 ///
-/// It stops between steps only: what is dropped while it connects has its connection closed by another
-/// thread, at some later time, and whoever closes the database would not be the last.
+/// It stops only between checkpoints. If it were dropped while it connects, another thread would
+/// close the connection at a later time. Then the store's own close would not be the last.
 async fn keep(database: &Database, written: &Written, mut stopped: oneshot::Receiver<()>) {
     let (mut connection, mut folded, mut pause) = (None, 0, PAUSE);
     loop {
@@ -97,7 +97,7 @@ async fn keep(database: &Database, written: &Written, mut stopped: oneshot::Rece
     }
 }
 
-/// Waits until there is enough to fold back, or for long enough that less will do.
+/// Waits until there is enough for a checkpoint, or until the time for a smaller one.
 async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
     while written.count() == folded {
         written.more.notified().await;
@@ -111,7 +111,7 @@ async fn worth_a_step(written: &Written, folded: u64, pause: Duration) {
     }
 }
 
-/// Folds back what can be without waiting for anybody. Gives the connection if that went well.
+/// Checkpoints what is possible without waiting for readers. Returns the connection on success.
 async fn fold(database: &Database, kept: Option<AnyConnection>) -> Option<AnyConnection> {
     let mut connection = match kept {
         Some(connection) => connection,
@@ -133,7 +133,7 @@ async fn fold(database: &Database, kept: Option<AnyConnection>) -> Option<AnyCon
 }
 
 async fn close(connection: AnyConnection) {
-    // Fails if the database is gone; then there is nothing to close.
+    // This fails if the database is gone; then there is nothing to close.
     let _ = connection.close().await;
 }
 
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
     use crate::database::{Durability, sqlite_path};
 
-    /// Whenever it is ended: also while it connects, and while it folds.
+    /// The task may be ended at any time: while it connects, and during a checkpoint.
     #[tokio::test]
     async fn nothing_is_open_once_it_has_ended() {
         let folder = tempfile::tempdir().unwrap();

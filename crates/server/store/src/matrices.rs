@@ -1,4 +1,4 @@
-//! Sparse matrices that were uploaded: one under each name of an owner.
+//! Uploaded sparse matrices: one under each name of an owner. The main type is [`MatrixStore`].
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -16,47 +16,44 @@ use super::{Bulk, RequestReader, StoreError};
 /// Most matrices of one owner.
 const MAX_OF_OWNER: i64 = 10_000;
 
-/// A matrix to keep.
+/// A matrix to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewMatrix {
-    /// Whose it is.
     pub owner: String,
-    /// Under which name.
     pub name: String,
-    /// blake3 of what was uploaded, hex.
+    /// blake3 of the uploaded file, hex.
     pub hash: String,
-    /// More about it, in a form its reader knows.
+    /// Further data, opaque to the store.
     pub detail: Vec<u8>,
-    /// Bytes that all matrices of the owner may have together; 0: any number.
+    /// Most bytes of all matrices of the owner; 0: no limit.
     pub max_bytes: u64,
 }
 
-/// A matrix that is kept, without its content.
+/// A stored matrix, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatrixRow {
-    /// Under which name.
     pub name: String,
-    /// blake3 of what was uploaded, hex.
+    /// blake3 of the uploaded file, hex.
     pub hash: String,
-    /// Bytes of the matrix, unpacked.
+    /// Bytes of the matrix before compression.
     pub bytes: u64,
-    /// When it was uploaded.
+    /// Time of the upload.
     pub created_at: SystemTime,
-    /// More about it, in a form its reader knows.
+    /// Further data, opaque to the store.
     pub detail: Vec<u8>,
 }
 
-/// Matrices that were uploaded.
+/// Stores uploaded matrices.
 pub struct MatrixStore {
     pub(super) access: Access,
 }
 
 impl MatrixStore {
-    /// Keeps a matrix in place of the one of its name. Whoever reads that one reads it to its end.
+    /// Stores a matrix. It replaces the owner's matrix of the same name; open readers of that one
+    /// continue to its end.
     ///
     /// # Errors
-    /// [`StoreError::Full`] where the owner has as much as it may have; then nothing is kept, and nothing
-    /// was replaced.
+    /// [`StoreError::Full`] if the owner has reached its quota. Then nothing is stored or replaced.
     pub async fn put(&self, matrix: NewMatrix, content: Arc<dyn Bulk>) -> Result<(), StoreError> {
         for (field, text, min) in [("name", &matrix.name, 1), ("owner", &matrix.owner, 0)] {
             if !(min..=MAX_LABEL_BYTES).contains(&text.len()) || text.contains('\0') {
@@ -83,7 +80,7 @@ impl MatrixStore {
         }
     }
 
-    /// A matrix and its content, as it was given.
+    /// Returns a matrix and its content.
     pub async fn get(
         &self,
         owner: &str,
@@ -109,7 +106,7 @@ impl MatrixStore {
         Ok(Some((found, self.access.objects.open_body(body).await?)))
     }
 
-    /// An owner's matrices, by name.
+    /// Lists an owner's matrices, sorted by name.
     pub async fn list(&self, owner: &str) -> Result<Vec<MatrixRow>, StoreError> {
         let failed = self.access.reader.failed("list matrices");
         let rows = sqlx::query(
@@ -124,7 +121,7 @@ impl MatrixStore {
         rows.iter().map(matrix_of).collect::<Result<_, _>>().map_err(failed)
     }
 
-    /// Removes a matrix; whether there was one.
+    /// Removes a matrix. Returns whether it existed.
     pub async fn delete(&self, owner: &str, name: &str) -> Result<bool, StoreError> {
         let (owner, name) = (owner.to_owned(), name.to_owned());
         let gone = self.access.writer.write(DeleteMatrix { owner, name }).await?;
@@ -144,7 +141,7 @@ fn matrix_of(row: &AnyRow) -> Result<MatrixRow, sqlx::Error> {
     })
 }
 
-/// A matrix whose file is written. Gives the file of the one that it replaces.
+/// Write of a matrix whose file is written. Returns the file of the one that it replaces.
 struct PutMatrix {
     matrix: NewMatrix,
     bytes: u64,
@@ -200,20 +197,20 @@ impl Write for PutMatrix {
             .execute(&mut *batch.connection)
             .await
             .map_err(failed)?;
-            // The same write, tried again after a commit that was not heard of.
+            // The file is equal after a retry of a commit whose reply was lost.
             Ok(old.filter(|old| *old != self.key))
         })
     }
 }
 
-/// The file of a matrix.
+/// Returns the file of a matrix.
 async fn object_of(
     owner: &str,
     name: &str,
     batch: &mut Batch<'_>,
 ) -> Result<Option<String>, StoreError> {
     let failed = batch.failed("look for a matrix");
-    // Two uploads of one name at once: the second waits, and finds the first one's file.
+    // If two uploads of a name are concurrent, the second waits and finds the file of the first.
     let lock = if batch.is_postgres() { " FOR UPDATE" } else { "" };
     let sql = format!("SELECT object FROM matrices WHERE owner = $1 AND name = $2{lock}");
     let row = sqlx::query(sqlx::AssertSqlSafe(sql))
@@ -225,7 +222,7 @@ async fn object_of(
     row.map(|row| row.try_get(0)).transpose().map_err(failed)
 }
 
-/// Strikes a matrix. Gives its file.
+/// Write that removes a matrix. Returns its file.
 struct DeleteMatrix {
     owner: String,
     name: String,

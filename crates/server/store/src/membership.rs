@@ -1,4 +1,5 @@
-//! This process among those that use the database: that it lives, what it offers, and who is gone.
+//! This process among those that use the database: its heartbeats, its capabilities, and the
+//! recovery of dead processes. The main type is [`Membership`].
 
 use std::sync::Arc;
 
@@ -13,24 +14,25 @@ use super::recover::{Beat, Recover};
 use super::writer::{Held, Writer};
 use super::{Heartbeat, Requeued, StoreError};
 
-/// The part of this process among the processes that share a database.
+/// Membership of this process in the set of processes that share a database.
 pub struct Membership {
     pub(super) reader: Reader,
     pub(super) writer: Writer,
     pub(super) presence: Arc<Presence>,
-    /// Rings when jobs begin to wait.
+    /// Wakes claimers when jobs begin to wait.
     pub(super) work: Arc<Notify>,
     pub(super) held: Held,
     pub(super) offered: Offered,
 }
 
 impl Membership {
-    /// Names this process as the holder of leases.
+    /// Returns the name of this process as a holder of leases.
     pub fn instance(&self) -> &str {
         self.presence.instance()
     }
 
-    /// Renews the leases of this process; what it must stop working on. Due every [`super::HEARTBEAT`].
+    /// Renews the leases of this process. Returns the jobs that it must stop. Due every
+    /// [`super::HEARTBEAT`].
     pub async fn heartbeat(&self) -> Result<Heartbeat, StoreError> {
         let presence = Arc::clone(&self.presence);
         let told = self.writer.write(Beat { presence }).await?;
@@ -38,14 +40,15 @@ impl Membership {
         Ok(told)
     }
 
-    /// Queues the jobs of processes that are gone again.
+    /// Requeues the jobs of dead processes.
     pub async fn requeue_expired(&self) -> Result<Requeued, StoreError> {
         let presence = Arc::clone(&self.presence);
         self.writer.write(Recover { presence }).await
     }
 
-    /// Says what this process has, as a text for the other processes that use the database, and which
-    /// jobs it takes, by what they require. Until then it takes jobs that require nothing.
+    /// Publishes the capabilities of this process as a text for the other processes. `takes`
+    /// decides by its requirements whether this process may take a job. Before the first call it
+    /// takes jobs without requirements only.
     ///
     /// # Errors
     ///
@@ -61,17 +64,18 @@ impl Membership {
         }
         self.offered.set(Offer { text: Some(text), takes: Some(Arc::new(takes)) });
         self.heartbeat().await?;
-        // Jobs that waited for this are work now.
+        // Jobs that waited for these capabilities can now be claimed.
         self.work.notify_one();
         Ok(())
     }
 
-    /// What this process said that it has; `None`: nothing yet.
+    /// Returns the published capabilities of this process; `None` before the first call of
+    /// [`Self::offer`].
     pub fn own_offer(&self) -> Option<String> {
         self.offered.text()
     }
 
-    /// What the other processes offer that live, as far as is known.
+    /// Returns the published capabilities of the other live processes.
     ///
     /// # Errors
     ///

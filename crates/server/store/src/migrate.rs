@@ -1,11 +1,11 @@
-//! Versions of the database: what each adds, and how an older one becomes the present one.
+//! Migrations: the versions of the database, and the steps between them.
 
 use sqlx::{AnyConnection, Connection, Executor, Row};
 
 use super::StoreError;
 use super::database::{Backend, Database};
 
-/// One step: what it is called, and its statements for either database.
+/// One step: its name, and its statements for either database.
 struct Migration {
     name: &'static str,
     sqlite: &'static str,
@@ -22,7 +22,7 @@ macro_rules! migration {
     };
 }
 
-/// Every step, in order; the first makes version 1. A step that was released is never edited.
+/// All steps, in order; the first makes version 1. A released step is never edited.
 const MIGRATIONS: &[Migration] = &[
     migration!("0001_jobs"),
     migration!("0002_history"),
@@ -39,7 +39,7 @@ pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
 /// Key of the lock under which PostgreSQL databases are migrated: "warpgaug" in ASCII.
 const LOCK: i64 = 0x7761_7270_6761_7567;
 
-/// Brings the database to [`VERSION`], or refuses it untouched.
+/// Migrates the database to [`VERSION`], or fails and leaves it unchanged.
 pub(super) async fn run(
     connection: &mut AnyConnection,
     database: &Database,
@@ -62,7 +62,7 @@ pub(super) async fn run(
         let lock = sqlx::query("SELECT pg_advisory_xact_lock($1)").bind(LOCK);
         transaction.execute(lock).await.map_err(failed(found + 1))?;
     }
-    // Another process may have been faster.
+    // Another process may have migrated the database meanwhile.
     let found = version(&mut transaction, database).await?;
     if found == 0 {
         let table = "CREATE TABLE IF NOT EXISTS schema_versions (version BIGINT PRIMARY KEY, \
@@ -87,8 +87,8 @@ pub(super) async fn run(
     transaction.commit().await.map_err(failed(VERSION))
 }
 
-/// Refuses a SQLite file that is newer or somebody else's before it is opened for writing, so that not
-/// even its journal mode changes.
+/// Refuses a SQLite file that is newer or belongs to another program. It runs before the file is
+/// opened for writing, so that not even its journal mode changes.
 pub(super) async fn refuse_others(database: &Database) -> Result<(), StoreError> {
     let Some(mut connection) = database.peek().await? else { return Ok(()) };
     let outcome = version(&mut connection, database).await;
@@ -96,7 +96,8 @@ pub(super) async fn refuse_others(database: &Database) -> Result<(), StoreError>
     outcome.map(drop)
 }
 
-/// The version of a database, 0 if it is empty; an error if it is newer, or somebody else's.
+/// Returns the version of a database, 0 if it is empty. It is an error if the database is newer or
+/// belongs to another program.
 pub(super) async fn version(
     connection: &mut AnyConnection,
     database: &Database,
@@ -124,8 +125,8 @@ pub(super) async fn version(
     Ok(found)
 }
 
-/// The highest version that is written down. Others have tables of that name, too: ours has the names
-/// of our steps in it.
+/// Returns the highest version in the table of versions. Other programs may have a table of that
+/// name, so the names of the steps must match ours.
 async fn found_version(connection: &mut AnyConnection, place: &str) -> Result<i64, StoreError> {
     let foreign = || StoreError::Foreign { place: place.to_owned() };
     let listed = "SELECT version, name FROM schema_versions ORDER BY version LIMIT 1000";
@@ -148,9 +149,9 @@ async fn found_version(connection: &mut AnyConnection, place: &str) -> Result<i6
     if found == 0 { Err(foreign()) } else { Ok(found) }
 }
 
-/// Whether a statement names a column that the table has not.
+/// Returns whether a statement names a column that the table lacks.
 fn has_no_such_column(error: &sqlx::Error) -> bool {
     let Some(error) = error.as_database_error() else { return false };
-    // PostgreSQL has a code for it, SQLite only words.
+    // PostgreSQL has a code for this error, SQLite only a message.
     error.code().as_deref() == Some("42703") || error.message().starts_with("no such column")
 }

@@ -1,7 +1,8 @@
-//! Bodies: small ones in their row, large ones as files beside the database.
+//! Stores bodies: small ones in their row, large ones as files beside the database. The main type
+//! is [`Objects`].
 //!
-//! A file is written before the row that names it, and removed after that row is gone. What a crash
-//! leaves between the two is a file that no row names; the clean-up removes it.
+//! A file is written before the row that names it, and removed after that row is deleted. A crash
+//! between the two leaves a file that no row names, which the clean-up removes.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -17,25 +18,25 @@ use super::bulk::{self, Bulk};
 use super::database::Durability;
 use super::{RequestReader, StoreError};
 
-/// Largest body that stands in its row, bytes after compression.
+/// Largest body in a row, bytes after compression.
 pub(super) const INLINE_BYTES: usize = 64 << 10;
 
-/// Smallest body that is worth compressing.
+/// Smallest body that is compressed, bytes.
 const MIN_COMPRESSED: usize = 512;
 
-/// Bodies up to this size are compressed on the spot, larger ones on a thread for such work.
+/// Largest body that is compressed on the async thread, bytes. Larger ones use a blocking thread.
 const QUICK_BYTES: usize = 64 << 10;
 
-/// Largest body that is unpacked: what a request may be, with room for encodings.
+/// Largest body that is decompressed, bytes: the largest request, with room for encodings.
 const MAX_BODY_BYTES: u64 = 4 << 30;
 
-/// Where a body is that is no file, for messages.
+/// Name of a body in its row, for messages.
 const IN_ITS_ROW: &str = "in the database";
 
 const RAW: i64 = 0;
 const ZSTD: i64 = 1;
 
-/// A body as its row has it.
+/// A body as its row holds it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Body {
     pub(super) codec: i64,
@@ -44,14 +45,14 @@ pub(super) struct Body {
 }
 
 impl Body {
-    /// What it weighs as it is stored, where that is known here.
+    /// Returns the stored size if it is known here, else `given`.
     pub(super) fn weight(&self, given: u64) -> i64 {
         let weight = self.inline.as_ref().map_or(given, |bytes| bytes.len() as u64);
         i64::try_from(weight).unwrap_or(i64::MAX)
     }
 }
 
-/// Where large bodies are.
+/// Files of large bodies.
 #[derive(Clone)]
 pub(super) struct Objects {
     files: Arc<LocalFileSystem>,
@@ -60,25 +61,24 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// The files of a directory, which is made if need be.
+    /// Opens the files of a directory, which is created if missing.
     pub(super) fn open(root: &Path, durability: Durability) -> Result<Self, StoreError> {
         let failed =
             |operation, source| StoreError::DataDir { operation, path: root.to_owned(), source };
         warpgauge_private_files::directory(root)?;
         let root = root.canonicalize().map_err(|error| failed("find", error))?;
-        // A job's folder goes with its last file.
+        // A job's folder is removed with its last file.
         let files = LocalFileSystem::new_with_prefix(&root)
             .map_err(|error| failed("open", io::Error::other(error)))?
             .with_automatic_cleanup(true);
         Ok(Self { files: Arc::new(files), root, durability })
     }
 
-    /// The files themselves.
     pub(super) fn files(&self) -> &LocalFileSystem {
         &self.files
     }
 
-    /// Packs a body; a large one is a file under `key` afterwards.
+    /// Compresses a body. A large one becomes a file under `key`.
     pub(super) async fn keep(&self, key: &str, body: Vec<u8>) -> Result<Body, StoreError> {
         let packed = pack(body).await;
         let (codec, packed) =
@@ -91,7 +91,7 @@ impl Objects {
         self.written(codec, key).await
     }
 
-    /// Packs a body that is not to be in memory; it is a file under `key` afterwards.
+    /// Compresses a body that should not be in memory. It becomes a file under `key`.
     pub(super) async fn keep_bulk(
         &self,
         key: &str,
@@ -110,7 +110,7 @@ impl Objects {
         Ok(Body { codec, inline: None, object: Some(key.to_owned()) })
     }
 
-    /// Has the disk write a file, and the directory that names it.
+    /// Syncs a file and its directory to the disk.
     async fn sync(&self, key: &str) -> Result<(), StoreError> {
         let file = self.root.join(key);
         let synced = tokio::task::spawn_blocking(move || {
@@ -122,7 +122,7 @@ impl Objects {
         outcome.map_err(|error| StoreError::file("write", key, error.into()))
     }
 
-    /// The body as it was given, to be read on a thread that may block.
+    /// Opens a body. The reader decompresses it, and must be used on a blocking thread.
     pub(super) async fn open_body(&self, body: Body) -> Result<RequestReader, StoreError> {
         let (packed, name): (Box<dyn Read + Send>, _) = match (body.inline, body.object) {
             (Some(bytes), _) => (Box::new(io::Cursor::new(bytes)), IN_ITS_ROW.to_owned()),
@@ -148,7 +148,7 @@ impl Objects {
         Ok(RequestReader::new(Box::new(unpacked)))
     }
 
-    /// The body, as it was given.
+    /// Returns a decompressed body.
     pub(super) async fn fetch(&self, body: Body) -> Result<Vec<u8>, StoreError> {
         let name = body.object.clone().unwrap_or_else(|| IN_ITS_ROW.to_owned());
         let body = match body {
@@ -161,7 +161,7 @@ impl Objects {
         unpacked.map_err(|error| StoreError::file("unpack", &name, error.into()))
     }
 
-    /// Removes what crashes left of files that were being written: the list of files passes it over.
+    /// Removes files that were being written at a crash; the list of files does not include them.
     pub(super) async fn remove_unfinished(&self, older_than: Duration) -> Result<u64, StoreError> {
         let root = self.root.clone();
         let removing = tokio::task::spawn_blocking(move || unfinished(&root, older_than));
@@ -169,30 +169,30 @@ impl Objects {
         removed.map_err(|error| StoreError::file("list", "objects", error.into()))
     }
 
-    /// Removes files; one that is not there is removed already.
+    /// Removes files. A missing file counts as removed.
     pub(super) async fn remove(&self, keys: impl IntoIterator<Item = String>) {
         for key in keys {
             match self.files.delete(&path(&key)).await {
                 Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                // The clean-up finds it again.
+                // The clean-up retries this.
                 Err(error) => tracing::warn!(key, %error, "a stored file cannot be removed"),
             }
         }
     }
 }
 
-/// Removes old files with the ending that `LocalFileSystem` gives to what is not complete, `#1`, and
-/// folders that nothing was put into.
+/// Removes old incomplete files, which `LocalFileSystem` names with an ending like `#1`, and old
+/// empty folders.
 fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
     let mut removed = 0;
     let entries = match std::fs::read_dir(folder) {
-        // It went with its last file.
+        // The folder was removed with its last file.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
         entries => entries?,
     };
     for entry in entries {
         let entry = entry?;
-        // Others complete and remove files meanwhile.
+        // Other tasks complete and remove files meanwhile.
         let Ok(modified) = entry.metadata().and_then(|metadata| metadata.modified()) else {
             continue;
         };
@@ -200,7 +200,8 @@ fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
         if entry.file_type()?.is_dir() {
             removed += unfinished(&entry.path(), older_than)?;
             if old {
-                // Only where it is empty. Whoever is about to put a file there makes it again.
+                // This fails unless the folder is empty. A task that writes a file there creates
+                // the folder again.
                 let _ = std::fs::remove_dir(entry.path());
             }
             continue;
@@ -217,7 +218,8 @@ fn unfinished(folder: &Path, older_than: Duration) -> io::Result<u64> {
     Ok(removed)
 }
 
-/// Folder of a job's files. The last digits are random: no folder gets too many entries.
+/// Returns the folder of a job's files. The last digits of an id are random, so no folder gets too
+/// many entries.
 pub(super) fn folder(id: &str) -> String {
     format!("jobs/{}/{id}", id.get(id.len().saturating_sub(2)..).unwrap_or("00"))
 }
@@ -226,7 +228,7 @@ fn path(key: &str) -> object_store::path::Path {
     object_store::path::Path::from(key)
 }
 
-/// All of a body, if it is no larger than one may be.
+/// Reads all of a body, up to the size limit.
 fn whole(reader: RequestReader) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     reader.take(MAX_BODY_BYTES + 1).read_to_end(&mut bytes)?;
@@ -254,7 +256,8 @@ async fn pack(body: Vec<u8>) -> io::Result<(i64, Vec<u8>)> {
     tokio::task::spawn_blocking(move || squeeze(body)).await.map_err(io::Error::other)
 }
 
-/// Compresses a small body. To make a compressor takes longer than to use it, so each thread keeps one.
+/// Compresses a small body. Creating a compressor takes longer than using it, so each thread keeps
+/// one.
 fn quickly(body: &[u8]) -> io::Result<Vec<u8>> {
     thread_local! {
         static COMPRESSOR: RefCell<Option<zstd::bulk::Compressor<'static>>> =
@@ -271,7 +274,7 @@ fn quickly(body: &[u8]) -> io::Result<Vec<u8>> {
     })
 }
 
-/// A text cut to so many bytes, at a character.
+/// Truncates a text to this many bytes, at a character.
 pub(super) fn cut(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);

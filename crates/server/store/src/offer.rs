@@ -1,28 +1,29 @@
-//! What processes offer, and which jobs they take: texts that only those who give them can read.
+//! Capabilities of processes, and the jobs that they may take. The texts are opaque to the store.
+//! The main type is [`Offered`].
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Longest offer of a process, bytes.
+/// Longest text of a process's capabilities, bytes.
 pub(super) const MAX_OFFER_BYTES: usize = 64 << 10;
 
-/// Longest text of what a job requires, bytes.
+/// Longest text of a job's requirements, bytes.
 pub const MAX_REQUIREMENT_BYTES: usize = 1 << 10;
 
-/// Most different requirements of waiting jobs that are looked at for one claim.
+/// Most different requirements of waiting jobs that one claim reads.
 pub(super) const MOST_REQUIREMENTS: i64 = 256;
 
-/// Whether jobs with these requirements are taken.
+/// Returns whether this process may take a job with these requirements.
 pub(super) type Takes = Arc<dyn Fn(&str) -> bool + Send + Sync>;
 
-/// What this process offers.
+/// Capabilities of this process.
 #[derive(Clone, Default)]
 pub(super) struct Offer {
-    /// For the other processes.
+    /// Text for the other processes.
     pub(super) text: Option<String>,
     pub(super) takes: Option<Takes>,
 }
 
-/// The offer, shared with the writer.
+/// The capabilities, shared with the writer.
 #[derive(Clone, Default)]
 pub(super) struct Offered(Arc<Mutex<Offer>>);
 
@@ -31,12 +32,13 @@ impl Offered {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = offer;
     }
 
-    /// What the other processes are told.
+    /// Returns the text for the other processes.
     pub(super) fn text(&self) -> Option<String> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).text.clone()
     }
 
-    /// Who says which jobs are taken; `None`: those that require nothing.
+    /// Returns the predicate of jobs that this process may take; `None`: only jobs without
+    /// requirements.
     pub(super) fn takes(&self) -> Option<Takes> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).takes.clone()
     }
@@ -77,7 +79,7 @@ mod tests {
         for requires in [Some("red"), None, Some("blue"), Some("red")] {
             ids.push(one.queue().submit(requiring("a", requires)).await.unwrap().id);
         }
-        // Without an offer only what requires nothing is taken.
+        // Without capabilities a process takes only jobs without requirements.
         assert_eq!(claimed(&one).await.as_ref(), Some(&ids[1]));
         assert_eq!(claimed(&one).await, None);
         other
@@ -89,7 +91,7 @@ mod tests {
         assert_eq!(one.membership().offers_of_others().await.unwrap(), ["blue paint"]);
         assert_eq!(claimed(&other).await.as_ref(), Some(&ids[2]));
         assert_eq!(claimed(&other).await, None);
-        // By priority and age, whatever they require.
+        // The order is by priority and age, whatever the requirements.
         let urgent = NewJob { priority: 1, ..requiring("a", None) };
         let urgent = one.queue().submit(urgent).await.unwrap().id;
         for expected in [&urgent, &ids[0], &ids[3]] {

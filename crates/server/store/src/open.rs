@@ -1,4 +1,4 @@
-//! Opening the store, and the parts that it has.
+//! Opens the store, and returns its parts. The main type is [`Store`].
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ use super::{
     Membership, StoreError, StoreHealth, StoreView,
 };
 
-/// What the program puts into its data directory.
+/// Files and directories of the program in its data directory.
 const OURS: [&str; 10] = [
     "warpgauge.db",
     "warpgauge.db-wal",
@@ -36,23 +36,22 @@ const OURS: [&str; 10] = [
     "run",
 ];
 
-/// Where the store is and how it behaves.
+/// Location and settings of the store.
 #[derive(Debug, Clone)]
 pub struct StoreConfig {
     /// `""`: SQLite, the file `warpgauge.db` in `data_dir`; or `postgres://…`.
     pub url: String,
-    /// Directory of the database, of large bodies and of the locks of processes.
+    /// Directory of the database, of large bodies and of the lock files of processes.
     pub data_dir: PathBuf,
-    /// What survives what.
     pub durability: Durability,
-    /// How many jobs an owner may have.
+    /// Limits on the jobs of one owner.
     pub quotas: Quotas,
-    /// Most bytes that artifacts of all jobs may take together.
+    /// Most bytes of the artifacts of all jobs together.
     pub artifacts_max_bytes: u64,
 }
 
 impl StoreConfig {
-    /// SQLite in a directory, without quotas.
+    /// Returns settings for SQLite in a directory, without quotas.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             url: String::new(),
@@ -64,22 +63,22 @@ impl StoreConfig {
     }
 }
 
-/// How many jobs one owner may have; 0: any number.
+/// Limits on the jobs of one owner; 0: no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Quotas {
-    /// Waiting in the database.
+    /// Most jobs that wait in the database.
     pub max_waiting: u64,
-    /// Held by some process.
+    /// Most jobs that processes hold.
     pub max_running: u64,
 }
 
-/// Jobs and what came of them, in a database: a part for each kind of what it keeps. Cheap to clone.
+/// Jobs and their results in a database, with a part for each kind of data. Cheap to clone.
 #[derive(Clone)]
 pub struct Store {
     pub(super) parts: Arc<Parts>,
 }
 
-/// What a store consists of.
+/// The parts of a store.
 pub(super) struct Parts {
     pub(super) access: Access,
     queue: JobQueue,
@@ -105,8 +104,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// A newer or a foreign database is left as it is. Everything else that keeps the store from
-    /// working is an error here, not at the first job: the directory and the database are written to.
+    /// A newer or a foreign database is refused and left unchanged. The directory and the database
+    /// are written to, so that any other fault shows here and not at the first job.
     pub async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
         let data_dir = &config.data_dir;
         warpgauge_private_files::named_directory(data_dir, &OURS)?;
@@ -173,68 +172,63 @@ impl Store {
         Ok(Self { parts: Arc::new(parts) })
     }
 
-    /// Jobs that wait or run, and what may be done to them.
+    /// Returns the jobs that wait or run, with their operations.
     pub fn queue(&self) -> &JobQueue {
         &self.parts.queue
     }
 
-    /// Jobs to be read, whatever their state.
+    /// Returns the reader of jobs in any state.
     pub fn jobs(&self) -> &JobReader {
         &self.parts.jobs
     }
 
-    /// Files that jobs leave.
     pub fn artifacts(&self) -> &ArtifactStore {
         &self.parts.artifacts
     }
 
-    /// Baselines of the gate.
     pub fn baselines(&self) -> &BaselineStore {
         &self.parts.baselines
     }
 
-    /// Matrices that were uploaded.
     pub fn matrices(&self) -> &MatrixStore {
         &self.parts.matrices
     }
 
-    /// Webhooks that wait for their delivery.
     pub fn deliveries(&self) -> &DeliveryQueue {
         &self.parts.deliveries
     }
 
-    /// This process among those that use the database.
+    /// Returns this process's membership among the processes that use the database.
     pub fn membership(&self) -> &Membership {
         &self.parts.membership
     }
 
-    /// Whether the store can be used now.
+    /// Returns the health checks of the store.
     pub fn health(&self) -> &StoreHealth {
         &self.parts.health
     }
 
-    /// Removes what is not to be kept any longer.
     pub fn cleaner(&self) -> &Cleaner {
         &self.parts.cleaner
     }
 
-    /// Measured values, to be read.
+    /// Returns a reader of measured values.
     pub fn view(&self) -> StoreView {
         StoreView { reader: self.parts.access.reader.clone() }
     }
 
-    /// Writes what waits to be written, and closes the database. Calls after that fail with `Closed`.
+    /// Writes all queued writes, and closes the database. Later calls fail with `Closed`.
     pub async fn close(&self) {
         self.parts.access.reader.pool.close().await;
         self.parts.access.writer.close().await;
     }
 }
 
-/// Rings when another process says that there is work, until the store is gone.
+/// Wakes claimers when another process announces work, until the store is dropped.
 async fn listen(url: String, work: std::sync::Weak<Notify>) {
     let mut pause = Duration::from_millis(200);
     while work.strong_count() > 0 {
-        // Polling goes on meanwhile: see `wait_for_work`.
+        // Polling continues meanwhile: see `wait_for_work`.
         if let Ok(mut listener) = PgListener::connect(&url).await
             && listener.listen(CHANNEL).await.is_ok()
         {

@@ -1,4 +1,5 @@
-//! The life of a job: it is accepted, claimed, brought from state to state, and ended or given back.
+//! The life cycle of a job: it is accepted, claimed, advanced through states, and ended or
+//! requeued. The main type is [`JobQueue`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,24 +19,24 @@ use super::{
     Visibility,
 };
 
-/// How long to wait for work at most before looking: others may have brought some.
+/// Longest wait for work before a poll: other processes may have submitted jobs.
 const POLL: Duration = Duration::from_millis(250);
 
-/// The jobs that wait or run, and what may be done to them.
+/// Jobs that wait or run, with their operations.
 pub struct JobQueue {
     pub(super) access: Access,
-    /// Rings when jobs begin to wait.
+    /// Wakes claimers when jobs begin to wait.
     pub(super) work: Arc<Notify>,
     pub(super) held: Held,
 }
 
 impl JobQueue {
-    /// Accepts a job, or finds the one with the same idempotency key.
+    /// Accepts a job, or returns the job with the same idempotency key.
     pub async fn submit(&self, job: NewJob) -> Result<AcceptedJob, StoreError> {
         self.accept(vec![job], false).await?.jobs.pop().ok_or(StoreError::Closed)
     }
 
-    /// Accepts all jobs or none.
+    /// Accepts either all jobs or none.
     pub async fn submit_all(&self, jobs: Vec<NewJob>) -> Result<Vec<AcceptedJob>, StoreError> {
         if jobs.len() > MAX_BATCH {
             let problem = format!("are {}; {MAX_BATCH} at a time are allowed", jobs.len());
@@ -44,8 +45,8 @@ impl JobQueue {
         Ok(self.accept(jobs, false).await?.jobs)
     }
 
-    /// Accepts a job that this process runs at once, because somebody waits for it. There is no lease
-    /// if the job exists already.
+    /// Accepts a job that this process runs at once for a waiting caller. Returns no lease if the
+    /// job exists already.
     pub async fn submit_leased(
         &self,
         job: NewJob,
@@ -83,7 +84,7 @@ impl JobQueue {
         let lease = leased.then(|| LeaseMaker(self.access.writer.clone()));
         let group = |reply| Message::Submit(Group { entries, reply, lease });
         let outcome = self.access.writer.ask(group).await;
-        // What became of an earlier job, or of none, needs no file.
+        // The files of entries that accepted no new job are removed.
         let named = |id: &str| {
             outcome.as_ref().is_ok_and(|a| a.jobs.iter().any(|s| s.id == id && !s.existing))
         };
@@ -94,12 +95,12 @@ impl JobQueue {
         outcome
     }
 
-    /// The next job: of the least served owner the one of highest priority, of these the oldest.
+    /// Claims the next job: of the least served owner, the oldest of highest priority.
     pub async fn claim(&self) -> Result<Option<ClaimedJob>, StoreError> {
         self.claim_of_others(Vec::new()).await
     }
 
-    /// The next job that is of none of these owners.
+    /// Claims the next job that belongs to none of these owners.
     pub async fn claim_of_others(
         &self,
         not_of: Vec<String>,
@@ -108,40 +109,41 @@ impl JobQueue {
         let claiming = |reply| Message::Claim(super::claim::Claiming { reply, lease, not_of });
         let Some(taken) = self.access.writer.ask(claiming).await? else { return Ok(None) };
         let lease = taken.lease.ok_or(StoreError::Closed)?;
-        // Dropped on failure, the lease gives the job back.
+        // On failure the dropped lease requeues the job.
         let request = self.access.objects.open_body(taken.body).await?;
         Ok(Some(ClaimedJob { job: taken.job, request, lease }))
     }
 
-    /// Returns when a job may have begun to wait, after 250 ms at the latest.
+    /// Waits until a job may have begun to wait, at most 250 ms.
     pub async fn wait_for_work(&self) {
         let _ = tokio::time::timeout(POLL, self.work.notified()).await;
     }
 
-    /// Brings a job to its next state, and waits until that is written.
+    /// Advances a job to its next state, and waits until that is written.
     pub async fn advance(&self, lease: &JobLease, to: JobState) -> Result<(), StoreError> {
         let step = lease.step(to)?;
         self.access.writer.write(step).await
     }
 
-    /// Brings a job to its next state; written soon, and before anything asked for later.
+    /// Advances a job to its next state. The write is queued, before any later one.
     pub fn advance_behind(&self, lease: &JobLease, to: JobState) -> Result<(), StoreError> {
         let step = lease.step(to)?;
         self.access.writer.write_behind(step);
         Ok(())
     }
 
-    /// Ends a job, with its report and its points of the history, in one transaction. Only the holder of the lease can.
+    /// Ends a job with its report and its points of the history, in one transaction. Only the
+    /// holder of the lease can do this.
     ///
     /// # Errors
     ///
-    /// `LeaseLost` if somebody else has the job: then the work was in vain. If the database fails, the
-    /// job is given back, and is run again.
+    /// `LeaseLost` if another process has the job: then the work is discarded. If the database
+    /// fails, the job is requeued and runs again.
     pub async fn finish(&self, mut lease: JobLease, ending: JobEnding) -> Result<(), StoreError> {
         self.try_finish(&mut lease, ending).await
     }
 
-    /// As [`Self::finish`], but what fails leaves the lease, so that it can be tried again.
+    /// Like [`Self::finish`], but a failure keeps the lease, so that the caller can retry.
     pub async fn try_finish(
         &self,
         lease: &mut JobLease,
@@ -172,19 +174,19 @@ impl JobQueue {
         match &outcome {
             Ok(()) => lease.disarm(),
             Err(error) if error.is_refusal() => self.access.objects.remove(file).await,
-            // Whether it was committed may not be known: the file stays until the clean-up.
+            // The commit may have succeeded, so the file stays until the clean-up.
             Err(_) => {}
         }
         outcome
     }
 
-    /// Gives a job back that was not really started: the attempt does not count.
+    /// Requeues a job that was not really started: the attempt does not count.
     pub async fn release(&self, lease: JobLease) -> Result<(), StoreError> {
         self.give_back(lease, false, None).await
     }
 
-    /// Gives a job back that was started and could not be carried out here, and says why: it is there
-    /// for who looks at the job while it waits. The attempt counts.
+    /// Requeues a job that was started and cannot run here, with the reason for its watchers. The
+    /// attempt counts.
     pub async fn return_to_queue(&self, lease: JobLease, why: String) -> Result<(), StoreError> {
         self.give_back(lease, true, Some(why)).await
     }
@@ -200,13 +202,13 @@ impl JobQueue {
         let back = GiveBack { job: job.clone(), epoch, counts, why };
         let outcome = self.access.writer.write(back).await;
         if outcome.as_ref().is_err_and(|error| !error.is_refusal()) {
-            // Tried again with the next heartbeat.
+            // The next heartbeat retries this.
             super::writer::locked(&self.access.writer.dropped).insert(job, epoch);
         }
         outcome
     }
 
-    /// Cancels a job that waits, or asks whoever runs it to stop.
+    /// Cancels a waiting job, or asks the process that runs it to stop.
     pub async fn cancel(
         &self,
         id: &str,
@@ -216,7 +218,7 @@ impl JobQueue {
         self.access.writer.write(super::cancel::CancelJob { job: id.to_owned(), owner }).await
     }
 
-    /// Leases that this process holds now.
+    /// Returns the number of leases that this process holds.
     pub fn held(&self) -> usize {
         super::writer::locked(&self.held).len()
     }

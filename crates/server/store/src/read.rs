@@ -1,4 +1,4 @@
-//! Reading jobs and reports.
+//! Reads jobs and reports. The main type is [`Reader`].
 
 use std::cmp::Reverse;
 
@@ -18,7 +18,7 @@ pub(super) const COLUMNS: &str = "id, owner, kind, state, priority, label, webho
                                   idempotency_key, attempts, max_attempts, created_at, started_at, ended_at, \
                                   cancel_requested, error_code, error, bytes, verdict";
 
-/// A job, of a row with [`COLUMNS`].
+/// Converts a row with [`COLUMNS`] to a job.
 pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
     let failed = |source| StoreError::database("read a job", place, source);
     let odd = |what: String| StoreError::Odd { place: place.to_owned(), what };
@@ -56,7 +56,7 @@ pub(super) fn row_of(row: &AnyRow, place: &str) -> Result<JobRow, StoreError> {
     read().map_err(failed)
 }
 
-/// A body, of a row with `codec`, `body` and `object`.
+/// Converts a row with `codec`, `body` and `object` to a body.
 pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
     Ok(Body {
         codec: row.try_get("codec")?,
@@ -65,7 +65,7 @@ pub(super) fn body_of(row: &AnyRow) -> Result<Body, sqlx::Error> {
     })
 }
 
-/// A WHERE clause of those conditions that have a value, and the values.
+/// Returns a WHERE clause of the conditions that have a value, and the values.
 pub(super) fn conditions<'a>(
     conditions: &[(&'static str, Option<&'a str>)],
 ) -> (String, Vec<&'a str>) {
@@ -85,7 +85,7 @@ pub(super) fn conditions<'a>(
 pub(super) struct Reader {
     pub(super) pool: AnyPool,
     pub(super) place: String,
-    /// The file of the database, where it is one that must stay.
+    /// The file of the database, to check that it is still there. `None` for a server.
     pub(super) file: Option<OpenedFile>,
 }
 
@@ -96,7 +96,7 @@ impl Reader {
     ) -> impl Fn(sqlx::Error) -> StoreError + use<> {
         let (place, file) = (self.place.clone(), self.file.clone());
         move |source| {
-            // Then what the database says of it misleads.
+            // If the file is gone, the database's own message misleads.
             let gone = file.as_ref().and_then(|file| file.check().err());
             gone.unwrap_or_else(|| StoreError::database(operation, &place, source))
         }
@@ -114,7 +114,7 @@ impl Reader {
         Ok(job.filter(|job| who.sees(&job.owner)))
     }
 
-    /// The row of a body: of `requests` or `reports`.
+    /// Reads the row of a body from `requests` or `reports`.
     pub(super) async fn body_row(
         &self,
         sql: &'static str,
@@ -124,10 +124,10 @@ impl Reader {
         row.map_err(self.failed("read a stored body"))
     }
 
-    /// A page of jobs, newest first.
+    /// Returns a page of jobs, newest first.
     ///
-    /// Each state that is asked for is read by itself, so that an index has its rows in order; what
-    /// is read is bounded by states times rows of a page, whatever the number of jobs.
+    /// Each requested state is a separate query, so that an index has its rows in order. The rows
+    /// read are bounded by states times rows of a page, whatever the number of jobs.
     pub(super) async fn list(
         &self,
         filter: &JobFilter<'_>,
@@ -161,8 +161,8 @@ impl Reader {
         Ok(JobPage { jobs, next })
     }
 
-    /// When the last job of a page arrived. If retention has taken it down meanwhile, the next page begins
-    /// with the youngest job that is older, which ids tell.
+    /// Returns the arrival of the last job of a page. If retention has removed that job, the next
+    /// page begins with the youngest older job by id.
     async fn arrival_of(&self, id: &str) -> Result<i64, StoreError> {
         let row = sqlx::query(
             "SELECT COALESCE((SELECT arrival FROM jobs WHERE id = $1), \
@@ -172,7 +172,7 @@ impl Reader {
         row.and_then(|row| row.try_get(0)).map_err(self.failed("list jobs"))
     }
 
-    /// Jobs that arrived before `before`, latest first, with when they arrived.
+    /// Returns jobs that arrived before `before`, latest first, with their arrivals.
     async fn list_state(
         &self,
         filter: &JobFilter<'_>,
@@ -208,7 +208,7 @@ impl Reader {
         rows.map_err(&failed)?.iter().map(arrived).collect()
     }
 
-    /// How many jobs there are: one row per owner is read, however many jobs they have.
+    /// Counts jobs by state. It reads one row per owner, however many jobs the owner has.
     pub(super) async fn counts(&self, who: Visibility<'_>) -> Result<JobStateCounts, StoreError> {
         let columns = STATES.map(|state| format!("n_{}", name(state)));
         let sums: Vec<String> = columns

@@ -1,4 +1,5 @@
-//! Jobs whose process is gone: queued again, or failed once they were started often enough.
+//! Recovers jobs of dead processes: they are requeued, or fail after too many attempts. Also
+//! heartbeats.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -17,17 +18,17 @@ use super::{Heartbeat, JobError, JobState, Requeued, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// Most jobs of one instance that are looked at in one transaction.
+/// Most jobs of one instance in one transaction.
 const MOST: i64 = 1_000;
 
-/// What became of a job that was put back.
+/// Result of requeueing a job.
 pub(super) enum PutBack {
     Queued,
     Exhausted,
     Cancelled,
 }
 
-/// Takes a job from its holder: it waits again, or has ended.
+/// Takes a job from its holder: the job waits again, or ends.
 pub(super) async fn put_back(
     job: &str,
     row: &HeldRow,
@@ -75,7 +76,7 @@ pub(super) async fn put_back(
     Ok(PutBack::Queued)
 }
 
-/// Says that this process lives; what it learns of its jobs.
+/// Write of this process's heartbeat. Returns the jobs that it must stop.
 pub(super) struct Beat {
     pub(super) presence: Arc<Presence>,
 }
@@ -97,7 +98,7 @@ impl Write for Beat {
                     .await
                     .map_err(&failed)?;
             let mut lost = locked(&batch.context.held).clone();
-            // Those that end in this very transaction are struck once it is committed.
+            // Leases that end in this transaction are removed after its commit.
             for (job, _) in batch.leases.iter().filter(|(_, epoch)| epoch.is_none()) {
                 lost.remove(job);
             }
@@ -119,7 +120,7 @@ impl Write for Beat {
     }
 }
 
-/// Writes how long this process' leases last.
+/// Writes the expiry of this process's leases, and its capabilities.
 pub(super) async fn announce(presence: &Presence, batch: &mut Batch<'_>) -> Result<(), StoreError> {
     let until = super::clock::now() + super::clock::span(LEASE);
     let written = sqlx::query(
@@ -136,7 +137,7 @@ pub(super) async fn announce(presence: &Presence, batch: &mut Batch<'_>) -> Resu
     written.map(drop).map_err(batch.failed("renew leases"))
 }
 
-/// Takes the jobs of processes that are gone.
+/// Write that takes the jobs of dead processes.
 pub(super) struct Recover {
     pub(super) presence: Arc<Presence>,
 }
@@ -158,10 +159,10 @@ impl Write for Recover {
                     self.presence.forget(&instance);
                 }
             }
-            // A lease that went astray between the database and its taker.
+            // A lease may be lost between the database and its claimer.
             let own = batch.context.instance.clone();
             let mut held: HashSet<String> = locked(&batch.context.held).keys().cloned().collect();
-            // Those of this very transaction are entered once it is committed.
+            // Leases of this transaction are entered after its commit.
             let entered = batch.leases.iter().filter(|(_, epoch)| epoch.is_some());
             held.extend(entered.map(|(job, _)| job.clone()));
             take_all(&own, &held, batch, &mut requeued).await?;
@@ -171,7 +172,7 @@ impl Write for Recover {
 }
 
 impl Recover {
-    /// The instances that are known to be gone.
+    /// Returns the instances that are known to be dead.
     async fn gone(&self, batch: &mut Batch<'_>) -> Result<Vec<String>, StoreError> {
         let failed = batch.failed("look for processes that are gone");
         let rows = sqlx::query("SELECT instance, machine, lease_until FROM instances")
@@ -200,7 +201,7 @@ impl Recover {
     }
 }
 
-/// Puts back what an instance holds, except `keep`; whether that was all.
+/// Requeues the jobs of an instance, except `keep`. Returns whether that was all of them.
 async fn take_all(
     instance: &str,
     keep: &HashSet<String>,

@@ -1,5 +1,5 @@
-//! Requests that come again with their idempotency key: the job that has the key is found, or the key is
-//! free again because that job brought no answer.
+//! Repeated requests with an idempotency key. They get the job that has the key. If that job ended
+//! without an answer, the key is free again.
 
 use sqlx::Row;
 
@@ -10,8 +10,8 @@ use super::{AcceptedJob, Idempotency, JobState, StoreError};
 
 use warpgauge_model::ErrorCode;
 
-/// Whether an end says nothing of the request: the server lacked something, broke or went away. Who
-/// sends the request again wants it done, and not to be told for ever that it once could not be.
+/// Returns whether an end says nothing about the request: the server lacked something, failed or
+/// shut down. A caller who repeats such a request wants it to run.
 fn is_no_answer(code: &ErrorCode) -> bool {
     matches!(
         code,
@@ -26,18 +26,17 @@ fn is_no_answer(code: &ErrorCode) -> bool {
     )
 }
 
-/// What there is under an entry's idempotency key.
+/// The job under an entry's idempotency key.
 pub(super) enum Earlier {
-    /// No job, or the entry has no key.
+    /// There is no job, or the entry has no key.
     None,
     /// A job that ended without an answer to its request.
     Spent {
-        /// Its id.
         id: String,
     },
-    /// A job of the same request.
+    /// A job with the same request.
     Same(AcceptedJob),
-    /// A job of another request.
+    /// A job with another request.
     Differs(StoreError),
 }
 
@@ -71,12 +70,12 @@ pub(super) async fn earlier(entry: &Entry, batch: &mut Batch<'_>) -> Result<Earl
     if hash != request_hash {
         return Ok(Earlier::Differs(StoreError::Conflict { key: key.clone(), existing: id }));
     }
-    // A try that was committed although its connection was lost is new to the caller.
+    // An attempt that was committed although its connection was lost is new to the caller.
     let existing = id != entry.id;
     Ok(Earlier::Same(AcceptedJob { id, state, existing }))
 }
 
-/// The jobs that a group repeats, if it repeats all of it.
+/// Returns the existing jobs of a group, if all of the group's jobs exist.
 pub(super) async fn repetitions(
     group: &Group,
     batch: &mut Batch<'_>,
@@ -91,7 +90,7 @@ pub(super) async fn repetitions(
     Ok(Some(found))
 }
 
-/// Takes keys from jobs that ended without an answer; those of the entries that were kept out by them.
+/// Takes keys from jobs that ended without an answer. Returns the entries whose keys these were.
 pub(super) async fn free_keys<'a>(
     entries: Vec<&'a Entry>,
     batch: &mut Batch<'_>,

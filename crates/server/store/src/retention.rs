@@ -1,4 +1,4 @@
-//! Taking down what is older, or more, than is to be kept. Never a job that has not ended.
+//! Removes jobs and points beyond the retention limits, never a job that has not ended.
 
 use futures_util::future::BoxFuture;
 use sqlx::Row;
@@ -8,23 +8,23 @@ use super::tally::Place;
 use super::writer::{Batch, Write};
 use super::{JobState, StoreError};
 
-/// Jobs that one transaction takes down.
+/// Most jobs that one transaction removes.
 pub(super) const CHUNK: u64 = 200;
 
-/// Pages that one transaction gives back.
+/// Most pages that one transaction returns to the file system.
 pub(super) const PAGES: u64 = 200;
 
-/// Takes down the oldest ended jobs.
+/// Write that removes the oldest ended jobs.
 pub(super) struct TakeDown {
-    /// Those that ended before, microseconds; `None`: whatever their age.
+    /// Only jobs that ended before this time, microseconds; `None`: any.
     pub(super) before: Option<i64>,
-    /// Most jobs.
+    /// Most jobs to remove.
     pub(super) jobs: u64,
-    /// Enough once so many bytes are freed.
+    /// Stop once this many bytes are freed.
     pub(super) bytes: u64,
 }
 
-/// What was taken down.
+/// Result of [`TakeDown`].
 #[derive(Default)]
 pub(super) struct TakenDown {
     pub(super) jobs: u64,
@@ -114,9 +114,9 @@ async fn take_down(
     Ok(())
 }
 
-/// Forgets owners who have nothing, and takes down the oldest points beyond a number.
+/// Write that removes owners without jobs, and the oldest points beyond a number.
 pub(super) struct Tidy {
-    /// Points that stay; `None`: all.
+    /// Points to keep; `None`: all.
     pub(super) points: Option<u64>,
 }
 
@@ -141,8 +141,8 @@ impl Write for Tidy {
     }
 }
 
-/// Gives pages without content back to the file system, beyond the tenth of the file that new jobs will
-/// take again; how many. PostgreSQL has a process of its own for that.
+/// Write that returns empty pages to the file system, beyond a tenth of the file, which new jobs
+/// will need again. Returns their number. PostgreSQL has its own process for this.
 pub(super) struct Shrink;
 
 impl Write for Shrink {

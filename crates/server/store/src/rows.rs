@@ -1,12 +1,14 @@
-//! Statements that name several rows at once, so that each costs one round trip and not one per row.
+//! Statements with several rows, so that a group of rows costs one round trip. The main type is
+//! [`Statements`].
 
 use super::database::Backend;
 
-/// Rows of statements in which a row may be said twice. Few different numbers make few statements to
-/// keep prepared: sqlx keeps 100 of a connection.
+/// Numbers of rows in statements that may repeat a row. There are few, because sqlx keeps only 100
+/// prepared statements per connection.
 const FILLED: [usize; 12] = [64, 48, 32, 24, 16, 12, 8, 6, 4, 3, 2, 1];
 
-/// Rows of statements in which each row is said once. Up to 16 rows are one statement, and one round trip.
+/// Numbers of rows in statements that name each row once. Up to 16 rows take one statement, and one
+/// round trip.
 const EXACT: [usize; 18] = [64, 32, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
 /// One statement for each number of rows, on SQLite and on PostgreSQL.
@@ -16,31 +18,32 @@ pub(super) struct Statements {
 }
 
 impl Statements {
-    /// Statements that may name the last row several times, to no harm: see [`Statements::filled`].
+    /// Makes statements in which repeating the last row is harmless: see [`Statements::filled`].
     ///
-    /// They are `head`, so many times `row` with commas between, `tail`. Each `?` in `row` is the next
-    /// value. `$1`, `$2`, … are the same for all rows, and are bound after them.
+    /// Each statement is `head`, then `row` as often as it has rows, separated by commas, then
+    /// `tail`. Each `?` in `row` is the next value. `$1`, `$2`, … are the same for all rows, and
+    /// are bound after them.
     pub(super) fn filling(head: &str, row: &str, tail: &str) -> Self {
         Self::new(&FILLED, head, row, tail)
     }
 
-    /// Statements that name each row once: see [`Statements::exactly`].
+    /// Makes statements that name each row once: see [`Statements::exactly`].
     pub(super) fn exact(head: &str, row: &str, tail: &str) -> Self {
         Self::new(&EXACT, head, row, tail)
     }
 
     fn new(sizes: &[usize], head: &str, row: &str, tail: &str) -> Self {
-        // By itself SQLite copies every page that a statement of several rows changes, so that it could
-        // take back one that fails half-way. Here a failure takes the whole transaction back.
+        // By default SQLite copies every page that a statement of several rows changes, to undo one
+        // that fails half-way. Here a failure rolls back the whole transaction anyway.
         let failing = head.replacen("INSERT INTO", "INSERT OR FAIL INTO", 1);
         let all = |head: &str, numbered| {
             sizes.iter().map(|rows| (*rows, statement(head, row, tail, *rows, numbered))).collect()
         };
-        // Of a value with a number SQLite keeps the name, in a list that it searches for each one.
+        // SQLite keeps the name of a numbered value in a list, which it searches for each value.
         Self { sqlite: all(&failing, false), postgres: all(head, true) }
     }
 
-    /// Largest first.
+    /// Returns the statements of a database, largest first.
     fn of(&self, backend: Backend) -> &[(usize, String)] {
         match backend {
             Backend::Sqlite => &self.sqlite,
@@ -48,7 +51,7 @@ impl Statements {
         }
     }
 
-    /// Pieces of `items`, each with the statement of its length.
+    /// Splits `items` into pieces, each with the statement of its length.
     pub(super) fn exactly<'a, T>(
         &'static self,
         backend: Backend,
@@ -62,8 +65,8 @@ impl Statements {
         })
     }
 
-    /// Pieces of `items`, each with a statement and what to bind to it: the piece, and its last item again
-    /// until the statement is full.
+    /// Splits `items` into pieces, each with a statement and the values to bind: the piece, and
+    /// then its last item until the statement is full.
     pub(super) fn filled<'a, T>(
         &'static self,
         backend: Backend,
@@ -77,7 +80,8 @@ impl Statements {
     }
 }
 
-/// `numbered`: values of rows are `$1`, `$2`, …, and not `?`.
+/// Returns the statement for a number of rows. `numbered` writes the values of rows as `$1`, `$2`,
+/// …, instead of `?`.
 fn statement(head: &str, row: &str, tail: &str, rows: usize, numbered: bool) -> String {
     let values = rows * row.matches('?').count();
     let text = format!("{head}{}{tail}", vec![row; rows].join(", "));

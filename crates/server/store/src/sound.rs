@@ -1,4 +1,5 @@
-//! Whether the store can be used now: looked up on the disk, not in what this process remembers.
+//! Checks whether the store can be used now. It looks at the disk, not at remembered state. The
+//! main type is [`StoreHealth`].
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -11,19 +12,19 @@ use super::error::lost_connection;
 use super::read::Reader;
 use super::{StoreError, migrate};
 
-/// Largest database that is read as a whole, bytes: some ten milliseconds.
+/// Largest database that a check reads as a whole, bytes. That takes some ten milliseconds.
 const READ_WHOLE_BYTES: u64 = 16 << 20;
 
-/// What is written to see whether there is room.
+/// Bytes of a test file that shows whether there is disk space.
 const PROBE_BYTES: usize = 4 << 10;
 
-/// Tables that no job can do without.
+/// Tables that every job needs.
 const TABLES: [&str; 6] = ["owners", "instances", "jobs", "requests", "reports", "numbers"];
 
-/// Longest wait for an answer of a database server.
+/// Timeout for an answer of a database server.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Looks at what was opened: the database, and the directories that must take new files.
+/// Checks the opened database, and the directories that must accept new files.
 pub struct StoreHealth {
     pub(super) reader: Reader,
     pub(super) database: Database,
@@ -31,7 +32,7 @@ pub struct StoreHealth {
 }
 
 impl StoreHealth {
-    /// Whether the files of the store are there and there is room for more. Blocking.
+    /// Checks whether the files of the store exist and there is disk space. Blocks.
     ///
     /// # Errors
     ///
@@ -46,14 +47,14 @@ impl StoreHealth {
         Ok(())
     }
 
-    /// Whether [`Self::check_database`] finds all that a heartbeat may find. What became of the rows of a
-    /// database server is known to heartbeats alone.
+    /// Returns whether [`Self::check_database`] finds every fault that a heartbeat may find. For a
+    /// database server only heartbeats detect damaged rows.
     pub fn check_is_whole(&self) -> bool {
         self.database.backend == Backend::Sqlite
     }
 
-    /// Whether the database can be read, over a connection of its own: those that are open remember
-    /// what is not there any more. A small one is read as a whole.
+    /// Checks whether the database can be read over a new connection: an open one may still see a
+    /// file that is gone. A small database is read as a whole.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl StoreHealth {
 
     async fn check_remote(&self) -> Result<(), StoreError> {
         let highest = "SELECT COALESCE(MAX(version), 0) FROM schema_versions";
-        // Not one of the readers' connections: while a server is away, waiting for one of these takes long.
+        // A connection of the pool would take long while a server is unreachable.
         let asked = async {
             let mut connection = self.database.plain_connection().await?;
             let answer = sqlx::query(highest).fetch_one(&mut connection).await;
@@ -99,7 +100,7 @@ fn gone(database: &Database, what: &str) -> StoreError {
 fn unwritable(directory: &Path, source: std::io::Error) -> StoreError {
     let place = directory.display().to_string();
     match StoreError::file("write a file", &place, source.into()) {
-        // The words for a single file do not fit.
+        // The message for a single file does not fit a directory.
         StoreError::Object { source, .. } => StoreError::DataDir {
             operation: "write in",
             path: directory.to_owned(),

@@ -2,7 +2,8 @@
 
 use warpgauge_model::JobState;
 
-/// Every state, in the order of a job's life. Its index is that of its column among the counts.
+/// All states, in the order of a job's life. The index of a state is that of its column among the
+/// counts.
 pub const STATES: [JobState; 9] = [
     JobState::Submitted,
     JobState::Queued,
@@ -30,27 +31,27 @@ pub fn name(state: JobState) -> &'static str {
     }
 }
 
-/// The state of that name.
+/// Returns the state of that name.
 pub fn parse(text: &str) -> Option<JobState> {
     STATES.into_iter().find(|state| name(*state) == text)
 }
 
-/// Place of a state in [`STATES`].
+/// Returns the index of a state in [`STATES`].
 pub(super) fn index(state: JobState) -> usize {
     STATES.iter().position(|other| *other == state).unwrap_or(0)
 }
 
-/// Whether a job in this state has ended: nothing changes it any more.
+/// Returns whether a job in this state has ended. Its state never changes again.
 pub fn has_ended(state: JobState) -> bool {
     use JobState::{Cancelled, Completed, Failed, TimedOut};
     matches!(state, Completed | Failed | Cancelled | TimedOut)
 }
 
-/// Whether a job may go from one state to another.
+/// Returns whether a job may go from one state to another.
 ///
 /// Work goes forward: compiling, then validating and profiling in any number of turns (a comparison
-/// has several). It waits (`queued`) whenever it needs a compiler or a device that is not free. A lost
-/// lease brings every unended job back to `queued`. What has ended stays as it ended.
+/// has several). A job is `queued` whenever it needs a compiler or a device that is not free. A
+/// lost lease returns every unended job to `queued`. An ended job keeps its state.
 pub fn may_follow(from: JobState, to: JobState) -> bool {
     use JobState::{
         Cancelled, Compiling, Completed, Failed, Profiling, Queued, Submitted, TimedOut, Validating,
@@ -66,9 +67,9 @@ pub fn may_follow(from: JobState, to: JobState) -> bool {
         (Submitted | Validating, Validating) => false,
         (Queued | Compiling | Validating, Profiling) => true,
         (Submitted | Profiling, Profiling) => false,
-        // A compilation alone ends without a device.
+        // A job that only compiles ends without a device.
         (Compiling | Validating | Profiling, Completed) => true,
-        // What nobody worked on has no result.
+        // A job without any work has no result.
         (Submitted | Queued, Completed) => false,
     }
 }
@@ -77,7 +78,7 @@ pub fn may_follow(from: JobState, to: JobState) -> bool {
 mod tests {
     use super::*;
 
-    /// The table again, as a picture: rows from, columns to, both in the order of [`STATES`].
+    /// The same table as a picture: rows from, columns to, both in the order of [`STATES`].
     const PICTURE: [&str; 9] = [
         // s q c v p | c f x t
         ".11000111", // submitted

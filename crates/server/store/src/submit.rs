@@ -1,4 +1,5 @@
-//! Accepting jobs: all that wait are inserted with a handful of statements.
+//! Accepts jobs: a few statements insert all that wait. The main types are [`Group`] and
+//! [`Submits`].
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::LazyLock;
@@ -20,10 +21,10 @@ use super::types::{
 use super::writer::{AnyWrite, Batch};
 use super::{AcceptedJob, JobLease, JobState, NewJob, StoreError};
 
-/// Time that an owner is charged for a job before it is known how long it takes, microseconds.
+/// Time that an owner is charged for a job before its duration is known, microseconds.
 pub(super) const ADVANCE_CHARGE: i64 = 1_000_000;
 
-/// A job with its id, and with its request packed.
+/// A job with its id and its compressed request.
 pub(super) struct Entry {
     pub(super) id: String,
     pub(super) job: NewJob,
@@ -39,7 +40,7 @@ impl Entry {
     }
 }
 
-/// Jobs of one call: all are accepted, or none.
+/// Jobs of one call: either all are accepted or none.
 pub(super) struct Group {
     pub(super) entries: Vec<Entry>,
     pub(super) reply: oneshot::Sender<Result<Accepted, StoreError>>,
@@ -47,21 +48,22 @@ pub(super) struct Group {
     pub(super) lease: Option<LeaseMaker>,
 }
 
-/// What the caller of a group gets.
+/// Result for the caller of a group.
 pub(super) struct Accepted {
     pub(super) jobs: Vec<AcceptedJob>,
-    /// Of a single, new job that was to be leased. Undelivered, it gives the job back.
+    /// Lease of a single new job that this process runs at once. If it is not delivered, it
+    /// requeues the job.
     pub(super) lease: Option<JobLease>,
 }
 
-/// Refuses what no row should hold.
+/// Checks the lengths of a job's texts, and its number of attempts.
 pub(super) fn check(job: &NewJob) -> Result<(), StoreError> {
     let bounded = |field, text: Option<&str>, min: usize, max: usize| match text {
         Some(text) if !(min..=max).contains(&text.len()) => {
             let problem = format!("has {} bytes; {min} to {max} are allowed", text.len());
             Err(StoreError::Invalid { field, problem })
         }
-        // Neither database keeps NUL in text the way it was given.
+        // Neither database keeps NUL in text unchanged.
         Some(text) if text.contains('\0') => {
             Err(StoreError::Invalid { field, problem: "contains a NUL character".to_owned() })
         }
@@ -80,7 +82,7 @@ pub(super) fn check(job: &NewJob) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Groups that are accepted together.
+/// Groups that one transaction accepts.
 pub(super) struct Submits {
     groups: Vec<Group>,
     outcomes: Vec<Result<Vec<AcceptedJob>, StoreError>>,
@@ -110,7 +112,7 @@ impl AnyWrite for Submits {
     }
 
     fn answer(self: Box<Self>, failure: Option<StoreError>) {
-        // A failure comes to one group alone: see `split`.
+        // A failure goes to one group only: see `split`.
         let failure = failure.map(Err).into_iter();
         let outcomes = failure.chain(self.outcomes);
         for (group, outcome) in self.groups.into_iter().zip(outcomes) {
@@ -125,7 +127,7 @@ impl AnyWrite for Submits {
     }
 }
 
-/// How an owner stands while the groups are gone through.
+/// Counts of an owner's jobs while the groups are checked.
 #[derive(Default)]
 struct Standing {
     waiting: i64,
@@ -143,7 +145,7 @@ async fn accept(
     for group in groups {
         outcomes.push(match over_quota(group, &mut standings, batch) {
             None => None,
-            // A repetition of an accepted request costs nothing.
+            // A repeated request that was accepted before needs no quota.
             Some(refusal) => Some(repetitions(group, batch).await?.ok_or(refusal)),
         });
     }
@@ -168,7 +170,7 @@ async fn accept(
     Ok(outcomes.into_iter().map(|outcome| outcome.unwrap_or(Err(StoreError::Closed))).collect())
 }
 
-/// How the owners of the groups stand before them, and the virtual time.
+/// Returns the counts of the groups' owners before them, and the virtual time.
 async fn standings(
     groups: &[Group],
     batch: &mut Batch<'_>,
@@ -206,7 +208,7 @@ async fn standings(
     Ok((standings, virtual_time))
 }
 
-/// Counts a group in, unless its owner would have too many jobs.
+/// Adds a group to its owners' counts, unless an owner would exceed its quota.
 fn over_quota(
     group: &Group,
     standings: &mut BTreeMap<String, Standing>,
@@ -243,7 +245,7 @@ fn over_quota(
     None
 }
 
-/// What became of a group whose jobs were inserted where they could be.
+/// Returns the result of a group after the insertion of its jobs.
 async fn settle(
     group: &Group,
     inserted: &HashSet<&str>,
@@ -260,7 +262,7 @@ async fn settle(
         match earlier(entry, batch).await? {
             Earlier::Differs(error) => refusal = refusal.or(Some(error)),
             Earlier::Same(submitted) if submitted.existing => all.push(submitted),
-            // Its id is there already: this is a second try of a transaction whose end was lost.
+            // The id exists already: this is a retry of a transaction whose result was lost.
             _ => {
                 if entry.leased {
                     batch.leases.push((entry.id.clone(), Some(1)));
@@ -279,7 +281,7 @@ async fn settle(
     Ok(Err(refusal))
 }
 
-/// Inserts all entries that do not exist; the ids of those that did not.
+/// Inserts all entries that do not exist yet. Returns their ids.
 async fn insert_jobs<'a>(
     entries: &[&'a Entry],
     batch: &mut Batch<'_>,
@@ -309,7 +311,7 @@ async fn insert_jobs<'a>(
                     .bind(job.label.as_deref())
                     .bind(job.webhook.as_deref())
                     .bind(idempotency.map(|idempotency| idempotency.key.as_str()))
-                    // Without a key nobody asks for it.
+                    // Without a key, no request is compared by hash.
                     .bind(idempotency.map_or(&[][..], |idempotency| &idempotency.request_hash))
                     .bind(i64::from(job.max_attempts))
                     .bind(*bytes)
@@ -334,7 +336,8 @@ async fn insert_jobs<'a>(
     Ok(inserted)
 }
 
-/// Whether a job was inserted by this transaction: its request comes later, and no job is without one.
+/// Returns whether this transaction inserted the job. Its request is inserted later, and every
+/// other job has one.
 async fn is_new(id: &str, batch: &mut Batch<'_>) -> Result<bool, StoreError> {
     let query = sqlx::query(
         "SELECT id FROM jobs WHERE id = $1 \
@@ -369,7 +372,7 @@ async fn insert_requests(entries: &[&Entry], batch: &mut Batch<'_>) -> Result<()
     Ok(())
 }
 
-/// Counts accepted jobs with their owners, and enters leases.
+/// Counts accepted jobs for their owners, and enters leases.
 fn enter(
     accepted: &[&Entry],
     standings: &BTreeMap<String, Standing>,

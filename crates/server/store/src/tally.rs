@@ -1,5 +1,5 @@
-//! What the writes of one transaction change about their owners: summed, and written at its end in
-//! one order, so that two processes never wait for each other.
+//! Sums the changes that the writes of one transaction make to their owners. They are written at
+//! its end in one order, so that two processes never deadlock. The main type is [`Tally`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -15,7 +15,7 @@ use super::state::index;
 #[derive(Debug, Default)]
 pub(super) struct Tally {
     owners: BTreeMap<String, Change>,
-    /// What owners who come back are taken to have been served at least.
+    /// Least served time of owners that return after a time without jobs.
     floor: i64,
     virtual_time: Option<i64>,
 }
@@ -29,7 +29,7 @@ struct Change {
     states: [i64; 9],
 }
 
-/// Where a job stands among its owner's.
+/// State of a job, and whether a process holds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) state: JobState,
@@ -47,7 +47,8 @@ impl Place {
 }
 
 impl Tally {
-    /// A job of `owner` went from one place to another; `None`: it did not exist, or does not any more.
+    /// Records that a job of `owner` changed its state. `None`: the job did not exist before, or
+    /// does not exist any more.
     pub(super) fn moved(&mut self, owner: &str, from: Option<Place>, to: Option<Place>) {
         let change = self.of(owner);
         for (place, sign) in [(from, -1), (to, 1)] {
@@ -61,28 +62,29 @@ impl Tally {
         }
     }
 
-    /// `owner` was served for so many microseconds, or fewer than was thought before.
+    /// Adds to the served time of `owner`, microseconds. A negative number corrects an earlier
+    /// estimate.
     pub(super) fn served(&mut self, owner: &str, micros: i64) {
         let change = self.of(owner);
         change.served = change.served.saturating_add(micros);
     }
 
-    /// `owner` has so many bytes more.
+    /// Adds to the bytes of `owner`.
     pub(super) fn weighs(&mut self, owner: &str, bytes: i64) {
         self.of(owner).bytes += bytes;
     }
 
-    /// Somebody comes back after having had no jobs: credit from before is not kept.
+    /// Records that an owner returned after a time without jobs: it keeps no credit.
     pub(super) fn returns(&mut self, virtual_time: i64) {
         self.floor = self.floor.max(virtual_time);
     }
 
-    /// The virtual time is at least that.
+    /// Advances the virtual time to at least this value.
     pub(super) fn advance_to(&mut self, virtual_time: i64) {
         self.virtual_time = self.virtual_time.max(Some(virtual_time));
     }
 
-    /// Whether jobs began to wait.
+    /// Returns whether jobs began to wait.
     pub(super) fn woke(&self) -> bool {
         self.owners.values().any(|change| change.waiting > 0)
     }
@@ -123,8 +125,8 @@ impl Tally {
     }
 }
 
-/// `$1` is the floor. A row that is new has it as a beginning; one whose owner had no jobs is raised to
-/// it; so what is added to rows that are there is what was proposed without it.
+/// `$1` is the floor. A new row begins at it, and a row whose owner had no jobs is raised to it. So
+/// `served` of a proposed row includes the floor, which is subtracted for an existing row.
 static UPSERT: LazyLock<Statements> = LazyLock::new(|| {
     let head = "\
         INSERT INTO owners (owner, waiting, running, served, bytes, n_submitted, n_queued, \

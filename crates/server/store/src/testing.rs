@@ -1,4 +1,4 @@
-//! What the tests of the store have in common: a database of either kind, empty, of its own.
+//! Shared parts of the store's tests: an empty database of either kind.
 
 use std::time::SystemTime;
 
@@ -21,7 +21,7 @@ macro_rules! on_both {
             })+
         }
 
-        // Named for the group of tests that needs PostgreSQL.
+        // The name selects the group of tests that needs PostgreSQL.
         mod on_postgres {
             $(#[tokio::test(flavor = "multi_thread")]
             async fn $name() {
@@ -33,22 +33,22 @@ macro_rules! on_both {
 }
 pub(super) use on_both;
 
-/// An empty database that goes when this is dropped.
+/// An empty database that is deleted when this is dropped.
 pub(super) struct Fresh {
     pub(super) config: StoreConfig,
-    /// Ends before its directory goes.
+    /// The server must end before its directory is deleted.
     server: Option<Server>,
     directory: tempfile::TempDir,
 }
 
-/// A SQLite database in a directory of its own.
+/// Creates a SQLite database in a temporary directory.
 pub(super) fn sqlite() -> Fresh {
     let directory = tempfile::tempdir().unwrap();
     let config = StoreConfig::new(directory.path());
     Fresh { server: None, directory, config }
 }
 
-/// A PostgreSQL server with an empty database, on a socket in a directory of its own.
+/// Starts a PostgreSQL server with an empty database, on a socket in a temporary directory.
 ///
 /// The programs are Debian's, or those on `PATH`.
 pub(super) fn postgres() -> Fresh {
@@ -64,12 +64,12 @@ impl Fresh {
         Store::open(&self.config).await.unwrap()
     }
 
-    /// Ends PostgreSQL at once, as a crash would.
+    /// Kills PostgreSQL, as a crash would.
     pub(super) fn stop_server(&mut self) {
         drop(self.server.take());
     }
 
-    /// Starts it again, on what it had.
+    /// Starts PostgreSQL again on its data.
     pub(super) fn start_server(&mut self) {
         self.server = Some(Server::start(self.directory.path()));
     }
@@ -94,21 +94,21 @@ pub(super) fn completed(body: &[u8]) -> JobEnding {
     JobEnding { state: JobState::Completed, report: Some(report), error: None, points: Vec::new() }
 }
 
-/// All files below a directory.
+/// Lists all files below a directory.
 pub(super) fn files(directory: &std::path::Path) -> Vec<std::path::PathBuf> {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let paths = entries.map(|entry| entry.path());
     paths.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect()
 }
 
-/// What a claimed job is to do, as it was given.
+/// Returns the request of a claimed job.
 pub(super) fn bytes(mut request: RequestReader) -> Vec<u8> {
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut request, &mut bytes).unwrap();
     bytes
 }
 
-/// Appends measured values by themselves: all or none.
+/// Appends measured values, either all or none.
 pub(super) async fn append_points(
     store: &Store,
     points: Vec<HistoryRow>,
@@ -117,7 +117,7 @@ pub(super) async fn append_points(
     store.parts.access.writer.write(super::history::Append::new(points)).await
 }
 
-/// A point of a series that is the same for all but its case.
+/// Returns a point of a series that differs only by its case.
 pub(super) fn point(case: &str, value: f64) -> HistoryRow {
     HistoryRow {
         owner: "a".to_owned(),

@@ -1,4 +1,4 @@
-//! The store on SQLite, and the same on PostgreSQL.
+//! Tests of the store on SQLite and on PostgreSQL.
 
 use super::testing::{Fresh, bytes, completed, job, on_both};
 use super::*;
@@ -68,7 +68,7 @@ async fn same_key_same_job(fresh: Fresh) {
     assert_eq!(store.jobs().counts(Visibility::All).await.unwrap().total(), 2);
 }
 
-/// A job that failed for want of something of the server's must not stand for its request for ever.
+/// A job that failed because the server lacked something must not answer its request forever.
 async fn a_key_is_free_again_where_its_job_brought_no_answer(fresh: Fresh) {
     let fresh = fresh.quotas(3, 0);
     let store = fresh.store().await;
@@ -90,7 +90,7 @@ async fn a_key_is_free_again_where_its_job_brought_no_answer(fresh: Fresh) {
     ];
     for (hash, (state, code)) in (0..).zip(ends) {
         assert_eq!(end(state, code.clone()).await, before);
-        // As if the key had never been used: also for another request, and twice in one batch.
+        // The key is free, also for another request, and twice in one batch.
         let again = store.queue().submit_all(vec![keyed(hash), keyed(hash)]).await.unwrap();
         assert!(!again[0].existing && again[0].id != before, "{code}");
         assert_eq!((&again[1].id, again[1].existing), (&again[0].id, true), "{code}");
@@ -98,7 +98,7 @@ async fn a_key_is_free_again_where_its_job_brought_no_answer(fresh: Fresh) {
         assert_eq!(ended.error_code, Some(code));
         before = again[0].id.clone();
     }
-    // Over a quota nothing is accepted, and what ended is no answer either.
+    // Over a quota no job is accepted, and the ended job is no answer either.
     end(JobState::Failed, ErrorCode::Unavailable).await;
     store.queue().submit_all(vec![job("a"), job("a"), job("a")]).await.unwrap();
     let error = store.queue().submit(keyed(3)).await.unwrap_err();
@@ -108,14 +108,14 @@ async fn a_key_is_free_again_where_its_job_brought_no_answer(fresh: Fresh) {
     }
     let last = store.queue().submit(keyed(3)).await.unwrap();
     assert!(!last.existing);
-    // What says something of the request stays its answer.
+    // An end that says something about the request remains its answer.
     end(JobState::Failed, ErrorCode::InvalidContract).await;
     let repeated = store.queue().submit(keyed(3)).await.unwrap();
     assert_eq!((repeated.id, repeated.existing), (last.id, true));
     assert!(matches!(store.queue().submit(keyed(4)).await, Err(StoreError::Conflict { .. })));
 }
 
-/// Looking for lost jobs in the very transaction that hands out a lease.
+/// Recovery in the same transaction as a new lease does not take that lease for lost.
 async fn new_leases_are_not_lost_ones(fresh: Fresh) {
     let store = fresh.store().await;
     for _ in 0..50 {
@@ -133,7 +133,7 @@ async fn new_leases_are_not_lost_ones(fresh: Fresh) {
     }
 }
 
-/// What the writer does when it does not know whether a commit reached the database.
+/// The writer submits again when it does not know whether a commit reached the database.
 async fn a_second_try_accepts_what_is_missing(fresh: Fresh) {
     let store = fresh.store().await;
     let first = job("a");
@@ -174,7 +174,7 @@ async fn idleness_earns_no_credit(fresh: Fresh) {
         store.queue().submit(job("a")).await.unwrap();
         leases.push(store.queue().claim().await.unwrap().unwrap().lease);
     }
-    // The third turn began at two seconds, which is where those who come now begin.
+    // The third turn began at a served time of two seconds, where returning owners begin.
     for owner in ["b", "b", "a"] {
         store.queue().submit(job(owner)).await.unwrap();
     }
@@ -224,7 +224,7 @@ async fn a_process_that_is_gone_loses_its_jobs(fresh: Fresh) {
         Requeued::default(),
         "it lives"
     );
-    // What a kill does: nothing is written any more, and the lock is gone.
+    // A kill has this effect: writes stop, and the lock is free.
     std::mem::forget(claimed.lease);
     let presence = std::sync::Arc::clone(&other.membership().presence);
     other.close().await;
@@ -351,7 +351,7 @@ async fn reports_are_never_changed(fresh: Fresh) {
     assert_eq!(store.jobs().report(&submitted.id).await.unwrap().unwrap().kind, "evaluate");
 }
 
-/// Several claimers in two stores on one database, some of whom drop what they took.
+/// Several claimers in two stores on one database; some drop their jobs.
 async fn claimers_compete_and_nothing_is_lost_or_doubled(fresh: Fresh) {
     let stores = [fresh.store().await, fresh.store().await];
     let mut ids = std::collections::BTreeSet::new();

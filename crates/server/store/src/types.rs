@@ -1,4 +1,4 @@
-//! What callers give to the store and get from it. Payloads are bytes: the store knows no requests.
+//! Types of the store's interface. Payloads are bytes: the store knows no requests.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -14,46 +14,46 @@ pub const MAX_KEY_BYTES: usize = 255;
 pub const MAX_LABEL_BYTES: usize = 255;
 /// Longest URL of a webhook, bytes.
 pub const MAX_WEBHOOK_BYTES: usize = 2_048;
-/// Longest error that is kept of a job, bytes; a longer one is cut.
+/// Longest stored error of a job, bytes; a longer one is truncated.
 pub const MAX_ERROR_BYTES: usize = 4_096;
 /// Most jobs that one call may submit.
 pub const MAX_BATCH: usize = 1_024;
-/// Most attempts a job may be given.
+/// Most attempts that a job may request.
 pub const MAX_ATTEMPTS: u8 = 10;
 
-/// Identifies a job: a UUID of version 7, so that ids sort by age.
+/// Id of a job: a UUID of version 7, so that ids sort by age.
 pub type JobId = String;
 
 /// A job to accept.
 #[derive(Debug, Clone)]
 pub struct NewJob {
-    /// Its id, unless it is an earlier job by its idempotency key.
+    /// Its id, unless an earlier job has the same idempotency key.
     pub id: JobId,
-    /// Who submits it: the short hash of a key, or `""` where there are no keys.
+    /// Owner: the short hash of a key, or `""` if the server requires no keys.
     pub owner: String,
-    /// What it does.
     pub kind: JobKind,
-    /// The request, in a form that its reader knows.
+    /// The request, opaque to the store.
     pub request: Vec<u8>,
-    /// What follows the request and should not be in memory: written to its file as it is read.
+    /// Large payloads that follow the request. They are written to its file as they are read,
+    /// without being in memory.
     pub bulk: Vec<Arc<dyn Bulk>>,
-    /// Higher goes first among the jobs of one owner.
+    /// A higher priority goes first among the jobs of one owner.
     pub priority: i16,
     /// A second job of this owner with the same key is the first one.
     pub idempotency: Option<Idempotency>,
-    /// The caller's name for it, by which lists can be filtered.
+    /// The caller's label, by which lists can be filtered.
     pub label: Option<String>,
-    /// Where to announce its end.
+    /// URL that is notified of the job's end.
     pub webhook: Option<String>,
-    /// How often it may be started, 1 to [`MAX_ATTEMPTS`].
+    /// Most attempts, 1 to [`MAX_ATTEMPTS`].
     pub max_attempts: u8,
-    /// What it requires of the process that takes it, in a form that [`super::Membership::offer`] knows;
-    /// `None`: nothing.
+    /// Requirements on the process that takes the job, in the form that
+    /// [`super::Membership::offer`] knows; `None`: none.
     pub requires: Option<String>,
 }
 
 impl NewJob {
-    /// A job with no key, label or webhook, of normal priority, that may be started three times.
+    /// Creates a job without key, label or webhook, of normal priority, with up to three attempts.
     pub fn new(owner: &str, kind: JobKind, request: Vec<u8>) -> Self {
         Self {
             id: uuid::Uuid::now_v7().to_string(),
@@ -71,135 +71,126 @@ impl NewJob {
     }
 }
 
-/// By what a repeated request is known.
+/// Identity of a request, by which a repetition is recognised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Idempotency {
-    /// The caller's name for the request.
+    /// The caller's key for the request.
     pub key: String,
-    /// Tells the request from another one under the same key.
+    /// Distinguishes the request from another one under the same key.
     pub request_hash: [u8; 32],
 }
 
-/// A job that was accepted, now or before.
+/// A job that was accepted now or earlier.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedJob {
-    /// Its id.
     pub id: JobId,
-    /// Where it stands.
     pub state: JobState,
     /// Whether it is an earlier job with the same idempotency key.
     pub existing: bool,
 }
 
-/// A job as lists show it: everything but request and report.
+/// A job in a list: everything but its request and report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobRow {
-    /// Its id.
     pub id: JobId,
-    /// Who submitted it.
     pub owner: String,
-    /// What it does.
     pub kind: JobKind,
-    /// Where it stands.
     pub state: JobState,
-    /// Higher goes first among the jobs of one owner.
+    /// A higher priority goes first among the jobs of one owner.
     pub priority: i16,
-    /// The caller's name for it.
+    /// The caller's label.
     pub label: Option<String>,
-    /// Where its end is announced.
+    /// URL that is notified of the job's end.
     pub webhook: Option<String>,
-    /// The owner's key for it, by which it is the same job again.
+    /// Idempotency key, unique for the owner.
     pub idempotency_key: Option<String>,
-    /// How often it was started.
+    /// Attempts so far.
     pub attempts: u8,
-    /// How often it may be started.
+    /// Most attempts.
     pub max_attempts: u8,
-    /// When it was accepted.
+    /// Time of acceptance.
     pub created_at: SystemTime,
-    /// When its latest attempt started.
+    /// Start of the latest attempt.
     pub started_at: Option<SystemTime>,
-    /// When it ended.
     pub ended_at: Option<SystemTime>,
-    /// Whether it was asked to stop and has not stopped yet.
+    /// Whether the job was asked to stop and has not stopped yet.
     pub cancel_requested: bool,
-    /// A code for why it ended without a report, e.g. `attempts_exhausted`.
+    /// Code of the reason why it ended without a report, e.g. `attempts_exhausted`.
     pub error_code: Option<ErrorCode>,
-    /// The same in words.
+    /// Message for that reason.
     pub error: Option<String>,
-    /// What its report says of the kernel, in a word.
+    /// Name of the kernel's verdict in its report.
     pub verdict: Option<String>,
-    /// Bytes of its request, and of its report, before compression.
+    /// Bytes of its request and its report, before compression.
     pub bytes: u64,
 }
 
-/// A job that this process is to run.
+/// A job that this process has claimed.
 #[derive(Debug)]
 pub struct ClaimedJob {
-    /// The job.
     pub job: JobRow,
-    /// Its request, and what follows it.
+    /// Its request and the payloads that follow.
     pub request: RequestReader,
     /// The right to work on it.
     pub lease: super::JobLease,
 }
 
-/// How a job ended.
+/// The end of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobEnding {
-    /// One of the states in which a job has ended.
+    /// One of the end states.
     pub state: JobState,
-    /// The report, if there is one; it is never changed afterwards.
+    /// The report, if any; it never changes afterwards.
     pub report: Option<NewReport>,
-    /// A code and a text for why there is none.
+    /// Reason for a missing report.
     pub error: Option<JobError>,
-    /// What it leaves in the history. A point that no row can hold is left out, and logged.
+    /// Points for the history. A point that does not fit a row is skipped and logged.
     pub points: Vec<HistoryRow>,
 }
 
-/// Why a job ended without a report.
+/// Reason why a job ended without a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobError {
-    /// For programs, e.g. `attempts_exhausted`.
+    /// Code for programs, e.g. `attempts_exhausted`.
     pub code: ErrorCode,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
-/// A report to keep.
+/// A report to store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewReport {
     /// Version of its format.
     pub version: u32,
-    /// What it is, e.g. `evaluate` or `gate`.
+    /// Kind of the report, e.g. `evaluate` or `gate`.
     pub kind: String,
-    /// What it says of the kernel, in a word: lists of jobs have it.
+    /// Name of the kernel's verdict, shown in lists of jobs.
     pub verdict: Option<&'static str>,
     /// The report, as JSON.
     pub body: Vec<u8>,
 }
 
-/// A report that was kept.
+/// A stored report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredReport {
     /// Version of its format.
     pub version: u32,
-    /// What it is.
     pub kind: String,
-    /// The report, as JSON: the bytes that were given.
+    /// The report as JSON, unchanged.
     pub body: Vec<u8>,
 }
 
-/// Whose jobs a caller may see. Somebody else's job does not exist for them.
+/// Which jobs a caller may see. Jobs of others do not exist for the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Visibility<'a> {
-    /// Everybody's.
+    /// Jobs of all owners.
     All,
-    /// One owner's.
+    /// Jobs of one owner.
     Owner(&'a str),
 }
 
 impl<'a> Visibility<'a> {
-    /// The owner, if it is one's.
+    /// Returns the owner, unless all jobs are visible.
     pub(super) fn owner(self) -> Option<&'a str> {
         match self {
             Visibility::All => None,
@@ -207,64 +198,64 @@ impl<'a> Visibility<'a> {
         }
     }
 
-    /// Whether a job of this owner can be seen.
+    /// Returns whether jobs of this owner are visible.
     pub(super) fn sees(self, owner: &str) -> bool {
         self.owner().is_none_or(|own| own == owner)
     }
 }
 
-/// What became of the wish to stop a job.
+/// Result of a cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CancelResult {
-    /// It was waiting and is cancelled.
+    /// The job was waiting and is cancelled.
     Cancelled,
-    /// It runs; whoever runs it was told.
+    /// The job runs, and was asked to stop.
     Asked,
-    /// It had ended before.
+    /// The job had ended before.
     Ended(JobState),
-    /// There is none, or none that the caller may see.
+    /// There is no such job, or the caller may not see it.
     NotFound,
 }
 
-/// What the heartbeat tells about the jobs of this process. Work on both kinds must stop.
+/// Jobs that a heartbeat requires this process to stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heartbeat {
-    /// Somebody asked to cancel these.
+    /// Jobs that callers asked to cancel.
     pub cancel: Vec<JobId>,
-    /// These are not this process' any more.
+    /// Jobs that this process no longer holds.
     pub lost: Vec<JobId>,
 }
 
-/// What became of jobs whose process is gone.
+/// Result of recovering the jobs of dead processes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Requeued {
-    /// Wait again.
+    /// Jobs that wait again.
     pub queued: Vec<JobId>,
-    /// Were started as often as they may be, and failed.
+    /// Jobs that had used all their attempts, and failed.
     pub exhausted: Vec<JobId>,
-    /// Had been asked to stop, and are cancelled.
+    /// Jobs that had been asked to stop, and are cancelled.
     pub cancelled: Vec<JobId>,
 }
 
-/// Which jobs a list shows.
+/// Filter of a list of jobs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct JobFilter<'a> {
-    /// Only this owner's; `None`: everybody's.
+    /// Only jobs of this owner; `None`: of all owners.
     pub owner: Option<&'a str>,
-    /// Only these states; empty: all.
+    /// Only jobs in these states; empty: in all.
     pub states: Vec<JobState>,
-    /// Only this kind.
+    /// Only jobs of this kind.
     pub kind: Option<JobKind>,
-    /// Only this label.
+    /// Only jobs with this label.
     pub label: Option<&'a str>,
-    /// Only the job with this key of its owner's.
+    /// Only jobs with this key.
     pub idempotency_key: Option<&'a str>,
 }
 
-/// A place in a list, and how much of it.
+/// Start and length of a page of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// `next` of the page before; `None`: the beginning.
+    /// `next` of the previous page; `None`: the start.
     pub after: Option<String>,
     /// Most rows, 1 to [`Page::MAX`].
     pub limit: usize,
@@ -284,30 +275,29 @@ impl Default for Page {
 /// A page of jobs, newest first.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPage {
-    /// The jobs.
     pub jobs: Vec<JobRow>,
-    /// Where the next page begins; `None`: there is none.
+    /// Start of the next page; `None` on the last.
     pub next: Option<String>,
 }
 
-/// How many jobs there are.
+/// Numbers of jobs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct JobStateCounts {
-    /// By state, in the order of [`super::STATES`].
+    /// Jobs by state, in the order of [`super::STATES`].
     pub by_state: [u64; 9],
     /// Jobs that wait in the database for a process.
     pub waiting: u64,
-    /// Jobs that some process holds.
+    /// Jobs that processes hold.
     pub running: u64,
 }
 
 impl JobStateCounts {
-    /// Jobs in one state.
+    /// Returns the number of jobs in one state.
     pub fn of(&self, state: JobState) -> u64 {
         self.by_state[super::state::index(state)]
     }
 
-    /// All jobs.
+    /// Returns the number of all jobs.
     pub fn total(&self) -> u64 {
         self.by_state.iter().sum()
     }

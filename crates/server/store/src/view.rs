@@ -1,4 +1,5 @@
-//! The store for who only reads: no name among those that work, no writer, nothing left behind.
+//! Read-only access to the store. It neither joins the processes, nor starts a writer, nor creates
+//! files. The main type is [`StoreView`].
 
 use std::path::Path;
 
@@ -7,19 +8,19 @@ use super::migrate::{self, VERSION};
 use super::read::Reader;
 use super::{Page, PointPage, SeriesFilter, SeriesRow, StoreConfig, StoreError, Visibility};
 
-/// What is kept, to be read. Cheap to clone.
+/// Reads the history. Cheap to clone.
 #[derive(Clone)]
 pub struct StoreView {
     pub(super) reader: Reader,
 }
 
 impl StoreView {
-    /// Opens the database as it is, also one that others use, or a file that may not be written to.
-    /// `None`: there is none yet.
+    /// Opens the database without changing it, even if other processes use it or its file is
+    /// read-only. Returns `None` if there is no database yet.
     ///
     /// # Errors
     ///
-    /// A database of another version than this program's, or another program's, is refused.
+    /// The database has another version than this program's, or belongs to another program.
     pub async fn open(config: &StoreConfig) -> Result<Option<Self>, StoreError> {
         let database = Database::new(&config.url, &config.data_dir, config.durability)?;
         if database.backend == Backend::Sqlite {
@@ -46,7 +47,7 @@ impl StoreView {
         Ok(Some(Self { reader: Reader { pool, place: database.place, file: None } }))
     }
 
-    /// A page of a case's values, newest first.
+    /// Returns a page of a case's values, newest first.
     pub async fn series(
         &self,
         filter: &SeriesFilter<'_>,
@@ -55,7 +56,7 @@ impl StoreView {
         self.reader.series(filter, page).await
     }
 
-    /// The series there are, by case, from the case after `after` on.
+    /// Lists the series by case, starting with the case after `after`.
     pub async fn cases(
         &self,
         who: Visibility<'_>,
@@ -147,7 +148,7 @@ mod tests {
         let fresh = sqlite();
         let store = fresh.store().await;
         append_points(&store, vec![point("gemm", 1.5)]).await.unwrap();
-        // As if the process ended here: its files, without their locks.
+        // A copy of the files looks as if the process had ended here, without its locks.
         let copy = tempfile::tempdir().unwrap();
         for (name, _) in
             files(&fresh).into_iter().filter(|(name, _)| name.starts_with("warpgauge.db"))

@@ -1,9 +1,10 @@
-//! The one writer of a process: what waits to be written goes into one transaction.
+//! The one writer of a process. It groups the writes that wait into one transaction. The main type
+//! is [`Writer`].
 //!
-//! A commit costs far more than a row, so writes that arrive while one transaction is under way, or
-//! while the next is begun, share that next one. A write that is refused (a quota, a lost lease) has
-//! changed nothing, and costs the others nothing. A write that the database fails takes the transaction
-//! with it; each write of the group is then tried by itself.
+//! A commit costs far more than a row. So writes that arrive while one transaction is under way, or
+//! while the next begins, share that next one. A refused write (a quota, a lost lease) has changed
+//! nothing, and the others proceed. If the database fails a write, the whole transaction fails;
+//! then each write of the group is retried alone.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,34 +24,34 @@ use super::tally::Tally;
 /// Most writes of one transaction.
 const MAX_GROUP: usize = 256;
 
-/// Most callers that wait for their write; the others wait to get in.
+/// Most callers with a queued write; further callers wait for a permit.
 const MAX_WAITING: usize = 4_096;
 
-/// How often a group is tried while others hold the database or the connection is lost.
+/// Most attempts at a group while others lock the database or the connection is lost.
 const TRIES: u32 = 6;
 
-/// Channel on which PostgreSQL tells the other processes that there is work.
+/// PostgreSQL's channel that announces work to the other processes.
 pub(super) const CHANNEL: &str = "warpgauge_jobs";
 
-/// Leases of this process: job to epoch.
+/// Leases of this process: job id to epoch.
 pub(super) type Held = Arc<Mutex<HashMap<String, i64>>>;
 
-/// The map of leases, whoever panicked while holding it.
+/// Locks the map of leases, even after a panic.
 pub(super) fn locked(held: &Held) -> MutexGuard<'_, HashMap<String, i64>> {
     held.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a write has at hand while its transaction is open.
+/// Access of a write to its open transaction.
 pub(super) struct Batch<'a> {
     pub(super) connection: &'a mut AnyConnection,
     pub(super) context: &'a Context,
     pub(super) tally: &'a mut Tally,
-    /// Leases to enter (`Some`) and to strike once this is committed.
+    /// Leases to enter (`Some`) or remove (`None`) after the commit.
     pub(super) leases: &'a mut Vec<(String, Option<i64>)>,
 }
 
 impl Batch<'_> {
-    /// Sorts an error of the database.
+    /// Classifies an error of the database.
     pub(super) fn failed(
         &self,
         operation: &'static str,
@@ -59,48 +60,48 @@ impl Batch<'_> {
         move |source| StoreError::database(operation, &place, source)
     }
 
-    /// Whether this is PostgreSQL, where others write at the same time.
+    /// Returns whether this is PostgreSQL, where other processes write at the same time.
     pub(super) fn is_postgres(&self) -> bool {
         self.context.database.backend == Backend::Postgres
     }
 }
 
-/// What does not change while the store is open.
+/// Values that do not change while the store is open.
 pub(super) struct Context {
     pub(super) database: Database,
     pub(super) instance: String,
     pub(super) quotas: super::Quotas,
     pub(super) held: Held,
-    /// Which jobs this process takes.
+    /// Capabilities of this process, which decide the jobs that it takes.
     pub(super) offered: super::offer::Offered,
-    /// What was committed.
+    /// Counts committed writes.
     pub(super) written: Arc<Written>,
-    /// Rung when jobs begin to wait.
+    /// Notified when jobs begin to wait.
     pub(super) work: Arc<Notify>,
-    /// Rung when there is a webhook to deliver.
+    /// Notified when a webhook is entered.
     pub(super) bell: Arc<super::deliveries::Bell>,
 }
 
-/// A write: run in a transaction that may be tried again, so it must not consume itself.
+/// A write. Its transaction may be retried, so `run` must not consume it.
 pub(super) trait Write: Send + 'static {
-    /// What the caller gets.
+    /// Result for the caller.
     type Out: Send + 'static;
 
-    /// Writes. A refusal must come before the first change.
+    /// Runs the write. It must refuse before its first change.
     fn run<'a>(
         &'a mut self,
         batch: &'a mut Batch<'_>,
     ) -> BoxFuture<'a, Result<Self::Out, StoreError>>;
 }
 
-/// A write whose caller waits, whatever its type.
+/// A write of any type, with its caller's reply channel.
 pub(super) trait AnyWrite: Send {
     fn run<'a>(&'a mut self, batch: &'a mut Batch<'_>) -> BoxFuture<'a, Result<(), StoreError>>;
-    /// Answers the caller: with what `run` gave, or with why the transaction failed.
+    /// Sends the caller the result of `run`, or the failure of the transaction.
     fn answer(self: Box<Self>, failure: Option<StoreError>);
-    /// Its parts, each of which can be tried by itself.
+    /// Returns the parts that can be retried alone.
     fn split(self: Box<Self>) -> Vec<Box<dyn AnyWrite>>;
-    /// How many jobs it wrote of: a measure of what the disk has to take.
+    /// Returns the number of written jobs, as a measure of the log's growth.
     fn weight(&self) -> usize {
         1
     }
@@ -135,7 +136,7 @@ impl<W: Write> AnyWrite for Waiting<W> {
             None => self.out.unwrap_or(Err(StoreError::Closed)),
         };
         match self.reply {
-            // A caller that has gone leaves what it was given: a lease gives itself back.
+            // If the caller has gone, the result is dropped; a dropped lease requeues its job.
             Some(reply) => drop(reply.send(outcome)),
             None => {
                 if let Err(error) = outcome {
@@ -146,25 +147,26 @@ impl<W: Write> AnyWrite for Waiting<W> {
     }
 }
 
-/// What the writer is asked.
+/// A request to the writer.
 pub(super) enum Message {
-    /// Accept jobs; all that wait are inserted together.
+    /// Accepts jobs; all waiting ones are inserted together.
     Submit(Group),
-    /// Hand out the next job.
+    /// Claims the next job.
     Claim(super::claim::Claiming),
-    /// Anything else, in order of arrival.
+    /// Any other write, in order of arrival.
     Other(Box<dyn AnyWrite>),
-    /// Write what waits, then end.
+    /// Writes everything queued, then ends.
     Close(oneshot::Sender<()>),
 }
 
-/// How to reach the writer.
+/// A handle to the writer.
 #[derive(Clone)]
 pub(super) struct Writer {
     sender: mpsc::UnboundedSender<Message>,
-    /// Bounds the channel: callers wait for a place. Leases are bounded by themselves.
+    /// Bounds the channel: callers wait for a permit. Writes of dropped leases need none, since the
+    /// leases are bounded.
     places: Arc<Semaphore>,
-    /// Leases that were dropped, until it is written that their jobs wait again.
+    /// Dropped leases whose jobs are not requeued in the database yet.
     pub(super) dropped: Held,
 }
 
@@ -182,20 +184,20 @@ impl Writer {
         Self { sender, places, dropped: Held::default() }
     }
 
-    /// Writes, and waits until that is committed.
+    /// Runs a write, and waits until it is committed.
     pub(super) async fn write<W: Write>(&self, write: W) -> Result<W::Out, StoreError> {
         self.ask(|reply| Message::Other(Box::new(Waiting { write, out: None, reply: Some(reply) })))
             .await
     }
 
-    /// Queues a write: after everything that was asked for before, with nobody waiting.
+    /// Queues a write after all earlier ones. No caller waits for it.
     pub(super) fn write_behind<W: Write>(&self, write: W) {
         let waiting = Waiting { write, out: None, reply: None };
-        // The writer is gone only after `close`, and leases left then are found lost.
+        // The writer ends only after `close`. Recovery finds the leases left then.
         let _ = self.sender.send(Message::Other(Box::new(waiting)));
     }
 
-    /// Asks, and waits for the answer.
+    /// Sends a message, and waits for the reply.
     pub(super) async fn ask<T>(
         &self,
         message: impl FnOnce(oneshot::Sender<Result<T, StoreError>>) -> Message,
@@ -206,7 +208,7 @@ impl Writer {
         answer.await.map_err(|_| StoreError::Closed)?
     }
 
-    /// Ends the writer once everything that was asked for is written.
+    /// Ends the writer after it has written everything queued.
     pub(super) async fn close(&self) {
         let (done, ended) = oneshot::channel();
         if self.sender.send(Message::Close(done)).is_ok() {
@@ -218,18 +220,19 @@ impl Writer {
 struct Task {
     connection: Option<AnyConnection>,
     context: Arc<Context>,
-    /// Of SQLite.
+    /// Only with SQLite.
     log: Option<LogKeeper>,
 }
 
-/// What is served together.
+/// Messages that are served together.
 #[derive(Default)]
 struct Round<'a> {
-    /// The first message, and where the others are, until these are wanted.
+    /// The first message, and the channel of the others, until `gather` reads them.
     arriving: Option<(Message, &'a mut mpsc::UnboundedReceiver<Message>)>,
-    /// For one transaction.
+    /// Writes of one transaction.
     writes: Vec<Box<dyn AnyWrite>>,
-    /// For one of their own, if there are writes: they lock rows of jobs after rows of owners.
+    /// Claims, which get a separate transaction if there are writes: they lock rows of jobs after
+    /// rows of owners.
     claims: Vec<super::claim::Claiming>,
     close: Option<oneshot::Sender<()>>,
 }
@@ -239,7 +242,7 @@ impl Round<'_> {
         Self { writes: vec![write], ..Self::default() }
     }
 
-    /// Closes the round: it is of the messages that have arrived by now.
+    /// Reads all messages that have arrived by now into the round.
     fn gather(&mut self) {
         let Some((first, receiver)) = self.arriving.take() else { return };
         let mut submits = Vec::new();
@@ -261,7 +264,7 @@ impl Round<'_> {
         }
     }
 
-    /// The claims, as one write.
+    /// Returns the claims as one write.
     fn claims(&mut self) -> Option<Box<dyn AnyWrite>> {
         let claims = std::mem::take(&mut self.claims);
         (!claims.is_empty()).then(|| Box::new(super::claim::Claims::new(claims)) as _)
@@ -276,7 +279,7 @@ impl Task {
                 log.end().await;
             }
             if let Some(connection) = self.connection.take() {
-                // SQLite folds its log back into the file as the last connection closes.
+                // SQLite checkpoints its log as the last connection closes.
                 let _ = connection.close().await;
             }
             let _ = done.send(());
@@ -284,8 +287,8 @@ impl Task {
         }
     }
 
-    /// Serves a message and those that arrive while a transaction is begun for it; `Some` when one asks
-    /// to end.
+    /// Serves a message, and those that arrive while its transaction begins. Returns `Some` if one
+    /// of them is `Close`.
     async fn serve(
         &mut self,
         first: Message,
@@ -294,7 +297,7 @@ impl Task {
         let closes = matches!(first, Message::Close(_));
         let mut round = Round { arriving: Some((first, receiver)), ..Round::default() };
         if closes {
-            // No transaction is begun for nothing.
+            // A `Close` alone needs no transaction.
             round.gather();
         }
         if !closes || !round.writes.is_empty() {
@@ -306,10 +309,10 @@ impl Task {
         round.close
     }
 
-    /// Writes all of a round in one transaction or, where that fails, each in its own.
+    /// Writes a round in one transaction. If that fails, writes each part in its own transaction.
     async fn write_all(&mut self, round: &mut Round<'_>) {
         let outcome = self.persistently(round).await;
-        // There may not have been a transaction.
+        // If no transaction began, the messages are not gathered yet.
         round.gather();
         let writes = std::mem::take(&mut round.writes);
         let Err(error) = outcome else {
@@ -332,7 +335,8 @@ impl Task {
         }
     }
 
-    /// Tries again while others hold the database, or until there is a connection again.
+    /// Retries up to [`TRIES`] attempts while others lock the database, or while it cannot be
+    /// reached.
     async fn persistently(&mut self, round: &mut Round<'_>) -> Result<(), StoreError> {
         let mut tries = 1;
         loop {
@@ -359,7 +363,7 @@ impl Task {
             self.connection = Some(connection);
         }
         let woke = outcome?;
-        // What went to a file that nobody finds again was not written.
+        // A write to a file that was replaced or deleted is lost.
         self.context.database.check()?;
         self.context.written.add(round.writes.iter().map(|write| write.weight()).sum());
         let mut held = locked(&self.context.held);
@@ -378,7 +382,7 @@ impl Task {
     }
 }
 
-/// One transaction: whether jobs began to wait, and whether the connection can be used again.
+/// Runs one transaction. Returns whether jobs began to wait, and whether the connection is usable.
 async fn transact(
     connection: &mut AnyConnection,
     context: &Context,
@@ -393,14 +397,14 @@ async fn transact(
             return (Err(failed(source)), usable);
         }
     };
-    // Beginning takes a moment, in which others have come.
+    // More messages have arrived while the transaction began.
     round.gather();
     let mut tally = Tally::default();
     let outcome = fill(&mut transaction, context, &mut round.writes, leases, &mut tally).await;
     match outcome {
         Ok(woke) => match transaction.commit().await {
             Ok(()) => (Ok(woke), true),
-            // Whether it was committed is not known, nor what the connection is in the middle of.
+            // Neither the commit's result nor the state of the connection is known.
             Err(source) => (Err(failed(source)), false),
         },
         Err(error) => {
