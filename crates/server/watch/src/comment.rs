@@ -1,10 +1,10 @@
-//! A contract in the comment with which a kernel file begins.
+//! Reads a contract from the comment at the beginning of a kernel file.
 
-/// What its first line says.
+/// First line of a comment with a contract.
 const MARK: &str = "warpgauge contract:";
 
-/// The YAML of the contract in one of the leading comments, if one is there: a block comment, or lines of
-/// `//` or `#`, whose first line is `warpgauge contract:`.
+/// Returns the YAML of the contract in one of the leading comments, if any. Such a comment is a
+/// block comment, or lines of `//` or `#`. Its first line is `warpgauge contract:`.
 pub(crate) fn contract(source: &str) -> Option<String> {
     let mut rest = source.trim_start_matches('\u{feff}').trim_start();
     loop {
@@ -19,7 +19,7 @@ pub(crate) fn contract(source: &str) -> Option<String> {
     }
 }
 
-/// The comment at the beginning, without its signs, and what follows.
+/// Returns the comment at the beginning, without its markers, and the rest of the text.
 fn next_comment(text: &str) -> Option<(String, &str)> {
     for (open, close) in [("/*", "*/"), ("\"\"\"", "\"\"\"")] {
         if let Some(inner) = text.strip_prefix(open) {
@@ -57,7 +57,7 @@ fn next_comment(text: &str) -> Option<(String, &str)> {
     (end > 0).then(|| (comment, &text[end..]))
 }
 
-/// Lines without the indentation that all have.
+/// Removes the common indentation of lines.
 fn unindented(lines: &[&str]) -> String {
     let filled = lines.iter().filter(|line| !line.trim().is_empty());
     let least = filled.map(|line| line.len() - line.trim_start().len()).min().unwrap_or(0);

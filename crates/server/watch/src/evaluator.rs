@@ -1,56 +1,58 @@
-//! Who evaluates.
+//! The interface of the service that evaluates kernels. The main type is [`Evaluator`].
 
 use warpgauge_contract::{CompileRequest, EvaluateRequest};
 use warpgauge_report::{CompileResponse, EvaluateResponse};
 
-/// Has kernels evaluated, from several threads at once.
+/// Evaluates kernels, from several threads at once.
 pub trait Evaluator: Sync {
-    /// Evaluates. The same key again is the same evaluation again: it is not made twice.
+    /// Evaluates a request. A second call with the same key returns the same evaluation, without a
+    /// further run.
     ///
     /// # Errors
-    /// [`EvaluatorError::Refused`] ends the matter; after [`EvaluatorError::Again`] the same is asked again later.
+    /// [`EvaluatorError::Refused`] is final; after [`EvaluatorError::Again`] the caller may retry
+    /// later.
     fn evaluate(
         &self,
         request: &EvaluateRequest,
         key: &str,
     ) -> Result<EvaluateResponse, EvaluatorError>;
 
-    /// Compiles, for the parameters of a kernel.
+    /// Compiles a kernel, to find its parameters.
     ///
     /// # Errors
     /// As [`Evaluator::evaluate`].
     fn compile(&self, request: &CompileRequest) -> Result<CompileResponse, EvaluatorError>;
 }
 
-/// Why there is no report.
+/// Reasons why there is no report.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EvaluatorError {
-    /// There will be none.
+    /// The refusal is final.
     #[error("{0}")]
     Refused(FileRejection),
-    /// There may be one later: the service is full, or away.
+    /// A retry may succeed: the service is full or unreachable.
     #[error("{0}")]
     Again(String),
-    /// Whoever watched goes.
+    /// The watcher stops.
     #[error("stopped")]
     Stopped,
 }
 
-/// Code of a refusal because nobody has what a request requires: a device, a tool, a language.
+/// Code of a refusal because no server meets the requirements of a request: a device, a tool, a
+/// language.
 pub const UNMET: &str = "requirements_unmet";
 
-/// Why a file is not evaluated.
+/// Reasons why a file is not evaluated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct FileRejection {
-    /// For programs.
+    /// Code for programs.
     pub code: String,
-    /// What is wrong, and what to do.
+    /// Description of the problem, with a remedy.
     pub message: String,
 }
 
 impl FileRejection {
-    /// A refusal.
     pub fn new(code: &str, message: impl Into<String>) -> Self {
         Self { code: code.to_owned(), message: message.into() }
     }

@@ -1,4 +1,4 @@
-//! The folder: where things lie in it, and who may watch it.
+//! The watched folder: its layout and its lock. The main type is [`Folder`].
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -11,64 +11,59 @@ use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 
-/// Our own things, beside `kernels` and `results`.
+/// Directory of the watcher's internal files, beside `kernels` and `results`.
 const OWN: &str = ".warpgauge";
 
-/// Longest name of a result, without `.json`, bytes: file systems take 255 in all.
+/// Longest name of a result without `.json`, bytes. File systems allow 255 in all.
 const MAX_STEM: usize = 200;
 
-/// How long the lock may be held by what a killed watcher was just starting: a child has it until it is a
-/// program of its own.
+/// Longest wait for a lock that a killed watcher's child may hold. A child inherits the lock until
+/// it executes its program.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Why a folder cannot be watched, or something in it cannot be done.
+/// Reasons why a folder cannot be watched, or an operation on it failed.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// Another process watches it.
+    /// Another process watches the folder.
     #[error(
         "{} is watched already, by the process {holder}: one watcher is enough for a folder; end that \
          one first, or name another folder", folder.display()
     )]
     Watched {
-        /// The folder.
         folder: PathBuf,
-        /// The process' id, as it says.
+        /// Process id that the lock file names.
         holder: String,
     },
-    /// A part of the folder is a link, or no directory.
+    /// A part of the folder is a symbolic link or not a directory.
     #[error(
         "{} is not a directory of its own: what is watched must lie in the folder itself, not behind a \
          symbolic link", path.display()
     )]
     NotInside {
-        /// The path.
         path: PathBuf,
     },
-    /// The file system refuses.
+    /// An I/O error.
     #[error("could not {operation} {}", path.display())]
     Io {
-        /// What was to be done.
         operation: &'static str,
-        /// To what.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
 }
 
-/// A folder that this process watches, and no other.
+/// A folder that only this process watches.
 #[derive(Debug)]
 pub struct Folder {
     root: PathBuf,
-    /// Held for as long as it is open: the system lets go of it however the process ends.
+    /// The lock. The system releases it however the process ends.
     _lock: File,
 }
 
 impl Folder {
-    /// Makes what is missing of the folder's layout, and takes the folder for this process.
+    /// Creates the missing parts of the folder's layout, and locks the folder.
     ///
     /// # Errors
-    /// [`FolderError`]; two watchers on one folder are one of them.
+    /// [`FolderError`], for example if another process watches the folder.
     pub fn open(root: &Path) -> Result<Self, FolderError> {
         fs::create_dir_all(root).map_err(failed("make", root))?;
         let root = root.canonicalize().map_err(failed("find", root))?;
@@ -91,33 +86,33 @@ impl Folder {
         Ok(Self { root, _lock: lock })
     }
 
-    /// The folder's path.
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Where kernels are put.
+    /// Returns the directory of submitted kernels.
     pub fn kernels(&self) -> PathBuf {
         self.root.join("kernels")
     }
 
-    /// Where results are found.
+    /// Returns the directory of results.
     pub fn results(&self) -> PathBuf {
         self.root.join("results")
     }
 
-    /// A file of our own.
+    /// Returns the path of an internal file.
     pub(crate) fn own(&self, below: &str, name: &str) -> PathBuf {
         self.root.join(OWN).join(below).join(name)
     }
 
-    /// A directory of our own.
+    /// Returns the path of an internal directory.
     pub(crate) fn own_directory(&self, below: &str) -> PathBuf {
         self.root.join(OWN).join(below)
     }
 
-    /// Where the result of a file goes: `kernels/NAME.cu` to `results/NAME.json`; to `NAME.cu.json` if
-    /// the former is the result of a file with another ending, which nobody has fetched.
+    /// Returns the path of a file's result: `results/NAME.json` for `kernels/NAME.cu`. It is
+    /// `NAME.cu.json` if the former is the result of a file with another extension that was not
+    /// fetched yet.
     pub(crate) fn result_of(&self, name: &OsStr) -> PathBuf {
         let short = self.results().join(with_json(Path::new(name).file_stem().unwrap_or(name)));
         match subject_of(&short) {
@@ -127,7 +122,7 @@ impl Folder {
     }
 }
 
-/// The file that a result is about, if there is a result.
+/// Returns the name of the kernel file that a result is about.
 fn subject_of(result: &Path) -> Option<String> {
     #[derive(serde::Deserialize)]
     struct About {
@@ -174,7 +169,7 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
         }
         Err(error) => return Err(failed("lock", path)(error.into())),
     }
-    // Only told; the lock is the system's.
+    // The process id is for messages only; the system's lock is what counts.
     file.set_len(0)
         .and_then(|()| file.rewind())
         .and_then(|()| write!(file, "{}", std::process::id()))
@@ -182,19 +177,19 @@ fn lock(root: &Path, path: &Path) -> Result<File, FolderError> {
     Ok(file)
 }
 
-/// Waits for a lock that somebody else has, as long as [`PATIENCE`].
+/// Waits for a lock of another process, at most [`PATIENCE`].
 fn wait(file: &File, error: rustix::io::Errno) -> Result<(), rustix::io::Errno> {
     let Ok(shared) = file.try_clone() else { return Err(error) };
     if error != rustix::io::Errno::WOULDBLOCK {
         return Err(error);
     }
     let (sender, taken) = mpsc::sync_channel(0);
-    // Where nobody listens any more when it has the lock, it lets go of it.
+    // If the receiver has gone when the thread gets the lock, the thread releases it.
     std::thread::spawn(move || sender.send(flock(&shared, FlockOperation::LockExclusive)));
     taken.recv_timeout(PATIENCE).unwrap_or(Err(error))
 }
 
-/// An error of the file system, with what was to be done.
+/// Returns an error of the file system with the operation that failed.
 pub(crate) fn failed(
     operation: &'static str,
     path: &Path,

@@ -1,4 +1,5 @@
-//! Taking a file in: what it is, and its content, as long as nobody writes it.
+//! Reads submitted files, provided that they do not change meanwhile. The main function is
+//! [`take`].
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata, OpenOptions};
@@ -17,7 +18,7 @@ pub(crate) const MAX_SOURCE_BYTES: u64 = 16 << 20;
 /// Largest image, bytes.
 pub(crate) const MAX_BINARY_BYTES: u64 = 64 << 20;
 
-/// Which version of a file it is: a file that is written anew, or replaced, is another one.
+/// Version of a file. It changes when the file is rewritten or replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Version {
     inode: u64,
@@ -36,26 +37,26 @@ impl Version {
         }
     }
 
-    /// The version that a path has now; a link is itself, not what it points to.
+    /// Returns the present version of a path. A link counts itself, not its target.
     pub(crate) fn at(path: &Path) -> Option<Self> {
         fs::symlink_metadata(path).ok().map(|metadata| Self::of(&metadata))
     }
 }
 
-/// A file that was looked at.
+/// Result of reading a file.
 #[derive(Debug)]
 pub(crate) enum Taken {
-    /// Its content.
+    /// The file's content.
     Read(Version, Vec<u8>),
-    /// It is there, and cannot be taken.
+    /// The file exists and cannot be accepted.
     Refused(Version, FileRejection),
-    /// It is not there any more.
+    /// The file no longer exists.
     Gone,
-    /// It changed meanwhile.
+    /// The file changed during the read.
     Changing,
 }
 
-/// Reads the file `name` in a directory, without following links.
+/// Reads the file `name` in a directory without following links.
 pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Taken> {
     let path = directory.join(name);
     let metadata = match fs::symlink_metadata(&path) {
@@ -65,7 +66,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
     };
     let version = Version::of(&metadata);
     if metadata.is_dir() {
-        // Whatever is in it is nobody's submission, and is not to be removed.
+        // A directory is no submission, and must not be removed.
         return Ok(Taken::Gone);
     }
     if metadata.is_symlink() {
@@ -98,7 +99,7 @@ pub(crate) fn take(directory: &Path, name: &OsStr, limit: u64) -> io::Result<Tak
             ),
         ));
     }
-    // Not waiting for a writer, should it have become a pipe.
+    // This does not wait for a writer if the file has become a pipe.
     let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
     let file =
         match OpenOptions::new().read(true).custom_flags(flags.bits().cast_signed()).open(&path) {

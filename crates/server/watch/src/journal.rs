@@ -1,19 +1,19 @@
-//! What was begun, so that each file is evaluated once, whatever ends the process.
+//! Journal of evaluations, by which each file is evaluated once even if the process is killed. The
+//! main type is [`Entry`].
 //!
-//! A file's way, each step a rename or a file that is complete when it appears:
+//! The steps of a file, each a rename or a file that appears complete:
 //!
-//! 1. `jobs/KEY`: the file's name and version. KEY is the key under which it is evaluated: asked again, it
-//!    is the same evaluation.
-//! 2. `ready/KEY`: the result, complete.
-//! 3. `jobs/KEY` becomes `published/KEY`: from here on nothing is evaluated.
+//! 1. `jobs/KEY`: the file's name and version. KEY is the idempotency key of its evaluation.
+//! 2. `ready/KEY`: the complete result.
+//! 3. `jobs/KEY` becomes `published/KEY`: from here on the file is not evaluated again.
 //! 4. `ready/KEY` becomes the result in `results/`.
-//! 5. The kernel file leaves `kernels/` by way of `gone/KEY`: if it is another version by now, it goes
-//!    back.
+//! 5. The kernel file moves from `kernels/` to `gone/KEY`. If it is another version by now, it
+//!    moves back.
 //! 6. `published/KEY` is removed.
 //!
-//! After a kill each entry says how far its file came, and the rest is done. What a loss of power takes is
-//! at most the last entries of `jobs/`, whose files are then evaluated again; results are on the disk
-//! before their names are.
+//! After a kill each entry shows the last step of its file, and the rest follows. A loss of power
+//! can take the last entries of `jobs/`, whose files are then evaluated again. Results are on the
+//! disk before their names are.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -27,13 +27,13 @@ use serde::{Deserialize, Serialize};
 use crate::folder::{Folder, FolderError, failed};
 use crate::intake::Version;
 
-/// A file that is being evaluated.
+/// A file under evaluation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
-    /// Its name, bytes: names need not be text.
+    /// Name as bytes, since it may not be UTF-8.
     name: Vec<u8>,
     pub version: Version,
-    /// The contract beside it, if there is one.
+    /// The contract beside the file, if any.
     contract: Option<(Vec<u8>, Version)>,
 }
 
@@ -52,7 +52,7 @@ impl Entry {
     }
 }
 
-/// Begins: step 1.
+/// Begins an entry: step 1.
 pub(crate) fn begin(folder: &Folder, key: &str, entry: &Entry) -> Result<(), FolderError> {
     let path = folder.own("jobs", key);
     let text =
@@ -60,7 +60,7 @@ pub(crate) fn begin(folder: &Folder, key: &str, entry: &Entry) -> Result<(), Fol
     write_whole(&folder.own("ready", &format!("{key}.new")), &path, &text, false)
 }
 
-/// Ends: steps 2 to 6. Gives the path of the result.
+/// Ends an entry: steps 2 to 6. Returns the path of the result.
 pub(crate) fn publish(
     folder: &Folder,
     key: &str,
@@ -72,7 +72,7 @@ pub(crate) fn publish(
     finish(folder, key, entry)
 }
 
-/// Steps 3 to 6, of an entry whose result is ready or published.
+/// Runs steps 3 to 6 of an entry whose result is ready or published.
 fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBuf, FolderError> {
     let (job, published) = (folder.own("jobs", key), folder.own("published", key));
     if job.exists() {
@@ -83,7 +83,7 @@ fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBu
     let ready = folder.own("ready", key);
     match fs::rename(&ready, &result) {
         Ok(()) => {}
-        // It was renamed before.
+        // The rename happened before a kill.
         Err(error) if error.kind() == io::ErrorKind::NotFound && !ready.exists() => {}
         Err(error) => return Err(failed("write", &result)(error)),
     }
@@ -98,7 +98,7 @@ fn finish(folder: &Folder, key: &str, entry: &Entry) -> Result<std::path::PathBu
     Ok(result)
 }
 
-/// Whether another kernel still has this contract beside it.
+/// Returns whether another kernel beside this contract remains.
 fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
     let stem = Path::new(contract).file_stem().unwrap_or(contract);
     warpgauge_contract::FILE_EXTENSIONS.iter().any(|(ending, _)| {
@@ -109,13 +109,13 @@ fn is_wanted(folder: &Folder, contract: &OsStr) -> bool {
     })
 }
 
-/// Takes a version of a file out of `kernels/`; another version stays.
+/// Removes a version of a file from `kernels/`; another version remains.
 fn remove(folder: &Folder, key: &str, name: &OsStr, version: Version) -> Result<(), FolderError> {
     let path = folder.kernels().join(name);
     if Version::at(&path) != Some(version) {
         return Ok(());
     }
-    // Moved before it is removed: it may be replaced between the look and the deed.
+    // The rename comes first, because the file may be replaced between the check and the removal.
     let gone = folder.own("gone", key);
     match fs::rename(&path, &gone) {
         Ok(()) => settle(&gone, &path, version),
@@ -124,12 +124,12 @@ fn remove(folder: &Folder, key: &str, name: &OsStr, version: Version) -> Result<
     }
 }
 
-/// Removes what was taken out, or puts it back if it is another version.
+/// Removes a moved file, or moves it back if it is another version.
 fn settle(gone: &Path, path: &Path, version: Version) -> Result<(), FolderError> {
     if Version::at(gone) != Some(version) {
         match renameat_with(CWD, gone, CWD, path, RenameFlags::NOREPLACE) {
             Ok(()) => return Ok(()),
-            // It was replaced once more: that one counts.
+            // The file was replaced again, and the newest one counts.
             Err(rustix::io::Errno::EXIST) => {}
             Err(error) => return Err(failed("put back", path)(error.into())),
         }
@@ -137,13 +137,13 @@ fn settle(gone: &Path, path: &Path, version: Version) -> Result<(), FolderError>
     fs::remove_file(gone).map_err(failed("remove", gone))
 }
 
-/// Forgets an entry whose file nobody wants evaluated any more.
+/// Removes an entry whose file no longer needs an evaluation.
 pub(crate) fn forget(folder: &Folder, key: &str) -> Result<(), FolderError> {
     let path = folder.own("jobs", key);
     fs::remove_file(&path).map_err(failed("remove", &path))
 }
 
-/// What a process left: ends what is evaluated, and gives what is not.
+/// Finishes the entries of an earlier process that have a result. Returns the others.
 pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderError> {
     let mut unfinished = Vec::new();
     for key in names(&folder.own_directory("published"))? {
@@ -158,7 +158,7 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
     for key in names(&folder.own_directory("jobs"))? {
         let path = folder.own("jobs", &key);
         let Some(entry) = entry(&path) else {
-            // Nothing of it was begun.
+            // The entry is incomplete, so its evaluation never began.
             fs::remove_file(&path).map_err(failed("remove", &path))?;
             continue;
         };
@@ -167,7 +167,7 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
         } else if Version::at(&folder.kernels().join(entry.name())) == Some(entry.version) {
             unfinished.push((key, entry));
         } else {
-            // It was replaced or taken away meanwhile; what is there now is another file.
+            // The file was replaced or removed meanwhile; a present file is another one.
             fs::remove_file(&path).map_err(failed("remove", &path))?;
         }
     }
@@ -178,7 +178,7 @@ pub(crate) fn recover(folder: &Folder) -> Result<Vec<(String, Entry)>, FolderErr
     Ok(unfinished)
 }
 
-/// What was taken out when the process ended is the kernel or its contract.
+/// Settles the file that was moved when the process ended: the kernel or its contract.
 fn settle_either(folder: &Folder, gone: &Path, entry: &Entry) -> Result<(), FolderError> {
     let now = Version::at(gone);
     match &entry.contract {
@@ -200,7 +200,7 @@ fn names(directory: &Path) -> Result<Vec<String>, FolderError> {
     names.collect::<Result<_, _>>().map_err(failed("list", directory))
 }
 
-/// Writes a file that is complete when it has its name.
+/// Writes a file that is complete before it gets its name.
 pub(crate) fn write_whole(
     unnamed: &Path,
     path: &Path,
@@ -231,7 +231,7 @@ mod tests {
         names
     }
 
-    /// After each step, as if the process had ended there.
+    /// Simulates an end of the process after each step.
     #[test]
     fn wherever_it_ends_the_rest_is_done() {
         for step in 1..=5 {
@@ -280,7 +280,7 @@ mod tests {
         put(&folder, "a.cu", "a new one");
         publish(&folder, "K", &entry, b"result").unwrap();
         assert_eq!(fs::read_to_string(folder.kernels().join("a.cu")).unwrap(), "a new one");
-        // Replaced between the look and the deed.
+        // The file is replaced between the check and the removal.
         fs::rename(folder.kernels().join("a.cu"), folder.own("gone", "L")).unwrap();
         settle(&folder.own("gone", "L"), &folder.kernels().join("a.cu"), entry.version).unwrap();
         assert_eq!(fs::read_to_string(folder.kernels().join("a.cu")).unwrap(), "a new one");

@@ -1,5 +1,5 @@
-//! From a kernel file to a request: with the contract beside it, the one in its first comment, or one that
-//! is inferred.
+//! Converts a kernel file to a request. The contract is beside the file, in its first comment, or
+//! inferred.
 
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
@@ -12,14 +12,14 @@ use warpgauge_report::CompileResponse;
 use crate::comment;
 use crate::evaluator::{EvaluatorError, FileRejection};
 
-/// Endings of contracts beside them.
+/// File extensions of contracts.
 pub(crate) const CONTRACTS: [(&str, BodyFormat); 3] =
     [("yaml", BodyFormat::Yaml), ("yml", BodyFormat::Yaml), ("json", BodyFormat::Json)];
 
 /// Timed launches of an inferred contract.
 const INFERRED_TRIALS: u32 = 20;
 
-/// What a file of this name holds; nothing if it is no kernel.
+/// Returns the kernel type of a file's name; `None` if it is not a kernel.
 pub fn kernel_type(name: &str) -> Option<KernelType> {
     if name.starts_with('.') {
         return None;
@@ -28,11 +28,11 @@ pub fn kernel_type(name: &str) -> Option<KernelType> {
     KernelType::of_extension(ending).filter(|_| !stem.is_empty())
 }
 
-/// What compiles a kernel, for its parameters.
+/// Compiles a kernel to find its parameters.
 pub type Compile<'c> =
     &'c mut dyn FnMut(&CompileRequest) -> Result<CompileResponse, EvaluatorError>;
 
-/// Where a contract came from.
+/// Source of a contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ContractFrom {
     /// A file beside the kernel.
@@ -44,7 +44,7 @@ pub enum ContractFrom {
 }
 
 impl ContractFrom {
-    /// As a result has it.
+    /// Name in a result.
     pub fn name(self) -> &'static str {
         match self {
             Self::File => "file",
@@ -57,18 +57,17 @@ impl ContractFrom {
 /// A kernel with its contract.
 #[derive(Debug, Clone)]
 pub struct KernelRequest {
-    /// What is evaluated.
     pub request: EvaluateRequest,
-    /// Where the contract came from.
+    /// Source of the contract.
     pub from: ContractFrom,
-    /// What was assumed; empty where the contract was given.
+    /// Assumptions of an inferred contract; empty if the contract was given.
     pub assumed: Vec<String>,
 }
 
-/// The request of a kernel file. `contract`: the content of the contract beside it.
+/// Returns the request of a kernel file. `contract` is the content of the contract beside it.
 ///
 /// # Errors
-/// Why there is none, and what to do.
+/// Why there is no request, and what to do.
 pub fn request_of(
     name: &str,
     content: &[u8],
@@ -108,10 +107,11 @@ fn request(
     Ok(KernelRequest { request, from, assumed })
 }
 
-/// The request of a program's first kernel, where the program cannot be run, for this reason.
+/// Returns the request of a program's first kernel. It serves if the program cannot be run, for
+/// this reason.
 ///
 /// # Errors
-/// Why there is none, and what to do.
+/// Why there is no request, and what to do.
 pub(crate) fn kernel_of_program(
     name: &str,
     content: &[u8],
@@ -128,7 +128,7 @@ pub(crate) fn kernel_of_program(
     request(fields, ContractFrom::Inferred, assumed)
 }
 
-/// Code as a contract has it.
+/// Code in the form that a contract has.
 enum Code {
     Text(String),
     Image(String),
@@ -171,7 +171,7 @@ fn parsed(format: BodyFormat, bytes: &[u8]) -> Result<Map<String, Value>, FileRe
     }
 }
 
-/// A given contract with the file's code in it.
+/// Adds the file's code to a given contract.
 fn completed(
     mut fields: Map<String, Value>,
     name: &str,
@@ -204,7 +204,7 @@ fn completed(
     }
     let named = kernel.contains_key("io")
         || kernel.get("metadata").is_some_and(|given| given.get("kernel_name").is_some());
-    // A contract that says how a kernel is launched means the kernel, and not the program round it.
+    // A contract with launch parameters means the kernel, not the program around it.
     let kind = match guessed(kind, code) {
         KernelType::Program if named => KernelType::Cuda,
         kind => kind,
@@ -234,7 +234,8 @@ fn put_code(kernel: &mut Map<String, Value>, code: &Code) {
     };
 }
 
-/// Python is Triton if it has a kernel of Triton's, else PyTorch; CUDA C++ with a `main()` is a program.
+/// Returns the actual kernel type. Python without a Triton kernel is PyTorch; CUDA C++ with a
+/// `main()` is a program.
 fn guessed(kind: KernelType, code: &Code) -> KernelType {
     match (kind, code.text()) {
         (KernelType::Triton, Some(text)) if !text.contains("triton.jit") => KernelType::Torch,
@@ -243,7 +244,7 @@ fn guessed(kind: KernelType, code: &Code) -> KernelType {
     }
 }
 
-/// What is assumed of a program without a contract.
+/// Returns the contract of a program that has none, and its assumptions.
 fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
     let mut kernel = Map::new();
     kernel.insert("kernel_type".to_owned(), json!(KernelType::Program));
@@ -255,7 +256,7 @@ fn program(code: &Code) -> (Map<String, Value>, Vec<String>) {
     (fields, vec![assumed.to_owned()])
 }
 
-/// A contract for code that has none.
+/// Infers a contract for code that has none.
 fn inferred(
     name: &str,
     kind: KernelType,
@@ -268,7 +269,7 @@ fn inferred(
     inferred_kernel(name, kind, code, compile)
 }
 
-/// A contract for a kernel that has none.
+/// Infers a contract for a kernel that has none.
 fn inferred_kernel(
     name: &str,
     kind: KernelType,
@@ -292,17 +293,17 @@ fn inferred_kernel(
 /// An inferred contract of a kernel.
 #[derive(Debug, Clone)]
 pub struct InferredContract {
-    /// The kernel, as the compiler takes its name.
+    /// Name of the kernel, as the compiler knows it.
     pub kernel_name: String,
-    /// All kernels of the file.
+    /// Names of all kernels in the file.
     pub entries: Vec<String>,
-    /// Arguments and launch.
+    /// Arguments and launch parameters.
     pub guess: infer::Guess,
-    /// What was assumed beside.
+    /// Further assumptions.
     pub assumed: Vec<String>,
 }
 
-/// Infers the contract of the kernel `wanted` of a file, by default its first.
+/// Infers the contract of the kernel `wanted` in a file, by default its first.
 ///
 /// # Errors
 /// Why it cannot be inferred, and what to do.
@@ -392,7 +393,7 @@ fn infer_contract(
     })
 }
 
-/// The kernel's name and parameters, of the compiler.
+/// Returns the kernel's name and parameters from a compilation.
 fn compiled(
     name: &str,
     kind: KernelType,

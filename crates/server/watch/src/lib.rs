@@ -1,15 +1,15 @@
-//! Kernels handed in as files of a folder, and results that come back as files; the same through a git
+//! Evaluates kernel files that appear in a folder, and writes results as files; also through a git
 //! repository.
 //!
-//! - [`Folder`] is the folder: its layout, its lock, and the journal by which each file is evaluated once,
-//!   whatever ends the process.
-//! - [`watch`] finds files that are complete, has them evaluated by an [`Evaluator`], and publishes
-//!   results.
-//! - [`KernelResult`] is a result: the fields of the reference executor, measured or `null` with a reason, and
-//!   the whole report.
+//! - [`Folder`] is the folder: its layout, its lock, and the journal by which each file is
+//!   evaluated once, even if the process is killed.
+//! - [`watch`] finds complete files, evaluates them by an [`Evaluator`], and publishes results.
+//! - [`KernelResult`] is a result: the fields of the reference executor, measured or `null` with a
+//!   reason, and the whole report.
 //! - [`mailbox`] is the repository.
 //!
-//! How a kernel is evaluated is not known here: here or at a server, that is the [`Evaluator`]'s matter.
+//! This crate does not know how a kernel is evaluated: the [`Evaluator`] does it on this machine or
+//! at a server.
 
 #![forbid(unsafe_code)]
 

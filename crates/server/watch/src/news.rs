@@ -1,4 +1,5 @@
-//! How the watcher hears of files: from the kernel, or by looking again and again.
+//! Detects changes in the folder by notifications of the operating system. The watcher polls where
+//! these are missing.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -9,27 +10,27 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use notify::event::{AccessKind, AccessMode, EventKind, ModifyKind, RenameMode};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
 
-/// File systems whose changes by other machines the kernel does not tell of: NFS, SMB, CIFS, 9P, FUSE,
-/// Ceph, AFS (`statfs(2)`).
+/// File systems that do not notify of changes by other machines: NFS, SMB, CIFS, 9P, FUSE, Ceph,
+/// AFS (`statfs(2)`).
 const REMOTE: [i64; 8] =
     [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x0102_1997, 0x6573_5546, 0x00C3_6400, 0x5346_414F];
 
-/// What reaches the watcher.
+/// Message to the watcher.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A file changed; `complete`: whoever wrote it has closed it, or it was renamed into the folder.
+    /// A file changed. It is `complete` if its writer closed it or renamed it into the folder.
     File { name: OsString, complete: bool },
-    /// Something was missed.
+    /// A notification may be missing, so the watcher should look at the whole folder.
     Look,
-    /// A file was worked on.
+    /// The work on a file ended.
     Done(crate::work::Done),
-    /// The end.
+    /// The watcher should stop.
     Stop,
 }
 
-/// Whether the kernel may not tell of everything that happens in a directory.
+/// Returns whether notifications for a directory may be incomplete.
 pub(crate) fn is_remote(directory: &Path) -> bool {
-    // `f_type` is a signed or an unsigned number, as the platform has it.
+    // `f_type` is signed or unsigned, depending on the platform.
     #[allow(clippy::useless_conversion)]
     rustix::fs::statfs(directory)
         .ok()
@@ -37,7 +38,7 @@ pub(crate) fn is_remote(directory: &Path) -> bool {
         .is_some_and(|kind| REMOTE.contains(&(kind & 0xFFFF_FFFF)))
 }
 
-/// Has the kernel tell of a directory. `missed` is set where the inbox was full.
+/// Subscribes to changes of a directory. Sets `missed` if the inbox was full.
 pub(crate) fn subscribe(
     directory: &Path,
     inbox: SyncSender<Message>,
@@ -63,7 +64,7 @@ fn messages(event: notify::Result<notify::Event>) -> Vec<Message> {
         EventKind::Access(AccessKind::Close(AccessMode::Write))
         | EventKind::Modify(ModifyKind::Name(RenameMode::To | RenameMode::Both)) => true,
         EventKind::Create(_) | EventKind::Modify(ModifyKind::Data(_)) => false,
-        // A removal too: of the directory itself the next look tells.
+        // Removals are ignored: the next look detects one of the directory itself.
         _ => return Vec::new(),
     };
     let name = event.paths.last().and_then(|path| path.file_name()).map(ToOwned::to_owned);

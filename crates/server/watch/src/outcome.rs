@@ -1,6 +1,7 @@
-//! Results: the fields of the reference executor's, and our report.
+//! Results: the fields of the reference executor's, and our report. The main type is
+//! [`KernelResult`].
 //!
-//! A field of the reference that was not measured is `null`, and `unavailable` says why.
+//! A field of the reference that was not measured is `null`, and `unavailable` has the reason.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;
@@ -14,72 +15,73 @@ use warpgauge_report::{EvaluateResponse, KernelVerdict};
 use crate::evaluator::FileRejection;
 use crate::kernel_file::{ContractFrom, KernelRequest};
 
-/// What a result is about.
+/// Identity of a result's kernel file.
 #[derive(Debug, Clone)]
 pub struct KernelFileId<'a> {
-    /// The kernel file's name.
+    /// Name of the kernel file.
     pub file: &'a str,
-    /// blake3 of its content, hex; nothing where it was not read.
+    /// blake3 of its content, hex; `None` if it was not read.
     pub blake3: Option<String>,
 }
 
 /// A result.
 #[derive(Debug, Clone, Serialize)]
 pub struct KernelResult {
-    /// `completed`: it ran, was not found wrong, and no useless kernel would pass too; else `failed`.
+    /// `completed` if the kernel ran, no check found it incorrect, and the check would reject a
+    /// useless kernel; else `failed`.
     pub status: &'static str,
-    /// The verdict on the kernel; nothing where it was not run.
+    /// Verdict on the kernel; `None` if it was not run.
     pub verdict: Option<KernelVerdict>,
-    /// The kernel file's name.
+    /// Name of the kernel file.
     pub kernel_file: String,
     /// blake3 of its content, hex.
     pub kernel_file_blake3: Option<String>,
     /// Product name of the device.
     pub hardware: Option<String>,
-    /// `cuda` or `emulator`: times of the latter say nothing about a GPU.
+    /// `cuda` or `emulator`. Times of the emulator say nothing about a GPU.
     pub device_kind: Option<Value>,
-    /// The kernel that ran.
+    /// Name of the kernel that ran.
     pub kernel_name: Option<String>,
     /// Its arguments, as the contract gives them.
     pub kernel_parameters: Value,
-    /// Mean time of a launch, milliseconds. Of a whole program, the time in which the GPU ran kernels.
+    /// Mean time of a launch, milliseconds. For a whole program, the time in which the GPU ran
+    /// kernels.
     pub execution_time: Option<f64>,
-    /// Part of the multiprocessors' peak, percent. Of a whole program, the part of its time on the GPU in
-    /// which that did something.
+    /// Percentage of the multiprocessors' peak. For a whole program, the percentage of its time on
+    /// the GPU in which the GPU was busy.
     pub gpu_utilization: Option<f64>,
-    /// Tensors of the contract, megabytes (10^6).
+    /// Size of the contract's tensors, megabytes (10^6).
     pub memory_usage: Option<f64>,
-    /// Floating-point operations a second.
+    /// Floating-point operations per second.
     pub throughput: Option<f64>,
-    /// Floating-point operations of a launch.
+    /// Floating-point operations per launch.
     pub total_flops: Option<f64>,
-    /// Floating-point operations for each byte of device memory.
+    /// Floating-point operations per byte of device memory.
     pub arithmetic_intensity: Option<f64>,
-    /// What limits the kernel, as the roofline has it.
+    /// Bound of the kernel, from the roofline.
     pub bound_type: Option<Value>,
-    /// The reference's; not measured.
+    /// Field of the reference executor; never measured.
     pub vectorization: Option<Value>,
-    /// What stands out in the profile.
+    /// Advice from the profile.
     pub optimizations: Vec<Value>,
-    /// The reference's; there is no such measure.
+    /// Field of the reference executor; there is no such measure.
     pub performance_score: Option<f64>,
-    /// The reference's; code is not rewritten.
+    /// Field of the reference executor; code is never rewritten.
     pub corrected_code: Option<String>,
-    /// What to know before trusting the rest.
+    /// Caveats about the other fields.
     pub warnings: Vec<String>,
-    /// This program and its version.
+    /// Name and version of this program.
     pub provider: &'static str,
-    /// When the result was made, seconds since the Unix epoch.
+    /// Time of the result, seconds since the Unix epoch.
     pub timestamp: f64,
     /// `file`, `comment` or `inferred`.
     pub contract: Option<&'static str>,
-    /// What was assumed of an inferred contract.
+    /// Assumptions of an inferred contract.
     pub assumed: Vec<String>,
-    /// Why fields are `null`.
+    /// Reasons why fields are `null`, by field.
     pub unavailable: BTreeMap<&'static str, String>,
-    /// Why it failed: `code` and `message`.
+    /// Reason for the failure: `code` and `message`.
     pub error: Option<Value>,
-    /// The whole report.
     pub report: Option<EvaluateResponse>,
 }
 
@@ -117,7 +119,7 @@ impl KernelResult {
         }
     }
 
-    /// The result of a file that was not evaluated.
+    /// Returns the result of a file that was not evaluated.
     pub fn refused(
         subject: &KernelFileId<'_>,
         request: Option<&KernelRequest>,
@@ -132,7 +134,7 @@ impl KernelResult {
         outcome
     }
 
-    /// The result of an evaluation.
+    /// Returns the result of an evaluation.
     pub fn evaluated(
         subject: &KernelFileId<'_>,
         request: &KernelRequest,
@@ -154,7 +156,7 @@ impl KernelResult {
         outcome
     }
 
-    /// One line of it, for people.
+    /// Returns a line that summarises the result for people.
     pub fn line(&self) -> String {
         let what = match (&self.error, self.execution_time) {
             (Some(error), _) => {
@@ -178,7 +180,7 @@ impl KernelResult {
                 .iter()
                 .map(|arg| {
                     let mut shown = serde_json::to_value(arg).unwrap_or_default();
-                    // Its content may be megabytes.
+                    // The content may have megabytes.
                     if let Some(spec) = shown.get_mut("tensor_spec").and_then(Value::as_object_mut)
                     {
                         spec.remove("data");
@@ -259,7 +261,7 @@ impl KernelResult {
         }
         let Some(metrics) = &report.kernel_exec_result.metadata.device_metrics else { return };
         if report.program.is_some() && self.kernel_name.is_none() {
-            // Where no timeline says which kernel took longest, the profiler has them in that order.
+            // Without a timeline, the profiler's first kernel is the one that took longest.
             let longest = metrics.kernels.first().map_or(&metrics.kernel, |one| &one.kernel);
             self.kernel_name = Some(plain_name(longest).to_owned());
         }
@@ -275,7 +277,7 @@ impl KernelResult {
         let counted = value("total_flops", "flop_count");
         let intensity = value("arithmetic_intensity", "arithmetic_intensity");
         self.gpu_utilization = self.gpu_utilization.or(utilization);
-        // What was counted goes before what the contract declares.
+        // Counted values take precedence over those that the contract declares.
         self.throughput = rate.or(self.throughput);
         self.total_flops = counted.or(self.total_flops);
         self.arithmetic_intensity = intensity.or(self.arithmetic_intensity);
@@ -289,7 +291,7 @@ impl KernelResult {
             metrics.advice.iter().filter_map(|advice| serde_json::to_value(advice).ok()).collect();
     }
 
-    /// What a whole program did, by its timeline.
+    /// Fills in the fields of a whole program from its timeline.
     fn take_timeline(&mut self, report: &EvaluateResponse) {
         let Some(timeline) = &report.timeline else { return };
         let longest = report.program.as_ref().and_then(|program| program.kernels.first());
@@ -304,7 +306,7 @@ impl KernelResult {
         }
     }
 
-    /// Says of every field that is `null` why it is.
+    /// Adds the reason for every field that is `null`.
     fn explain(&mut self, why: &str) {
         let fields = [
             ("hardware", self.hardware.is_none()),
@@ -339,7 +341,7 @@ impl KernelResult {
     }
 }
 
-/// Bytes of all tensors of a contract.
+/// Returns the bytes of all tensors of a contract.
 fn tensors(request: &EvaluateRequest) -> Option<u64> {
     let args = &request.kernel.io.as_ref()?.args;
     let specs = args.iter().filter_map(|arg| arg.tensor_spec.as_ref());
@@ -350,14 +352,15 @@ fn tensors(request: &EvaluateRequest) -> Option<u64> {
     bytes.sum()
 }
 
-/// A kernel's name without what tools tell with it: what it returns, which is nothing, and its parameters.
+/// Removes the return type and the parameters that tools add to a kernel's name.
 fn plain_name(told: &str) -> &str {
     let name = told.strip_prefix("void ").unwrap_or(told);
     if !name.ends_with(')') {
         return name;
     }
     let mut open = 0;
-    // The parenthesis that the last one closes: others may stand among parameters and template arguments.
+    // This is the parenthesis that the last one closes: others may be part of parameters and
+    // template arguments.
     let begin = name.bytes().rposition(|byte| {
         open += i32::from(byte == b')') - i32::from(byte == b'(');
         open == 0

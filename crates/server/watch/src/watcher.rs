@@ -1,5 +1,5 @@
-//! Which files are to be worked on, and when: they must be complete, and as many are worked on at once as
-//! may be.
+//! Schedules the work on files. A file must be complete, and a bound limits the files in work. The
+//! main function is [`watch`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -18,60 +18,57 @@ use crate::kernel_file::kernel_type;
 use crate::news::{self, Message};
 use crate::work::{Bench, Done, How, Task};
 
-/// Messages that wait, at most; more are a reason to look at the whole folder.
+/// Most waiting messages. If more arrive, the watcher looks at the whole folder.
 const INBOX: usize = 4096;
 
-/// Files that are known at once, at most; the others are found when these are done.
+/// Most known files; the watcher finds the others when these are done.
 const MAX_KNOWN: usize = 20_000;
 
-/// How often the folder is looked at although it is told of: nothing told is trusted for ever.
+/// Interval of looking at the folder in spite of notifications, which may be incomplete.
 const LOOK_ANYHOW: Duration = Duration::from_secs(10);
 
-/// How often a folder is looked at that nobody tells of.
+/// Interval of polling a folder without notifications.
 const POLL: Duration = Duration::from_secs(1);
 
-/// How a folder is watched.
+/// Options of watching.
 #[derive(Debug, Clone)]
 pub struct WatchOptions {
-    /// Files that are worked on at once.
+    /// Most files in work at once.
     pub at_once: usize,
-    /// How long a file must be unchanged, where nobody says that it is complete.
+    /// Time for which a file must be unchanged if no notification says that it is complete.
     pub settle: Duration,
-    /// Look so often, rather than being told; `None`: be told where that works.
+    /// Interval of polling instead of notifications; `None`: use notifications if they work.
     pub poll: Option<Duration>,
-    /// End when everything there is done.
+    /// Stop when all files are done.
     pub once: bool,
-    /// Ask for the metrics that results are made from, where a contract asks for none.
+    /// Request the metrics of results if a contract requests none.
     pub profile: bool,
 }
 
-/// What is told on the way.
+/// Event that the watcher reports.
 #[derive(Debug)]
 pub enum WatchEvent<'t> {
-    /// The folder is watched from now on.
+    /// Watching has begun.
     Watching {
-        /// How often it is looked at, where the kernel does not tell; and why it does not.
+        /// Interval of polling, and why notifications are not used.
         polling: Option<(Duration, String)>,
     },
-    /// There is a result.
+    /// A result was published.
     Result {
-        /// It in a line.
+        /// Summary of the result.
         line: &'t str,
-        /// Where it is.
         path: &'t Path,
     },
     /// A file waits for the service.
     Waiting {
-        /// The file.
         file: &'t str,
-        /// Why.
         why: &'t str,
     },
-    /// The folder is in trouble; it is tried again.
+    /// An error of the folder; the watcher retries.
     Trouble(&'t FolderError),
 }
 
-/// How a watcher is ended.
+/// Stops a watcher.
 #[derive(Debug, Default)]
 pub struct WatchStop {
     stopped: Mutex<(bool, Option<SyncSender<Message>>)>,
@@ -79,23 +76,23 @@ pub struct WatchStop {
 }
 
 impl WatchStop {
-    /// Ends the watcher: nothing more is begun, and nothing is waited for.
+    /// Stops the watcher: it begins nothing more, and waits for nothing.
     pub fn stop(&self) {
         let mut state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         state.0 = true;
         if let Some(inbox) = &state.1 {
-            // Where it is full the watcher is awake, and looks.
+            // If the inbox is full, the watcher is awake and checks for a stop.
             let _ = inbox.try_send(Message::Stop);
         }
         self.told.notify_all();
     }
 
-    /// Whether it ends.
+    /// Returns whether the watcher should stop.
     pub fn is_stopped(&self) -> bool {
         self.stopped.lock().unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits for so long, or for the end; whether that came.
+    /// Waits for this time or a stop. Returns whether it was stopped.
     pub fn wait(&self, time: Duration) -> bool {
         let state = self.stopped.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self.told.wait_timeout_while(state, time, |state| !state.0);
@@ -107,10 +104,10 @@ impl WatchStop {
     }
 }
 
-/// Watches a folder until it is told to stop, or, with [`WatchOptions::once`], until everything is done.
+/// Watches a folder until it is stopped or, with [`WatchOptions::once`], until all files are done.
 ///
 /// # Errors
-/// Where the folder cannot be read, or what an earlier watcher began cannot be ended.
+/// The folder cannot be read, or entries of an earlier watcher cannot be finished.
 pub fn watch(
     folder: &Folder,
     options: &WatchOptions,
@@ -155,7 +152,7 @@ pub fn watch(
         };
         let outcome = watcher.run(&messages, poll, &missed, stop);
         drop(watcher);
-        // Workers that are about to tell of their end must not wait for somebody to listen.
+        // A worker that reports its end would block on a full inbox without a reader.
         drop(messages);
         outcome
     });
@@ -163,7 +160,8 @@ pub fn watch(
     outcome
 }
 
-/// How the folder is heard of: told by the kernel, or looked at.
+/// Subscribes to notifications. Returns the interval of looking, and the subscription if there is
+/// one.
 fn listen(
     folder: &Folder,
     options: &WatchOptions,
@@ -193,7 +191,7 @@ fn listen(
     }
 }
 
-/// A file that may not be complete.
+/// A file that may be incomplete.
 #[derive(Debug)]
 struct Unsettled {
     version: Option<Version>,
@@ -205,15 +203,16 @@ struct Watcher<'w> {
     options: &'w WatchOptions,
     told: &'w (dyn Fn(WatchEvent<'_>) + Sync),
     tasks: SyncSender<Task>,
-    /// What an earlier process began, by name.
+    /// Entries of an earlier process, by name.
     begun: BTreeMap<OsString, (String, Entry)>,
     ready: BTreeSet<OsString>,
     unsettled: BTreeMap<OsString, Unsettled>,
-    /// Files that are worked on; whether each was told of meanwhile, and as complete.
+    /// Files in work. The value is set if a notification arrived meanwhile; it says whether the
+    /// file was complete.
     busy: BTreeMap<OsString, Option<bool>>,
     /// Whether there may be files that are not known.
     more: bool,
-    /// Why a file could not be settled that nobody will look at again.
+    /// Error of a file, with [`WatchOptions::once`].
     failed: Option<FolderError>,
 }
 
@@ -259,7 +258,7 @@ impl Watcher<'_> {
         self.ready.is_empty() && self.unsettled.is_empty() && self.busy.is_empty()
     }
 
-    /// How often files are looked at that may not be complete.
+    /// Returns the interval of checking files that may be incomplete.
     fn tick(&self) -> Duration {
         (self.options.settle / 4).clamp(Duration::from_millis(10), Duration::from_secs(1))
     }
@@ -268,7 +267,7 @@ impl Watcher<'_> {
         while self.busy.len() < self.options.at_once.max(1) {
             let Some(name) = self.ready.pop_first() else { return };
             let begun = self.begun.remove(&name);
-            // As many fit as may be worked on.
+            // The channel has room for all files that may be in work.
             if self.tasks.try_send(Task { name: name.clone(), begun }).is_ok() {
                 self.busy.insert(name, None);
             }
@@ -329,7 +328,7 @@ impl Watcher<'_> {
                 if let Some(begun) = begun {
                     self.begun.insert(name, begun);
                 }
-                // The next look finds it, and what was begun of it: not at once. There may be none.
+                // The next look finds the file, and its entry; it need not come at once.
                 self.more = false;
                 self.failed = self.options.once.then_some(error);
             }
@@ -364,7 +363,7 @@ impl Watcher<'_> {
         Ok(())
     }
 
-    /// Whether a file was written long enough ago.
+    /// Returns whether a file was written long enough ago to be complete.
     fn is_old(&self, name: &OsStr) -> bool {
         let metadata = fs::symlink_metadata(self.folder.kernels().join(name));
         let modified = metadata.ok().and_then(|metadata| metadata.modified().ok());
@@ -372,7 +371,7 @@ impl Watcher<'_> {
         age.is_some_and(|age| age >= self.options.settle)
     }
 
-    /// Finds files that have not changed for long enough.
+    /// Moves files that have not changed for long enough to `ready`.
     fn settle(&mut self) {
         let kernels = self.folder.kernels();
         let settle = self.options.settle;

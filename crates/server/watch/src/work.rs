@@ -1,4 +1,4 @@
-//! One file's way from the folder to its result.
+//! Processes one file, from the folder to its result. The main type is [`Bench`].
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -16,22 +16,22 @@ use crate::kernel_file::{
 use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchStop};
 
-/// First and longest pause before a service that is away is asked again.
+/// First and longest pause between retries while the service is unreachable.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Groups of metrics that a result is made from, where the contract asks for no profile of its own.
+/// Groups of metrics that a result uses, if the contract requests no profile.
 pub(crate) const METRICS: [&str; 2] = ["speed_of_light", "roofline"];
 
 /// A file to work on.
 #[derive(Debug)]
 pub(crate) struct Task {
     pub name: OsString,
-    /// What an earlier process began.
+    /// Entry of an earlier process.
     pub begun: Option<(String, Entry)>,
 }
 
-/// What came of it.
+/// Result of the work on a file.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub name: OsString,
@@ -40,13 +40,13 @@ pub(crate) struct Done {
 
 #[derive(Debug)]
 pub(crate) enum How {
-    /// There is a result, or the file has gone.
+    /// The result was published, or the file has gone.
     Settled,
-    /// Somebody writes it.
+    /// A process is writing the file.
     Changing,
-    /// The folder is in trouble; what was begun is gone on with.
+    /// The folder failed. The entry continues at the next attempt.
     Failed(FolderError, Option<(String, Entry)>),
-    /// The watcher ends; the next one goes on.
+    /// The watcher stops; the next one continues.
     Stopped,
 }
 
@@ -57,7 +57,7 @@ struct Beside {
     content: Result<Vec<u8>, FileRejection>,
 }
 
-/// What a file is worked on with.
+/// Context of the work on files.
 pub(crate) struct Bench<'b> {
     pub folder: &'b Folder,
     pub evaluator: &'b dyn Evaluator,
@@ -147,7 +147,7 @@ impl Bench<'_> {
         Ok(key)
     }
 
-    /// The contract beside a kernel; nothing while somebody writes it.
+    /// Returns the contract beside a kernel. The outer `None` means that a process is writing it.
     fn contract(&self, kernel: &OsStr) -> Result<Option<Option<Beside>>, FolderError> {
         let directory = self.folder.kernels();
         for (ending, _) in CONTRACTS {
@@ -169,7 +169,7 @@ impl Bench<'_> {
         Ok(Some(None))
     }
 
-    /// The outcome; an inner error where the watcher ends.
+    /// Returns the result; the inner error means that the watcher stops.
     fn outcome(
         &self,
         subject: &KernelFileId<'_>,
@@ -221,7 +221,7 @@ impl Bench<'_> {
         drop(content);
         if matches!(&report, Err(EvaluatorError::Refused(refusal)) if refusal.code == "idempotency_conflict")
         {
-            // An earlier version of this program made another request of the same file.
+            // An earlier version of this program sent another request for the same file.
             journal::forget(self.folder, key)?;
             *key = self.begin(entry)?;
             report = ask(&request, key);
@@ -246,7 +246,7 @@ impl Bench<'_> {
         }
     }
 
-    /// Asks until there is an answer, or the watcher ends.
+    /// Retries until there is an answer, or the watcher stops.
     fn patiently<T>(
         &self,
         file: &str,

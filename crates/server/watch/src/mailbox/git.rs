@@ -1,5 +1,6 @@
-//! A repository's branch, read and written by git's own program, without a working tree: nothing is ever
-//! checked out, so no filter, hook, attribute, submodule or link of the repository takes effect here.
+//! A branch of a repository, read and written by the git program without a working tree. Nothing is
+//! ever checked out, so no filter, hook, attribute, submodule or link of the repository takes
+//! effect. The main type is [`Branch`].
 
 use std::ffi::OsString;
 use std::io::{Read, Write};
@@ -12,7 +13,8 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process_group};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// What git gets of our environment: how to find its helpers, and the user's way to the remote.
+/// Environment variables that git inherits: for finding its helpers, and for the user's access to
+/// the remote.
 const INHERITED: [&str; 16] = [
     "PATH",
     "HOME",
@@ -32,7 +34,7 @@ const INHERITED: [&str; 16] = [
     "TMPDIR",
 ];
 
-/// Settings that no configuration overrides.
+/// Settings that no configuration can override.
 const SETTINGS: [&str; 12] = [
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -48,45 +50,42 @@ const SETTINGS: [&str; 12] = [
     "gc.autoDetach=false",
 ];
 
-/// How long one command may take: a large repository comes over a slow line.
+/// Timeout of one command. A large repository may come over a slow connection.
 const LIMIT: Duration = Duration::from_secs(600);
 
-/// Most that a command may say, bytes.
+/// Most output of a command, bytes.
 const MAX_OUTPUT: u64 = 80 << 20;
 
-/// Longest message of git that is passed on, characters.
+/// Longest message of git in an error, characters.
 const MAX_MESSAGE: usize = 500;
 
-/// Why something could not be done with the repository.
+/// Reasons why an operation on the repository failed.
 #[derive(Debug, thiserror::Error)]
 pub enum GitError {
-    /// There is no git.
+    /// Git is not installed.
     #[error("git could not be started: install it, or put it into PATH")]
     Start(#[source] std::io::Error),
-    /// It did not end in time.
+    /// The command timed out.
     #[error("`git {command}` did not end within {} s", LIMIT.as_secs())]
     Late {
-        /// What it was to do.
         command: String,
     },
-    /// It said more than is taken.
+    /// The command's output is too large.
     #[error("`git {command}` gave more than {MAX_OUTPUT} bytes")]
     TooMuch {
-        /// What it was to do.
         command: String,
     },
-    /// It failed.
+    /// The command failed.
     #[error("`git {command}` failed: {message}")]
     Failed {
-        /// What it was to do.
         command: String,
-        /// What it said.
+        /// Its error output.
         message: String,
     },
-    /// An address that git would take for something else.
+    /// The text is not the address of a repository.
     #[error("`{0}` is no address of a repository")]
     Address(String),
-    /// A name that no branch has.
+    /// The text is not the name of a branch.
     #[error("`{0}` is no name of a branch")]
     Branch(String),
 }
@@ -100,10 +99,10 @@ pub(crate) struct Blob {
     pub name: String,
 }
 
-/// A change of one file: its new content, or none.
+/// A change of one file: its path, and its new content, or `None` for a removal.
 pub(crate) type Change = (String, Option<Vec<u8>>);
 
-/// A branch of a remote repository, and a store of objects of our own.
+/// A branch of a remote repository, and a local store of its objects.
 #[derive(Debug)]
 pub(crate) struct Branch {
     store: PathBuf,
@@ -111,7 +110,8 @@ pub(crate) struct Branch {
 }
 
 impl Branch {
-    /// The branch `name` of the repository at `url`; its objects are kept in the directory `store`.
+    /// Opens the branch `name` of the repository at `url`; its objects are kept in the directory
+    /// `store`.
     pub(crate) fn open(store: &Path, url: &str, name: &str) -> Result<Self, GitError> {
         if url.is_empty() || url.starts_with('-') || url.contains(['\n', '\0']) {
             return Err(GitError::Address(url.to_owned()));
@@ -124,7 +124,7 @@ impl Branch {
         {
             return Err(GitError::Branch(name.to_owned()));
         }
-        // In the file and not on a command line: an address may hold a password.
+        // An address may contain a password, so it goes into the file and not on a command line.
         let config = this.store.join("config");
         let own = format!(
             "[core]\n\trepositoryformatversion = 0\n\tbare = true\n[remote \"origin\"]\n\turl = \"{}\"\n",
@@ -163,7 +163,7 @@ impl Branch {
         self.git(&[]).arg(directory).args(arguments)
     }
 
-    /// Runs git with this standard input; what it gave.
+    /// Runs git with this standard input, and returns its output.
     fn run(&self, git: ChildProgram, input: &[u8]) -> Result<Vec<u8>, GitError> {
         let words = git.arguments.iter().map(|word| word.to_string_lossy().into_owned());
         let known = [
@@ -190,7 +190,7 @@ impl Branch {
             .process_group(0);
         let mut child = process.spawn().map_err(GitError::Start)?;
         let outcome = converse(&mut child, input);
-        // Its group: what it started goes with it, where it did not end by itself.
+        // The whole process group is killed if git did not end in time.
         if outcome.is_none() {
             let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
         }
@@ -217,7 +217,8 @@ impl Branch {
         format!("refs/remotes/origin/{}", self.name)
     }
 
-    /// Fetches the branch, whatever became of its history; its commit, if it exists.
+    /// Fetches the branch even if its history was rewritten. Returns its commit, or `None` if the
+    /// branch does not exist.
     pub(crate) fn fetch(&self) -> Result<Option<String>, GitError> {
         let from = format!("+refs/heads/{}:{}", self.name, self.kept());
         let fetch = [
@@ -246,7 +247,7 @@ impl Branch {
         .map(Some)
     }
 
-    /// Files that lie in a directory of a commit.
+    /// Lists the files in a directory of a commit.
     pub(crate) fn files(&self, commit: &str, directory: &str) -> Result<Vec<Blob>, GitError> {
         let list = self
             .inside(&["ls-tree", "-z", "-l", "--full-tree", commit])
@@ -261,7 +262,7 @@ impl Branch {
             Some(Blob {
                 mode: (*mode).to_owned(),
                 object: (*object).to_owned(),
-                // Of what is no file there is no size.
+                // Only files have a size.
                 bytes: bytes.parse().unwrap_or(0),
                 name: name.to_owned(),
             })
@@ -269,12 +270,13 @@ impl Branch {
         Ok(output.split(|byte| *byte == 0).filter_map(entry).collect())
     }
 
-    /// The content of a file.
+    /// Returns the content of a file.
     pub(crate) fn content(&self, blob: &Blob) -> Result<Vec<u8>, GitError> {
         self.run(self.inside(&["cat-file", "blob", &blob.object]), b"")
     }
 
-    /// Puts changes on top of `commit`, and pushes; refused where somebody else was faster.
+    /// Commits changes on top of `commit`, and pushes. The push fails if another process pushed
+    /// meanwhile.
     pub(crate) fn push(
         &self,
         commit: Option<&str>,
@@ -313,7 +315,7 @@ impl Branch {
     }
 }
 
-/// Gives a process its input and takes what it says; nothing if that did not end in time.
+/// Writes a process's input and reads its output; `None` if that did not end in time.
 fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (sender, received) = mpsc::channel();
     let streams: [Option<Box<dyn Read + Send>>; 2] = [
@@ -325,7 +327,7 @@ fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
         std::thread::spawn(move || {
             let mut bytes = Vec::new();
             if let Some(stream) = stream {
-                // What cannot be read any more is not there; what is too much ends the pipe.
+                // A read error ends the output; output beyond the limit closes the pipe.
                 let _ = stream.take(MAX_OUTPUT + 1).read_to_end(&mut bytes);
             }
             let _ = sender.send((which, bytes));
@@ -334,7 +336,7 @@ fn converse(child: &mut Child, input: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
         std::thread::spawn(move || {
-            // It may not want all of it.
+            // The process may not read all of its input.
             let _ = stdin.write_all(&input);
         });
     }

@@ -1,10 +1,10 @@
 //! A folder behind a git repository: a branch with `kernels/` and `results/`.
 //!
-//! [`serve`] fetches, has the kernels evaluated in a folder of its own (so that each is evaluated once,
-//! whatever ends the process), and pushes results and removals in one commit. A result is published as
-//! long as its kernel, unchanged, is in the branch; if it is not, nobody waits for it. So whatever becomes
-//! of pushes, of histories and of this process, the same steps made again lead to the same end.
-//! [`send`] is the other end.
+//! [`serve`] fetches the branch and evaluates its kernels in a local folder, each once even if the
+//! process is killed. It pushes results and removals in one commit. It publishes a result only
+//! while the branch has the unchanged kernel, since nothing waits for it otherwise. So after a
+//! failed push, a rewritten history or a kill, repeating the same steps leads to the same end.
+//! [`send`] submits a kernel.
 
 mod git;
 mod sender;
@@ -28,64 +28,63 @@ use crate::outcome::{KernelFileId, KernelResult};
 use crate::watcher::{WatchEvent, WatchOptions, WatchStop, watch};
 use warpgauge_contract::CodeForm;
 
-/// Kernels that one commit answers, at most: whoever sent the first does not wait for a thousand others.
+/// Most kernels that one commit answers, so that the first sender does not wait for a thousand
+/// others.
 const BATCH: usize = 16;
 
-/// Longest pause after something went wrong.
+/// Longest pause after a failure.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
-/// Why a mailbox cannot be served, or something cannot be sent.
+/// Reasons why a mailbox cannot be served, or a kernel cannot be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum MailboxError {
-    /// Git, or the repository.
+    /// An error of git or the repository.
     #[error(transparent)]
     Git(#[from] GitError),
-    /// The folder in which kernels are evaluated.
+    /// An error of the folder in which kernels are evaluated.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// No result came.
+    /// No result arrived in time.
     #[error(
         "no result came within {0} s; the kernel is still in the branch, and whoever serves it may answer yet"
     )]
     Late(u64),
-    /// It was interrupted.
     #[error("interrupted")]
     Interrupted,
 }
 
-/// Where letters are.
+/// Address of a mailbox.
 #[derive(Debug, Clone)]
 pub struct MailboxAddress<'a> {
-    /// The repository, as git names it.
+    /// URL of the repository, as git takes it.
     pub url: &'a str,
-    /// The branch.
     pub branch: &'a str,
-    /// A directory of our own for this mailbox.
+    /// Local directory for this mailbox.
     pub directory: &'a Path,
 }
 
-/// A result that waits in the folder.
+/// A result in the folder that is not published yet.
 struct Waiting {
-    /// Its file's name.
+    /// Name of its file.
     name: String,
     content: Vec<u8>,
-    /// blake3 of the kernel that it is of; empty if that was not read.
+    /// blake3 of the result's kernel; empty if the kernel was not read.
     hash: String,
 }
 
 /// A result that can be published.
 struct Ready {
     kernel: Blob,
-    /// Its file's name in `results/`.
+    /// Name of its file in `results/`.
     name: String,
     content: Vec<u8>,
 }
 
-/// Serves a mailbox until it is told to stop, or, with [`WatchOptions::once`], until nothing is in it. What
-/// goes wrong with the remote is told, and tried again.
+/// Serves a mailbox until it is stopped or, with [`WatchOptions::once`], until the mailbox is
+/// empty. Failures of the remote are reported through `told`, and retried.
 ///
 /// # Errors
-/// Where the mailbox is served by another process here, or our own directory is in trouble.
+/// Another process on this machine serves the mailbox, or the local directory fails.
 pub fn serve(
     address: &MailboxAddress<'_>,
     options: &WatchOptions,
@@ -137,7 +136,7 @@ pub fn serve(
 struct Mailbox<'m> {
     spool: &'m Folder,
     branch: &'m Branch,
-    /// The branch's name, and whether it was told that there is none.
+    /// Name of the branch, and whether its absence was reported.
     name: &'m str,
     absence_told: Cell<bool>,
     options: &'m WatchOptions,
@@ -147,7 +146,7 @@ struct Mailbox<'m> {
 }
 
 impl Mailbox<'_> {
-    /// Fetches, evaluates and publishes; whether there was something.
+    /// Fetches, evaluates and publishes once. Returns whether there were kernels.
     fn turn(&self) -> Result<bool, MailboxError> {
         let Some(commit) = self.branch.fetch()? else {
             if !self.absence_told.replace(true) {
@@ -167,7 +166,7 @@ impl Mailbox<'_> {
             }
         }
         if kernels.clone().next().is_none() {
-            // Results of kernels that were withdrawn, or were published before the end of a process.
+            // These results belong to withdrawn kernels, or were published before a process ended.
             self.clear(&|_| true)?;
             return Ok(false);
         }
@@ -183,7 +182,7 @@ impl Mailbox<'_> {
         Ok(true)
     }
 
-    /// Puts a kernel with its contract into the folder, unless its result is there.
+    /// Copies a kernel with its contract into the folder, unless its result is there.
     fn deliver(&self, kernel: &Blob, files: &[Blob]) -> Result<Result<(), Ready>, MailboxError> {
         let limit = match kernel_type(&kernel.name) {
             Some(kind) if kind.code_form() == CodeForm::Binary => MAX_BINARY_BYTES,
@@ -228,7 +227,7 @@ impl Mailbox<'_> {
         Ok(Ok(()))
     }
 
-    /// Writes a file into the folder, unless it is there already: it may be under way.
+    /// Writes a file into the folder unless it is there already, since it may be under evaluation.
     fn put(&self, name: &str, content: &[u8]) -> Result<(), MailboxError> {
         let path = self.spool.kernels().join(name);
         if fs::read(&path).is_ok_and(|there| there == content) {
@@ -237,7 +236,7 @@ impl Mailbox<'_> {
         Ok(write_whole(&self.spool.own("ready", "letter"), &path, content, false)?)
     }
 
-    /// Results in the folder by kernel file: their names, contents, and the hashes of the kernels.
+    /// Returns the results in the folder by kernel file.
     fn results(&self) -> Result<BTreeMap<String, Waiting>, MailboxError> {
         #[derive(serde::Deserialize)]
         struct About {
@@ -258,7 +257,7 @@ impl Mailbox<'_> {
         Ok(found)
     }
 
-    /// One commit with results and removals, on top of whatever the branch is by now.
+    /// Pushes one commit with results and removals, on top of the branch's present state.
     fn publish(&self, refused: Vec<Ready>) -> Result<(), MailboxError> {
         let mut pause = Duration::from_millis(100);
         loop {
@@ -283,8 +282,8 @@ impl Mailbox<'_> {
                     let published = |name: &str| ready.iter().any(|ready| ready.name == name);
                     return self.clear(&published);
                 }
-                // Others write too. Whether it was they, the next fetch shows: what is refused for
-                // another reason is so with the same commit.
+                // Other processes push too. If the next fetch shows the same commit, the push
+                // failed for another reason and is not retried.
                 Err(error) => {
                     if self.branch.fetch()?.as_ref() == Some(&commit) || self.stop.wait(pause) {
                         return Err(error.into());
@@ -295,7 +294,7 @@ impl Mailbox<'_> {
         }
     }
 
-    /// Results whose kernels are in the branch as they were evaluated.
+    /// Returns the results whose kernels are unchanged in the branch.
     fn ready(&self, files: &[Blob], refused: &[Ready]) -> Result<Vec<Ready>, MailboxError> {
         let mut results = self.results()?;
         let mut ready = Vec::new();
@@ -305,7 +304,7 @@ impl Mailbox<'_> {
                 ready.push(Ready { kernel: kernel.clone(), name, content });
             } else if let Some(Waiting { name, content, hash }) = results.remove(&kernel.name) {
                 let now = blake3::hash(&self.branch.content(kernel)?);
-                // What the watcher refused without reading has no hash, and was no file here.
+                // A result without a hash is of a kernel that the watcher refused without reading.
                 if hash.is_empty() || now.to_hex().as_str() == hash {
                     ready.push(Ready { kernel: kernel.clone(), name, content });
                 }
@@ -330,7 +329,7 @@ fn is_kernel(blob: &Blob) -> bool {
     kernel_type(&blob.name).is_some() && blob.mode != "040000" && !blob.name.contains('/')
 }
 
-/// Contracts beside a kernel.
+/// Returns the contracts beside a kernel.
 fn contracts<'f>(kernel: &'f Blob, files: &'f [Blob]) -> impl Iterator<Item = &'f Blob> {
     let stem = kernel.name.rsplit_once('.').map_or(kernel.name.as_str(), |(stem, _)| stem);
     files.iter().filter(move |blob| {

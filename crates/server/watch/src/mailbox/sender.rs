@@ -1,4 +1,4 @@
-//! The other end of a mailbox: sending a kernel, and waiting for its result.
+//! Sends a kernel to a mailbox, and waits for its result. The main function is [`send`].
 
 use std::time::{Duration, Instant};
 
@@ -8,26 +8,26 @@ use super::git::{Branch, Change, GitError};
 use super::{MailboxAddress, MailboxError};
 use crate::watcher::WatchStop;
 
-/// Pauses between attempts to push, and between looks for the result.
+/// First and longest pause between attempts to push, and between polls for the result.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// How often a push is tried on a branch that others write, and that moved each time.
+/// Most attempts to push to a branch that others keep changing.
 const MAX_PUSHES: u32 = 20;
 
-/// What is sent.
+/// A kernel to send.
 #[derive(Debug, Clone)]
 pub struct MailboxMessage {
-    /// Its name in the branch, without an ending: one that nothing else has.
+    /// Unique name in the branch, without extension.
     pub stem: String,
-    /// Endings and contents: the contract, if there is one, and the kernel.
+    /// Extensions and contents: the contract, if any, and the kernel.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Sends a kernel, waits for its result, and removes that from the branch.
+/// Sends a kernel, waits for its result, and removes the result from the branch.
 ///
 /// # Errors
-/// Where the branch cannot be read or written, or no result comes within `patience`.
+/// The branch cannot be read or written, or no result arrives within `patience`.
 pub fn send(
     address: &MailboxAddress<'_>,
     letter: &MailboxMessage,
@@ -44,7 +44,7 @@ pub fn send(
     let name = format!("{}.json", letter.stem);
     let (until, mut pause) = (Instant::now() + patience, FIRST_PAUSE);
     let result = loop {
-        // The remote may be away for a while.
+        // The remote may be unreachable for a while.
         let found = branch.fetch().and_then(|commit| match commit {
             Some(commit) => {
                 let files = branch.files(&commit, "results")?;
@@ -77,7 +77,7 @@ pub fn send(
     Ok(value)
 }
 
-/// Pushes changes on top of whatever the branch is by then.
+/// Pushes changes on top of the branch's present state.
 fn put_on_top(
     branch: &Branch,
     changes: &[Change],
@@ -90,7 +90,7 @@ fn put_on_top(
         let commit = branch.fetch()?;
         let Err(error) = branch.push(commit.as_deref(), changes, message) else { return Ok(()) };
         pushes += 1;
-        // What is refused although nobody was faster will be refused again.
+        // If the branch has not changed, a retry would fail too.
         if pushes >= MAX_PUSHES || branch.fetch()? == commit {
             return Err(error.into());
         }
