@@ -1,13 +1,13 @@
-//! The address of a server, as people give it.
+//! Addresses of servers, as users give them.
 
 use ureq::http::Uri;
 
 use crate::ClientError;
 
-/// What stands before every route of the server at `server`, which may have a path of its own.
+/// Returns the base URL of the server, without a trailing slash; it may include a path.
 ///
 /// # Errors
-/// Where it is no address, or has a login in it.
+/// The text is not a server's address, or contains a login.
 pub(crate) fn base(server: &str) -> Result<&str, ClientError> {
     if let Some(url) = without_login(server) {
         return Err(ClientError::Login { url });
@@ -22,7 +22,7 @@ pub(crate) fn base(server: &str) -> Result<&str, ClientError> {
     }
     Ok(base)
 }
-/// The address without the name and password that stand before its host; `None` if there are none.
+/// Removes the name and password before the address's host; `None` if there are none.
 fn without_login(server: &str) -> Option<String> {
     let (scheme, rest) = server.split_once("://").unwrap_or(("", server));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -31,7 +31,7 @@ fn without_login(server: &str) -> Option<String> {
     Some(format!("{scheme}://{host}{}", &rest[end..]))
 }
 
-/// Whether the address is one of this machine's own, which no proxy reaches.
+/// Returns whether the address is on this machine, where no proxy is needed.
 pub(crate) fn is_loopback(url: &str) -> bool {
     let Ok(uri) = url.parse::<Uri>() else {
         return false;
@@ -41,7 +41,7 @@ pub(crate) fn is_loopback(url: &str) -> bool {
         || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether what is sent there can be read on the way.
+/// Returns whether others on the network can read what is sent there.
 pub(crate) fn is_readable_by_others(url: &str) -> bool {
     let scheme = url.parse::<Uri>().ok().and_then(|uri| uri.scheme_str().map(str::to_owned));
     scheme.as_deref() == Some("http") && !is_loopback(url)

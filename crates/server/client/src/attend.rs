@@ -1,4 +1,4 @@
-//! A request that a server carries out while somebody waits for it.
+//! Requests that run at a server while a caller waits. The main type is [`JobWaiter`].
 
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
@@ -9,52 +9,51 @@ use warpgauge_job_views::{JobEvent, SweepEvent};
 use crate::call::Call;
 use crate::error::ClientError;
 
-/// How often to look whether the thread that waits for the answer is still there.
+/// Interval of checking that the working thread is still alive.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// News on their way to the one who waits, at most.
+/// Most events in the channel to the waiting caller.
 const NEWS: usize = 64;
 
-/// What is told on the way to an answer.
+/// An event before the answer.
 #[derive(Debug)]
 pub enum WaitEvent {
-    /// The server has taken the request as this job. Told of runs of the gate only.
+    /// The server has accepted the request as this job. Only for runs of the gate.
     Accepted(String),
-    /// News of the job.
+    /// An event of the job.
     Job(JobEvent),
     /// A part of a sweep's answer.
     Sweep(SweepEvent),
-    /// The connection broke; the request is sent again.
+    /// The connection broke, and the request is sent again.
     Again(String),
-    /// The server does not say how far its jobs are.
+    /// The server does not report the progress of its jobs.
     Untold,
-    /// Nobody waits any more: what became of the job. The last that is told.
+    /// The caller has given up; the text says what happened to the job. This is the last event.
     GivenUp(String),
 }
 
-/// Interrupts the waiting, whose job is cancelled then; whether anybody did still wait.
+/// Interrupts the waiting, which cancels the job. Returns whether the caller was still waiting.
 pub type Interrupt = Box<dyn FnOnce() -> bool + Send>;
 
-/// Who waits for an answer.
+/// A caller that waits for an answer.
 pub struct JobWaiter<'a, E> {
-    /// Told of what happens meanwhile, on the thread that waits. An error ends the waiting: the job is
-    /// cancelled.
+    /// Receives events on the waiting thread. An error ends the waiting and cancels the job.
     pub told: &'a mut dyn FnMut(WaitEvent) -> Result<(), E>,
-    /// Given what interrupts the waiting, at its beginning.
+    /// Receives the interrupt at the beginning of the waiting.
     pub interruptible: &'a dyn Fn(Interrupt),
 }
 
-/// What reaches the one who waits.
+/// A message to the waiting caller.
 pub(crate) enum Message<R> {
     Told(WaitEvent),
     Interrupted,
     Ended(Result<R, ClientError>),
 }
 
-/// Where the work tells its news.
+/// Sends events from the work.
 pub(crate) type Tell<R> = SyncSender<Message<R>>;
 
-/// Has `work` done on a thread of its own, and tells what that tells, until it ends.
+/// Runs `work` on a separate thread, and passes on its events until it ends.
 pub(crate) fn attended<R: Send + 'static, E: From<ClientError>>(
     call: Call,
     work: impl FnOnce(&Arc<Call>, &Tell<R>) -> Result<R, ClientError> + Send + 'static,
@@ -68,7 +67,7 @@ pub(crate) fn attended<R: Send + 'static, E: From<ClientError>>(
         let call = Arc::clone(&call);
         std::thread::spawn(move || {
             let outcome = work(&call, &sender);
-            // Nobody waits any more where it was interrupted.
+            // After an interrupt the receiver has gone.
             let _ = sender.send(Message::Ended(outcome));
         })
     };
@@ -77,7 +76,7 @@ pub(crate) fn attended<R: Send + 'static, E: From<ClientError>>(
     outcome
 }
 
-/// Tells of what comes until the end does.
+/// Passes on events until the answer arrives.
 fn attend<R, E: From<ClientError>>(
     call: &Call,
     messages: &Receiver<Message<R>>,
@@ -85,7 +84,7 @@ fn attend<R, E: From<ClientError>>(
     told: &mut dyn FnMut(WaitEvent) -> Result<(), E>,
 ) -> Result<R, E> {
     loop {
-        // Looked at first: what was said before the end is in the channel then.
+        // The order matters: all messages before the end of the work are in the channel by then.
         let ended = has_ended();
         let failure = match messages.recv_timeout(LOOK) {
             Ok(Message::Ended(outcome)) => return outcome.map_err(E::from),
@@ -100,7 +99,7 @@ fn attend<R, E: From<ClientError>>(
                 return Err(ClientError::Internal(why).into());
             }
         };
-        // Nobody is left to take the answer, nor to be asked what to do about an error.
+        // The caller has given up, so an error of `told` is ignored.
         let _ = told(WaitEvent::GivenUp(call.cancel()));
         return Err(failure);
     }

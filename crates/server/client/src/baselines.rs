@@ -1,4 +1,4 @@
-//! Baselines of the gate at a server.
+//! Baselines of the gate at a server. The main type is [`RemoteBaselines`].
 
 use serde::Deserialize;
 use ureq::http::Method;
@@ -9,13 +9,13 @@ use crate::connection::Connection;
 use crate::error::ClientError;
 use crate::routes::encoded;
 
-/// Answer of `GET /baselines`.
+/// Response of `GET /baselines`.
 #[derive(Deserialize)]
 struct Baselines {
     baselines: Vec<BaselineSummary>,
 }
 
-/// Answer of `DELETE /baselines/{name}`.
+/// Response of `DELETE /baselines/{name}`.
 #[derive(Deserialize)]
 struct Removed {
     name: String,
@@ -23,36 +23,36 @@ struct Removed {
 
 /// The baselines of a caller at a server.
 ///
-/// Every method fails where the server does not answer, refuses, or answers something else.
+/// Every method fails if the server does not answer, refuses, or returns an unexpected response.
 #[derive(Clone, Copy)]
 pub struct RemoteBaselines<'a> {
     pub(crate) connection: &'a Connection,
 }
 
 impl RemoteBaselines<'_> {
-    /// The caller's baselines.
+    /// Lists the caller's baselines.
     pub fn list(&self) -> Result<Vec<BaselineSummary>, ClientError> {
         let reply = self.connection.ask::<Baselines>(Method::GET, "/baselines")?;
         Ok(reply.value.baselines)
     }
 
-    /// A baseline, with its code.
+    /// Returns a baseline with its code.
     pub fn get(&self, name: &str) -> Result<Baseline, ClientError> {
         Ok(self.connection.ask(Method::GET, &baseline_route(name, ""))?.value)
     }
 
-    /// Keeps a baseline; each of its cases is run once before.
+    /// Stores a baseline, after the server has run each of its cases once.
     pub fn store(&self, new: &NewBaseline) -> Result<BaselineSummary, ClientError> {
         Ok(self.connection.post("/baselines", "baseline", new)?.value)
     }
 
-    /// Makes the candidate of a run of the gate that passed the baseline of this name.
+    /// Promotes the candidate of a passed run of the gate: it becomes the baseline of this name.
     pub fn promote(&self, name: &str, job_id: &str) -> Result<BaselineSummary, ClientError> {
         let body = Promotion { job_id: job_id.to_owned() };
         Ok(self.connection.post(&baseline_route(name, "/promote"), "promotion", &body)?.value)
     }
 
-    /// Removes the baselines of a name; gives the name.
+    /// Removes the baselines of a name. Returns the name.
     pub fn remove(&self, name: &str) -> Result<String, ClientError> {
         let reply = self.connection.ask::<Removed>(Method::DELETE, &baseline_route(name, ""))?;
         Ok(reply.value.name)

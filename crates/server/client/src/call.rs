@@ -1,4 +1,4 @@
-//! One request at a server, known there by its key.
+//! One request at a server, identified by its idempotency key. The main type is [`Call`].
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,25 +13,25 @@ use crate::connection::{Connection, Reply, answer};
 use crate::error::ClientError;
 use crate::routes::job_route;
 
-/// How long to wait for an answer to a short question.
+/// Timeout of short requests.
 const SHORT: Duration = Duration::from_secs(10);
 
-/// How often a job that is to be cancelled is looked for, and the pause between.
+/// Most look-ups of a job that should be cancelled, and the pause between them.
 const LOOKS: u32 = 10;
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// A request that was or is to be sent.
+/// A request that was sent or will be.
 pub(crate) struct Call {
     pub(crate) connection: Connection,
     route: &'static str,
     /// JSON.
     body: String,
     key: String,
-    /// Its job, once that is known.
+    /// Id of its job, once known.
     job: Mutex<Option<String>>,
-    /// How long the answer may take.
+    /// Timeout of the answer.
     pub(crate) longest: Duration,
-    /// Whether nobody is interested any more, and who is to be told.
+    /// Whether the caller has given up, and the condition variable that announces this.
     over: Mutex<bool>,
     told: Condvar,
 }
@@ -62,26 +62,26 @@ impl Call {
         answer(response, &url)
     }
 
-    /// Where the request goes.
+    /// Returns the URL of the request.
     pub(crate) fn url(&self) -> String {
         self.connection.url_of(self.route)
     }
 
-    /// Sends the request, and waits for the head of the answer.
+    /// Sends the request, and waits for the head of the response.
     pub(crate) fn send(&self, url: &str) -> Result<Response<Body>, ClientError> {
         self.connection.send(url, self.body.clone(), Some(&self.key), self.longest)
     }
 
-    /// Asks the server for the job; `None` if it has none yet.
+    /// Looks up the job at the server; `None` if the server has none yet.
     ///
     /// # Errors
-    /// `Refused` where the server knows no jobs, or not by key.
+    /// `Refused` if the server does not list jobs, or not by their keys.
     pub(crate) fn find(&self) -> Result<Option<String>, ClientError> {
         let route = format!("/jobs?limit=1&idempotency_key={}", self.key);
         let list: JobList = self.connection.ask_within(Method::GET, &route, SHORT)?.value;
         let Some(job) = list.jobs.into_iter().next() else { return Ok(None) };
         if job.idempotency_key.as_ref() != Some(&self.key) {
-            // It did not look at the key, and listed any job.
+            // The server ignored the key, and listed any job.
             return Err(ClientError::Refused {
                 url: self.connection.url_of(&route),
                 status: 404,
@@ -93,7 +93,7 @@ impl Call {
         Ok(Some(job.job_id))
     }
 
-    /// The request is this job: another one than before where that brought no answer.
+    /// Sets the request's job. It may replace an earlier job that ended without an answer.
     pub(crate) fn found(&self, id: String) {
         *self.job.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
     }
@@ -102,7 +102,7 @@ impl Call {
         self.job.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Nobody waits any more.
+    /// Records that the caller no longer waits.
     pub(crate) fn is_over(&self) {
         *self.lock_over() = true;
         self.told.notify_all();
@@ -112,7 +112,7 @@ impl Call {
         *self.lock_over()
     }
 
-    /// Waits for a while, or until nobody waits for the answer any more.
+    /// Waits for this time, or until the caller no longer waits for the answer.
     pub(crate) fn rest(&self, time: Duration) {
         let waited = self.told.wait_timeout_while(self.lock_over(), time, |over| !*over);
         drop(waited.unwrap_or_else(PoisonError::into_inner));
@@ -122,7 +122,7 @@ impl Call {
         self.over.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why there is no answer; where there is a job whose end may still come, how to see it.
+    /// Converts an error. If the job may still end, the result says how to find it.
     pub(crate) fn lost(&self, error: ClientError) -> ClientError {
         match self.job() {
             Some(job) if error.is_broken() => {
@@ -133,7 +133,7 @@ impl Call {
         }
     }
 
-    /// Cancels the job; what came of it.
+    /// Cancels the job. Returns a text about the result.
     pub(crate) fn cancel(&self) -> String {
         let server = self.connection.base();
         let Some(id) = self.sought() else {
@@ -161,7 +161,8 @@ impl Call {
         }
     }
 
-    /// The job, looked for if it is not known yet: the server may just have taken the request.
+    /// Returns the job's id. It polls for a job that is not known yet, since the server may just
+    /// have accepted the request.
     fn sought(&self) -> Option<String> {
         for look in 0..LOOKS {
             if look > 0 {

@@ -1,4 +1,4 @@
-//! One server, and what it is asked for.
+//! One server and its operations. The main type is [`Client`].
 
 use std::fmt;
 use std::path::PathBuf;
@@ -20,32 +20,33 @@ use crate::jobs::RemoteJobs;
 use crate::routes::encoded;
 use crate::unattended::UnattendedRequests;
 
-/// A server. Clones are the same one.
+/// A server. Clones share the connection's settings.
 #[derive(Clone)]
 pub struct Client {
     connection: Connection,
 }
 
 impl fmt::Debug for Client {
-    // Without the key.
+    // The output leaves out the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("url", &self.url()).finish_non_exhaustive()
     }
 }
 
-/// Answer of `GET /devices`.
+/// Response of `GET /devices`.
 #[derive(Deserialize)]
 struct Devices<T> {
     devices: Vec<T>,
 }
 
-/// Every method that asks the server fails where it does not answer, refuses, or answers something else.
+/// Every method that sends a request fails if the server does not answer, refuses, or returns an
+/// unexpected response.
 impl Client {
-    /// The server at `url`, e.g. `https://gpu-host:8000`; nothing is sent yet. With `ca_cert` the
-    /// authorities in that file (PEM) are trusted, and no others.
+    /// Creates a client for the server at `url`, e.g. `https://gpu-host:8000`; it sends nothing
+    /// yet. With `ca_cert` it trusts the authorities in that file (PEM) and no others.
     ///
     /// # Errors
-    /// Where `url` is no address, or has a login in it.
+    /// `url` is not a server's address, or contains a login.
     pub fn new(
         url: &str,
         api_key: Option<String>,
@@ -54,17 +55,17 @@ impl Client {
         Ok(Self { connection: Connection::new(url, api_key, ca_cert)? })
     }
 
-    /// The address, as it was given.
+    /// Returns the address as it was given.
     pub fn url(&self) -> &str {
         self.connection.url()
     }
 
-    /// Requests whose progress `attendant` receives until the answer is there.
+    /// Returns the requests whose progress `attendant` receives until the answer arrives.
     pub fn attended<'a, E>(&'a self, attendant: JobWaiter<'a, E>) -> AttendedRequests<'a, E> {
         AttendedRequests { connection: &self.connection, attendant }
     }
 
-    /// Requests whose progress is not watched.
+    /// Returns the requests without progress.
     pub fn unattended(&self) -> UnattendedRequests<'_> {
         UnattendedRequests { connection: &self.connection }
     }
@@ -84,7 +85,7 @@ impl Client {
         self.connection.post("/compile", "request", request)
     }
 
-    /// How a case fared, or all of them; the newest `limit` points.
+    /// Returns the newest `limit` points of a case, or of all cases.
     pub fn history(&self, case: Option<&str>, limit: u32) -> Result<HistoryAnswer, ClientError> {
         let route = match case {
             Some(case) => format!("/history?limit={limit}&case={}", encoded(case)),
@@ -93,7 +94,7 @@ impl Client {
         Ok(self.connection.ask(Method::GET, &route)?.value)
     }
 
-    /// The devices of the server, as it describes them.
+    /// Lists the server's devices.
     pub fn devices<T: DeserializeOwned>(&self) -> Result<Vec<T>, ClientError> {
         Ok(self.connection.ask::<Devices<T>>(Method::GET, "/devices")?.value.devices)
     }

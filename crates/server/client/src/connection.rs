@@ -1,4 +1,4 @@
-//! The way to one server, and single requests to it.
+//! The connection to one server, and single requests to it. The main type is [`Connection`].
 
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
@@ -14,50 +14,49 @@ use crate::error::{ClientError, Transport};
 use crate::refusal::{explain, problems};
 use crate::{address, tls};
 
-/// How long to try to connect.
+/// Timeout of connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long an answer may take: the longest evaluation (600 s) and a long queue before it.
+/// Timeout of an answer: the longest evaluation (600 s) and a long queue before it.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(3_600);
 
-/// Largest answer, bytes: outputs travel in it.
+/// Largest response, bytes. It includes outputs.
 const MAX_ANSWER_BYTES: u64 = 1 << 30;
 
-/// Most values in an answer, each of which takes some 50 bytes while it is read. The reports of the largest sweep have
-/// some 6 million.
+/// Most values in a response. Each takes some 50 bytes while it is parsed. The reports of the
+/// largest sweep have some 6 million.
 const MAX_ANSWER_VALUES: u64 = 1 << 24;
 
-/// The way to a server: its address, the key, the certificates that are trusted. Clones are the same one.
+/// Settings of a connection: the address, the key, and the trusted certificates. Clones share them.
 #[derive(Clone)]
 pub(crate) struct Connection {
     server: Arc<Server>,
 }
 
 struct Server {
-    /// Its address as it was given, and as it stands before routes.
+    /// The address as it was given, and the base URL of routes.
     given: String,
     base: String,
     api_key: Option<String>,
     trust: tls::Trust,
-    /// Whether it was said that others can read the key.
+    /// Ensures that the warning about a readable key appears once.
     warned: Once,
 }
 
-/// An answer: exactly as the server gave it, and understood.
+/// A response: its text, and the parsed value.
 #[derive(Debug, Clone)]
 pub struct Reply<T> {
     /// JSON.
     pub text: String,
-    /// What it says.
     pub value: T,
 }
 
 impl Connection {
-    /// The server at `url`; nothing is sent yet. With `ca_cert` the authorities in that file (PEM) are
-    /// trusted, and no others.
+    /// Creates a connection to the server at `url`; it sends nothing yet. With `ca_cert` it trusts
+    /// the authorities in that file (PEM) and no others.
     ///
     /// # Errors
-    /// Where `url` is no address, or has a login in it.
+    /// `url` is not a server's address, or contains a login.
     pub(crate) fn new(
         url: &str,
         api_key: Option<String>,
@@ -73,12 +72,12 @@ impl Connection {
         Ok(Self { server: Arc::new(server) })
     }
 
-    /// The address, as it was given.
+    /// Returns the address as it was given.
     pub(crate) fn url(&self) -> &str {
         &self.server.given
     }
 
-    /// The address without slashes at its end.
+    /// Returns the address without trailing slashes.
     pub(crate) fn base(&self) -> &str {
         &self.server.base
     }
@@ -87,7 +86,7 @@ impl Connection {
         format!("{}{route}", self.server.base)
     }
 
-    /// Posts `body` and waits for the answer; `what` names it should it not become JSON.
+    /// Posts `body` and waits for the response. `what` names the body in an error of serialisation.
     pub(crate) fn post<T: DeserializeOwned>(
         &self,
         route: &str,
@@ -98,7 +97,7 @@ impl Connection {
         answer(self.send(&url, json(what, body)?, None, ANSWER_TIMEOUT)?, &url)
     }
 
-    /// Asks without a body.
+    /// Sends a request without a body.
     pub(crate) fn ask<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -107,7 +106,7 @@ impl Connection {
         self.ask_within(method, route, ANSWER_TIMEOUT)
     }
 
-    /// As [`Self::ask`], for at most `limit`.
+    /// Like [`Self::ask`], with a timeout of `limit`.
     pub(crate) fn ask_within<T: DeserializeOwned>(
         &self,
         method: Method,
@@ -119,7 +118,7 @@ impl Connection {
         answer(self.call(&url, request, limit)?, &url)
     }
 
-    /// Opens a stream of server-sent events, after the one with the id `last`.
+    /// Opens a stream of server-sent events, after the event with the id `last`.
     pub(crate) fn open(
         &self,
         url: &str,
@@ -133,8 +132,8 @@ impl Connection {
         self.call(url, request, limit)
     }
 
-    /// Posts `body`, JSON; what is not a success is an error. The same `key` again is the same job
-    /// again.
+    /// Posts `body`, which is JSON; a response other than a success is an error. A second call with
+    /// the same `key` refers to the same job.
     pub(crate) fn send(
         &self,
         url: &str,
@@ -154,7 +153,7 @@ impl Connection {
         successful(url, response)
     }
 
-    /// Sends a request without a body; what is not a success is an error.
+    /// Sends a request without a body; a response other than a success is an error.
     pub(crate) fn call(
         &self,
         url: &str,
@@ -170,7 +169,7 @@ impl Connection {
         successful(url, response)
     }
 
-    /// The key to send, with a warning, once, where others can read it on the way.
+    /// Returns the key to send. Warns once if others on the network can read it.
     fn key_for(&self, url: &str) -> Option<&str> {
         let key = self.server.api_key.as_deref()?;
         if address::is_readable_by_others(url) {
@@ -187,7 +186,7 @@ impl Connection {
     fn agent(&self, url: &str, limit: Duration) -> Result<ureq::Agent, ClientError> {
         let mut config = ureq::Agent::config_builder()
             .http_status_as_error(false)
-            // A redirected POST would carry the API key to a place nobody named.
+            // A redirected POST would carry the API key to a host that the user did not name.
             .max_redirects(0)
             .max_redirects_will_error(false)
             .tls_config(self.server.trust.config()?)
@@ -202,7 +201,7 @@ impl Connection {
     }
 }
 
-/// The body of an answer.
+/// Reads and parses the body of a response.
 pub(crate) fn answer<T: DeserializeOwned>(
     response: Response<Body>,
     url: &str,
@@ -212,13 +211,13 @@ pub(crate) fn answer<T: DeserializeOwned>(
     Ok(Reply { text, value })
 }
 
-/// An answer, or a part of one, as what it should be.
+/// Parses a response, or a part of one.
 pub(crate) fn understood<T: DeserializeOwned>(url: &str, text: &str) -> Result<T, ClientError> {
     warpgauge_document::from_json_within(MAX_ANSWER_VALUES, text.as_bytes())
         .map_err(|error| ClientError::Answer { url: url.to_owned(), message: error.to_string() })
 }
 
-/// A body to send; `what` names it should it not become JSON.
+/// Serialises a body. `what` names it in an error.
 pub(crate) fn json(what: &str, body: &impl Serialize) -> Result<String, ClientError> {
     serde_json::to_string(body)
         .map_err(|error| ClientError::Internal(format!("{what} to JSON: {error}")))

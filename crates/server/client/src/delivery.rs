@@ -1,5 +1,5 @@
-//! Requests that take long, and what goes on beside the one who waits: sending them, again where it must
-//! be, and following their jobs.
+//! Long requests: sends them, retries them, and follows their jobs while the caller waits. The main
+//! type is [`AttendedRequests`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -21,38 +21,40 @@ use crate::gate::gate;
 use crate::patience::RetryPolicy;
 use crate::sweep::sweep;
 
-/// How long a sweep may take: its points are bounded, and each has a timeout of its own.
+/// Timeout of a sweep. Its points are bounded, and each has its own timeout.
 const SWEEP_TIMEOUT: Duration = Duration::from_secs(7 * 24 * 3_600);
 
 /// First pause before a request is sent again; each further one is twice as long.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 
-/// Longest pause, whatever the server says.
+/// Longest pause, whatever the server requests.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// What waited so long for its answer was at the server, and waits anew if that goes away again.
+/// A request that waited this long for its answer had reached the server. After that, a failure
+/// starts the patience anew.
 const WAS_THERE: Duration = Duration::from_secs(15);
 
-/// When the job is looked for first, and longest pause between two looks. Short work has its answer
-/// before anybody asks.
+/// Delay of the first look-up of the job, and longest pause between two look-ups. Short work ends
+/// before the first look-up.
 const FIRST_LOOK: Duration = Duration::from_millis(100);
 const LATER_LOOKS: Duration = Duration::from_secs(2);
 
-/// Requests whose progress the attendant receives until the answer is there.
+/// Requests whose progress the attendant receives until the answer arrives.
 ///
-/// What is sent is a contract as its author wrote it: which of its fields are valid, the server says.
-/// While the server has the job and goes away, it is waited for, for as long as `patience`, each time.
+/// The body is a contract as its author wrote it, and the server validates its fields. If the
+/// server becomes unreachable while it has the job, the client retries for up to `patience`, each
+/// time.
 pub struct AttendedRequests<'a, E> {
     pub(crate) connection: &'a Connection,
     pub(crate) attendant: JobWaiter<'a, E>,
 }
 
 impl<E: From<ClientError>> AttendedRequests<'_, E> {
-    /// Has an evaluation carried out.
+    /// Runs an evaluation.
     ///
     /// # Errors
-    /// Where the server does not answer, refuses, or answers something else; those of the attendant;
-    /// [`ClientError::Interrupted`].
+    /// The server does not answer, refuses, or returns an unexpected response; the attendant fails;
+    /// or [`ClientError::Interrupted`].
     pub fn evaluate(
         self,
         body: &Map<String, Value>,
@@ -61,10 +63,10 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
         self.answered("/evaluate", body, patience)
     }
 
-    /// Has a comparison carried out.
+    /// Runs a comparison.
     ///
     /// # Errors
-    /// As those of [`Self::evaluate`].
+    /// As for [`Self::evaluate`].
     pub fn compare(
         self,
         body: &Map<String, Value>,
@@ -73,10 +75,10 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
         self.answered("/compare", body, patience)
     }
 
-    /// Has a sweep carried out, whose points are told as they come.
+    /// Runs a sweep, and reports its points as they arrive.
     ///
     /// # Errors
-    /// As those of [`Self::evaluate`].
+    /// As for [`Self::evaluate`].
     pub fn sweep(
         self,
         body: &Map<String, Value>,
@@ -86,18 +88,18 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
         let call = Call::new(self.connection, "/sweep?stream=true", body, SWEEP_TIMEOUT);
         let post = |call: &Call, tell: &Tell<Reply<SweepResponse>>| {
             sweep(call, &mut |event| {
-                // Whoever is told may have gone; then the answer is not wanted either.
+                // If the receiver has gone, the answer is not needed either.
                 let _ = tell.send(Message::Told(WaitEvent::Sweep(event)));
             })
         };
         carried_out(call, patience, post, self.attendant)
     }
 
-    /// Takes a suite to its report.
+    /// Runs a suite, and returns its report.
     ///
     /// # Errors
-    /// Where the server does not answer for as long as there is patience, refuses, or answers something
-    /// else; where the job ends without a report; those of the attendant; [`ClientError::Interrupted`].
+    /// The server does not answer within the patience, refuses, or returns an unexpected response.
+    /// The job ends without a report, the attendant fails, or [`ClientError::Interrupted`].
     pub fn gate(self, request: &GateRequest, patience: RetryPolicy) -> Result<GateReport, E> {
         gate(self.connection, request, patience, self.attendant)
     }
@@ -113,8 +115,8 @@ impl<E: From<ClientError>> AttendedRequests<'_, E> {
     }
 }
 
-/// Sends the request and stays with its job until the answer, an interruption, or the server's absence
-/// for too long.
+/// Sends the request and follows its job until the answer, an interruption, or the end of the
+/// patience.
 fn carried_out<R: Send + 'static, E: From<ClientError>>(
     call: Call,
     patience: Duration,
@@ -130,7 +132,7 @@ fn carried_out<R: Send + 'static, E: From<ClientError>>(
     attended(call, work, attendant)
 }
 
-/// Asks for the answer; while the server has the job and does not answer, again.
+/// Sends the request, and retries while the server has the job and does not answer.
 fn deliver<R>(
     call: &Call,
     patience: Duration,
@@ -161,15 +163,15 @@ fn deliver<R>(
         let _ = tell.send(Message::Told(WaitEvent::Again(text)));
         call.rest(wait);
         if call.has_ended() {
-            // A job that was just cancelled must not be handed in again.
+            // A job that was just cancelled must not be submitted again.
             return Err(error);
         }
         pause = (pause * 2).min(LONGEST_PAUSE);
     }
 }
 
-/// Looks for the job, then tells its news until it ends or nobody waits any more. One that ended
-/// because the server lacked something makes place for another, when the request is sent again.
+/// Looks up the job, then passes on its events until it ends or the caller gives up. A job that
+/// ended because the server lacked something is replaced by another when the request is sent again.
 fn watch<R: Send + 'static>(call: &Arc<Call>, tell: &Tell<R>) {
     while let Some(id) = look_for(call, tell) {
         call.found(id.clone());
@@ -177,14 +179,14 @@ fn watch<R: Send + 'static>(call: &Arc<Call>, tell: &Tell<R>) {
     }
 }
 
-/// Tells the news of a job until its end.
+/// Passes on the events of a job until its end.
 fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
-    // Who asks for the answer says what is wrong; this is but its company.
+    // The request itself reports errors; the events are optional.
     let resting = Arc::clone(call);
     let mut patience = RetryPolicy::new(WAS_THERE, move |_, pause| resting.rest(pause));
     while !call.has_ended() {
         let on_event = &mut |event: &JobEvent, _: &str| {
-            // The one who waits has gone.
+            // The caller no longer waits.
             let told = tell.send(Message::Told(WaitEvent::Job(event.clone())));
             told.map_err(|_| ClientError::Interrupted)
         };
@@ -195,7 +197,7 @@ fn tell_news<R: Send + 'static>(call: &Arc<Call>, id: &str, tell: &Tell<R>) {
     }
 }
 
-/// The job, once the server has it and it is not the one that is known already.
+/// Waits for the server to list a job that is not known already, and returns its id.
 fn look_for<R>(call: &Call, tell: &Tell<R>) -> Option<String> {
     let known = call.job();
     let mut pause = FIRST_LOOK;
@@ -210,7 +212,7 @@ fn look_for<R>(call: &Call, tell: &Tell<R>) -> Option<String> {
                 let _ = tell.send(Message::Told(WaitEvent::Untold));
                 return None;
             }
-            // The answer to the request itself tells what is wrong.
+            // The request itself reports the error.
             Ok(_) | Err(_) => {}
         }
         pause = (pause * 2).min(LATER_LOOKS);

@@ -1,4 +1,4 @@
-//! Why a server gave no answer, or none to be used.
+//! Reasons why a server gave no usable answer. The main type is [`ClientError`].
 
 use std::time::Duration;
 
@@ -6,115 +6,104 @@ use warpgauge_model::ErrorCode;
 
 use crate::tls::CertificateFileError;
 
-/// Why there is no answer. `Display` says what, where and what to do; `source` why.
+/// Reason why there is no answer. `Display` says what failed, where and what to do; `source` has
+/// the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Not an address.
+    /// The text is not an address.
     #[error("{url:?} is not the address of a server; expected e.g. https://gpu-host:8000")]
     Url {
-        /// What came.
         url: String,
     },
-    /// A name and a password in the address, which logs and other users would see.
+    /// The address contains a name and a password, which logs and other users would see.
     #[error("an address has no name and password in it: give {url}, and the key with --api-key")]
     Login {
-        /// What came, without them.
+        /// The address without them.
         url: String,
     },
-    /// The file of certificates to trust does not serve.
+    /// The file of trusted certificates cannot be used.
     #[error("the certificates to trust cannot be had")]
     Certificates(#[from] CertificateFileError),
-    /// The server does not show who it is.
+    /// The server's certificate is not accepted.
     #[error("no encrypted connection to {url}: {problem}")]
     Tls {
-        /// Where.
         url: String,
-        /// What is wrong, and what to do.
+        /// Description of the problem, with a remedy.
         problem: String,
     },
-    /// Nobody answers there.
+    /// No server accepts the connection.
     #[error(
         "no server answers at {url}; start one there (`warpgauge serve`), check the address, or \
          leave out --server to use this machine"
     )]
     Connect {
-        /// Where.
         url: String,
-        /// Why not.
         source: Transport,
     },
-    /// The connection broke, or nothing came in time.
+    /// The connection broke, or the response timed out.
     #[error("the server at {url} gave no answer")]
     Broken {
-        /// Where.
         url: String,
-        /// Why not.
         source: Transport,
     },
-    /// The server refuses.
+    /// The server refused the request.
     #[error("{url} answered {status}: {message}")]
     Refused {
-        /// Where.
         url: String,
         /// HTTP status.
         status: u16,
-        /// Its explanation, readable.
+        /// The server's explanation, for people.
         message: String,
-        /// Codes of what it has against the request.
+        /// Codes of the problems that the server found in the request.
         problems: Vec<String>,
-        /// When it is worth trying again, where it says so.
+        /// Suggested wait before a retry, if the server gives one.
         retry_after: Option<Duration>,
     },
-    /// An answer that is none of this API.
+    /// The response does not belong to this API.
     #[error("the answer of {url} is not understood: {message}; is it a warpgauge server?")]
     Answer {
-        /// Where.
         url: String,
-        /// What does not fit.
         message: String,
     },
-    /// The server went away from a job that it had accepted.
+    /// The server became unreachable after it had accepted a job.
     #[error(
         "job {job} is at {server}, which does not answer; when it is back, `warpgauge jobs wait {job} \
          --server {server}` waits for the job's end, and `warpgauge jobs show {job} --server {server}` \
          shows its report"
     )]
     JobLost {
-        /// The job.
         job: String,
-        /// Where it is.
+        /// The server that has the job.
         server: String,
-        /// What the last attempt to ask came to.
+        /// Error of the last attempt.
         source: Box<ClientError>,
     },
-    /// The server took a run of the gate, and was not to be reached then.
+    /// The server became unreachable after it had accepted a run of the gate.
     #[error(
         "lost sight of job {job}, which may go on without us; once the server is there again, \
          `warpgauge jobs show {job} --server {server}` has its report"
     )]
     GateLost {
-        /// The job.
         job: String,
-        /// Where.
         server: String,
-        /// What came in between.
+        /// Error of the last attempt.
         source: Box<ClientError>,
     },
-    /// A run of the gate that ended without a report.
+    /// A run of the gate ended without a report.
     #[error(transparent)]
     GateEnded(Box<EndedJob>),
-    /// A suite that does not fit into a request.
+    /// The suite is too large for one request.
     #[error(
         "the suite does not fit into one request: {cases} cases travel with the code of both sides; \
          split the suite, or have the server's limit raised"
     )]
     SuiteTooLarge {
-        /// Cases of the suite.
+        /// Number of cases in the suite.
         cases: usize,
-        /// What the server said, with the limit.
+        /// The server's error, with the limit.
         source: Box<ClientError>,
     },
-    /// Whoever waited was interrupted; the job was cancelled, if it could be.
+    /// The waiting caller was interrupted; the job was cancelled if possible.
     #[error("interrupted")]
     Interrupted,
     /// A bug in warpgauge.
@@ -129,30 +118,27 @@ pub enum ClientError {
      `warpgauge jobs show {job} --server {server}` has it"
 )]
 pub struct EndedJob {
-    /// The job.
     pub job: String,
-    /// Where.
     pub server: String,
-    /// Its state.
+    /// Name of its state.
     pub how: &'static str,
-    /// Stable code of why.
+    /// Stable code of the reason.
     pub code: ErrorCode,
-    /// Why.
     pub message: String,
 }
 
-/// What went wrong between here and a server.
+/// An error of the connection to a server.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct Transport(pub(crate) ureq::Error);
 
 impl ClientError {
-    /// The server was there, and its answer did not come to its end.
+    /// Returns the error of a response that broke off.
     pub(crate) fn broken(url: &str, source: std::io::Error) -> Self {
         Self::Broken { url: url.to_owned(), source: Transport(ureq::Error::Io(source)) }
     }
 
-    /// Whether the same may work a moment later: nobody has said no.
+    /// Returns whether a retry may succeed soon: the server has not refused the request itself.
     pub fn is_broken(&self) -> bool {
         match self {
             Self::Connect { .. } | Self::Broken { .. } => true,
@@ -171,12 +157,12 @@ impl ClientError {
         }
     }
 
-    /// Whether the answer did not come in time.
+    /// Returns whether the response timed out.
     pub fn is_late(&self) -> bool {
         matches!(self, Self::Broken { source: Transport(ureq::Error::Timeout(_)), .. })
     }
 
-    /// When it is worth trying again, where the server says so.
+    /// Returns the suggested wait before a retry, if the server gave one.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::Refused { retry_after, .. } => *retry_after,
@@ -184,7 +170,7 @@ impl ClientError {
         }
     }
 
-    /// What is wrong, without the advice for people: for a remark where it is acted on already.
+    /// Returns the message without its advice, for a warning about a retry.
     pub fn brief(&self) -> String {
         self.to_string().split([';', '\n']).next().unwrap_or_default().to_owned()
     }

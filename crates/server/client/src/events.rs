@@ -7,10 +7,10 @@ use ureq::{Body, BodyReader};
 
 use crate::ClientError;
 
-/// Longest line of a stream, bytes: the last event may hold a whole answer.
+/// Longest line of a stream, bytes. The last event may contain a whole answer.
 const MAX_LINE_BYTES: u64 = 256 << 20;
 
-/// A stream that is being read.
+/// An open stream.
 pub(crate) struct EventStream {
     reader: BufReader<BodyReader<'static>>,
     url: String,
@@ -19,9 +19,8 @@ pub(crate) struct EventStream {
 /// A server-sent event.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Message {
-    /// Its id, if it has one.
     pub(crate) id: Option<String>,
-    /// Its kind; empty where it has none.
+    /// Type of the event; empty if it has none.
     pub(crate) kind: String,
     pub(crate) data: String,
 }
@@ -32,7 +31,7 @@ impl EventStream {
         Self { reader, url: url.to_owned() }
     }
 
-    /// The next event; `None` at the end of the stream.
+    /// Returns the next event; `None` at the end of the stream.
     pub(crate) fn next(&mut self) -> Result<Option<Message>, ClientError> {
         next_message(&mut self.reader, &self.url)
     }
@@ -55,7 +54,7 @@ fn next_message(reader: &mut impl BufRead, url: &str) -> Result<Option<Message>,
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);
         match field {
-            // A blank line ends an event; one without data is none.
+            // A blank line ends an event; without data there is none.
             "" if line.is_empty() && !data.is_empty() => {
                 return Ok(Some(Message { id, kind, data }));
             }

@@ -1,4 +1,4 @@
-//! Following a job's events, across connections that break and servers that restart.
+//! Follows a job's events across broken connections and restarts of the server.
 
 use std::time::{Duration, Instant};
 
@@ -10,16 +10,15 @@ use crate::events::{EventStream, Message};
 use crate::patience::RetryPolicy;
 use crate::routes::job_route;
 
-/// Longest time for which a stream is read before it is opened anew: what lies between here and a
-/// server may forget a connection and tell neither end.
+/// Longest time for which one stream is read. A device between the client and the server may drop
+/// an idle connection without notice to either.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Tells of each event of a job, understood and as it came, until the last; whether that came
+/// Passes on each event of a job, parsed and as text, until the last. Returns whether that arrived
 /// before `until`.
 ///
 /// # Errors
-/// Where the server refuses, or did not answer for as long as there is patience; and those of
-/// `on_event`.
+/// The server refuses, or does not answer within the patience; or `on_event` fails.
 pub(crate) fn follow<E: From<ClientError>>(
     connection: &Connection,
     job_id: &str,
@@ -50,7 +49,7 @@ pub(crate) fn follow<E: From<ClientError>>(
                                 return Ok(true);
                             }
                         }
-                        // The server goes down.
+                        // The server is shutting down.
                         Ok(None) => break ended_early(&url),
                         Err(error) => break error,
                     }
@@ -58,7 +57,7 @@ pub(crate) fn follow<E: From<ClientError>>(
             }
             Err(error) => error,
         };
-        // It was read for as long as it was to be.
+        // A stream that lasted for its full time is reopened at once.
         if opened.elapsed() < limit {
             patience.pause(error)?;
         }

@@ -1,5 +1,5 @@
-//! A run of the gate at a server: one job there, followed until it ends, wherever connections break
-//! and servers restart.
+//! A run of the gate at a server: one job, followed to its end across broken connections and
+//! restarts of the server.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::follow::follow;
 use crate::jobs::RemoteJobs;
 use crate::patience::RetryPolicy;
 
-/// What of the answer of `POST /gate?wait=false` is needed.
+/// The required part of the response of `POST /gate?wait=false`.
 #[derive(Deserialize)]
 struct Accepted {
     job_id: String,
 }
 
-/// Takes a suite to its report.
+/// Runs a suite, and returns its report.
 pub(crate) fn gate<E: From<ClientError>>(
     connection: &Connection,
     request: &GateRequest,
@@ -39,7 +39,7 @@ pub(crate) fn gate<E: From<ClientError>>(
     attended(call, work, attendant)
 }
 
-/// Hands the job in, follows it, and fetches its report.
+/// Submits the job, follows it, and fetches its report.
 fn carry_out(
     call: &Call,
     cases: usize,
@@ -49,7 +49,7 @@ fn carry_out(
     let accepted = patience.with(|| call.post::<Accepted>());
     let id = accepted.map_err(|error| refused(error, cases))?.value.job_id;
     call.found(id.clone());
-    // Whoever was interrupted listens no more.
+    // After an interrupt the receiver has gone.
     let tell = |news| tell.send(Message::Told(news)).map_err(|_| ClientError::Interrupted);
     tell(WaitEvent::Accepted(id.clone()))?;
     let server = call.connection.base();
@@ -67,7 +67,7 @@ fn carry_out(
     report(fetched.value, server)
 }
 
-/// The report of a job that ended.
+/// Returns the report of a job that has ended.
 fn report(view: JobView, server: &str) -> Result<GateReport, ClientError> {
     let Some(report) = view.gate else {
         return Err(ClientError::GateEnded(Box::new(EndedJob {
@@ -81,7 +81,7 @@ fn report(view: JobView, server: &str) -> Result<GateReport, ClientError> {
     Ok(*report)
 }
 
-/// Why a suite was not taken, and what to do where it is its size.
+/// Converts a refusal. If the suite is too large, the error says what to do.
 fn refused(error: ClientError, cases: usize) -> ClientError {
     match error {
         ClientError::Refused { status: 413, .. } => {

@@ -1,4 +1,5 @@
-//! Jobs at a server: listed, looked at, followed, cancelled, and what they leave.
+//! Jobs at a server: lists, shows, follows and cancels them, and fetches their artifacts. The main
+//! type is [`RemoteJobs`].
 
 use std::time::{Duration, Instant};
 
@@ -12,24 +13,24 @@ use crate::follow::follow;
 use crate::patience::RetryPolicy;
 use crate::routes::{encoded, job_route};
 
-/// How long an artifact may take: some are made on demand.
+/// Timeout of an artifact; the server produces some on demand.
 const ARTIFACT_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Largest artifact, bytes.
 const MAX_ARTIFACT_BYTES: u64 = 64 << 20;
 
-/// Which jobs to list, and how many.
+/// Filter and length of a list of jobs.
 #[derive(Debug, Clone, Default)]
 pub struct JobListQuery<'a> {
-    /// In one of these states, as the API names them; none: in any.
+    /// Only jobs in one of these states, by the API's names; empty: any state.
     pub states: &'a [String],
-    /// Of this kind.
+    /// Only jobs of this kind.
     pub kind: Option<&'a str>,
-    /// With this label.
+    /// Only jobs with this label.
     pub label: Option<&'a str>,
-    /// After the page that gave this.
+    /// Cursor of the previous page.
     pub cursor: Option<&'a str>,
-    /// At most so many; a server gives 200 at most.
+    /// Most jobs; a server returns at most 200.
     pub limit: u32,
 }
 
@@ -53,34 +54,33 @@ impl JobListQuery<'_> {
 
 /// The jobs of a caller at a server.
 ///
-/// Every method fails where the server does not answer, refuses, or answers something else.
+/// Every method fails if the server does not answer, refuses, or returns an unexpected response.
 #[derive(Clone, Copy)]
 pub struct RemoteJobs<'a> {
     pub(crate) connection: &'a Connection,
 }
 
 impl RemoteJobs<'_> {
-    /// A page of them, the youngest first.
+    /// Returns a page of jobs, youngest first.
     pub fn list(&self, filter: &JobListQuery<'_>) -> Result<Reply<JobList>, ClientError> {
         self.connection.ask(Method::GET, &filter.route())
     }
 
-    /// A job and, once it ended, its report.
+    /// Returns a job, with its report if it has ended.
     pub fn get(&self, job_id: &str) -> Result<Reply<JobView>, ClientError> {
         self.connection.ask(Method::GET, &job_route(job_id, ""))
     }
 
-    /// Cancels a job; one that runs is stopped.
+    /// Cancels a job; a running job is stopped.
     pub fn cancel(&self, job_id: &str) -> Result<Reply<CancelReport>, ClientError> {
         self.connection.ask(Method::DELETE, &job_route(job_id, ""))
     }
 
-    /// Tells of each event of a job, understood and as it came, until the last; whether that came
-    /// before `until`.
+    /// Passes on each event of a job, parsed and as text, until the last. Returns whether that
+    /// arrived before `until`.
     ///
     /// # Errors
-    /// Where the server refuses, or did not answer for as long as there is patience; and those of
-    /// `on_event`.
+    /// The server refuses, or does not answer within the patience; or `on_event` fails.
     pub fn follow<E: From<ClientError>>(
         &self,
         job_id: &str,
@@ -91,7 +91,7 @@ impl RemoteJobs<'_> {
         follow(self.connection, job_id, until, patience, on_event)
     }
 
-    /// What a job left under that name; in a comparison, of the kernel that is named.
+    /// Returns an artifact of a job; in a comparison, of the named kernel.
     pub fn artifact(
         &self,
         job_id: &str,

@@ -1,15 +1,16 @@
-//! A warpgauge server, as its callers see it: the remote twin of the evaluation service. It blocks its
-//! caller's thread, prints nothing and ends no process.
+//! A client of a warpgauge server: the remote counterpart of the evaluation service. It blocks the
+//! calling thread, prints nothing, and never ends the process.
 //!
-//! - [`Client`] is one server: its checked address, the key, the certificates that it trusts.
-//! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] have a method for each route that is
-//!   asked once and answers.
-//! - [`AttendedRequests`] posts what takes long with a new idempotency key, and a [`JobWaiter`] waits for it. The
-//!   key finds the job, so that the waiter receives its progress and cancels it when the caller gives up. Where the
-//!   connection breaks, the same request sent again is the same job again.
-//! - [`RemoteJobs::follow`] reads the event stream of a job, across connections that break and servers that
-//!   restart.
-//! - [`RetryPolicy`] says for how long it is worth asking again; how the pause is spent is the caller's.
+//! - [`Client`] is one server: its checked address, the key, and the trusted certificates.
+//! - [`RemoteJobs`], [`RemoteBaselines`] and [`UnattendedRequests`] have a method for each route
+//!   with a single response.
+//! - [`AttendedRequests`] posts long requests with a new idempotency key, and a [`JobWaiter`] waits
+//!   for the answer. The key identifies the job. So the waiter receives its progress, and cancels
+//!   it when the caller gives up. After a broken connection, the same request refers to the same
+//!   job.
+//! - [`RemoteJobs::follow`] reads the event stream of a job across broken connections and restarts
+//!   of the server.
+//! - [`RetryPolicy`] decides how long to retry; its caller decides how to spend the pauses.
 //! - [`ClientError`] says what went wrong, where, and what to do.
 
 #![forbid(unsafe_code)]

@@ -1,31 +1,33 @@
-//! Waiting for a server that is full, restarting or away: for a while, and not for ever.
+//! Retries for a server that is full, restarting or unreachable, for a limited time. The main type
+//! is [`RetryPolicy`].
 
 use std::time::{Duration, Instant};
 
 use crate::ClientError;
 
-/// First wait where the server does not say how long; each further one is twice as long.
+/// First wait if the server suggests none; each further one is twice as long.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 
-/// Longest single wait, whatever the server says.
+/// Longest single wait, whatever the server suggests.
 const LONGEST_WAIT: Duration = Duration::from_secs(15);
 
-/// Spends a pause: it is told why, and returns when that long has passed.
+/// Waits for a pause. It receives the reason, and returns after that time.
 type Pause = Box<dyn FnMut(&ClientError, Duration) + Send>;
 
-/// How long to wait for a server, each time that it does not answer as it should.
+/// Limits how long to wait for a server, each time that a request fails.
 pub struct RetryPolicy {
     limit: Duration,
     pause: Pause,
-    /// Whether it has answered before: an address where nobody ever was is a mistake.
+    /// Whether the server has answered before. An address without any server is a mistake, which a
+    /// retry does not fix.
     met: bool,
-    /// Since when it has not answered, and how long to wait next.
+    /// Start of the present failure, and the next wait.
     trouble: Option<(Instant, Duration)>,
 }
 
 impl RetryPolicy {
-    /// Patience for `limit`, each time; none asks once. `pause` is called between two tries: it is told
-    /// why, and returns when the pause is over.
+    /// Creates a policy that retries for `limit` after each failure; zero never retries. `pause` is
+    /// called between two attempts. It receives the reason, and returns when the pause is over.
     pub fn new(
         limit: Duration,
         pause: impl FnMut(&ClientError, Duration) + Send + 'static,
@@ -33,10 +35,10 @@ impl RetryPolicy {
         Self { limit, pause: Box::new(pause), met: false, trouble: None }
     }
 
-    /// Asks until there is an answer, an error that waiting does not mend, or no patience left.
+    /// Retries until there is an answer, a permanent error, or the limit is reached.
     ///
     /// # Errors
-    /// The last one.
+    /// The last error.
     pub fn with<T>(
         &mut self,
         mut ask: impl FnMut() -> Result<T, ClientError>,
@@ -52,16 +54,16 @@ impl RetryPolicy {
         }
     }
 
-    /// The server is there: whatever comes next has all of the patience.
+    /// Records an answer: the next failure has the full limit.
     pub(crate) fn answered(&mut self) {
         self.met = true;
         self.trouble = None;
     }
 
-    /// Waits before the next try.
+    /// Waits before the next attempt.
     ///
     /// # Errors
-    /// The error itself, where waiting does not mend it or took long enough already.
+    /// The given error, if it is permanent or the limit is reached.
     pub(crate) fn pause(&mut self, error: ClientError) -> Result<(), ClientError> {
         if !self.worth_waiting(&error) {
             return Err(error);
@@ -77,12 +79,13 @@ impl RetryPolicy {
         Ok(())
     }
 
-    /// Whether the same question may be answered later.
+    /// Returns whether a retry may succeed later.
     fn worth_waiting(&mut self, error: &ClientError) -> bool {
         if !error.is_broken() || error.is_late() {
             return false;
         }
-        // Else it was there, and took the question: it is full, it went down, or a proxy did.
+        // Any other error shows that the server received the request: it is full or restarting, or
+        // a proxy failed.
         self.met |= !matches!(error, ClientError::Connect { .. });
         self.met
     }
@@ -95,7 +98,8 @@ mod tests {
     use super::*;
     use crate::Transport;
 
-    /// Patience for so many seconds that takes no time, and the pauses that it would have made.
+    /// Returns a policy for this many seconds whose pauses take no time, and a channel of these
+    /// pauses.
     fn patience(limit_s: u64) -> (RetryPolicy, Receiver<Duration>) {
         let (sender, pauses) = channel();
         let pause = move |_: &ClientError, pause| {
@@ -119,8 +123,8 @@ mod tests {
         ClientError::Connect { url: "u".to_owned(), source }
     }
 
-    /// Asks with these answers in turn; the last one stays. Whether it came to an answer, and how
-    /// often it asked.
+    /// Runs a policy on these results in turn; the last one repeats. Returns whether it succeeded,
+    /// and the number of attempts.
     fn asked(patience: &mut RetryPolicy, answers: Vec<Result<(), ClientError>>) -> (bool, usize) {
         let mut answers = answers.into_iter();
         let mut count = 0;
@@ -136,7 +140,7 @@ mod tests {
         let (mut patience, _pauses) = patience(60);
         let answers = vec![Err(refused(429, Some(0))), Err(refused(503, Some(0))), Ok(())];
         assert_eq!(asked(&mut patience, answers), (true, 3));
-        // What waiting does not mend.
+        // These errors are permanent.
         assert_eq!(asked(&mut patience, vec![Err(refused(400, Some(0)))]), (false, 1));
         assert_eq!(asked(&mut patience, vec![Err(refused(500, Some(0)))]), (false, 1));
     }

@@ -1,11 +1,11 @@
-//! What a server says when it refuses, for people.
+//! Explains a server's refusals to people.
 
 use serde_json::Value;
 
-/// Problems of one request that are shown.
+/// Most problems of one request that are shown.
 const MAX_PROBLEMS: usize = 50;
 
-/// The readable part of an error body: `error`, where it points, and every problem it lists.
+/// Returns the readable part of an error body: `error`, its position, and every problem in it.
 pub(crate) fn explain(body: &str, status: u16) -> String {
     let Ok(Value::Object(fields)) = serde_json::from_str::<Value>(body) else {
         let start: String = body.trim().chars().take(300).collect();
@@ -43,7 +43,7 @@ pub(crate) fn explain(body: &str, status: u16) -> String {
     message
 }
 
-/// Codes of what a server has against a request, as the body of its refusal lists them.
+/// Returns the codes of the problems in the body of a refusal.
 pub(crate) fn problems(body: &str) -> Vec<String> {
     let body: Value = serde_json::from_str(body).unwrap_or_default();
     let listed = body.get("validation_errors").and_then(Value::as_array);

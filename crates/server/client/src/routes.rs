@@ -1,11 +1,11 @@
-//! How routes are written.
+//! Builds routes.
 
-/// A job's route, and what is `below` it.
+/// Returns a job's route with a suffix.
 pub(crate) fn job_route(job_id: &str, below: &str) -> String {
     format!("/jobs/{}{below}", encoded(job_id))
 }
 
-/// A piece of a path or a query.
+/// Percent-encodes a part of a path or a query.
 pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {

@@ -1,4 +1,4 @@
-//! A sweep at a server: its answer comes as a stream.
+//! A sweep at a server: its answer arrives as a stream.
 
 use serde_json::Value;
 
@@ -12,7 +12,7 @@ use crate::error::ClientError;
 use crate::events::{EventStream, Message};
 use crate::refusal::{explain, problems};
 
-/// Sends a sweep, telling of each event; gives the answer.
+/// Sends a sweep, passes on each event, and returns the answer.
 pub(crate) fn sweep(
     call: &Call,
     on_event: &mut dyn FnMut(SweepEvent),
@@ -28,7 +28,7 @@ pub(crate) fn sweep(
                 return Ok(Reply { text: data, value });
             }
             "error" => return Err(refused(url, &data)),
-            // A newer server may tell more.
+            // A newer server may send other events.
             _ => {}
         }
     }
@@ -36,7 +36,7 @@ pub(crate) fn sweep(
     Err(ClientError::broken(&url, std::io::Error::new(std::io::ErrorKind::UnexpectedEof, why)))
 }
 
-/// A sweep that ended without an answer, as if the status had said so.
+/// Converts a sweep's error event to the refusal that its HTTP status would have given.
 fn refused(url: String, data: &str) -> ClientError {
     let body = serde_json::from_str::<Value>(data).unwrap_or_default();
     let status = match body.get("code").and_then(Value::as_str).map(ErrorCode::from) {

@@ -1,4 +1,4 @@
-//! Whose certificates a connection to a server trusts, and what went wrong where it trusts none.
+//! Trusted certificates of connections, and explanations of TLS errors. The main type is [`Trust`].
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -8,10 +8,11 @@ use rustls::{CertificateError, RootCertStore};
 use rustls_native_certs::{ErrorKind, load_certs_from_paths};
 use ureq::tls::{Certificate, RootCerts, TlsConfig};
 
-/// Largest file of certificates, bytes. Systems' own have a quarter of a megabyte.
+/// Largest file of certificates, bytes. The files of operating systems have a quarter of a
+/// megabyte.
 const MAX_FILE_BYTES: u64 = 8 << 20;
 
-/// OpenSSL's variables: a file, and directories.
+/// Environment variables of OpenSSL: a file, and directories.
 const CERT_FILE: &str = "SSL_CERT_FILE";
 const CERT_DIR: &str = "SSL_CERT_DIR";
 
@@ -19,19 +20,19 @@ const CERT_DIR: &str = "SSL_CERT_DIR";
 #[derive(Debug, thiserror::Error)]
 #[error("{} ({origin}) {problem}", path.display())]
 pub struct CertificateFileError {
-    /// The file.
     path: PathBuf,
-    /// Who named it.
+    /// The option or variable that named the file.
     origin: &'static str,
-    /// What is wrong with it.
+    /// Description of the problem.
     problem: String,
 }
 
-/// What connections trust: the authorities of the file that the caller names, and no others; else those
-/// of `SSL_CERT_FILE` and `SSL_CERT_DIR`; else the system's; else Mozilla's, as of this build.
+/// Trusted authorities of connections. A file that the caller names is used alone. Else those of
+/// `SSL_CERT_FILE` and `SSL_CERT_DIR` are used; else the system's; else Mozilla's, as of this
+/// build.
 pub(crate) struct Trust {
     named: Option<PathBuf>,
-    /// Read once, when first needed.
+    /// Read once, at the first connection.
     read: Mutex<Option<RootCerts>>,
 }
 
@@ -70,7 +71,7 @@ fn roots(
         found.extend(read(&path, CERT_DIR)?);
     }
     if file.is_none() && directories.is_none() {
-        // Not `load_native_certs`, for which a variable that is set to nothing names a file.
+        // `load_native_certs` would take an empty variable for a file name.
         let system = openssl_probe::probe();
         let directory = system.cert_dir.first().map(PathBuf::as_path);
         found = usable(load_certs_from_paths(system.cert_file.as_deref(), directory).certs);
@@ -78,7 +79,7 @@ fn roots(
     Ok(if found.is_empty() { RootCerts::WebPki } else { found.into() })
 }
 
-/// The certificates of a file, or of all files of a directory; at least one.
+/// Reads the certificates of a file, or of all files of a directory. Fails if there are none.
 fn read(
     path: &Path,
     origin: &'static str,
@@ -107,7 +108,7 @@ fn read(
     Err(failed.unwrap_or_else(|| wrong(expected.to_owned())))
 }
 
-/// Those that TLS can make use of.
+/// Returns the certificates that TLS can use.
 fn usable(found: Vec<CertificateDer<'static>>) -> Vec<Certificate<'static>> {
     let usable = |der: &CertificateDer<'static>| RootCertStore::empty().add(der.clone()).is_ok();
     found
@@ -117,8 +118,8 @@ fn usable(found: Vec<CertificateDer<'static>>) -> Vec<Certificate<'static>> {
         .collect()
 }
 
-/// What is wrong with the server's side of a TLS connection, and what to do about it; `None` if the
-/// failure is none of TLS.
+/// Returns what is wrong with the server's side of a TLS connection, and what to do; `None` if the
+/// error is not of TLS.
 pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
     let error = match error {
         ureq::Error::Rustls(error) => error,
@@ -136,7 +137,7 @@ pub(crate) fn explain(error: &ureq::Error) -> Option<String> {
     })
 }
 
-/// The error of TLS within one of input and output.
+/// Returns the TLS error inside an I/O error.
 fn of_io(error: &std::io::Error) -> Option<&rustls::Error> {
     let mut cause = error.get_ref().map(|inner| inner as &(dyn std::error::Error + 'static));
     while let Some(error) = cause {
@@ -200,7 +201,7 @@ mod tests {
             let error = roots(None, &|asked| (asked == name).then(|| path.clone())).unwrap_err();
             assert!(error.to_string().contains(name), "{error}");
         }
-        // Empty counts as not set.
+        // An empty variable counts as not set.
         assert!(roots(None, &|_| Some(PathBuf::new())).is_ok());
     }
 }

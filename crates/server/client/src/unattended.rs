@@ -1,4 +1,5 @@
-//! Requests whose progress is not watched: jobs that are submitted, and answers that the caller waits for.
+//! Requests without progress: jobs that are submitted, and answers that the caller waits for. The
+//! main type is [`UnattendedRequests`].
 
 use std::time::Duration;
 
@@ -11,34 +12,35 @@ use crate::connection::{ANSWER_TIMEOUT, Connection, Reply, answer, json};
 use crate::error::ClientError;
 use crate::routes::encoded;
 
-/// How long a server may take to accept a job: its body travels in that time.
+/// Timeout of accepting a job, including the transfer of its body.
 const ACCEPT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Answer of an operation with `wait=false`.
+/// Response of an operation with `wait=false`.
 #[derive(Deserialize)]
 struct Accepted {
     job_id: String,
 }
 
-/// How a job is to be taken.
+/// Options of a submitted job.
 #[derive(Debug, Clone, Default)]
 pub struct SubmitOptions<'a> {
-    /// The caller's own name for it.
+    /// The caller's label for the job.
     pub label: Option<&'a str>,
-    /// The same key again is the same job again; without one the request has one of its own.
+    /// A submission with the same key returns the same job. Without one the client creates a new
+    /// key.
     pub idempotency_key: Option<&'a str>,
 }
 
-/// Requests whose progress is not watched.
+/// Requests without progress.
 ///
-/// Every method fails where the server does not answer, refuses, or answers something else.
+/// Every method fails if the server does not answer, refuses, or returns an unexpected response.
 #[derive(Clone, Copy)]
 pub struct UnattendedRequests<'a> {
     pub(crate) connection: &'a Connection,
 }
 
 impl UnattendedRequests<'_> {
-    /// Hands an evaluation in; the id of its job.
+    /// Submits an evaluation. Returns the id of its job.
     pub fn submit_evaluation(
         &self,
         request: &EvaluateRequest,
@@ -47,9 +49,9 @@ impl UnattendedRequests<'_> {
         self.submit("/evaluate?wait=false", request, taken)
     }
 
-    /// Has an evaluation carried out and waits for its report. The same key again is the same job again,
-    /// also where this caller, its connection or the server went down meanwhile; so one that fails with
-    /// [`ClientError::is_broken`] is to be asked again.
+    /// Runs an evaluation and waits for its report. A call with the same key refers to the same
+    /// job, even after a failure of this caller, its connection or the server. So the caller should
+    /// retry an error with [`ClientError::is_broken`].
     pub fn evaluate_keyed(
         &self,
         request: &EvaluateRequest,
@@ -61,7 +63,7 @@ impl UnattendedRequests<'_> {
         Ok(answer(response, &url)?.value)
     }
 
-    /// Hands a comparison in; the id of its job.
+    /// Submits a comparison. Returns the id of its job.
     pub fn submit_comparison(
         &self,
         request: &CompareRequest,
@@ -70,7 +72,7 @@ impl UnattendedRequests<'_> {
         self.submit("/compare?wait=false", request, taken)
     }
 
-    /// Has a comparison carried out and waits for its report.
+    /// Runs a comparison and waits for its report.
     pub fn compare(&self, request: &CompareRequest) -> Result<Reply<CompareResponse>, ClientError> {
         self.connection.post("/compare", "comparison", request)
     }
@@ -88,7 +90,7 @@ impl UnattendedRequests<'_> {
         let key = Some(taken.idempotency_key.unwrap_or(&own));
         let send = || self.connection.send(&url, body.clone(), key, ACCEPT_TIMEOUT);
         let response = match send() {
-            // Whether the server has it is not known; by its key it has it once.
+            // The server may have the job already; the key prevents a second one.
             Err(ClientError::Broken { .. }) => send()?,
             sent => sent?,
         };
