@@ -1,4 +1,4 @@
-//! Where jobs are handed in and asked about.
+//! The interface to the service that runs jobs. The main type is [`JobBackend`].
 
 use std::fmt;
 
@@ -9,32 +9,32 @@ use warpgauge_contract::ParseError;
 use warpgauge_job_views::{JobEvent, JobView};
 use warpgauge_service::{ArtifactKind, DeviceView, ExecError, JobRequest, ServiceError};
 
-/// The future of a backend's answer.
+/// The future of a backend's result.
 pub type JobBackendFuture<'a, T> = BoxFuture<'a, Result<T, JobBackendError>>;
 
-/// Where one caller's jobs are handed in and asked about. To everybody else they do not exist.
+/// Submits and reads the jobs of one caller. Other callers do not see them.
 pub trait JobBackend: Send + Sync + 'static {
-    /// What stands for the caller; empty where there is one only.
+    /// Id of the caller; empty if there is only one.
     fn owner(&self) -> &str {
         ""
     }
 
-    /// Takes a job in; its id, once it is safe to ask about it.
+    /// Submits a job. Returns its id, once the job can be read.
     fn submit(&self, order: JobOrder) -> JobBackendFuture<'_, String>;
 
-    /// News of a job, from where it stands to its end, which is the last.
+    /// Returns the events of a job from its present state on. The last event is the job's end.
     fn watch<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, BoxStream<'static, JobEvent>>;
 
-    /// A job, with its report once it ended.
+    /// Returns a job, with its report if it has ended.
     fn job<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, JobView>;
 
-    /// Ends a job before its time.
+    /// Cancels a job.
     fn cancel<'a>(&'a self, job_id: &'a str) -> JobBackendFuture<'a, ()>;
 
-    /// The devices of the machine.
+    /// Returns the devices of the machine.
     fn devices(&self) -> JobBackendFuture<'_, Vec<DeviceView>>;
 
-    /// What a job left beside its report; in a comparison, of the kernel that is named.
+    /// Returns an artifact of a job; in a comparison, of the named kernel.
     fn artifact<'a>(
         &'a self,
         job_id: &'a str,
@@ -43,41 +43,39 @@ pub trait JobBackend: Send + Sync + 'static {
     ) -> JobBackendFuture<'a, ArtifactBytes>;
 }
 
-/// A job to be taken in.
+/// A job to submit.
 #[derive(Debug)]
 pub struct JobOrder {
-    /// What is to be done.
     pub request: JobRequest,
-    /// The agent's own name for it.
+    /// The agent's label for the job.
     pub label: Option<String>,
-    /// The same key again is the same job again.
+    /// A submission with the same key returns the same job.
     pub idempotency_key: Option<String>,
 }
 
 /// The content of an artifact.
 pub struct ArtifactBytes {
-    /// It.
     pub bytes: Vec<u8>,
 }
 
-/// Why something was not done, as the HTTP API would say it.
+/// Reason why an operation failed, in the terms of the HTTP API.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobBackendError {
-    /// Stable code, for programs.
+    /// Stable error code.
     pub code: String,
-    /// What happened, where, and what to do.
+    /// Description of the failure, with its location and a remedy.
     pub message: String,
-    /// JSON path of the argument at fault.
+    /// JSON path of the faulty argument.
     pub path: Option<String>,
 }
 
 impl JobBackendError {
-    /// A refusal that is about no argument in particular.
+    /// Creates an error without an argument's path.
     pub fn new(code: impl fmt::Display, message: impl Into<String>) -> Self {
         Self { code: code.to_string(), message: message.into(), path: None }
     }
 
-    /// An argument is at fault.
+    /// Creates an error of an argument.
     pub fn at(path: &str, code: impl fmt::Display, message: impl Into<String>) -> Self {
         Self { path: Some(path.to_owned()), ..Self::new(code, message) }
     }
@@ -104,7 +102,7 @@ impl From<ServiceError> for JobBackendError {
     }
 }
 
-/// The code that the HTTP API gives the error.
+/// Returns the HTTP API's code of the error.
 fn code_of(error: &ServiceError) -> String {
     use warpgauge_model::ErrorCode as Code;
     let code = match error {

@@ -1,4 +1,5 @@
-//! Carrying out what a tool is asked for: a job is made, followed while the agent waits, and answered.
+//! Runs the calls of tools: creates a job, follows it while the agent waits, and returns the
+//! answer.
 
 use std::time::Duration;
 
@@ -21,13 +22,14 @@ use super::resources::{self, Part};
 use super::tools::ToolName;
 use warpgauge_job_views::{JobEvent, JobView};
 
-/// Least time between two pieces of progress of the same stage.
+/// Least time between two progress messages of the same stage.
 const PROGRESS_PAUSE: Duration = Duration::from_millis(200);
 
-/// How often an agent is told that a job without news goes on: clients take silence for a broken server.
+/// Interval of progress messages for a job without events: clients take silence for a broken
+/// server.
 const PROGRESS_AT_LEAST: Duration = Duration::from_secs(10);
 
-/// What a tool answers.
+/// Runs a call of a tool.
 pub(crate) async fn call(
     backend: &dyn JobBackend,
     tool: ToolName,
@@ -45,7 +47,7 @@ pub(crate) async fn call(
     result(&outcome, part)
 }
 
-/// An answer as the protocol has it.
+/// Converts an outcome to the protocol's result.
 fn result(outcome: &Outcome, part: Option<String>) -> CallToolResult {
     let mut content = vec![ContentBlock::text(outcome.text())];
     content.extend(part.map(ContentBlock::text));
@@ -98,7 +100,7 @@ async fn get_job(
 ) -> Result<(Outcome, Option<String>), JobBackendError> {
     let question = arguments::question(given)?;
     let job_id = &question.job_id;
-    // Whoever only asks does not end the job by asking no more.
+    // A cancelled query must not cancel the job.
     let waiting = Waiting { backend, job_id, context, cancels: false };
     let job = waiting.until_end(question.wait).await?;
     let part = match question.part {
@@ -115,7 +117,7 @@ async fn get_job(
     Ok((answer::of_job(&job), part))
 }
 
-/// The content of a resource.
+/// Returns the content of a resource.
 pub(crate) async fn read(
     backend: &dyn JobBackend,
     uri: &str,
@@ -162,12 +164,12 @@ struct Waiting<'a> {
     backend: &'a dyn JobBackend,
     job_id: &'a str,
     context: &'a RequestContext<RoleServer>,
-    /// Whether a call that is cancelled cancels the job.
+    /// Whether cancelling the call cancels the job.
     cancels: bool,
 }
 
 impl Waiting<'_> {
-    /// The job when it has ended, or when `wait` is over.
+    /// Returns the job when it has ended, or after `wait`.
     async fn until_end(&self, wait: Duration) -> Result<JobView, JobBackendError> {
         if !wait.is_zero() {
             let waited = tokio::select! {
@@ -175,13 +177,13 @@ impl Waiting<'_> {
                 () = self.context.ct.cancelled() => return self.cancelled().await,
                 waited = tokio::time::timeout(wait, self.follow()) => waited,
             };
-            // A job that goes on after its time is told as one that does.
+            // A job that continues after this time is reported as running.
             waited.unwrap_or(Ok(()))?;
         }
         self.backend.job(self.job_id).await
     }
 
-    /// Tells of news until the last.
+    /// Passes on events until the last.
     async fn follow(&self) -> Result<(), JobBackendError> {
         let mut news = self.backend.watch(self.job_id).await?;
         let mut progress = Progress::of(self.context);
@@ -197,7 +199,7 @@ impl Waiting<'_> {
         }
     }
 
-    /// The agent does not want the answer any more.
+    /// Handles the cancellation of the call.
     async fn cancelled(&self) -> Result<JobView, JobBackendError> {
         if self.cancels
             && let Err(error) = self.backend.cancel(self.job_id).await
@@ -208,13 +210,13 @@ impl Waiting<'_> {
     }
 }
 
-/// Progress of one call, for clients that asked for it.
+/// Progress messages of one call, for clients that requested them.
 struct Progress<'a> {
     context: &'a RequestContext<RoleServer>,
     token: Option<ProgressToken>,
     began: Instant,
     told: Option<(Instant, String)>,
-    /// The number told last: it has to grow.
+    /// The previous progress number; the next must be greater.
     last: f64,
 }
 
@@ -224,7 +226,7 @@ impl<'a> Progress<'a> {
         Self { context, token, began: Instant::now(), told: None, last: 0.0 }
     }
 
-    /// Tells of an event, unless one of the same stage was told just now.
+    /// Sends an event, unless one of the same stage was sent just before.
     async fn tell(&mut self, event: &JobEvent) {
         let message = news::in_words(event);
         let stage = event.stage.in_words();
@@ -237,26 +239,26 @@ impl<'a> Progress<'a> {
         self.send(message).await;
     }
 
-    /// Tells the last news again.
+    /// Sends the previous message again.
     async fn again(&mut self) {
         let message = self.told.take().map_or_else(|| "waiting".to_owned(), |(_, message)| message);
         self.send(message).await;
     }
 
-    /// Progress is the seconds since the call: how many there will be nobody knows.
+    /// Sends a message. The progress number is the seconds since the call; its total is unknown.
     async fn send(&mut self, message: String) {
         let Some(token) = &self.token else { return };
         let seconds = self.began.elapsed().as_secs_f64();
         self.last = if seconds > self.last { seconds } else { self.last + 1e-6 };
         let progress =
             ProgressNotificationParam::new(token.clone(), self.last).with_message(&message);
-        // A client that is gone is noticed elsewhere.
+        // Other code detects that the client has gone.
         let _ = self.context.peer.notify_progress(progress).await;
         self.told = Some((Instant::now(), message));
     }
 }
 
-/// The answer where nothing was done.
+/// Returns the result of a refused call.
 pub(crate) fn refused(refusal: &JobBackendError) -> CallToolResult {
     result(&Outcome::refused(refusal), None)
 }

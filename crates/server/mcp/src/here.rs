@@ -1,4 +1,4 @@
-//! A service in this process as the backend.
+//! A backend that uses a service in this process. The main type is [`ServiceBackend`].
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use warpgauge_service::{
     ArtifactKind, Caller, DeviceView, JobQuery, JobRequest, JobSubmission, ServiceError, Services,
 };
 
-/// How often to look whether a job that is on its way into the store has arrived.
+/// Interval of checking whether the store has a submitted job.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What becomes of a job whose caller goes away.
+/// Whether a job survives its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JobDurability {
-    /// It waits in the store, and is done whatever becomes of this process: a server's.
+    /// The job waits in the store and survives this process. For a server.
     Durable,
-    /// It is done at once, and ends with this process: the command line's, whose service claims no jobs
-    /// from the store.
+    /// The job runs at once and ends with this process. For the command line, whose service claims
+    /// no jobs from the store.
     WhileHere,
 }
 
-/// A service, and who asks.
+/// A service, and the caller.
 pub struct ServiceBackend {
     service: Services,
     caller: Caller,
@@ -32,13 +32,13 @@ pub struct ServiceBackend {
 }
 
 impl ServiceBackend {
-    /// The backend of one caller.
+    /// Creates the backend of one caller.
     pub fn new(service: Services, caller: Caller, keeping: JobDurability) -> Self {
         Self { service, caller, keeping, cancels: Box::new(|| true) }
     }
 
-    /// Cancels jobs only while `cancels` says so: calls end with a server that goes down, and jobs that
-    /// wait in the store for the next one need not.
+    /// Cancels jobs only while `cancels` returns true. A server that shuts down ends its calls, and
+    /// must not cancel the jobs that wait in the store.
     pub fn cancelling_while(self, cancels: impl Fn() -> bool + Send + Sync + 'static) -> Self {
         Self { cancels: Box::new(cancels), ..self }
     }
@@ -51,7 +51,7 @@ impl ServiceBackend {
         }
     }
 
-    /// Has the job done by a task of its own; its id, once it can be asked about.
+    /// Runs the job in a separate task. Returns its id, once the job can be read.
     async fn begin(&self, order: JobOrder) -> Result<String, JobBackendError> {
         let (watched, id) = JobSubmission::local_watched();
         let submission = JobSubmission { job_id: watched.job_id, ..self.submission(&order) };
@@ -76,7 +76,7 @@ impl ServiceBackend {
         loop {
             tokio::select! {
                 biased;
-                // By its key it may be another job than the one that was to be made.
+                // With an idempotency key it may be an existing job.
                 ended = &mut work => return match ended {
                     Ok(Ok(id)) => Ok(id),
                     Ok(Err(ServiceError::Cancelled { job_id } | ServiceError::JobFailed { job_id, .. }))
@@ -93,9 +93,9 @@ impl ServiceBackend {
 }
 
 impl ServiceBackend {
-    /// The id of a job that can be asked about: that which was meant for it or, by its key, that of one
-    /// which goes on already. One of that key that has ended may not stand for the request any more; what
-    /// becomes of it the work itself will say.
+    /// Returns the id of a job that can be read: the new one or, by its key, an existing one that
+    /// has not ended. An existing job that has ended may not answer the request; then the task
+    /// itself returns the id.
     async fn arrived(&self, id: &str, key: Option<&str>) -> Option<String> {
         if self.service.jobs.job(id, &self.caller).await.is_ok() {
             return Some(id.to_owned());

@@ -1,12 +1,12 @@
-//! The Model Context Protocol: what agents see of the service, whatever carries the messages.
+//! The Model Context Protocol: the interface of the service for agents, over any transport.
 //!
-//! - [`tools`] knows the tools: names, what they take, what they answer. [`arguments`] reads what an agent
-//!   gives, in its several forms, [`answer`] makes of a report what an agent can use: the verdict, the three
-//!   most useful facts, and where the rest is. [`resources`] is that rest. All four are pure.
-//! - [`JobBackend`] is where jobs are handed in and asked about: a service in this process ([`ServiceBackend`]), or
-//!   whatever else can do the same.
-//! - [`AgentServer`] joins both under `rmcp`, which speaks the protocol. `crates/server/api` puts it behind HTTP,
-//!   `warpgauge mcp` behind standard input and output.
+//! - [`tools`] defines the tools: names, arguments, results. [`arguments`] parses the forms of
+//!   arguments. [`answer`] reduces a report to the verdict, the three most useful facts, and links
+//!   to the rest. [`resources`] has that rest. All four are pure.
+//! - [`JobBackend`] submits and reads jobs: a service in this process ([`ServiceBackend`]), or
+//!   another implementation.
+//! - [`AgentServer`] joins both under `rmcp`, which implements the protocol. `crates/server/api`
+//!   serves it over HTTP, `warpgauge mcp` over standard input and output.
 
 #![forbid(unsafe_code)]
 
@@ -29,9 +29,10 @@ pub use places::CallPermits;
 pub use server::AgentServer;
 pub use stream::{StreamError, serve};
 
-/// Largest message that is taken, bytes. Data of tensors that do not fit are better generated (`init`), or
-/// sent to the HTTP API, which reads them without holding others up.
+/// Largest accepted message, bytes. Larger tensors should be generated (`init`), or sent to the
+/// HTTP API, which reads them without blocking other calls.
 pub const MAX_MESSAGE_BYTES: usize = 4 << 20;
 
-/// Longest time that one call waits for its job. A job goes on after that, and is asked about again.
+/// Longest time that one call waits for its job. The job continues after that, and further calls
+/// can query it.
 pub const MAX_WAIT: std::time::Duration = std::time::Duration::from_secs(45 * 60);

@@ -1,10 +1,10 @@
-//! News of a job as an agent is told of them.
+//! Formats events of a job for an agent.
 
 use warpgauge_job_views::JobEvent;
 use warpgauge_model::JobStage;
 use warpgauge_report::readable::duration_ms;
 
-/// One piece of news in a line.
+/// Formats an event as one line.
 pub(crate) fn in_words(event: &JobEvent) -> String {
     let stage = event.stage.in_words();
     let mut text = match (event.stage, event.trials_done) {

@@ -1,4 +1,5 @@
-//! How many calls may be under way: each holds memory for as long as its job takes.
+//! Limits the calls in progress, each of which holds memory while its job runs. The main type is
+//! [`CallPermits`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,11 +9,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::backend::JobBackendError;
 
-/// Calls over all agents, and of one owner: so many that wait must not keep all others out.
+/// Most calls of all agents, and of one owner. The latter keeps one owner's waiting calls from
+/// blocking all others.
 const MAX_CALLS: usize = 256;
 const MAX_CALLS_EACH: usize = 64;
 
-/// Calls that are under way, over all servers that share it.
+/// Permits of calls, for all servers that share them.
 #[derive(Clone)]
 pub struct CallPermits {
     all: Arc<Semaphore>,
@@ -26,13 +28,13 @@ impl Default for CallPermits {
 }
 
 impl CallPermits {
-    /// Waits until none is under way, for at most so long; whether none is.
+    /// Waits until no call is in progress, at most `patience`. Returns whether none is.
     pub async fn ended(&self, patience: Duration) -> bool {
         let all = self.all.acquire_many(MAX_CALLS as u32);
         matches!(tokio::time::timeout(patience, all).await, Ok(Ok(_)))
     }
 
-    /// A place for one more call of this owner's.
+    /// Takes a permit for one more call of this owner.
     pub(crate) fn begin(&self, owner: &str) -> Result<Place, JobBackendError> {
         let full = |most: usize, whose: &str| {
             let message = format!(
@@ -56,7 +58,7 @@ impl CallPermits {
     }
 }
 
-/// A call that is under way.
+/// A call in progress.
 pub(crate) struct Place {
     calls: CallPermits,
     owner: String,

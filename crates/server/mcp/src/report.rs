@@ -1,4 +1,5 @@
-//! A job's report in a size that an agent can take: long lists and texts are cut, and named.
+//! Truncates a job's report to a size that an agent can use. Long lists and texts are cut, and
+//! their paths are listed.
 
 use serde_json::{Map, Value, json};
 
@@ -7,20 +8,20 @@ use warpgauge_job_views::JobView;
 /// Largest report, bytes.
 pub(crate) const MAX_REPORT_BYTES: usize = 256 << 10;
 
-/// Largest artifact that is text, bytes.
+/// Largest text artifact, bytes.
 pub(crate) const MAX_TEXT_BYTES: usize = 256 << 10;
 
-/// Largest artifact that is not, bytes: what is longer is not cut but refused.
+/// Largest binary artifact, bytes; a larger one is refused instead of cut.
 pub(crate) const MAX_BLOB_BYTES: usize = 256 << 10;
 
-/// Longest list and text that stay whole, and how many places of those that do not are named: from what is
-/// best to what fits.
+/// Longest list, longest text, and most paths in the list of cuts. The first step whose result fits
+/// is used.
 const STEPS: [(usize, usize, usize); 4] =
     [(256, 16 << 10, 64), (32, 2 << 10, 64), (8, 512, 32), (1, 64, 8)];
 
-/// The report of a job as JSON of bounded length; `left_out` names what was cut.
+/// Returns the report of a job as JSON of bounded length; `left_out` lists the cuts.
 pub(crate) fn bounded(job: &JobView) -> String {
-    // Numbers and texts by name: there is nothing in it that JSON cannot say.
+    // A report has no value that JSON cannot represent.
     let whole = serde_json::to_value(job).unwrap_or_default();
     for (items, bytes, places) in STEPS {
         let mut cut = Cut { items, bytes, places, left_out: Vec::new(), more: 0 };
@@ -100,7 +101,7 @@ impl Cut {
     }
 }
 
-/// The beginning of a text, at most so many bytes, whole characters.
+/// Returns the beginning of a text: at most this many bytes, whole characters.
 pub(crate) fn truncated(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {

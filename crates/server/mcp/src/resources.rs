@@ -1,11 +1,11 @@
-//! What there is to read of a job beside its answer: its report and its artifacts, by URI.
+//! Resources of a job by URI: its report and its artifacts. The main type is [`Part`].
 
 use rmcp::model::ResourceTemplate;
 
 use super::backend::JobBackendError;
 use warpgauge_service::ArtifactKind;
 
-/// What every URI begins with.
+/// Prefix of every URI.
 const JOBS: &str = "warpgauge://jobs/";
 
 /// Longest id of a job and name of a kernel in a URI, bytes.
@@ -14,14 +14,14 @@ const MAX_PIECE_BYTES: usize = 256;
 /// A part of a job.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Its report, in JSON.
+    /// The report in JSON.
     Report,
-    /// What it left beside that; in a comparison, of which kernel.
+    /// An artifact; in a comparison, of the named kernel.
     Artifact { kind: ArtifactKind, kernel: Option<String> },
 }
 
 impl Part {
-    /// The part that `report` or the name of an artifact means.
+    /// Returns the part named `report` or by the name of an artifact.
     pub(crate) fn named(name: &str, kernel: Option<String>) -> Result<Self, JobBackendError> {
         if name == "report" {
             return Ok(Self::Report);
@@ -43,7 +43,7 @@ impl Part {
         }
     }
 
-    /// Where the HTTP API has all of it.
+    /// Path of the whole part in the HTTP API.
     pub(crate) fn http_path(&self, job_id: &str) -> String {
         match self {
             Self::Report => format!("/jobs/{job_id}"),
@@ -52,17 +52,17 @@ impl Part {
     }
 }
 
-/// The URI of a job's report.
+/// Returns the URI of a job's report.
 pub(crate) fn report_uri(job_id: &str) -> String {
     format!("{JOBS}{job_id}/report")
 }
 
-/// The URI of what the job of a kernel left.
+/// Returns the URI of a job's artifact.
 pub(crate) fn artifact_uri(job_id: &str, kind: ArtifactKind) -> String {
     format!("{JOBS}{job_id}/artifacts/{}", kind.name())
 }
 
-/// The job and its part that a URI names.
+/// Parses a URI into a job's id and a part.
 pub(crate) fn parse(uri: &str) -> Result<(String, Part), JobBackendError> {
     let unknown = || {
         let shown: String = uri.chars().take(128).collect();
@@ -97,7 +97,7 @@ pub(crate) fn parse(uri: &str) -> Result<(String, Part), JobBackendError> {
     Ok((job_id.to_owned(), part))
 }
 
-/// A piece of a URI without its escapes; `None` where they are none, or it is too long.
+/// Decodes the escapes of a part of a URI; `None` if they are invalid, or the text is too long.
 fn decoded(text: &str) -> Option<String> {
     if text.len() > MAX_PIECE_BYTES {
         return None;
@@ -116,7 +116,7 @@ fn decoded(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The templates of all URIs.
+/// Returns the templates of all URIs.
 pub(crate) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(format!("{JOBS}{{job_id}}/report"), "report")

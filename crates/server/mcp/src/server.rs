@@ -1,4 +1,4 @@
-//! The server that agents talk to, under `rmcp`.
+//! The MCP server, on `rmcp`. The main type is [`AgentServer`].
 
 use std::sync::Arc;
 
@@ -16,17 +16,17 @@ use super::places::CallPermits;
 use super::tools::ToolName;
 use super::{calls, resources};
 
-/// What an agent is told of the server as a whole.
+/// Instructions for agents about the server as a whole.
 const INSTRUCTIONS: &str = "warpgauge compiles, runs, checks and times GPU kernels (CUDA C++, PTX, Triton) in \
 isolation. Write a kernel and its contract (arguments, launch, what the outputs must be), call \
 evaluate_kernel, and act on the verdict, which comes first; then compare_kernels says whether another version \
 is faster, and profile_kernel what limits it. Every call is a job: get_job returns to one by its job_id, also \
 after a lost connection. Cancelling a call cancels its job. Times of an emulated device say nothing of a GPU.";
 
-/// The backend of a request; `None` where the request does not say whose it is.
+/// Finds the backend of a request; `None` if the request does not identify its caller.
 type FindDesk = dyn Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync;
 
-/// Answers agents.
+/// Serves agents.
 #[derive(Clone)]
 pub struct AgentServer {
     find: Arc<FindDesk>,
@@ -34,12 +34,12 @@ pub struct AgentServer {
 }
 
 impl AgentServer {
-    /// Serves one backend to all callers.
+    /// Creates a server with one backend for all callers.
     pub fn of(backend: Arc<dyn JobBackend>, calls: CallPermits) -> Self {
         Self::finding(move |_| Some(Arc::clone(&backend)), calls)
     }
 
-    /// A server that finds the backend of each request by what came with it.
+    /// Creates a server that finds the backend of each request by its extensions.
     pub fn finding(
         find: impl Fn(&Extensions) -> Option<Arc<dyn JobBackend>> + Send + Sync + 'static,
         calls: CallPermits,
@@ -119,7 +119,8 @@ impl ServerHandler for AgentServer {
     }
 }
 
-/// Why a resource cannot be read: that it is not there is a code of its own in the protocol.
+/// Converts an error of reading a resource. The protocol has a separate code for a missing
+/// resource.
 fn not_read(refusal: JobBackendError) -> ErrorData {
     let data = serde_json::json!({"code": refusal.code, "path": refusal.path});
     match refusal.code.as_str() {

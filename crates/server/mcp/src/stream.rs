@@ -1,4 +1,5 @@
-//! Agents at the other end of two streams: a message a line, as of a program's standard input and output.
+//! Serves an agent over two streams with a message per line, such as a program's standard input and
+//! output.
 
 use std::future::Future;
 use std::pin::pin;
@@ -10,16 +11,16 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::MAX_MESSAGE_BYTES;
 use super::server::AgentServer;
 
-/// Why nobody was served.
+/// Reasons why no agent was served.
 #[derive(Debug, thiserror::Error)]
 #[error("the agent did not begin as the protocol wants it")]
 pub struct StreamError(#[source] Box<ServerInitializeError>);
 
-/// Serves one agent until it closes its stream, or until `end`. Calls that are under way then are cancelled,
-/// and their jobs with them.
+/// Serves one agent until it closes its stream, or until `end`. Calls in progress are then
+/// cancelled, and their jobs with them.
 ///
 /// # Errors
-/// Where the agent begins with something else than the protocol.
+/// The agent does not begin with the protocol's handshake.
 pub async fn serve(
     server: AgentServer,
     input: impl AsyncRead + Send + Unpin + 'static,
@@ -34,7 +35,7 @@ pub async fn serve(
     };
     let running = match begun {
         Ok(running) => running,
-        // It went away without a word.
+        // The agent disconnected before the handshake.
         Err(ServerInitializeError::ConnectionClosed(_)) => return Ok(()),
         Err(error) => return Err(StreamError(Box::new(error))),
     };
@@ -44,7 +45,7 @@ pub async fn serve(
         _ = &mut served => {}
         () = end => {
             cancel.cancel();
-            // How it ended does not matter: it was told to.
+            // The result does not matter: `end` stopped the server.
             let _ = served.await;
         }
     }

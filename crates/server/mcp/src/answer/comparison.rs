@@ -1,4 +1,4 @@
-//! The report of a comparison as an answer.
+//! Converts the report of a comparison to an answer.
 
 use super::{CandidateLine, Outcome, SUMMARY_BYTES, Verdict, evaluation, plain};
 use warpgauge_report::readable::percent;
@@ -7,7 +7,7 @@ use warpgauge_service::ArtifactKind;
 use warpgauge_statistics::CountedComparison;
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
 
-/// The answer about a comparison: the verdict on its first candidate, and a line for each.
+/// Returns the answer about a comparison: the verdict on its first candidate, and a line for each.
 pub(super) fn answer(response: &CompareResponse) -> Outcome {
     let candidates: Vec<CandidateLine> = response.candidates.iter().map(line).collect();
     let (verdict, summary) = candidates.first().map_or_else(
@@ -57,7 +57,7 @@ fn verdict(candidate: &CandidateReport) -> (Verdict, String) {
     (Verdict::NotCompared, format!("its outputs are right; {why}"))
 }
 
-/// The numbers of a verdict on times.
+/// Formats the numbers of a verdict on times.
 fn found(paired: &PairedComparison) -> String {
     let Some(speedup) = paired.speedup else { return "no block counted".to_owned() };
     let mut text = format!("{speedup:.3}× as fast as the reference");
@@ -80,7 +80,7 @@ fn found(paired: &PairedComparison) -> String {
     text
 }
 
-/// The counts of a verdict that is not one of time.
+/// Formats the counts of a verdict on work.
 fn work(counted: &CountedComparison) -> String {
     let ratios = [
         (counted.warp_instructions, "warp instructions"),
@@ -93,7 +93,7 @@ fn work(counted: &CountedComparison) -> String {
     format!("{}; right, and counted on the emulated device, not timed", ratios.join(", "))
 }
 
-/// The facts about the only candidate.
+/// Adds the facts about a single candidate.
 fn facts(
     outcome: &mut Outcome,
     verdict: Verdict,
@@ -121,7 +121,7 @@ fn facts(
     }
 }
 
-/// The order of several candidates.
+/// Formats the ranking of several candidates.
 fn order(response: &CompareResponse) -> Option<String> {
     let name = |index: u32| match index {
         0 => "reference".to_owned(),

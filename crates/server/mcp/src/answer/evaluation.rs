@@ -1,4 +1,4 @@
-//! The report of an evaluation as an answer.
+//! Converts the report of an evaluation to an answer.
 
 use super::{ExecMetadata, ExecResult, Outcome, SUMMARY_BYTES, TEXT_BYTES, Verdict, plain};
 use warpgauge_model::{CacheState, DeviceKind, Diagnostic, Regime, Severity};
@@ -8,7 +8,7 @@ use warpgauge_service::ArtifactKind;
 use warpgauge_statistics::{FloorLimit, RankedBy};
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// The answer about an evaluation.
+/// Returns the answer about an evaluation.
 pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     let (verdict, summary) = verdict(response, None);
     let mut outcome = Outcome::new(verdict, summary).on(response.device.as_ref());
@@ -34,12 +34,13 @@ pub(super) fn answer(response: &EvaluateResponse) -> Outcome {
     outcome.of_job(&response.job_id, left)
 }
 
-/// The verdict on a kernel, called `name` or else what it calls itself, and why.
+/// Returns the verdict on a kernel, and the reason. The kernel is named `name`, or else by its own
+/// name.
 pub(super) fn verdict(response: &EvaluateResponse, name: Option<&str>) -> (Verdict, String) {
     (response.kernel_verdict().into(), response.verdict_line(name))
 }
 
-/// How a program ended, what it printed, and its longest kernels.
+/// Adds a program's end, its output, and its longest kernels.
 fn ran(outcome: &mut Outcome, program: &ProgramReport) {
     let end = program.end();
     outcome.fact(format!(
@@ -58,7 +59,7 @@ fn ran(outcome: &mut Outcome, program: &ProgramReport) {
     }
 }
 
-/// What the compiler says, errors first.
+/// Adds the compiler's diagnostics, errors first.
 pub(super) fn compiler(outcome: &mut Outcome, response: &EvaluateResponse) {
     let diagnostics = response.compile.as_ref().map_or(&[][..], |it| &it.diagnostics);
     let errors = diagnostics.iter().filter(|one| one.severity == Severity::Error);
@@ -88,7 +89,8 @@ fn located(diagnostic: &Diagnostic) -> String {
     format!("{place}{gap}{severity}: {}", diagnostic.message)
 }
 
-/// What speaks against a kernel: the first mismatch of each output that is wrong, then the rest.
+/// Adds the evidence against a kernel: the first mismatch of each incorrect output, then the other
+/// reasons.
 pub(super) fn against(outcome: &mut Outcome, response: &EvaluateResponse) {
     for (name, output) in response.validation.outputs.iter().filter(|(_, one)| !one.passed) {
         let first = output.first_mismatches.first().map_or(String::new(), |first| {
@@ -109,7 +111,7 @@ pub(super) fn against(outcome: &mut Outcome, response: &EvaluateResponse) {
         let place = finding.source.as_deref().unwrap_or("unknown line");
         outcome.fact(format!("{} at {place}: {}", finding.check, finding.message));
     }
-    // What the summary says already, or the mismatches above, is not said again.
+    // The summary and the mismatches already have these reasons.
     let told = |reason: &&Reason| {
         reason.code != ReasonCode::OutputMismatch && !outcome.summary.contains(&reason.message)
     };
@@ -119,7 +121,7 @@ pub(super) fn against(outcome: &mut Outcome, response: &EvaluateResponse) {
     }
 }
 
-/// A time with its interval, and what it is a time of.
+/// Formats a time with its confidence interval and its kind.
 pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String {
     let interval = match (stats.median_ci_low, stats.median_ci_high) {
         (Some(low), Some(high)) => {
@@ -165,7 +167,7 @@ pub(super) fn time(response: &EvaluateResponse, stats: &RuntimeStats) -> String 
     text
 }
 
-/// What limits the kernel, what is weak in its contract, and what it takes.
+/// Adds the kernel's bound, the weaknesses of its contract, and its resources.
 fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     let metrics = response.kernel_exec_result.metadata.device_metrics.as_ref();
     if let Some(roofline) = metrics.and_then(|metrics| metrics.roofline.as_ref()) {
@@ -181,7 +183,7 @@ fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     if let Some(reason) = response.profile.as_ref().and_then(|profile| profile.reason.as_ref()) {
         outcome.fact(format!("no device metrics: {reason}"));
     }
-    // What the summary says already is not said again.
+    // The summary already has this weakness.
     let mut weaknesses = response.validation.weaknesses.iter();
     let told = response.why_weak();
     if let Some(weakness) = weaknesses.find(|one| Some(one.message.as_str()) != told) {
@@ -216,7 +218,7 @@ fn limits(outcome: &mut Outcome, response: &EvaluateResponse) {
     }
 }
 
-/// A value's name on the wire.
+/// Returns a value's name in JSON.
 fn word(value: &impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -224,7 +226,7 @@ fn word(value: &impl serde::Serialize) -> String {
     }
 }
 
-/// The short part of a kernel's result.
+/// Returns the short form of a kernel's result.
 pub(super) fn short(result: &KernelExecResult) -> ExecResult {
     let text = |text: &Option<String>| text.as_deref().map(lines);
     let name = |name: &Option<String>| name.as_deref().map(|name| plain(name, SUMMARY_BYTES));
@@ -244,7 +246,7 @@ pub(super) fn short(result: &KernelExecResult) -> ExecResult {
     }
 }
 
-/// A text of several lines, of bounded length.
+/// Truncates a text of several lines.
 fn lines(text: &str) -> String {
     let short = crate::report::truncated(text, TEXT_BYTES);
     if short.len() < text.len() { format!("{short} …") } else { short.to_owned() }

@@ -1,11 +1,11 @@
-//! Where a job stands, as an answer.
+//! Converts a job's state to an answer.
 
 use super::{Fault, Outcome, TEXT_BYTES, Verdict, comparison, evaluation, plain};
 use crate::resources::Part;
 use warpgauge_job_views::JobView;
 use warpgauge_model::JobState;
 
-/// The answer about a job.
+/// Returns the answer about a job.
 pub(crate) fn answer(job: &JobView) -> Outcome {
     let mut outcome = match (&job.comparison, &job.result) {
         (Some(response), _) => comparison::answer(response),
@@ -52,7 +52,7 @@ fn without_report(job: &JobView) -> Outcome {
     Outcome { job_id: Some(id.clone()), ..outcome }
 }
 
-/// Says before a part of a job that it is not all of it.
+/// Returns a note that precedes a truncated part of a job.
 pub(crate) fn cut(part: &Part, job_id: &str, shown: usize, all: usize) -> String {
     let path = part.http_path(job_id);
     format!("[the first {shown} of {all} bytes; GET {path} of the HTTP API has all of it]\n")

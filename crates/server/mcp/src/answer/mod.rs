@@ -1,4 +1,5 @@
-//! Answers for agents: the verdict, the three most useful facts, and where the rest is. Never more than fits.
+//! Answers for agents: the verdict, the three most useful facts, and links to the rest. Their
+//! length is bounded. The main type is [`Outcome`].
 
 mod comparison;
 mod evaluation;
@@ -17,7 +18,7 @@ use warpgauge_model::{DeviceKind, JobKind, JobState};
 use warpgauge_report::{DeviceReport, ResponseStatus, RuntimeStats};
 use warpgauge_service::{ArtifactKind, DeviceView};
 
-/// Facts of an answer.
+/// Most facts of an answer.
 const FACTS: usize = 3;
 
 /// Longest summary, fact, and text of a compiler or a check, bytes.
@@ -150,7 +151,7 @@ impl Outcome {
         }
     }
 
-    /// Why a call did nothing.
+    /// Returns the outcome of a refused call.
     pub(crate) fn refused(refusal: &JobBackendError) -> Self {
         let JobBackendError { code, message, path } = refusal;
         let message = plain(message, TEXT_BYTES);
@@ -158,14 +159,14 @@ impl Outcome {
         Self { error: Some(error), ..Self::new(Verdict::Refused, message) }
     }
 
-    /// Adds a fact; those beyond the third are left out.
+    /// Adds a fact, unless there are three already.
     pub(crate) fn fact(&mut self, fact: impl Into<String>) {
         if self.facts.len() < FACTS {
             self.facts.push(plain(&fact.into(), FACT_BYTES));
         }
     }
 
-    /// The job that it is about, and the URIs of what that left.
+    /// Sets the job and the URIs of its artifacts.
     pub(crate) fn of_job(mut self, job_id: &str, artifacts: &[ArtifactKind]) -> Self {
         self.job_id = Some(job_id.to_owned());
         self.resources.push(report_uri(job_id));
@@ -178,13 +179,13 @@ impl Outcome {
         self
     }
 
-    /// For people and agents: the verdict first.
+    /// Formats the answer for people and agents, the verdict first.
     pub(crate) fn text(&self) -> String {
         let mut text = format!("{}: {}\n", self.verdict.words(), self.summary);
         for fact in &self.facts {
             text.push_str(&format!("- {fact}\n"));
         }
-        // What is said above of one candidate is not said again.
+        // For a single candidate, the lines above say the same.
         for candidate in self.candidates.iter().filter(|_| self.candidates.len() > 1) {
             let CandidateLine { name, verdict, summary, .. } = candidate;
             text.push_str(&format!("- {name}: {}: {summary}\n", verdict.words()));
@@ -205,13 +206,13 @@ impl Outcome {
         text
     }
 
-    /// Whether the call itself failed: a kernel that is wrong is an answer.
+    /// Returns whether the call itself failed; an incorrect kernel is an answer.
     pub(crate) fn is_error(&self) -> bool {
         matches!(self.verdict, Verdict::Refused | Verdict::JobFailed)
     }
 }
 
-/// The answer of `list_devices`: its text, and the same for programs.
+/// Returns the answer of `list_devices`: its text, and the same data as JSON.
 pub(crate) fn of_devices(devices: &[DeviceView]) -> (String, serde_json::Value) {
     let summary = match devices.len() {
         0 => "no device: kernels can be compiled elsewhere, and not be run here".to_owned(),
@@ -228,10 +229,11 @@ pub(crate) fn of_devices(devices: &[DeviceView]) -> (String, serde_json::Value) 
     (text, serde_json::json!({"summary": summary, "devices": shown}))
 }
 
-/// Devices that are listed.
+/// Most devices in a list.
 const MAX_DEVICES: usize = 64;
 
-/// A text in one line of bounded length, without control characters: kernels and compilers wrote some of it.
+/// Returns a text as one line of bounded length without control characters, since kernels and
+/// compilers wrote parts of it.
 fn plain(text: &str, bytes: usize) -> String {
     let line = |c: char| if warpgauge_model::is_hidden(c) { ' ' } else { c };
     let short: String = truncated(text.trim(), bytes).chars().map(line).collect();

@@ -1,4 +1,4 @@
-//! Verdicts of answers.
+//! Verdicts of answers. The main type is [`Verdict`].
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
-    /// As it begins an answer.
+    /// Name at the beginning of an answer.
     pub(crate) fn words(self) -> &'static str {
         match self {
             Self::Correct => "CORRECT",

@@ -1,14 +1,14 @@
-//! Kernels in fields of their own, as the CUDA Evaluation Server's older tools take them.
+//! Kernels in separate fields, as in the CUDA Evaluation Server's older tools.
 
 use serde_json::{Map, Value, json};
 
 use super::unknown_argument;
 use crate::backend::JobBackendError;
 
-/// Fields of a kernel behind its prefix, and their names in a contract.
+/// Fields of a kernel after its prefix, and their names in a contract.
 const KERNEL: [(&str, &str); 2] = [("source", "source_code"), ("type", "kernel_type")];
 
-/// Fields that are the same in both forms.
+/// Fields that have the same name in both forms.
 const SHARED: [&str; 2] = ["num_trials", "timeout"];
 
 const KNOWN: &str = "kernel_source, kernel_type, io_contract, metadata, reference_kernel_source, \
@@ -16,15 +16,15 @@ const KNOWN: &str = "kernel_source, kernel_type, io_contract, metadata, referenc
     ref_kernel_type, ref_kernel_io, ref_kernel_metadata, custom_kernel_source, custom_kernel_type, \
     custom_kernel_io, custom_kernel_metadata; num_trials, num_warmup, timeout, atol, rtol";
 
-/// Whether these arguments have this form.
+/// Returns whether the arguments have this form.
 pub(super) fn is(arguments: &Map<String, Value>) -> bool {
     let names = ["kernel_source", "ref_kernel_source", "custom_kernel_source"];
     names.iter().any(|name| arguments.contains_key(*name))
 }
 
-/// The body of `POST /evaluate`, or of `POST /compare` where there is a reference.
+/// Returns the body of `POST /evaluate`, or of `POST /compare` if there is a reference.
 pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBackendError> {
-    // How often a kernel is launched before it is timed follows from its times here.
+    // The number of warm-up launches follows from the kernel's times here.
     arguments.remove("num_warmup");
     let mut body = Map::new();
     for field in SHARED {
@@ -62,7 +62,7 @@ pub(super) fn body(mut arguments: Map<String, Value>) -> Result<Value, JobBacken
     }
 }
 
-/// Takes a kernel's fields out of the arguments.
+/// Removes a kernel's fields from the arguments, and returns them.
 fn kernel(
     arguments: &mut Map<String, Value>,
     prefix: &str,
@@ -79,7 +79,7 @@ fn kernel(
         kernel.insert("io".to_owned(), io);
     }
     if let Some(mut metadata) = arguments.remove(metadata) {
-        // Its documentation calls them so; its types call them as ours do.
+        // The older server's documentation uses this name, its types use ours.
         if let Some(fields) = metadata.as_object_mut()
             && let Some(options) = fields.remove("compile_options")
         {
@@ -90,7 +90,7 @@ fn kernel(
     kernel
 }
 
-/// Both kernels get the same arguments: a reference that brings none has those of the other.
+/// Adds both kernels. A reference without arguments gets those of the other kernel.
 fn pair(
     body: &mut Map<String, Value>,
     mut reference: Map<String, Value>,

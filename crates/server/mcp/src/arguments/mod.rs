@@ -1,11 +1,11 @@
-//! What an agent gives a tool, in each of the forms that it may have:
+//! Arguments of the tools. A contract may have one of these forms:
 //!
-//! - `request`, an object: the body of `POST /evaluate` or `POST /compare`. This is the form of the CUDA
-//!   Evaluation Server's tools;
+//! - `request`, an object: the body of `POST /evaluate` or `POST /compare`. The CUDA Evaluation
+//!   Server's tools have this form;
 //! - `contract_yaml`, the same as text;
-//! - the fields of that body themselves;
-//! - [`flat`]: kernels in fields of their own (`kernel_source`, `kernel_type`, `io_contract`, …), the form of
-//!   that server's older tools.
+//! - the fields of that body;
+//! - [`flat`]: kernels in separate fields (`kernel_source`, `kernel_type`, `io_contract`, …), the
+//!   form of that server's older tools.
 
 mod flat;
 
@@ -21,20 +21,20 @@ use super::tools::ToolName;
 use warpgauge_contract::{BodyFormat, CompareRequest, EvaluateRequest, parse};
 use warpgauge_service::JobRequest;
 
-/// Longest label and idempotency key, bytes, as of the HTTP API.
+/// Longest label and idempotency key, bytes, as in the HTTP API.
 const MAX_NAME_BYTES: usize = 255;
 
-/// Metrics that roofline and advice rest on: for who asks for no others.
+/// Metrics that the roofline and the advice need, if the caller requests no others.
 const EXPLAIN: &str = "explain";
 
-/// A job to be made, and how long to wait for it.
+/// A job to create, and the time to wait for it.
 #[derive(Debug)]
 pub(crate) struct JobCall {
     pub(crate) order: JobOrder,
     pub(crate) wait: Duration,
 }
 
-/// A job that is asked about.
+/// A query about a job.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) job_id: String,
@@ -42,7 +42,7 @@ pub(crate) struct Question {
     pub(crate) part: Option<Part>,
 }
 
-/// What a tool is given that makes a job.
+/// Parses the arguments of a tool that creates a job.
 pub(crate) fn job(
     tool: ToolName,
     mut arguments: Map<String, Value>,
@@ -56,7 +56,7 @@ pub(crate) fn job(
     Ok(JobCall { order: JobOrder { request, label, idempotency_key }, wait })
 }
 
-/// What `get_job` is given.
+/// Parses the arguments of `get_job`.
 pub(crate) fn question(mut arguments: Map<String, Value>) -> Result<Question, JobBackendError> {
     let wait = wait(&mut arguments, Duration::ZERO)?;
     let mut text = |field: &str| match arguments.remove(field) {
@@ -86,17 +86,18 @@ fn unknown_argument(name: &str, known: &str) -> JobBackendError {
 
 /// The body of an operation of the HTTP API.
 struct Body {
-    /// Whether that is `POST /compare`.
+    /// Whether the operation is `POST /compare`.
     compares: bool,
     format: BodyFormat,
     text: String,
 }
 
-/// JSON goes back to text: the parser of bodies is the one that names paths and knows all bounds.
+/// Finds the contract in the arguments. JSON is converted back to text, because the parser of
+/// bodies names paths and enforces all limits.
 fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBackendError> {
     let compares = tool == ToolName::Compare;
     let json = |value: &Value| Body { compares, format: BodyFormat::Json, text: value.to_string() };
-    // Some clients send every argument that there is.
+    // Some clients send every argument, unused ones as null.
     arguments.retain(|_, value| !value.is_null());
     let given = ["request", "contract_yaml"].map(|form| arguments.remove(form));
     match (given, arguments.is_empty()) {
@@ -119,7 +120,7 @@ fn body(tool: ToolName, mut arguments: Map<String, Value>) -> Result<Body, JobBa
         )),
         ([None, None], false) if flat::is(&arguments) => {
             let body = flat::body(arguments)?;
-            // A kernel with a reference is compared, whichever tool it is given to.
+            // A kernel with a reference is compared, whichever tool was called.
             Ok(Body { compares: body.get("ref_kernel").is_some(), ..json(&body) })
         }
         ([None, None], false) => Ok(json(&Value::Object(arguments))),
@@ -169,7 +170,7 @@ fn request(
     Ok(JobRequest::Evaluate(Box::new(request)))
 }
 
-/// `metrics` and `tools` of `profile_kernel`, as the contract's `profile`.
+/// Returns `metrics` and `tools` of `profile_kernel` as the contract's `profile`.
 fn asked_metrics(arguments: &mut Map<String, Value>) -> Result<Option<Value>, JobBackendError> {
     let mut asked = Map::new();
     for field in ["metrics", "tools"] {

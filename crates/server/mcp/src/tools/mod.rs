@@ -1,4 +1,4 @@
-//! The tools: their names, what they take and what they answer.
+//! The tools: their names, arguments and results. The main type is [`ToolName`].
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub(crate) enum ToolName {
     ListDevices,
 }
 
-/// Types that requests are made of, as JSON schemas.
+/// Types of the requests as JSON schemas.
 const TYPES: &str = include_str!("../schemas/contract.json");
 
 const EVALUATE: &str = "Compile a GPU kernel, run it, check its outputs and time it. The answer begins with \
@@ -46,11 +46,11 @@ const LIST_DEVICES: &str = "The devices that kernels run on: name, architecture,
 GPU or emulated, and whether it is free.";
 
 impl ToolName {
-    /// All of them, as they are listed.
+    /// All tools, in the order of the list.
     pub(crate) const ALL: [Self; 5] =
         [Self::Evaluate, Self::Compare, Self::Profile, Self::GetJob, Self::ListDevices];
 
-    /// The first two have the CUDA Evaluation Server's names.
+    /// The first two names are those of the CUDA Evaluation Server.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Evaluate => "evaluate_kernel",
@@ -61,12 +61,12 @@ impl ToolName {
         }
     }
 
-    /// The tool of that name.
+    /// Returns the tool of that name.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|tool| tool.name() == name)
     }
 
-    /// As clients are told of it.
+    /// Returns the tool's description for clients.
     pub(crate) fn described(self) -> Tool {
         let (title, description) = match self {
             Self::Evaluate => ("Evaluate a kernel", EVALUATE),
@@ -136,7 +136,7 @@ impl ToolName {
     }
 }
 
-/// What a tool takes that evaluates or compares kernels.
+/// Returns the arguments of a tool that evaluates or compares kernels.
 fn kernel_tool(request: &str, more: &[&str]) -> Value {
     let mut properties = json!({
         "request": {"$ref": format!("#/$defs/{request}")},
@@ -169,11 +169,12 @@ fn kernel_tool(request: &str, more: &[&str]) -> Value {
     json!({"type": "object", "properties": properties, "$defs": types})
 }
 
-/// Takes from a schema what only people read: the whole list is part of every conversation.
+/// Removes the parts of a schema that only people read, since the list of tools is part of every
+/// conversation.
 fn without_prose(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
-            // A property of that name is an object.
+            // A property with that name is an object.
             fields.retain(|name, value| {
                 let prose = matches!(name.as_str(), "description" | "format" | "minimum");
                 !prose || value.is_object()
@@ -186,7 +187,7 @@ fn without_prose(schema: &mut Value) {
     }
 }
 
-/// One list of words in place of a schema for each.
+/// Replaces a schema for each variant by one list of names.
 fn plain_enum(fields: &mut JsonObject) {
     let Some(Value::Array(variants)) = fields.get("oneOf") else { return };
     let words = variants.iter().map(|variant| variant.get("const").cloned());
@@ -212,7 +213,7 @@ fn wait(default: &str) -> Value {
 fn object(value: Value) -> Arc<JsonObject> {
     match value {
         Value::Object(object) => Arc::new(object),
-        // Schemas are objects: they stand above.
+        // All schemas above are objects.
         _ => Arc::default(),
     }
 }

@@ -16,7 +16,7 @@ fn every_tool_is_found_by_its_name() {
     assert_eq!(ToolName::named("rm_rf"), None);
 }
 
-/// Schemas are part of every conversation: they must stay small.
+/// The schemas are part of every conversation, so they must stay small.
 #[test]
 fn the_list_of_tools_stays_small() {
     let tools = ToolName::ALL.map(ToolName::described);
@@ -24,7 +24,7 @@ fn the_list_of_tools_stays_small() {
     assert!(bytes < 48 << 10, "{bytes} bytes");
 }
 
-/// What the hand-written schemas name must exist in the types that requests are parsed into.
+/// Names in the hand-written schemas must exist in the types of requests.
 #[test]
 fn every_property_of_the_schemas_is_one_of_the_contract() {
     let types: Value = serde_json::from_str(TYPES).expect("JSON");
@@ -42,7 +42,7 @@ fn every_property_of_the_schemas_is_one_of_the_contract() {
     }
 }
 
-/// The names of all properties below a schema.
+/// Returns the names of all properties below a schema.
 fn names(schema: &Value) -> Vec<String> {
     let mut found = Vec::new();
     match schema {
