@@ -1,4 +1,5 @@
-//! Baselines that are kept: the code of every case, and what it is for.
+//! Stored baselines: the code of every case, and the conditions under which it was measured. The
+//! main type is [`Baseline`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -97,7 +98,7 @@ fn default_suite() -> String {
 }
 
 impl Baseline {
-    /// It without its code.
+    /// Returns the baseline without its code.
     pub fn summary(&self) -> BaselineSummary {
         BaselineSummary {
             name: self.name.clone(),
@@ -111,10 +112,10 @@ impl Baseline {
     }
 }
 
-/// Whether a baseline can have this name: it stands in addresses and on command lines.
+/// Checks the name of a baseline, which occurs in URLs and on command lines.
 ///
 /// # Errors
-/// What it must be.
+/// The allowed form of a name.
 pub fn check_baseline_name(name: &str) -> Result<(), SuiteError> {
     let letters = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
     let fits = (1..=MAX_NAME_BYTES).contains(&name.len())
@@ -130,10 +131,10 @@ pub fn check_baseline_name(name: &str) -> Result<(), SuiteError> {
 }
 
 impl NewBaseline {
-    /// Checks what can be checked without devices.
+    /// Checks everything that needs no device.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its path.
+    /// The first problem, with its path.
     pub fn check(&self) -> Result<(), SuiteError> {
         let refuse = |at: String, message: String| Err(SuiteError::Value { at, message });
         check_baseline_name(&self.name)?;

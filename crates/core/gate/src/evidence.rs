@@ -1,4 +1,4 @@
-//! What the comparison of one case showed, as the decision needs it.
+//! Evidence about one case, in the form that the decision needs. The main type is [`CaseEvidence`].
 
 use std::collections::BTreeMap;
 
@@ -10,46 +10,45 @@ use warpgauge_report::{
 use warpgauge_statistics::Counted;
 use warpgauge_statistics::paired::PairedComparison;
 
-/// What there is to judge a case by.
+/// Evidence about a case.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CaseEvidence {
     /// The candidate has removed the case.
     Missing(String),
-    /// The case could not be measured, through no fault of the candidate.
+    /// The case could not be measured, and the candidate is not at fault.
     Error(String),
-    /// The candidate does not do what the baseline does, or what its contract expects.
+    /// The candidate differs from the baseline, or from its contract's expectations.
     Invalid(String),
-    /// There is nothing to compare with. On its own the candidate was compiled, ran, and was found
-    /// right.
+    /// There is no baseline to compare with. The candidate alone was compiled, ran, and was not
+    /// found incorrect.
     Alone {
-        /// Why there is nothing.
         why: NoBaseline,
-        /// What of the baseline is missing or wrong, and how far the candidate was checked.
+        /// Missing parts of the baseline, and the extent of the candidate's check.
         note: String,
-        /// What the candidate counted, where the device counts.
+        /// Counts of the candidate, if the device counts.
         counts: BTreeMap<String, u64>,
     },
-    /// Both are one image with one launch, and right: there was nothing to measure.
+    /// Both are the same image with the same launch, and correct: there was nothing to measure.
     Identical,
-    /// Both are right, and nothing says which is faster: why not.
+    /// Both are correct, but their times cannot be ranked, for this reason.
     Right(String),
-    /// Times, side by side.
+    /// Paired times.
     Times(Box<PairedComparison>),
-    /// Exact counts of one launch, those that the metric is about.
+    /// Exact counts of one launch that the metric uses.
     Counts(Vec<CountComparison>),
 }
 
-/// Why there is nothing to compare a candidate with.
+/// Reason why there is no baseline to compare with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoBaseline {
     /// The baseline lacks the case.
     New,
-    /// It has the case, and its kernel does not compile, crashes or is wrong.
+    /// The baseline's kernel does not compile, crashes or is incorrect.
     Broken,
 }
 
 impl CaseEvidence {
-    /// From the evaluation of a candidate on its own; `what` is what there is to say of the baseline.
+    /// Returns the evidence of a candidate without a baseline; `what` describes the baseline.
     pub fn alone(
         report: &EvaluateResponse,
         metric: GateMetric,
@@ -85,7 +84,7 @@ impl CaseEvidence {
         Self::Alone { why, note: format!("{what}{checked}"), counts }
     }
 
-    /// What speaks against a kernel, if anything does.
+    /// Returns the evidence against a kernel, if any.
     pub fn against(report: &EvaluateResponse) -> Option<Self> {
         match report.kernel_verdict() {
             KernelVerdict::Correct | KernelVerdict::NotChecked => None,
@@ -97,7 +96,7 @@ impl CaseEvidence {
         }
     }
 
-    /// From the comparison of the baseline (the reference) with the candidate.
+    /// Returns the evidence of a comparison of the baseline (the reference) with the candidate.
     pub fn of(response: &CompareResponse, metric: GateMetric) -> Self {
         let Some(candidate) = response.candidates.first() else {
             return Self::Error("the answer has no candidate in it".to_owned());
@@ -154,7 +153,7 @@ fn counted_elsewhere(count: &str) -> String {
     )
 }
 
-/// Counts of one kernel, those that the metric is about as far as they are known.
+/// Returns the counts of one kernel that the metric uses, as far as they are known.
 fn counts_of(counted: Counted, metric: GateMetric) -> BTreeMap<String, u64> {
     let all = [
         ("warp_instructions", counted.warp_instructions),
@@ -168,7 +167,7 @@ fn counts_of(counted: Counted, metric: GateMetric) -> BTreeMap<String, u64> {
     some.map(|(name, count)| (name.to_owned(), count)).collect()
 }
 
-/// The two counts that stand for time where there is none.
+/// Returns the two counts that replace times on the emulated device.
 fn both(reference: Counted, candidate: Counted) -> Vec<CountComparison> {
     let count = |name: &str, reference: u64, candidate: u64| CountComparison {
         count: name.to_owned(),
@@ -182,7 +181,7 @@ fn both(reference: Counted, candidate: Counted) -> Vec<CountComparison> {
     ]
 }
 
-/// The first thing that is known against a kernel.
+/// Returns the first failure of a kernel.
 fn what_failed(report: &EvaluateResponse) -> String {
     let result = &report.kernel_exec_result;
     let failure = report.failure.as_ref();

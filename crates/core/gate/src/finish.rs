@@ -1,4 +1,4 @@
-//! The report of a run, from what was planned and what was measured.
+//! Builds the report of a run from its plan and its measurements.
 
 use super::report::{CaseReport, GateReport, Totals};
 use super::{GateOutcome, GatePlan, GateReason, MeasuredCase, RunEnvironment, conclude};
@@ -7,16 +7,16 @@ use warpgauge_report::VerdictBy;
 /// Version of the report's format.
 const SCHEMA_VERSION: u32 = 1;
 
-/// When a run was.
+/// Time and duration of a run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct RunInterval {
-    /// When it began, seconds since 1970.
+    /// Start, seconds since 1970.
     pub started_unix_s: u64,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub duration_s: f64,
 }
 
-/// Concludes a run; `seen` is where it was measured, `job_id` the job that it was.
+/// Builds the report of a run. `seen` is the environment of its measurements.
 pub fn finish(
     plan: GatePlan,
     cases: &[MeasuredCase],

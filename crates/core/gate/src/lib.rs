@@ -1,13 +1,14 @@
-//! The gate: does a change make a suite of kernels slower?
+//! The gate: decides whether a change makes a suite of kernels slower.
 //!
-//! A suite ([`Suite`]) names cases: a contract, a kernel and a policy each. Baseline and candidate of
-//! a case are compared by the pipeline like any two kernels; what that showed is the case's
-//! [`CaseEvidence`]. [`decide`] makes outcomes of the evidence of a whole suite, by rules that bear many
-//! cases and many runs: the whole interval beyond a margin, Holm's correction over the suite, a
-//! confirmation in a fresh process, and a third outcome where nothing can be shown. [`Calibration`]
-//! is what each case showed against itself. The [`report`] is one result in seven formats.
+//! A suite ([`Suite`]) names cases: a contract, a kernel and a policy each. The pipeline compares
+//! the baseline and the candidate of a case like any two kernels. The result is the case's
+//! [`CaseEvidence`]. [`decide`] derives outcomes from the evidence of a whole suite, by rules that
+//! hold for many cases and many runs. The whole interval must lie beyond a margin, with Holm's
+//! correction over the suite and a confirmation in a fresh process. A third outcome covers cases in
+//! which nothing can be shown. [`Calibration`] has the comparison of each case with itself. The
+//! [`report`] is one result in seven formats.
 //!
-//! Everything here is pure; files, git and servers are the command line's.
+//! Everything here is pure; the command line handles files, git and servers.
 
 #![forbid(unsafe_code)]
 

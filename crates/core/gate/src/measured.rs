@@ -1,4 +1,5 @@
-//! From what was measured of a suite to its report's cases.
+//! Converts the measurements of a suite to the cases of its report. The main type is
+//! [`MeasuredCase`].
 
 use std::collections::BTreeMap;
 
@@ -10,37 +11,36 @@ use super::{
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict};
 
-/// One case, as far as it was measured.
+/// A case with its measurements so far.
 #[derive(Debug, Clone)]
 pub struct MeasuredCase {
-    /// The case.
     pub spec: CaseSpec,
-    /// What it lets pass, with what the calibration adds.
+    /// Policy, adjusted by the calibration.
     pub policy: CasePolicy,
-    /// What it showed against itself, where that counts.
+    /// Calibration of the case, if it applies.
     pub calibrated: Option<CalibratedCase>,
-    /// What its comparison showed.
+    /// Evidence of the first comparison.
     pub first: CaseEvidence,
-    /// The verdict on the candidate's kernel; `None`: it was not run.
+    /// Verdict on the candidate's kernel; `None` if it was not run.
     pub kernel_verdict: Option<KernelVerdict>,
-    /// What a second one in fresh processes showed.
+    /// Evidence of a second comparison in fresh processes.
     pub confirmation: Option<CaseEvidence>,
-    /// Median times of baseline and candidate on their own, milliseconds.
+    /// Median times of baseline and candidate alone, milliseconds.
     pub own_ms: [Option<f64>; 2],
-    /// Ends of the candidate's median's 95 % confidence interval, or nothing.
+    /// Ends of the 95 % confidence interval of the candidate's median; empty if there is none.
     pub own_ci_ms: Vec<f64>,
-    /// What the candidate counted, where there is nothing to compare it with.
+    /// Counts of the candidate without a baseline.
     pub own_counts: BTreeMap<String, u64>,
-    /// Where the candidate could have kept results.
+    /// State in which the candidate could have kept results of earlier launches.
     pub weaker_for: Vec<String>,
-    /// Whether both are the same machine code.
+    /// Whether both have the same machine code.
     pub identical_code: Option<bool>,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub duration_s: f64,
 }
 
 impl MeasuredCase {
-    /// A case of which nothing is known but why.
+    /// Creates a case without measurements, with the reason.
     pub fn unmeasured(spec: CaseSpec, why: CaseEvidence) -> Self {
         let policy = spec.policy;
         Self {
@@ -59,13 +59,14 @@ impl MeasuredCase {
         }
     }
 
-    /// Takes in what the first comparison showed.
+    /// Enters the result of the first comparison.
     pub fn set_first(&mut self, response: &CompareResponse) {
         self.first = CaseEvidence::of(response, self.spec.metric);
         self.kernel_verdict = Some(response.kernel_verdict());
         self.identical_code = response.candidates.first().and_then(|one| one.identical_code);
         if matches!(self.first, CaseEvidence::Identical) {
-            // A few launches for the outputs: their times say nothing.
+            // The kernels were launched only a few times for their outputs, so their times mean
+            // nothing.
             self.identical_code = Some(true);
         } else if response.device.as_ref().is_some_and(|device| device.kind == DeviceKind::Cuda) {
             let own = response.candidates.first().map(|one| &one.evaluation);
@@ -73,13 +74,13 @@ impl MeasuredCase {
             self.own_ci_ms = own.and_then(median_ci_ms).unwrap_or_default();
             self.weaker_for = own.map(could_be_kept).unwrap_or_default();
         } else {
-            // Counts are exact: what noise there was on another device does not bear on them.
+            // Counts are exact, so a calibration with the noise of another device does not apply.
             self.policy = self.spec.policy;
             self.calibrated = None;
         }
     }
 
-    /// Takes in what the candidate showed on its own, where there is nothing to compare it with.
+    /// Enters the result of a candidate without a baseline.
     pub fn set_alone(&mut self, report: &EvaluateResponse, evidence: CaseEvidence) {
         self.first = evidence;
         self.kernel_verdict = Some(report.kernel_verdict());
@@ -101,8 +102,8 @@ impl MeasuredCase {
     }
 }
 
-/// Why times of a kernel cannot carry a gate, if its launch leaves part of the GPU idle: its time
-/// then hangs on which multiprocessors its blocks happen to get.
+/// Returns why times of a kernel cannot carry a gate, if its launch leaves a part of the GPU idle.
+/// Its time then depends on the multiprocessors that its blocks happen to get.
 pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
     let device = response.device.as_ref()?;
     let candidate = response.candidates.first().map(|one| &one.evaluation);
@@ -117,7 +118,7 @@ pub fn idle_multiprocessors(response: &CompareResponse) -> Option<String> {
     })
 }
 
-/// Where a kernel could have kept a result that serves again; nowhere, where all inputs vary.
+/// Returns where a kernel could keep a result for later launches; empty if all inputs vary.
 fn could_be_kept(report: &EvaluateResponse) -> Vec<String> {
     let state = report.measurement.as_ref().and_then(|measured| measured.state.as_ref());
     state.map(|state| state.not_known.clone()).unwrap_or_default()
@@ -133,8 +134,8 @@ fn median_ci_ms(report: &EvaluateResponse) -> Option<Vec<f64>> {
     Some(vec![summary.median_ci_low?, summary.median_ci_high?])
 }
 
-/// The policy of a case with its calibration: the floor widens the margin, Δ keeps its distance, and
-/// a case that cannot carry the gate only informs.
+/// Applies a calibration to a policy. The floor widens the margin, and Δ is at least twice the
+/// margin. A case that cannot carry the gate becomes advisory.
 pub fn with_calibration(policy: CasePolicy, calibrated: Option<&CalibratedCase>) -> CasePolicy {
     let Some(calibrated) = calibrated else {
         return policy;
@@ -148,12 +149,12 @@ pub fn with_calibration(policy: CasePolicy, calibrated: Option<&CalibratedCase>)
     }
 }
 
-/// Indices of the cases that must be compared again in fresh processes.
+/// Returns the indices of the cases that need a second comparison in fresh processes.
 pub fn unconfirmed(cases: &[MeasuredCase]) -> Vec<usize> {
     to_confirm(&cases.iter().map(MeasuredCase::judged).collect::<Vec<_>>())
 }
 
-/// The cases as they are reported, and the verdict on all.
+/// Returns the cases for the report, and the verdict on the suite.
 pub fn conclude(cases: &[MeasuredCase], on_missing: OnMissing) -> (Vec<CaseReport>, SuiteVerdict) {
     let verdicts = decide(&cases.iter().map(MeasuredCase::judged).collect::<Vec<_>>());
     let reports = cases.iter().zip(verdicts).map(|(case, verdict)| {

@@ -1,4 +1,4 @@
-//! What code that was kept is to be run on again.
+//! Conditions of a stored baseline. The main type is [`BaselinePin`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,23 +23,22 @@ pub struct BaselinePin {
     pub method_version: u32,
 }
 
-/// A baseline that is for something else than what there is.
+/// The baseline is pinned to other conditions than the present ones.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the baseline is pinned to another {what}: {pinned} then, {now} now; use a machine of that \
      kind, or store a baseline for this one"
 )]
 pub struct PinMismatch {
-    /// What differs.
     pub what: &'static str,
-    /// As it was.
+    /// Value of the baseline.
     pub pinned: String,
-    /// As it is.
+    /// Present value.
     pub now: String,
 }
 
 impl BaselinePin {
-    /// Whether it holds here; the error names the first difference.
+    /// Checks whether the pin matches the present conditions. The error names the first difference.
     pub fn check(&self, now: &BaselinePin) -> Result<(), PinMismatch> {
         let driver = |driver: &Option<String>| driver.clone().unwrap_or("unknown".to_owned());
         let method = |of: &BaselinePin| format!("{} version {}", of.method, of.method_version);

@@ -1,4 +1,5 @@
-//! What a run of the gate is to do: a suite, the code of both sides, and what it rests on.
+//! The plan of a gate run: a suite with the code of both sides and its settings. The main type is
+//! [`GatePlan`].
 
 use serde::{Deserialize, Serialize};
 
@@ -10,62 +11,60 @@ use super::{
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{PresetName, Regime};
 
-/// Share of wrong calls among the advisory cases that are called slower, at most.
+/// Highest expected share of false calls among the advisory cases that are called slower.
 pub const ADVISORY_RATE: f64 = 0.05;
 
-/// A suite with the code of both sides, ready to be measured.
+/// A suite with the code of both sides, ready for measuring.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GatePlan {
     /// The suite's name in the report.
     pub suite: String,
-    /// How much time to spend on precision.
+    /// Preset of the measurement.
     pub preset: PresetName,
-    /// What a case is that the candidate lacks.
+    /// Effect of a case that the candidate lacks.
     pub on_missing: OnMissing,
-    /// The cases: those of the suite in its order, then those that only the baseline has.
+    /// Cases: those of the suite in its order, then those that only the baseline has.
     pub cases: Vec<PlannedCase>,
-    /// What the candidate is compared with.
+    /// Origin of the baseline.
     pub baseline: BaselineReport,
-    /// What the baseline is pinned to, if it is.
+    /// Conditions to which the baseline is pinned, if any.
     pub pin: Option<BaselinePin>,
-    /// What the cases showed against themselves.
+    /// Calibration of the cases.
     pub calibration: Option<Calibration>,
     /// Whether kernels that are the same image with the same launch are measured.
     pub measure_identical: bool,
-    /// Commit of the candidate, where it is known.
+    /// Commit of the candidate, if known.
     pub commit: Option<String>,
-    /// What to know besides.
+    /// Notes for the report.
     pub notes: Vec<String>,
 }
 
-/// A case, and its code.
+/// A case with its code.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PlannedCase {
-    /// The case.
     pub spec: CaseSpec,
-    /// Which sides have it.
+    /// Code of the sides that have the case.
     pub code: CaseCode,
 }
 
-/// The code of a case, on the sides that have it.
+/// The code of a case, for the sides that have it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CaseCode {
     /// Baseline and candidate.
     Both(Box<CasePair>),
-    /// The candidate alone: it is checked on its own.
+    /// The candidate only: it is checked alone.
     New {
-        /// Its contract.
         contract: Box<EvaluateRequest>,
-        /// What the baseline lacks.
+        /// Missing parts of the baseline.
         why: String,
     },
-    /// The baseline alone, and what to do about it.
+    /// The baseline only, with advice.
     Removed(String),
 }
 
 impl PlannedCase {
-    /// The contract of the candidate, unless it has removed the case.
+    /// Returns the contract of the candidate; `None` if the candidate has removed the case.
     pub fn candidate(&self) -> Option<&EvaluateRequest> {
         match &self.code {
             CaseCode::Both(sides) => Some(&sides.candidate),
@@ -74,7 +73,7 @@ impl PlannedCase {
         }
     }
 
-    /// What of the candidate's contract the gate does not use, in words.
+    /// Returns a note about the parts of the candidate's contract that the gate does not use.
     pub fn unused(&self) -> Option<String> {
         match &self.code {
             CaseCode::Both(sides) => sides.unused(),
@@ -86,7 +85,7 @@ impl PlannedCase {
 }
 
 impl GatePlan {
-    /// The cases with nothing measured.
+    /// Returns the cases without measurements.
     pub fn unmeasured(&self) -> Vec<MeasuredCase> {
         let case = |planned: &PlannedCase| {
             let spec = planned.spec.clone();
@@ -106,8 +105,9 @@ impl GatePlan {
     }
 }
 
-/// The error probability that the first comparison of each case is made with: α over the cases that
-/// may fail the suite; of an advisory case [`ADVISORY_RATE`] over those.
+/// Returns the error probability for the first comparison of each case: α divided by the number of
+/// cases that may fail the suite. For an advisory case it is [`ADVISORY_RATE`] divided by the
+/// number of advisory cases.
 pub fn first_alphas(policies: &[CasePolicy]) -> Vec<f64> {
     let advisory = policies.iter().filter(|policy| policy.advisory).count();
     let family = policies.len() - advisory;

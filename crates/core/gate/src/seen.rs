@@ -1,24 +1,24 @@
-//! What a run of the gate saw of the device and of the way of measuring.
+//! The environment of a gate run: the device and the measurement method. The main type is
+//! [`RunEnvironment`].
 
 use super::report::MethodReport;
 use warpgauge_model::DeviceKind;
 use warpgauge_report::{CompareResponse, DeviceReport, EvaluateResponse, VerdictBy};
 
-/// Where something ran, and how it was measured.
+/// Environment of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunEnvironment {
-    /// The device.
     pub device: DeviceReport,
-    /// How times or counts were taken; `None` where nothing was measured.
+    /// Measurement method of times or counts; `None` if nothing was measured.
     pub method: Option<MethodReport>,
 }
 
 impl RunEnvironment {
-    /// Of a kernel on its own; `None` where no device was chosen, or nothing is
-    /// ranked by what it shows.
+    /// Returns the environment of a kernel's evaluation. `None` if no device was chosen, or if its
+    /// results cannot be ranked.
     pub fn of(report: &EvaluateResponse) -> Option<Self> {
         if report.torch.is_some() {
-            // Its times are compared with nothing, so that conditions do not matter.
+            // Its times are never compared, so the conditions do not matter.
             return None;
         }
         let device = report.device.clone()?;
@@ -31,7 +31,7 @@ impl RunEnvironment {
         Some(Self { device, method })
     }
 
-    /// What verdicts rest on there.
+    /// Returns the basis of verdicts in this environment: times on a GPU, counts on the emulator.
     pub fn verdict_by(&self) -> VerdictBy {
         match self.device.kind {
             DeviceKind::Cuda => VerdictBy::Times,
@@ -41,7 +41,8 @@ impl RunEnvironment {
 }
 
 impl RunEnvironment {
-    /// Of kernels that were compared; `None` where no device ran them, or nothing ranks them.
+    /// Returns the environment of a comparison. `None` if no device ran it, or if its results
+    /// cannot be ranked.
     pub fn of_comparison(response: &CompareResponse) -> Option<Self> {
         if response.verdict_by == VerdictBy::Nothing {
             return None;

@@ -1,4 +1,5 @@
-//! A case's code on both sides, and the comparison that it asks for.
+//! The code of a case on both sides, and the requests for its measurement. The main type is
+//! [`CasePair`].
 
 use serde::{Deserialize, Serialize};
 
@@ -7,40 +8,41 @@ use warpgauge_contract::{
 };
 use warpgauge_model::{PresetName, Regime, Requirements};
 
-/// Timed launches where counts decide: they are there to be verified, not to be timed.
+/// Timed launches if counts decide. They serve to verify the kernel, not to time it.
 const COUNTED_TRIALS: u32 = 3;
 
-/// The contract of a case, with its kernel, as it is on both sides.
+/// The contract and kernel of a case on both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CasePair {
-    /// Before the change: its kernel is what is compared with.
+    /// Before the change. Its kernel is the reference.
     pub baseline: EvaluateRequest,
-    /// After it: its kernel is compared, and all else of the comparison is from here.
+    /// After the change. The comparison uses its kernel and everything else of its contract.
     pub candidate: EvaluateRequest,
 }
 
-/// How a case is to be compared.
+/// Settings of a comparison.
 #[derive(Debug, Clone, Copy)]
 pub struct ComparisonSettings {
-    /// How much time to spend on precision.
+    /// Preset of the measurement.
     pub preset: PresetName,
-    /// What the verdict must be sure of.
+    /// Precision that the verdict needs.
     pub decision: DecisionSpec,
-    /// In processes of its own, whatever the contract says.
+    /// Whether to use fresh processes, whatever the contract says.
     pub fresh: bool,
-    /// The device counts: effort spent on times would be for nothing.
+    /// Whether the device counts, so that time spent on precision would be wasted.
     pub counted: bool,
     /// Whether kernels that are the same image with the same launch are measured.
     pub measure_identical: bool,
 }
 
 impl CasePair {
-    /// A case beside itself.
+    /// Returns a pair of a contract and itself.
     pub fn itself(contract: EvaluateRequest) -> Self {
         Self { baseline: contract.clone(), candidate: contract }
     }
 
-    /// The candidate's kernel, with everything else of its contract, beside the baseline's.
+    /// Returns the comparison of the candidate's kernel with the baseline's. Everything else is
+    /// from the candidate's contract.
     pub fn comparison(&self, manner: &ComparisonSettings) -> CompareRequest {
         let candidate = self.candidate.clone();
         let tolerance = candidate.tolerance.unwrap_or_default();
@@ -75,12 +77,12 @@ impl CasePair {
         }
     }
 
-    /// What their device must be.
+    /// Returns the requirements on the device.
     pub fn requires(&self) -> &Requirements {
         &self.candidate.requires
     }
 
-    /// The baseline's kernel, with everything else of the candidate's contract.
+    /// Returns the candidate's contract with the baseline's kernel.
     pub fn baseline_as_candidate(&self) -> EvaluateRequest {
         let mut kernel = self.baseline.kernel.clone();
         if let Some(io) = &self.candidate.kernel.io {
@@ -89,7 +91,7 @@ impl CasePair {
         EvaluateRequest { kernel, ..self.candidate.clone() }
     }
 
-    /// What of the candidate's contract a comparison does not use, in words.
+    /// Returns a note about the parts of the candidate's contract that a comparison does not use.
     pub fn unused(&self) -> Option<String> {
         let contract = &self.candidate;
         let fields = [
@@ -105,8 +107,8 @@ impl CasePair {
     }
 }
 
-/// A case on its own, like any evaluation: compiled, run, and checked against what its contract
-/// expects. Times are taken where there is nothing to compare with (`timed`), for the history.
+/// Returns the evaluation of a case without a baseline: the kernel is compiled, run, and checked
+/// against its contract. With `timed`, it is also timed for the history.
 pub fn alone(
     contract: &EvaluateRequest,
     manner: &ComparisonSettings,
@@ -114,7 +116,7 @@ pub fn alone(
 ) -> EvaluateRequest {
     let mut request = contract.clone();
     request.measure.preset = manner.preset;
-    // As beside a baseline, so that times of a case can be put side by side.
+    // The regime is that of comparisons, so that times of a case are comparable.
     request.measure.regime = Regime::Isolated;
     if manner.counted || !timed {
         request.measure.min_warmup_time = Some(0.0);
@@ -170,7 +172,8 @@ mod tests {
         assert_eq!((counted.num_trials, counted.isolation), (Some(3), Isolation::Fresh));
     }
 
-    /// A change may move a kernel to another language: each keeps what is particular to its own.
+    /// A change may move a kernel to another language. Each side keeps the arguments specific to
+    /// its language.
     #[test]
     fn the_baseline_takes_the_candidates_arguments_but_no_constants_of_another_language() {
         let n = json!({"name": "n", "type": "int", "value": 1});

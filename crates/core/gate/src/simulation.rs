@@ -1,8 +1,8 @@
-//! Whole suites, simulated with the noise that an H200 showed: how often unchanged kernels fail, and
-//! how often one that is 2 % slower does.
+//! Simulates whole suites with the noise of an H200. The tests show how often unchanged kernels
+//! fail, and how often a kernel that is 2 % slower does.
 //!
-//! The standard deviation of a block is that of ten kernels of 4 µs to 1.5 ms, each the median over
-//! 30 comparisons with itself, from the raw data of docs/measurement.md.
+//! The standard deviation of a block is that of ten kernels of 4 µs to 1.5 ms. Each is the median
+//! over 30 comparisons of the kernel with itself, from the raw data of docs/measurement.md.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -25,7 +25,7 @@ const POLICY: CasePolicy = CasePolicy {
     advisory: false,
 };
 
-/// Medians of the block SDs, one per kernel.
+/// Returns the median of the block SDs of each kernel.
 fn measured_noise() -> Vec<f64> {
     let packed = include_bytes!("../../../../docs/measurement/h200/same.jsonl.gz").as_slice();
     let mut text = String::new();
@@ -64,8 +64,8 @@ fn compare(random: &mut RandomStream, sd: f64, effect: f64, alpha: f64) -> Paire
     unreachable!("the last look is done")
 }
 
-/// One run of the gate over a suite of kernels with this noise, the first of them slower by a
-/// factor: the suite's verdict and the first case's outcome.
+/// Runs the gate once over a suite of kernels with this noise. The first kernel is slower by the
+/// factor `effect`. Returns the suite's verdict and the first case's outcome.
 fn suite_run(random: &mut RandomStream, noise: &[f64], effect: f64) -> (SuiteVerdict, GateOutcome) {
     let family = noise.len() as f64;
     let effect_of = |index: usize| if index == 0 { effect } else { 1.0 };
@@ -99,7 +99,7 @@ fn suites_of_unchanged_kernels_do_not_fail() {
         *counts.entry(suite_run(&mut random, &noise, 1.0).0).or_default() += 1;
     }
     assert_eq!(counts.get(&SuiteVerdict::Regression), None, "{counts:?}");
-    // Nor is that because nothing can be shown: nearly all pass.
+    // The lack of regressions is not due to inconclusive cases: nearly all runs pass.
     assert!(counts.get(&SuiteVerdict::Pass).is_some_and(|passed| *passed >= 290), "{counts:?}");
 }
 

@@ -1,4 +1,5 @@
-//! What each case showed against itself: how finely it can be judged on one kind of device.
+//! Calibration: comparisons of each case with itself show how small a slowdown the gate can detect
+//! on one kind of device. The main type is [`Calibration`].
 
 use std::collections::BTreeMap;
 
@@ -10,37 +11,34 @@ use warpgauge_contract::BodyFormat;
 use warpgauge_model::{CacheState, PresetName};
 use warpgauge_statistics::paired::{PairedComparison, t_quantile};
 
-/// Version of the file that this program reads and writes.
+/// Version of the file format that this program reads and writes.
 const VERSION: u32 = 1;
 
-/// Fewest runs that a floor rests on.
+/// Fewest runs of a calibration.
 pub const MIN_RUNS: u32 = 3;
 
-/// Why a calibration cannot be used.
+/// Reasons why a calibration cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CalibrationError {
-    /// It does not parse.
+    /// The file cannot be parsed.
     #[error("the calibration cannot be read: {0}; make a new one with `warpgauge gate calibrate`")]
     Parse(warpgauge_contract::ParseError),
-    /// Its numbers cannot be.
+    /// A number is out of range.
     #[error("{at}: {message}; make a new calibration with `warpgauge gate calibrate`")]
     Value {
-        /// Path of the field.
         at: String,
-        /// What is wrong with it.
         message: String,
     },
-    /// It was made under other conditions than it is to be used under.
+    /// The calibration was made under other conditions than those of its use.
     #[error(
         "the calibration was made with another {what}: {calibrated} then, {now} now; calibrate \
          again here, or use the machine it was made on"
     )]
     Mismatch {
-        /// What differs.
         what: &'static str,
-        /// As it was.
+        /// Value at the calibration.
         calibrated: String,
-        /// As it is.
+        /// Present value.
         now: String,
     },
 }
@@ -81,7 +79,7 @@ pub struct CalibrationConditions {
 }
 
 impl CalibrationConditions {
-    /// What numbers measured there hold for.
+    /// Returns the conditions of numbers measured in this environment.
     pub fn of(seen: &RunEnvironment, preset: PresetName) -> Self {
         let method = seen.method.as_ref();
         Self {
@@ -112,21 +110,21 @@ pub struct CalibratedCase {
     pub advisory: Vec<String>,
 }
 
-/// The test that a case faces in its suite.
+/// The test that a suite applies to a case.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlannedTest {
     /// Margin τ, relative, before the floor.
     pub margin: f64,
-    /// Slowdown Δ, relative, that must be found.
+    /// Slowdown Δ, relative, that the gate must detect.
     pub delta: f64,
-    /// Error probability at one look: α over the suite's cases and the preset's looks.
+    /// Error probability at one look: α divided by the suite's cases and the preset's looks.
     pub alpha: f64,
     /// Blocks at the last look.
     pub blocks: u32,
 }
 
 impl Calibration {
-    /// A calibration of this version.
+    /// Creates a calibration of this version.
     pub fn new(
         conditions: CalibrationConditions,
         blocks: u32,
@@ -136,11 +134,11 @@ impl Calibration {
         Self { version: VERSION, conditions, blocks, runs, cases }
     }
 
-    /// Reads a calibration file.
+    /// Parses a calibration file.
     ///
     /// # Errors
     ///
-    /// On what is not one, on another version, and on numbers that cannot be.
+    /// The file is not a calibration, has another version, or has numbers out of range.
     pub fn parse(bytes: &[u8]) -> Result<Self, CalibrationError> {
         let read: Self =
             warpgauge_contract::parse(BodyFormat::Json, bytes).map_err(CalibrationError::Parse)?;
@@ -148,10 +146,10 @@ impl Calibration {
         Ok(read)
     }
 
-    /// Whether it is of this version, and its numbers can be.
+    /// Checks the format version and that the numbers are in range.
     ///
     /// # Errors
-    /// What is wrong, with its path.
+    /// The problem, with its path.
     pub fn verify(&self) -> Result<(), CalibrationError> {
         let refuse = |at: String, message: &str| {
             Err(CalibrationError::Value { at, message: message.to_owned() })
@@ -174,7 +172,8 @@ impl Calibration {
         Ok(())
     }
 
-    /// Whether it holds under these conditions; the error names the first difference.
+    /// Checks whether the calibration holds under these conditions. The error names the first
+    /// difference.
     pub fn check(&self, now: &CalibrationConditions) -> Result<(), CalibrationError> {
         let then = &self.conditions;
         let driver = |driver: &Option<String>| driver.clone().unwrap_or("unknown".to_owned());
@@ -198,11 +197,11 @@ impl Calibration {
     }
 }
 
-/// Judges a case by its runs against itself.
+/// Calibrates a case from its comparisons with itself.
 ///
-/// The least slowdown that is found is max(τ, floor) + (t₁₋α + t₀.₉₅)·s/√n with the largest s of the
-/// runs: the sample size formula of the one-sided t-test, with t for the normal quantiles. `extra`
-/// are reasons known from elsewhere why the case cannot carry the gate.
+/// The least slowdown that is detected is max(τ, floor) + (t₁₋α + t₀.₉₅)·s/√n with the largest s of
+/// the runs. This is the sample size formula of the one-sided t-test, with t for the normal
+/// quantiles. `extra` has further reasons why the case cannot carry the gate.
 pub fn calibrated(
     cache: CacheState,
     runs: &[PairedComparison],

@@ -31,7 +31,7 @@ fn a_quiet_case_carries_the_gate() {
     let found = calibrated(CacheState::default(), &runs, &PLANNED, Vec::new());
     assert!((found.floor - 0.002).abs() < 1e-12, "{found:?}");
     assert_eq!(found.block_sd, 0.005);
-    // The published table: margin 0.5 %, s = 0.5 %, 64 blocks.
+    // This is a row of the published table: margin 0.5 %, s = 0.5 %, 64 blocks.
     assert!((100.0 * found.minimum_detectable_effect - 0.75).abs() < 0.0075, "{found:?}");
     assert!(found.advisory.is_empty(), "{found:?}");
 }
@@ -43,7 +43,7 @@ fn a_case_that_cannot_carry_the_gate_says_why() {
         calibrated(CacheState::default(), runs, &PLANNED, Vec::new()).advisory.join("; ")
     };
     assert!(of(&noisy).contains("2.00 % must be found"), "{}", of(&noisy));
-    // A bias that does not go away widens the margin, until nothing is left of Δ.
+    // A constant bias widens the margin beyond Δ.
     let biased = [run(1.0, 0.001, true), run(1.03, 0.001, true), run(1.0, 0.001, true)];
     assert!(of(&biased).contains("must be found"), "{}", of(&biased));
     let unsound = [run(1.0, 0.001, true), run(1.0, 0.001, false)];

@@ -1,10 +1,12 @@
-//! From the evidence of a suite to outcomes.
+//! Decides the outcomes of cases and the verdict on a suite. The main functions are [`decide`] and
+//! [`suite_verdict`].
 //!
-//! A case *regresses* if its time exceeds the baseline's by more than the margin τ, surely enough
-//! that a suite of unchanged kernels calls anything with probability α at most (the comparison's own
-//! p-value, corrected over the suite after Holm), and if a second comparison in fresh processes
-//! says so too. It *passes* if a slowdown of Δ is excluded. Where neither can be shown it is
-//! inconclusive, which is an outcome and not a pass. Exact counts are compared as they are.
+//! A case *regresses* if its time exceeds the baseline's by more than the margin τ. The evidence
+//! must be strong enough that a suite of unchanged kernels has any regression with probability α at
+//! most. The test uses the comparison's own p-value, corrected over the suite after Holm. A second
+//! comparison in fresh processes must confirm the regression. A case *passes* if a slowdown of Δ is
+//! excluded. If neither can be shown, the case is inconclusive, which is an outcome and not a pass.
+//! Exact counts are compared directly.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -79,33 +81,32 @@ pub enum GateReason {
     NotMeasured,
 }
 
-/// The outcome of a case.
+/// The outcome of a case, and its reason.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// What.
     pub outcome: GateOutcome,
-    /// Why.
     pub reason: GateReason,
-    /// Why, in words; empty where the reason and the numbers say all.
+    /// Explanation; empty if the reason and the numbers are enough.
     pub detail: String,
-    /// p-value of the slowdown beyond the margin, corrected for the looks and over the suite after
-    /// Holm; of an advisory case over those after Benjamini and Hochberg.
+    /// p-value of the slowdown beyond the margin, corrected for the looks and for the other cases.
+    /// The correction is Holm's over the suite; for advisory cases it is that of Benjamini and
+    /// Hochberg.
     pub adjusted_p: Option<f64>,
 }
 
 /// A case with its evidence.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedCase<'a> {
-    /// What it lets pass.
+    /// Policy of the case.
     pub policy: &'a CasePolicy,
-    /// What its comparison showed.
+    /// Evidence of its comparison.
     pub first: &'a CaseEvidence,
-    /// What a second one in fresh processes showed, where one was asked for.
+    /// Evidence of a second comparison in fresh processes, if there was one.
     pub confirmation: Option<&'a CaseEvidence>,
 }
 
-/// Which cases have to be compared again, in fresh processes, before anything is said of them.
-/// Counts are exact: they need no second look.
+/// Returns the cases whose regressions need a second comparison in fresh processes. Counts are
+/// exact and need none.
 pub fn to_confirm(cases: &[JudgedCase<'_>]) -> Vec<usize> {
     let adjusted = adjusted(cases);
     (0..cases.len())
@@ -116,14 +117,14 @@ pub fn to_confirm(cases: &[JudgedCase<'_>]) -> Vec<usize> {
         .collect()
 }
 
-/// The outcome of each case, in order. One whose regression was not compared again has none.
+/// Returns the outcome of each case, in order. A regression without a confirmation is inconclusive.
 pub fn decide(cases: &[JudgedCase<'_>]) -> Vec<Verdict> {
     cases.iter().zip(adjusted(cases)).map(|(case, p)| verdict(case, p)).collect()
 }
 
-/// p-values of "slower beyond the margin": Holm's over the cases that may fail the suite, Benjamini
-/// and Hochberg's over those that only inform. All of them count for the others, whether they could
-/// be measured or not; only counts are exact.
+/// Adjusts the p-values of "slower beyond the margin": after Holm over the cases that may fail the
+/// suite, after Benjamini and Hochberg over the advisory ones. A case that could not be measured
+/// still counts in its family; cases with exact counts do not.
 fn adjusted(cases: &[JudgedCase<'_>]) -> Vec<Option<f64>> {
     let p_values = cases.iter().map(|case| slower_p(case.first)).collect::<Vec<_>>();
     let mut adjusted = p_values.clone();
@@ -144,13 +145,13 @@ fn adjusted(cases: &[JudgedCase<'_>]) -> Vec<Option<f64>> {
     adjusted
 }
 
-/// p-value of "slower beyond the margin"; `None` where the blocks bear none.
+/// Returns the p-value of "slower beyond the margin"; `None` if the comparison has none.
 fn slower_p(evidence: &CaseEvidence) -> Option<f64> {
     let CaseEvidence::Times(comparison) = evidence else {
         return None;
     };
     let (p, time) = comparison.p_value.zip(comparison.time)?;
-    // The comparison's p-value is of the side on which the estimate lies.
+    // The comparison's p-value is for the side of the estimate.
     Some(if time.ratio > 1.0 { p } else { 1.0 })
 }
 
@@ -187,7 +188,7 @@ fn verdict(case: &JudgedCase<'_>, p: Option<f64>) -> Verdict {
                 said(GateOutcome::Invalid, GateReason::CandidateWrong, why)
             }
             Some(CaseEvidence::Times(second)) => {
-                // One test of one hypothesis: nothing to correct for.
+                // This tests a single hypothesis, so it needs no correction.
                 let again = slower_p(&CaseEvidence::Times(second.clone()));
                 if again.is_some_and(|p| p <= case.policy.alpha) {
                     said(GateOutcome::Regression, GateReason::Confirmed, clock_note(first))
@@ -218,7 +219,7 @@ fn verdict(case: &JudgedCase<'_>, p: Option<f64>) -> Verdict {
     }
 }
 
-/// Of times that are not slower.
+/// Returns the outcome for times that are not slower.
 fn of_times(comparison: &PairedComparison) -> (GateOutcome, GateReason) {
     let Some(time) = comparison.time.filter(|_| comparison.p_value.is_some()) else {
         return (GateOutcome::Inconclusive, GateReason::Unsound);
@@ -232,9 +233,9 @@ fn of_times(comparison: &PairedComparison) -> (GateOutcome, GateReason) {
     }
 }
 
-/// Of exact counts: a difference of one is a difference, beyond the margin.
+/// Returns the outcome for exact counts: any difference beyond the margin counts.
 fn of_counts(counts: &[CountComparison], margin: f64) -> (GateOutcome, GateReason) {
-    // In f64, whose 53 bits no count comes near; at a margin of 0 the comparison is of integers.
+    // f64 is exact up to 53 bits, which no count reaches. So a margin of 0 compares integers.
     let grew = |one: &CountComparison| {
         one.candidate > one.reference
             && one.candidate as f64 > one.reference as f64 * (1.0 + margin)
@@ -243,7 +244,7 @@ fn of_counts(counts: &[CountComparison], margin: f64) -> (GateOutcome, GateReaso
     match (counts.iter().any(grew), counts.iter().any(fell)) {
         (true, false) => (GateOutcome::Regression, GateReason::MoreWork),
         (true, true) => (GateOutcome::Inconclusive, GateReason::TradedWork),
-        // Growth within the margin beside a fall is no improvement to speak of.
+        // A count that grew within the margin rules out an improvement.
         (false, true) if counts.iter().all(|one| one.candidate <= one.reference) => {
             (GateOutcome::Improved, GateReason::LessWork)
         }
@@ -278,7 +279,7 @@ pub enum SuiteVerdict {
 }
 
 impl SuiteVerdict {
-    /// Its name in reports.
+    /// Name in reports.
     pub const fn name(self) -> &'static str {
         match self {
             SuiteVerdict::Pass => "PASS",
@@ -289,7 +290,7 @@ impl SuiteVerdict {
         }
     }
 
-    /// The exit code that stands for it.
+    /// Exit code of the command.
     pub const fn exit_code(self) -> u8 {
         match self {
             SuiteVerdict::Pass => 0,
@@ -301,7 +302,7 @@ impl SuiteVerdict {
     }
 }
 
-/// The verdict on a suite: that of its worst case. Advisory cases never make it worse.
+/// Returns the verdict on a suite: that of its worst case. Advisory cases never make it worse.
 pub fn suite_verdict(
     outcomes: impl IntoIterator<Item = (GateOutcome, CasePolicy)>,
     on_missing: OnMissing,

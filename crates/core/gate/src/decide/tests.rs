@@ -12,7 +12,7 @@ const POLICY: CasePolicy = CasePolicy {
 
 const ADVISORY: CasePolicy = CasePolicy { advisory: true, ..POLICY };
 
-/// A comparison with this ratio, interval and p-value.
+/// Returns a comparison with this ratio, interval and p-value.
 fn times(ratio: f64, half: f64, p_value: Option<f64>) -> CaseEvidence {
     let (ci_low, ci_high) = (ratio - half, ratio + half);
     let verdict = if ci_low > 1.005 {
@@ -84,10 +84,10 @@ fn outcomes_of_one_case() {
     let within = times(1.001, 0.004, Some(0.9));
     for (first, confirmation, outcome, reason) in [
         (within.clone(), None, Pass, GateReason::WithinDelta),
-        // Slower, if anything, by less than Δ: what is not excluded does not matter.
+        // A slowdown of Δ is excluded, so a smaller one does not matter.
         (times(1.01, 0.008, Some(0.4)), None, Pass, GateReason::WithinDelta),
         (times(1.0, 0.03, Some(0.9)), None, Inconclusive, GateReason::Unresolved),
-        // The far end of the fast side is no matter.
+        // The lower end of the interval does not matter.
         (times(0.97, 0.04, Some(0.3)), None, Pass, GateReason::WithinDelta),
         (times(0.9, 0.01, Some(1e-9)), None, Improved, GateReason::Faster),
         (times(1.0, 0.001, None), None, Inconclusive, GateReason::Unsound),
@@ -95,7 +95,7 @@ fn outcomes_of_one_case() {
         (slower(), Some(slower()), Regression, GateReason::Confirmed),
         (slower(), Some(within.clone()), Inconclusive, GateReason::NotConfirmed),
         (slower(), Some(times(1.03, 0.005, None)), Inconclusive, GateReason::NotConfirmed),
-        // As sure as the first, on the other side.
+        // The confirmation is as certain as the first comparison, on the other side.
         (slower(), Some(times(0.9, 0.01, Some(1e-9))), Inconclusive, GateReason::NotConfirmed),
         (slower(), Some(wrong.clone()), Invalid, GateReason::CandidateWrong),
         (slower(), Some(error.clone()), Error, GateReason::NotMeasured),
@@ -141,16 +141,17 @@ fn a_suite_needs_smaller_p_values_than_a_case() {
         to_confirm(&judged.collect::<Vec<_>>())
     };
     assert_eq!(confirm(&[(&POLICY, &borderline)]), [0]);
-    // Holm: 0.004 × 3.
+    // Holm's adjusted p-value is 0.004 × 3.
     let [b, f] = [(&POLICY, &borderline), (&POLICY, &fine)];
     assert!(confirm(&[b, f, f]).is_empty());
-    // Advisory cases are none of the family, and stand for themselves.
+    // Advisory cases are not in Holm's family, and form their own.
     let (advised, advisory) = ((&ADVISORY, &fine), (&ADVISORY, &borderline));
     assert_eq!(confirm(&[b, advised, advisory]), [0, 2]);
-    // One that is sure beyond doubt makes room for the next: 0.004 × 2.
+    // A certain regression leaves a smaller family for the next: 0.004 × 2.
     let sure = slower();
     assert_eq!(confirm(&[(&POLICY, &sure), b, f]), [0, 1]);
-    // What could not be measured still counts: an error must not make the others easier to call.
+    // A case that could not be measured still counts, so that an error does not make other
+    // regressions easier to find.
     let error = CaseEvidence::Error(String::new());
     assert!(confirm(&[b, (&POLICY, &error), (&POLICY, &error)]).is_empty());
     // Counts are exact and need no confirmation.
@@ -185,11 +186,11 @@ fn the_suite_is_as_bad_as_its_worst_case() {
         (&[(New, POLICY), (Inconclusive, POLICY)], SuiteVerdict::Inconclusive),
         (&[(Error, POLICY), (Regression, POLICY)], SuiteVerdict::Regression),
         (&[(Regression, POLICY), (Invalid, POLICY)], SuiteVerdict::Invalid),
-        // An advisory case never fails the suite, whatever it shows.
+        // An advisory case never fails the suite.
         (&[(Regression, ADVISORY), (Pass, POLICY)], SuiteVerdict::Pass),
         (&[(Invalid, ADVISORY), (Error, ADVISORY)], SuiteVerdict::Pass),
         (&[(Invalid, ADVISORY), (Inconclusive, POLICY)], SuiteVerdict::Inconclusive),
-        // Nothing was gated.
+        // Without cases nothing was gated.
         (&[], SuiteVerdict::Error),
     ] {
         assert_eq!(of(outcomes, fail), verdict, "{outcomes:?}");
@@ -208,11 +209,11 @@ fn advisory_cases_bear_a_share_of_wrong_calls() {
             .collect::<Vec<_>>();
         to_confirm(&judged)
     };
-    // Holm at 5 % would call none of them: 0.02 × 3.
+    // Holm's correction at 5 % would find none of them: 0.02 × 3.
     assert_eq!(found(&[0.02, 0.03, 0.04]), [0, 1, 2]);
     assert_eq!(found(&[0.012, 0.2, 0.3]), [0]);
     assert!(found(&[0.02, 0.2, 0.3]).is_empty());
-    // A confirmation stands for itself.
+    // A confirmation is tested at α alone.
     let (first, again) = (p(0.03), p(0.03));
     assert_eq!(one(&ADVISORY, &first, Some(&again)).reason, GateReason::NotConfirmed);
     let again = p(0.01);

@@ -1,30 +1,31 @@
-//! Where the level of a series changes: E-divisive means.
+//! Finds changes of level in a series by E-divisive means. The main function is [`splits`].
 //!
 //! Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate
-//! data", JASA 109 (2014). A split is scored with the energy distance of its two sides, Q = mn/(m+n)·Ê
-//! with exponent 1; the best split of all segments is kept if permutations within the segments give
-//! one as good with probability [`SIGNIFICANCE`] at most, and so on until one is not. As in other
-//! uses of the method on histories of performance, a segment is split in two, not cut in three, and
-//! permutations come from a fixed seed: the same series always has the same answer.
+//! data", JASA 109 (2014). The score of a split is the energy distance of its two sides, Q =
+//! mn/(m+n)·Ê with exponent 1. The best split of all segments is kept if random permutations within
+//! the segments have one as good with probability [`SIGNIFICANCE`] at most. This repeats until a
+//! split is not kept. As in other uses of the method on performance histories, a segment is split
+//! in two, not cut in three. Permutations come from a fixed seed, so the same series always has the
+//! same result.
 //!
-//! The test takes the points of a segment as exchangeable. Where runs of one machine drift together
-//! they are not, and more changes are found than there are.
+//! The test assumes that the points of a segment are exchangeable. If successive runs of a machine
+//! drift together, they are not, and the test finds too many changes.
 
 use warpgauge_statistics::random::RandomStream;
 
-/// Points that are looked at, the latest ones: the work grows with their square.
+/// Number of latest points that are analysed; the work grows with its square.
 pub const WINDOW: usize = 200;
 
-/// Points on each side of a change at the least: how late the newest change is seen.
+/// Fewest points on each side of a change. It determines how late the newest change is detected.
 pub const MIN_SEGMENT: usize = 4;
 
-/// Permutations that a split is judged by.
+/// Number of permutations per split.
 pub const PERMUTATIONS: usize = 499;
 
 /// A split is kept if its p-value is below this.
 pub const SIGNIFICANCE: f64 = 0.01;
 
-/// Where the permutations start from.
+/// Seed of the permutations.
 const SEED: u64 = 20_140_301;
 
 /// A change of level.
@@ -32,19 +33,19 @@ const SEED: u64 = 20_140_301;
 pub struct SeriesSplit {
     /// Index of the first value at the new level.
     pub at: usize,
-    /// Share of permutations that split as well or better, the series itself counted in.
+    /// Share of permutations that split as well or better, including the series itself.
     pub p_value: f64,
 }
 
-/// The best split of one segment.
+/// The best split of a segment.
 #[derive(Debug, Clone, Copy)]
 struct Best {
     score: f64,
     at: usize,
 }
 
-/// Changes of level in a series, by place. Only the last [`WINDOW`] values are looked at; values that
-/// are not finite must not be in it.
+/// Returns the changes of level in a series, by position. Only the last [`WINDOW`] values are
+/// analysed. All values must be finite.
 pub fn splits(values: &[f64]) -> Vec<SeriesSplit> {
     let offset = values.len().saturating_sub(WINDOW);
     let values = &values[offset..];
@@ -61,8 +62,8 @@ pub fn splits(values: &[f64]) -> Vec<SeriesSplit> {
     found
 }
 
-/// The best split of all segments between bounds; `None` where none is long enough, or all values of
-/// each are the same.
+/// Returns the best split of all segments between bounds. `None` if no segment is long enough, or
+/// if each has equal values only.
 fn best_of(values: &[f64], bounds: &[usize]) -> Option<Best> {
     let segments = bounds.windows(2).filter_map(|ends| {
         let best = best_split(&values[ends[0]..ends[1]])?;
@@ -71,7 +72,7 @@ fn best_of(values: &[f64], bounds: &[usize]) -> Option<Best> {
     segments.max_by(|a, b| a.score.total_cmp(&b.score)).filter(|best| best.score > 0.0)
 }
 
-/// The split of one segment with the largest scaled energy distance.
+/// Returns the split of one segment with the largest scaled energy distance.
 fn best_split(segment: &[f64]) -> Option<Best> {
     let n = segment.len();
     if n < 2 * MIN_SEGMENT {
@@ -80,7 +81,8 @@ fn best_split(segment: &[f64]) -> Option<Best> {
     let distances = |index: usize, range: std::ops::Range<usize>| {
         segment[range].iter().map(|other| (other - segment[index]).abs()).sum::<f64>()
     };
-    // Sums over pairs: both left, both right, one of each. A point moves over at each step.
+    // These are sums over pairs: both left, both right, one of each. Each step moves a point from
+    // right to left.
     let total = (0..n).map(|index| distances(index, index + 1..n)).sum::<f64>();
     let (mut left, mut right) = (0.0, total);
     let mut best: Option<Best> = None;
@@ -102,8 +104,8 @@ fn best_split(segment: &[f64]) -> Option<Best> {
     best
 }
 
-/// The p-value of a best split, if it is below [`SIGNIFICANCE`]. Most are far from it, and that is
-/// known after a few permutations.
+/// Returns the p-value of a best split if it is below [`SIGNIFICANCE`]. Most splits are far above,
+/// and a few permutations show this.
 fn permutation_p(
     values: &[f64],
     bounds: &[usize],
@@ -127,7 +129,7 @@ fn permutation_p(
     Some(p(reached))
 }
 
-/// Fisher and Yates.
+/// Shuffles values after Fisher and Yates.
 fn shuffle(values: &mut [f64], random: &mut RandomStream) {
     for last in (1..values.len()).rev() {
         let other = (random.uniform() * (last + 1) as f64) as usize;
@@ -139,7 +141,7 @@ fn shuffle(values: &mut [f64], random: &mut RandomStream) {
 mod tests {
     use super::*;
 
-    /// Noise of relative size `sd` round levels, each with its length.
+    /// Returns noise of standard deviation `sd` around levels, each with its length.
     fn stepped(levels: &[(f64, usize)], sd: f64, seed: u64) -> Vec<f64> {
         let mut random = RandomStream::new(seed);
         let level = |&(level, length): &(f64, usize)| std::iter::repeat_n(level, length);
@@ -151,7 +153,7 @@ mod tests {
         splits(values).iter().map(|split| split.at).collect()
     }
 
-    /// The definition, sums written out: Q of a split.
+    /// Computes Q of a split from its definition, as plain sums.
     fn score(segment: &[f64], at: usize) -> f64 {
         let mean = |a: &[f64], b: &[f64]| {
             let all = a.iter().flat_map(|x| b.iter().map(move |y| (x - y).abs()));
@@ -177,7 +179,7 @@ mod tests {
 
     #[test]
     fn known_changes_are_found_where_they_are() {
-        // Five standard deviations apart, as 2.5 % is where runs differ by 0.5 %.
+        // The levels are five standard deviations apart, as 2.5 % if runs differ by 0.5 %.
         assert_eq!(places(&stepped(&[(0.0, 30), (5.0, 30)], 1.0, 1)), [30]);
         let three = stepped(&[(0.0, 25), (6.0, 20), (1.0, 30), (7.0, 10)], 1.0, 2);
         let found = places(&three);
@@ -185,10 +187,10 @@ mod tests {
         for (found, at) in found.iter().zip([25, 45, 75]) {
             assert!(found.abs_diff(at) <= 1, "{found} {at}");
         }
-        // The newest change is seen once it has lasted.
+        // The newest change is detected after [`MIN_SEGMENT`] points.
         assert_eq!(places(&stepped(&[(0.0, 40), (8.0, MIN_SEGMENT)], 1.0, 3)), [40]);
         assert!(places(&stepped(&[(0.0, 40), (8.0, 2)], 1.0, 3)).is_empty());
-        // One run that went wrong is no change.
+        // A single outlier is not a change.
         let mut spike = stepped(&[(0.0, 60)], 1.0, 4);
         spike[30] += 50.0;
         assert!(places(&spike).is_empty());
@@ -208,8 +210,8 @@ mod tests {
 
     #[test]
     fn few_false_alarms() {
-        // Of each of three shapes of noise 150 series: at 1 %, 4.5 are expected of 450, and 12 or more
-        // with a probability of 0.2 %.
+        // Each of three shapes of noise has 150 series. At 1 %, 4.5 of 450 false alarms are
+        // expected; 12 or more have a probability of 0.2 %.
         let mut alarms = 0;
         for seed in 0..150 {
             let mut random = RandomStream::new(50_000 + seed);

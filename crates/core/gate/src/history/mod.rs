@@ -1,11 +1,11 @@
-//! How a case fared over time, and where that changed.
+//! History: the results of a case over time, and its changes of level.
 //!
-//! A [`HistoryPoint`] is what one evaluation or one run of the gate showed of a case. Points of one
-//! case, device, driver and method make a [`Series`]: what was measured under other conditions is
-//! another series, and counts of the emulated device never stand beside times of a GPU. Series inform;
-//! no verdict rests on them ([`crate`] runs the baseline's code again instead).
+//! A [`HistoryPoint`] is the result of one evaluation or one run of the gate for a case. Points of
+//! one case, device, driver and method form a [`Series`]. Other conditions form another series, so
+//! counts of the emulated device never share a series with times of a GPU. Series only inform. No
+//! verdict uses them ([`crate`] runs the baseline's code again instead).
 //!
-//! Everything here is pure; points are kept by the store.
+//! Everything here is pure; the store keeps the points.
 
 mod change_points;
 mod points;

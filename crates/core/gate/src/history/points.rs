@@ -1,4 +1,4 @@
-//! What one run showed of a case.
+//! Points of the history: the result of one run for a case. The main type is [`HistoryPoint`].
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceKind, Regime};
 use warpgauge_report::{EvaluateResponse, ResponseStatus};
 
-/// Longest name of a case that is made here, bytes.
+/// Longest generated name of a case, bytes.
 const MAX_CASE_BYTES: usize = 200;
 
 /// What one run showed of a case.
@@ -56,14 +56,15 @@ pub enum PointSource {
     Gate,
 }
 
-/// The case that an evaluation is of: its kernel with a fingerprint of how it is called. Other code
-/// with the same arguments is the same case; content that came with the request does not count.
+/// Returns the case of an evaluation: the kernel's name with a fingerprint of its arguments and
+/// launch. Other code with the same arguments is the same case. Content of tensors in the request
+/// is not part of the fingerprint.
 pub fn case_of(request: &EvaluateRequest) -> String {
     let metadata = request.kernel.metadata.as_ref();
     let name = metadata.and_then(|metadata| metadata.kernel_name.as_deref()).unwrap_or("kernel");
     let io = request.kernel.io.as_ref();
     let mut hash = blake3::Hasher::new();
-    // What cannot be written as JSON is left out, which joins series rather than failing.
+    // A part that cannot be serialised is left out: this merges series instead of failing.
     for arg in io.map_or(&[][..], |io| &io.args) {
         let spec = arg.tensor_spec.as_ref();
         hash.update(&json(&(&arg.name, arg.kind, arg.role, &arg.value)));
@@ -72,7 +73,7 @@ pub fn case_of(request: &EvaluateRequest) -> String {
     hash.update(&json(&io.and_then(|io| io.launch.as_ref())));
     hash.update(&json(&request.measure.cache));
     if request.measure.regime != Regime::default() {
-        // So that series that were begun before there were regimes go on.
+        // The default regime is left out, so that series from before there were regimes continue.
         hash.update(&json(&request.measure.regime));
     }
     let fingerprint = hash.finalize().to_hex();
@@ -87,7 +88,7 @@ fn json(part: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(part).unwrap_or_default()
 }
 
-/// The point of an evaluation of a case; `None` where nothing was measured.
+/// Returns the point of an evaluation of a case; `None` if nothing was measured.
 pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Option<HistoryPoint> {
     let device = report.device.as_ref()?;
     let measurement = report.measurement.as_ref()?;
@@ -105,7 +106,7 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
     };
     let timed = measurement.summary.as_ref().filter(|_| device.kind == DeviceKind::Cuda);
     let ranked = timed.and(report.kernel_exec_result.runtime_stats);
-    // The interval is the median's.
+    // The interval is that of the median.
     let interval = timed.filter(|_| ranked.is_some_and(|stats| stats.ranked_by.is_median()));
     let counts = report.counted.map(|counted| {
         BTreeMap::from([
@@ -129,7 +130,7 @@ pub fn of_evaluation(case: &str, report: &EvaluateResponse, unix_s: f64) -> Opti
     })
 }
 
-/// The points of a run of the gate: the candidate of each case that was measured.
+/// Returns the points of a run of the gate, one for each measured candidate.
 pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
     let (Some(device), Some(method)) = (&report.device, &report.method) else {
         return Vec::new();
@@ -166,7 +167,7 @@ pub fn of_gate(report: &GateReport) -> Vec<HistoryPoint> {
 }
 
 impl HistoryPoint {
-    /// A point for each metric that it has a value of, with the metric's name and the value.
+    /// Splits a point into one for each of its metrics, with the metric's name and value.
     pub fn by_metric(&self) -> Vec<(String, f64, HistoryPoint)> {
         let time = self.median_ms.map(|ms| {
             ("time".to_owned(), ms, HistoryPoint { counts: BTreeMap::new(), ..self.clone() })

@@ -1,14 +1,14 @@
-//! The trend of series as a picture: values with their confidence intervals, levels between changes,
-//! and the changes themselves. No script, nothing fetched.
+//! Draws series as SVG: values with their confidence intervals, levels between changes, and the
+//! changes. It has no script, and loads nothing.
 
 use super::{ChangePoint, Series, TrendPoint};
 use crate::GateOutcome;
 use warpgauge_svg::{Axis, Drawing, Linear, Plot, Point, Side, SvgElement, Tick, rounded};
 
-/// Most series in one picture, and most points of each: the latest.
+/// Most series in one picture, and most points of each, the latest ones.
 const MAX_SERIES: usize = 20;
 const MAX_POINTS: usize = 500;
-/// Sizes, pixels.
+/// Sizes in pixels.
 const WIDTH: f64 = 820.0;
 const PANEL: f64 = 220.0;
 const LEFT: f64 = 90.0;
@@ -21,7 +21,7 @@ const STYLE: &str = "text{font:12px system-ui,sans-serif;fill:#444}.t{font-weigh
 .p{fill:#1f5fa8}.bad{fill:#c62828}.level{stroke:#555;stroke-dasharray:5 3}\
 .change{stroke:#c62828;stroke-width:1.5}.note{fill:#c62828}";
 
-/// Draws series below one another; one without points says so.
+/// Draws series below one another; a series without points has a note.
 pub fn svg(series: &[Series]) -> String {
     let shown = &series[..series.len().min(MAX_SERIES)];
     let height = PANEL * shown.len().max(1) as f64;
@@ -40,7 +40,7 @@ pub fn svg(series: &[Series]) -> String {
 /// The panel of one series.
 struct Panel {
     plot: Plot,
-    /// From the index of a point; its own place is half a step further.
+    /// Maps the index of a point, which is drawn half a step to the right.
     x: Linear,
     y: Linear,
 }
@@ -81,7 +81,7 @@ fn panel(drawing: &mut Drawing, series: &Series, top: f64) {
     }
 }
 
-/// What the axis of values spans; `None` where there are none.
+/// Returns the range of the value axis; `None` without values.
 fn range(points: &[TrendPoint]) -> Option<(f64, f64)> {
     let ends = points.iter().flat_map(|point| {
         [point.value, point.ci_low.unwrap_or(point.value), point.ci_high.unwrap_or(point.value)]
@@ -89,12 +89,13 @@ fn range(points: &[TrendPoint]) -> Option<(f64, f64)> {
     let finite = ends.filter(|value| value.is_finite()).collect::<Vec<_>>();
     let least = finite.iter().copied().min_by(f64::total_cmp)?;
     let most = finite.iter().copied().max_by(f64::total_cmp)?;
-    // A constant series stands in the middle, and noise far below a per cent does not fill the panel.
+    // The margin centres a constant series, and keeps noise far below a per cent from filling the
+    // panel.
     let room = ((most - least) * 0.08).max(most.abs() * 0.005).max(f64::MIN_POSITIVE);
     Some((least - room, most + room))
 }
 
-/// A point with its interval.
+/// Draws a point with its interval.
 fn draw(drawing: &mut Drawing, point: &TrendPoint, at: Point, panel: &Panel, unit: &str) {
     if let (Some(low), Some(high)) = (point.ci_low, point.ci_high) {
         let [low, high] = [low, high].map(|value| [at[0], panel.y.at(value)]);
@@ -107,7 +108,7 @@ fn draw(drawing: &mut Drawing, point: &TrendPoint, at: Point, panel: &Panel, uni
     drawing.add(SvgElement::circle(class, at, 2.5).titled(&title));
 }
 
-/// A dashed line for each level, a red one for each change, with its size.
+/// Draws a dashed line for each level, and a red one for each change, with its size.
 fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel) {
     let seen = |change: &&ChangePoint| change.at as usize > skipped;
     let changes = series.changes.iter().filter(seen).collect::<Vec<_>>();
@@ -115,7 +116,7 @@ fn levels(drawing: &mut Drawing, series: &Series, skipped: usize, panel: &Panel)
         let y = panel.y.at(value);
         SvgElement::line("level", [from, y], [to, y])
     };
-    // Half way between a point and the one before.
+    // The line is half way between a point and the previous one.
     let at = |change: &ChangePoint| panel.x.at((change.at as usize - skipped) as f64);
     let mut from = panel.plot.left;
     for change in &changes {

@@ -1,12 +1,12 @@
-//! Formats of two services that keep series: Bencher's Metric Format, and the
+//! Formats of two services that store series: Bencher's Metric Format, and the
 //! `customSmallerIsBetter` of github-action-benchmark.
 
 use serde_json::{Map, Value, json};
 
 use super::{CaseReport, GateReport, RenderError, words};
 
-/// Bencher Metric Format: `{case: {measure: {value, lower_value, upper_value}}}`. A case that was not
-/// measured has no entry.
+/// Formats the report in Bencher Metric Format: `{case: {measure: {value, lower_value,
+/// upper_value}}}`. A case without measurements has no entry.
 pub(super) fn bmf(report: &GateReport) -> Result<String, RenderError> {
     let mut root = Map::new();
     for case in &report.cases {
@@ -35,8 +35,8 @@ pub(super) fn bmf(report: &GateReport) -> Result<String, RenderError> {
     pretty(&Value::Object(root))
 }
 
-/// `customSmallerIsBetter`: `[{name, unit, value, range?, extra?}]`. A case that was not measured has
-/// no entry.
+/// Formats the report as `customSmallerIsBetter`: `[{name, unit, value, range?, extra?}]`. A case
+/// without measurements has no entry.
 pub(super) fn smaller_is_better(report: &GateReport) -> Result<String, RenderError> {
     pretty(&Value::Array(report.cases.iter().flat_map(entries).collect()))
 }

@@ -1,4 +1,4 @@
-//! Comma-separated values: a row per case, and per count where there are several.
+//! Comma-separated values: a row per case, or one per count if a case has several.
 
 use super::{CaseReport, GateReport, RenderError, words};
 use warpgauge_report::CountComparison;
@@ -22,7 +22,7 @@ pub(super) const COLUMNS: [&str; 15] = [
     "why",
 ];
 
-/// The result as CSV. `baseline` and `candidate` are milliseconds or counts.
+/// Formats the report as CSV. `baseline` and `candidate` are milliseconds or counts.
 pub(super) fn csv(report: &GateReport) -> Result<String, RenderError> {
     let mut writer = ::csv::Writer::from_writer(Vec::new());
     writer.write_record(COLUMNS)?;
@@ -65,7 +65,7 @@ fn counted(case: &CaseReport, count: &CountComparison) -> [String; 15] {
     )
 }
 
-/// A count of a candidate that there is nothing to compare with.
+/// Returns the row of a count of a candidate without a baseline.
 fn new(case: &CaseReport, count: &str, value: u64) -> [String; 15] {
     row(
         case,
@@ -108,7 +108,7 @@ fn number(value: Option<f64>) -> String {
     value.map(|value| value.to_string()).unwrap_or_default()
 }
 
-/// Text that a spreadsheet does not take for a formula.
+/// Escapes a text that a spreadsheet would take for a formula.
 fn plain(text: &str) -> String {
     if text.starts_with(['=', '+', '-', '@', '\t', '\r']) {
         format!("'{text}")

@@ -1,4 +1,4 @@
-//! A page that stands for itself: nothing is fetched, and no script runs.
+//! A self-contained HTML page: it loads nothing, and has no script.
 
 use super::{CaseReport, GateReport, plot, words};
 use warpgauge_svg::xml::escape;
@@ -15,10 +15,10 @@ svg .grid{stroke:var(--line)}svg .zero{stroke:currentColor}svg .margin{fill:#888
 svg .interval{stroke:currentColor;stroke-width:2.5}svg .point{fill:currentColor}\
 svg text{font:12px system-ui,sans-serif;fill:currentColor}";
 
-/// The page needs its own style and nothing else.
+/// The page needs only its own style.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'";
 
-/// The result as a page.
+/// Formats the report as a page.
 pub(super) fn html(report: &GateReport) -> String {
     let verdict = report.verdict.name();
     let mut page = format!(

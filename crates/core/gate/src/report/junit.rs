@@ -1,12 +1,12 @@
-//! JUnit XML: one suite, one test case per case, as CI systems read it.
+//! JUnit XML for CI systems: one suite, with one test case per case.
 
 use super::{CaseReport, GateReport, words};
 use crate::GateOutcome;
 use warpgauge_svg::xml::escape;
 
-/// The result as JUnit XML. What fails the suite is a `failure`, or an `error` where it could not be
-/// measured; what does not, whatever its outcome, passes or is `skipped`, so that the report is red
-/// exactly if the gate is.
+/// Formats the report as JUnit XML. A case that fails the suite is a `failure`, or an `error` if it
+/// could not be measured. Any other case passes or is `skipped`, whatever its outcome. So the
+/// report is red exactly if the gate is.
 pub(super) fn junit(report: &GateReport) -> String {
     let count = |kind: Kind| report.cases.iter().filter(|case| kind_of(case) == kind).count();
     let totals = format!(
@@ -16,7 +16,7 @@ pub(super) fn junit(report: &GateReport) -> String {
         count(Kind::Error),
         report.duration_s,
     );
-    // The schema of Jenkins' xUnit plugin has `skipped` for a suite alone.
+    // The schema of Jenkins' xUnit plugin has `skipped` for suites only.
     let skipped = count(Kind::Skipped);
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"warpgauge gate\" \
@@ -80,7 +80,7 @@ fn push_case(xml: &mut String, report: &GateReport, case: &CaseReport) {
     }
     let mut out = format!("{outcome} {measured}");
     if case.outcome == GateOutcome::New {
-        // It passes, and whoever reads the file is to know that nothing was compared.
+        // The case passes, but readers should see that nothing was compared.
         out.push_str(&format!("; {why}"));
     }
     if let Some(effect) = words::detectable(case) {

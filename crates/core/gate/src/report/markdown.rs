@@ -3,13 +3,13 @@
 use super::{CaseReport, GateReport, words};
 use crate::{GateOutcome, SuiteVerdict};
 
-/// Most cases in the table that stands open; the rest is in a fold.
+/// Most cases in the visible table; the others are in a folded section.
 const OPEN_ROWS: usize = 50;
 
-/// Starts every comment: how a later run finds the one to replace.
+/// Beginning of every comment, by which a later run finds the comment to replace.
 const MARK: &str = "<!-- warpgauge gate -->";
 
-/// The result as a comment: what stands against the change first.
+/// Formats the report as a comment, with the cases that fail the change first.
 pub(super) fn markdown(report: &GateReport) -> String {
     let sign = match report.verdict {
         SuiteVerdict::Pass => "✅",
@@ -68,14 +68,15 @@ fn table(text: &mut String, cases: &[&CaseReport]) {
     }
 }
 
-/// Text of others inside a table: it can neither end the cell nor become markup, a mention or a link.
+/// Escapes foreign text in a table: it can neither end the cell nor become markup, a mention or a
+/// link.
 fn cell(text: &str) -> String {
     let mut cell = String::with_capacity(text.len());
     for (at, c) in text.char_indices() {
         let (before, after) = (&text.as_bytes()[..at], &text[at + c.len_utf8()..]);
         match c {
-            // What is not marked as a link, GitHub finds in the text: addresses, people, issues. A
-            // zero-width joiner keeps it from that.
+            // GitHub also links plain addresses, user names and issue numbers. A zero-width joiner
+            // prevents that.
             '@' => cell.push_str("@\u{200d}"),
             '#' => cell.push_str("\\#\u{200d}"),
             ':' if after.starts_with("//") => cell.push_str(":\u{200d}"),

@@ -17,12 +17,11 @@ pub use types::{
     BaselineKind, BaselineReport, CalibrationReport, CaseReport, GateReport, MethodReport, Totals,
 };
 
-/// A format of the report, and the file that it goes to.
+/// A format of the report with its file.
 #[derive(Debug, Clone, Copy)]
 pub struct Format {
-    /// Name of its file.
     pub file: &'static str,
-    /// Makes its text.
+    /// Renders the report as text.
     pub render: fn(&GateReport) -> Result<String, RenderError>,
 }
 
@@ -37,21 +36,19 @@ pub const FORMATS: [Format; 7] = [
     Format { file: "gate.html", render: |report| Ok(html::html(report)) },
 ];
 
-/// A report that cannot be written in a format: a bug.
+/// A report cannot be written in a format: a bug.
 #[derive(Debug, thiserror::Error)]
 pub enum RenderError {
-    /// As JSON.
     #[error("could not write the report as JSON")]
     Json(#[from] serde_json::Error),
-    /// As CSV.
     #[error("could not write the report as CSV")]
     Csv(#[from] ::csv::Error),
-    /// The CSV writer kept something back.
+    /// The CSV writer could not flush its buffer.
     #[error("could not finish the report as CSV")]
     Flush(#[from] std::io::Error),
 }
 
-/// The whole report, as its schema says.
+/// Formats the whole report as JSON, according to its schema.
 pub fn json(report: &GateReport) -> Result<String, RenderError> {
     let mut text = serde_json::to_string_pretty(report)?;
     text.push('\n');

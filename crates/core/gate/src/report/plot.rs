@@ -1,22 +1,22 @@
-//! The intervals of a suite as one drawing: inline SVG, no script.
+//! Draws the intervals of a suite as inline SVG without a script.
 
 use super::{CaseReport, words};
 use warpgauge_svg::{Anchor, Axis, Drawing, Linear, Plot, Side, SvgElement, Tick, shortened};
 
 /// Most cases in one drawing.
 const MAX_ROWS: usize = 200;
-/// Longest label, in characters: what the room for labels takes.
+/// Longest label, characters. [`LABELS`] reserves the width for it.
 const MAX_LABEL: usize = 34;
-/// Sizes, pixels.
+/// Sizes in pixels.
 const ROW: f64 = 26.0;
 const LABELS: f64 = 230.0;
 const WIDTH: f64 = 820.0;
 const TOP: f64 = 34.0;
-/// The scale never shows less than ± this, and never more than ± that, relative.
+/// Smallest and largest half-width of the scale, relative.
 const LEAST: f64 = 0.03;
 const MOST: f64 = 1.0;
 
-/// One line of the drawing, relative changes.
+/// One row of the drawing, with relative changes.
 struct Row<'a> {
     case: &'a CaseReport,
     label: String,
@@ -26,7 +26,7 @@ struct Row<'a> {
     margin: f64,
 }
 
-/// The drawing; `None` where nothing was measured.
+/// Draws the intervals; `None` if nothing was measured.
 pub(super) fn intervals(cases: &[CaseReport]) -> Option<String> {
     let rows = cases.iter().flat_map(rows).take(MAX_ROWS).collect::<Vec<_>>();
     if rows.is_empty() {
@@ -67,7 +67,7 @@ fn rows(case: &CaseReport) -> Vec<Row<'_>> {
     time.into_iter().chain(counts).filter(finite).collect()
 }
 
-/// Where nothing changed, half of the reach, and all of it.
+/// Draws ticks at zero, at half of the scale, and at its ends.
 fn axis(drawing: &mut Drawing, plot: &Plot, span: f64, scale: &Linear) {
     let tick = |step: i32| {
         let change = span / 1.1 * f64::from(step) / 2.0;

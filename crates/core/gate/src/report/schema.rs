@@ -1,4 +1,4 @@
-//! The JSON Schema of the report, made from its types.
+//! The JSON Schema of the report, generated from its types.
 
 use schemars::JsonSchema;
 use serde_json::{Value, json};
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 use super::GateReport;
 use warpgauge_contract::schema;
 
-/// Where OpenAPI points to, and where a JSON Schema has its definitions.
+/// Prefixes of references: in OpenAPI, and in a JSON Schema.
 const COMPONENTS: &str = "#/components/schemas/";
 const DEFINITIONS: &str = "#/$defs/";
 
-/// The schema (draft 2020-12), as it is published in `openapi/gate-report.schema.json`.
+/// Returns the schema (draft 2020-12), published as `openapi/gate-report.schema.json`.
 pub fn schema_json() -> Result<String, serde_json::Error> {
     let mut generator = schema::of_answers();
     generator.subschema_for::<GateReport>();
@@ -28,7 +28,7 @@ pub fn schema_json() -> Result<String, serde_json::Error> {
     Ok(text)
 }
 
-/// From OpenAPI's dialect: references, and formats that JSON Schema does not know.
+/// Converts from OpenAPI's dialect: references, and formats that JSON Schema does not define.
 fn repair(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {

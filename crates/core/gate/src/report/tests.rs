@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Names and texts that could end a cell, a tag or a string.
+/// Text that could end a table cell, a tag or a string.
 const HOSTILE: &str = "a|b <script>alert(1)</script> & \"q\" 'p' @all [x](http://y) \u{1}";
 
 fn comparison(ratio: f64) -> Value {
@@ -24,7 +24,7 @@ fn case(name: &str, outcome: &str, reason: &str, blocking: bool) -> Value {
     })
 }
 
-/// A report with every outcome, times, counts and hostile texts.
+/// Returns a report with every outcome, times, counts and hostile texts.
 fn report() -> GateReport {
     let mut slower = case(HOSTILE, "REGRESSION", "confirmed", true);
     slower["comparison"] = comparison(1.03);
@@ -92,7 +92,7 @@ fn the_published_schema_is_that_of_the_types() {
     assert_eq!(published, schema, "run this test with WARPGAUGE_UPDATE_SPEC=1 and review it");
 }
 
-/// Makes unknown properties errors, so that a field without a schema is noticed.
+/// Makes unknown properties errors, so that the test detects a field without a schema.
 fn closed(schema: &mut Value) {
     match schema {
         Value::Object(fields) => {
@@ -144,7 +144,7 @@ fn junit_has_the_structure_that_ci_reads() {
         assert_eq!(number("tests"), cases.len());
         assert_eq!(number("failures"), with("failure"));
         assert_eq!(number("errors"), with("error"));
-        // The schema of Jenkins' xUnit plugin has `skipped` for a suite alone.
+        // The schema of Jenkins' xUnit plugin has `skipped` for suites only.
         assert_eq!(node.attribute("skipped").is_some(), node == suite);
         assert!(node.attribute("time").unwrap().parse::<f64>().is_ok());
     }
@@ -153,7 +153,7 @@ fn junit_has_the_structure_that_ci_reads() {
     for case in &cases {
         assert!(["name", "classname", "time"].iter().all(|name| case.has_attribute(*name)));
     }
-    // What XML cannot hold is replaced, all else comes back as it was.
+    // Characters that XML cannot contain are replaced; all others are unchanged.
     assert_eq!(cases[0].attribute("name"), Some(HOSTILE.replace('\u{1}', "\u{fffd}").as_str()));
 }
 
@@ -198,7 +198,7 @@ fn rows_of_csv_come_back_and_are_no_formulas() {
     let mut reader = ::csv::Reader::from_reader(text.as_bytes());
     assert_eq!(reader.headers().unwrap(), super::csv::COLUMNS.as_slice());
     let rows = reader.records().collect::<Result<Vec<_>, _>>().expect("rows of one length");
-    // One per case, and one more for the second count.
+    // There is a row per case, and one more for the second count.
     assert_eq!(rows.len(), 9);
     assert_eq!(&rows[0][0], HOSTILE);
     assert_eq!((&rows[0][2], &rows[0][7]), ("REGRESSION", "1.03"));
@@ -231,7 +231,7 @@ fn the_page_is_well_formed_and_stands_for_itself() {
     let svg = "http://www.w3.org/2000/svg";
     let of_svg =
         |tag: &str| document.descendants().filter(|it| it.has_tag_name((svg, tag))).count();
-    // Two comparisons, and the one count that has a ratio.
+    // The points are two comparisons, and the one count that has a ratio.
     assert_eq!((of_svg("svg"), of_svg("circle")), (1, 3));
     for node in document.descendants().filter(|it| it.has_tag_name((svg, "circle"))) {
         let x: f64 = node.attribute("cx").unwrap().parse().unwrap();

@@ -1,9 +1,9 @@
-//! The result for a terminal.
+//! Plain text for a terminal.
 
 use super::{GateReport, words};
 use crate::GateOutcome;
 
-/// The whole result as lines of plain text.
+/// Formats the whole result as lines of plain text.
 pub fn text(report: &GateReport) -> String {
     let width = report.cases.iter().map(|case| case.name.chars().count()).max().unwrap_or(0);
     let mut text = String::new();

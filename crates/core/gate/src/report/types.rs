@@ -1,4 +1,4 @@
-//! The result of a gate: types of its JSON.
+//! Types of the gate's report in JSON. The main type is [`GateReport`].
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use crate::{GateOutcome, GateReason};
 use warpgauge_report::CountComparison;
 use warpgauge_statistics::paired::PairedComparison;
 
-/// Longest detail that is quoted in a table, characters.
+/// Longest detail in a table, characters.
 const MAX_DETAIL: usize = 300;
 
 pub(super) fn outcome(outcome: GateOutcome) -> &'static str {
@@ -21,7 +21,7 @@ pub(super) fn outcome(outcome: GateOutcome) -> &'static str {
     }
 }
 
-/// A reason in words.
+/// Describes a reason.
 pub(super) fn reason(reason: GateReason) -> &'static str {
     match reason {
         GateReason::Confirmed => "slower beyond the margin, and again in fresh processes",
@@ -44,7 +44,7 @@ pub(super) fn reason(reason: GateReason) -> &'static str {
     }
 }
 
-/// Why a case has its outcome, and how far it can be trusted, on one line of bounded length.
+/// Returns the reason for a case's outcome and its caveats, on one line of bounded length.
 pub(super) fn why(case: &CaseReport) -> String {
     let mut text = reason(case.reason).to_owned();
     if !case.detail.is_empty() {
@@ -65,12 +65,12 @@ fn short(case: &CaseReport) -> String {
     text
 }
 
-/// A ratio as a signed percentage.
+/// Formats a ratio as a signed percentage.
 pub(super) fn change(ratio: f64) -> String {
     format!("{:+.2} %", 100.0 * (ratio - 1.0))
 }
 
-/// The change of a case: of time with its interval, or of each count.
+/// Formats the change of a case: of its time with the interval, or of each count.
 pub(super) fn measured(case: &CaseReport) -> String {
     if let Some(time) = case.comparison.as_ref().and_then(|comparison| comparison.time) {
         return format!(
@@ -89,7 +89,7 @@ pub(super) fn measured(case: &CaseReport) -> String {
     counts
 }
 
-/// How a count changed: exact, since a difference of one is one.
+/// Formats the change of a count. The difference is exact.
 pub(super) fn count_change(one: &CountComparison) -> String {
     let difference = i128::from(one.candidate) - i128::from(one.reference);
     match one.ratio {
@@ -101,14 +101,14 @@ pub(super) fn count_change(one: &CountComparison) -> String {
     }
 }
 
-/// The least slowdown that would have been found, in percent.
+/// Formats the minimum detectable effect in percent.
 pub(super) fn detectable(case: &CaseReport) -> Option<String> {
     let found = |comparison: &PairedComparison| comparison.minimum_detectable_effect;
     let effect = case.comparison.as_ref().and_then(found)?;
     Some(format!("{:.2} %", 100.0 * effect))
 }
 
-/// What the tree was compared with.
+/// Names the baseline.
 pub(super) fn baseline(report: &GateReport) -> String {
     match &report.baseline.commit {
         Some(commit) => {
@@ -119,12 +119,12 @@ pub(super) fn baseline(report: &GateReport) -> String {
     }
 }
 
-/// The device, if there was one.
+/// Names the device.
 pub(super) fn device(report: &GateReport) -> String {
     report.device.as_ref().map_or("no device".to_owned(), |device| device.name.clone())
 }
 
-/// Numbers of outcomes that occur, worst first.
+/// Formats the numbers of the outcomes that occur, worst first.
 pub(super) fn totals(report: &GateReport) -> String {
     let totals = report.totals;
     let parts = [

@@ -1,4 +1,5 @@
-//! A run of the gate that travels: the suite with its contracts in it, instead of files.
+//! The request of a gate run: a suite that contains its contracts instead of naming files. The main
+//! type is [`GateRequest`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,13 +15,13 @@ use super::{
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::PresetName;
 
-/// Longest name of a suite and of where a baseline comes from, which may be paths, bytes.
+/// Longest name of a suite and of a baseline's origin, bytes. Both may be paths.
 const MAX_PATH_BYTES: usize = 1024;
 
 /// Longest name of a commit, bytes.
 const MAX_COMMIT_BYTES: usize = 255;
 
-/// Notes of a request, and the longest of them, bytes.
+/// Most notes of a request, and the longest of them, bytes.
 const MAX_NOTES: usize = 16;
 const MAX_NOTE_BYTES: usize = 4096;
 
@@ -120,7 +121,7 @@ pub struct GateCase {
     pub baseline: Option<EvaluateRequest>,
 }
 
-/// A case whose contract is in the request.
+/// Returns a case whose contract is in the request.
 fn inline(name: &str, metric: Option<&String>, policy: PolicyFile) -> CaseFile {
     CaseFile {
         name: name.to_owned(),
@@ -131,12 +132,12 @@ fn inline(name: &str, metric: Option<&String>, policy: PolicyFile) -> CaseFile {
     }
 }
 
-/// A baseline of which nothing is known but its code.
+/// Describes a baseline that came with the request without an origin.
 fn inline_baseline() -> BaselineReport {
     BaselineReport { kind: BaselineKind::Inline, name: "as given".to_owned(), commit: None }
 }
 
-/// What a baseline lacks of a case that is new to it.
+/// Returns what the baseline lacks for a new case.
 fn new_to(baseline: &BaselineReport) -> String {
     let what = match baseline.kind {
         BaselineKind::Git | BaselineKind::Directory => "lacks files of it",
@@ -150,15 +151,16 @@ fn default_suite() -> String {
 }
 
 impl GateRequest {
-    /// The contracts with the kernels to judge, by case: what becomes a baseline when it is promoted.
+    /// Returns the candidates' contracts by case. They become the baseline when the run is
+    /// promoted.
     pub fn contracts(&self) -> BTreeMap<String, EvaluateRequest> {
         self.cases.iter().map(|case| (case.name.clone(), case.contract.clone())).collect()
     }
 
-    /// Checks everything that can be checked without devices.
+    /// Checks everything that needs no device.
     ///
     /// # Errors
-    /// The first thing that is wrong, with its path.
+    /// The first problem, with its path.
     pub fn check(&self) -> Result<Suite, SuiteError> {
         let refuse =
             |at: String, message: &str| Err(SuiteError::Value { at, message: message.to_owned() });
@@ -231,7 +233,7 @@ impl GateRequest {
         })
     }
 
-    /// The removed cases as they would be judged.
+    /// Returns the removed cases with their policies.
     fn removed_cases(&self) -> Result<Vec<CaseSpec>, SuiteError> {
         if self.removed.is_empty() {
             return Ok(Vec::new());
@@ -246,7 +248,7 @@ impl GateRequest {
         }
     }
 
-    /// What the run is to do; `stored` is the baseline that the request names, if it names one.
+    /// Returns the plan of the run; `stored` is the baseline that the request names, if any.
     ///
     /// # Errors
     /// As [`GateRequest::check`].
@@ -276,7 +278,7 @@ impl GateRequest {
             };
             cases.push(PlannedCase { spec, code });
         }
-        // Removing a case is no way to pass.
+        // A case must not pass by being removed.
         let own = cases.iter().map(|case| case.spec.name.clone()).collect::<BTreeSet<_>>();
         let stored = theirs.into_keys().filter(|name| !own.contains(name));
         let stored = stored.map(|name| CaseSpec::removed(name, suite.defaults));

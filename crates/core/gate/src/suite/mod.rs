@@ -1,4 +1,5 @@
-//! The suite file: which kernels the gate watches, and what it lets pass.
+//! The suite file: the kernels that the gate checks, and their policies. The main type is
+//! [`Suite`].
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,57 +25,53 @@ const MAX_NAME_BYTES: usize = 128;
 /// Longest path, bytes.
 const MAX_PATH_BYTES: usize = 1024;
 
-/// The version of the format that this program reads.
+/// Version of the format that this program reads.
 const VERSION: u32 = 1;
 
-/// Why a file is no suite.
+/// Reasons why a file is not a valid suite.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
-    /// It does not parse.
+    /// The file cannot be parsed.
     #[error("the suite cannot be read: {0}")]
     Parse(warpgauge_contract::ParseError),
-    /// It parses, but says something that cannot be.
+    /// A value is invalid.
     #[error("{at}: {message}")]
     Value {
-        /// Path of the field.
         at: String,
-        /// What was expected, what came, what to do.
+        /// The expected and the actual value, and what to do.
         message: String,
     },
 }
 
-/// A suite.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
-    /// How much time to spend on precision.
+    /// Preset of the measurement.
     pub preset: PresetName,
-    /// What a case is that the candidate lacks.
+    /// Effect of a case that the candidate lacks.
     pub on_missing: OnMissing,
-    /// What a case lets pass that says nothing of it.
+    /// Policy of a case that gives none.
     pub defaults: CasePolicy,
-    /// The cases, in the file's order; at least one.
+    /// Cases in the file's order; at least one.
     pub cases: Vec<CaseSpec>,
 }
 
-/// One case.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CaseSpec {
-    /// Its name, unique in the suite.
+    /// Name, unique in the suite.
     pub name: String,
-    /// Contract file, relative to the suite.
+    /// Path of the contract file, relative to the suite.
     pub contract: String,
-    /// Kernel in place of the contract's, relative to the suite.
+    /// Path of a kernel that replaces the contract's, relative to the suite.
     pub source: Option<String>,
-    /// What must not grow.
+    /// Quantity that must not grow.
     pub metric: GateMetric,
-    /// What it lets pass.
     pub policy: CasePolicy,
 }
 
-/// What must not grow; as text `time`, or the name of a count.
+/// Quantity that must not grow; as text `time`, or the name of a count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateMetric {
-    /// Time, on a GPU; warp instructions and sectors of global memory on the emulated device.
+    /// Time on a GPU; warp instructions and sectors of global memory on the emulated device.
     Time,
     /// One exact count, on the emulated device only.
     Count(&'static str),
@@ -154,7 +151,7 @@ pub enum OnMissing {
     Warn,
 }
 
-/// The file as it is written.
+/// The file before its checks.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SuiteFile {
@@ -204,12 +201,12 @@ pub struct PolicyFile {
 }
 
 impl Suite {
-    /// Reads a suite, YAML or JSON.
+    /// Parses a suite in YAML or JSON.
     ///
     /// # Errors
     ///
-    /// On syntax, unknown keys, values out of range, names that are not unique, and no cases; the
-    /// error names the field and what to do.
+    /// Invalid syntax, unknown keys, values out of range, duplicate names, or no cases. The error
+    /// names the field and what to do.
     pub fn parse(bytes: &[u8]) -> Result<Self, SuiteError> {
         let file: SuiteFile =
             warpgauge_contract::parse(BodyFormat::Yaml, bytes).map_err(SuiteError::Parse)?;
@@ -249,7 +246,7 @@ impl Suite {
 }
 
 impl CaseSpec {
-    /// A case that only the baseline has, as it would be judged.
+    /// Returns a case that only the baseline has, with its policy.
     pub fn removed(name: String, policy: CasePolicy) -> Self {
         Self { name, contract: String::new(), source: None, metric: GateMetric::Time, policy }
     }
@@ -341,7 +338,7 @@ impl CasePolicy {
     }
 }
 
-/// What a case lets pass where the suite says nothing.
+/// Returns the default policy of a preset.
 fn preset_policy(preset: PresetName) -> CasePolicy {
     let preset = Preset::builtin(preset);
     CasePolicy {

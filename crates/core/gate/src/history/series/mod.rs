@@ -1,4 +1,5 @@
-//! Points of one case under the same conditions, in time, with the changes between them.
+//! Series: points of one case under the same conditions over time, with changes of level. The main
+//! type is [`Series`].
 
 use std::collections::BTreeMap;
 
@@ -94,7 +95,7 @@ pub struct ChangePoint {
     pub p_value: f64,
 }
 
-/// Sorts points into series.
+/// Groups points into series.
 pub fn group(points: Vec<HistoryPoint>) -> Vec<Series> {
     let mut series = BTreeMap::<(SeriesKey, String), Vec<TrendPoint>>::new();
     for point in points {
@@ -126,10 +127,10 @@ pub fn group(points: Vec<HistoryPoint>) -> Vec<Series> {
     finished.collect()
 }
 
-/// Changes of level: of times those that are no chance, of counts every one.
+/// Returns the changes of level: for times those that are significant, for counts every one.
 fn changes(key: &SeriesKey, points: &[TrendPoint]) -> Vec<ChangePoint> {
     let places = match key.kind {
-        // Kernels change by shares, whatever their length.
+        // The logarithm makes changes relative, whatever the kernel's time.
         DeviceKind::Cuda => {
             let logs = points.iter().map(|point| point.value.ln()).collect::<Vec<_>>();
             splits(&logs).into_iter().map(|split| (split.at, split.p_value)).collect::<Vec<_>>()

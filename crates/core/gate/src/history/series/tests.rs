@@ -37,7 +37,7 @@ fn what_was_measured_otherwise_is_another_series() {
         point(gpu("580"), 2.0, Some(2.0), &[]),
         point(gpu("580"), 1.0, Some(1.0), &[]),
         point(gpu("570"), 1.0, Some(1.0), &[]),
-        // A time of the emulated device is none.
+        // Times of the emulated device are ignored.
         point(emulated, 1.0, Some(5.0), &[("x", 1), ("y", 0)]),
         point(gpu("580"), 3.0, Some(f64::NAN), &[]),
     ];
