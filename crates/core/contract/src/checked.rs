@@ -1,4 +1,4 @@
-//! Requests that meet the contract's rules, as a type.
+//! The type of requests that satisfy the contract's rules: [`Checked`].
 
 use std::ops::Deref;
 
@@ -6,12 +6,12 @@ use crate::{
     CompareRequest, ContractError, ContractLimits, EvaluateRequest, validate, validate_compare,
 };
 
-/// A request that the contract has rules for.
+/// A request with rules.
 pub trait Rules {
-    /// Holds the request against all rules, without decoding tensor data.
+    /// Checks all rules, without decoding tensor data.
     ///
     /// # Errors
-    /// Every mistake in it, up to `limits.max_errors`.
+    /// Every mistake, up to `limits.max_errors`.
     fn check(&self, limits: &ContractLimits) -> Result<(), Vec<ContractError>>;
 }
 
@@ -27,15 +27,15 @@ impl Rules for CompareRequest {
     }
 }
 
-/// A request that meets the contract's rules. What takes one need not check it.
+/// A request that satisfies the contract's rules. A function that takes one need not check it.
 #[derive(Debug, Clone)]
 pub struct Checked<T>(T);
 
 impl<T: Rules> Checked<T> {
-    /// Takes a request that meets all rules.
+    /// Checks a request.
     ///
     /// # Errors
-    /// Every mistake in it, up to `limits.max_errors`.
+    /// Every mistake, up to `limits.max_errors`.
     pub fn new(request: T, limits: &ContractLimits) -> Result<Self, Vec<ContractError>> {
         request.check(limits)?;
         Ok(Self(request))
@@ -43,7 +43,7 @@ impl<T: Rules> Checked<T> {
 }
 
 impl<T> Checked<T> {
-    /// The request itself. What is changed in it is no longer checked.
+    /// Returns the request. Later changes to it are not checked.
     pub fn into_inner(self) -> T {
         self.0
     }

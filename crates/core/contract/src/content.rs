@@ -1,4 +1,4 @@
-//! Wire types of tensors: what they are, and what is in them.
+//! Wire types of tensors: their shapes, element types and content. The main type is [`TensorSpec`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -34,19 +34,19 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
-    /// A tensor with no content.
+    /// Creates a tensor without content.
     pub fn new(shape: Vec<u64>, dtype: Dtype) -> Self {
         Self { shape, shape_of: None, dtype, init: None, data: None, dtype_follows: false }
     }
 
-    /// The part of a matrix that its content is, if it is one.
+    /// Returns the matrix and the part of it that is the tensor's content, if so.
     pub fn matrix_data(&self) -> Option<(&str, &str)> {
         let data = self.data.as_ref()?;
         Some((data.matrix.as_deref()?, data.part.as_deref().unwrap_or_default()))
     }
 }
 
-/// [`TensorSpec`] as it is written.
+/// Serialised form of [`TensorSpec`].
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenSpec {
@@ -62,7 +62,7 @@ struct GivenSpec {
     data: Option<TensorData>,
 }
 
-/// What is there, and no null.
+/// Deserialises a value that must not be null.
 fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(from: D) -> Result<Option<T>, D::Error> {
     T::deserialize(from).map(Some)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a contract that could be parsed.
+//! Mistakes in a contract that could be parsed. The main type is [`ContractError`].
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use serde::Serialize;
 
 use warpgauge_model::FailureCode;
 
-/// One mistake.
+/// One mistake in a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ContractError {
-    /// Where, e.g. `kernel.io.args[0].tensor_spec.dtype`.
+    /// Path of the field, e.g. `kernel.io.args[0].tensor_spec.dtype`.
     pub path: String,
     /// Stable code, e.g. `out_of_range`, `unsupported_kernel_type`, `size_mismatch`.
     pub code: FailureCode,
-    /// What was expected, what came, and what to do.
+    /// The expected and the actual value, and what to do.
     pub message: String,
 }
 
@@ -28,7 +28,7 @@ impl std::error::Error for ContractError {}
 /// Longest quotation of the caller's text in a message, characters.
 const MAX_QUOTE: usize = 80;
 
-/// The caller's text for use in a message: short, and without control characters.
+/// Returns the caller's text for a message: truncated, and without control characters.
 pub(super) fn quoted(text: &str) -> String {
     let mut short: String = text
         .chars()
@@ -41,7 +41,7 @@ pub(super) fn quoted(text: &str) -> String {
     short
 }
 
-/// Collects mistakes up to a bound.
+/// Collects mistakes up to a limit.
 #[derive(Debug)]
 pub(super) struct Mistakes {
     found: Vec<ContractError>,
@@ -53,7 +53,7 @@ impl Mistakes {
         Self { found: Vec::new(), limit: limit.max(1) }
     }
 
-    /// Whether the bound is reached: looking further is pointless.
+    /// Returns whether the limit is reached, so that further checks are pointless.
     pub(super) fn full(&self) -> bool {
         self.found.len() >= self.limit
     }

@@ -1,4 +1,4 @@
-//! Outputs that are kept as shared tensors.
+//! Outputs that become shared tensors.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

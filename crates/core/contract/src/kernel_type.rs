@@ -1,9 +1,8 @@
-//! What a kernel's code is: the types on the wire, and the families that the rest of warpgauge
-//! distinguishes.
+//! Types of kernel code on the wire, and the families that the rest of warpgauge distinguishes.
 //!
-//! [`KernelType::family`] is the only classifier. Code that treats kernels differently matches on the
-//! family without a wildcard, so that the compiler lists what a new family lacks. Only code that reads or
-//! compiles a kernel's text or image looks at the type itself.
+//! [`KernelType::family`] is the only classifier. Code that treats kernels differently matches on
+//! the family without a wildcard, so that the compiler lists what a new family lacks. Only code
+//! that reads or compiles a kernel's text or image inspects the type itself.
 
 use schemars::JsonSchema;
 use serde::de::Error;
@@ -42,14 +41,14 @@ pub enum KernelType {
     Example,
 }
 
-/// Kernel types that are checked, run, timed and compared in the same way: by one backend.
+/// Kernel types that one backend checks, runs, times and compares in the same way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum KernelFamily {
     /// Code for a device, which a worker loads and launches.
     Device,
-    /// A function of a library of NVIDIA's, which a worker calls.
+    /// A function of an NVIDIA library, which a worker calls.
     Library,
-    /// Python, which a process of its own runs and a judge process calls.
+    /// Python, which a separate process runs and a judge process calls.
     Torch,
     /// A whole program, which runs by itself.
     Program,
@@ -58,29 +57,30 @@ pub enum KernelFamily {
     Example,
 }
 
-/// What runs a kernel, and so whose clock times it. Times of different runtimes are never compared.
+/// The process that runs a kernel, whose clock times it. Times of different runtimes are never
+/// compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KernelRuntime {
-    /// A worker process, which launches it on its device.
+    /// A worker process, which launches the kernel on its device.
     Worker,
     /// A runner process, whose calls a judge process times.
     Judge,
-    /// A process of its own, which nothing times.
+    /// A separate process, which is not timed.
     Process,
 }
 
-/// How the code of a kernel is sent.
+/// Form in which a kernel's code is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeForm {
-    /// As text in `source_code`.
+    /// Text in `source_code`.
     Text,
-    /// As base64 in `binary_b64`.
+    /// Base64 in `binary_b64`.
     Binary,
-    /// Not at all.
+    /// No code is sent.
     Absent,
 }
 
-/// Extensions of files that hold a kernel, and what such a file holds unless its text shows otherwise.
+/// File extensions of kernels, each with the type of such a file unless its text shows another.
 pub const FILE_EXTENSIONS: [(&str, KernelType); 6] = [
     ("cu", KernelType::Cuda),
     ("cuh", KernelType::Cuda),
@@ -90,7 +90,7 @@ pub const FILE_EXTENSIONS: [(&str, KernelType); 6] = [
     ("fatbin", KernelType::Fatbin),
 ];
 
-/// What holds for a kernel type.
+/// Properties of a kernel type.
 struct TypeTraits {
     name: &'static str,
     family: KernelFamily,
@@ -98,7 +98,7 @@ struct TypeTraits {
     tool: Option<&'static str>,
 }
 
-/// What holds for all kernels of a family.
+/// Properties of all kernels of a family.
 struct FamilyTraits {
     runtime: KernelRuntime,
     noun: &'static str,
@@ -109,7 +109,7 @@ struct FamilyTraits {
 }
 
 impl KernelType {
-    /// Every type that users have, in the order of the wire documents: `example` is for tests alone.
+    /// Every type for users, in the order of the wire documents; `example` is for tests only.
     pub const ALL: &'static [KernelType] = &[
         KernelType::Cuda,
         KernelType::Ptx,
@@ -127,7 +127,8 @@ impl KernelType {
         use CodeForm::{Absent, Binary, Text};
         use KernelFamily::{Device, Library, Program, Torch};
         let of = |name, family, code_form, tool| TypeTraits { name, family, code_form, tool };
-        // What Python uses beside PyTorch shows when it asks for it.
+        // The requirements name only PyTorch; other Python modules are found when the code imports
+        // them.
         let torch = Some("torch");
         match self {
             KernelType::Cuda => of("cuda", Device, Text, None),
@@ -145,28 +146,29 @@ impl KernelType {
         }
     }
 
-    /// The name used on the wire.
+    /// Name on the wire.
     pub fn name(self) -> &'static str {
         self.traits().name
     }
 
-    /// The family whose backend runs this type.
+    /// The family, whose backend runs this type.
     pub fn family(self) -> KernelFamily {
         self.traits().family
     }
 
-    /// How its code is sent.
+    /// Form in which its code is sent.
     pub fn code_form(self) -> CodeForm {
         self.traits().code_form
     }
 
-    /// What a machine needs beside a device and a compiler for CUDA, as capabilities name it. `None`: no
-    /// more, or one of the libraries of [`Library`](warpgauge_model::Library), which a kernel names.
+    /// The tool that a machine needs besides a device and a CUDA compiler, by its name in
+    /// capabilities. `None`: no tool, or one of the libraries of
+    /// [`Library`](warpgauge_model::Library), which the kernel names.
     pub fn tool(self) -> Option<&'static str> {
         self.traits().tool
     }
 
-    /// What a kernel of it is called in messages, such as `cuda kernel`.
+    /// Name of such a kernel in messages, such as `cuda kernel`.
     pub fn title(self) -> String {
         match self.family().noun() {
             noun if noun == self.name() => noun.to_owned(),
@@ -174,22 +176,22 @@ impl KernelType {
         }
     }
 
-    /// Whether a kernel of this type can use the launch configuration of one of the other. A Triton grid
-    /// counts programs, that of other device code counts blocks of threads.
+    /// Returns whether a kernel of this type can use the launch configuration of the other. A
+    /// Triton grid counts programs; that of other device code counts blocks of threads.
     pub fn shares_launch_with(self, other: Self) -> bool {
         let takes_launch = |one: Self| one.family().traits().takes_launch;
         let counts_programs = |one: Self| one == KernelType::Triton;
         takes_launch(self) && takes_launch(other) && counts_programs(self) == counts_programs(other)
     }
 
-    /// The type that the extension of a file name suggests, in upper or lower case.
+    /// Returns the type of a file extension, in upper or lower case.
     pub fn of_extension(extension: &str) -> Option<Self> {
         let known = |(known, _): &&(&str, Self)| extension.eq_ignore_ascii_case(known);
         FILE_EXTENSIONS.iter().find(known).map(|(_, kernel_type)| *kernel_type)
     }
 }
 
-/// By hand, since the error of a derived one lists the type that tests alone have.
+/// This is not derived, because the error of a derived one lists the type that is for tests only.
 impl<'de> Deserialize<'de> for KernelType {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
@@ -206,7 +208,7 @@ impl<'de> Deserialize<'de> for KernelType {
 }
 
 impl KernelFamily {
-    /// Every family, in the order in which capabilities list what they need.
+    /// Every family, in the order in which capabilities list their needs.
     pub const ALL: &'static [KernelFamily] = &[
         KernelFamily::Device,
         KernelFamily::Torch,
@@ -262,27 +264,27 @@ impl KernelFamily {
         }
     }
 
-    /// What runs its kernels.
+    /// The process that runs its kernels.
     pub fn runtime(self) -> KernelRuntime {
         self.traits().runtime
     }
 
-    /// What one of it is called in verdicts: `kernel` or `program`.
+    /// Noun for its kernels in verdicts: `kernel` or `program`.
     pub fn noun(self) -> &'static str {
         self.traits().noun
     }
 
-    /// Whether a kernel may have gradients (`metadata.backward`).
+    /// Returns whether a kernel may have gradients (`metadata.backward`).
     pub fn has_gradients(self) -> bool {
         self.traits().has_gradients
     }
 
-    /// Whether a run-time argument may be a text.
+    /// Returns whether a run-time argument may be a text.
     pub fn takes_text(self) -> bool {
         self.traits().takes_text
     }
 
-    /// Whether hardware metrics of its kernels can be collected.
+    /// Returns whether hardware metrics of its kernels can be collected.
     pub fn has_metrics(self) -> bool {
         self.traits().has_metrics
     }

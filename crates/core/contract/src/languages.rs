@@ -1,4 +1,5 @@
-//! What requests require by themselves: languages that not every executor takes.
+//! Requirements that follow from the kernels of a request: languages that not every executor
+//! supports.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use warpgauge_model::Library;
 
 /// A request with kernels.
 pub trait UsesLanguages {
-    /// Languages of its kernels, beyond the common ones.
+    /// Returns the languages of its kernels beyond the common ones.
     fn languages(&self) -> BTreeSet<String>;
 }
 
@@ -32,7 +33,7 @@ impl UsesLanguages for SweepRequest {
         let expected = self.expected.as_ref().and_then(Value::as_object);
         let references = expected.into_iter().flat_map(|outputs| outputs.values());
         let references = references.filter_map(|expected| expected.get("kernel"));
-        // What is no kind of kernel is told where the points are checked.
+        // An invalid kernel type is reported when the points are checked.
         let kinds = std::iter::once(&self.kernel).chain(references).filter_map(|kernel| {
             let library = kernel.pointer("/metadata/library").cloned();
             let library = library.and_then(|name| serde_json::from_value(name).ok());
@@ -46,7 +47,7 @@ fn languages<'a>(kernels: impl Iterator<Item = &'a KernelCode>) -> BTreeSet<Stri
     uncommon(kernels.map(|kernel| (kernel.kernel_type, kernel.library())))
 }
 
-/// Kinds of kernels, and the libraries that some call.
+/// Returns the names of kernel types and libraries that not every executor supports.
 fn uncommon(kinds: impl Iterator<Item = (KernelType, Option<Library>)>) -> BTreeSet<String> {
     let name =
         |(kind, library): (KernelType, Option<Library>)| library.map(Library::name).or(kind.tool());

@@ -1,4 +1,4 @@
-//! The oldest form of a comparison: two sources in Python, and nothing else.
+//! The oldest form of a comparison: two Python sources.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ fn default_timeout() -> f64 {
 }
 
 impl From<LegacyCompareRequest> for CompareRequest {
-    /// The comparison that it asks for. All but the kernels is a comparison's by default.
+    /// Converts to a comparison. Everything except the kernels has a comparison's defaults.
     fn from(request: LegacyCompareRequest) -> Self {
         let kernel = |source: String, kernel_type| KernelCode {
             source_code: Some(source),

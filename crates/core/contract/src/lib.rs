@@ -1,4 +1,4 @@
-//! The contract: what a caller sends. Wire types and their validation; no I/O.
+//! The contract: the requests of callers. Wire types and their validation, without I/O.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! Functions of NVIDIA's libraries in place of kernels: which there are, and which arguments of a contract
-//! they take.
+//! Functions of NVIDIA's libraries in place of kernels, and their arguments in a contract. The main
+//! type is [`LibraryFunction`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ pub enum LibraryFunction {
 }
 
 impl LibraryFunction {
-    /// What a library is called for here.
+    /// Returns the function of a library that kernels may call.
     fn of(library: Library) -> Self {
         match library {
             Library::Cusparse => Self::Spmv,
@@ -37,7 +37,7 @@ impl LibraryFunction {
         }
     }
 
-    /// Arguments that it takes, by their names in the contract; the last is its result.
+    /// Names of its arguments in the contract; the last is its result.
     fn arguments(self) -> &'static [&'static str] {
         match self {
             Self::Spmv => &["values", "col_indices", "row_ptr", "x", "y"],
@@ -54,21 +54,21 @@ impl LibraryFunction {
     }
 }
 
-/// A call with what it takes of a contract.
+/// A call with its arguments from a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResolvedCall {
-    /// Whose function it is.
     pub library: Library,
-    /// Element type that it computes with.
+    /// Element type of the computation.
     pub dtype: Dtype,
     /// Rows, columns and non-zeros of `spmv`; m, n and k of `gemm`.
     pub extents: [u64; 3],
-    /// Indices of the arguments that it takes, in its order, its result last.
+    /// Indices of its arguments in the contract, in the function's order, the result last.
     pub arguments: Vec<usize>,
 }
 
 impl KernelCode {
-    /// A library's function in place of code; its arguments are those of `io` with its names.
+    /// Returns a kernel that calls a library's function. Its arguments are those of `io` with the
+    /// function's names.
     pub fn of_library(library: Library, io: Option<IoContract>) -> Self {
         Self {
             source_code: None,
@@ -83,18 +83,18 @@ impl KernelCode {
         }
     }
 
-    /// The library whose function it is, if it is one.
+    /// Returns the library that the kernel calls, if any.
     pub fn library(&self) -> Option<Library> {
         let metadata = self.metadata.as_ref().filter(|_| self.family() == KernelFamily::Library);
         metadata.and_then(|metadata| metadata.library)
     }
 }
 
-/// The call that a kernel of a library is with these arguments. `path` is where the kernel stands in the
+/// Resolves the call of a library kernel with these arguments. `path` is the kernel's path in the
 /// request.
 ///
 /// # Errors
-/// What is missing, or does not fit together.
+/// Arguments that are missing or do not match.
 pub fn resolve_call(
     kernel: &KernelCode,
     args: &[ArgSpec],
@@ -106,7 +106,7 @@ pub fn resolve_call(
     call.ok_or_else(Vec::new)
 }
 
-/// As [`resolve_call`]; what is wrong is added to the mistakes.
+/// Like [`resolve_call`], but adds the mistakes to a list.
 pub(super) fn call_of(
     kernel: &KernelCode,
     args: &[ArgSpec],
@@ -191,7 +191,7 @@ pub(super) fn call_of(
     Some(ResolvedCall { library, dtype, extents, arguments })
 }
 
-/// The result is an output and the only one; what is read is not.
+/// Checks that the result is the only output.
 fn roles(
     args: &[ArgSpec],
     arguments: &[usize],
@@ -223,7 +223,7 @@ fn roles(
     }
 }
 
-/// Checks what stands for code: nothing but which function it is.
+/// Checks the code of a library kernel: it has only metadata that names the function.
 pub(super) fn check_code(kernel: &KernelCode, path: &str, mistakes: &mut Mistakes) {
     for (field, given) in
         [("source_code", kernel.source_code.is_some()), ("binary_b64", kernel.binary_b64.is_some())]
@@ -262,7 +262,7 @@ pub(super) fn check_code(kernel: &KernelCode, path: &str, mistakes: &mut Mistake
     }
 }
 
-/// Checks that only kernels of a library name one.
+/// Checks that only library kernels name a library.
 pub(super) fn check_others(metadata: &KernelMetadata, path: &str, mistakes: &mut Mistakes) {
     for (field, given) in
         [("library", metadata.library.is_some()), ("function", metadata.function.is_some())]
@@ -398,11 +398,11 @@ mod tests {
             validate_compare(&request, &ContractLimits::default())
         };
         assert_eq!(check(&body), Ok(()));
-        // The library's launch is its own: a kernel beside it needs one.
+        // A library decides its own launch, so a kernel beside it needs one.
         body["custom_kernel"].as_object_mut().unwrap().remove("io");
         let errors = check(&body).unwrap_err();
         assert_eq!(errors[0].path, "custom_kernel.io.launch");
-        // And the other way round: the kernel's launch is not the library's.
+        // Likewise, the library does not use the kernel's launch.
         let mut expecting = spmv();
         expecting["kernel"]["kernel_type"] = "cuda".into();
         expecting["kernel"]["source_code"] = "k".into();

@@ -1,13 +1,13 @@
-//! Upper bounds on what a contract may ask for.
+//! Upper bounds of contracts. The main type is [`ContractLimits`].
 
-/// Bounds of one server. Every default can be lowered or raised by configuration.
+/// Limits of one server. The configuration can change every default.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContractLimits {
     /// Bytes of one tensor.
     pub max_tensor_bytes: u64,
-    /// Bytes of all tensors of a contract together, expected ones included.
+    /// Bytes of all tensors of a contract together, including expected ones.
     pub max_total_bytes: u64,
-    /// Kernel arguments.
+    /// Number of kernel arguments.
     pub max_args: usize,
     /// Bytes of an argument's or a kernel's name.
     pub max_name_len: usize,
@@ -15,21 +15,21 @@ pub struct ContractLimits {
     pub max_source_bytes: usize,
     /// Decoded bytes of a cubin or fatbin.
     pub max_binary_bytes: u64,
-    /// Bytes of all outputs that travel back, before encoding.
+    /// Bytes of all returned outputs, before encoding.
     pub max_output_bytes: u64,
-    /// Bytes that a contract's compressed tensor data may become, expected ones included.
+    /// Decoded bytes of a contract's compressed tensor data, including expected ones.
     pub max_decoded_bytes: u64,
-    /// Bytes of one sparse matrix that is named, in CSR form, in one with padding, or as a vector.
+    /// Bytes of one named sparse matrix: in CSR form, in a padded form, or as a vector.
     pub max_matrix_bytes: u64,
-    /// Compiler options, and name expressions.
+    /// Number of compiler options, and of name expressions.
     pub max_compiler_options: usize,
     /// Bytes of one compiler option or name expression.
     pub max_compiler_option_len: usize,
     /// Bytes of dynamic shared memory: no device has more than 228 KB per multiprocessor today.
     pub max_shared_bytes: u64,
-    /// Points of one sweep.
+    /// Number of points of one sweep.
     pub max_sweep_points: usize,
-    /// Errors reported for one contract.
+    /// Number of errors reported for one contract.
     pub max_errors: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Sparse matrices that a contract names in place of data. Whoever takes the contract puts their arrays and
-//! numbers there before anything else is done with it.
+//! Sparse matrices that a contract names in place of data. The service puts their arrays and
+//! numbers into the contract before anything else.
 
 use std::collections::BTreeMap;
 
@@ -58,13 +58,12 @@ pub enum MatrixOrigin {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct KeptMatrix {
-    /// Which it is.
     pub used: MatrixUsed,
     /// Its CSR form, packed.
     pub packed: Blob,
 }
 
-/// Element type of a part where the contract gives none.
+/// Returns the element type of a part if the contract gives none.
 pub(super) fn default_dtype(part: &str) -> Dtype {
     match part {
         "x" | "y" => Dtype::Float32,
@@ -73,20 +72,20 @@ pub(super) fn default_dtype(part: &str) -> Dtype {
     }
 }
 
-/// Names of matrices, and for each where it stands first.
+/// Names of matrices, each with its first path.
 pub type MatrixNames = BTreeMap<String, String>;
 
 /// A request that names sparse matrices in place of data.
 pub trait NamesMatrices {
-    /// The matrices that stand in place of data.
+    /// Returns the matrices named in place of data.
     fn matrix_names(&self) -> MatrixNames;
 
-    /// The matrices that the request lists as its content.
+    /// Returns the matrices that the request lists as its content.
     fn matrices_used(&self) -> &[MatrixUsed] {
         &[]
     }
 
-    /// The same list, to add to; `None`: this kind of request has none.
+    /// Returns that list for changes; `None` if this kind of request has none.
     fn matrices_used_mut(&mut self) -> Option<&mut Vec<MatrixUsed>> {
         None
     }
@@ -164,7 +163,7 @@ fn in_kernel(kernel: &KernelCode, path: &str, names: &mut MatrixNames) {
     }
 }
 
-/// Refuses what still names a matrix: nobody put its content there.
+/// Refuses remaining names of matrices: no component has resolved them.
 pub(super) fn unresolved(names: &MatrixNames, mistakes: &mut Mistakes) {
     for (name, path) in names {
         let message = format!(

@@ -1,4 +1,5 @@
-//! Launch configuration: expressions evaluated, limits of CUDA checked.
+//! Resolves the launch configuration: evaluates expressions, and checks CUDA's limits. The main
+//! type is [`ResolvedLaunch`].
 
 use std::cell::Cell;
 
@@ -27,32 +28,32 @@ pub struct ResolvedLaunch {
 }
 
 impl ResolvedLaunch {
-    /// What stands for a launch that is a mistake.
+    /// Result for an invalid launch.
     const ONE_THREAD: Self =
         Self { grid: [1; 3], block: [1; 3], shared_bytes: 0, cluster: None, cooperative: false };
 }
 
-/// Largest extents that any CUDA device takes (CUDA C++ Programming Guide, compute capabilities).
+/// Largest extents of any CUDA device (CUDA C++ Programming Guide, compute capabilities).
 const MAX_GRID: [i128; 3] = [i32::MAX as i128, 65_535, 65_535];
 const MAX_BLOCK: [i128; 3] = [1024, 1024, 64];
 const MAX_THREADS: u64 = 1024;
-/// Beyond 8 the kernel must opt in, and some devices refuse.
+/// Beyond 8 blocks the kernel must opt in, and some devices refuse.
 const MAX_CLUSTER: u64 = 16;
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Which kernel is launched, and whether all that a launch may name is known.
+/// The kernel of a launch, and whether all names in the launch have values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Names {
-    /// A kernel that is launched as it was submitted: its arguments are all there is.
+    /// A kernel that is launched as it was submitted: its arguments have all names.
     Given(KernelType),
-    /// A Triton kernel that is not compiled yet: constants that its decorators choose have no value,
-    /// and an extent that names one is taken for 1.
+    /// A Triton kernel before its compilation. Constants that its decorators choose have no value
+    /// yet, and an extent that uses one counts as 1.
     Submitted,
 }
 
 impl Names {
-    /// What a kernel's launch may name before it is compiled.
+    /// Returns the names of a kernel's launch before its compilation.
     pub fn of_submitted(kind: KernelType) -> Self {
         if kind == KernelType::Triton { Self::Submitted } else { Self::Given(kind) }
     }
@@ -65,7 +66,7 @@ impl Names {
     }
 }
 
-/// Resolves a contract's own launch configuration.
+/// Resolves the launch configuration of a contract.
 pub fn resolve_launch(
     io: &IoContract,
     limits: &ContractLimits,
@@ -73,9 +74,9 @@ pub fn resolve_launch(
     resolve_launch_at(io, KernelType::Cuda, limits, "kernel.io.launch")
 }
 
-/// Resolves the launch configuration of a kernel that is compiled. Of Triton, whose compiler says how
-/// many threads there are, the block is one thread. `path` is where the configuration stands in the
-/// request.
+/// Resolves the launch configuration of a compiled kernel. The block of a Triton kernel is one
+/// thread, since its compiler decides the number of threads. `path` is the configuration's path in
+/// the request.
 pub fn resolve_launch_at(
     io: &IoContract,
     kind: KernelType,
@@ -87,7 +88,7 @@ pub fn resolve_launch_at(
     mistakes.into_result().map(|()| resolved)
 }
 
-/// Resolves as far as possible; what cannot be resolved is a mistake and 1.
+/// Resolves as far as possible. An extent that cannot be resolved adds a mistake and counts as 1.
 pub(super) fn resolve_into(
     io: &IoContract,
     names: Names,
@@ -111,7 +112,7 @@ pub(super) fn resolve_into(
         resolver.missing("", FailureCode::MissingLaunch);
         return ResolvedLaunch::ONE_THREAD;
     };
-    // No default: a kernel that ran with one block because nobody said how many would look fast.
+    // There is no default: a kernel that ran with one block by accident would look fast.
     let grid = match &launch.grid {
         None => resolver.missing(".grid", FailureCode::MissingGrid),
         Some(dim) => resolver.dim3(dim, "grid", MAX_GRID),
@@ -140,7 +141,7 @@ pub(super) fn resolve_into(
 struct Resolver<'a> {
     args: &'a [ArgSpec],
     names: Names,
-    /// Whether the last expression named what has no value yet.
+    /// Whether the last expression used a name without a value.
     unknown: Cell<bool>,
     path: &'a str,
     mistakes: &'a mut Mistakes,
@@ -151,7 +152,7 @@ impl Resolver<'_> {
         self.mistakes.add(format!("{}.{field}", self.path), code, message);
     }
 
-    /// A part of the launch that is not there, with an example over the contract's own arguments.
+    /// Reports a missing part of the launch, with an example that uses the contract's arguments.
     fn missing(&mut self, field: &str, code: FailureCode) -> [u32; 3] {
         let tensor = self.args.iter().rev().find(|arg| arg.kind == ArgKind::Tensor);
         let blocks = tensor
@@ -201,7 +202,7 @@ impl Resolver<'_> {
         cluster
     }
 
-    /// Evaluates one extent; outside `least ..= most` it is a mistake and `instead`.
+    /// Evaluates one extent. Outside `least ..= most` it adds a mistake and returns `instead`.
     fn extent(
         &mut self,
         extent: &Extent,

@@ -5,10 +5,10 @@ use serde_json::Value;
 use super::error::quoted;
 use super::{ArgKind, ArgSpec};
 
-/// Largest float that stands for every integer up to it: 2^53.
+/// 2^53: f64 represents every integer up to it exactly.
 const EXACT_INTEGERS: f64 = 9_007_199_254_740_992.0;
 
-/// A scalar argument's value, before it takes the C type of the kernel's parameter.
+/// Value of a scalar argument, before its conversion to the C type of the kernel's parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ScalarValue {
     /// An integer, −2^63 to 2^64 − 1.
@@ -20,8 +20,8 @@ pub enum ScalarValue {
 }
 
 impl ArgSpec {
-    /// The value of an `int`, `float` or `bool` argument. The error says what was expected and what
-    /// came.
+    /// Returns the value of an `int`, `float` or `bool` argument. The error has the expected and
+    /// the actual value.
     pub fn scalar_value(&self) -> Result<ScalarValue, String> {
         let Some(value) = &self.value else {
             return Err("a scalar argument needs a `value`".to_owned());
@@ -72,7 +72,7 @@ fn float(value: &Value) -> Result<f64, String> {
     }
 }
 
-/// A JSON value in words.
+/// Describes a JSON value in words.
 pub(super) fn described(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),

@@ -1,4 +1,5 @@
-//! Fields that are a number or a word, without serde's `untagged`, whose errors name neither.
+//! Fields that are a number or a word. serde's `untagged` is not used, because its errors name
+//! neither.
 
 use std::fmt;
 
@@ -50,7 +51,7 @@ impl Serialize for Sanitize {
     }
 }
 
-/// The tools of compute-sanitizer that a contract may name.
+/// Tools of compute-sanitizer that a contract may name.
 const SANITIZER_TOOLS: [&str; 4] = ["memcheck", "racecheck", "initcheck", "synccheck"];
 
 impl<'de> Deserialize<'de> for Sanitize {
@@ -94,7 +95,7 @@ impl<'de> Deserialize<'de> for ReturnOutputs {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("\"none\", \"all\", or a list of output names")
             }
-            /// As if it were left out: clients for which a choice is any value send it like this.
+            /// Null means the default: some clients send it for a choice that they leave open.
             fn visit_unit<E: de::Error>(self) -> Result<ReturnOutputs, E> {
                 Ok(ReturnOutputs::default())
             }

@@ -1,4 +1,5 @@
-//! Schemas of wire types: how they are written, and those of types with a hand-written serde form.
+//! JSON schemas of wire types: their dialect, and the schemas of types with hand-written
+//! serialisation.
 
 use std::borrow::Cow;
 
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::{AxisValue, Extent, ReturnOutputs, Sanitize};
 
-/// Makes schemas of what is read: `null` stands for an optional field that is left out.
+/// Returns a generator of request schemas: `null` is equivalent to a missing optional field.
 pub fn of_requests() -> SchemaGenerator {
     generator(|property| {
         if without_null(property) {
@@ -18,16 +19,16 @@ pub fn of_requests() -> SchemaGenerator {
     })
 }
 
-/// Makes schemas of what is written: an optional field that is nothing is left out. One that has
-/// `null` all the same says so with `#[schemars(extend("nullable" = true))]`.
+/// Returns a generator of response schemas: an optional field without a value is left out. A field
+/// that may still be `null` has `#[schemars(extend("nullable" = true))]`.
 pub fn of_answers() -> SchemaGenerator {
     generator(|property| {
         without_null(property);
     })
 }
 
-/// In OpenAPI's dialect, with references to `#/components/schemas`. Required is what readers need: a
-/// field with a default may be absent from requests, and from answers of older servers.
+/// Returns a generator of OpenAPI's dialect, with references to `#/components/schemas`. Fields with
+/// a default are not required: requests and responses of older servers may lack them.
 fn generator(optional: fn(&mut Value)) -> SchemaGenerator {
     let mut settings = SchemaSettings::openapi3();
     settings.transforms.insert(
@@ -43,7 +44,7 @@ fn generator(optional: fn(&mut Value)) -> SchemaGenerator {
     settings.into_generator()
 }
 
-/// Takes `null` from what a property may be; whether it was in it.
+/// Removes `null` from the types of a property. Returns whether it was among them.
 fn without_null(property: &mut Value) -> bool {
     let null = json!({"type": "null"});
     if let Some(Value::Array(kinds)) = property.get_mut("type")
@@ -65,7 +66,7 @@ fn without_null(property: &mut Value) -> bool {
     true
 }
 
-/// The formats of `usize` and `isize` are known nowhere.
+/// Replaces the formats of `usize` and `isize`, which are not standard.
 fn plain_format(schema: &mut Schema) {
     let known = match schema.get("format").and_then(Value::as_str) {
         Some("uint") => "uint64",
@@ -75,7 +76,7 @@ fn plain_format(schema: &mut Schema) {
     schema.insert("format".into(), known.into());
 }
 
-/// An empty default says nothing that the type's own defaults do not.
+/// Removes an empty default, which adds nothing to the type's own defaults.
 fn without_empty_default(schema: &mut Schema) {
     let empty = match schema.get("default") {
         Some(Value::Object(_) | Value::Null) => true,
@@ -87,7 +88,7 @@ fn without_empty_default(schema: &mut Schema) {
     }
 }
 
-/// A list of words instead of a choice between constants with descriptions.
+/// Replaces a choice between described constants by a list of words.
 fn plain_enum(schema: &mut Schema) {
     let Some(Value::Array(variants)) = schema.get("oneOf") else { return };
     let words = |variant: &Value| match (variant.get("const"), variant.get("enum")) {
@@ -102,7 +103,7 @@ fn plain_enum(schema: &mut Schema) {
     }
 }
 
-/// Describes `$ty` by the schema that follows.
+/// Defines the schema of `$ty`.
 macro_rules! described {
     ($ty:ident, $schema:tt) => {
         impl JsonSchema for $ty {
@@ -140,7 +141,7 @@ described!(Sanitize, {
     ],
 });
 
-// Integers first: generated clients take the first that fits.
+// Integers come first: generated clients take the first type that fits.
 described!(AxisValue, {
     "description": "A value of an axis: a number, a boolean, a text, or, in a request, a range such \
                     as `2^10..2^24 by x4`.",

@@ -1,5 +1,5 @@
-//! Wire types of what is asked about a kernel: how close is close enough, how to measure, what else
-//! to find out, and what travels back.
+//! Wire types of an evaluation's settings: tolerance, measurement, further checks, and returned
+//! outputs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -81,29 +81,28 @@ pub struct ProfileSpec {
 /// Memory and race checks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Sanitize {
-    /// None.
+    /// No checks.
     #[default]
     Off,
-    /// All that the device offers.
+    /// All checks of the device.
     All,
     /// One compute-sanitizer tool: memcheck, racecheck, initcheck, synccheck.
     Tool(String),
 }
 
-/// Which outputs travel back.
+/// Which outputs are returned.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum ReturnOutputs {
-    /// None; their hashes always do.
+    /// None; their hashes always are.
     #[default]
     None,
-    /// All.
     All,
-    /// Those named.
+    /// The named outputs.
     Names(Vec<String>),
 }
 
 impl ReturnOutputs {
-    /// Whether the output of this name travels.
+    /// Returns whether the output of this name is returned.
     pub fn include(&self, name: &str) -> bool {
         match self {
             Self::None => false,

@@ -1,21 +1,21 @@
-//! What is particular to Triton: constants beside arguments, and a launch that its compiler completes.
+//! Rules of Triton kernels: constants beside arguments, and a launch that its compiler completes.
 
 use super::error::Mistakes;
 use super::{ArgKind, ArgSpec, IoContract, KernelCode, KernelType, Launch, Padding, Role};
 
 use warpgauge_model::FailureCode;
 
-/// Warps of a block, as CUDA's 1024 threads allow.
+/// Warps of a block; CUDA allows 1024 threads.
 const NUM_WARPS: std::ops::RangeInclusive<u32> = 1..=32;
 const NUM_STAGES: std::ops::RangeInclusive<u32> = 1..=32;
 const NUM_CTAS: std::ops::RangeInclusive<u32> = 1..=16;
-/// PTX ISA, `.maxnreg`: what ptxas takes.
+/// Range of ptxas for `.maxnreg` (PTX ISA).
 const MAXNREG: std::ops::RangeInclusive<u32> = 8..=255;
 
 impl KernelCode {
-    /// This kernel, which takes the run-time arguments of another one, as a kernel of its own: with
-    /// those arguments, its own compile-time constants (or the other's, if both are Triton's), and
-    /// its own launch (or the other's, if a launch is the same to both).
+    /// Returns this reference kernel, which takes another kernel's run-time arguments, as a
+    /// complete kernel. It has those arguments, and its own compile-time constants (or the other's,
+    /// if both are Triton's). It has its own launch (or the other's, if both kinds share launches).
     pub fn as_reference(&self, other: &IoContract, other_kind: KernelType) -> Self {
         let mut kernel = self.clone();
         let mut descriptors = Vec::new();
@@ -25,13 +25,13 @@ impl KernelCode {
             own.args.retain(|arg| arg.is_meta);
         }
         let mut kernel = kernel.beside(other, other_kind);
-        // The data are the other's; in which form they are passed is the kernel's own, if it says so.
+        // The data are the other kernel's, but this kernel decides the form in which it takes them.
         let args = kernel.io.iter_mut().flat_map(|io| &mut io.args).filter(|arg| !arg.is_meta);
         args.zip(descriptors).for_each(|(arg, own)| arg.descriptor = own);
         kernel
     }
 
-    /// As [`KernelCode::as_reference`], but run-time arguments that it brings stay.
+    /// Like [`KernelCode::as_reference`], but keeps run-time arguments that the kernel has.
     pub fn beside(mut self, other: &IoContract, other_kind: KernelType) -> Self {
         let kind = self.kernel_type;
         let own = self.io.take().unwrap_or_default();
@@ -60,7 +60,7 @@ impl KernelCode {
 }
 
 impl ArgSpec {
-    /// A compile-time constant.
+    /// Returns a compile-time constant.
     pub fn constant(name: &str, kind: ArgKind, value: serde_json::Value) -> Self {
         Self {
             name: name.to_owned(),
@@ -76,7 +76,7 @@ impl ArgSpec {
     }
 }
 
-/// Checks what a launch says of threads and of Triton, against the kernel's kind.
+/// Checks the fields of a launch about threads and about Triton against the kernel's type.
 pub(super) fn check_launch(launch: &Launch, kind: KernelType, path: &str, mistakes: &mut Mistakes) {
     if kind != KernelType::Triton {
         for (field, given) in [("num_ctas", launch.num_ctas), ("maxnreg", launch.maxnreg)] {
@@ -116,7 +116,7 @@ pub(super) fn check_launch(launch: &Launch, kind: KernelType, path: &str, mistak
     }
 }
 
-/// Checks what an argument says of Triton.
+/// Checks the Triton fields of an argument.
 pub(super) fn check_argument(arg: &ArgSpec, kind: KernelType, path: &str, mistakes: &mut Mistakes) {
     let is_triton = kind == KernelType::Triton;
     if arg.is_meta && !is_triton {

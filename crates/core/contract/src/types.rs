@@ -1,4 +1,5 @@
-//! Wire types of a request: the kernel, its arguments, its launch and what is expected of it.
+//! Wire types of a request: the kernel, its arguments, its launch and its expected outputs. The
+//! main type is [`EvaluateRequest`].
 //!
 //! The field names and defaults of `kernel`, `io` and `metadata` are those of the CUDA Evaluation
 //! Server's contract, which is accepted unchanged; the rest is ours. Unknown fields are errors.
@@ -110,17 +111,17 @@ pub struct KernelCode {
 }
 
 impl KernelCode {
-    /// The family of its type.
+    /// Returns the family of its type.
     pub fn family(&self) -> KernelFamily {
         self.kernel_type.family()
     }
 
-    /// Whether gradients are to be computed, too.
+    /// Returns whether gradients should be computed too.
     pub fn wants_backward(&self) -> bool {
         self.metadata.as_ref().is_some_and(|metadata| metadata.backward)
     }
 
-    /// Words of a program's command line.
+    /// Returns the arguments of a program's command line.
     pub fn arguments(&self) -> &[String] {
         self.metadata.as_ref().map_or(&[], |metadata| &metadata.arguments)
     }
@@ -150,7 +151,8 @@ pub struct ArgSpec {
     pub kind: ArgKind,
     /// Value of a scalar. Floats may also be the strings `inf`, `-inf`, `nan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    // Integers first: generated clients take the first that fits, and would send 1.0 for 1.
+    // Integers come first: generated clients take the first type that fits, and would send 1.0 for
+    // 1.
     #[schemars(extend(
         "nullable" = true,
         "anyOf" = [{"type": "boolean"}, {"type": "integer"}, {"type": "number"}, {"type": "string"}],
@@ -273,7 +275,7 @@ pub struct Dim3 {
     pub z: Extent,
 }
 
-/// [`Dim3`] as it is written: `{}` says nothing, and is no 1×1×1.
+/// Serialised form of [`Dim3`]. `{}` is an error and does not mean 1×1×1.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct GivenExtents {
@@ -285,7 +287,7 @@ struct GivenExtents {
     z: Option<Extent>,
 }
 
-/// An extent that is there, and no null.
+/// Deserialises an extent that must not be null.
 fn given<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Extent>, D::Error> {
     Extent::deserialize(deserializer).map(Some)
 }

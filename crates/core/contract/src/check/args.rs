@@ -1,4 +1,4 @@
-//! Arguments: names, kinds, values, tensors.
+//! Checks of arguments: names, kinds, values, tensors.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use warpgauge_tensor::{Compress, DataFormat, ElementGenerator, TensorData, shape
 /// Longest C type name.
 const MAX_C_TYPE: usize = 64;
 
-/// Longest text that is a compile-time constant, bytes.
+/// Longest text of a compile-time constant, bytes.
 const MAX_TEXT: usize = 4096;
 
 pub(super) fn check(
@@ -87,8 +87,8 @@ fn scalar(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes
     }
 }
 
-/// A text: an argument of Python's, or a compile-time constant, since no parameter of code for a device
-/// can be one.
+/// Checks a text. It is an argument of a Python function or a compile-time constant, since device
+/// code has no text parameters.
 fn text(arg: &ArgSpec, kernel: KernelType, path: &str, mistakes: &mut Mistakes) {
     if !arg.is_meta && !kernel.family().takes_text() {
         let message = "a kernel takes no strings at run time; only compile-time constants of \
@@ -157,8 +157,8 @@ fn content(role: Role, spec: &TensorSpec, path: &str, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks that given content is meant for a tensor; compressed content shows its size only when it
-/// is decoded.
+/// Checks that given content matches its tensor. The size of compressed content is known only after
+/// decoding.
 pub(super) fn check_data(
     data: &TensorData,
     spec: &TensorSpec,

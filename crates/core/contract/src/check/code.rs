@@ -1,4 +1,4 @@
-//! A kernel's code and metadata.
+//! Checks of a kernel's code and metadata.
 
 use super::family;
 use crate::error::{Mistakes, quoted};
@@ -6,7 +6,7 @@ use crate::{CodeForm, ContractLimits, KernelCode, KernelMetadata, library};
 
 use warpgauge_model::FailureCode;
 
-/// Checks a kernel's code; `path` is where it stands in the request.
+/// Checks a kernel's code; `path` is its path in the request.
 pub(super) fn check(
     kernel: &KernelCode,
     limits: &ContractLimits,
@@ -101,8 +101,7 @@ fn binary(kernel: &KernelCode, limits: &ContractLimits, path: &str, mistakes: &m
     }
 }
 
-/// Bounds on the text that reaches the compiler; which options it takes is the compile stage's to
-/// say.
+/// Checks the lengths of texts for the compiler. The compile stage checks which options it accepts.
 fn check_metadata(
     metadata: &KernelMetadata,
     limits: &ContractLimits,
@@ -137,7 +136,7 @@ fn check_metadata(
     }
 }
 
-/// One printable line of bounded length.
+/// Checks that a text is one printable line of bounded length.
 fn line(text: &str, most: usize, path: String, mistakes: &mut Mistakes) {
     if text.trim().is_empty() {
         mistakes.add(path, FailureCode::InvalidValue, "must not be empty");

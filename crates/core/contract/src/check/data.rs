@@ -1,12 +1,13 @@
-//! How much tensor data a request brings: packed, it says little of what it becomes.
+//! Bounds the tensor data of a request: the length of compressed data does not show its decoded
+//! size.
 
 use crate::error::Mistakes;
 use crate::{ContractLimits, EvaluateRequest, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Compress, TensorData, shape};
 
-/// Checks what compressed data of the whole request may become. What is not compressed is as large as
-/// the body that brought it.
+/// Checks the decoded size of compressed data in the whole request. The limit on bodies bounds
+/// uncompressed data.
 pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let bytes = sum(request, |data| data.compress != Compress::None);
     mistakes.require(bytes <= limits.max_decoded_bytes, "kernel.io.args", FailureCode::TooMuchData, || {
@@ -20,8 +21,8 @@ pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes
 }
 
 impl EvaluateRequest {
-    /// Bytes of its tensor data once all is unpacked, and of outputs that are kept: what they take on the
-    /// disk. What stays on a device takes none.
+    /// Returns the bytes of all decoded tensor data and of kept outputs, which is their disk space.
+    /// Data on a device take none.
     pub fn decoded_bytes(&self) -> u64 {
         let args = self.kernel.io.iter().flat_map(|io| &io.args);
         let kept = args.filter(|arg| self.keep_outputs.contains_key(&arg.name));
@@ -31,7 +32,8 @@ impl EvaluateRequest {
     }
 }
 
-/// Bytes of the tensors whose data are meant. Never more than that is unpacked.
+/// Returns the bytes of the tensors whose data `meant` selects. Decoding produces no more than
+/// that.
 fn sum(request: &EvaluateRequest, meant: impl Fn(&TensorData) -> bool) -> u64 {
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
     let mut sum = 0_u64;
@@ -45,7 +47,7 @@ fn sum(request: &EvaluateRequest, meant: impl Fn(&TensorData) -> bool) -> u64 {
     sum
 }
 
-/// Bytes of a tensor; 0 for a shape that is a mistake of its own.
+/// Returns the bytes of a tensor; 0 for an invalid shape, which another check reports.
 fn bytes(spec: &TensorSpec) -> u64 {
     shape::bytes(&spec.shape, spec.dtype).unwrap_or(0)
 }

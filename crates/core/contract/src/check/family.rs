@@ -1,4 +1,5 @@
-//! The rules of each family. A new family needs an arm in each function here, and nothing else in `check`.
+//! Rules of each kernel family. A new family needs an arm in each function here, and nothing else
+//! in `check`.
 
 use super::{args, code, data, outputs, program, torch};
 use crate::error::Mistakes;
@@ -9,7 +10,7 @@ use crate::{
 };
 use warpgauge_model::FailureCode;
 
-/// Checks a kernel that is to be evaluated, and what it is checked against.
+/// Checks a kernel to evaluate, and its expected outputs.
 pub(super) fn check_evaluation(
     request: &EvaluateRequest,
     limits: &ContractLimits,
@@ -28,7 +29,7 @@ pub(super) fn check_evaluation(
     }
 }
 
-/// Checks metadata that only kernels of some families have. `path` is where it stands in the request.
+/// Checks metadata that only kernels of some families have. `path` is its path in the request.
 pub(super) fn check_metadata(
     family: KernelFamily,
     metadata: &KernelMetadata,
@@ -50,7 +51,7 @@ pub(super) fn check_metadata(
     }
 }
 
-/// Checks a kernel that computes what a candidate is expected to leave. `io` is the candidate's.
+/// Checks a kernel that computes the expected outputs of a candidate. `io` is the candidate's.
 pub(super) fn check_reference(
     kernel: &KernelCode,
     (io, candidate): (&IoContract, KernelType),
@@ -74,14 +75,14 @@ pub(super) fn check_reference(
             torch::alone(kernel, path, limits, mistakes);
             outputs::check_reference_arguments(kernel, io, path, mistakes);
         }
-        // A program computes no outputs; its type is refused where it is misplaced.
+        // A program computes no outputs; another check refuses its type as a reference.
         KernelFamily::Program => (),
         #[cfg(feature = "example-kernel")]
         KernelFamily::Example => (),
     }
 }
 
-/// Why a kernel is not compiled by itself, if so.
+/// Returns why a kernel cannot be compiled alone, if so.
 pub(super) fn not_compiled_because(kernel: &KernelCode) -> Option<String> {
     match kernel.family() {
         KernelFamily::Device => None,
@@ -99,7 +100,7 @@ pub(super) fn not_compiled_because(kernel: &KernelCode) -> Option<String> {
     }
 }
 
-/// Checks a kernel that a worker runs; `own` checks what its family adds.
+/// Checks a kernel that a worker runs; `own` has the further checks of its family.
 fn launched(
     request: &EvaluateRequest,
     limits: &ContractLimits,
@@ -141,7 +142,7 @@ fn launch_of_reference(
     resolve_into(&whole.io.unwrap_or_default(), names, limits, &at, mistakes);
 }
 
-/// Checks that a request asks nothing that is not found out about a library's function.
+/// Refuses settings that have no effect on a library's function.
 fn unwatched(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     mistakes.require(request.profile.is_none(), "profile", FailureCode::WrongField, || {
         "hardware metrics of a library's function are not collected: leave it out".to_owned()

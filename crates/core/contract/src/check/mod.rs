@@ -1,4 +1,5 @@
 //! Checks a parsed request against the contract's rules, without executing or decoding anything.
+//! The main function is [`validate`].
 
 mod args;
 mod code;
@@ -14,19 +15,19 @@ use super::{NamesMatrices, NamesTensors, named, shared};
 use warpgauge_metrics::{select, unknown_name};
 use warpgauge_model::{FailureCode, Regime, Requirements};
 
-/// Timed launches that a request may ask for.
+/// Allowed numbers of timed launches.
 const NUM_TRIALS: std::ops::RangeInclusive<u32> = 1..=10_000;
-/// Seconds that a request may ask for.
+/// Allowed timeouts, seconds.
 const TIMEOUT_S: std::ops::RangeInclusive<f64> = 0.1..=600.0;
-/// Longest time of timed launches that a request may ask for, seconds.
+/// Allowed total times of timed launches, seconds.
 const MEASURE_TIME_S: std::ops::RangeInclusive<f64> = 0.001..=600.0;
 const WARMUP_S: std::ops::RangeInclusive<f64> = 0.0..=10.0;
 const MAX_PROFILE_ENTRIES: usize = 256;
 /// Tools that a request may require.
 const TOOLS: [&str; 3] = ["ncu", "nsys", "compute-sanitizer"];
 
-/// Checks everything that can be checked without decoding tensor data. All mistakes are reported,
-/// up to `limits.max_errors`.
+/// Checks everything that needs no decoded tensor data. It reports all mistakes, up to
+/// `limits.max_errors`.
 pub fn validate(
     request: &EvaluateRequest,
     limits: &ContractLimits,
@@ -42,7 +43,7 @@ pub fn validate(
     mistakes.into_result()
 }
 
-/// Checks that what is required can be understood; whether anybody has it is not known here.
+/// Checks that the requirements are valid. Whether a server meets them is not known here.
 fn required(requires: &Requirements, mistakes: &mut Mistakes) {
     if let Some((field, message)) = requires.problem() {
         mistakes.add(format!("requires.{field}"), FailureCode::InvalidRequirement, message);
@@ -53,8 +54,8 @@ fn required(requires: &Requirements, mistakes: &mut Mistakes) {
     }
 }
 
-/// Checks a kernel that is to be compiled and not run: its `io` may be missing, but for Triton, and its
-/// launch too.
+/// Checks a kernel that is compiled and not run. It needs no launch, and only a Triton kernel needs
+/// `io`.
 pub fn validate_kernel(
     kernel: &KernelCode,
     limits: &ContractLimits,
@@ -81,7 +82,7 @@ pub fn validate_kernel(
     mistakes.into_result()
 }
 
-/// What is neither kernel nor tensor.
+/// Checks everything except kernel and tensors.
 fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     if let Some(trials) = request.num_trials {
         mistakes.require(

@@ -1,4 +1,4 @@
-//! Expected and returned outputs, and the memory of all tensors together.
+//! Checks of expected and returned outputs, and of the memory of all tensors together.
 
 use super::{args, family, program};
 use crate::error::{Mistakes, quoted};
@@ -31,12 +31,13 @@ pub(super) fn check(
 }
 
 impl ArgSpec {
-    /// Whether the kernel writes it.
+    /// Returns whether the kernel writes it.
     pub fn is_output(&self) -> bool {
         self.kind == ArgKind::Tensor && matches!(self.role, Role::Output | Role::Inout)
     }
 
-    /// Bytes of its tensor; 0 for scalars and shapes that are mistakes of their own.
+    /// Returns the bytes of its tensor; 0 for a scalar or an invalid shape, which another check
+    /// reports.
     fn tensor_bytes(&self) -> u64 {
         self.tensor_spec
             .as_ref()
@@ -110,7 +111,7 @@ fn check_expected(
     }
 }
 
-/// Bounds of errors go with data, and have a binary64 number for each of its elements.
+/// Checks error bounds: they need data, and have a binary64 number for each of its elements.
 fn check_bounds(
     bounds: &TensorData,
     expected: &Expected,
@@ -136,7 +137,7 @@ fn check_bounds(
     mistakes.add(path, FailureCode::WrongField, message);
 }
 
-/// A reference kernel takes the candidate's arguments; only its launch configuration may differ.
+/// Checks a reference kernel. It takes the candidate's arguments; only its launch may differ.
 fn reference(
     kernel: &KernelCode,
     io: &IoContract,
@@ -152,7 +153,7 @@ fn reference(
     family::check_reference(kernel, (io, candidate), limits, path, mistakes);
 }
 
-/// Checks that a reference that names arguments has the candidate's.
+/// Checks that a reference with named arguments has the candidate's arguments.
 pub(super) fn check_reference_arguments(
     kernel: &KernelCode,
     io: &IoContract,
@@ -213,7 +214,7 @@ fn returned(
     );
 }
 
-/// What is kept lies on the disk before it is held.
+/// Checks kept outputs, which take disk space until they are held.
 fn kept(
     request: &EvaluateRequest,
     io: &IoContract,
@@ -242,7 +243,7 @@ fn kept(
     );
 }
 
-/// Every tensor, and once more every output that is compared.
+/// Checks the memory of all tensors, with a second copy of every compared output.
 fn total(
     request: &EvaluateRequest,
     io: &IoContract,

@@ -1,5 +1,5 @@
-//! What is particular to whole programs: nothing of ours launches them, and what they print is what there is
-//! to check.
+//! Checks of whole programs. A program launches its own kernels, and its output is all that can be
+//! checked.
 
 use super::code;
 use crate::error::{ContractError, Mistakes, quoted};
@@ -9,18 +9,18 @@ use crate::{
 };
 use warpgauge_model::FailureCode;
 
-/// Words of a command line, and the bytes of one.
+/// Most arguments of a command line, and the longest one, bytes.
 const MOST_ARGUMENTS: usize = 256;
 const LONGEST_ARGUMENT: usize = 4096;
 
-/// Bytes of standard input, and of what is expected to be printed.
+/// Most bytes of standard input, and of expected output.
 const MOST_TEXT: usize = 1 << 20;
 
-/// What can be expected of a program.
+/// Names of a program's expected outputs.
 const STDOUT: &str = "stdout";
 const EXIT_CODE: &str = "exit_code";
 
-/// Checks a program that is to be evaluated.
+/// Checks a program to evaluate.
 pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let kernel = &request.kernel;
     code::check(kernel, limits, "kernel", mistakes);
@@ -107,7 +107,7 @@ fn expectation(name: &str, expected: &Expected, mistakes: &mut Mistakes) {
     });
 }
 
-/// What is measured and checked by launching a kernel, which a program does by itself.
+/// Refuses settings about launches, which a program makes itself.
 fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let meaningless = [
         ("num_trials", request.num_trials.is_some()),
@@ -130,7 +130,7 @@ fn settings(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     });
 }
 
-/// Checks that a kernel has nothing that only programs have.
+/// Checks that another kernel has no metadata of programs.
 pub(super) fn check_others(metadata: &KernelMetadata, path: &str, mistakes: &mut Mistakes) {
     for (field, given) in
         [("arguments", !metadata.arguments.is_empty()), ("stdin", metadata.stdin.is_some())]
@@ -141,7 +141,7 @@ pub(super) fn check_others(metadata: &KernelMetadata, path: &str, mistakes: &mut
     }
 }
 
-/// Checks that an output of a kernel is not expected to be text, or a number of a process.
+/// Checks that the expected output of a kernel is not a text or an exit code.
 pub(super) fn not_of_outputs(expected: &Expected, path: &str, mistakes: &mut Mistakes) {
     let fields = [
         ("text", expected.text.is_some()),
@@ -157,7 +157,7 @@ pub(super) fn not_of_outputs(expected: &Expected, path: &str, mistakes: &mut Mis
     }
 }
 
-/// Whether a kernel is a program where one is of no use, which is a mistake.
+/// Returns whether a kernel is a program where none is allowed, and adds this as a mistake.
 pub(crate) fn is_misplaced(kind: KernelType, path: &str, mistakes: &mut Mistakes) -> bool {
     let misplaced = match kind.family().runtime() {
         KernelRuntime::Process => true,
@@ -171,11 +171,11 @@ pub(crate) fn is_misplaced(kind: KernelType, path: &str, mistakes: &mut Mistakes
     misplaced
 }
 
-/// Checks that the times of a kernel can be compared with another's, as a gate does: those of a whole program
-/// cannot.
+/// Checks that the times of a kernel can be compared with others, as a gate does. Those of a whole
+/// program cannot.
 ///
 /// # Errors
-/// Why not.
+/// The reason why not.
 pub fn check_comparable(request: &EvaluateRequest) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(1);
     is_misplaced(request.kernel.kernel_type, "kernel.kernel_type", &mut mistakes);
@@ -183,12 +183,12 @@ pub fn check_comparable(request: &EvaluateRequest) -> Result<(), Vec<ContractErr
 }
 
 impl EvaluateRequest {
-    /// What a program is expected to print.
+    /// Returns the expected output of a program.
     pub fn expected_stdout(&self) -> Option<&Expected> {
         self.expected.get(STDOUT)
     }
 
-    /// The exit code that a program is expected to have.
+    /// Returns the expected exit code of a program.
     pub fn expected_exit_code(&self) -> Option<u8> {
         self.expected.get(EXIT_CODE)?.code
     }
@@ -237,7 +237,7 @@ mod tests {
                 with([("/kernel/metadata", metadata.clone()), ("/expected", expected.clone())]);
             assert!(mistakes(body.clone()).is_empty(), "{expected}");
             let request: EvaluateRequest = serde_json::from_value(body).unwrap();
-            // What is stored is read again, and means the same.
+            // A stored request must have the same meaning when it is read.
             let again: EvaluateRequest =
                 serde_json::from_value(serde_json::to_value(&request).unwrap()).unwrap();
             assert_eq!(again.expected_exit_code(), request.expected_exit_code());

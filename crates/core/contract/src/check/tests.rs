@@ -33,7 +33,7 @@ fn errors_of(value: &Value) -> Vec<ContractError> {
     validate(&request, &ContractLimits::default()).err().unwrap_or_default()
 }
 
-/// The good request with the value at `pointer` replaced, or removed by null.
+/// Returns the good request with the value at `pointer` replaced; null removes it.
 fn changed(pointer: &str, new: &Value) -> Value {
     let mut request = good();
     let (parent, key) = pointer.rsplit_once('/').unwrap();
@@ -69,8 +69,8 @@ fn a_good_request_passes() {
     }
 }
 
-/// One mistake a line: where the good request changes, to what, and the path and code of the error.
-/// `args`, `spec`, `launch` and `metadata` stand for their full paths.
+/// One mistake per line: the changed path of the good request, the new value, and the path and code
+/// of the error. `args`, `spec`, `launch` and `metadata` abbreviate their full paths.
 const MISTAKES: &str = include_str!("mistakes.txt");
 
 #[test]
@@ -128,7 +128,7 @@ fn expect_mistake(pointer: &str, new: &Value, path: &str, code: &str) {
     assert!(errors.iter().all(readable), "{errors:#?}");
 }
 
-/// Clients of the CUDA Evaluation Server send every optional field, as null.
+/// Clients of the CUDA Evaluation Server send every optional field as null.
 #[test]
 fn nulls_stand_for_absent_fields() {
     let mut request = good();
@@ -204,7 +204,7 @@ fn compressed_data_count_as_what_they_become() {
     assert!(checked(&request, compressed - 1).0 && !checked(&request, compressed).0);
     request["kernel"]["io"]["args"][0]["tensor_spec"] = tensor("zlib", 1 << 30);
     assert!(checked(&request, compressed - 1).0);
-    // What is not compressed came as it is.
+    // Uncompressed data does not count.
     assert!(!checked(&good(), 0).0);
 }
 
@@ -259,7 +259,7 @@ fn a_launch_is_never_assumed() {
         let errors = errors_of(&changed(pointer, &new));
         let found = errors.iter().find(|error| error.path == path && error.code.as_str() == code);
         let message = &found.unwrap_or_else(|| panic!("{pointer}: {errors:#?}")).message;
-        // An example that could be pasted.
+        // The message has an example that can be copied.
         assert!(message.contains(r#"{"grid": {"x": "ceil_div(y.size, 256)"}"#), "{message}");
     }
     let nothing = changed("/kernel/io/launch/grid", &json!({}));

@@ -1,5 +1,4 @@
-//! What is particular to kernels in Python that are run: they have no launch, and may say by themselves
-//! what they take.
+//! Checks of Python kernels that are run: they have no launch, and may define their own arguments.
 
 use super::{args, code, data, outputs};
 use crate::error::Mistakes;
@@ -8,7 +7,7 @@ use crate::{
 };
 use warpgauge_model::{DeviceKind, FailureCode};
 
-/// Checks a torch kernel that is to be evaluated.
+/// Checks a torch kernel to evaluate.
 pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let kernel = &request.kernel;
     alone(kernel, "kernel", limits, mistakes);
@@ -31,7 +30,7 @@ pub(super) fn check(request: &EvaluateRequest, limits: &ContractLimits, mistakes
     data::check(request, limits, mistakes);
 }
 
-/// Checks what a torch kernel is wherever it stands; `path` is where.
+/// Checks a torch kernel in any position; `path` is its path in the request.
 pub(super) fn alone(
     kernel: &KernelCode,
     path: &str,
@@ -48,7 +47,7 @@ pub(super) fn alone(
     });
 }
 
-/// Checks what is to be called. What compilers are told means nothing here.
+/// Checks the names of the function or class. Settings of compilers are refused.
 fn entry(metadata: &KernelMetadata, path: &str, limits: &ContractLimits, mistakes: &mut Mistakes) {
     let names = [
         ("function_name", &metadata.function_name),
@@ -88,7 +87,7 @@ fn entry(metadata: &KernelMetadata, path: &str, limits: &ContractLimits, mistake
     }
 }
 
-/// Checks that it is not to run on the emulated device, which runs no Python.
+/// Refuses the emulated device, which runs no Python.
 fn not_emulated(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let emulated = request.requires.device == Some(DeviceKind::Emulator);
     mistakes.require(!emulated, "requires.device", FailureCode::InvalidRequirement, || {
@@ -97,8 +96,8 @@ fn not_emulated(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     });
 }
 
-/// Checks what gradients are asked for: of a function that changes what it gets there are none, nor are there
-/// any that only some of its outputs have.
+/// Checks a request for gradients. A function that changes its inputs has none, and one kernel must
+/// compute all expected outputs.
 fn backward(request: &EvaluateRequest, mistakes: &mut Mistakes) {
     let args = request.kernel.io.iter().flat_map(|io| &io.args).enumerate();
     for (index, arg) in args.filter(|(_, arg)| arg.role == Role::Inout) {
@@ -124,7 +123,7 @@ fn backward(request: &EvaluateRequest, mistakes: &mut Mistakes) {
 }
 
 impl KernelMetadata {
-    /// The function that a kernel in Python names, by either field.
+    /// Returns the function that a Python kernel names, by either field.
     pub fn python_function(&self) -> Option<&str> {
         self.function_name.as_deref().or(self.entry_point.as_deref())
     }

@@ -144,10 +144,10 @@ pub struct Candidate {
     pub kernel: KernelCode,
 }
 
-/// Name of the reference in an answer.
+/// Name of the reference in responses.
 pub const REFERENCE_NAME: &str = "reference";
 
-/// Name of `custom_kernel` in an answer.
+/// Name of `custom_kernel` in responses.
 pub const CUSTOM_NAME: &str = "custom";
 
 fn default_timeout() -> f64 {
@@ -159,7 +159,7 @@ fn default_true() -> bool {
 }
 
 impl CompareRequest {
-    /// The kernels to compare, by name; one that brings no `io` has the reference's.
+    /// Returns the candidates by name. A candidate without `io` gets the reference's.
     pub fn named_candidates(&self) -> Vec<Candidate> {
         let custom = self
             .custom_kernel
@@ -175,14 +175,14 @@ impl CompareRequest {
         all
     }
 
-    /// The kernels to compare as they were sent, each with where it stands in the request.
+    /// Returns the candidates as they were sent, each with its path in the request.
     pub(super) fn paths(&self) -> impl Iterator<Item = (String, &KernelCode)> {
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
         let kernels = self.custom_kernel.iter().chain(candidates);
         kernels.enumerate().map(|(index, kernel)| (self.path_of(index), kernel))
     }
 
-    /// Whether its kernels have different runtimes, so that no clock times all of them.
+    /// Returns whether the kernels have different runtimes, so that no clock times all of them.
     pub fn is_mixed(&self) -> bool {
         let runtime = self.ref_kernel.family().runtime();
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
@@ -190,7 +190,7 @@ impl CompareRequest {
         kernels.any(|kernel| kernel.family().runtime() != runtime)
     }
 
-    /// Whether gradients are to be computed, too: by all kernels, if one of them says so.
+    /// Returns whether gradients should be computed: for all kernels, if any of them requests it.
     pub fn wants_backward(&self) -> bool {
         let candidates = self.candidates.iter().map(|candidate| &candidate.kernel);
         let mut kernels =
@@ -198,7 +198,7 @@ impl CompareRequest {
         kernels.any(KernelCode::wants_backward)
     }
 
-    /// Where the kernel of a candidate stands in the request.
+    /// Returns the path of a candidate's kernel in the request.
     pub fn path_of(&self, candidate: usize) -> String {
         match &self.custom_kernel {
             Some(_) => "custom_kernel".to_owned(),
@@ -206,11 +206,11 @@ impl CompareRequest {
         }
     }
 
-    /// The evaluation of one of the kernels: every output of the contract is expected to be what
-    /// the reference leaves there.
+    /// Returns the evaluation of one of the kernels. Its expected outputs are those of the
+    /// reference.
     pub fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
         let mut oracle = self.ref_kernel.clone();
-        // Which of its arguments it takes as descriptors is its own to say.
+        // Each kernel decides which of its arguments are descriptors.
         let described = [&oracle, kernel].into_iter().filter_map(|kernel| kernel.io.as_ref());
         let described = described.flat_map(|io| &io.args).any(|arg| arg.descriptor.is_some());
         if let Some(io) = &mut oracle.io {
@@ -248,7 +248,7 @@ impl CompareRequest {
             matrices: Vec::new(),
             tensors: Vec::new(),
             requires: match kernel.family().runtime() {
-                // The device that is required is for the others.
+                // The required device is for the other kernels.
                 KernelRuntime::Judge if self.is_mixed() => Requirements::default(),
                 KernelRuntime::Worker | KernelRuntime::Judge | KernelRuntime::Process => {
                     self.requires.clone()
@@ -258,7 +258,7 @@ impl CompareRequest {
     }
 }
 
-/// Checks everything that can be checked without decoding tensor data.
+/// Checks everything that needs no decoded tensor data.
 pub fn validate_compare(
     request: &CompareRequest,
     limits: &ContractLimits,
@@ -337,7 +337,8 @@ pub fn validate_compare(
     Ok(())
 }
 
-/// Both kernels work on the same data: a difference in anything else would be compared too.
+/// Checks that both kernels have the same arguments, since any other difference would be compared
+/// too.
 fn same_arguments(
     reference: &[super::ArgSpec],
     candidate: &[super::ArgSpec],
@@ -345,7 +346,7 @@ fn same_arguments(
     limits: &ContractLimits,
 ) -> Result<(), Vec<ContractError>> {
     let mut mistakes = Mistakes::new(limits.max_errors);
-    // Compile-time constants are each kernel's own, and the form in which it takes a tensor.
+    // Compile-time constants may differ, and so may the form in which a kernel takes a tensor.
     let passed = |args: &[super::ArgSpec]| -> Vec<super::ArgSpec> {
         let bare = |arg: super::ArgSpec| super::ArgSpec { descriptor: None, ..arg };
         args.iter().filter(|arg| !arg.is_meta).cloned().map(bare).collect()
@@ -381,7 +382,7 @@ fn same_arguments(
     mistakes.into_result()
 }
 
-/// Large content is read where it lies, and never made text of.
+/// Compares two arguments. Large content is compared in place, without a copy as text.
 fn same_argument(theirs: &super::ArgSpec, own: &super::ArgSpec) -> bool {
     let apart = |arg| set_apart(|| serde_json::to_value(arg).ok());
     let ((theirs, their_content), (own, own_content)) = (apart(theirs), apart(own));
@@ -391,8 +392,8 @@ fn same_argument(theirs: &super::ArgSpec, own: &super::ArgSpec) -> bool {
         && contents.all(|(theirs, own)| theirs.same_bytes(own).unwrap_or(false))
 }
 
-/// The errors of an evaluation as errors of the comparison that it stands for: its kernel is at
-/// `kernel`, its tolerance at the top. What it expects is the reference, whose mistakes are told once.
+/// Converts the errors of an evaluation to errors of its comparison. Its kernel is at `kernel`, and
+/// its tolerance at the top. Errors of the reference are reported only if there is no other.
 fn at(errors: Vec<ContractError>, kernel: &str) -> Vec<ContractError> {
     let moved = |mut error: ContractError| {
         if let Some(rest) = error.path.strip_prefix("kernel") {

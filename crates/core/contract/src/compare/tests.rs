@@ -28,7 +28,7 @@ fn kernel(io: &Value) -> Value {
     kernel
 }
 
-/// As the CUDA Evaluation Server takes it: both kernels bring their whole contract.
+/// Returns a request as for the CUDA Evaluation Server: both kernels have their whole contract.
 fn verbatim() -> Value {
     let io = json!({"args": args(), "launch": {"grid": {"x": 1}, "block": {"x": 64}}});
     json!({
@@ -45,14 +45,14 @@ fn request(value: &Value) -> CompareRequest {
     serde_json::from_value(value.clone()).expect("a request")
 }
 
-/// Path and code of every error.
+/// Returns the path and code of every error.
 fn errors(value: &Value) -> Vec<(String, FailureCode)> {
     let found =
         validate_compare(&request(value), &ContractLimits::default()).err().unwrap_or_default();
     found.into_iter().map(|error| (error.path, error.code)).collect()
 }
 
-/// The verbatim request with the value at `pointer` replaced.
+/// Returns the verbatim request with the value at `pointer` replaced.
 fn changed(pointer: &str, new: Value) -> Value {
     let mut value = verbatim();
     let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
@@ -110,7 +110,7 @@ fn a_candidate_without_io_has_the_references() {
     };
     let reference = serde_json::to_value(request(&value).ref_kernel.io).expect("JSON");
     assert_eq!(own(&value), reference);
-    // A launch of its own stays; the arguments are still the reference's.
+    // A given launch stays; the arguments are still the reference's.
     value["custom_kernel"]["io"] = json!({"launch": {"grid": {"x": 2}, "block": {"x": 32}}});
     assert_eq!(errors(&value), []);
     assert_eq!(own(&value)["args"], reference["args"]);
@@ -137,7 +137,7 @@ fn other_arguments_are_refused_where_they_differ() {
     fewer.as_array_mut().expect("a list").pop();
     let fewer = errors(&changed("/custom_kernel/io/args", fewer));
     assert_eq!(fewer, [("custom_kernel.io.args".to_owned(), FailureCode::DifferentArguments)]);
-    // Spelt out or left to its default, it is the same argument.
+    // An explicit default is the same argument.
     let mut same = verbatim();
     same["custom_kernel"]["io"]["args"][3].as_object_mut().expect("an object").remove("role");
     assert_eq!(errors(&same), []);
@@ -249,8 +249,8 @@ fn unknown_fields_are_refused() {
     }
 }
 
-/// A launch that is meant for programs says nothing of blocks, and each kernel takes a tensor in the form
-/// that it says.
+/// A launch of Triton programs does not define blocks. Each kernel takes a tensor in the form that
+/// it specifies.
 #[test]
 fn kernels_of_two_languages_share_data_and_neither_launch_nor_descriptors() {
     let triton = |described: bool, launch: bool| {
@@ -280,7 +280,7 @@ fn kernels_of_two_languages_share_data_and_neither_launch_nor_descriptors() {
     };
     let (none, first) = ([false; 4], [true, false, false, false]);
     assert_eq!(described(&oracle(&value)), none, "CUDA takes pointers");
-    // Both are Triton's: what the reference takes does not follow the candidate.
+    // Both kernels are Triton's: the reference's descriptors do not depend on the candidate.
     value["ref_kernel"] = triton(false, true);
     assert_eq!(errors(&value), []);
     assert_eq!(described(&oracle(&value)), none);
@@ -288,7 +288,7 @@ fn kernels_of_two_languages_share_data_and_neither_launch_nor_descriptors() {
     value["custom_kernel"] = triton(false, true);
     assert_eq!(errors(&value), []);
     assert_eq!(described(&oracle(&value)), first);
-    // One of another language that brings no arguments takes them as pointers.
+    // A kernel of another language without arguments takes them as pointers.
     value["custom_kernel"] = kernel(&json!({"launch": {"grid": {"x": 1}, "block": {"x": 64}}}));
     assert_eq!(errors(&value), []);
     assert_eq!(described(&request(&value).named_candidates()[0].kernel), none);

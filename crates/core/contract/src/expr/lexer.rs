@@ -1,8 +1,7 @@
-//! Expression text to tokens.
+//! Splits an expression into tokens.
 
 use std::fmt;
 
-/// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Token<'a> {
     Integer(i128),
@@ -22,7 +21,7 @@ impl fmt::Display for Token<'_> {
     }
 }
 
-/// Tokens with one token of look-ahead.
+/// A lexer with one token of look-ahead.
 pub(super) struct Lexer<'a> {
     text: &'a str,
     position: usize,
@@ -36,12 +35,12 @@ impl<'a> Lexer<'a> {
         Ok(lexer)
     }
 
-    /// The next token and its offset, without taking it.
+    /// Returns the next token and its offset without consuming it.
     pub(super) fn peek(&self) -> (usize, Token<'a>) {
         self.next
     }
 
-    /// Takes the next token.
+    /// Consumes and returns the next token.
     pub(super) fn advance(&mut self) -> Result<(usize, Token<'a>), (usize, String)> {
         let following = self.read()?;
         Ok(std::mem::replace(&mut self.next, following))

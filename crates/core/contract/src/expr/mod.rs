@@ -25,24 +25,24 @@ pub const MAX_LENGTH: usize = 512;
 /// Deepest nesting of parentheses, functions and signs.
 pub const MAX_DEPTH: usize = 64;
 
-/// Why an expression has no value.
+/// Reason why an expression has no value.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{message} (at character {} of `{text}`)", .position + 1)]
 pub struct ExprError {
-    /// Offset in the expression, in bytes, from 0.
+    /// Offset in the expression, bytes from 0.
     pub position: usize,
-    /// What is wrong.
+    /// Description of the problem.
     pub message: String,
     /// The expression, shortened if it is very long.
     pub text: String,
 }
 
-/// A quantity that an expression names.
+/// A quantity in an expression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variable<'a> {
     /// The value of a scalar argument.
     Scalar(&'a str),
-    /// An extent of a tensor argument: dimension from 0.
+    /// An extent of a tensor argument; dimensions count from 0.
     Shape(&'a str, usize),
     /// Number of elements of a tensor argument.
     Size(&'a str),
@@ -50,7 +50,7 @@ pub enum Variable<'a> {
     Rank(&'a str),
 }
 
-/// Evaluates an expression. `lookup` gives a variable's value, or says why it has none.
+/// Evaluates an expression. `lookup` returns a variable's value, or why it has none.
 pub fn evaluate<F>(text: &str, lookup: F) -> Result<i128, ExprError>
 where
     F: Fn(Variable<'_>) -> Result<i128, String>,
@@ -69,7 +69,7 @@ where
     }
 }
 
-/// Position and message; the text is added at the end.
+/// Result of a parsing step; an error has a position and a message.
 type Step<T> = Result<T, (usize, String)>;
 
 struct Parser<'a, F> {

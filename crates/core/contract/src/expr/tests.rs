@@ -87,7 +87,7 @@ fn length_and_depth_are_bounded() {
     assert_eq!(value(&format!("1{}", "+(1)".repeat(120))), Ok(121));
 }
 
-/// An expression and its value, computed on the way.
+/// Generates an expression with its value.
 fn arithmetic() -> impl Strategy<Value = (String, i128)> {
     let leaf = (0i128..1000).prop_map(|value| (value.to_string(), value));
     leaf.prop_recursive(5, 24, 2, |inner| {
@@ -107,7 +107,7 @@ fn arithmetic() -> impl Strategy<Value = (String, i128)> {
     })
 }
 
-/// Rounds down by way of the Euclidean division, which rounds down for positive divisors.
+/// Rounds down by Euclidean division, which rounds down for positive divisors.
 fn floor(x: i128, y: i128) -> Option<i128> {
     (y != 0).then(|| if y > 0 { x.div_euclid(y) } else { (-x).div_euclid(-y) })
 }

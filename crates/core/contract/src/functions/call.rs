@@ -1,14 +1,14 @@
-//! What is asked: the head of a call.
+//! The request of a function call. The main type is [`CallHead`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::places::FunctionLimits;
 
-/// The version of calls that this server reads.
+/// Version of calls that this server reads.
 pub const FORMAT: u32 = 1;
 
-/// Seconds where a call does not say.
+/// Default timeout of a call, seconds.
 const TIMEOUT_S: f64 = 300.0;
 
 /// The head of a call: where and within which bounds it runs.
@@ -48,17 +48,16 @@ fn timeout() -> f64 {
     TIMEOUT_S
 }
 
-/// What is wrong with a head.
+/// A problem in a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadProblem {
-    /// The field.
     pub path: &'static str,
-    /// What is expected, and what came.
+    /// The expected and the actual value.
     pub message: String,
 }
 
 impl CallHead {
-    /// Looks whether it is within the limits.
+    /// Checks the head against the limits.
     ///
     /// # Errors
     /// The first problem.
@@ -93,14 +92,14 @@ impl CallHead {
     }
 }
 
-/// A call: a function, its data, and what is to be done with them.
+/// A call: a function with its data and instructions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCall {
-    /// Whose it is: the name of the caller's key.
+    /// Name of the caller's key.
     pub owner: String,
-    /// Where and within which bounds.
+    /// Place and limits of the call.
     pub head: CallHead,
-    /// For the process that runs it.
+    /// Input of the process that runs the call.
     pub program: Vec<u8>,
 }
 

@@ -1,34 +1,34 @@
-//! A head in JSON and what comes after it, as one body.
+//! Container of a JSON head and binary data in one body.
 
 use serde::Serialize;
 
 /// Largest head, bytes.
 pub const MAX_HEAD_BYTES: usize = 64 << 10;
 
-/// Why a body is no container.
+/// Reasons why a body is not a container.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ContainerError {
-    /// It ends before its head does.
+    /// The body ends inside its head.
     #[error(
         "the body has {bytes} bytes and ends within its head: it is the head's length in four bytes \
          (little endian), the head in JSON, and the program"
     )]
     CutOff {
-        /// Bytes that came.
+        /// Bytes of the body.
         bytes: usize,
     },
-    /// Its head says that it is larger than heads are.
+    /// The announced head is too large.
     #[error("the head has {bytes} bytes; the limit is {MAX_HEAD_BYTES}: data belong behind it")]
     HeadTooLarge {
-        /// Bytes that it says it has.
+        /// Announced bytes.
         bytes: usize,
     },
 }
 
-/// A container's head and the rest.
+/// Splits a container into its head and the rest.
 ///
 /// # Errors
-/// It is none.
+/// The body is not a container.
 pub fn unpacked(body: &[u8]) -> Result<(&[u8], &[u8]), ContainerError> {
     let cut_off = ContainerError::CutOff { bytes: body.len() };
     let (length, rest) = body.split_first_chunk::<4>().ok_or(cut_off.clone())?;
@@ -39,10 +39,10 @@ pub fn unpacked(body: &[u8]) -> Result<(&[u8], &[u8]), ContainerError> {
     rest.split_at_checked(bytes).ok_or(cut_off)
 }
 
-/// A container.
+/// Builds a container.
 ///
 /// # Errors
-/// The head cannot be written as JSON.
+/// The head cannot be serialised as JSON.
 pub fn packed(head: &impl Serialize, rest: &[u8]) -> Result<Vec<u8>, serde_json::Error> {
     let head = serde_json::to_vec(head)?;
     let length = u32::try_from(head.len()).unwrap_or(u32::MAX);

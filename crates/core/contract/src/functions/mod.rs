@@ -1,8 +1,8 @@
-//! Calls of functions that callers send: wire types, and the container that they travel in.
+//! Calls of functions that callers send: wire types, and their container.
 //!
-//! A container is the length of its head (four bytes, little endian), the head (JSON), and the rest. The
-//! server reads heads. The rest of a call, the function with its data, is for the process that runs it;
-//! the rest of an answer, what that process wrote, for whoever asked.
+//! A container is the length of its head (four bytes, little endian), the head (JSON), and the
+//! rest. The server reads the heads. The rest of a call, the function with its data, is for the
+//! process that runs it. The rest of an answer, the records of that process, is for the caller.
 
 mod call;
 mod container;

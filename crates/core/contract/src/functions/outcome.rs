@@ -1,4 +1,4 @@
-//! What is told of a call.
+//! The result of a function call. The main type is [`FunctionOutcome`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -45,11 +45,12 @@ pub struct OutcomeHead {
     pub printed: String,
 }
 
-/// An answer: its head, and the records that the process wrote, one behind the other.
+/// An answer: its head, and the records of the process, concatenated.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionOutcome {
-    /// What this server knows of it.
+    /// The server's report of the call.
     pub head: OutcomeHead,
-    /// What the process said: each record is its length (four bytes, little endian) and so many bytes.
+    /// Output of the process. Each record is its length (four bytes, little endian) and that many
+    /// bytes.
     pub records: Vec<u8>,
 }

@@ -1,4 +1,4 @@
-//! Where functions can run.
+//! Places where functions can run. The main type is [`FunctionPlaces`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

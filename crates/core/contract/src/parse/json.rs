@@ -15,7 +15,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Res
 
 fn document(bytes: &[u8], max_values: usize) -> Result<Document<'_>, ParseError> {
     check_number_of_values(bytes, max_values)?;
-    // The parser itself refuses nesting beyond 128.
+    // The parser itself refuses nesting beyond 128 levels.
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let document = Document::parse(&mut deserializer)
         .map_err(|unparsed| describe(&unparsed.error).at_path(&path_text(&unparsed.path)))?;
@@ -23,7 +23,7 @@ fn document(bytes: &[u8], max_values: usize) -> Result<Document<'_>, ParseError>
     Ok(document)
 }
 
-/// Parses without a tree, which a list of millions of numbers would not fit.
+/// Parses without a tree, since a tree of millions of numbers would take too much memory.
 pub(super) fn parse_directly<T: DeserializeOwned>(
     bytes: &[u8],
     max_values: usize,
@@ -37,14 +37,14 @@ pub(super) fn parse_directly<T: DeserializeOwned>(
 }
 
 fn check_number_of_values(bytes: &[u8], max_values: usize) -> Result<(), ParseError> {
-    // Base64 holds no separators, so the quick count decides for nearly every body.
+    // Base64 has no separators, so the quick count suffices for nearly every body.
     match separator_bytes(bytes) > max_values && separators(bytes) > max_values {
         true => Err(too_many_values(max_values)),
         false => Ok(()),
     }
 }
 
-/// A value that the type does not expect.
+/// Returns the error of a value that does not match its type, with its position.
 fn mistake(error: &DocumentError, bytes: &[u8]) -> ParseError {
     let described = data_error(error);
     let part = match described.code {
@@ -56,7 +56,7 @@ fn mistake(error: &DocumentError, bytes: &[u8]) -> ParseError {
     described.at_line(line, column)
 }
 
-/// Number of commas and opening brackets anywhere.
+/// Counts commas and opening brackets anywhere.
 fn separator_bytes(bytes: &[u8]) -> usize {
     let is_separator = |&byte: &u8| u8::from((byte == b',') | (byte == b'[') | (byte == b'{'));
     // Sums of at most 255 fit a byte, which keeps the vector lanes narrow.
@@ -64,7 +64,7 @@ fn separator_bytes(bytes: &[u8]) -> usize {
     bytes.chunks(usize::from(u8::MAX)).map(in_piece).sum()
 }
 
-/// Number of commas and opening brackets outside strings: no fewer than there are values, bar one.
+/// Counts commas and opening brackets outside strings: at least the number of values minus one.
 fn separators(bytes: &[u8]) -> usize {
     let (mut count, mut position) = (0, 0);
     while let Some(&byte) = bytes.get(position) {
@@ -78,7 +78,7 @@ fn separators(bytes: &[u8]) -> usize {
     count
 }
 
-/// Offset after the closing quote of the string whose content starts at `position`.
+/// Returns the offset after the closing quote of the string whose content starts at `position`.
 pub(super) fn end_of_string(bytes: &[u8], mut position: usize) -> usize {
     while let Some(&byte) = bytes.get(position) {
         match byte {
@@ -88,7 +88,7 @@ pub(super) fn end_of_string(bytes: &[u8], mut position: usize) -> usize {
             _ => position += 1,
         }
     }
-    // A text that ends in a backslash is no JSON.
+    // A text that ends in a backslash is not JSON.
     bytes.len()
 }
 

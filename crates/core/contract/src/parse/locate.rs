@@ -1,22 +1,21 @@
-//! Where a value stands in a JSON text: looked up when there is an error to report, so that reading needs no places.
+//! Finds the position of a value in a JSON text. It runs only when there is an error to report, so
+//! that parsing need not track positions.
 
 use std::borrow::Cow;
 
 use warpgauge_document::PathSegment;
 
-/// What of the last field on a path is looked for.
+/// Which part of the last field on a path to locate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Part {
-    /// Its value.
     Value,
-    /// Its key.
     Key,
-    /// The key of the second field of that name.
+    /// The key of the second field with the same name.
     SecondKey,
 }
 
-/// Line and column (in bytes) of what a path leads to, from 1. Where the path leads nowhere, those of the last value on
-/// the way. The text is JSON that was parsed before.
+/// Returns the line and column (in bytes) of the value at a path, from 1. If the path does not
+/// exist, returns those of the last value on the way. The text must have been parsed as JSON.
 pub(super) fn locate(text: &[u8], path: &[PathSegment], part: Part) -> (u64, u64) {
     let position = Scanner { text, position: 0 }.find(path, part);
     let before = &text[..position.min(text.len())];
@@ -60,7 +59,8 @@ impl Scanner<'_> {
         }
     }
 
-    /// Goes to the value of the field behind so many others of that name, and returns where its name begins.
+    /// Moves to the value of the field after `others` fields of the same name. Returns the position
+    /// of its name.
     fn field(&mut self, wanted: &str, mut others: usize) -> Option<usize> {
         self.enter(b'{')?;
         while self.peek()? == b'"' {
@@ -68,7 +68,7 @@ impl Scanner<'_> {
             self.position = super::json::end_of_string(self.text, start + 1);
             let name = serde_json::from_slice::<Cow<'_, str>>(&self.text[start..self.position]);
             self.space();
-            // The colon.
+            // This skips the colon.
             self.position += 1;
             self.space();
             if name.is_ok_and(|name| name == wanted) {
@@ -82,7 +82,7 @@ impl Scanner<'_> {
         None
     }
 
-    /// Goes to an element of a list.
+    /// Moves to an element of a list.
     fn element(&mut self, index: usize) -> bool {
         if self.enter(b'[').is_none() {
             return false;
@@ -102,7 +102,7 @@ impl Scanner<'_> {
         Some(())
     }
 
-    /// Goes behind a value and what separates it from the next one.
+    /// Moves past a value and its separator.
     fn skip_with_comma(&mut self) {
         let mut depth = 0_u32;
         while let Some(byte) = self.peek() {

@@ -1,4 +1,5 @@
-//! Bodies in JSON, YAML and MessagePack to typed requests, with errors that name path and place.
+//! Parses bodies in JSON, YAML and MessagePack into typed requests. Errors have the path and
+//! position. The main function is [`parse`].
 
 use std::fmt;
 
@@ -18,11 +19,11 @@ mod yaml;
 /// Deepest nesting of a body. The contract itself nests 9 deep.
 const MAX_DEPTH: usize = MAX_YAML_DEPTH;
 
-/// Most values (list elements, fields) in a body. In memory a value takes up to some hundred times
-/// the bytes that it takes in a body, so their number must be bounded, not only the body's length.
+/// Most values (list elements, fields) in a body. In memory a value may take some hundred times its
+/// bytes in the body. So the number of values is bounded, and not only the body's length.
 const MAX_VALUES: usize = 250_000;
 
-/// Longest message or path that an error carries, bytes: both may quote the body.
+/// Longest message or path of an error, bytes: both may quote the body.
 const MAX_ERROR_TEXT: usize = 2000;
 
 /// Format of a body.
@@ -46,22 +47,23 @@ impl fmt::Display for BodyFormat {
     }
 }
 
-/// A body that is not what it should be.
+/// A body that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseError {
     /// Stable code: `malformed_json`, `malformed_yaml`, `malformed_msgpack`, `truncated_body`,
     /// `too_deep`, `too_large`, `unknown_field`, `missing_field`, `duplicate_field`, `wrong_type`,
     /// `invalid_value`.
     pub code: FailureCode,
-    /// Where in the document, e.g. `kernel.io.args[0].tensor_spec.dtype`; empty: the whole of it.
+    /// Path in the document, e.g. `kernel.io.args[0].tensor_spec.dtype`; empty for the whole
+    /// document.
     pub path: String,
-    /// What was expected and what came.
+    /// The expected and the actual value.
     pub message: String,
     /// Line in the text, from 1.
     pub line: Option<u64>,
     /// Column in the line, from 1, in bytes (JSON) or characters (YAML).
     pub column: Option<u64>,
-    /// Offset in a binary body, in bytes, from 0.
+    /// Offset in a binary body, bytes from 0.
     pub offset: Option<u64>,
 }
 
@@ -71,9 +73,10 @@ impl ParseError {
         Self { code, path: String::new(), message, line: None, column: None, offset: None }
     }
 
-    /// Adds a path as the parsers write it: `.` is the document itself, and `?` a key that could not be read.
+    /// Adds a path in the parsers' syntax: `.` is the document itself, and `?` a key that could not
+    /// be read.
     fn at_path(mut self, path: &str) -> Self {
-        // A path of a hundred brackets leads no reader to the place.
+        // A path of a hundred brackets does not help a reader.
         if self.code != FailureCode::TooDeep {
             self.path = shortened(path.trim_end_matches('?').trim_end_matches('.').to_owned());
         }
@@ -106,10 +109,11 @@ impl fmt::Display for ParseError {
 
 impl std::error::Error for ParseError {}
 
-/// Most values of a body that is made of arrays of numbers, each of which takes 8 bytes once it is read.
+/// Most values of a body of number arrays, each of which takes 8 bytes in memory.
 const MAX_ARRAY_VALUES: usize = 1 << 28;
 
-/// As [`parse`], with at most [`MAX_ARRAY_VALUES`]: for types of which a list takes little more than its text.
+/// Like [`parse`], but with up to [`MAX_ARRAY_VALUES`] values. For types whose lists take little
+/// more memory than their text.
 pub fn parse_arrays<T: DeserializeOwned>(
     format: BodyFormat,
     bytes: &[u8],
@@ -117,14 +121,15 @@ pub fn parse_arrays<T: DeserializeOwned>(
     check_content(format, bytes)?;
     match format {
         BodyFormat::Json => json::parse_directly(bytes, MAX_ARRAY_VALUES),
-        // Its parser's own tree of values has the usual bound.
+        // The YAML parser's own tree of values has the usual limit.
         BodyFormat::Yaml => yaml::parse(bytes),
         BodyFormat::MsgPack => msgpack::parse_directly(bytes, MAX_ARRAY_VALUES),
     }
 }
 
 /// Parses a whole body. Memory beyond the result is small and bounded: long strings are borrowed
-/// from `bytes`, the number of values and their nesting are limited, and YAML aliases cannot multiply a document.
+/// from `bytes`, and the number of values and their nesting are limited. YAML aliases cannot
+/// multiply a document.
 pub fn parse<T: DeserializeOwned>(format: BodyFormat, bytes: &[u8]) -> Result<T, ParseError> {
     check_content(format, bytes)?;
     match format {
@@ -143,7 +148,7 @@ fn check_content(format: BodyFormat, bytes: &[u8]) -> Result<(), ParseError> {
     }
 }
 
-/// A typed request from JSON that was parsed before.
+/// Converts parsed JSON to a typed request.
 pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError> {
     warpgauge_document::from_value(value).map_err(|error| {
         let ParseError { path, code, message, .. } = data_error(&error);
@@ -151,7 +156,7 @@ pub fn from_value<T: DeserializeOwned>(value: Value) -> Result<T, ContractError>
     })
 }
 
-/// A value that is not what its type expects.
+/// Returns the error of a value that does not match its type.
 fn data_error(error: &DocumentError) -> ParseError {
     ParseError::new(data_error_code(error.message()), error.message())
         .at_path(&path_text(&error.path()))
@@ -165,7 +170,7 @@ fn too_many_values(most: usize) -> ParseError {
     ParseError::new(FailureCode::TooLarge, message)
 }
 
-/// Code of an error of the data model, told by serde's fixed wording.
+/// Returns the code of a deserialisation error, from serde's fixed messages.
 fn data_error_code(message: &str) -> FailureCode {
     const CODES: [(&str, FailureCode); 6] = [
         ("unknown field", FailureCode::UnknownField),

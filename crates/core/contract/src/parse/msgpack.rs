@@ -1,7 +1,7 @@
 //! MessagePack bodies.
 //!
-//! A first pass over the markers finds where the document ends or breaks, without recursion; the
-//! second builds the value.
+//! A first pass over the markers finds the end of the document or the first error, without
+//! recursion. The second pass builds the value.
 
 use serde::de::DeserializeOwned;
 use warpgauge_document::{Document, DocumentFormat, path_text};
@@ -18,7 +18,7 @@ pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8], max_values: usize) -> Res
         .map_err(|error| data_error(&error))
 }
 
-/// Parses without a tree, which a list of millions of numbers would not fit.
+/// Parses without a tree, since a tree of millions of numbers would take too much memory.
 pub(super) fn parse_directly<T: DeserializeOwned>(
     bytes: &[u8],
     max_values: usize,
@@ -36,7 +36,7 @@ fn deserializer(bytes: &[u8], max_values: usize) -> Result<Deserializer<'_>, Par
         return Err(at_offset(ParseError::new(FailureCode::MalformedMsgpack, message), end));
     }
     let mut deserializer = rmp_serde::Deserializer::from_read_ref(bytes);
-    // Options count as a level each in the library.
+    // The library counts each option as a level.
     deserializer.set_max_depth(4 * MAX_DEPTH);
     Ok(deserializer)
 }
@@ -72,16 +72,16 @@ fn at_offset(mut error: ParseError, offset: usize) -> ParseError {
     error
 }
 
-/// What follows a marker: `skip` bytes of its own, then `children` values.
+/// Content after a marker: `skip` bytes of its value, then `children` values.
 struct Item {
     skip: u64,
     children: u64,
 }
 
-/// Offset just after the first value.
+/// Returns the offset after the first value.
 fn scan(bytes: &[u8], max_values: usize) -> Result<usize, ParseError> {
     let (mut position, mut values) = (0, 0);
-    // Values still to come at each open level.
+    // Remaining values at each open level.
     let mut open = vec![1u64];
     while let Some(pending) = open.last_mut() {
         if *pending == 0 {
@@ -96,7 +96,7 @@ fn scan(bytes: &[u8], max_values: usize) -> Result<usize, ParseError> {
         }
         let item = item(bytes, &mut position).map_err(|error| at_offset(error, start))?;
         let left = (bytes.len() - position) as u64;
-        // Every child takes a byte at least.
+        // Every child takes at least a byte.
         if item.skip > left || item.children > left {
             let message = format!(
                 "the MessagePack body ends too early: {} bytes announced, {left} left",
@@ -153,7 +153,7 @@ fn item(bytes: &[u8], position: &mut usize) -> Result<Item, ParseError> {
     }
 }
 
-/// A big-endian number of `width` bytes.
+/// Reads a big-endian number of `width` bytes.
 fn number(bytes: &[u8], position: &mut usize, width: usize) -> Result<u64, ParseError> {
     let Some(raw) = bytes.get(*position..*position + width) else {
         let message = "the MessagePack body ends too early; it may have been cut off";

@@ -96,7 +96,7 @@ fn refused(format: BodyFormat, body: &[u8]) -> ParseError {
     parse::<EvaluateRequest>(format, body).expect_err("must be refused")
 }
 
-/// A request as JSON whose first argument's tensor_spec is given.
+/// Returns a JSON request whose first argument has this tensor_spec.
 fn with_spec(spec: &str) -> String {
     format!(
         r#"{{"kernel": {{"kernel_type": "cuda", "source_code": "",
@@ -219,7 +219,7 @@ fn alias_bombs_are_refused() {
         "*s, ".repeat(5000)
     );
     for bomb in [&nodes, &scalar] {
-        // As an untyped value, which keeps everything.
+        // An untyped value keeps everything.
         let error = parse::<serde_json::Value>(BodyFormat::Yaml, bomb.as_bytes()).unwrap_err();
         assert_eq!(error.code, FailureCode::TooLarge, "{error:?}");
     }
@@ -239,7 +239,7 @@ fn bodies_that_would_grow_in_memory_are_refused() {
         let error = parse::<serde_json::Value>(format, body).unwrap_err();
         assert_eq!(error.code, FailureCode::TooLarge, "{format}: {error:?}");
     }
-    // Commas and brackets in strings are no values, whatever is escaped there.
+    // Commas and brackets in strings are not values, whatever escapes surround them.
     for filler in [",", "[", "\\\",{", "\\\\,", ",\\n\\\\\\\"[["] {
         let text = format!("\"{}\"", filler.repeat(MAX_VALUES));
         let parsed: String = parse(BodyFormat::Json, text.as_bytes()).unwrap();
@@ -266,7 +266,7 @@ fn numbers_the_contract_cannot_hold() {
     }
 }
 
-/// Clients for which the choice is any value send it like this.
+/// Some clients send null for a choice that they leave open.
 #[test]
 fn no_choice_of_outputs_is_the_default() {
     let text = r#"{"kernel": {"kernel_type": "cuda"}, "return_outputs": null}"#;
@@ -283,7 +283,7 @@ fn infinities_in_yaml_reach_scalars_as_text() {
     assert_eq!(request.kernel.io.unwrap().args[0].value, Some(serde_json::json!("-.inf")));
 }
 
-/// Run on its own, with `--ignored --nocapture`.
+/// A measurement, to run with `--ignored --nocapture`.
 #[test]
 #[ignore = "a measurement, not a check"]
 fn memory_of_a_body_of_300_megabytes() {

@@ -10,12 +10,12 @@ use super::{MAX_DEPTH, MAX_VALUES, ParseError, data_error, data_error_code};
 
 use warpgauge_model::FailureCode;
 
-/// Bytes that aliases may repeat. An alias can repeat at most the whole document, so the number of
-/// repeated nodes is this divided by the document's length: plenty for a hand-written contract,
-/// none for one of more than 32 MB.
+/// Most bytes that aliases may repeat. An alias can repeat at most the whole document, so the
+/// number of repeated nodes is this divided by the document's length. That is plenty for a
+/// hand-written contract, and none for one of more than 32 MB.
 const MAX_REPEATED_BYTES: usize = 32 << 20;
 
-/// Most repeated nodes, however short the document.
+/// Most repeated nodes, even in a short document.
 const MAX_REPEATED_NODES: usize = 20_000;
 
 pub(super) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, ParseError> {
@@ -41,9 +41,9 @@ fn options(length: usize) -> Options {
     budget.max_aliases = repeated;
     budget.max_recorded_anchor_events = MAX_REPEATED_NODES;
     budget.max_recorded_anchor_bytes = MAX_REPEATED_BYTES;
-    // The scalars are the body, and its size is the caller's to bound.
+    // The scalars are the body, whose size the caller bounds.
     budget.max_total_scalar_bytes = usize::MAX;
-    // The number of repeated nodes is bounded above; the ratio would refuse honest documents.
+    // The number of repeated nodes is bounded above; the ratio would refuse legitimate documents.
     budget.enforce_alias_anchor_ratio = false;
     let mut aliases = AliasLimits::default();
     aliases.max_total_replayed_events = repeated;
@@ -52,7 +52,8 @@ fn options(length: usize) -> Options {
     options.budget = Some(budget);
     options.alias_limits = aliases;
     options.with_snippet = false;
-    // YAML 1.2: only `true` and `false`. In YAML 1.1 an argument called `n` or `y` is a boolean.
+    // In YAML 1.1 an argument called `n` or `y` is a boolean; in YAML 1.2 only `true` and `false`
+    // are.
     options.strict_booleans = true;
     options
 }
@@ -89,7 +90,7 @@ fn describe(error: &Error) -> ParseError {
     }
 }
 
-/// A syntax error; those that stop at the end of the text look like a cut-off body too.
+/// Returns a syntax error, with the code of too deep nesting if the message says so.
 fn malformed(error: &Error) -> ParseError {
     let mut text = error.to_string();
     if let Some(place) = error.location() {

@@ -1,5 +1,5 @@
-//! Shared tensors that a contract names in place of data. Whoever takes the contract puts copies of their
-//! content there before anything else is done with it.
+//! Shared tensors that a contract names in place of data. The service puts copies of their content
+//! into the contract before anything else.
 
 use std::collections::BTreeMap;
 
@@ -50,48 +50,47 @@ pub enum TensorOrigin {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CopiedTensor {
-    /// Which it is.
     pub used: TensorUsed,
     /// Its elements.
     pub content: Blob,
 }
 
-/// Where a contract names a shared tensor.
+/// The uses of a shared tensor in a contract.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedTensor {
-    /// The first place.
+    /// Path of the first use.
     pub path: String,
-    /// How many places there are.
+    /// Number of uses.
     pub places: u64,
 }
 
-/// Shared tensors by id, as it is written, and where they are named.
+/// Shared tensors by id, as the contract names them, with their uses.
 pub type TensorNames = BTreeMap<String, NamedTensor>;
 
 /// A request that names shared tensors in place of data.
 pub trait NamesTensors {
-    /// The shared tensors that stand in place of data.
+    /// Returns the shared tensors named in place of data.
     fn tensor_names(&self) -> TensorNames;
 
-    /// Puts the content of a shared tensor wherever `name` stands for it.
+    /// Puts the content of the shared tensor `name` into all its uses.
     ///
     /// # Errors
-    /// It does not fit where it is named.
+    /// The content does not fit a use.
     fn put_tensor(&mut self, name: &str, tensor: &CopiedTensor) -> Result<(), ContractError>;
 
-    /// The list of the tensors whose content is in the request.
+    /// Returns the list of the tensors whose content is in the request.
     fn tensors_used_mut(&mut self) -> &mut Vec<TensorUsed>;
 
-    /// What the request requires of the one device that it is run on, if nothing but the run reads a tensor
-    /// that it names in so many places; `None`: something else may read it.
+    /// Returns the requirements on the device if only the run itself reads this tensor, which has
+    /// this many uses. `None` if another component may read it.
     fn runs_on_device(&self, _name: &str, _places: u64) -> Option<&Requirements> {
         None
     }
 }
 
 impl EvaluateRequest {
-    /// The device, by ordinal, that content of inputs is on, if any stayed there: it can be run on that one
-    /// alone.
+    /// Returns the ordinal of the device that holds content of inputs, if any. The request can run
+    /// only there.
     pub fn device_of_content(&self) -> Option<u32> {
         let args = self.kernel.io.iter().flat_map(|io| &io.args);
         let mut data = args.filter_map(|arg| arg.tensor_spec.as_ref()?.data.as_ref());
@@ -168,9 +167,9 @@ impl NamesTensors for CompareRequest {
     }
 }
 
-/// Whether nobody but the run reads what a shared tensor holds that is named in so many places: it is an
-/// input of kernels alone, which a device runs, and nothing is computed from it before. A sanitizer counts:
-/// it takes what another process wrote for what nobody wrote.
+/// Returns whether only the run reads this shared tensor. It must be an input only, of kernels that
+/// run on a device, and no earlier step may compute with it. A sanitizer also counts as a reader:
+/// it reports memory that another process wrote as uninitialised.
 fn is_input_alone(request: &EvaluateRequest, name: &str, places: u64) -> bool {
     let runs = |kernel: &KernelCode| kernel.family() == KernelFamily::Device;
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
@@ -221,7 +220,7 @@ fn into_kernel(
     Ok(())
 }
 
-/// What an argument does not say of itself is the tensor's.
+/// Fills in the properties that an argument leaves to the tensor.
 fn into_argument(
     spec: &mut TensorSpec,
     path: &str,
@@ -260,7 +259,7 @@ fn into_expected(
 ) -> Result<(), ContractError> {
     let named = data.filter(|data| data.tensor_id.as_deref() == Some(name));
     let Some(data) = named else { return Ok(()) };
-    // One without a shape yet is compared when it has one.
+    // An output without a shape is compared once it has one.
     if let Some(output) = output.filter(|output| !output.shape.is_empty()) {
         same_count(&output.shape, &tensor.used, format!("{path}.tensor_id"))?;
     }
@@ -286,7 +285,7 @@ fn fill(data: &mut TensorData, tensor: &CopiedTensor, path: &str) -> Result<(), 
     Ok(())
 }
 
-/// Extents must hold as many elements as the tensor has.
+/// Checks that extents have as many elements as the tensor.
 fn same_count(extents: &[u64], used: &TensorUsed, path: String) -> Result<(), ContractError> {
     let count =
         |extents: &[u64]| extents.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent));
@@ -310,7 +309,7 @@ fn wrong(path: String, code: FailureCode, message: String) -> ContractError {
     ContractError { path, code, message }
 }
 
-/// Refuses what still names a shared tensor: nobody put its content there.
+/// Refuses remaining names of shared tensors: no component has resolved them.
 pub(super) fn unresolved(names: &TensorNames, mistakes: &mut Mistakes) {
     for (name, NamedTensor { path, .. }) in names {
         let message = format!(

@@ -4,7 +4,7 @@ use super::*;
 use crate::KernelType;
 use crate::{ContractLimits, validate};
 
-/// Four floats as they are copied.
+/// Returns a copied tensor of zeros.
 fn tensor(dtype: Dtype, extents: &[u64]) -> CopiedTensor {
     let count: u64 = extents.iter().product();
     let used = TensorUsed {
@@ -57,7 +57,7 @@ fn what_an_argument_leaves_out_is_the_tensors() {
         let names = request.tensor_names();
         let path = "kernel.io.args[0].tensor_spec.data.tensor_id".to_owned();
         assert_eq!(names["t"], NamedTensor { path: path.clone(), places: 1 });
-        // A name that nobody resolved is a mistake, and travels as it was written.
+        // An unresolved name is a mistake, and is serialised unchanged.
         let error = validate(&request, &ContractLimits::default()).unwrap_err().remove(0);
         assert_eq!((error.path, error.code), (path, FailureCode::InvalidData));
         let written = serde_json::to_value(&request).unwrap();
@@ -208,7 +208,7 @@ fn who_reads_a_tensor_decides_whether_it_may_stay() {
         assert!(!alone(json!({}), &written));
     }
     assert!(!alone(json!({}), &|request| request.sanitize = Sanitize::All));
-    // Two inputs have one copy.
+    // Two inputs share one copy.
     assert!(alone(json!({}), &|request| {
         let args = &mut request.kernel.io.as_mut().unwrap().args;
         args.push(args[0].clone());

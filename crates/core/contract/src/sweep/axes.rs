@@ -1,4 +1,4 @@
-//! Axes and their values.
+//! Axes of sweeps and their values. The main type is [`SweepAxis`].
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -37,7 +37,7 @@ pub enum AxisValue {
 }
 
 impl AxisValue {
-    /// Bytes it takes, about.
+    /// Approximate size in memory, bytes.
     pub fn weight(&self) -> usize {
         match self {
             AxisValue::Text(text) => 64 + text.len(),
@@ -45,7 +45,7 @@ impl AxisValue {
         }
     }
 
-    /// The value in a contract.
+    /// Returns the value as JSON for a contract.
     pub fn to_json(&self) -> Value {
         match self {
             AxisValue::Bool(value) => (*value).into(),
@@ -56,7 +56,7 @@ impl AxisValue {
     }
 }
 
-/// As it stands inside a text of the contract.
+/// Formats the value for use inside a text of the contract.
 impl fmt::Display for AxisValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,7 +108,7 @@ pub struct SweepAxis {
     pub values: Vec<AxisValue>,
 }
 
-/// Checks axes and expands their ranges, to at most `max_points` values each.
+/// Checks the axes and expands their ranges, to at most `max_points` values each.
 pub(super) fn expand(
     axes: &BTreeMap<String, Vec<AxisValue>>,
     max_points: usize,
@@ -177,13 +177,13 @@ fn quoted_of(value: &AxisValue) -> String {
     quoted(&value.to_json().to_string())
 }
 
-/// Whether a reference can name it.
+/// Returns whether a reference can use this name.
 fn is_name(name: &str) -> bool {
     let starts_well = name.bytes().next().is_some_and(|byte| !byte.is_ascii_digit());
     starts_well && name.len() <= MAX_NAME_BYTES && name.bytes().all(in_name)
 }
 
-/// Whether a byte may stand in a name.
+/// Returns whether a byte may occur in a name.
 pub(super) fn in_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }

@@ -1,4 +1,4 @@
-//! Texts where the contract takes a number: integer expressions, evaluated.
+//! Evaluates integer expressions in texts that replace numbers of the contract.
 
 use serde_json::{Map, Value};
 
@@ -12,9 +12,9 @@ type Result = std::result::Result<(), ContractError>;
 /// Integer scalars of the contract, by name.
 struct Scalars(Vec<(String, i128)>);
 
-/// Evaluates the expressions of a contract in which no references are left. Shapes, `init` and the
-/// settings may use the integer scalar arguments by name; launch dimensions stay as they are, for
-/// the contract's own rules know them.
+/// Evaluates the expressions of a contract without references. Shapes, `init` and the settings may
+/// use the integer scalar arguments by name. Launch dimensions stay unevaluated, since the
+/// contract's own rules handle them.
 pub(super) fn evaluate(contract: &mut Map<String, Value>) -> Result {
     let mut scalars = Scalars(Vec::new());
     if let Some(kernel) = contract.get_mut("kernel") {
@@ -45,7 +45,7 @@ pub(super) fn evaluate(contract: &mut Map<String, Value>) -> Result {
 }
 
 impl Scalars {
-    /// The value of an `int` argument; what it comes to can be used in shapes.
+    /// Evaluates an `int` argument, whose value shapes may use.
     fn argument(&mut self, arg: &mut Value, path: &str) -> Result {
         if arg.get("type").and_then(Value::as_str) != Some("int") {
             return Ok(());

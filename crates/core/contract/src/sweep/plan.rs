@@ -1,4 +1,4 @@
-//! From a sweep to its points.
+//! Expands a sweep into its points. The main type is [`SweepPlan`].
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
 };
 use warpgauge_model::{FailureCode, Requirements};
 
-/// Bytes of all contracts of a sweep together, when every point is written out.
+/// Most bytes of all contracts of a sweep together, with every point expanded.
 const MAX_EXPANDED_BYTES: usize = 16 << 30;
 
 /// What `POST /sweep` and `warpgauge sweep` take: the contract of an evaluation, and axes.
@@ -85,13 +85,13 @@ pub struct SweepRequest {
     pub tensors: BTreeMap<String, CopiedTensor>,
 }
 
-/// A sweep that can be carried out: its axes are valid, and references name them.
+/// A valid sweep: its axes are valid, and all references name them.
 #[derive(Debug, Clone)]
 pub struct SweepPlan {
     axes: Vec<SweepAxis>,
     contract: Map<String, Value>,
     points: usize,
-    /// Whether whole reports are wanted.
+    /// Whether the response includes whole reports.
     pub include_reports: bool,
     /// Stored matrices that points name.
     pub matrices: BTreeMap<String, KeptMatrix>,
@@ -99,12 +99,11 @@ pub struct SweepPlan {
 }
 
 impl SweepPlan {
-    /// Checks axes, bounds and references. What a single point comes to is for
-    /// [`SweepPlan::request`].
+    /// Checks axes, limits and references. [`SweepPlan::request`] checks single points.
     pub fn new(request: SweepRequest, limits: &ContractLimits) -> Result<Self, Vec<ContractError>> {
         let mut mistakes = Mistakes::new(limits.max_errors);
         let kind = request.kernel.get("kernel_type").cloned();
-        // What is no kind of kernel is told where the points are checked.
+        // An invalid kernel type is reported when the points are checked.
         if let Some(kind) = kind.and_then(|kind| serde_json::from_value(kind).ok()) {
             program::is_misplaced(kind, "kernel.kernel_type", &mut mistakes);
         }
@@ -141,7 +140,7 @@ impl SweepPlan {
         Ok(plan)
     }
 
-    /// The axes, in the order in which they vary, the last fastest.
+    /// Returns the axes in their order of variation, the last fastest.
     pub fn axes(&self) -> &[SweepAxis] {
         &self.axes
     }
@@ -151,15 +150,15 @@ impl SweepPlan {
         self.points
     }
 
-    /// The values of a point, by axis. `index` is below [`SweepPlan::points`].
+    /// Returns the values of a point by axis. `index` is below [`SweepPlan::points`].
     pub fn values(&self, index: usize) -> BTreeMap<String, AxisValue> {
         let at = self.position(index);
         let values = self.axes.iter().zip(at);
         values.map(|(axis, at)| (axis.name.clone(), axis.values[at].clone())).collect()
     }
 
-    /// The evaluation of a point, with the shared tensors that came with the sweep. Its ranges and sizes are
-    /// still to be checked by [`super::super::validate`].
+    /// Returns the evaluation of a point, with the sweep's shared tensors.
+    /// [`super::super::validate`] must still check its ranges and sizes.
     pub fn request(&self, index: usize) -> Result<EvaluateRequest, Vec<ContractError>> {
         let mut request = self.named_request(index)?;
         let names = request.tensor_names();
@@ -170,7 +169,7 @@ impl SweepPlan {
         Ok(request)
     }
 
-    /// The same, as it is written: with names in place of shared tensors.
+    /// Returns the evaluation of a point with the names of shared tensors.
     pub fn named_request(&self, index: usize) -> Result<EvaluateRequest, Vec<ContractError>> {
         let contract = self.evaluated(index).map_err(|error| vec![error])?;
         let request = parse::from_value::<EvaluateRequest>(Value::Object(contract))
@@ -198,7 +197,7 @@ impl SweepPlan {
         Ok(contract)
     }
 
-    /// Index of each axis' value, the last axis fastest.
+    /// Returns the index of each axis's value, the last axis fastest.
     fn position(&self, index: usize) -> Vec<usize> {
         let mut rest = index;
         let mut at = vec![0; self.axes.len()];
@@ -209,8 +208,8 @@ impl SweepPlan {
         at
     }
 
-    /// Every reference names an axis, and every axis is referred to: one that is not would evaluate
-    /// the same thing again and again.
+    /// Checks that every reference names an axis and that every axis has a reference. An unused
+    /// axis would repeat the same evaluation.
     fn check_references(&self) -> Result<(), Vec<ContractError>> {
         let at = vec![0; self.axes.len()];
         let mut used = vec![false; self.axes.len()];
@@ -230,7 +229,7 @@ impl SweepPlan {
 type Matrices = BTreeMap<String, KeptMatrix>;
 type Tensors = BTreeMap<String, CopiedTensor>;
 
-/// The fields of the evaluation, those of the sweep taken away.
+/// Returns the fields of the evaluation, without those of the sweep.
 fn contract_of(request: SweepRequest) -> (Map<String, Value>, Matrices, Tensors) {
     let SweepRequest {
         axes: _,
@@ -266,14 +265,14 @@ fn contract_of(request: SweepRequest) -> (Map<String, Value>, Matrices, Tensors)
         ("return_outputs", return_outputs),
         ("output_encoding", output_encoding),
         ("isolation", isolation),
-        // Strings and sets of strings can be written as JSON.
+        // Strings and sets of strings can always be serialised as JSON.
         ("requires", serde_json::to_value(requires).ok()),
     ];
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     (fields.collect(), matrices, tensors)
 }
 
-/// Bytes that a value takes, about.
+/// Returns the approximate size of a value in memory, bytes.
 fn weight(value: &Value) -> usize {
     const NODE: usize = 32;
     NODE + match value {

@@ -9,7 +9,8 @@ const MAX_LENGTH: usize = 128;
 /// Most digits after a decimal point.
 const MAX_DECIMALS: u32 = 12;
 
-/// The values of a text: of a range all, at most `limit`; of another text itself.
+/// Returns the values of a text: the elements of a range, at most `limit`, or any other text
+/// itself.
 pub(super) fn expand(text: &str, limit: usize) -> Result<Vec<AxisValue>, String> {
     let trimmed = text.trim();
     let numeric = trimmed.bytes().next().is_some_and(|b| b.is_ascii_digit() || b"+-".contains(&b));
@@ -66,7 +67,7 @@ fn range(text: &str, first: &str, rest: &str, limit: usize) -> Result<Vec<AxisVa
     Ok(values)
 }
 
-/// `digits` · 10^−`decimals`.
+/// The number `digits` · 10^−`decimals`.
 #[derive(Debug, Clone, Copy)]
 struct Decimal {
     digits: i128,
@@ -79,12 +80,12 @@ impl Decimal {
         factor.and_then(|factor| self.digits.checked_mul(factor)).ok_or_else(too_large)
     }
 
-    /// As a value: a whole number where no number of the range has decimals.
+    /// Converts to an axis value: an integer if no number of the range has decimals.
     fn value(self, decimals: u32) -> Result<AxisValue, String> {
         if decimals == 0 {
             return i64::try_from(self.digits).map(AxisValue::Int).map_err(|_| too_large());
         }
-        // The nearest double of the decimal number, as if it had been written out.
+        // This gives the double nearest to the decimal number, as if it had been written out.
         let text = format!("{}e-{}", self.digits, self.decimals);
         text.parse().map(AxisValue::Float).map_err(|_| too_large())
     }
@@ -106,7 +107,7 @@ fn number(text: &str) -> Result<Decimal, String> {
         if text.is_empty() || !text.bytes().all(|byte| byte.is_ascii_digit()) {
             return Err(wrong());
         }
-        // Significant digits beyond those of 64 bits are refused.
+        // Digits beyond 64 bits are refused.
         let value = text.parse::<i128>().map_err(|_| too_large())?;
         if value > i128::from(u64::MAX) { Err(too_large()) } else { Ok(value) }
     };

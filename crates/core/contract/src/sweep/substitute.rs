@@ -1,4 +1,4 @@
-//! Axis references in the texts of a contract.
+//! Replaces axis references in the texts of a contract. The main function is [`substitute`].
 
 use serde_json::{Map, Value};
 
@@ -8,20 +8,20 @@ use crate::error::{ContractError, quoted};
 
 use warpgauge_model::FailureCode;
 
-/// Fields whose text is code or encoded data: a dollar sign there is their own.
+/// Fields with code or encoded data, in which a dollar sign has its own meaning.
 const OPAQUE: [&str; 3] = ["source_code", "binary_b64", "data_b64"];
 
-/// Longest text that substitution may make of one text, bytes.
+/// Longest text after substitution, bytes.
 const MAX_TEXT_BYTES: usize = 64 << 10;
 
-/// The values that references stand for: an axis, and which of its values.
+/// A point of the sweep: the axes, and the index of each axis's value.
 pub(super) struct Point<'a> {
     pub(super) axes: &'a [SweepAxis],
     /// The value's index, by axis.
     pub(super) at: &'a [usize],
 }
 
-/// Puts values in place of references everywhere; marks the axes that were referred to.
+/// Replaces all references by values, and marks the used axes.
 pub(super) fn substitute(
     contract: &Map<String, Value>,
     point: &Point<'_>,
@@ -36,7 +36,8 @@ pub(super) fn substitute(
     fields.collect()
 }
 
-/// Recursion is bounded: parsed bodies nest no deeper than the parser allows.
+/// Replaces the references in a value. The parser bounds the nesting of bodies, and so the
+/// recursion.
 fn of_value(
     value: &Value,
     field: &str,
@@ -76,7 +77,8 @@ fn of_value(
     }
 }
 
-/// Whether the contract takes texts there, options and names: `-O3` as well as `3`.
+/// Returns whether the contract has texts at this path, such as options and names: `-O3` as well as
+/// `3`.
 fn is_text(path: &str) -> bool {
     path.contains("kernel.metadata.") && !path.ends_with(".jitify")
 }
@@ -120,7 +122,7 @@ fn of_text(text: &str, point: &Point<'_>, used: &mut [bool]) -> Result<Value, St
     Ok(result.into())
 }
 
-/// The name after a dollar sign, and what follows it.
+/// Returns the name after a dollar sign, and the rest of the text.
 fn name_at(text: &str) -> Result<(&str, &str), String> {
     let found = match text.strip_prefix('{') {
         Some(braced) => braced.split_once('}'),

@@ -168,7 +168,7 @@ fn every_point_comes_once() {
     assert_eq!(all.len(), 8);
 }
 
-/// The first mistake of the contract with a change.
+/// Returns the first mistake of the changed contract.
 fn mistake(change: impl FnOnce(&mut Value)) -> (String, FailureCode, String) {
     let mut body = contract();
     change(&mut body);
