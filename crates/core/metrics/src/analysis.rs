@@ -1,11 +1,11 @@
-//! What follows from a launch's metrics: its roofline, what stands out, and whether the profiled
-//! launch is the one that was timed.
+//! Analyses a launch's metrics: the roofline, advice, and whether the profiled launch resembles the
+//! timed ones.
 
 use super::facts::{Facts, Values};
 use super::types::DeviceMetrics;
 use super::{advice, cross_check, roofline};
 
-/// Puts the analyses into a report's metrics.
+/// Adds the analyses to a report's metrics.
 pub fn analyse(metrics: &mut DeviceMetrics, facts: &Facts<'_>) {
     let values = Values::new(&metrics.metrics);
     let roofline = roofline::roofline(values, facts);

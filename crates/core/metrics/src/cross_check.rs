@@ -1,8 +1,8 @@
-//! Whether the profiled launch is the one that was timed: its cycles against theirs.
+//! Compares the cycles of the profiled launch with those of the timed launches.
 //!
-//! Profilers flush caches, lock clocks and run a kernel again and again, so that the profiled time
-//! is not the time of the kernel. Where it is far off, rates and percentages describe another
-//! situation than the one that was timed; the report says so, and what likely explains it. Pure.
+//! Profilers flush caches, lock clocks and run a kernel again and again, so the profiled time is
+//! not the kernel's time. If it is far off, rates and percentages describe another situation than
+//! the timed one. The report then says so, with the likely reason. Pure.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,11 +12,11 @@ use super::roofline::profiled_clock;
 use super::types::{CacheControl, ClockControl, Conditions};
 use warpgauge_model::DeviceKind;
 
-/// Largest relative difference that agrees. Medians repeat within a percent; what is left is one
-/// launch against a median of many, and the profiler's own start and end.
+/// Largest relative difference that counts as agreement. Medians repeat within a percent. The rest
+/// is the difference of a single launch from a median, and the profiler's own start and end.
 const AGREES_WITHIN: f64 = 0.1;
 
-/// Clocks that differ by more explain a difference in time.
+/// Relative difference of clocks that explains a difference in time.
 const CLOCKS_DIFFER: f64 = 0.03;
 
 /// The profiled launch beside the timed ones.
@@ -47,8 +47,8 @@ pub struct CrossCheck {
     pub explanations: Vec<String>,
 }
 
-/// Compares the profiled launch with the timed ones; `None` where one of the times is not known or
-/// means nothing.
+/// Compares the profiled launch with the timed ones. `None` if one of the times is unknown or
+/// meaningless.
 pub fn cross_check(
     values: Values<'_>,
     facts: &Facts<'_>,
@@ -66,7 +66,7 @@ pub fn cross_check(
     let clock_ratio =
         profiled_clock_hz.zip(unprofiled_clock_hz).map(|(profiled, timed)| profiled / timed);
     let cycle_ratio = clock_ratio.map(|clocks| time_ratio * clocks);
-    // Events see the launch itself, which the profiler's duration leaves out.
+    // Events include the launch itself, which the profiler's duration does not.
     let launch = timed.empty_launch_s.unwrap_or(0.0).max(0.0);
     let bound = AGREES_WITHIN + launch / unprofiled_seconds;
     let near = |ratio: f64| (ratio - 1.0).abs() <= bound;
@@ -166,7 +166,7 @@ mod tests {
         assert!((found.time_ratio - 1.32).abs() < 1e-9);
     }
 
-    /// As a 16 M-element addition on an H200: 52 µs timed, 91 µs under CUPTI.
+    /// The numbers are those of a 16 M-element addition on an H200: 52 µs timed, 91 µs under CUPTI.
     #[test]
     fn a_disagreement_is_explained() {
         let conditions = Conditions {

@@ -1,4 +1,4 @@
-//! What a source found of each metric, put together for the wire.
+//! Combines a source's values of the metrics for a report.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,12 +7,12 @@ use super::catalogue::{FieldGroup, MetricInfo};
 use super::select::Selection;
 use super::types::{Conditions, DeviceMetrics, Metric, MetricGroups, MetricSource};
 
-/// A value, in the catalogue's unit.
+/// A value in the catalogue's unit.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     pub(super) value: f64,
     pub(super) source: MetricSource,
-    /// What to know about it.
+    /// Caveat about the value.
     pub(super) note: Option<Cow<'static, str>>,
 }
 
@@ -25,7 +25,7 @@ impl Known {
 /// A value, or why there is none.
 pub(super) type Found = Result<Known, Cow<'static, str>>;
 
-/// A report to be filled in.
+/// A report whose metrics are still missing.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) kernel: String,
@@ -35,7 +35,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// The selected metrics, as `find` finds them.
+    /// Fills in the selected metrics by `find`.
     pub(super) fn of(
         self,
         selection: &Selection,
@@ -90,7 +90,7 @@ fn metric(info: &MetricInfo, found: Found) -> Metric {
     }
 }
 
-/// Puts a value where the CUDA Evaluation Server's responses have it.
+/// Puts a value into its fields of the CUDA Evaluation Server's responses.
 fn place(groups: &mut MetricGroups, info: &MetricInfo, value: f64) {
     for field in info.fields {
         let group = match field.group {

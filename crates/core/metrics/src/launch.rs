@@ -1,4 +1,4 @@
-//! What follows from a launch, the kernel's resources and the device, with no counter read.
+//! Metrics that follow from the launch, the kernel's resources and the device, without counters.
 
 use super::found::{Found, Known};
 use super::occupancy::{self, Block, Limits};
@@ -13,13 +13,10 @@ const SET_UP: &str = "shared memory is not what limits the blocks of this launch
 /// A launch of a kernel on a device.
 #[derive(Debug, Clone, Copy)]
 pub struct DeviceLaunch<'a> {
-    /// The device.
     pub device: &'a DeviceInfo,
-    /// The kernel's resources, if the driver told them.
+    /// Resources of the kernel, if the driver reported them.
     pub function: Option<&'a FunctionFacts>,
-    /// Blocks.
     pub grid: [u32; 3],
-    /// Threads per block.
     pub block: [u32; 3],
     /// Dynamic shared memory per block, bytes.
     pub dynamic_shared_bytes: u32,
@@ -30,7 +27,7 @@ fn known(value: f64, note: Option<&'static str>) -> Found {
 }
 
 impl DeviceLaunch<'_> {
-    /// The metric of this id, if it follows from the launch; `None` for all other ids.
+    /// Returns the metric of this id, if it follows from the launch; `None` for all other ids.
     pub(super) fn fact(&self, id: &str) -> Option<Found> {
         let threads = self.threads();
         let blocks = self.grid.iter().map(|&extent| f64::from(extent)).product::<f64>();
@@ -81,11 +78,12 @@ impl DeviceLaunch<'_> {
         })
     }
 
-    /// Blocks that fit into the shared memory that the driver set up for the launch, as Nsight
-    /// Compute has it: `launch__shared_mem_config_size` by what a block is given
-    /// (`launch__shared_mem_per_block_allocated`), rounded down. The driver sets up at least what
-    /// the resident blocks need, and at most all there is. Where both allow the same number, it is
-    /// known; otherwise nothing that the driver tells of a launch says what it chose.
+    /// Returns the number of blocks that fit into the shared memory that the driver configured for
+    /// the launch. Nsight Compute computes it as `launch__shared_mem_config_size` divided by the
+    /// allocation of a block (`launch__shared_mem_per_block_allocated`), rounded down. The driver
+    /// configures at least what the resident blocks need, and at most all of the shared memory. If
+    /// both limits give the same number, the value is known. Otherwise nothing in the driver's
+    /// description of a launch determines it.
     fn shared_limit(&self) -> Found {
         let (Some(limits), Some(facts)) = (self.limits(), self.function) else {
             return Err(NO_FACTS.into());
@@ -96,7 +94,7 @@ impl DeviceLaunch<'_> {
         }
     }
 
-    /// What to say of values that rest on the number of registers.
+    /// Returns the note for values that depend on the number of registers.
     fn estimated(&self) -> Option<&'static str> {
         (self.device.kind == DeviceKind::Emulator).then_some(ESTIMATED)
     }

@@ -1,10 +1,9 @@
-//! Device metrics: what a kernel asked of the hardware, and how it used it.
+//! Device metrics: how a kernel used the hardware.
 //!
-//! [`catalogue`] is the one table of metrics: id, unit, meaning, NVIDIA's counters, and where the
-//! CUDA Evaluation Server's responses have the value. A source fills in what it knows, and a reason
-//! for everything else; `emulator` is such a source. [`types`](DeviceMetrics) are the wire types.
-//! [`analyse`] adds what follows from the values: the roofline, advice, and the cross-check with
-//! the unprofiled time.
+//! [`catalogue`] is the one table of metrics: id, unit, meaning, NVIDIA's counters, and the fields
+//! in the CUDA Evaluation Server's responses. A source fills in the values that it knows, and a
+//! reason for all others; `emulator` is such a source. [`types`](DeviceMetrics) are the wire types.
+//! [`analyse`] adds the roofline, advice, and the cross-check with the unprofiled time.
 
 #![forbid(unsafe_code)]
 

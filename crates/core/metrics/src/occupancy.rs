@@ -1,19 +1,19 @@
-//! How many blocks of a launch fit a multiprocessor, and what limits them.
+//! Occupancy: how many blocks of a launch fit a multiprocessor, and the limits.
 //!
-//! The rules are those of NVIDIA's occupancy calculator (`cuda_occupancy.h`): registers are given to
-//! warps in units of 256 from the quarter of a scheduler, shared memory to blocks in units of 128
-//! bytes (256 before compute capability 8.0).
+//! The rules are those of NVIDIA's occupancy calculator (`cuda_occupancy.h`). Registers are
+//! allocated to warps in units of 256, from the scheduler's quarter. Shared memory is allocated to
+//! blocks in units of 128 bytes (256 before compute capability 8.0).
 
 use warpgauge_model::SmLimits;
 
 /// Threads of a warp.
 const WARP: u32 = 32;
-/// Registers are given to a warp in units of this many.
+/// Allocation unit of a warp's registers.
 const REGISTER_UNIT: u32 = 256;
-/// Schedulers of a multiprocessor; each has its part of the registers.
+/// Schedulers of a multiprocessor; each has an equal part of the registers.
 const SCHEDULERS: u32 = 4;
 
-/// What a block takes.
+/// Resources of a block.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Block {
     pub(super) threads: u32,
@@ -32,7 +32,7 @@ pub(super) struct Limits {
     pub(super) blocks: u32,
 }
 
-/// Blocks by resource; `None` if the block or what is known of the device is empty.
+/// Returns the limits; `None` if the block is empty or the device's facts are missing.
 pub(super) fn limits(sm: &SmLimits, major: u32, block: Block) -> Option<Limits> {
     let warps = block.threads.div_ceil(WARP);
     if warps == 0 || sm.threads == 0 || sm.blocks == 0 {
@@ -47,13 +47,13 @@ pub(super) fn limits(sm: &SmLimits, major: u32, block: Block) -> Option<Limits> 
     Some(Limits {
         warps: sm.threads / WARP / warps,
         registers: by_registers / warps,
-        // Without any, shared memory limits nothing.
+        // Without shared memory there is no such limit.
         shared: by_shared.map_or(sm.blocks, |blocks| u32::try_from(blocks).unwrap_or(u32::MAX)),
         blocks: sm.blocks,
     })
 }
 
-/// Warps that may be resident, in percent of what the multiprocessor holds.
+/// Returns the warps that may be resident, as a percentage of the multiprocessor's maximum.
 pub(super) fn theoretical_pct(sm: &SmLimits, threads: u32, blocks: u32) -> f64 {
     let warps = f64::from(threads.div_ceil(WARP)) * f64::from(blocks);
     100.0 * warps / f64::from((sm.threads / WARP).max(1))
@@ -64,8 +64,8 @@ mod tests {
     use super::super::testing::H200_SM;
     use super::*;
 
-    /// Limits that Nsight Compute 2025.3.1 reported on an H200; that by shared memory is one of what
-    /// the driver had set up.
+    /// The limits are those that Nsight Compute 2025.3.1 reported on an H200. The limit by shared
+    /// memory is left out, since it depends on the driver's configuration.
     #[test]
     fn limits_are_those_the_profiler_reports() {
         let of = |threads, registers, shared_bytes| {
@@ -77,8 +77,9 @@ mod tests {
         assert_eq!(of(1024, 16, 4096), (4, 2, 32), "bank_conflict");
     }
 
-    /// What Nsight Compute 2025.3.1 reported on an H200: shared memory set up, static shared memory
-    /// of a block, and the limit. It is the quotient of the first and of what a block is given.
+    /// The numbers are those that Nsight Compute 2025.3.1 reported on an H200: configured shared
+    /// memory, static shared memory of a block, and the limit. The limit is the quotient of the
+    /// first and of a block's allocation.
     #[test]
     fn the_limit_by_shared_memory_is_of_what_was_set_up() {
         for (shared_bytes, of_block, reported) in

@@ -1,4 +1,4 @@
-//! Which metrics a contract asks for.
+//! Selects the metrics that a contract requests. The main type is [`Selection`].
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use super::catalogue::{CATALOGUE, Formula, MetricInfo};
 use super::sets;
 use warpgauge_model::edit_distance;
 
-/// Metrics that were asked for.
+/// The requested metrics.
 #[derive(Debug, Default)]
 pub struct Selection {
-    /// Those of the catalogue, in its order.
+    /// Metrics of the catalogue, in its order.
     pub metrics: Vec<&'static MetricInfo>,
-    /// Names that are in no catalogue.
+    /// Names that the catalogue does not have.
     pub unknown: BTreeSet<String>,
 }
 
-/// The metrics of a list of ids, names of sets or groups, `all`, or names of NVIDIA's metrics; all
-/// metrics for an empty list.
+/// Returns the metrics of a list of names: ids, sets, groups, `all`, or NVIDIA's metrics. An empty
+/// list means all metrics.
 pub fn select(names: &[String]) -> Selection {
     let mut members = Vec::with_capacity(names.len());
     for name in names {
@@ -38,8 +38,8 @@ pub fn select(names: &[String]) -> Selection {
     }
 }
 
-/// Names that a wrong one may have been meant to be, nearest first: those with the same letters but
-/// a few, and those with it in them.
+/// Returns similar names for a wrong one, nearest first: names with few different letters, and
+/// names that contain it.
 pub fn near(name: &str) -> Vec<&'static str> {
     const MOST: usize = 6;
     let wanted = name.to_ascii_lowercase();
@@ -64,7 +64,7 @@ pub fn near(name: &str) -> Vec<&'static str> {
             let within = wanted.len() > 2 && candidate.contains(&wanted);
             let shared = parts(candidate).iter().filter(|part| own.contains(part)).count();
             let close = distance <= 1 + candidate.len() / 4;
-            // A part that both have weighs as much as a few letters.
+            // A common part weighs as much as a few letters.
             (close || within || shared > 0).then(|| {
                 (distance.saturating_sub(if within { wanted.len() } else { 4 * shared }), candidate)
             })
@@ -74,7 +74,7 @@ pub fn near(name: &str) -> Vec<&'static str> {
     ranked.into_iter().take(MOST).map(|(_, name)| name).collect()
 }
 
-/// What to say of a name that is no metric's.
+/// Returns the error for an unknown name.
 pub fn unknown_name(name: &str) -> String {
     let name: String = name.chars().take(80).collect();
     let near = near(&name);

@@ -1,12 +1,12 @@
-//! Named sets of metrics: names for lists of metrics and groups of the catalogue.
+//! Named sets of metrics: each is a list of metrics and groups of the catalogue.
 //!
-//! On a GPU each further counter may cost another pass, which is another launch: `POST /profile/plan`
-//! tells how many a set takes there. What follows from the launch and the kernel's resources
-//! (registers, occupancy, grid) costs none.
+//! On a GPU each further counter may cost another pass, which is another launch. `POST
+//! /profile/plan` returns the number of passes of a set. Metrics of the launch and the kernel's
+//! resources (registers, occupancy, grid) cost none.
 
-/// Each set, and what it is made of: metrics and groups of the catalogue, or `all`.
+/// The sets with their members: metrics and groups of the catalogue, or `all`.
 const SETS: [(&str, &[&str]); 4] = [
-    // What bounds the kernel: 9 passes on an H100 or H200.
+    // The bound of the kernel: 9 passes on an H100 or H200.
     (
         "speed_of_light",
         &[
@@ -16,7 +16,7 @@ const SETS: [(&str, &[&str]); 4] = [
             "occupancy", // the group: follows from the launch
         ],
     ),
-    // And why.
+    // The bound with its reasons.
     (
         "core",
         &[
@@ -32,7 +32,7 @@ const SETS: [(&str, &[&str]); 4] = [
             "sectors_per_global_store",
             "shared_load_conflicts",
             "shared_store_conflicts",
-            "flop_count", // one pass for all instructions it is made of
+            "flop_count", // one pass for all instructions that it counts
             "flop_count_single",
             "flop_count_double",
             "flop_count_half",
@@ -44,7 +44,7 @@ const SETS: [(&str, &[&str]); 4] = [
             "tensor_pipe_active",
         ],
     ),
-    // And what to do about it: what the roofline and the advice rest on.
+    // The metrics that the roofline and the advice need.
     (
         "explain",
         &[
@@ -53,7 +53,7 @@ const SETS: [(&str, &[&str]); 4] = [
             "elapsed_cycles",
             "occupancy",
             "detailed",
-            "pipeline", // the group: what the pipelines and the issue of instructions do
+            "pipeline", // the group: activity of the pipelines and of instruction issue
             "dram_bytes",
             "dram_bandwidth",
             "l1_bytes",
@@ -86,7 +86,7 @@ const SETS: [(&str, &[&str]); 4] = [
             "hfma_instructions",
             "arithmetic_intensity",
             "flop_rate",
-            "ideal_read_bytes", // of the emulator
+            "ideal_read_bytes", // from the emulator
             "ideal_write_bytes",
             "access_pattern", // the group: coalescing, bank conflicts, local memory
             "stall_long_scoreboard",
@@ -99,16 +99,17 @@ const SETS: [(&str, &[&str]); 4] = [
             "divergent_branches",
         ],
     ),
-    // Everything.
+    // All metrics.
     ("full", &["all"]),
 ];
 
-/// What a set is made of: metrics and groups of the catalogue, or `all`; `None`: no such set.
+/// Returns the members of a set: metrics and groups of the catalogue, or `all`. `None`: there is no
+/// such set.
 pub fn set(name: &str) -> Option<&'static [&'static str]> {
     SETS.iter().find(|(set, _)| *set == name).map(|(_, members)| *members)
 }
 
-/// Names of the sets.
+/// Returns the names of the sets.
 pub fn names() -> impl Iterator<Item = &'static str> {
     SETS.iter().map(|(name, _)| *name)
 }
@@ -131,7 +132,7 @@ mod tests {
             let members = set(name).unwrap();
             assert!(members.iter().all(|member| is_known(member)), "{name}: {members:?}");
         }
-        // A set and a group share a name: the set has all of the group.
+        // A set and a group share a name, so the set must contain the group.
         assert!(set(MetricGroup::SpeedOfLight.name()).unwrap().contains(&"speed_of_light"));
         assert!(set("none").is_none());
     }

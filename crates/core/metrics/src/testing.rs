@@ -1,4 +1,4 @@
-//! What the tests of the analyses share: a device, and metrics as reports have them.
+//! Shared parts of the analyses' tests: a device, and metrics as in reports.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::catalogue::CATALOGUE;
 use super::types::{Metric, MetricSource};
 use warpgauge_model::{DeviceInfo, DeviceKind, SmLimits, Target};
 
-/// What a multiprocessor of an H200 holds.
+/// Limits of an H200's multiprocessor.
 pub(crate) const H200_SM: SmLimits = SmLimits {
     threads: 2048,
     blocks: 32,
@@ -15,7 +15,7 @@ pub(crate) const H200_SM: SmLimits = SmLimits {
     reserved_shared_bytes: 1024,
 };
 
-/// An H200 as its driver describes it.
+/// Returns an H200 as its driver describes it.
 pub(crate) fn h200() -> DeviceInfo {
     DeviceInfo {
         ordinal: 0,
@@ -36,12 +36,12 @@ pub(crate) fn h200() -> DeviceInfo {
     }
 }
 
-/// The emulated device, as large as an H200.
+/// Returns an emulated device of the size of an H200.
 pub(crate) fn emulated_h200() -> DeviceInfo {
     DeviceInfo { kind: DeviceKind::Emulator, ..h200() }
 }
 
-/// Metrics of the catalogue with these values.
+/// Returns metrics of the catalogue with these values.
 pub(super) fn metrics(values: &[(&str, f64)]) -> BTreeMap<String, Metric> {
     let metric = |(id, value): &(&str, f64)| {
         let info = CATALOGUE.iter().find(|info| info.id == *id);

@@ -1,23 +1,23 @@
-//! How the kernel computes.
+//! Advice about arithmetic: divergence and unused tensor cores.
 
 use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
 use crate::roofline::{BoundBy, Level};
 use warpgauge_tensor::Dtype;
 
-/// Below three quarters of a warp.
+/// Three quarters of a warp, in threads.
 const THREADS_BELOW: f64 = 24.0;
 
-/// From this part of the operations on, a kernel is made of multiply-adds, as matrix products are.
+/// Share of multiply-adds in the operations from which the kernel counts as a matrix product.
 const PRODUCTS_FROM: f64 = 0.8;
 
-/// Below this part of the operations, tensor cores count as unused.
+/// Share of tensor core operations below which tensor cores count as unused.
 const TENSOR_BELOW: f64 = 0.1;
 
-/// Operations per byte of device memory from which arithmetic, not memory, can matter on current
-/// GPUs: FP32 peak over bandwidth is 10 (A100) to 60 (RTX 4090).
+/// Operations per byte of device memory from which arithmetic can be a bound on current GPUs. FP32
+/// peak over bandwidth is 10 (A100) to 60 (RTX 4090).
 const INTENSE_FROM: f64 = 10.0;
 
-/// Threads that are masked out, or do not exist.
+/// Detects threads that are masked out or do not exist.
 pub(super) fn divergence(launched: &Launched<'_>) -> Option<Advice> {
     let threads = launched.get("threads_per_instruction")?;
     if threads >= THREADS_BELOW {
@@ -52,13 +52,13 @@ pub(super) fn divergence(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Products outside the tensor cores.
+/// Detects matrix products outside the tensor cores.
 pub(super) fn tensor_cores(launched: &Launched<'_>) -> Option<Advice> {
     let inputs = launched.facts.inputs;
     let small = |dtype: &Dtype| {
         matches!(dtype, Dtype::Float16 | Dtype::Bfloat16 | Dtype::Float8E4m3 | Dtype::Float8E5m2)
     };
-    // A product has two operands, both of a type that tensor cores take as it is.
+    // A product has two operands, both of a type that tensor cores accept.
     if inputs.len() < 2 || inputs.iter().filter(|dtype| small(dtype)).count() < 2 {
         return None;
     }
@@ -70,7 +70,7 @@ pub(super) fn tensor_cores(launched: &Launched<'_>) -> Option<Advice> {
     if all <= 0.0 || tensor > TENSOR_BELOW * (all + tensor) {
         return None;
     }
-    // Packed instructions are two multiply-adds, and counted as they are by either source.
+    // Packed instructions are two multiply-adds; both sources count them so.
     let products = 2.0 * launched.get("ffma_instructions")?
         + 4.0 * launched.get("hfma_instructions").unwrap_or(0.0);
     let part = (products / all).min(1.0);

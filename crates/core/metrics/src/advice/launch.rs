@@ -1,19 +1,19 @@
-//! How the grid fills the GPU.
+//! Advice about the launch: how well the grid fills the GPU.
 
 use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
 use crate::roofline::LAUNCH_FACTOR;
 
-/// From a tenth of idle multiprocessor time on: one more wave of eleven.
+/// Least share of idle multiprocessor time: one more wave of eleven.
 const TAIL_FROM: f64 = 0.1;
 
-/// Below half of the warps a scheduler has 8 or fewer to choose from; the latency of arithmetic
-/// alone takes 4 to 6.
+/// Least share of resident warps. Below half, a scheduler has 8 warps or fewer to choose from; the
+/// latency of arithmetic alone takes 4 to 6.
 const OCCUPANCY_BELOW: f64 = 0.5;
 
-/// Achieved below this part of what fits: the blocks end at very different times.
+/// Least ratio of achieved to theoretical occupancy. Below it, blocks end at very different times.
 const UNEVEN_BELOW: f64 = 0.7;
 
-/// The launch takes as long as one of a kernel that does nothing.
+/// Detects a launch that takes little more time than an empty kernel.
 pub(super) fn launch_bound(launched: &Launched<'_>) -> Option<Advice> {
     let timed = launched.facts.timed;
     let (median, empty) = (timed.median_s?, timed.empty_launch_s?);
@@ -38,7 +38,7 @@ pub(super) fn launch_bound(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Some multiprocessors get no block at all.
+/// Detects multiprocessors without any block.
 pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
     let blocks = launched.get("grid_size")?;
     let multiprocessors = f64::from(launched.facts.device.multiprocessors);
@@ -62,7 +62,7 @@ pub(super) fn small_grid(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// The last wave fills only part of the GPU.
+/// Detects a last wave that fills only a part of the GPU.
 pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
     let waves = launched.get("waves_per_sm")?;
     let full = waves.ceil();
@@ -93,7 +93,7 @@ pub(super) fn tail_effect(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// What keeps warps from being resident.
+/// Detects low theoretical occupancy, and names its limit.
 pub(super) fn low_occupancy(launched: &Launched<'_>) -> Option<Advice> {
     let part = launched.values.part("theoretical_occupancy")?;
     if part >= OCCUPANCY_BELOW {
@@ -114,7 +114,7 @@ pub(super) fn low_occupancy(launched: &Launched<'_>) -> Option<Advice> {
         _ => Some("block_size"),
     };
     ids.extend(detail.filter(|id| launched.get(id).is_some()));
-    // Schedulers that always have something to issue need no more warps.
+    // Schedulers that can always issue do not need more warps.
     let waiting = launched.idle_issue();
     let missing = 1.0 - part;
     let (share, share_of) = match waiting {
@@ -138,14 +138,14 @@ pub(super) fn low_occupancy(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Blocks of very different lengths, or a tail.
+/// Detects occupancy far below the theoretical one, due to uneven blocks or a tail.
 pub(super) fn uneven_occupancy(launched: &Launched<'_>) -> Option<Advice> {
     let (achieved, fits) = (
         launched.values.part("achieved_occupancy")?,
         launched.values.part("theoretical_occupancy").filter(|part| *part > 0.0)?,
     );
     let reached = achieved / fits;
-    // A grid that does not fill the GPU once cannot reach it.
+    // A grid that does not fill the GPU once cannot reach the theoretical occupancy.
     if reached >= UNEVEN_BELOW || launched.get("waves_per_sm").is_none_or(|waves| waves < 1.0) {
         return None;
     }

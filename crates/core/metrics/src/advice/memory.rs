@@ -1,20 +1,21 @@
-//! How the kernel asks memory for its data.
+//! Advice about memory accesses.
 
 use super::{Advice, AdviceCode, Evidence, Launched, field, percent};
 
-/// From a tenth of wasted sectors on: less is what the ragged ends of rows cost.
+/// Least share of wasted sectors; less is the cost of ragged row ends.
 const WASTED_FROM: f64 = 0.1;
 
-/// From a tenth of the passes on: less is hidden by other work.
+/// Least share of additional passes; other work hides less.
 const CONFLICTS_FROM: f64 = 0.1;
 
-/// From a hundredth of all requests on: less is a prologue that runs once.
+/// Least share of local requests; less is a prologue that runs once.
 const LOCAL_FROM: f64 = 0.01;
 
-/// Sectors that the widest load or store of a whole warp needs: 32 threads × 16 bytes / 32.
+/// Sectors of the widest load or store of a whole warp: 32 threads × 16 bytes / 32.
 const WIDEST_SECTORS: f64 = 16.0;
 
-/// Requests to global memory that touch more sectors than the same bytes, adjacent, would.
+/// Detects requests to global memory that touch more sectors than adjacent accesses of the same
+/// bytes would.
 pub(super) fn uncoalesced(launched: &Launched<'_>) -> Option<Advice> {
     let (wasted, mut evidence, text) =
         by_sectors(launched).or_else(|| by_bytes(launched)).or_else(|| by_width(launched))?;
@@ -45,7 +46,7 @@ pub(super) fn uncoalesced(launched: &Launched<'_>) -> Option<Advice> {
 
 type Wasted = (f64, Vec<Evidence>, String);
 
-/// By the sectors that adjacent threads would touch: exact.
+/// Computes the waste exactly, from the sectors that adjacent threads would touch.
 fn by_sectors(launched: &Launched<'_>) -> Option<Wasted> {
     let (all, ideal) =
         (launched.get("l2_sectors_global")?, launched.get("l2_sectors_global_ideal")?);
@@ -58,7 +59,7 @@ fn by_sectors(launched: &Launched<'_>) -> Option<Wasted> {
     Some((wasted, evidence, text))
 }
 
-/// By the bytes of sectors that are used.
+/// Computes the waste from the used bytes of sectors.
 fn by_bytes(launched: &Launched<'_>) -> Option<Wasted> {
     let used = [
         ("global_load_efficiency", "global_load_sectors"),
@@ -82,7 +83,7 @@ fn by_bytes(launched: &Launched<'_>) -> Option<Wasted> {
     Some((wasted, evidence, text))
 }
 
-/// By what the widest access needs, where nothing better is known.
+/// Estimates the waste from the widest access, if nothing better is known.
 fn by_width(launched: &Launched<'_>) -> Option<Wasted> {
     let worst = ["sectors_per_global_load", "sectors_per_global_store"]
         .into_iter()
@@ -96,7 +97,7 @@ fn by_width(launched: &Launched<'_>) -> Option<Wasted> {
     Some((wasted, launched.evidence(&[worst.1])?, text))
 }
 
-/// Passes of shared memory that bank conflicts add.
+/// Detects passes over shared memory that bank conflicts add.
 pub(super) fn bank_conflicts(launched: &Launched<'_>) -> Option<Advice> {
     let kinds = [
         ("shared_load_conflicts", "shared_load_wavefronts"),
@@ -133,7 +134,7 @@ pub(super) fn bank_conflicts(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// Spills, and arrays that registers cannot hold.
+/// Detects spills, and arrays in local memory.
 pub(super) fn local_memory(launched: &Launched<'_>) -> Option<Advice> {
     let resources = launched.facts.resources;
     let spilled = resources.and_then(|it| Some(it.spill_store_bytes? + it.spill_load_bytes?));

@@ -1,9 +1,10 @@
-//! Observations on a launch: what stands out in its metrics, each with the numbers it rests on.
+//! Advice on a launch: observations about its metrics, each with its evidence. The main type is
+//! [`Advice`].
 //!
-//! A rule looks at a few metrics and says nothing where one of them is missing. What it finds has a
-//! share: the part of the time, of the traffic or of the work that the observation accounts for at
-//! most. Shares of traffic count by how much of its peak the memory is used where that is known,
-//! so that wasted bytes of a kernel that waits for arithmetic do not come first. Pure.
+//! A rule reads a few metrics, and gives no advice if one of them is missing. Each advice has a
+//! share: the part of the time, of the traffic or of the work that it accounts for at most. A share
+//! of traffic is weighted by the memory's use of its peak, where that is known. So wasted bytes of
+//! a kernel that waits for arithmetic do not come first. Pure.
 
 mod arithmetic;
 mod launch;
@@ -17,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::facts::{Facts, Values};
 use super::roofline::Roofline;
 
-/// Most observations of one launch: a list that is read to its end.
+/// Most advice for one launch, so that readers read the whole list.
 const MAX_OBSERVATIONS: usize = 6;
 
 /// An observation.
@@ -99,7 +100,7 @@ pub struct Evidence {
     pub unit: Option<String>,
 }
 
-/// What rules look at.
+/// Input of the rules.
 #[derive(Clone, Copy)]
 struct Launched<'a> {
     values: Values<'a>,
@@ -127,11 +128,11 @@ const RULES: [Rule; 15] = [
     stalls::shared_memory,
 ];
 
-/// Observations, those with the largest shares first.
+/// Returns the advice, largest shares first.
 pub fn advise(values: Values<'_>, facts: &Facts<'_>, roofline: Option<&Roofline>) -> Vec<Advice> {
     let launched = Launched { values, facts, roofline };
     let mut found: Vec<Advice> = RULES.iter().filter_map(|rule| rule(&launched)).collect();
-    // Stable: among equals the order of the rules stands.
+    // The sort is stable: equal shares keep the order of the rules.
     found.sort_by(|a, b| b.share.total_cmp(&a.share));
     found.truncate(MAX_OBSERVATIONS);
     found
@@ -142,7 +143,7 @@ impl Launched<'_> {
         self.values.get(id)
     }
 
-    /// Metrics as evidence; `None` if one has no value.
+    /// Returns metrics as evidence; `None` if one has no value.
     fn evidence(&self, ids: &[&str]) -> Option<Vec<Evidence>> {
         ids.iter().map(|id| self.metric(id)).collect()
     }
@@ -153,14 +154,14 @@ impl Launched<'_> {
         Some(Evidence { metric: id.to_owned(), value, unit })
     }
 
-    /// How much of the memory's peak is used, of 1: the busiest of its levels. `None` if not known.
+    /// Returns the used fraction of the memory's peak, at its busiest level; `None` if unknown.
     fn memory_use(&self) -> Option<f64> {
         let levels = self.roofline.map_or(&[][..], |roofline| &roofline.memory);
         let rates = levels.iter().filter_map(|level| level.fraction);
         rates.chain(self.values.part("dram_throughput")).max_by(f64::total_cmp)
     }
 
-    /// A share of the traffic as one of the time, where that can be told.
+    /// Converts a share of the traffic to one of the time, if possible.
     fn of_traffic(&self, share: f64) -> (f64, ShareOf) {
         match self.memory_use() {
             Some(used) => (share * used.clamp(0.0, 1.0), ShareOf::Time),
@@ -168,18 +169,19 @@ impl Launched<'_> {
         }
     }
 
-    /// Part of the cycles in which schedulers found nothing to issue: what waiting can cost.
+    /// Returns the fraction of cycles in which schedulers had nothing to issue. It bounds the cost
+    /// of waiting.
     fn idle_issue(&self) -> Option<f64> {
         Some((1.0 - self.values.part("issue_active")?).clamp(0.0, 1.0))
     }
 }
 
-/// Evidence that is a field of the report.
+/// Returns evidence that is a field of the report.
 fn field(path: &str, value: f64, unit: &str) -> Evidence {
     Evidence { metric: path.to_owned(), value, unit: Some(unit.to_owned()) }
 }
 
-/// A part of 1 in percent.
+/// Formats a fraction as a percentage.
 fn percent(part: f64) -> String {
     format!("{:.0} %", 100.0 * part)
 }

@@ -1,13 +1,13 @@
-//! Memory that is near its peak.
+//! Advice about memory near its peak.
 
 use super::{Advice, AdviceCode, Launched, ShareOf, field, percent};
 use crate::roofline::{BoundBy, Level};
 
-/// From 80 % of the peak on, little more can be had: reads and writes take turns, and refreshes
-/// take their part.
+/// Fraction of the peak beyond which little improvement is possible. Reads and writes alternate,
+/// and refreshes take time.
 const SATURATED_FROM: f64 = 0.8;
 
-/// Device memory is near its peak: only fewer bytes make the kernel faster.
+/// Detects device memory near its peak: only fewer bytes make the kernel faster.
 pub(super) fn dram(launched: &Launched<'_>) -> Option<Advice> {
     let used = launched.values.part("dram_throughput")?;
     if used < SATURATED_FROM {
@@ -32,7 +32,7 @@ pub(super) fn dram(launched: &Launched<'_>) -> Option<Advice> {
     })
 }
 
-/// L2 is what limits.
+/// Detects a kernel bound by L2.
 pub(super) fn l2(launched: &Launched<'_>) -> Option<Advice> {
     let roofline = launched.roofline.filter(|it| it.bound_by == Some(BoundBy::L2))?;
     let level = roofline.memory.iter().find(|roof| roof.level == Level::L2);

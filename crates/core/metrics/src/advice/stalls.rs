@@ -1,16 +1,16 @@
-//! What warps wait for. Waiting costs only while schedulers have nothing else to issue.
+//! Advice about stalls. Waiting costs time only while schedulers have nothing else to issue.
 
 use super::{Advice, AdviceCode, Launched, ShareOf, percent};
 
-/// From this part of the warps on.
+/// Least shares of waiting warps.
 const BARRIER_FROM: f64 = 0.2;
 const MEMORY_FROM: f64 = 0.4;
 const SHARED_FROM: f64 = 0.25;
 
-/// Schedulers that issue in more of their cycles than this hide their warps' waiting.
+/// Issue rate above which schedulers hide the waiting of their warps.
 const HIDDEN_FROM: f64 = 0.6;
 
-/// Warps at barriers.
+/// Detects warps that wait at barriers.
 pub(super) fn barrier(launched: &Launched<'_>) -> Option<Advice> {
     waiting(
         launched,
@@ -21,7 +21,7 @@ pub(super) fn barrier(launched: &Launched<'_>) -> Option<Advice> {
     )
 }
 
-/// Warps that wait for global or local memory.
+/// Detects warps that wait for global or local memory.
 pub(super) fn memory(launched: &Launched<'_>) -> Option<Advice> {
     waiting(
         launched,
@@ -33,7 +33,7 @@ pub(super) fn memory(launched: &Launched<'_>) -> Option<Advice> {
     )
 }
 
-/// Warps that wait for shared memory or special functions.
+/// Detects warps that wait for shared memory or special functions.
 pub(super) fn shared_memory(launched: &Launched<'_>) -> Option<Advice> {
     waiting(
         launched,

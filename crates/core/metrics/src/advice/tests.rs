@@ -36,7 +36,7 @@ fn codes(values: &[(&str, f64)]) -> Vec<AdviceCode> {
 #[test]
 fn nothing_is_said_without_numbers() {
     assert_eq!(codes(&[]), []);
-    // Each rule that needs two numbers, with one of them.
+    // Each of these rules needs two numbers, and here has only one.
     for id in ["l2_sectors_global", "shared_load_conflicts", "stall_barrier", "achieved_occupancy"]
     {
         assert_eq!(codes(&[(id, 1e6)]), [], "{id}");

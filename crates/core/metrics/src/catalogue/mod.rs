@@ -1,38 +1,34 @@
-//! The catalogue of device metrics: one table.
+//! The catalogue of device metrics. The main type is [`MetricInfo`].
 //!
-//! An id means the same wherever the value comes from. Units are base units: bytes, seconds, Hz,
-//! percent. Names of NVIDIA's metrics are those that Nsight Compute and CUPTI take; where a chip
-//! has another name, [`ChipFormula::chips`] says which chips one is for.
+//! An id has the same meaning for every source. Units are base units: bytes, seconds, Hz, percent.
+//! Names of NVIDIA's metrics are those that Nsight Compute and CUPTI accept. If chips have
+//! different names for a metric, [`ChipFormula::chips`] has the chips of each.
 
 mod table;
 
 pub use table::CATALOGUE;
 
-/// One metric.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricInfo {
-    /// Stable id.
     pub id: &'static str,
-    /// Unit of the value.
     pub unit: MetricUnit,
-    /// Where it belongs.
     pub group: MetricGroup,
-    /// What it is.
     pub description: &'static str,
-    /// How NVIDIA's tools tell it; the first that fits the chip. Empty: they do not.
+    /// Sources in NVIDIA's metrics; the first one that fits the chip is used. It is empty if
+    /// NVIDIA's tools do not have the metric.
     pub sources: &'static [ChipFormula],
-    /// Where the CUDA Evaluation Server's responses have it.
+    /// Its fields in the CUDA Evaluation Server's responses.
     pub fields: &'static [MetricField],
 }
 
 impl MetricInfo {
-    /// Whether a metric of NVIDIA's is a source of this one's whole value.
+    /// Returns whether an NVIDIA metric alone is a source of this one.
     pub fn has_source(&self, name: &str) -> bool {
         let is = |source: &ChipFormula| matches!(source.formula, Formula::Metric(metric) if metric == name);
         self.sources.iter().any(is)
     }
 
-    /// The sources that a chip of this compute capability, times 10, has; best first.
+    /// Returns the sources for a chip of this compute capability (times 10), best first.
     pub fn sources_for(
         &self,
         capability: u32,
@@ -41,38 +37,37 @@ impl MetricInfo {
     }
 }
 
-/// How NVIDIA's tools tell a metric.
+/// Computation of a metric from NVIDIA's metrics on some chips.
 #[derive(Debug, Clone, Copy)]
 pub struct ChipFormula {
-    /// First and last compute capability it is for, times 10.
+    /// First and last compute capability (times 10) of the chips.
     pub chips: (u32, u32),
-    /// Whether it is only for chips that have memory of their own.
+    /// Whether it is only for chips with dedicated memory.
     pub discrete: bool,
-    /// What to ask for.
     pub formula: Formula,
 }
 
-/// Compute capabilities, times 10, of chips that share the memory of their host.
+/// Compute capabilities (times 10) of chips that share the memory of their host.
 const SHARES_MEMORY: [u32; 3] = [87, 110, 121];
-/// That of a chip of which nothing is known: it may have any source.
+/// Compute capability of an unknown chip, which may have any source.
 const UNKNOWN: u32 = 0;
-/// That of a chip that has no such metrics at all.
+/// Compute capability of a chip without such metrics.
 const NONE: u32 = 72;
 
 impl ChipFormula {
-    /// Whether chips of this compute capability, times 10, have it; 0 for a chip of which it is not
-    /// known.
+    /// Returns whether chips of this compute capability (times 10) have the source; 0 means
+    /// unknown.
     pub fn fits(&self, capability: u32) -> bool {
         if capability == UNKNOWN {
             return true;
         }
-        // Thor had the first number before CUDA 13.
+        // Thor had the number 10.1 before CUDA 13.
         let capability = if capability == 101 { 110 } else { capability };
         let fits = (self.chips.0..=self.chips.1).contains(&capability) && capability != NONE;
         fits && !(self.discrete && SHARES_MEMORY.contains(&capability))
     }
 
-    /// The metrics of NVIDIA's that it needs.
+    /// Returns the NVIDIA metrics that the source needs.
     pub fn names(&self) -> Vec<&'static str> {
         let Fraction { above, below } = self.formula.fraction();
         above.into_iter().chain(below).map(|(name, _)| name).collect()
@@ -82,38 +77,38 @@ impl ChipFormula {
 /// A weighted sum of NVIDIA's metrics.
 pub type Terms = &'static [(&'static str, f64)];
 
-/// A quotient whose divisor is 0.
+/// The divisor of a quotient is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DividedByZero;
 
-/// A value from NVIDIA's metrics.
+/// A value computed from NVIDIA's metrics.
 #[derive(Debug, Clone, Copy)]
 pub enum Formula {
-    /// One of them.
+    /// A single metric.
     Metric(&'static str),
-    /// The sum of some.
+    /// A sum.
     Sum(&'static [&'static str]),
-    /// A quotient times a number; undefined where the divisor is 0.
+    /// A quotient times a factor; undefined if the divisor is 0.
     Ratio(&'static str, &'static str, f64),
     /// A difference.
     Difference(&'static str, &'static str),
-    /// The sum of some, each times a number.
+    /// A weighted sum.
     Weighted(Terms),
-    /// A quotient of such sums; undefined where the divisor is 0.
+    /// A quotient of weighted sums; undefined if the divisor is 0.
     Quotient(Terms, Terms),
 }
 
-/// The weighted sum that a formula is, and the one that it is divided by; empty if by none.
+/// A formula as a weighted sum and its divisor, which is empty if there is none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fraction {
-    /// The sum.
+    /// Terms of the dividend.
     pub above: Vec<(&'static str, f64)>,
-    /// What it is divided by.
+    /// Terms of the divisor.
     pub below: Vec<(&'static str, f64)>,
 }
 
 impl Formula {
-    /// What it is made of.
+    /// Returns the formula as a fraction.
     pub fn fraction(&self) -> Fraction {
         let (above, below) = match *self {
             Formula::Metric(name) => (vec![(name, 1.0)], Vec::new()),
@@ -126,7 +121,7 @@ impl Formula {
         Fraction { above, below }
     }
 
-    /// The value, if all metrics that it needs have one and it is a finite number.
+    /// Evaluates the formula. Returns `None` if a metric has no value or the result is not finite.
     pub fn evaluate(
         &self,
         value: &impl Fn(&str) -> Option<f64>,
@@ -148,11 +143,9 @@ impl Formula {
 /// A field of the CUDA Evaluation Server's `device_metrics`.
 #[derive(Debug, Clone, Copy)]
 pub struct MetricField {
-    /// Its group.
     pub group: FieldGroup,
-    /// Its name.
     pub name: &'static str,
-    /// What the value is multiplied by to have the field's unit.
+    /// Factor from the metric's unit to the field's.
     pub scale: f64,
 }
 
@@ -204,7 +197,7 @@ pub enum MetricUnit {
 }
 
 impl MetricUnit {
-    /// As reports write it.
+    /// Name in reports.
     pub fn name(self) -> &'static str {
         match self {
             MetricUnit::Percent => "%",
@@ -235,7 +228,7 @@ impl MetricUnit {
     }
 }
 
-/// Groups of metrics; their names select all their metrics.
+/// Groups of metrics; a group's name selects all its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "their names say what they are")]
 pub enum MetricGroup {
@@ -254,7 +247,7 @@ pub enum MetricGroup {
 }
 
 impl MetricGroup {
-    /// As contracts name it.
+    /// Name in contracts.
     pub fn name(self) -> &'static str {
         match self {
             MetricGroup::SpeedOfLight => "speed_of_light",

@@ -17,11 +17,11 @@ fn ids_and_fields_are_unique_and_described() {
             assert!(fields.insert(path.clone()), "{path} twice");
         }
     }
-    // As many as the CUDA Evaluation Server's responses have numbers.
+    // The CUDA Evaluation Server's responses have this many numbers.
     assert_eq!(fields.len(), 6 + 6 + 6 + 11 + 6 + 8 + 4 + 3 + 8 + 4 + 3);
 }
 
-/// Compute capabilities, times 10, of the chips that CUPTI names.
+/// Compute capabilities (times 10) of the chips that CUPTI names.
 const CHIPS: [(&str, u32); 12] = [
     ("GV100", 70),
     ("TU102", 75),
@@ -37,7 +37,7 @@ const CHIPS: [(&str, u32); 12] = [
     ("GB20B", 121),
 ];
 
-/// What CUPTI told of each chip.
+/// Returns CUPTI's list of metrics for each chip.
 fn told() -> BTreeMap<&'static str, BTreeSet<&'static str>> {
     let text = include_str!("../../../../../tests/fixtures/profile/nvidia-metrics-cupti-12.9.txt");
     let line = |line: &'static str| {
@@ -68,7 +68,7 @@ fn each_source_exists_on_the_chips_that_it_is_for() {
     assert!(checked > 2000, "{checked}");
 }
 
-/// The other way round: a source is not withheld from a chip that has it.
+/// The converse: every chip with a metric gets its source.
 #[test]
 fn each_metric_has_a_source_on_the_chips_that_know_one() {
     let told = told();

@@ -1,4 +1,5 @@
-//! The emulator as a source: what it counted in one launch, and what follows from the launch.
+//! The emulator as a source of metrics: its counts of one launch, and values that follow from the
+//! launch.
 
 use super::found::{Found, Known, Report};
 use super::launch::DeviceLaunch;
@@ -12,7 +13,7 @@ const PTX: &str = "instructions of the PTX, before the assembler has optimised t
 const EXPANDED: &str =
     "with the operations that divisions, roots and the like usually take on sm_90";
 
-/// The selected metrics of a launch that was counted.
+/// Returns the selected metrics of a counted launch.
 pub fn metrics(
     counts: &LaunchCounts,
     launch: &DeviceLaunch<'_>,
@@ -28,7 +29,7 @@ pub fn metrics(
     .of(selection, |info| counted.value(info.id))
 }
 
-/// What was counted of which launch.
+/// The counts of a launch.
 struct Counted<'a> {
     counts: &'a LaunchCounts,
     launch: &'a DeviceLaunch<'a>,
@@ -38,7 +39,7 @@ fn known(value: f64, note: Option<&'static str>) -> Found {
     Ok(Known { note: note.map(Into::into), ..Known::plain(value, MetricSource::Emulator) })
 }
 
-/// Counts whose sum is a metric, with their weights.
+/// Returns the counts that add up to a metric, with their weights.
 fn weights(id: &str) -> Option<&'static [(&'static str, f64)]> {
     Some(match id {
         "l2_sectors_global" => &[("global_load_sectors", 1.0), ("global_store_sectors", 1.0)],
@@ -101,7 +102,7 @@ impl Counted<'_> {
         }
     }
 
-    /// A count, or a weighted sum of counts.
+    /// Returns a count, or a weighted sum of counts.
     fn sum(&self, id: &str) -> Option<f64> {
         let count = |name: &str| self.counts.counts.get(name).map(|&count| count as f64);
         match weights(id) {
@@ -121,7 +122,7 @@ impl Counted<'_> {
     }
 }
 
-/// Whether the metric is a count of an arithmetic instruction, which the emulator calls by the
+/// Returns whether the metric counts an arithmetic instruction. The emulator's count has the
 /// instruction's name.
 fn arithmetic(id: &str) -> bool {
     let name = id.strip_suffix("_instructions").unwrap_or_default();

@@ -4,8 +4,8 @@ use crate::catalogue::CATALOGUE;
 use crate::select;
 use warpgauge_model::{DeviceInfo, FunctionFacts};
 
-/// Counts of a kernel of 2 warps, each of which loads 8 and stores 4 bytes per thread, and does
-/// one multiplication and one f16 pair operation per thread.
+/// Returns the counts of a kernel of 2 warps. Each thread loads 8 bytes, stores 4, and does one
+/// multiplication and one f16 pair operation.
 fn counts() -> LaunchCounts {
     let counts = [
         ("global_load_requests", 4),
@@ -80,7 +80,7 @@ fn values_follow_from_counts_and_launch() {
     assert!(report.metrics["registers_per_thread"].note.is_some(), "an estimate, and says so");
 }
 
-/// A count of zero is a value; what the emulator cannot know is neither zero nor a value.
+/// A count of zero is a value. A metric that the emulator cannot know has no value, not zero.
 #[test]
 fn what_is_not_known_is_absent_with_a_reason() {
     let report = report(&[]);

@@ -1,10 +1,10 @@
 //! Metrics of the catalogue from the driver's monitoring of a whole GPU (GPM).
 //!
-//! Monitoring tells what share of a stretch of time the parts of a GPU were in use. The kernel ran
-//! again and again meanwhile, so shares of the time are the kernel's own, but for what lies between
-//! two launches: that must be little. What putting inputs back took is monitored without the
-//! kernel, and taken out by the time that each takes:
-//! `kernel = (all · t(all) − restoring · t(restoring)) / (t(all) − t(restoring))`.
+//! Monitoring measures the share of a time window in which parts of the GPU were in use. The kernel
+//! runs again and again in that window. So the shares are the kernel's own except for the gaps
+//! between launches, which must be short. Restoring inputs is monitored without the kernel, and
+//! subtracted by the time of each: `kernel = (all · t(all) − restoring · t(restoring)) / (t(all) −
+//! t(restoring))`.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use super::types::{CacheControl, ClockControl, Conditions, Metric, MetricSource,
 use super::values::CollectedMetrics;
 use warpgauge_model::{Cause, MonitorFacts, MonitorWindow, Unavailable};
 
-/// Metrics of the catalogue that a reading means the same as.
+/// Metrics of the catalogue that are equal to a reading.
 const SAME: [(&str, &str); 10] = [
     ("sm_active_cycles", ACTIVE),
     ("achieved_occupancy", OCCUPANCY_WHILE_ACTIVE),
@@ -31,7 +31,7 @@ const SAME: [(&str, &str); 10] = [
     ("fp16_pipe_utilization", FP16_WHILE_ACTIVE),
 ];
 
-/// Readings that no metric of the catalogue means the same as, and what they are.
+/// Readings that are not equal to any metric of the catalogue, with descriptions.
 const OTHERS: [(&str, &str); 5] = [
     ("gpm__graphics_util", "time in which the GPU had any work"),
     ("gpm__sm_occupancy", "resident warps, of all that there could be, idle time included"),
@@ -44,32 +44,33 @@ const OTHERS: [(&str, &str); 5] = [
     ("gpm__fp16_util", "f16 operations outside tensor cores"),
 ];
 
-/// Time in which multiprocessors had warps.
+/// Share of time in which multiprocessors had warps.
 const ACTIVE: &str = "gpm__sm_util";
 
-/// Shares of the time in which there were warps, each with what is divided by that time.
+/// Shares of the time in which there were warps, each with the reading that is divided by that
+/// time.
 const WHILE_ACTIVE: [(&str, &str); 2] =
     [(OCCUPANCY_WHILE_ACTIVE, "gpm__sm_occupancy"), (FP16_WHILE_ACTIVE, "gpm__fp16_util")];
 const OCCUPANCY_WHILE_ACTIVE: &str = "gpm__sm_occupancy/gpm__sm_util";
 const FP16_WHILE_ACTIVE: &str = "gpm__fp16_util/gpm__sm_util";
 
-/// Largest part of the time that may lie between launches, by the time that an empty kernel takes
-/// from launch to launch; which is more than what a longer one waits for. On an H200 a kernel of 13
-/// us agrees with its counters to 3 %, at 0.24; one of 4 us does not, at 0.81.
+/// Largest share of time that may lie between launches. The gap is estimated by the period of an
+/// empty kernel, which exceeds the gap of a longer one. On an H200 a kernel of 13 us agrees with
+/// its counters to 3 %, at 0.24; one of 4 us does not, at 0.81.
 const MAX_GAP: f64 = 0.3;
 
-/// Smallest part of the time that must be the kernel's where inputs are put back.
+/// Smallest share of time that the kernel itself must take if inputs are restored.
 const MIN_PART: f64 = 0.25;
 
-/// Least activity of the multiprocessors of which a share can be told, percent.
+/// Least activity of the multiprocessors for a meaningful quotient, percent.
 const MIN_ACTIVE: f64 = 1.0;
 
-/// Whether monitoring tells any of the metrics.
+/// Returns whether monitoring has any of the metrics.
 pub fn tells(selection: &Selection) -> bool {
     selection.metrics.iter().any(|info| reading_of(info.id).is_some())
 }
 
-/// The metrics that monitoring tells.
+/// Returns the metrics that monitoring has.
 pub fn metrics() -> impl Iterator<Item = &'static str> {
     SAME.iter().map(|(id, _)| *id)
 }
@@ -78,10 +79,10 @@ fn reading_of(id: &str) -> Option<&'static str> {
     SAME.iter().find(|(same, _)| *same == id).map(|(_, reading)| *reading)
 }
 
-/// What monitoring told of a kernel. `driver`: its version.
+/// Converts the monitored readings of a kernel. `driver` is the driver's version.
 ///
 /// # Errors
-/// It told nothing, or nothing that is the kernel's.
+/// There are no readings, or none that are the kernel's own.
 pub fn collected(
     facts: &MonitorFacts,
     kernel: &str,
@@ -157,7 +158,7 @@ fn note(facts: &MonitorFacts, period_s: f64, gap: f64) -> String {
     text
 }
 
-/// The kernel without what was done before each launch.
+/// Subtracts the restoring of inputs from the readings.
 fn alone(facts: &MonitorFacts) -> Result<MonitorWindow, Unavailable> {
     let running = &facts.running;
     let whole = running.period_s;
@@ -186,7 +187,7 @@ fn alone(facts: &MonitorFacts) -> Result<MonitorWindow, Unavailable> {
     Ok(own)
 }
 
-/// A metric of the catalogue, if monitoring means the same by a reading.
+/// Returns a metric of the catalogue, if a reading is equal to it.
 pub(super) fn told(collected: &CollectedMetrics, info: &MetricInfo) -> Found {
     match reading_of(info.id) {
         Some(name) => reading(collected, name),
@@ -211,7 +212,7 @@ fn reading(collected: &CollectedMetrics, name: &str) -> Found {
     }
 }
 
-/// Adds the readings that no metric of the catalogue means the same as, under their own names.
+/// Adds the readings that are not equal to any metric of the catalogue, under their own names.
 pub(super) fn add_others(metrics: &mut BTreeMap<String, Metric>, collected: &CollectedMetrics) {
     for (name, what) in OTHERS {
         let found = reading(collected, name);

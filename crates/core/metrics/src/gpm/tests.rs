@@ -46,7 +46,7 @@ fn shares_are_told_with_what_they_are_means_of() {
     let note = dram.note.unwrap();
     assert!(note.contains("200 ms of launches back to back, 50.0 us apart"), "{note}");
     assert!(note.contains("up to 4 % of the time"), "{note}");
-    // Idle time is above and below.
+    // Idle time is in both the dividend and the divisor.
     assert_eq!(found(&collected, "achieved_occupancy").unwrap().value, 50.0);
     assert_eq!(found(&collected, "fp16_pipe_utilization").unwrap().value, 1.25);
     let counts = found(&collected, "flop_count").unwrap_err();
@@ -62,7 +62,7 @@ fn shares_are_told_with_what_they_are_means_of() {
     assert!(metrics["gpm__fp32_util"].reason.is_some() && metrics.len() == OTHERS.len());
 }
 
-/// 30 of 50 us are the kernel's, which uses 80 % of the memory; the copies use 30 %.
+/// The kernel takes 30 of 50 us and uses 80 % of the memory bandwidth; the copies use 30 %.
 #[test]
 fn what_puts_inputs_back_is_taken_out() {
     let copies = window(20.0, &[("gpm__sm_util", 50.0), ("gpm__dram_bw_util", 30.0)]);

@@ -1,4 +1,5 @@
-//! Files that somebody else made with NVIDIA's tools, known by their content.
+//! Imports files that users made with NVIDIA's tools. The content identifies the tool. The main
+//! type is [`Imported`].
 
 use std::collections::BTreeSet;
 
@@ -14,27 +15,26 @@ use super::types::{Conditions, DeviceMetrics};
 use super::values::CollectedMetrics;
 use warpgauge_model::Unavailable;
 
-/// Percentages above 100 that are told of.
+/// Most notes about percentages above 100.
 const MAX_ABOVE: usize = 20;
-/// Compute capability of a device of which the file does not tell it.
+/// Compute capability of a device for which the file has none.
 const UNKNOWN: u32 = 0;
 
-/// What a file holds.
+/// Content of a file.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Imported {
     /// A page of Nsight Compute.
     Ncu {
-        /// The metrics of its kernels.
+        /// Metrics of its kernels.
         device_metrics: Box<DeviceMetrics>,
-        /// What the tool's own rules found.
+        /// Findings of the tool's own rules.
         rules: Vec<KernelRule>,
-        /// What was left out of the file, and what to know of the rest.
+        /// Lines that were left out, and caveats.
         notes: Vec<String>,
     },
     /// Tables of Nsight Systems.
     Nsys {
-        /// The tables.
         #[serde(flatten)]
         report: NsysReport,
         /// Busy and idle time of each device, if the tables have a trace.
@@ -44,67 +44,62 @@ pub enum Imported {
     Sanitizer(SanitizerLog),
 }
 
-/// A rule's finding and its kernel.
+/// A rule's finding with its kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KernelRule {
-    /// The kernel.
     pub kernel: String,
-    /// The finding.
     #[serde(flatten)]
     pub rule: NcuRule,
 }
 
-/// The time of a device.
+/// Busy and idle time of a device.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DeviceTimeline {
-    /// As the tool names it.
+    /// Name in the tool's output.
     pub device: String,
-    /// Its time.
     #[serde(flatten)]
     pub timeline: Timeline,
-    /// Busy time, in percent of all.
+    /// Busy time as a percentage of the whole time.
     pub utilisation_pct: Option<f64>,
 }
 
-/// Why a file cannot be imported.
+/// Reasons why a file cannot be imported.
 #[derive(Debug, thiserror::Error, PartialEq)]
 pub enum ImportError {
-    /// It is a report in NVIDIA's own format.
+    /// The file is a report in NVIDIA's own format.
     #[error(
         "this is a report of Nsight Systems; export its tables with `nsys stats --format csv \
          --force-export=true FILE` and import those"
     )]
     NsysReport,
-    /// Files of several tools, concatenated.
+    /// The file has concatenated output of several tools.
     #[error(
         "the file holds {first} and {second}: import each from a file of its own, since one of \
          them would be lost"
     )]
     SeveralTools {
-        /// What of one tool.
         first: &'static str,
-        /// What of another.
         second: &'static str,
     },
-    /// It is something else.
+    /// The file is something else.
     #[error(
         "this is neither a CSV page of Nsight Compute, nor tables of `nsys stats`, nor a log of \
          compute-sanitizer"
     )]
     UnknownContent,
-    /// The tool wrote why it has nothing.
+    /// The tool reported why it has no data.
     #[error("{} ({})", .0.reason, .0.remedy)]
     Nothing(Unavailable),
-    /// A page of Nsight Compute cannot be trusted.
+    /// A page of Nsight Compute is malformed.
     #[error(transparent)]
     Ncu(#[from] NcuCsvError),
-    /// Tables of Nsight Systems cannot be trusted.
+    /// Tables of Nsight Systems are malformed.
     #[error(transparent)]
     Nsys(#[from] NsysError),
 }
 
-/// The text of a file: UTF-8, or UTF-16 as Windows' shells write it, with lines that end as they
-/// do anywhere.
+/// Decodes the text of a file: UTF-8, or UTF-16 as shells on Windows write it. Line endings are
+/// normalised.
 pub fn decode(bytes: &[u8]) -> String {
     let wide = |rest: &[u8], of: fn([u8; 2]) -> u16| {
         let (units, _) = rest.as_chunks::<2>();
@@ -115,7 +110,7 @@ pub fn decode(bytes: &[u8]) -> String {
     let text: String = match bytes {
         [0xff, 0xfe, rest @ ..] => wide(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => wide(rest, u16::from_be_bytes),
-        // Without the mark, the zeros of the first letters tell.
+        // Without a byte order mark, the zeros in the first letters show the encoding.
         [first, 0, second, 0, ..] if *first > 0 && *second > 0 => wide(bytes, u16::from_le_bytes),
         [0, first, 0, second, ..] if *first > 0 && *second > 0 => wide(bytes, u16::from_be_bytes),
         _ => String::from_utf8_lossy(bytes).into_owned(),
@@ -126,12 +121,12 @@ pub fn decode(bytes: &[u8]) -> String {
     }
 }
 
-/// Whether a file is a report that only Nsight Compute itself reads.
+/// Returns whether a file is a report that only Nsight Compute itself can read.
 pub fn is_ncu_report(bytes: &[u8]) -> bool {
     bytes.starts_with(b"NVR\0")
 }
 
-/// Reads a text of one of the tools; of a page of Nsight Compute, the selected metrics.
+/// Parses the output of one of the tools. A page of Nsight Compute gives the selected metrics.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -139,7 +134,7 @@ pub fn import(text: &str, selection: &Selection) -> Result<Imported, ImportError
     import_file(text, "", selection)
 }
 
-/// The same for a file, whose name may say which report of Nsight Systems it is.
+/// Like [`import`], for a file whose name may identify the report of Nsight Systems.
 ///
 /// # Errors
 /// See [`ImportError`].
@@ -169,7 +164,7 @@ pub fn import_file(text: &str, name: &str, selection: &Selection) -> Result<Impo
     }
 }
 
-/// Why a text holds nothing of the tools.
+/// Returns why a text has no output of the tools.
 fn nothing(text: &str) -> ImportError {
     if let Err(summary @ NcuCsvError::Summary { .. }) = ncu::parse_csv(text) {
         return summary.into();
@@ -205,14 +200,14 @@ fn ncu_page(report: NcuReport, text: &str, selection: &Selection) -> Result<Impo
         kernel.rules.iter().map(of)
     });
     let rules = rules.collect();
-    // A page without kernels is an error of the parser already.
+    // The parser has already refused a page without kernels.
     let metrics = several_metrics(&profiled, selection).ok_or(NcuCsvError::NoHeader)?;
     let mut notes = report.notes;
     notes.extend(above_all(&metrics));
     Ok(Imported::Ncu { device_metrics: Box::new(metrics), rules, notes })
 }
 
-/// Percentages above 100: what to know of them.
+/// Returns notes about percentages above 100.
 fn above_all(metrics: &DeviceMetrics) -> Vec<String> {
     let of_all = metrics.metrics.iter().map(|(id, metric)| (id, metric, &metrics.kernel));
     let by_kernel = metrics.kernels.iter().flat_map(|kernel| {

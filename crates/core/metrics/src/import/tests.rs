@@ -28,7 +28,7 @@ fn a_page_of_several_kernels() {
     assert!((value("dram_read_bytes") - read).abs() < 1.0);
     let written = 54_883_328.0 + 54_909_952.0;
     assert!((value("dram_bytes") - read - written).abs() < 1.0, "read and written");
-    // 100·54.40/67.33 and 100·55.75/67.24, with equal weights nearly.
+    // The values are 100·54.40/67.33 and 100·55.75/67.24, with nearly equal weights.
     assert!((value("stall_long_scoreboard") - 81.86).abs() < 0.05);
     assert_eq!(value("registers_per_thread"), 16.0);
     assert!(vector_add.metrics["flop_count"].reason.is_some(), "the set has no such counters");
@@ -77,7 +77,7 @@ fn a_tool_that_failed_says_why() {
     assert_eq!(error(""), ImportError::UnknownContent);
 }
 
-/// Pages without the column of the compute capability, as old versions have them.
+/// Old versions write pages without the column of the compute capability.
 #[test]
 fn a_device_that_is_not_told() {
     let text = "\"ID\",\"Kernel Name\",\"gpu__time_duration.sum\",\"dram__bytes.sum\"\n\

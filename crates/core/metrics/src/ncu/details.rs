@@ -1,4 +1,4 @@
-//! The details page: a record per kernel, section and metric, and records of rules.
+//! Parses the details page: a record per kernel, section and metric, and records of rules.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,9 +8,9 @@ use super::expected::expected;
 use super::kernel::{NcuKernel, NcuRule, Put};
 use crate::text::{Cell, Convention, Notes, Record};
 
-/// Labels of metrics by section, and NVIDIA's names of those that a label tells for certain. Some
-/// labels stand in several sections with other meanings. With `--print-metric-name name` the page
-/// has the names themselves.
+/// Labels of metrics by section, with NVIDIA's name of each unambiguous label. Some labels occur in
+/// several sections with different meanings. With `--print-metric-name name` the page has the names
+/// themselves.
 const LABELS: [(&str, &str, &str); 42] = [
     (SOL, "Elapsed Cycles", "gpc__cycles_elapsed.max"),
     (SOL, "Duration", "gpu__time_duration.sum"),
@@ -69,7 +69,7 @@ const INSTRUCTIONS: &str = "Instruction Statistics";
 const LAUNCH: &str = "Launch Statistics";
 const OCCUPANCY: &str = "Occupancy";
 const SOURCE: &str = "Source Counters";
-/// What versions before 2021 call the first.
+/// The first section's name in versions before 2021.
 const COMMAND: &str = "GPU Speed Of Light";
 
 pub(super) fn kernels(
@@ -105,7 +105,7 @@ fn is_metric(columns: &Columns<'_>, row: &Record<'_>) -> bool {
     columns.field(row, "Metric Name").is_some_and(|name| !name.is_empty())
 }
 
-/// What may tell the locale.
+/// Returns the cells that may show the locale.
 fn cells<'a>(columns: &'a Columns<'_>, row: &'a Record<'_>) -> impl Iterator<Item = Cell<'a>> {
     let cell = |column: &'a str, text: &'a str, whole| Cell { text, whole, line: row.line, column };
     let process = columns.field(row, "Process ID");
@@ -119,7 +119,7 @@ fn cells<'a>(columns: &'a Columns<'_>, row: &'a Record<'_>) -> impl Iterator<Ite
     process.into_iter().chain(metric)
 }
 
-/// NVIDIA's name of the metric of a row, or else its section and label.
+/// Returns NVIDIA's name of the metric in a row, or else its section and label.
 fn name<'r>(columns: &Columns<'_>, row: &'r Record<'_>) -> Cow<'r, str> {
     let field = |name: &str| columns.field(row, name).unwrap_or_default();
     let (section, label) = (field("Section Name"), field("Metric Name"));
@@ -127,12 +127,12 @@ fn name<'r>(columns: &Columns<'_>, row: &'r Record<'_>) -> Cow<'r, str> {
     match known {
         Some((_, _, name)) => Cow::Borrowed(name),
         None if label.contains("__") => Cow::Borrowed(label),
-        // No metric's name has a slash with spaces, so that labels stay apart from names.
+        // No metric name has a slash with spaces, so labels and names stay distinct.
         None => Cow::Owned(format!("{section} / {label}")),
     }
 }
 
-/// Values of one launch that differ by more than this are not one value, rounded twice.
+/// Relative difference above which two values of a launch are not the same value in two roundings.
 const ROUNDED: f64 = 0.01;
 
 fn put_metric(
@@ -146,7 +146,7 @@ fn put_metric(
     let (name, cell) = (name(columns, row), field("Metric Value"));
     let expected = expected(&name);
     let first = kernel.values.get(name.as_ref()).copied();
-    // Sections repeat metrics; the first says it.
+    // Sections repeat metrics; the first occurrence is used.
     if kernel.texts.contains_key(name.as_ref()) {
         return Ok(());
     }
@@ -181,7 +181,7 @@ fn put_metric(
                 }
             }
         }
-        // What two rows were refused for is not mended by a third.
+        // A third row does not repair a metric that two rows contradicted.
         (Put::Done, None) => {
             if let Some(reason) = missing.filter(|reason| reason.contains("differently")) {
                 kernel.refuse(&name, reason);

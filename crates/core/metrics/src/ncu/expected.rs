@@ -1,5 +1,5 @@
-//! What is known of NVIDIA's metrics before a page tells their values: the dimension of their
-//! unit, and what they cannot be.
+//! Expected properties of NVIDIA's metrics, known before a page is parsed: the dimension of the
+//! unit, and bounds of the value. The main type is [`Expected`].
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use crate::catalogue::{CATALOGUE, Formula, MetricUnit};
 use crate::text::Dimension;
 
-/// What a metric measures.
+/// Quantity that a metric measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Time,
@@ -15,32 +15,34 @@ enum Kind {
     Frequency,
     ByteRate,
     Rate,
-    /// Parts of a whole: more than all is none.
+    /// A share of a whole, which cannot exceed 100 %.
     Share,
-    /// A rate in percent of what can be sustained.
+    /// A rate as a percentage of the sustainable one.
     PeakShare,
-    /// Counts, quotients of counts, and what is told per cycle.
+    /// A count, a quotient of counts, or a value per cycle.
     Count,
 }
 
-/// What is known of a metric.
+/// Expected properties of a metric.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) struct Expected {
     kind: Option<Kind>,
-    /// Whether it is a number of things that are never parted.
+    /// Whether its value is always a whole number.
     pub(super) whole: bool,
-    /// Least and most, where the hardware has a bound.
+    /// Least and greatest value, if the hardware has a bound.
     bounds: Option<(f64, f64)>,
-    /// Whether a metric of the catalogue rests on it.
+    /// Whether a metric of the catalogue uses it.
     pub(super) used: bool,
 }
 
-/// A whole of parts that are counted in different passes may be a little more than 100 %.
+/// Bound of shares, percent. A whole whose parts come from different passes may slightly exceed 100
+/// %.
 const MOST_OF_A_WHOLE: f64 = 110.0;
-/// What can be sustained may be passed for a while; nothing does so twice over.
+/// Bound of rates, percent. A rate may exceed the sustainable one for a while, but not twofold.
 const MOST_OF_A_PEAK: f64 = 200.0;
 
-/// Numbers of threads, blocks, registers: with them, digits after a separator are a group.
+/// Metrics with whole numbers: threads, blocks, registers. Digits after a separator are a group in
+/// them.
 const WHOLE: [&str; 19] = [
     "launch__block_size",
     "launch__block_dim_x",
@@ -63,14 +65,15 @@ const WHOLE: [&str; 19] = [
     "profiler__replayer_passes",
 ];
 
-/// Bounds of every chip: threads of a block, registers that an instruction can name.
+/// Bounds of every chip: threads per block, and registers that an instruction can name.
 const BOUNDS: [(&str, (f64, f64)); 3] = [
     ("launch__block_size", (1.0, 1024.0)),
     ("launch__registers_per_thread", (0.0, 255.0)),
     ("launch__registers_per_thread_allocated", (0.0, 256.0)),
 ];
 
-/// Metrics that the catalogue's are made of, and what those tell that are made of one alone.
+/// NVIDIA's metrics that the catalogue uses. The kind is known for those that alone define a metric
+/// of the catalogue.
 static USED: LazyLock<BTreeMap<&'static str, Option<Kind>>> = LazyLock::new(|| {
     let mut used = BTreeMap::new();
     for source in CATALOGUE.iter().flat_map(|info| info.sources) {
@@ -88,7 +91,7 @@ static USED: LazyLock<BTreeMap<&'static str, Option<Kind>>> = LazyLock::new(|| {
     used
 });
 
-/// What is known of the metric of this name.
+/// Returns the expected properties of the metric of this name.
 pub(super) fn expected(name: &str) -> Expected {
     let used = USED.get(name);
     Expected {
@@ -111,7 +114,8 @@ fn by_unit(unit: MetricUnit, name: &str) -> Kind {
     }
 }
 
-/// What the parts of a name tell; Nsight Compute's documentation has them under "Metrics Decoder".
+/// Returns the kind of a metric from the parts of its name; see "Metrics Decoder" in Nsight
+/// Compute's documentation.
 fn by_name(name: &str) -> Option<Kind> {
     let (base, suffix) = name.split_once('.').unwrap_or((name, ""));
     let counted = matches!(suffix, "sum" | "avg" | "min" | "max");
@@ -145,7 +149,7 @@ fn is_bytes(base: &str) -> bool {
 }
 
 impl Expected {
-    /// Why a unit cannot be this metric's; `None` if it can.
+    /// Returns why a unit does not fit the metric; `None` if it does.
     pub(super) fn against_unit(&self, dimension: Dimension) -> Option<&'static str> {
         let (fits, what) = match self.kind? {
             Kind::Time => (dimension == Dimension::Time, "no time"),
@@ -162,7 +166,7 @@ impl Expected {
         (!fits).then_some(what)
     }
 
-    /// Why this metric cannot have a value, in base units; `None` if it can.
+    /// Returns why the metric cannot have a value, in base units; `None` if it can.
     pub(super) fn against_value(&self, value: f64) -> Option<String> {
         let most = match self.kind {
             Some(Kind::Share) => MOST_OF_A_WHOLE,

@@ -1,4 +1,4 @@
-//! One kernel of a report.
+//! One kernel of a report. The main type is [`NcuKernel`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ use crate::text::{Convention, OUT_OF_BOUNDS, Record, Value, unit, value};
 use crate::types::{Conditions, MetricSource};
 use crate::values::CollectedMetrics;
 
-/// Passes, as a metric.
+/// The number of passes as a metric.
 const PASSES: &str = "profiler__replayer_passes";
 
 /// Columns that describe the kernel; all others of a raw page are metrics.
@@ -31,60 +31,58 @@ const DESCRIPTION: [&str; 13] = [
     "API Call ID",
 ];
 
-/// One launch of a kernel that was profiled.
+/// A profiled launch of a kernel.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct NcuKernel {
-    /// The tool's number of it.
+    /// The tool's number of the launch.
     pub id: String,
-    /// Its name, as the tool was told to write it.
+    /// Name of the kernel, in the form that the tool's options select.
     pub name: String,
-    /// Threads per block, if the tool tells.
+    /// Threads per block, if known.
     pub block: Option<[u32; 3]>,
-    /// Blocks, if the tool tells.
+    /// Blocks, if known.
     pub grid: Option<[u32; 3]>,
-    /// Compute capability times 10, if the tool tells.
+    /// Compute capability times 10, if known.
     pub capability: Option<u32>,
-    /// The device's ordinal, if the tool tells.
+    /// The device's ordinal, if known.
     pub device: Option<u32>,
-    /// Ranges of NVTX in which it ran, as the tool writes them.
+    /// NVTX ranges around the launch, as the tool writes them.
     pub ranges: Vec<String>,
     /// NVIDIA's metrics in base units (bytes, s, Hz, %, counts).
     pub values: BTreeMap<String, f64>,
-    /// Metrics without a number, and why.
+    /// Metrics without a number, with the reason.
     pub missing: BTreeMap<String, String>,
-    /// Metrics that are words, e.g. `launch__func_cache_config`.
+    /// Metrics with text values, e.g. `launch__func_cache_config`.
     pub texts: BTreeMap<String, String>,
-    /// What the tool's rules found; details pages only.
+    /// Findings of the tool's rules; only in details pages.
     pub rules: Vec<NcuRule>,
-    /// What tells this launch from all others of the file, where the page has it.
+    /// Identity of the launch within the file, if the page has it.
     pub(super) launch: Option<String>,
 }
 
-/// What became of a cell.
+/// Result of entering a cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Put {
-    /// It stands in its place.
+    /// The value was entered.
     Done,
-    /// It can be read in two ways.
+    /// The value is ambiguous.
     Ambiguous,
-    /// It is no value of this metric, and this is why.
+    /// The value does not fit the metric, for this reason.
     Refused(String),
 }
 
-/// What a rule of Nsight Compute found.
+/// A finding of one of Nsight Compute's rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NcuRule {
-    /// Its section.
     pub section: String,
-    /// Its name.
     pub name: String,
     /// `OPT`, `INF`, `WRN`, ….
     pub kind: String,
-    /// The finding.
     pub description: String,
 }
 
-/// Whether a column describes the kernel. Ranges of NVTX have colons and no metric's name has.
+/// Returns whether a column describes the kernel. NVTX ranges have colons, and metric names have
+/// none.
 pub(super) fn describes(column: &str) -> bool {
     DESCRIPTION.contains(&column) || is_range(column)
 }
@@ -94,7 +92,7 @@ fn is_range(column: &str) -> bool {
 }
 
 impl NcuKernel {
-    /// What the description columns of a row tell.
+    /// Reads the description columns of a row.
     pub(super) fn of(columns: &Columns<'_>, record: &Record<'_>) -> Self {
         let field = |name: &str| columns.field(record, name).filter(|field| !field.is_empty());
         let range = |(name, field): (_, &Cow<'_, str>)| {
@@ -124,7 +122,7 @@ impl NcuKernel {
         }
     }
 
-    /// Puts a metric in its place.
+    /// Enters the value of a metric.
     pub(super) fn put(
         &mut self,
         name: &str,
@@ -153,27 +151,28 @@ impl NcuKernel {
             return self.refuse(name, format!("its unit `{}` is {what}", short(unit_text)));
         }
         let scaled = number * unit.scale;
-        // What is too small for a number is no zero.
+        // A value that underflows is not a zero.
         if !scaled.is_finite() || (scaled == 0.0 && number != 0.0) {
             return self.refuse(name, OUT_OF_BOUNDS.to_owned());
         }
         if let Some(why) = expected.against_value(scaled) {
             return self.refuse(name, why);
         }
-        // Sections repeat metrics, and one may know what another did not.
+        // Sections repeat metrics, and one of them may have a value that another lacks.
         self.missing.remove(name);
         self.values.insert(name.to_owned(), scaled);
         Put::Done
     }
 
-    /// Leaves a metric without a value.
+    /// Records that a metric has no value, with the reason.
     pub(super) fn refuse(&mut self, name: &str, why: String) -> Put {
         self.values.remove(name);
         self.missing.insert(name.to_owned(), why.clone());
         Put::Refused(why)
     }
 
-    /// Leaves out what contradicts the columns that describe the launch; the metrics and why.
+    /// Removes metrics that contradict the columns that describe the launch. Returns these metrics
+    /// and the reasons.
     pub(super) fn contradictions(&mut self) -> Vec<(&'static str, String)> {
         let product = |extents: [u32; 3]| extents.iter().map(|&extent| f64::from(extent)).product();
         let told: [(&str, &str, Option<f64>); 2] = [
@@ -183,7 +182,7 @@ impl NcuKernel {
         let mut found = Vec::new();
         for (name, column, product) in told {
             let (Some(product), Some(&value)) = (product, self.values.get(name)) else { continue };
-            // Scaled units leave six digits.
+            // Scaled units have six digits.
             if (value - product).abs() > 1e-5 * product {
                 let why = format!("it says {value}, and the column {column} {product}");
                 self.refuse(name, why.clone());
@@ -193,8 +192,8 @@ impl NcuKernel {
         found
     }
 
-    /// What catalogue formulas need, with a reason for every metric that was requested and is not
-    /// there. `unreadable` are those that the log says the device refuses.
+    /// Returns the values for the catalogue's formulas, with a reason for every requested metric
+    /// that is missing. `unreadable` are metrics that the device refuses according to the log.
     pub fn collected(
         &self,
         tool: &str,
@@ -233,7 +232,7 @@ fn short(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// `(256, 1, 1)`; digits may be grouped, by anything but a comma with a space after it.
+/// Parses `(256, 1, 1)`. Digits may be grouped by any separator except a comma and a space.
 fn extents(text: &str) -> Option<[u32; 3]> {
     let inner = text.trim().strip_prefix('(')?.strip_suffix(')')?;
     let mut parts = inner.split(", ").map(|part| {
@@ -244,7 +243,7 @@ fn extents(text: &str) -> Option<[u32; 3]> {
     parts.next().is_none().then_some(extents)
 }
 
-/// `9.0` as 90.
+/// Parses `9.0` as 90.
 fn capability(text: &str) -> Option<u32> {
     let (major, minor) = text.split_once(['.', ','])?;
     let (major, minor) = (major.parse::<u32>().ok()?, minor.parse::<u32>().ok()?);

@@ -1,16 +1,17 @@
-//! Kernels of several pages of one file: a launch that stands in two of them is one launch.
+//! Merges the kernels of several pages of one file. A launch that occurs in two pages is one
+//! launch. The main type is [`Merged`].
 
 use std::collections::BTreeMap;
 
 use super::kernel::NcuKernel;
 use crate::text::Notes;
 
-/// Two pages round a value differently, and by no more than this part of it.
+/// Greatest relative difference between two pages' roundings of a value.
 const ROUNDED: f64 = 0.006;
-/// What stands in several pages of one launch, and differs between two launches.
+/// Metrics that several pages of a launch share, and that differ between launches.
 const TELLING: [&str; 2] = ["gpu__time_duration.sum", "gpc__cycles_elapsed.max"];
 
-/// The kernels so far.
+/// The merged kernels so far.
 #[derive(Debug, Default)]
 pub(super) struct Merged {
     pub(super) kernels: Vec<NcuKernel>,
@@ -18,7 +19,7 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// Adds the kernels of the page whose header stands in `line`.
+    /// Adds the kernels of the page whose header is at `line`.
     pub(super) fn add(&mut self, kernels: Vec<NcuKernel>, line: usize, notes: &mut Notes) {
         let before = self.kernels.len();
         let (mut same, mut others) = (0, 0);
@@ -55,7 +56,7 @@ impl Merged {
     }
 }
 
-/// Whether two rows can be of one launch: what both tell is the same, rounded.
+/// Returns whether two rows can belong to one launch: their common values are equal up to rounding.
 fn agree(a: &NcuKernel, b: &NcuKernel) -> bool {
     let apart = |x: f64, y: f64| (x - y).abs() > ROUNDED * x.abs().max(y.abs());
     if a.block != b.block || a.grid != b.grid {
@@ -78,7 +79,7 @@ fn agree(a: &NcuKernel, b: &NcuKernel) -> bool {
     differ * 20 <= shared
 }
 
-/// Takes what the first page did not tell.
+/// Adds the values that the first page lacks.
 fn fill_in(kernel: &mut NcuKernel, other: NcuKernel) {
     for (name, value) in other.values {
         if kernel.values.contains_key(&name) {

@@ -1,8 +1,8 @@
-//! What Nsight Compute writes: its CSV pages and its log.
+//! Parses the output of Nsight Compute: its CSV pages and its log.
 //!
-//! Columns are found by their header and never by position: versions and options insert some.
-//! Values are brought to base units. The text should be the tool's own (`--import … --csv`, or
-//! `--log-file`): what a program prints to the same stream cannot be told from a forgery.
+//! Columns are found by their headers, never by position, since versions and options insert some.
+//! Values are converted to base units. The text should be the tool's own (`--import … --csv`, or
+//! `--log-file`). A program's output in the same stream could forge the tool's.
 
 mod csv;
 mod details;

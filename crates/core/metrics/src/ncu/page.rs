@@ -1,11 +1,11 @@
-//! One page of a text: a header, and the rows after it.
+//! One page of a text: a header and its rows. The main type is [`Page`].
 
 use super::csv::{Columns, NcuCsvError, NcuPage};
 use super::kernel::NcuKernel;
 use super::{details, raw};
 use crate::text::{Notes, Record};
 
-/// A page as it is read.
+/// A page during parsing.
 #[derive(Debug)]
 pub(super) struct Page<'a> {
     /// Line of the header.
@@ -14,7 +14,7 @@ pub(super) struct Page<'a> {
     columns: Columns<'a>,
     units: Option<Record<'a>>,
     rows: Vec<Record<'a>>,
-    /// Line and fields of a row that ends too early; none may follow it.
+    /// Line and number of fields of a truncated row; no row may follow it.
     short: Option<(usize, usize)>,
 }
 
@@ -28,8 +28,8 @@ impl<'a> Page<'a> {
         Ok(Self { line: header.line, kind, columns, units: None, rows: Vec::new(), short: None })
     }
 
-    /// Takes a record; its fields, or `None` if it is no part of the page, which is noted unless it
-    /// is the tool's log.
+    /// Adds a record. Returns the number of its fields, or `None` if it does not belong to the
+    /// page. A note records this, except for the tool's log.
     pub(super) fn take(
         &mut self,
         record: Record<'a>,
@@ -55,7 +55,7 @@ impl<'a> Page<'a> {
         if !is_id(id) || record.fields.len() <= self.columns.kernel {
             return left_out("is no row of the page");
         }
-        // A details page has no units of its own, and a raw page none after its rows.
+        // A details page has no row of units, and that of a raw page precedes its rows.
         if self.kind == NcuPage::Raw && self.units.is_none() {
             return Err(NcuCsvError::NoUnits { line: self.line });
         }
@@ -65,7 +65,7 @@ impl<'a> Page<'a> {
         Ok(Some(fields))
     }
 
-    /// Whether a record is the one of units: it names no kernel.
+    /// Returns whether a record is the row of units, which names no kernel.
     fn is_units(&self, record: &Record<'_>) -> bool {
         let empty = |index: usize| record.fields.get(index).is_none_or(|f| f.trim().is_empty());
         self.kind == NcuPage::Raw
@@ -102,7 +102,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Whether a row can be this page's. Only the last row of a file may be cut off.
+    /// Checks the length of a row. Only the last row of a file may be truncated.
     fn fits(&mut self, record: &Record<'_>) -> Result<(), NcuCsvError> {
         self.too_long(record)?;
         if let Some((line, found)) = self.short {
@@ -126,7 +126,7 @@ impl<'a> Page<'a> {
         Ok(())
     }
 
-    /// The kernels of the page; `last` if nothing follows it in the file.
+    /// Returns the kernels of the page; `last` means that nothing follows it in the file.
     pub(super) fn kernels(
         &self,
         last: bool,

@@ -1,4 +1,4 @@
-//! The raw page: the record after the header has the units, every other one is a kernel.
+//! Parses the raw page: the record after the header has the units, and every other one is a kernel.
 
 use super::csv::{Columns, NcuCsvError};
 use super::expected::{Expected, expected};
@@ -8,7 +8,7 @@ use crate::text::{Cell, Convention, Notes, Record};
 const CUT_OFF: &str = "its row ends before this column";
 const MAYBE_CUT: &str = "its row ends here, and digits may be cut off";
 
-/// A column of a metric.
+/// The column of a metric.
 struct Metric<'a> {
     index: usize,
     name: &'a str,
@@ -36,7 +36,7 @@ pub(super) fn kernels(
     rows.iter().map(|row| kernel(columns, &metrics, row, convention, notes)).collect()
 }
 
-/// What may tell the locale.
+/// Returns the cells that may show the locale.
 fn cells<'a>(
     columns: &'a Columns<'_>,
     metrics: &'a [Metric<'a>],
@@ -65,7 +65,7 @@ fn kernel(
     let mut tell = |metric: &str, why: &str| {
         notes.add(format!("line {line}, {metric}"), format!("{why}; it has no value"));
     };
-    // A field in quotes is whole where the record is one.
+    // A quoted field is complete if the record is.
     let quoted = row.text.ends_with('"') || row.fields.len() >= columns.names.len();
     for metric in metrics {
         let Metric { index, name, unit, expected } = *metric;

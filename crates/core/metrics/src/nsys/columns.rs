@@ -1,32 +1,33 @@
-//! Columns by what they mean, whatever a version calls them.
+//! Identifies columns by their meaning, since their names differ between versions. The main type is
+//! [`Column`].
 
 use crate::text::Record;
 
-/// A table of which the columns tell.
+/// Kind of a table, known by its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Table {
     /// Kernels by name.
     Kernels,
-    /// Copies and fillings, by time.
+    /// Copies and fills, by time.
     MemoryTime,
-    /// The same, by size.
+    /// Copies and fills, by size.
     MemorySize,
     /// Calls of the API.
     Api,
-    /// Kernels, copies, and perhaps calls, with their category.
+    /// Kernels, copies, and possibly calls, with their category.
     ByCategory,
-    /// Each activity of the GPU.
+    /// Single activities of the GPU.
     Trace,
     /// Launches: call, queue, kernel.
     Launches,
-    /// A table of Nsight Systems that tells nothing of these.
+    /// Any other table of Nsight Systems.
     Other,
 }
 
-/// What a column measures.
+/// Quantity of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Quantity {
-    /// Base unit second.
+    /// The base unit is the second.
     Time,
     Bytes,
     BytesPerSecond,
@@ -34,7 +35,7 @@ pub(super) enum Quantity {
 }
 
 impl Quantity {
-    /// As errors call it.
+    /// Name in errors.
     pub(super) fn name(self) -> &'static str {
         match self {
             Quantity::Time => "time",
@@ -45,16 +46,16 @@ impl Quantity {
     }
 }
 
-/// A column: what it means, and what its values are multiplied by.
+/// A column: its meaning, and the factor of its values.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Column {
-    /// Its name without unit, in small letters: `avg`, `corrid`.
+    /// Name without unit, in lower case: `avg`, `corrid`.
     pub(super) name: String,
-    /// To base units, and of what; `None` if the header tells no unit.
+    /// Factor to the base unit, and its quantity; `None` if the header has no unit.
     pub(super) unit: Option<(f64, Quantity)>,
 }
 
-/// Names that versions use, and the one that is used here.
+/// Names that versions use, each with the one used here.
 const SYNONYMS: [(&str, &str); 9] = [
     ("time(%)", "time (%)"),
     ("average", "avg"),
@@ -101,10 +102,10 @@ const UNITS: [(&str, f64, Quantity); 30] = [
     ("bytes/s", 1.0, Quantity::BytesPerSecond),
 ];
 
-/// Columns of summaries of time. A table with any other column is of another kind.
+/// Columns of time summaries. A table with any other column is of another kind.
 const SUMMARY: [&str; 7] = ["time (%)", "total", "avg", "med", "min", "max", "stddev"];
 
-/// The columns of a header, and the table that they are of; `None` for anything else.
+/// Returns the columns of a header and the kind of its table; `None` for anything else.
 pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
     if record.broken || record.fields.len() < 4 {
         return None;
@@ -135,7 +136,7 @@ pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
             if has("time (%)") { Table::MemoryTime } else { Table::MemorySize }
         }
         () if all(&["num calls", "name"]) && summary(&["num calls", "name"]) => Table::Api,
-        // A line of words, of which some have a unit.
+        // This is a line of words, some with a unit.
         () if columns.iter().filter(|column| column.unit.is_some()).count() >= 2
             && record.fields.iter().all(|field| field.trim().parse::<f64>().is_err()) =>
         {
@@ -146,7 +147,7 @@ pub(super) fn header(record: &Record<'_>) -> Option<(Table, Vec<Column>)> {
     Some((table, columns))
 }
 
-/// What a table tells of that is none of those that are read, as far as its columns say.
+/// Describes the content of another table, from its columns.
 pub(super) fn other(columns: &[Column]) -> &'static str {
     let has = |name: &str| columns.iter().any(|column| column.name == name);
     match () {
@@ -159,7 +160,7 @@ pub(super) fn other(columns: &[Column]) -> &'static str {
     }
 }
 
-/// A column that stands twice in a header.
+/// Returns a column that occurs twice in a header.
 pub(super) fn twice(columns: &[Column]) -> Option<&str> {
     let names = columns.iter().map(|column| column.name.as_str()).enumerate();
     let mut names = names.filter(|(_, name)| !name.is_empty());
@@ -175,7 +176,7 @@ fn column(text: &str) -> Column {
     if text.starts_with("time (%)") || text.starts_with("time(%)") {
         return Column { name: known(text), unit: Some((1.0, Quantity::Percent)) };
     }
-    // The old names of columns have no space before the unit.
+    // Old column names have no space before the unit.
     let unit = text.strip_suffix(')').and_then(|text| text.rsplit_once('('));
     let Some((name, unit)) = unit else { return Column { name: known(text), unit: None } };
     let known_unit = UNITS.iter().find(|(name, ..)| *name == unit.trim());
@@ -206,7 +207,7 @@ mod tests {
         assert_eq!(of("Avg (furlong)"), ("avg".to_owned(), None));
     }
 
-    /// Headers of reports of several versions: what is activity of the GPU, and what is not.
+    /// These are headers of reports of several versions: some with GPU activity, some without.
     #[test]
     fn tables_are_told_by_all_their_columns() {
         let times = "Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns)";
@@ -225,7 +226,8 @@ mod tests {
             ("Time (%),Total Time (ns),Num Calls,~,Name", Table::Api),
             ("Time (%),Total Time (ns),Instances,~,Category,Operation", Table::ByCategory),
             ("Start (ns),Duration (ns),Name,Result,CorrID,Pid,Tid,T-Pri,Thread Name", Table::Other),
-            // OpenACC and OpenMP; MPI; NVTX, Direct3D, OpenGL and Vulkan; MPI one by one.
+            // These are OpenACC and OpenMP; MPI; NVTX, Direct3D, OpenGL and Vulkan; and single MPI
+            // calls.
             ("Time (%),Total Time (ns),Count,~,Name", Table::Other),
             ("Time (%),Total Time (ns),Instances,~,Source,Name", Table::Other),
             ("Time (%),Total Time (ns),Instances,~,Range", Table::Other),

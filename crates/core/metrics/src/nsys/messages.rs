@@ -1,8 +1,8 @@
-//! What the tool says beside its tables.
+//! Parses the tool's messages beside its tables.
 
 use warpgauge_model::{Cause, Unavailable};
 
-/// Texts and what they mean; the first that fits a line counts. From several versions.
+/// Texts of several versions with their causes; the first match in a line is used.
 const TEXTS: [(&str, Cause); 16] = [
     ("File is older than input file", Cause::StaleExport),
     ("does not contain", Cause::NoData),
@@ -22,7 +22,7 @@ const TEXTS: [(&str, Cause); 16] = [
     ("Unable to load", Cause::NoProfilerLibrary),
 ];
 
-/// What a remark of the tool means; `None` for what is no remark of a problem.
+/// Returns the problem in a message of the tool; `None` for any other line.
 pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     let line = line.trim();
     let skipped = line.strip_prefix("SKIPPED:");
@@ -31,7 +31,7 @@ pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     let known = TEXTS.iter().find(|(text, _)| line.contains(text)).map(|(_, cause)| *cause);
     let cause = match (skipped, marked) {
         (Some(_), _) => Cause::NoData,
-        // Warnings that are not known keep nobody from anything.
+        // Unknown warnings are harmless.
         (None, Some((&"WARNING:", _))) => known?,
         (None, Some(_)) => known.unwrap_or(Cause::Unknown),
         (None, None) => return None,
@@ -40,7 +40,8 @@ pub(super) fn problem(line: &str) -> Option<(Cause, Unavailable)> {
     Some((cause, cause.because(format!("Nsight Systems: {text}"))))
 }
 
-/// Why the tool did no work, if what it said tells: the first error, or else the first remark.
+/// Returns why the tool did no work, if its output has a reason: the first error, else the first
+/// message.
 pub fn cause(text: &str) -> Option<Cause> {
     let mut causes = text.lines().filter_map(problem).map(|(cause, _)| cause).peekable();
     let first = causes.peek().copied();

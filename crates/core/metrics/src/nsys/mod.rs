@@ -1,10 +1,11 @@
-//! What Nsight Systems writes: the tables of `nsys stats --format csv`, of all versions since 2020.
+//! Parses the output of Nsight Systems: the tables of `nsys stats --format csv`, of all versions
+//! since 2020.
 //!
-//! A text may hold several tables with the tool's remarks between them. Tables are known by all
-//! their columns, since `--quiet` leaves out their names, and by their names where they have any:
-//! what is no activity of the GPU and no call of the CUDA API is left out, and said to be. Values are in base units: seconds and bytes.
-//! The text should be that of `nsys stats` and not of `nsys profile`, in which a program's output
-//! may stand.
+//! A text may have several tables with the tool's messages between them. All columns together
+//! identify a table, since `--quiet` omits its name; a given name is also used. Tables without GPU
+//! activity or CUDA API calls are left out, with a note. Values are in base units: seconds and
+//! bytes. The text should come from `nsys stats`, not from `nsys profile`, which may include the
+//! output of programs.
 
 mod columns;
 mod messages;

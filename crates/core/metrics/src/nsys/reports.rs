@@ -1,15 +1,15 @@
-//! Reports by name: those that tell of CUDA, and what the others tell of.
+//! Reports by name: those about CUDA, and the content of the others.
 
-/// What a report is known to tell of by its name.
+/// Content of a report, known from its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Known {
     /// Activity of the GPU, or calls of the CUDA API.
     Cuda,
-    /// Something else.
+    /// Another content, with its description.
     Other(String),
 }
 
-/// Reports that are read, by their names since 2023 and before.
+/// Reports that are parsed, by their names since 2023 and before.
 const CUDA: [&str; 18] = [
     "cuda_api_gpu_sum",
     "cuda_api_sum",
@@ -31,7 +31,7 @@ const CUDA: [&str; 18] = [
     "kernexecsum",
 ];
 
-/// Others by what stands in their names, and what they tell of.
+/// Other reports by a part of their names, with descriptions.
 const OTHERS: [(&str, &str); 19] = [
     ("osrt", "calls of the operating system's libraries"),
     ("syscall", "calls of the operating system"),
@@ -54,14 +54,14 @@ const OTHERS: [(&str, &str); 19] = [
     ("um_", "unified memory"),
 ];
 
-/// The report of `Processing [x.sqlite] with [/opt/…/cuda_gpu_kern_sum.py]...`.
+/// Returns the report in `Processing [x.sqlite] with [/opt/…/cuda_gpu_kern_sum.py]...`.
 pub(super) fn processing(line: &str) -> Option<&str> {
     let script = line.trim().strip_prefix("Processing [")?.split_once("] with [")?.1;
     let file = script.split(']').next()?.rsplit(['/', '\\']).next()?;
     Some(file.strip_suffix(".py").unwrap_or(file))
 }
 
-/// What a report of this name tells of; arguments may follow the name.
+/// Returns the content of a report of this name; arguments may follow the name.
 pub(super) fn report(name: &str) -> Known {
     let name = name.split(':').next().unwrap_or(name);
     match CUDA.contains(&name) {
@@ -77,8 +77,8 @@ fn other(name: &str) -> Option<&'static str> {
     OTHERS.iter().find(|(part, _)| name.contains(part)).map(|(_, what)| *what)
 }
 
-/// The same for a file that `nsys stats --output` named, e.g. `report1_osrt_sum.csv`; `None` for
-/// other files.
+/// Returns the content of a file that `nsys stats --output` named, e.g. `report1_osrt_sum.csv`;
+/// `None` for other files.
 pub(super) fn file(name: &str) -> Option<Known> {
     let stem = name.rsplit(['/', '\\']).next()?.split('.').next()?;
     let ends = |report: &&str| {
@@ -91,7 +91,7 @@ pub(super) fn file(name: &str) -> Option<Known> {
     is_report.then(|| other(stem)).flatten().map(|what| Known::Other(what.to_owned()))
 }
 
-/// Whether a function is of the CUDA API, by its name: `cudaMalloc`, `cuLaunchKernel`.
+/// Returns whether a function belongs to the CUDA API, by its name: `cudaMalloc`, `cuLaunchKernel`.
 pub(super) fn is_cuda_call(name: &str) -> bool {
     let name = name.trim_start_matches('_');
     let rest = name.strip_prefix("cuda").or_else(|| name.strip_prefix("cu"));

@@ -1,4 +1,4 @@
-//! Rows of the tables.
+//! Rows of the tables. The main types are [`NsysRow`], [`NsysEvent`] and [`NsysLaunch`].
 
 use serde::Serialize;
 
@@ -6,43 +6,38 @@ use super::columns::{Column, Quantity};
 use super::report::NsysError;
 use crate::text::Record;
 
-/// A row of a summary: kernels, copies or calls of one name.
+/// A summary row: kernels, copies or calls of one name.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysRow {
     /// Kernel, operation or function.
     pub name: String,
-    /// Part of the time of all rows of its table, percent; summaries by size have none.
+    /// Percentage of the time of all rows of its table; summaries by size have none.
     pub share_pct: Option<f64>,
     /// Seconds, or bytes in a summary by size.
     pub total: f64,
-    /// How many.
     pub count: u64,
     /// Mean, in the total's unit.
     pub mean: Option<f64>,
-    /// Median.
     pub median: Option<f64>,
-    /// Least.
     pub min: Option<f64>,
-    /// Most.
     pub max: Option<f64>,
-    /// Standard deviation.
     pub std_dev: Option<f64>,
-    /// Blocks, where the version tells.
+    /// Blocks, if the version has them.
     pub grid: Option<[u32; 3]>,
-    /// Threads per block, where the version tells.
+    /// Threads per block, if the version has them.
     pub block: Option<[u32; 3]>,
 }
 
-/// Something that the GPU did.
+/// An activity of the GPU.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysEvent {
     /// Kernel or operation.
     pub name: String,
-    /// When it began, seconds from the beginning of the trace.
+    /// Start, seconds from the beginning of the trace.
     pub start: f64,
-    /// How long it took, seconds.
+    /// Duration, seconds.
     pub duration: f64,
-    /// Number that joins it to the call that caused it.
+    /// Number shared with the call that caused it.
     pub correlation: Option<u64>,
     /// Blocks; kernels only.
     pub grid: Option<[u32; 3]>,
@@ -50,36 +45,33 @@ pub struct NsysEvent {
     pub block: Option<[u32; 3]>,
     /// Registers per thread; kernels only.
     pub registers: Option<u32>,
-    /// Bytes copied or filled; the tool rounds to thousands of them.
+    /// Bytes copied or filled; the tool rounds to thousands.
     pub bytes: Option<f64>,
     /// Bytes per second.
     pub throughput: Option<f64>,
-    /// The device, as the tool names it.
+    /// Name of the device in the tool's output.
     pub device: String,
-    /// The stream.
     pub stream: Option<u64>,
 }
 
 /// Launches of one kernel by one function of the API; means in seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NsysLaunch {
-    /// The kernel.
     pub kernel: String,
     /// The function that launched it.
     pub api: String,
-    /// How many.
     pub count: u64,
-    /// From the beginning of the call to the kernel's end.
+    /// Time from the start of the call to the kernel's end.
     pub total: Option<f64>,
-    /// The call.
+    /// Time of the call.
     pub api_time: Option<f64>,
-    /// From the end of the call to the kernel's beginning.
+    /// Time from the end of the call to the kernel's start.
     pub queue_time: Option<f64>,
-    /// The kernel.
+    /// Time of the kernel.
     pub kernel_time: Option<f64>,
 }
 
-/// Fields of a record by the meaning of their columns.
+/// Fields of a record, accessed by the meaning of their columns.
 pub(super) struct Fields<'a> {
     pub(super) columns: &'a [Column],
     pub(super) record: &'a Record<'a>,
@@ -100,8 +92,8 @@ impl Fields<'_> {
         }
     }
 
-    /// A number in base units; `None` if the column or its value is absent. `unit` serves columns
-    /// that name none.
+    /// Returns a number in base units; `None` if the column or its value is absent. `unit` is for
+    /// columns that name none.
     fn scaled(
         &self,
         name: &str,
@@ -123,11 +115,11 @@ impl Fields<'_> {
         }
         let nothing = !cell.contains(|c: char| ('1'..='9').contains(&c));
         let number = match cell.parse::<f64>().map(|number| number * scale) {
-            // What is too small for a number is no zero.
+            // A value that underflows is not a zero.
             Ok(number) if number.is_finite() && (number != 0.0 || nothing) => number,
             _ => return Err(self.bad(name, cell)),
         };
-        // Traces may begin before what the tool counts from.
+        // Activities may start before the trace's time origin.
         let impossible =
             (number < 0.0 && name != "start") || (quantity == Quantity::Percent && number > 100.1);
         match impossible {
@@ -154,14 +146,14 @@ impl Fields<'_> {
         cell.parse().map(Some).map_err(|_| self.bad(name, cell))
     }
 
-    /// A row of a summary; `name` and `count` are what its table calls them.
+    /// Returns a summary row; `name` and `count` are the names of these columns in its table.
     pub(super) fn row(
         &self,
         name: &str,
         count: &str,
         quantity: Quantity,
     ) -> Result<NsysRow, NsysError> {
-        // Versions of 2020 name the unit of the total only.
+        // Versions of 2020 have a unit for the total only.
         let total = self.columns.iter().find(|column| column.name == "total");
         let unit = total.and_then(|column| column.unit);
         Ok(NsysRow {
@@ -212,7 +204,7 @@ impl Fields<'_> {
     }
 }
 
-/// The new names of operations for the old ones.
+/// Returns the new name of an operation.
 fn operation(name: &str) -> String {
     const OLD: [(&str, &str); 5] = [
         ("HtoD]", "Host-to-Device]"),
@@ -229,7 +221,7 @@ fn operation(name: &str) -> String {
     name.to_owned()
 }
 
-/// `16384    1    1`.
+/// Parses `16384    1    1`.
 fn extent(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split_whitespace().map(|part| part.parse::<u32>().ok());
     let extent = [parts.next()??, parts.next()??, parts.next()??];

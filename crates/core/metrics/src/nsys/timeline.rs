@@ -1,27 +1,27 @@
-//! Busy and idle time of the GPU, from a trace.
+//! Busy and idle time of the GPU, computed from a trace. The main type is [`Timeline`].
 
 use serde::Serialize;
 
 use super::rows::NsysEvent;
 
-/// How a GPU spent its time from its first activity to its last.
+/// Busy and idle time of a GPU from its first activity to its last.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Timeline {
-    /// From the beginning of the first activity to the end of the last, seconds.
+    /// Time from the start of the first activity to the end of the last, seconds.
     pub span: f64,
     /// Time with at least one activity, seconds.
     pub busy: f64,
     /// Time with at least one kernel, seconds.
     pub kernels: f64,
-    /// Times without any activity between two.
+    /// Number of gaps without any activity.
     pub gaps: usize,
-    /// The longest of them, seconds.
+    /// The longest gap, seconds.
     pub longest_gap: f64,
 }
 
 impl Timeline {
-    /// From activities: when each begins and how long it takes, seconds, and whether it is a kernel. `None` for
-    /// none.
+    /// Computes the timeline of activities. Each has a start and a duration in seconds, and whether
+    /// it is a kernel. Returns `None` without activities.
     pub fn of(activities: impl Iterator<Item = (f64, f64, bool)>) -> Option<Self> {
         let mut all: Vec<(f64, f64, bool)> = activities
             .map(|(start, duration, kernel)| (start, start + duration.max(0.0), kernel))
@@ -42,23 +42,23 @@ impl Timeline {
         })
     }
 
-    /// Busy time, in percent of the span; `None` for a span of 0.
+    /// Returns busy time as a percentage of the span; `None` for a span of 0.
     pub fn utilisation_pct(&self) -> Option<f64> {
         (self.span > 0.0).then(|| 100.0 * self.busy / self.span)
     }
 
-    /// Idle time, seconds.
+    /// Returns idle time, seconds.
     pub fn idle(&self) -> f64 {
         (self.span - self.busy).max(0.0)
     }
 }
 
-/// The time of one device: the events should be those of one. `None` for none.
+/// Computes the timeline of one device's events. Returns `None` without events.
 pub fn timeline<'a>(events: impl Iterator<Item = &'a NsysEvent>) -> Option<Timeline> {
     Timeline::of(events.map(|event| (event.start, event.duration, event.grid.is_some())))
 }
 
-/// Intervals in order of their beginning, with those that touch made one.
+/// Merges intervals that touch. They must be sorted by their start.
 fn merged<'a>(intervals: impl Iterator<Item = &'a (f64, f64, bool)>) -> Vec<(f64, f64)> {
     let mut merged: Vec<(f64, f64)> = Vec::new();
     for &(from, to, _) in intervals {

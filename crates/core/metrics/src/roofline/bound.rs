@@ -1,19 +1,19 @@
-//! What limits a kernel.
+//! Finds the bound of a kernel.
 //!
-//! The rule is that of the "Speed Of Light" section of Nsight Compute (its rule `SOLBottleneck`):
-//! a unit that is used to 60 % of its peak or more limits the kernel, the busiest of them first;
-//! where none is, latency does, since warps then wait and nothing is full. Before that rule comes
-//! one of our own: a kernel that takes hardly longer than an empty one is bound by its launch.
+//! The rule is that of the "Speed Of Light" section of Nsight Compute (its rule `SOLBottleneck`). A
+//! unit at 60 % of its peak or more bounds the kernel, the busiest of them first. Without such a
+//! unit, latency does, since warps then wait and no unit is busy. One rule of ours comes first: a
+//! kernel that takes hardly longer than an empty one is bound by its launch.
 
 use super::{BoundBy, ComputeRoof, Facts, Level, MemoryRoof, Values};
 
-/// From this part of its peak on, a unit limits a kernel.
+/// Fraction of its peak from which a unit bounds a kernel.
 const LIMITS_FROM: f64 = 0.6;
 
-/// A median below this multiple of an empty launch's is the launch's time, not the kernel's.
+/// A median below this multiple of an empty launch's is the time of the launch, not of the kernel.
 pub(crate) const LAUNCH_FACTOR: f64 = 1.25;
 
-/// Pipelines, and the issue of instructions, as parts of the elapsed time.
+/// Pipelines, and the issue of instructions, as fractions of the elapsed time.
 const PIPELINES: [(&str, &str); 5] = [
     ("fma_pipe_active", "FMA pipeline"),
     ("alu_pipe_active", "ALU pipeline"),
@@ -22,14 +22,14 @@ const PIPELINES: [(&str, &str); 5] = [
     ("sm_issue_active", "issue of instructions"),
 ];
 
-/// How much of a unit's peak is used, and what tells so.
+/// The used fraction of a unit's peak, and its source.
 struct Use {
     of: BoundBy,
     fraction: f64,
     what: String,
 }
 
-/// What limits the kernel, and the numbers that show it.
+/// Returns the bound of the kernel, and its evidence.
 pub(super) fn classify(
     values: Values<'_>,
     facts: &Facts<'_>,
@@ -57,7 +57,7 @@ pub(super) fn classify(
     if busiest.fraction >= LIMITS_FROM {
         return (Some(busiest.of), format!("{} is the busiest unit: {list}", busiest.what));
     }
-    // Without one of them, the unit that is not known might be the busy one.
+    // If one of them is missing, the unknown unit might be the busy one.
     let known = |of: BoundBy| uses.iter().any(|used| used.of == of);
     let all = [BoundBy::Compute, BoundBy::L1, BoundBy::L2, BoundBy::Dram];
     if !all.into_iter().all(known) {
@@ -75,14 +75,14 @@ fn uses(values: Values<'_>, compute: &[ComputeRoof], memory: &[MemoryRoof]) -> V
     let level = |level: Level| {
         memory.iter().find(|roof| roof.level == level).and_then(|roof| roof.fraction)
     };
-    // L1 is idle where its multiprocessor is.
+    // L1 is idle while its multiprocessor is idle.
     let l1_active = values
         .part("l1_throughput")
         .map(|part| part * values.part("sm_active_cycles").unwrap_or(1.0));
     let parts = [
         (BoundBy::L1, "L1", largest([level(Level::L1), l1_active])),
-        // The throughput of L2's busiest part counts its inner fabric, which stands at 80 % while
-        // device memory streams: the bytes it hands out come first.
+        // The throughput of L2's busiest part includes its inner fabric, which is at 80 % while
+        // device memory streams. So the bytes that L2 returns take precedence.
         (BoundBy::L2, "L2", level(Level::L2).or_else(|| values.part("l2_throughput"))),
         (BoundBy::Dram, "DRAM", largest([level(Level::Dram), values.part("dram_throughput")])),
     ];
@@ -92,7 +92,7 @@ fn uses(values: Values<'_>, compute: &[ComputeRoof], memory: &[MemoryRoof]) -> V
     arithmetic(values, compute).into_iter().chain(memory).collect()
 }
 
-/// The busiest precision or pipeline.
+/// Returns the use of the busiest precision or pipeline.
 fn arithmetic(values: Values<'_>, compute: &[ComputeRoof]) -> Option<Use> {
     let rates = compute.iter().filter_map(|roof| {
         Some((roof.fraction?, format!("{} arithmetic", roof.precision.label())))

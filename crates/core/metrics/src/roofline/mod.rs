@@ -1,9 +1,10 @@
-//! The hierarchical roofline: what a kernel computes and moves, against what the device can.
+//! The hierarchical roofline: a kernel's operations and bytes against the device's peaks. The main
+//! type is [`Roofline`].
 //!
 //! After Williams, Waterman, Patterson, "Roofline: An Insightful Visual Performance Model for
-//! Multicore Architectures" (CACM 52(4), 2009), with one line per level of the memory as in Yang,
-//! Kurth, Williams, "Hierarchical Roofline Analysis for GPUs" (CCPE 32(20), 2020), and with the
-//! counters that the roofline sections of Nsight Compute use. Pure.
+//! Multicore Architectures" (CACM 52(4), 2009). It has one line per memory level, as in Yang,
+//! Kurth, Williams, "Hierarchical Roofline Analysis for GPUs" (CCPE 32(20), 2020). It uses the
+//! counters of the roofline sections of Nsight Compute. Pure.
 
 mod bound;
 mod peaks;
@@ -208,7 +209,7 @@ pub struct RooflinePoint {
 const EMULATED: &str =
     "the emulated device has no times: intensities without rates, and no ceilings";
 
-/// The roofline of a launch; `None` if its metrics hold neither operations nor bytes.
+/// Computes the roofline of a launch; `None` if its metrics have neither operations nor bytes.
 pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
     let emulated = facts.device.kind == DeviceKind::Emulator;
     let time = if emulated { None } else { over(values, facts) };
@@ -229,7 +230,7 @@ pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
         }
         notes.extend(time.as_ref().and_then(note_on_time));
     }
-    // A precision of which nothing is known says nothing.
+    // A precision without any value is left out.
     compute.retain(|roof| roof.operations.is_some() || roof.ceiling.is_some());
     memory.retain(|roof| roof.bytes.is_some() || roof.ceiling.is_some());
     let points = work::points(&compute, &memory);
@@ -240,7 +241,7 @@ pub fn roofline(values: Values<'_>, facts: &Facts<'_>) -> Option<Roofline> {
     Some(Roofline { bound_by, bound_reason, time, compute, memory, points, notes })
 }
 
-/// The profiled time with its own clock, else the unprofiled one with its.
+/// Returns the profiled time with its clock, else the unprofiled time with its clock.
 fn over(values: Values<'_>, facts: &Facts<'_>) -> Option<RatesOver> {
     let timed = facts.timed;
     let positive = |value: &f64| *value > 0.0;
@@ -259,7 +260,7 @@ fn over(values: Values<'_>, facts: &Facts<'_>) -> Option<RatesOver> {
     })
 }
 
-/// Clock of the multiprocessors during the profiled launch, Hz.
+/// Returns the clock of the multiprocessors during the profiled launch, Hz.
 pub(super) fn profiled_clock(values: Values<'_>) -> Option<f64> {
     let by_cycles = || {
         let seconds = values.get("duration").filter(|seconds| *seconds > 0.0)?;
@@ -289,11 +290,11 @@ fn note_on_time(time: &RatesOver) -> Option<String> {
     }
 }
 
-/// Clocks that differ by more are worth a word: run to run they stay within a percent or two.
+/// Relative difference of clocks that gets a note; runs stay within a percent or two.
 const CLOCKS_DIFFER: f64 = 0.03;
 
 impl BoundBy {
-    /// As people write it.
+    /// Phrase for people.
     pub fn sentence(self) -> &'static str {
         match self {
             BoundBy::Compute => "bound by arithmetic",
@@ -307,7 +308,7 @@ impl BoundBy {
 }
 
 impl Precision {
-    /// As people write it.
+    /// Label for people.
     pub fn label(self) -> &'static str {
         match self {
             Precision::Fp64 => "FP64",
@@ -323,7 +324,7 @@ impl Precision {
 }
 
 impl Level {
-    /// As people write it.
+    /// Label for people.
     pub fn label(self) -> &'static str {
         match self {
             Level::L1 => "L1",

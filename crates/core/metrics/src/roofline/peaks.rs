@@ -1,13 +1,13 @@
-//! Ceilings: from the profiler's peaks and clocks, else from the device's facts.
+//! Ceilings, from the profiler's peaks and clocks, or else from the device's facts.
 
 use super::{Ceiling, CeilingSource, ComputeRoof, Level, MemoryRoof, Precision, RatesOver, Values};
 use warpgauge_model::DeviceInfo;
 
-/// Bytes that L1 moves per cycle and multiprocessor: the width of its data path to registers, as
-/// the roofline sections of Nsight Compute count it.
+/// Bytes that L1 moves per cycle and multiprocessor: the width of its data path to registers, as in
+/// the roofline sections of Nsight Compute.
 const L1_BYTES_PER_CYCLE: f64 = 128.0;
 
-/// Puts the ceilings in.
+/// Fills in the ceilings.
 pub(super) fn put(
     values: Values<'_>,
     device: &DeviceInfo,
@@ -26,7 +26,7 @@ pub(super) fn put(
     }
 }
 
-/// The clock that ceilings of the multiprocessors are at.
+/// The clock for ceilings of the multiprocessors.
 struct Clock {
     hz: f64,
     what: &'static str,
@@ -46,7 +46,7 @@ impl Clock {
     }
 }
 
-/// Peaks per cycle of the catalogue, in operations.
+/// Returns the ceiling from the catalogue's peak operations per cycle.
 fn told_compute(values: Values<'_>, of: Precision, clock: Option<&Clock>) -> Option<Ceiling> {
     let id = match of {
         Precision::Fp64 => "peak_double",
@@ -61,7 +61,7 @@ fn told_compute(values: Values<'_>, of: Precision, clock: Option<&Clock>) -> Opt
     told(id, values.get(id)?, clock?.hz, clock?.what, "operations")
 }
 
-/// Peaks per cycle of the catalogue, in bytes, at the clock of their unit.
+/// Returns the ceiling from the catalogue's peak bytes per cycle, at the clock of the unit.
 fn told_memory(values: Values<'_>, of: Level) -> Option<Ceiling> {
     let (peak, clock) = match of {
         Level::L1 => ("peak_l1", "l1_clock"),
@@ -94,13 +94,13 @@ fn compute_facts(device: &DeviceInfo, of: Precision, clock: Option<&Clock>) -> O
     })
 }
 
-/// Operations per cycle and multiprocessor, a multiply-add being two, by compute capability; `None`
-/// where it is not known.
+/// Returns the operations per cycle and multiprocessor by compute capability; a multiply-add counts
+/// as two. `None` if unknown.
 ///
-/// Outside tensor cores from the table "Throughput of Native Arithmetic Instructions" of the CUDA
-/// C++ Programming Guide. Tensor cores from NVIDIA's architecture white papers, dense peak / (SMs ·
-/// boost clock): V100 125 T, A100 312 T, H100 989 T, B200 2,250 T; for chips whose rate depends on
-/// the accumulator's type, nothing is said.
+/// Rates outside tensor cores are from the table "Throughput of Native Arithmetic Instructions" of
+/// the CUDA C++ Programming Guide. Those of tensor cores are from NVIDIA's architecture white
+/// papers, dense peak / (SMs · boost clock): V100 125 T, A100 312 T, H100 989 T, B200 2,250 T. They
+/// are `None` for chips whose rate depends on the accumulator's type.
 fn flops_per_cycle(capability: (u32, u32), of: Precision) -> Option<u32> {
     let (fp64, fp32, fp16, tensor16) = match capability {
         (7, 0) => (64, 128, 256, Some(1024)),
@@ -117,7 +117,7 @@ fn flops_per_cycle(capability: (u32, u32), of: Precision) -> Option<u32> {
         Precision::Fp32 => Some(fp32),
         Precision::Fp16 => Some(fp16),
         Precision::TensorHalf => tensor16,
-        // Volta does not have the type.
+        // Volta does not have this type.
         Precision::TensorTf32 => tensor16.filter(|_| capability.0 >= 8).map(|rate| rate / 2),
         Precision::TensorFp8 => tensor16.filter(|_| capability.0 >= 9).map(|rate| rate * 2),
         Precision::TensorFp64 | Precision::Tensor => None,
@@ -154,7 +154,7 @@ fn memory_facts(device: &DeviceInfo, of: Level, clock: Option<&Clock>) -> Option
                 ),
             ))
         }
-        // The width of L2 is in no fact that the driver tells.
+        // The driver does not report the width of L2.
         Level::L1 | Level::L2 | Level::Dram => None,
     }
 }

@@ -2,7 +2,7 @@ use super::super::facts::{Timed, Values};
 use super::super::testing::{emulated_h200, h200, metrics};
 use super::*;
 
-/// What Nsight Compute 2025.3.1 told of `vector_add` over 16 M floats on an H200.
+/// Values that Nsight Compute 2025.3.1 reported for `vector_add` over 16 M floats on an H200.
 const VECTOR_ADD: [(&str, f64); 18] = [
     ("duration", 58.912e-6),
     ("sm_clock", 1.964_383_188_9e9),
@@ -53,7 +53,7 @@ fn near(value: Option<f64>, expected: f64) {
     assert!((value / expected - 1.0).abs() < 0.01, "{value} is not {expected}");
 }
 
-/// Percentages of the peaks are those that the profiler's own sections show.
+/// Percentages of the peaks are equal to those in the profiler's own sections.
 #[test]
 fn a_streaming_kernel_stands_where_the_profiler_puts_it() {
     let found = of(&VECTOR_ADD, timed()).unwrap();
@@ -65,12 +65,12 @@ fn a_streaming_kernel_stands_where_the_profiler_puts_it() {
     let single = precision(&found, Precision::Fp32);
     near(single.rate, 16_777_216.0 / 58.912e-6);
     near(Some(single.ceiling.as_ref().unwrap().per_second), 66.4e12);
-    // Peaks of precisions that the kernel does not use are ceilings all the same.
+    // A precision that the kernel does not use still has a ceiling.
     assert!(precision(&found, Precision::Fp64).ceiling.is_some());
     assert_eq!(found.points.len(), 3, "{:?}", found.points);
     let dram = found.points.iter().find(|point| point.level == Level::Dram).unwrap();
     near(Some(dram.intensity), 16_777_216.0 / 189_111_296.0);
-    // Below the ridge memory is what is attainable, so that both fractions are the same.
+    // Below the ridge, memory determines the attainable rate, so both fractions are equal.
     near(dram.fraction, 0.6676);
     let time = found.time.unwrap();
     assert_eq!((time.basis, time.seconds), (TimeBasis::Profiled, 58.912e-6));
@@ -88,7 +88,7 @@ fn ceilings_from_the_devices_facts_say_so() {
     near(Some(level(&found, Level::Dram).ceiling.as_ref().unwrap().per_second), 4.917e12);
     assert!(level(&found, Level::L1).ceiling.is_some() && level(&found, Level::L1).bytes.is_none());
     assert!(found.memory.iter().all(|roof| roof.level != Level::L2), "nothing is known of L2");
-    // Half of the units' use is not known: nobody can say that none is busy.
+    // The use of half of the units is unknown, so any of them may be busy.
     assert_eq!(found.bound_by, None, "{}", found.bound_reason);
 }
 
@@ -103,7 +103,7 @@ fn the_busiest_unit_limits_and_else_latency_does() {
         of(&values, timed()).unwrap().bound_by
     };
     assert_eq!(with(&[("dram_throughput", 45.0), ("dram_bytes", 1e8)]), Some(BoundBy::Latency));
-    // `matmul_tiled` of the same capture: L1 at 94 %, FMA at 11 %.
+    // The values are those of `matmul_tiled` in the same capture: L1 at 94 %, FMA at 11 %.
     let busy_l1 = [("l1_throughput", 94.28), ("sm_active_cycles", 98.0)];
     assert_eq!(with(&busy_l1), Some(BoundBy::L1));
     assert_eq!(with(&[("fma_pipe_active", 91.0)]), Some(BoundBy::Compute));
@@ -141,7 +141,7 @@ fn nothing_is_counted_twice_and_nothing_is_made_up() {
     let found = of(&tensor, timed()).unwrap();
     assert_eq!(precision(&found, Precision::Tensor).operations, Some(6.0));
     assert_eq!(precision(&found, Precision::TensorHalf).operations, Some(4.0));
-    // Without the profiled time the unprofiled one serves, and it says so.
+    // Without the profiled time, the unprofiled one is used, with a note.
     assert_eq!(found.time.unwrap().basis, TimeBasis::Unprofiled);
     assert!(found.notes[0].contains("unprofiled median"), "{:?}", found.notes);
     let nothing = of(&[("flop_count_single", 0.0), ("dram_bytes", 5e9)], timed()).unwrap();

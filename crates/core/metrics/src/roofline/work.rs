@@ -1,11 +1,11 @@
-//! What a launch computes and moves, and how fast.
+//! Operations and bytes of a launch, and their rates.
 
 use super::{ComputeRoof, Level, MemoryRoof, Precision, RooflinePoint, Values};
 
-/// Bytes of a sector: what L1 asks L2 for.
+/// Bytes of a sector, the unit of requests from L1 to L2.
 const SECTOR_BYTES: f64 = 32.0;
 
-/// Operations of each precision, by the catalogue.
+/// The catalogue's operation counts of each precision.
 const OPERATIONS: [(Precision, &str); 7] = [
     (Precision::Fp64, "flop_count_double"),
     (Precision::Fp32, "flop_count_single"),
@@ -16,7 +16,7 @@ const OPERATIONS: [(Precision, &str); 7] = [
     (Precision::TensorFp8, "flop_count_tensor_narrow"),
 ];
 
-/// Work by precision, without rates and ceilings.
+/// Returns the operations by precision, without rates and ceilings.
 pub(super) fn compute(values: Values<'_>) -> Vec<ComputeRoof> {
     let roof = |precision, operations| ComputeRoof {
         precision,
@@ -29,7 +29,8 @@ pub(super) fn compute(values: Values<'_>) -> Vec<ComputeRoof> {
         OPERATIONS.iter().map(|(precision, id)| roof(*precision, values.get(id))).collect();
     let tensor = |roof: &&ComputeRoof| roof.precision >= Precision::TensorFp64;
     let apart: f64 = roofs.iter().filter(tensor).filter_map(|roof| roof.operations).sum();
-    // What the source does not tell apart stands on its own, and nothing is counted twice.
+    // Operations that the source does not distinguish get a separate entry, and none is counted
+    // twice.
     let rest = values.get("flop_count_tensor").map(|all| all - apart);
     if let Some(rest) = rest.filter(|rest| *rest > 0.0) {
         roofs.push(roof(Precision::Tensor, Some(rest)));
@@ -37,7 +38,7 @@ pub(super) fn compute(values: Values<'_>) -> Vec<ComputeRoof> {
     roofs
 }
 
-/// Traffic by level, without rates and ceilings.
+/// Returns the bytes by memory level, without rates and ceilings.
 pub(super) fn memory(values: Values<'_>) -> Vec<MemoryRoof> {
     let roof = |level, bytes, note: Option<&str>| MemoryRoof {
         level,
@@ -69,7 +70,7 @@ pub(super) fn memory(values: Values<'_>) -> Vec<MemoryRoof> {
     vec![l1, roof(Level::L2, values.get("l2_bytes"), None), dram]
 }
 
-/// Puts rates and fractions in.
+/// Fills in rates and fractions.
 pub(super) fn rates(seconds: f64, compute: &mut [ComputeRoof], memory: &mut [MemoryRoof]) {
     for roof in compute {
         roof.rate = roof.operations.map(|operations| operations / seconds);
@@ -81,7 +82,7 @@ pub(super) fn rates(seconds: f64, compute: &mut [ComputeRoof], memory: &mut [Mem
     }
 }
 
-/// Every precision that is used against every level that is used.
+/// Returns a point for every pair of a used precision and a used level.
 pub(super) fn points(compute: &[ComputeRoof], memory: &[MemoryRoof]) -> Vec<RooflinePoint> {
     let mut points = Vec::new();
     for roof in compute {
@@ -93,7 +94,7 @@ pub(super) fn points(compute: &[ComputeRoof], memory: &[MemoryRoof]) -> Vec<Roof
             let intensity = operations / bytes;
             let by_memory = level.ceiling.as_ref().map(|c| c.per_second * intensity);
             let by_compute = roof.ceiling.as_ref().map(|c| c.per_second);
-            // Both are needed: with one unknown, the other may not be what limits.
+            // Both are needed: an unknown ceiling may be the lower one.
             let attainable = by_memory.zip(by_compute).map(|(a, b)| a.min(b));
             points.push(RooflinePoint {
                 precision: roof.precision,

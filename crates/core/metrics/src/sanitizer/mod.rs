@@ -1,4 +1,5 @@
-//! What compute-sanitizer writes: findings of memcheck, racecheck, initcheck and synccheck.
+//! Parses the output of compute-sanitizer: findings of memcheck, racecheck, initcheck and
+//! synccheck. The main type is [`SanitizerLog`].
 
 use std::collections::BTreeMap;
 
@@ -10,56 +11,56 @@ mod record;
 
 use record::{Record, records};
 
-/// Most different findings; the same one at another address or thread is counted.
+/// Most different findings; the same finding at another address or thread is only counted.
 pub const MAX_FINDINGS: usize = 200;
-/// Characters of a message.
+/// Most characters of a message.
 const MAX_MESSAGE: usize = 1_000;
 
-/// What a log tells.
+/// Content of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SanitizerLog {
     /// The findings, in their order.
     pub findings: Vec<SanitizerFinding>,
-    /// Records that the tool did not print, and findings beyond [`MAX_FINDINGS`].
+    /// Number of records that the tool did not print, and of findings beyond [`MAX_FINDINGS`].
     pub left_out: Option<u64>,
-    /// Errors by the tool's own summary; `None` if it did not come to write one.
+    /// Errors in the tool's own summary; `None` if it wrote none.
     pub errors: Option<u64>,
-    /// Warnings by the tool's own summary.
+    /// Warnings in the tool's own summary.
     pub warnings: Option<u64>,
-    /// Bytes and allocations that were not freed, if the tool looked for them.
+    /// Bytes and allocations that were not freed, if the tool checked this.
     pub leaked: Option<(u64, u64)>,
-    /// What to know of the rest.
+    /// Caveats.
     pub notes: Vec<String>,
 }
 
-/// One finding, however often it was made.
+/// A finding with the number of its occurrences.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SanitizerFinding {
-    /// Which check, by the emulator's names where it has the check: `out_of_bounds`, `misaligned`,
-    /// `use_after_free`, `read_only_write`, `uninitialised_read`, `shared_race`,
-    /// `divergent_barrier`. Otherwise `invalid_barrier`, `bad_free`, `leak`, `unused_memory`,
+    /// Name of the check. It is the emulator's name if the emulator has the check: `out_of_bounds`,
+    /// `misaligned`, `use_after_free`, `read_only_write`, `uninitialised_read`, `shared_race`,
+    /// `divergent_barrier`. Otherwise it is `invalid_barrier`, `bad_free`, `leak`, `unused_memory`,
     /// `host_access`, `api_error`, `other`.
     pub check: &'static str,
-    /// The kernel as the tool writes it; empty where none is involved.
+    /// The kernel as the tool writes it; empty if no kernel is involved.
     pub kernel: String,
     /// Block index of the first occurrence.
     pub block: Option<[u32; 3]>,
     /// Thread index of the first occurrence.
     pub thread: Option<[u32; 3]>,
-    /// Source file, without directories, and line.
+    /// Source file without directories, and line.
     pub source: Option<String>,
     /// Address of the first occurrence.
     pub address: Option<u64>,
     /// Size of the access, bytes.
     pub bytes: Option<u64>,
-    /// What happened, in the tool's words.
+    /// What happened, as the tool describes it.
     pub message: String,
-    /// How often.
+    /// Number of occurrences.
     pub count: u64,
 }
 
-/// Reads a log. It must be the tool's own file (`--log-file`): what a program prints to the same
-/// stream cannot be told from the tool's lines if it begins as they do.
+/// Parses a log. It must be the tool's own file (`--log-file`), since a program could forge the
+/// tool's lines in a shared stream.
 pub fn parse_log(text: &str) -> SanitizerLog {
     let mut log = SanitizerLog::default();
     let mut places = BTreeMap::new();
@@ -106,20 +107,20 @@ pub fn parse_log(text: &str) -> SanitizerLog {
     log
 }
 
-/// Whether a line is the summary with which a run ends.
+/// Returns whether a line is the summary at the end of a run.
 fn is_last_summary(head: &str) -> bool {
     ["ERROR SUMMARY: ", "RACECHECK SUMMARY: "]
         .iter()
         .any(|mark| head.strip_prefix(mark).is_some_and(|rest| !rest.contains("not printed")))
 }
 
-/// Whether a text looks like a log of this kind.
+/// Returns whether a text looks like a log of this kind.
 pub(super) fn looks_like_log(text: &str) -> bool {
     records(text)
         .any(|record| record.head == "COMPUTE-SANITIZER" || record.head.contains("ERROR SUMMARY: "))
 }
 
-/// Why the tool did no work, if the log says so.
+/// Returns why the tool did no work, if the log has a reason.
 pub fn cause(text: &str) -> Option<Cause> {
     const TEXTS: [(&str, Cause); 13] = [
         ("timed-out", Cause::TimedOut),
@@ -142,12 +143,12 @@ pub fn cause(text: &str) -> Option<Cause> {
 }
 
 impl SanitizerLog {
-    /// Whether the tool came to the end of its work.
+    /// Returns whether the tool finished its work.
     pub fn complete(&self) -> bool {
         self.errors.is_some()
     }
 
-    /// The counts of these runs and of another one.
+    /// Adds the counts of another run.
     fn with(&self, other: &Self) -> Self {
         let leaked = match (self.leaked, other.leaked) {
             (Some(a), Some(b)) => Some((a.0.saturating_add(b.0), a.1.saturating_add(b.1))),
@@ -161,7 +162,7 @@ impl SanitizerLog {
         }
     }
 
-    /// Takes a summary; whether the line is one.
+    /// Parses a summary. Returns whether the line is one.
     fn summary(&mut self, head: &str, left_out: &mut u64) -> bool {
         let Some((kind, rest)) = head.split_once(" SUMMARY: ") else { return false };
         let mut words = rest.split([' ', ',', '(']).filter(|word| !word.is_empty());
@@ -191,7 +192,7 @@ impl SanitizerLog {
     }
 }
 
-/// What the runs of a log tell together.
+/// Adds two optional counts.
 fn added(so_far: Option<u64>, more: Option<u64>) -> Option<u64> {
     match (so_far, more) {
         (Some(a), Some(b)) => Some(a.saturating_add(b)),
@@ -256,7 +257,7 @@ fn check(record: &Record<'_>) -> &'static str {
     }
 }
 
-/// The head, and those details that say more than where.
+/// Returns the head, with the details other than locations.
 fn message(record: &Record<'_>) -> String {
     let elsewhere = |line: &&&str| {
         !["at ", "by thread ", "Saved host backtrace", "Host Frame", "Device Frame", "in /"]
@@ -273,8 +274,8 @@ fn message(record: &Record<'_>) -> String {
     text.chars().take(MAX_MESSAGE).collect()
 }
 
-/// Function and source of `… at f(int *)+0xe0 in k.cu:9`, or `… at 0x70 in /d/k.cu:9:f(int *)`, or
-/// `… at 0x70 in f(int *)`, as versions have it.
+/// Returns the function and source of `… at f(int *)+0xe0 in k.cu:9`, `… at 0x70 in /d/k.cu:9:f(int
+/// *)`, or `… at 0x70 in f(int *)`; versions differ.
 fn location(line: &str) -> Option<(String, Option<String>)> {
     let line = line.split(" [").next().unwrap_or(line);
     let place = line.strip_prefix("at ").or_else(|| {
@@ -300,14 +301,15 @@ fn location(line: &str) -> Option<(String, Option<String>)> {
     }
 }
 
-/// The function of `f(int *)+0xe0 in k.cu:9`.
+/// Returns the function of `f(int *)+0xe0 in k.cu:9`.
 fn function(place: &str) -> Option<String> {
     let end = place.rfind("+0x").or_else(|| place.rfind(" in ")).unwrap_or(place.len());
     let name = place[..end].trim();
     (!name.is_empty()).then(|| cut(name))
 }
 
-/// `k.cu:9` of a path and a line; paths are none of the reader's business.
+/// Returns `k.cu:9` for a path and a line; directories are left out, since readers should not see
+/// them.
 fn file_and_line(text: &str) -> Option<String> {
     let (path, line) = text.trim().rsplit_once(':')?;
     let line: u32 = line.parse().ok()?;
@@ -323,7 +325,7 @@ fn after<'a>(text: &'a str, mark: &str) -> Option<&'a str> {
     text.find(mark).map(|at| &text[at + mark.len()..])
 }
 
-/// `1,024`.
+/// Parses `1,024`.
 fn number(text: &str) -> Option<u64> {
     let digits: String = text.chars().filter(|c| *c != ',').collect();
     digits.parse().ok()
@@ -335,7 +337,7 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(&digits[..end], 16).ok()
 }
 
-/// `(5,0,0)`, or with spaces.
+/// Parses `(5,0,0)`, also with spaces.
 fn extent(text: &str) -> Option<[u32; 3]> {
     let inner = text.strip_prefix('(')?.split(')').next()?;
     let mut parts = inner.split(',').map(|part| part.trim().parse::<u32>().ok());
@@ -343,7 +345,7 @@ fn extent(text: &str) -> Option<[u32; 3]> {
     parts.next().is_none().then_some(extent)
 }
 
-/// The number of `… [256 hazards]`.
+/// Returns the number in `… [256 hazards]`.
 fn hazards(line: &str) -> Option<u64> {
     let inner = line.trim_end().strip_suffix(']')?.rsplit_once('[')?.1;
     let (count, word) = inner.split_once(' ')?;

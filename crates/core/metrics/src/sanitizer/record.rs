@@ -1,10 +1,10 @@
-//! Records of a log: a head, and indented details.
+//! Records of a log: a head, and indented details. The main type is [`Record`].
 
-/// Details that are kept of a record: backtraces may be long.
+/// Most details that are kept of a record: backtraces may be long.
 const MAX_DETAILS: usize = 64;
-/// Records that are read.
+/// Most records that are read.
 const MAX_RECORDS: usize = 1_000_000;
-/// Bytes of a line that are read.
+/// Most bytes of a line that are read.
 const MAX_LINE: usize = 8 << 10;
 
 #[derive(Debug)]
@@ -14,7 +14,7 @@ pub(super) struct Record<'a> {
 }
 
 impl Record<'_> {
-    /// Whether it tells of the tool's own progress, and finds nothing.
+    /// Returns whether the record is about the tool's own progress, and not a finding.
     pub(super) fn is_status(&self) -> bool {
         const STATUS: [&str; 9] = [
             "COMPUTE-SANITIZER",
@@ -33,11 +33,11 @@ impl Record<'_> {
     }
 }
 
-/// The records of a text.
+/// Returns the records of a text.
 pub(super) fn records(text: &str) -> impl Iterator<Item = Record<'_>> {
     let mut lines = text.lines().filter_map(tool_line).peekable();
     std::iter::from_fn(move || {
-        // Details without a head are the rest of something that is cut off.
+        // Details without a head belong to a truncated record.
         let head = lines.find(|line| matches!(line, Line::Head(_)))?;
         let Line::Head(head) = head else { return None };
         let mut details = Vec::new();
@@ -59,7 +59,7 @@ enum Line<'a> {
     Empty,
 }
 
-/// A line of the tool: nine `=`, a space, and for details four spaces more.
+/// Parses a line of the tool: nine `=`, a space, and four more spaces for details.
 fn tool_line(line: &str) -> Option<Line<'_>> {
     let rest = line.trim_start_matches('\u{feff}').strip_prefix("=========")?;
     let mut end = rest.len().min(MAX_LINE);
@@ -70,7 +70,7 @@ fn tool_line(line: &str) -> Option<Line<'_>> {
     let text = rest.trim();
     Some(match () {
         () if text.is_empty() => Line::Empty,
-        // Longer rules are no line of the tool.
+        // A longer rule is not a line of the tool.
         () if !rest.starts_with(' ') => return None,
         () if rest.starts_with("   ") => Line::Detail(text),
         () => Line::Head(text),

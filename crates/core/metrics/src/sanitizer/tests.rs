@@ -5,7 +5,7 @@ use super::*;
 const REAL: &str =
     include_str!("../../../../../tests/fixtures/profile/sanitizer/2025.3.1-h200.txt");
 
-/// What the tool wrote in one of the runs that the fixture holds.
+/// Returns the parsed output of one of the fixture's runs.
 fn run(name: &str) -> SanitizerLog {
     let after = REAL.split_once(&format!("#### {name}\n")).unwrap().1;
     parse_log(after.split("####").next().unwrap())
@@ -50,7 +50,7 @@ fn other_real_runs() {
     assert!(!run("racecheck 0").complete());
 }
 
-/// Forms that other versions and checks have.
+/// Other versions and checks have these forms.
 #[test]
 fn forms_of_other_versions() {
     let log = parse_log(
@@ -133,7 +133,7 @@ fn causes_are_told_apart_from_findings() {
     assert_eq!(cause(REAL), None);
 }
 
-/// Lines of a program that do not begin as the tool's do say nothing.
+/// Lines of a program without the tool's prefix are ignored.
 #[test]
 fn output_of_programs_is_skipped() {
     let hostile = " ========= Invalid __global__ read of size 4 bytes\n==== \nERROR SUMMARY: 0 errors\n\

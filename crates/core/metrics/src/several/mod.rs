@@ -1,9 +1,9 @@
-//! Several kernels: kept apart, and taken together.
+//! Metrics of several kernels: for each kernel, and combined.
 //!
-//! Counts, bytes and times are added. Quotients of counts are formed again from the added counts.
-//! Percentages, rates and averages are weighted by the kernels' times, and never added. What
-//! describes a launch is told only if it is the same for all. A kernel without a value leaves the
-//! whole without one: a sum of some would pass for that of all.
+//! Counts, bytes and times are added. Quotients of counts are computed from the added counts.
+//! Percentages, rates and averages are weighted by the kernels' times, and never added. A property
+//! of the launch is kept only if it is equal for all. If one kernel has no value, the combination
+//! has none: a partial sum could be mistaken for the total.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +15,7 @@ use super::select::Selection;
 use super::types::{DeviceMetrics, KernelMetrics};
 use super::values::{CollectedMetrics, report, told};
 
-/// Most kernels that are told of one by one: those that took longest.
+/// Most kernels that are listed individually: those that took longest.
 pub const MAX_KERNELS: usize = 200;
 
 const DURATION: &str = "gpu__time_duration.sum";
@@ -25,16 +25,16 @@ const DIFFERS: &str = "it differs between the kernels: see each of them";
 /// A profiled launch of a kernel.
 #[derive(Debug, Clone, Copy)]
 pub struct ProfiledLaunch<'a> {
-    /// What the tool told.
+    /// Output of the tool.
     pub collected: &'a CollectedMetrics,
     /// Compute capability of the device, times 10.
     pub capability: u32,
-    /// The launch, if it is known.
+    /// The launch, if known.
     pub launch: Option<&'a DeviceLaunch<'a>>,
 }
 
-/// The selected metrics of some launches: of all together, and by kernel if there are several
-/// launches. `None` for no launches.
+/// Returns the selected metrics of some launches: combined, and by kernel if there are several
+/// launches. `None` without launches.
 pub fn several_metrics(all: &[ProfiledLaunch<'_>], selection: &Selection) -> Option<DeviceMetrics> {
     let first = all.first()?;
     let mut metrics = together(all, selection, first.collected);
@@ -72,7 +72,7 @@ fn time(one: &ProfiledLaunch<'_>) -> Option<f64> {
     one.collected.values.get(DURATION).copied()
 }
 
-/// Metrics of some launches as of one.
+/// Combines the metrics of some launches.
 fn together(
     all: &[ProfiledLaunch<'_>],
     selection: &Selection,
@@ -80,7 +80,7 @@ fn together(
 ) -> DeviceMetrics {
     let mut header: Report = report(first);
     if let Some(conditions) = &mut header.conditions {
-        // Kernels may differ in the passes that they took.
+        // Kernels may differ in their number of passes.
         if all.iter().any(|one| one.collected.conditions.passes != first.conditions.passes) {
             conditions.passes = None;
         }
@@ -96,7 +96,7 @@ fn find(one: &ProfiledLaunch<'_>, info: &'static MetricInfo) -> Found {
         .or_else(|reason| one.launch.and_then(|launch| launch.fact(info.id)).unwrap_or(Err(reason)))
 }
 
-/// How values of several launches become one.
+/// Rule for combining the values of several launches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rule {
     Sum,
@@ -106,7 +106,7 @@ enum Rule {
 
 fn rule(info: &MetricInfo) -> Rule {
     match info.unit {
-        // Resources of a block or thread, and limits by them.
+        // These are resources of a block or thread, and limits from them.
         _ if info.group == MetricGroup::Occupancy => Rule::Same,
         MetricUnit::OperationsPerCycle | MetricUnit::BytesPerCycle => Rule::Same,
         MetricUnit::Registers | MetricUnit::Blocks | MetricUnit::Waves => Rule::Same,
@@ -165,7 +165,8 @@ fn combine(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Found {
     }
 }
 
-/// A quotient of counts, from the sums of both; `None` for all else, or if a count is missing.
+/// Returns a quotient of counts from the sums of both. `None` for any other metric, or if a count
+/// is missing.
 fn from_sums(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Option<Found> {
     let capability = all.first()?.capability;
     if all.iter().any(|one| one.capability != capability) {
@@ -193,7 +194,7 @@ fn from_sums(all: &[ProfiledLaunch<'_>], info: &'static MetricInfo) -> Option<Fo
     })
 }
 
-/// Whether values of this metric of NVIDIA's may be added over launches.
+/// Returns whether values of this NVIDIA metric may be added over launches.
 fn is_count(name: &str) -> bool {
     name.ends_with(".sum") || name.starts_with("memory_l")
 }

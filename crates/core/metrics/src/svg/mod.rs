@@ -1,9 +1,9 @@
-//! The roofline as a picture: one self-contained SVG, the same bytes for the same roofline.
+//! Draws the roofline as a self-contained SVG. The same roofline gives the same bytes.
 //!
-//! Both axes are logarithmic: operations per byte, and operations per second. Slanted lines are
-//! what the levels of the memory allow, level ones what the precisions allow, and the marks are the
-//! kernel. Names come from kernels, so all text is escaped; there is no script and nothing is
-//! fetched. Pure.
+//! Both axes are logarithmic: operations per byte, and operations per second. Slanted lines are the
+//! limits of memory levels, horizontal ones those of precisions, and the marks are the kernel.
+//! Names come from kernels, so all text is escaped. There is no script, and nothing is loaded.
+//! Pure.
 
 use std::fmt::Write as _;
 
@@ -18,13 +18,13 @@ const HEIGHT: f64 = 560.0;
 const LEFT: f64 = 84.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 64.0;
-/// Below the plot: ticks, the axis' name, and the legend.
+/// Space below the plot for ticks, the axis's name, and the legend.
 const BOTTOM: f64 = 132.0;
 
-/// Where the marks and roofs are.
+/// Area of the marks and roofs.
 const PLOT: Plot = Plot { left: LEFT, top: TOP, right: WIDTH - RIGHT, bottom: HEIGHT - BOTTOM };
 
-/// Most marks drawn: precisions times levels are fewer.
+/// Most marks; there are fewer pairs of precisions and levels.
 const MAX_POINTS: usize = 27;
 
 const STYLE: &str = "\
@@ -38,19 +38,17 @@ text{font-family:system-ui,-apple-system,'Segoe UI',sans-serif;font-size:12px;st
 .grid{stroke:#2c3036}.axis{stroke:#a8a8a8}.l1{stroke:#4fd39a;fill:#4fd39a}\
 .l2{stroke:#ffb366;fill:#ffb366}.dram{stroke:#7fb0ff;fill:#7fb0ff}.peak{stroke:#cf9bff;fill:#cf9bff}}";
 
-/// Longest names, in characters: of the kernel, in large letters; of a device or a tool, which share
-/// a line with what limits the kernel.
+/// Longest names in characters: of the kernel, in large letters; and of a device or a tool, which
+/// share a line with the bound.
 const MAX_KERNEL: usize = 96;
 const MAX_NAME: usize = 40;
 
-/// What stands above the plot.
+/// Texts above the plot.
 #[derive(Debug, Clone, Copy)]
 pub struct Caption<'a> {
-    /// The kernel's name.
     pub kernel: &'a str,
-    /// The device's name.
     pub device: &'a str,
-    /// What told the metrics, e.g. `CUPTI 13.0.85`.
+    /// Source of the metrics, e.g. `CUPTI 13.0.85`.
     pub tool: &'a str,
 }
 
@@ -95,7 +93,7 @@ fn open(roofline: &Roofline, caption: Caption<'_>) -> Drawing {
     drawing
 }
 
-/// What the intensities span, the ridges of the roofs included.
+/// Returns the intensities that the axis must cover, including the ridges of the roofs.
 fn intensities(roofline: &Roofline) -> Vec<f64> {
     let mut all: Vec<f64> = roofline.points.iter().map(|point| point.intensity).collect();
     for (compute, memory) in pairs(roofline) {
@@ -104,14 +102,14 @@ fn intensities(roofline: &Roofline) -> Vec<f64> {
     all
 }
 
-/// What the rates span; nothing where none is known.
+/// Returns the rates that the axis must cover; empty if none is known.
 fn rates(roofline: &Roofline) -> Vec<f64> {
     let points = roofline.points.iter().filter_map(|point| point.rate);
     let peaks = roofline.compute.iter().filter_map(|roof| Some(roof.ceiling.as_ref()?.per_second));
     points.chain(peaks).collect()
 }
 
-/// Ceilings of every precision and every level.
+/// Returns pairs of the ceilings of every precision and every level.
 fn pairs(roofline: &Roofline) -> Vec<(f64, f64)> {
     let compute = roofline.compute.iter().filter_map(|roof| roof.ceiling.as_ref());
     let memory: Vec<f64> =
@@ -134,7 +132,8 @@ fn grid(drawing: &mut Drawing, x: &Logarithmic, y: Option<&Logarithmic>) {
     drawing.add(SvgElement::text("ink", place, name).anchored(Anchor::Middle));
 }
 
-/// The slanted lines up to the highest ceiling, and the level ones from the first ridge on.
+/// Draws the slanted lines up to the highest ceiling, and the horizontal ones from the first ridge
+/// on.
 fn roofs(drawing: &mut Drawing, roofline: &Roofline, x: &Logarithmic, y: &Logarithmic) {
     let highest = roofline
         .compute
@@ -145,7 +144,8 @@ fn roofs(drawing: &mut Drawing, roofline: &Roofline, x: &Logarithmic, y: &Logari
     for roof in &roofline.memory {
         let Some(ceiling) = &roof.ceiling else { continue };
         widest = widest.max(ceiling.per_second);
-        // From where the line enters the plot to its ridge, or to where it leaves.
+        // The line starts where it enters the plot, and ends at its ridge or where it leaves the
+        // plot.
         let from = x.low().max(y.low() / ceiling.per_second);
         let to = x.high().min(highest.unwrap_or(y.high()).min(y.high()) / ceiling.per_second);
         if from >= to {
@@ -168,7 +168,7 @@ fn roofs(drawing: &mut Drawing, roofline: &Roofline, x: &Logarithmic, y: &Logari
     }
 }
 
-/// Ceilings of arithmetic with the precisions they are of: those of the same height are one line.
+/// Returns the ceilings of arithmetic with their precisions; equal ceilings share a line.
 fn peaks(roofline: &Roofline) -> Vec<(String, &Ceiling)> {
     let mut lines: Vec<(String, &Ceiling)> = Vec::new();
     for roof in &roofline.compute {
@@ -192,7 +192,7 @@ fn mark(drawing: &mut Drawing, point: &RooflinePoint, x: &Logarithmic, y: &Logar
     drawing.add(SvgElement::path(&class, &shape).titled(&describe(point)));
 }
 
-/// Without rates: how intense the kernel is, a row for each mark.
+/// Draws the intensity of a mark as a row, if there are no rates.
 fn bar(drawing: &mut Drawing, point: &RooflinePoint, row: usize, x: &Logarithmic) {
     let height = TOP + 24.0 + 13.0 * row as f64;
     let at = x.at(point.intensity);
@@ -229,7 +229,7 @@ fn empty(drawing: &mut Drawing, roofline: &Roofline) {
     drawing.add(text.anchored(Anchor::Middle));
 }
 
-/// Levels by colour with what they move, precisions by shape.
+/// Draws the legend: levels by colour with their traffic, precisions by shape.
 fn legend(drawing: &mut Drawing, roofline: &Roofline) {
     let (mut at, row) = (LEFT, HEIGHT - 64.0);
     for roof in &roofline.memory {
@@ -249,7 +249,7 @@ fn legend(drawing: &mut Drawing, roofline: &Roofline) {
     }
 }
 
-/// What a level moved, in words.
+/// Formats the traffic of a level.
 fn moved(roof: &MemoryRoof) -> String {
     let moved = match (roof.rate, roof.bytes) {
         (Some(rate), _) => si(rate, "B/s"),
@@ -268,7 +268,7 @@ fn class(level: Level) -> &'static str {
     }
 }
 
-/// A precision's shape round a point.
+/// Returns a precision's shape around a point.
 fn shape(precision: Precision, x: f64, y: f64) -> String {
     const R: f64 = 5.5;
     match precision {

@@ -42,7 +42,7 @@ fn counted() -> Roofline {
     )
 }
 
-/// The picture as XML; what a parser does not take is a failure.
+/// Parses the picture as XML, and fails if the parser refuses it.
 fn document(svg: &str) -> roxmltree::Document<'_> {
     roxmltree::Document::parse(svg).unwrap_or_else(|error| panic!("{error}\n{svg}"))
 }
@@ -60,7 +60,8 @@ fn the_picture_of_a_profiled_kernel_is_the_golden_one() {
     assert_eq!(svg, render(&profiled(), CAPTION), "the same bytes each time");
     insta::assert_snapshot!("profiled", svg);
     let document = document(&svg);
-    // Three precisions on three levels; a line for each level, and each precision with a peak.
+    // There are three precisions on three levels, a line for each level, and a line for each
+    // precision with a peak.
     assert_eq!(count(&document, "mark"), 9);
     assert_eq!(
         count(&document, "roof"),
@@ -76,7 +77,7 @@ fn the_picture_of_a_counted_kernel_is_the_golden_one() {
     assert!(svg.contains("the emulated device has no times"));
 }
 
-/// Every mark and every line stands inside of the plot.
+/// Every mark and every line is inside the plot.
 #[test]
 fn nothing_is_drawn_outside() {
     for roofline in [

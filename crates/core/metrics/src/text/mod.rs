@@ -1,4 +1,4 @@
-//! Text as profilers write it: records, numbers, units; and what to say of it.
+//! Parses text that profilers write: records, numbers and units; and collects notes about it.
 
 mod notes;
 mod number;

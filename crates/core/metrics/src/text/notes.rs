@@ -1,11 +1,11 @@
-//! What to know of a file beside its values.
+//! Notes about a file. The main type is [`Notes`].
 
 use std::collections::BTreeMap;
 
-/// Notes that are kept.
+/// Most notes that are kept.
 const MAX_NOTES: usize = 100;
 
-/// Notes, as they came up. What is said of many places alike is one note.
+/// Notes in the order of their occurrence. Equal notes about several places are one note.
 #[derive(Debug, Default)]
 pub(crate) struct Notes {
     notes: Vec<(String, String, usize)>,
@@ -14,7 +14,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Says something of a place; again, of other places.
+    /// Adds a note about a place, or counts it if the same text was noted before.
     pub(crate) fn add(&mut self, place: String, text: String) {
         if let Some(&index) = self.places.get(&text) {
             self.notes[index].2 += 1;

@@ -1,13 +1,14 @@
-//! Separated records, line by line: what else stands in the text cannot swallow them.
+//! Parses separated records line by line, so that other text cannot swallow records. The main type
+//! is [`Records`].
 
 use std::borrow::Cow;
 
 /// Longest field, bytes.
 const MAX_FIELD: usize = 64 << 10;
-/// Lines over which a record with quoted line breaks may run.
+/// Most lines of a record with quoted line breaks.
 const MAX_LINES: usize = 64;
 
-/// A record and where it begins.
+/// A record with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
     /// Line, from 1.
@@ -15,20 +16,20 @@ pub(crate) struct Record<'a> {
     /// Its text, or the first line of it.
     pub(crate) text: &'a str,
     pub(crate) fields: Vec<Cow<'a, str>>,
-    /// Whether it is no record as any tool writes one: it is cut off, or a quote stays open. Its
-    /// one field is its text.
+    /// Whether the record is malformed: truncated, or with an unclosed quote. Its only field is
+    /// then its text.
     pub(crate) broken: bool,
 }
 
-/// A field that is longer than any tool's.
+/// A field that is longer than the limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TooLong {
     /// Line, from 1.
     pub(crate) line: usize,
 }
 
-/// The records of a text. A line with an open quote takes the next lines with it if they close it
-/// within a bound, and stands alone otherwise.
+/// The records of a text. A line with an open quote includes the next lines if they close it within
+/// a bound; otherwise the line is a record alone.
 #[derive(Debug, Clone)]
 pub(crate) struct Records<'a> {
     rest: &'a str,
@@ -36,7 +37,7 @@ pub(crate) struct Records<'a> {
     separator: char,
 }
 
-/// What may separate fields: spreadsheets of locales with decimal commas write semicolons.
+/// Possible separators of fields. Spreadsheets in locales with decimal commas write semicolons.
 const SEPARATORS: [char; 3] = [',', ';', '\t'];
 
 impl<'a> Records<'a> {
@@ -44,8 +45,8 @@ impl<'a> Records<'a> {
         Self { rest: text, line: 0, separator: ',' }
     }
 
-    /// Reads a record again with each separator that there is, until `is` finds it to be what it
-    /// looks for; the records that follow are read with that separator.
+    /// Parses a record with each separator until `is` accepts it. Later records are parsed with
+    /// that separator.
     pub(crate) fn recognise(
         &mut self,
         record: &Record<'a>,
@@ -66,8 +67,8 @@ impl<'a> Records<'a> {
         None
     }
 
-    /// Bytes to the end of the record that begins here, and its lines. Only a record of which every
-    /// field is quoted may run on: what programs print may not.
+    /// Returns the bytes to the end of the record that begins here, and its lines. Only a record
+    /// that starts with a quote may span lines, since output of programs must not.
     fn extent(&self) -> (usize, usize) {
         let mut end = 0;
         let mut open = false;
@@ -95,13 +96,13 @@ impl<'a> Iterator for Records<'a> {
             return None;
         }
         let line = self.line + 1;
-        // Concatenated files have a mark at the beginning of each.
+        // Each of several concatenated files may begin with a byte order mark.
         self.rest = self.rest.trim_start_matches('\u{feff}');
         let (mut end, mut lines) = self.extent();
         let text = |end: usize| self.rest[..end].trim_end_matches(['\n', '\r']);
         let mut read = fields(text(end), self.separator);
         if read.is_none() && lines > 1 {
-            // What is no record takes no line but its own with it.
+            // A malformed record includes no further lines.
             (end, lines) = (self.rest.find('\n').map_or(self.rest.len(), |at| at + 1), 1);
             read = fields(text(end), self.separator);
         }
@@ -117,7 +118,7 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
-/// The fields of a record; `None` if a quote stays open, or text follows one that closes.
+/// Returns the fields of a record; `None` if a quote is unclosed, or text follows a closing quote.
 fn fields(text: &str, separator: char) -> Option<Vec<Cow<'_, str>>> {
     let mut fields = Vec::new();
     let mut rest = text;
@@ -137,7 +138,7 @@ fn fields(text: &str, separator: char) -> Option<Vec<Cow<'_, str>>> {
     }
 }
 
-/// A quoted field whose opening quote is gone, and what follows from the next separator on.
+/// Returns a quoted field after its opening quote, and the text from the next separator on.
 fn quoted(text: &str, separator: char) -> Option<(Cow<'_, str>, &str)> {
     let mut field = Cow::Borrowed("");
     let mut start = 0;
@@ -152,7 +153,7 @@ fn quoted(text: &str, separator: char) -> Option<(Cow<'_, str>, &str)> {
         }
         let field = if field.is_empty() { Cow::Borrowed(piece) } else { field + piece };
         let after = &text[end + 1..];
-        // Text between the quote and the separator is no tool's: it may be the rest of a number.
+        // No tool writes text between the quote and the separator; it may be the rest of a number.
         let end = after.find(separator).unwrap_or(after.len());
         return after[..end].trim().is_empty().then(|| (field, &after[end..]));
     }

@@ -1,32 +1,31 @@
-//! Units as Nsight tools write them: `nsecond` and `ns`, `Kbyte`, `cycle/usecond`, `Ghz`.
+//! Parses units of the Nsight tools: `nsecond` and `ns`, `Kbyte`, `cycle/usecond`, `Ghz`.
 
-/// What kind of unit it is.
+/// Dimension of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dimension {
-    /// Time; base unit second.
+    /// Time; the base unit is the second.
     Time,
     /// Bytes.
     Bytes,
-    /// Parts of a hundred.
     Percent,
-    /// Cycles per second; base unit Hz.
+    /// Cycles per second; the base unit is Hz.
     Frequency,
     /// Bytes per second.
     ByteRate,
     /// Other things per second.
     Rate,
-    /// Things that are counted, or a quotient.
+    /// Counts, or a quotient.
     Other,
 }
 
-/// A unit: what a value in it is multiplied by to be in the base unit.
+/// A unit: the factor to its base unit, and its dimension.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Unit {
     pub(crate) scale: f64,
     pub(crate) dimension: Dimension,
 }
 
-/// Times in seconds, by the names of several versions.
+/// Times in seconds, by their names in several versions.
 const TIMES: [(&str, f64); 14] = [
     ("ps", 1e-12),
     ("psecond", 1e-12),
@@ -48,7 +47,7 @@ const TIMES: [(&str, f64); 14] = [
 const MULTIPLES: [(char, f64); 7] =
     [('K', 1e3), ('k', 1e3), ('M', 1e6), ('G', 1e9), ('T', 1e12), ('P', 1e15), ('E', 1e18)];
 
-/// What a unit means; `None` if that is not known.
+/// Parses a unit; `None` if it is unknown.
 pub(crate) fn unit(text: &str) -> Option<Unit> {
     let text = text.trim();
     let mut parts = text.split('/');
@@ -61,7 +60,7 @@ pub(crate) fn unit(text: &str) -> Option<Unit> {
             (Dimension::Bytes, Dimension::Time) => Dimension::ByteRate,
             (_, Dimension::Time) if above.trim().contains("cycle") => Dimension::Frequency,
             (_, Dimension::Time) => Dimension::Rate,
-            // What each block or thread has is as much as it is of one.
+            // A unit per block, thread or warp keeps its dimension.
             (dimension, _) if matches!(name.trim(), "block" | "thread" | "warp") => dimension,
             _ => Dimension::Other,
         };
@@ -90,13 +89,14 @@ fn part(text: &str) -> Option<Unit> {
     {
         return of(*scale, dimension);
     }
-    // Unknown things are counted by one; a capital may be a multiple of something unknown.
+    // Unknown units are counts with factor one. A capital letter may be a multiple of an unknown
+    // unit, so it is refused.
     let word = text.chars().all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.'));
     (word && first.is_lowercase() && text.len() <= 32).then_some(())?;
     of(1.0, Dimension::Other)
 }
 
-/// Units that multiples are made of.
+/// Returns the dimension of a unit that may have multiples.
 fn counted(text: &str) -> Option<Dimension> {
     Some(match text {
         "byte" | "bytes" | "B" => Dimension::Bytes,

@@ -1,4 +1,5 @@
-//! Metrics of the catalogue from the values of NVIDIA's metrics.
+//! Computes metrics of the catalogue from values of NVIDIA's metrics. The main type is
+//! [`CollectedMetrics`].
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,42 +14,42 @@ use super::types::{Conditions, DeviceMetrics, MetricSource};
 const EMULATOR_ONLY: &str = "none of NVIDIA's metrics tells it";
 const NO_REQUESTS: &str = "the kernel makes no such request";
 
-/// What a tool told about one kernel.
+/// Output of a tool about one kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CollectedMetrics {
-    /// What kind of tool.
+    /// Kind of the tool.
     pub source: MetricSource,
     /// The tool and its version, e.g. `CUPTI 13.0.85`.
     pub tool: String,
-    /// The kernel's name, as the tool has it.
+    /// Name of the kernel in the tool's output.
     pub kernel: String,
     /// NVIDIA's metrics in base units (bytes, s, Hz, %, counts); finite.
     pub values: BTreeMap<String, f64>,
-    /// NVIDIA's metrics without a value, and why.
+    /// NVIDIA's metrics without a value, with the reason.
     pub missing: BTreeMap<String, String>,
-    /// How the values were taken.
+    /// Conditions of the measurement.
     pub conditions: Conditions,
-    /// What to know about all values.
+    /// Caveat about all values.
     pub note: Option<String>,
 }
 
-/// NVIDIA's metrics that these metrics need on a chip of a compute capability, times 10: what to
-/// ask Nsight Compute for.
+/// Returns the NVIDIA metrics that the selection needs on a chip of this compute capability (times
+/// 10). These are requested from Nsight Compute.
 pub fn nvidia_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let source = |info: &&'static MetricInfo| info.sources_for(capability).next();
     selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
-/// The same for CUPTI, which has counters only: not what Nsight Compute derives from the launch or
-/// from the instructions.
+/// Like [`nvidia_names`], for CUPTI. It has only counters, and not the metrics that Nsight Compute
+/// derives from the launch or from the instructions.
 pub fn counter_names(selection: &Selection, capability: u32) -> BTreeSet<&'static str> {
     let counters = |source: &&'static ChipFormula| source.names().into_iter().all(is_counter);
     let source = |info: &&'static MetricInfo| info.sources_for(capability).find(counters);
     selection.metrics.iter().filter_map(source).flat_map(ChipFormula::names).collect()
 }
 
-/// Whether a metric of NVIDIA's is a counter of the hardware or of instrumented instructions,
-/// which CUPTI tells too.
+/// Returns whether an NVIDIA metric is a counter of the hardware or of instrumented instructions,
+/// which CUPTI has too.
 pub(super) fn is_counter(name: &str) -> bool {
     const NCU_ONLY: [&str; 8] = [
         "launch__",
@@ -63,8 +64,8 @@ pub(super) fn is_counter(name: &str) -> bool {
     !NCU_ONLY.iter().any(|prefix| name.starts_with(prefix))
 }
 
-/// The selected metrics: what the tool told, through the catalogue's formulas; beyond it what
-/// follows from the launch; and a reason for everything else.
+/// Returns the selected metrics: the tool's values through the catalogue's formulas, values that
+/// follow from the launch, and a reason for all others.
 pub fn device_metrics(
     collected: &CollectedMetrics,
     launched: &DeviceLaunch<'_>,
@@ -91,7 +92,7 @@ pub(super) fn report(collected: &CollectedMetrics) -> Report {
     }
 }
 
-/// A metric from the first of its sources that the tool told all of.
+/// Returns a metric from its first source for which the tool has all values.
 pub(super) fn told(
     collected: &CollectedMetrics,
     info: &'static MetricInfo,

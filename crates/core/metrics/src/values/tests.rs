@@ -49,7 +49,7 @@ fn formulas_are_evaluated_and_facts_of_the_launch_added() {
     assert_eq!(report.metrics["sectors_per_global_load"].value, Some(4.0));
     let timing = &report.original_device_metrics.timing_metrics;
     assert!((timing["gpu_time_duration_sum"] - 64_000.0).abs() < 1e-6);
-    // What Nsight Compute 2025.3.1 told of this launch on an H200.
+    // The values are those that Nsight Compute 2025.3.1 reported for this launch on an H200.
     let registers = &report.metrics["registers_per_thread"];
     assert_eq!((registers.value, registers.source), (Some(16.0), Some(MetricSource::Static)));
     assert_eq!(registers.note, None, "no estimate on a GPU");
@@ -72,7 +72,7 @@ fn each_metric_without_a_value_has_its_reason() {
     assert_eq!(reason("sectors_per_global_load"), NO_REQUESTS);
     assert_eq!(reason("ideal_read_bytes"), EMULATOR_ONLY);
     assert!(reason("dram_bytes").contains("dram__bytes.sum is not among what CUPTI 13.0.85 told"));
-    // The launch is not in doubt because its counters are.
+    // Properties of the launch do not depend on the counters.
     assert_eq!(report.metrics["block_size"].value, Some(256.0));
 }
 

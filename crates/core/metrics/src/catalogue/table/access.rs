@@ -1,4 +1,4 @@
-//! How well accesses to memory combine.
+//! Metrics of access patterns in memory.
 
 use super::names::{
     GLOBAL_LOAD_REQUESTS, GLOBAL_LOAD_SECTORS, GLOBAL_STORE_REQUESTS, GLOBAL_STORE_SECTORS,

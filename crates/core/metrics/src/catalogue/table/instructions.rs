@@ -1,4 +1,4 @@
-//! Instructions by kind.
+//! Metrics of instructions by kind.
 
 use super::names::{DADD, DFMA, DMUL, FADD, FFMA, FMUL, HADD, HFMA, HMUL};
 use super::source::{metric, ratio};

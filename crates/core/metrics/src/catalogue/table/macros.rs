@@ -1,6 +1,6 @@
-//! How rows of the table are written.
+//! Macros for the rows of the table.
 
-/// Rows: id, unit, group, description, sources, fields.
+/// Defines rows: id, unit, group, description, sources, fields.
 macro_rules! metrics {
     ($($id:ident, $unit:ident, $group:ident, $description:literal,
        $sources:expr, [$($field:expr),*];)*) => {
@@ -15,8 +15,8 @@ macro_rules! metrics {
     };
 }
 
-/// A formula over all floating-point operations of a kernel: which counters tell them depends on
-/// the chip.
+/// Returns a formula over all floating-point operations of a kernel, with the counters of each
+/// chip.
 macro_rules! by_chip {
     ($formula:ident $(, $divisor:expr $(, $restriction:ident)?)?) => {
         [

@@ -1,8 +1,8 @@
-//! The table: id, unit, group, description, NVIDIA's metrics, the CUDA Evaluation Server's fields.
+//! The table: id, unit, group, description, NVIDIA's metrics, and the CUDA Evaluation Server's
+//! fields.
 //!
-//! Which chip has which of NVIDIA's metrics was asked of CUPTI 12.9, which answers for every chip
-//! from Volta to Blackwell; `tests/fixtures/profile/nvidia-metrics-cupti-12.9.txt` keeps the
-//! answers.
+//! CUPTI 12.9 lists the metrics of every chip from Volta to Blackwell.
+//! `tests/fixtures/profile/nvidia-metrics-cupti-12.9.txt` has its lists.
 
 #[macro_use]
 mod macros;
@@ -55,5 +55,5 @@ static ALL: [MetricInfo; COUNT] = {
     all
 };
 
-/// Every metric.
+/// All metrics.
 pub static CATALOGUE: &[MetricInfo] = &ALL;

@@ -1,4 +1,4 @@
-//! NVIDIA's metrics that several rows need.
+//! NVIDIA's metrics that several rows use.
 
 pub(super) const GLOBAL_LOAD_REQUESTS: &str = "l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum";
 pub(super) const GLOBAL_LOAD_SECTORS: &str = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum";
@@ -22,12 +22,12 @@ pub(super) const FFMA2: &str = "smsp__sass_thread_inst_executed_op_ffma2_pred_on
 
 pub(super) const TIME: &str = "gpu__time_duration.sum";
 
-// Operations of tensor cores by the type of what is multiplied: a multiply-add is two, and with
-// sparsity the zeros count.
+// Operations of tensor cores by the type of the operands: a multiply-add is two, and with sparsity
+// the zeros count.
 pub(super) const FP16: &str = "sm__ops_path_tensor_src_fp16.sum";
 pub(super) const FP16_TO_16: &str = "sm__ops_path_tensor_src_fp16_dst_fp16.sum";
 pub(super) const FP16_TO_32: &str = "sm__ops_path_tensor_src_fp16_dst_fp32.sum";
-/// Turing counts all types that are accumulated in f32 together.
+/// Turing counts all types with f32 accumulation together.
 pub(super) const TURING: &str = "sm__ops_path_tensor_src_fp16_bf16_tf32_dst_fp32.sum";
 pub(super) const BF16: &str = "sm__ops_path_tensor_src_bf16_dst_fp32.sum";
 pub(super) const TF32: &str = "sm__ops_path_tensor_src_tf32_dst_fp32.sum";

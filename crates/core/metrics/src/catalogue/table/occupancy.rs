@@ -1,4 +1,4 @@
-//! The launch, and how much of it fits a multiprocessor.
+//! Metrics of the launch, and of how many blocks fit a multiprocessor.
 
 use super::source::{at, metric};
 use crate::catalogue::MetricGroup::Occupancy;

@@ -1,4 +1,4 @@
-//! Pipelines of the multiprocessors.
+//! Metrics of the multiprocessors' pipelines.
 
 use super::source::{at, metric};
 use crate::catalogue::MetricGroup::{Compute, Pipeline};

@@ -1,4 +1,4 @@
-//! Operations, bytes, clocks, peaks and time.
+//! Metrics of operations, bytes, clocks, peaks and time.
 
 use super::names::{
     BF16, FP4, FP8, FP8_DENSE, FP8_SPARSE, FP8_TO_16, FP8_TO_32, FP16, FP16_TO_16, FP16_TO_32,

@@ -1,4 +1,4 @@
-//! How sources and fields of a row are written.
+//! Constructors of a row's sources and fields.
 
 use crate::catalogue::{ChipFormula, FieldGroup, Formula, MetricField, Terms};
 
@@ -26,7 +26,7 @@ pub(super) const fn ratio(above: &'static str, below: &'static str) -> ChipFormu
     of(Formula::Ratio(above, below, 1.0))
 }
 
-/// A part of the warps that there were while an instruction was issued, in percent.
+/// Returns the percentage of resident warps per issued instruction that waited.
 pub(super) const fn stalled(warps_per_issue: &'static str) -> ChipFormula {
     of(Formula::Ratio(warps_per_issue, "smsp__average_warp_latency_per_inst_issued.ratio", 100.0))
 }
@@ -44,7 +44,7 @@ pub(super) const fn quotient(above: Terms, below: Terms) -> ChipFormula {
 }
 
 impl ChipFormula {
-    /// For these compute capabilities only, times 10.
+    /// Restricts the source to these compute capabilities (times 10).
     pub(super) const fn on(self, first: u32, last: u32) -> Self {
         Self { chips: (first, last), ..self }
     }
@@ -57,7 +57,7 @@ impl ChipFormula {
         Self { chips: (self.chips.0, last), ..self }
     }
 
-    /// For chips with memory of their own only: others have no counters of it.
+    /// Restricts the source to chips with dedicated memory; other chips have no such counters.
     pub(super) const fn discrete(self) -> Self {
         Self { discrete: true, ..self }
     }

@@ -1,11 +1,11 @@
-//! What warps waited for, and what schedulers had to choose from.
+//! Metrics of warps' stalls, and of the schedulers' choice of warps.
 
 use super::source::{at, metric, stalled};
 use crate::catalogue::MetricGroup::{Scheduler, Stall};
 use crate::catalogue::{FieldGroup as F, MetricInfo, MetricUnit};
 
-/// A row of a reason for which warps wait: the part of all warps that wait for it, which Nsight
-/// Compute's own sections tell by way of warps per issued instruction.
+/// Defines rows of stall reasons: the percentage of all warps that wait for each. Nsight Compute's
+/// own sections compute it from warps per issued instruction.
 macro_rules! stalls {
     ($($id:ident, $reason:literal, $description:literal,
        [$($chips:ident($($chip:literal),*))?], [$($field:expr),*];)*) => {

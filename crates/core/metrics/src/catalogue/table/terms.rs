@@ -1,4 +1,4 @@
-//! Sums that several rows need, above all floating-point operations by chip.
+//! Sums that several rows use, mainly the floating-point operations of each chip.
 
 use super::names::{
     BF16, DADD, DFMA, DMUL, FADD, FADD2, FFMA, FFMA2, FMUL, FMUL2, FP4, FP8, FP8_DENSE, FP8_SPARSE,
@@ -8,11 +8,12 @@ use super::names::{
 use crate::catalogue::Terms;
 
 pub(super) const SINGLE: Terms = &[(FADD, 1.0), (FMUL, 1.0), (FFMA, 2.0)];
-/// The big chips of Blackwell have instructions on pairs of f32.
+/// The big Blackwell chips have instructions on pairs of f32.
 pub(super) const SINGLE_PAIRS: Terms =
     &[(FADD, 1.0), (FMUL, 1.0), (FFMA, 2.0), (FADD2, 2.0), (FMUL2, 2.0), (FFMA2, 4.0)];
 pub(super) const DOUBLE: Terms = &[(DADD, 1.0), (DMUL, 1.0), (DFMA, 2.0)];
-/// The counters do not tell single instructions on f16 from packed ones, which most are.
+/// The counters do not distinguish single f16 instructions from packed ones, which are the
+/// majority.
 pub(super) const HALF: Terms = &[(HADD, 2.0), (HMUL, 2.0), (HFMA, 4.0)];
 
 pub(super) const TENSOR_70: Terms = &[(FP16_TO_16, 1.0), (FP16_TO_32, 1.0)];
@@ -22,7 +23,7 @@ pub(super) const TENSOR_80: Terms =
 pub(super) const TENSOR_89: Terms = &join::<6>(&[TENSOR_80, &[(FP8, 1.0)]]);
 pub(super) const TENSOR_90: Terms =
     &[(FP16, 1.0), (BF16, 1.0), (TF32, 1.0), (FP64, 1.0), (FP8, 1.0)];
-/// As Nsight Compute's own sections ask for them.
+/// The terms that Nsight Compute's own sections use.
 pub(super) const TENSOR_90_BY_SPARSITY: Terms =
     &[(FP16, 1.0), (BF16, 1.0), (TF32, 1.0), (FP64, 1.0), (FP8_DENSE, 1.0), (FP8_SPARSE, 1.0)];
 pub(super) const TENSOR_100: Terms =
@@ -48,7 +49,7 @@ pub(super) const DRAM_READ_AND_WRITTEN: Terms =
     &[("dram__bytes_read.sum", 1.0), ("dram__bytes_write.sum", 1.0)];
 pub(super) const DURATION: Terms = &[(TIME, 1.0)];
 
-/// All terms of some sums: exactly `N`, which the compiler checks.
+/// Concatenates the terms of sums. The compiler checks that they are exactly `N`.
 const fn join<const N: usize>(sums: &[Terms]) -> [(&'static str, f64); N] {
     let mut all = [("", 0.0); N];
     let mut next = 0;

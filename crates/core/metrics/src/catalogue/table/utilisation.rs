@@ -1,4 +1,4 @@
-//! How busy the parts of the GPU were, and its memory.
+//! Metrics of the use of the GPU's parts and of its memory.
 
 use super::source::{at, metric, quotient, scaled};
 use super::terms::{DRAM_BYTES, DRAM_READ_AND_WRITTEN, DURATION};

@@ -1,4 +1,4 @@
-//! Files that somebody put together, cut, or saved anew.
+//! Tests with files that users concatenated, cut, or saved again.
 
 use super::*;
 
@@ -17,7 +17,8 @@ fn duration(kernel: &NcuKernel) -> f64 {
     (kernel.values[DURATION] * 1e9).round()
 }
 
-/// Two pages of other runs: another base unit, another set in another order, and a mark between.
+/// The pages are from different runs: with another base unit, other metrics in another order, and a
+/// marker between.
 #[test]
 fn each_page_is_read_with_its_own_header_and_units() {
     let first = "ID,Process ID,Kernel Name,gpu__time_duration.sum,launch__registers_per_thread\n\
@@ -34,7 +35,7 @@ fn each_page_is_read_with_its_own_header_and_units() {
     }
 }
 
-/// The same report exported twice is still one run; two runs of one process number are two.
+/// A report that was exported twice is one run. Two runs with the same process number are two.
 #[test]
 fn a_launch_in_two_pages_is_one_launch() {
     let twice = parse_csv(&format!("{RAW}\n{RAW}")).unwrap();
@@ -57,7 +58,7 @@ fn a_launch_in_two_pages_is_one_launch() {
     assert_eq!(apart.kernels.len(), 2);
     assert!(apart.notes[0].contains("launches of their own"), "{:?}", apart.notes);
 
-    // Details and raw pages of two real runs: kernels of both, none of them mixed.
+    // Details and raw pages of two real runs give the kernels of both, unmixed.
     let both = parse_csv(&format!("{DETAILS}\n{RAW}")).unwrap();
     assert_eq!((both.pages.len(), both.kernels.len()), (2, 12));
     assert_eq!(both.kernels[6..], parse_csv(RAW).unwrap().kernels);
@@ -74,7 +75,7 @@ fn rows_of_another_page_are_refused() {
     assert!(error.starts_with("line 3: the row has 3 fields"), "{error}");
     let error = of("0,k,5,6\n,,us,byte\n1,k,5,6\n").unwrap_err();
     assert_eq!(error, NcuCsvError::UnitsTwice { line: 4, header: 1 });
-    // What says nothing else is no harm: trailing separators, the same units again.
+    // Trailing separators and repeated units are harmless.
     assert_eq!(of("0,k,5,6,,\n").unwrap().kernels[0].values.len(), 2);
     assert_eq!(of("0,k,5,6\n,,ns,byte\n1,k,7,8\n").unwrap().kernels.len(), 2);
     let short = parse_csv(&format!("{header}{units}0,k,5,6\n1,k,5\n{header}{units}0,k,5,6\n"));
@@ -94,7 +95,7 @@ fn lines_that_are_left_out_are_told() {
             "line 10: `hello, world` is no row of the page: it is left out",
         ]
     );
-    // The last row of a file that was cut off; its last number may have lost digits.
+    // The last row of a file was cut off, so its last number may have lost digits.
     let cut = parse_csv("ID,Kernel Name,a__b.sum,a__c.sum\n,,,\n0,k,1,2\n1,k,12").unwrap();
     assert!(cut.kernels[1].values.is_empty(), "{cut:?}");
     assert!(cut.kernels[1].missing["a__b.sum"].contains("digits may be cut off"));
@@ -104,7 +105,7 @@ fn lines_that_are_left_out_are_told() {
     assert_eq!(parse_csv(summary), Err(NcuCsvError::Summary { line: 1 }));
 }
 
-/// A spreadsheet of a German locale, and a program that put an index before the columns.
+/// A spreadsheet with a German locale saved the page, or a program added an index column.
 #[test]
 fn pages_that_were_saved_anew() {
     let header = "ID;Kernel Name;launch__block_size;gpu__time_duration.sum;a__b.pct\n;;;ns;%\n";
@@ -112,7 +113,7 @@ fn pages_that_were_saved_anew() {
         |row: &str| parse_csv(&format!("sep=;\n{header}{row}\n")).map(|r| r.kernels[0].clone());
     let german = of("0;k;1.024;58.912;25,40").unwrap();
     assert_eq!((german.values["launch__block_size"], duration(&german)), (1024.0, 58_912.0));
-    // The block size alone decides: no block has 1.024 threads.
+    // The block size decides: no block has 1.024 threads.
     let alone = of("0;k;1.024;58.912;25").unwrap();
     assert_eq!((alone.values["launch__block_size"], duration(&alone)), (1024.0, 58_912.0));
     let ambiguous = of("0;k;256;58.912;25").unwrap_err().to_string();
@@ -147,7 +148,7 @@ fn values_that_cannot_be_are_left_out_and_told() {
         let note = format!("line 3, {metric}: {why}");
         assert!(report.notes[0].starts_with(&note), "{:?}", report.notes);
     }
-    // A details page that says a thing twice, as if two of them had lost their headers.
+    // The details page has a metric twice, as if two pages had lost their headers.
     let row = |value: &str| format!("0,k,GPU Speed Of Light Throughput,Duration,us,{value}\n");
     let header = "ID,Kernel Name,Section Name,Metric Name,Metric Unit,Metric Value\n";
     let text = format!("{header}{}{}{}", row("5.58"), row("8.00"), row("8.00"));
@@ -156,7 +157,7 @@ fn values_that_cannot_be_are_left_out_and_told() {
     assert!(report.notes[0].starts_with("line 3, gpu__time_duration.sum"), "{report:?}");
 }
 
-/// None of the units of real pages is taken for a wrong one, and none of their values.
+/// Units and values of real pages are all accepted.
 #[test]
 fn real_pages_have_no_notes() {
     for text in [RAW, DETAILS, fixture!("import_raw.csv"), fixture!("raw_metrics.csv")] {

@@ -1,4 +1,5 @@
-//! CSV pages of Nsight Compute in a text: where each begins, and what both kinds have in common.
+//! Finds CSV pages of Nsight Compute in a text, and parses the parts that both kinds share. The
+//! main type is [`NcuReport`].
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,23 +11,23 @@ use crate::text::{Conflict, Notes, Record, Records, TooLong};
 
 /// Most columns.
 pub const MAX_COLUMNS: usize = 20_000;
-/// Most cells of all kernels: 1,800 kernels with every metric that `--set full` has.
+/// Most cells of all kernels: 1,800 kernels with every metric of `--set full`.
 pub const MAX_CELLS: usize = 4_000_000;
 
-/// A page of a report.
+/// Parsed pages of a report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NcuReport {
-    /// Which pages there are: files are concatenated.
+    /// Kinds of the pages; files may be concatenated.
     pub pages: Vec<NcuPage>,
-    /// The kernels, as they ran; one that stands in several pages is one.
+    /// Kernels in the order in which they ran; one that occurs in several pages is one entry.
     pub kernels: Vec<NcuKernel>,
-    /// Lines that are no part of a page: the tool's log and what programs print.
+    /// Number of lines outside of pages: the tool's log, and output of programs.
     pub other_lines: usize,
-    /// What was left out, and what to know of the rest.
+    /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
 }
 
-/// Pages.
+/// Kind of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NcuPage {
     /// `--page raw`: a row per kernel, a column per metric.
@@ -35,7 +36,7 @@ pub enum NcuPage {
     Details,
 }
 
-/// Why a text is no page that can be trusted.
+/// Reasons why a text is not a valid page.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NcuCsvError {
     /// No line is a header.
@@ -44,86 +45,82 @@ pub enum NcuCsvError {
          `ncu --import FILE --csv --page raw --print-units base`"
     )]
     NoHeader,
-    /// There is a header and nothing else.
+    /// There are no rows after the header.
     #[error("the page holds no kernels: the header in line {line} is all there is of it")]
     NoKernels {
-        /// Of the header.
+        /// Line of the header.
         line: usize,
     },
-    /// A raw page without the record of units, without which its numbers say nothing.
+    /// A raw page has no record of units, without which its numbers have no meaning.
     #[error(
         "line {line}: no record of units follows the header; export again with `--print-units base`"
     )]
     NoUnits {
-        /// Of the header.
+        /// Line of the header.
         line: usize,
     },
-    /// A record of units that is not that of the header.
+    /// The units row does not match the header.
     #[error(
         "line {line}: units that are not those of the header in line {header}: the rows after \
          them are of another page, whose header is missing; concatenate the whole \
          files, or import each"
     )]
     UnitsTwice {
-        /// Where.
         line: usize,
-        /// Of the header.
+        /// Line of the header.
         header: usize,
     },
-    /// A row of another page.
+    /// A row belongs to another page.
     #[error(
         "line {line}: the row has {found} fields, and the header in line {header} has {columns}: \
          it is of another page, or was changed; export again, or import each page alone"
     )]
     RowLength {
-        /// Where.
         line: usize,
-        /// Its fields.
+        /// Number of its fields.
         found: usize,
-        /// Of the header.
+        /// Line of the header.
         header: usize,
-        /// Its columns.
+        /// Number of the header's columns.
         columns: usize,
     },
-    /// A page that tells of no launch by itself.
+    /// The page has means over launches instead of launches.
     #[error(
         "line {line}: this is a summary (`--print-summary`), which has means over several launches \
          and not the launches; export with `ncu --import FILE --csv --page raw --print-units base`"
     )]
     Summary {
-        /// Of the header.
+        /// Line of the header.
         line: usize,
     },
-    /// A column twice.
+    /// A column occurs twice.
     #[error("line {line}: the column `{column}` stands there twice")]
     ColumnTwice {
-        /// Of the header.
+        /// Line of the header.
         line: usize,
-        /// Its name.
+        /// Name of the column.
         column: String,
     },
-    /// Columns are more than any version has.
+    /// There are more columns than in any version.
     #[error("line {line}: more than {MAX_COLUMNS} columns")]
     TooManyColumns {
-        /// Of the header.
+        /// Line of the header.
         line: usize,
     },
-    /// Cells are too many.
+    /// There are too many cells.
     #[error(
         "line {line}: more than {MAX_CELLS} cells; export fewer kernels (`--launch-count`) or \
          fewer metrics (`--metrics`)"
     )]
     TooManyCells {
-        /// Where.
         line: usize,
     },
-    /// A field has no end.
+    /// A field does not end within the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
     FieldTooLong {
-        /// Where.
         line: usize,
     },
-    /// No locale writes such numbers.
+    /// The numbers do not belong to a single locale.
     #[error(
         "{dot} and {comma} are not of one locale; export again with the environment variable \
          LC_ALL=C"
@@ -134,13 +131,12 @@ pub enum NcuCsvError {
         /// A cell with a decimal comma.
         comma: String,
     },
-    /// A number has two readings.
+    /// A number is ambiguous.
     #[error(
         "line {line}, {column}: `{cell}` may be a fraction or a number with grouped digits; export \
          again with the environment variable LC_ALL=C"
     )]
     Ambiguous {
-        /// Where.
         line: usize,
         /// Column or metric.
         column: String,
@@ -161,8 +157,8 @@ impl From<TooLong> for NcuCsvError {
     }
 }
 
-/// Reads the pages of a text. Lines before the first header, and the tool's log, are skipped;
-/// every other line that is no row has a note.
+/// Parses the pages of a text. It skips lines before the first header, and the tool's log. Every
+/// other line that is not a row gets a note.
 ///
 /// # Errors
 /// See [`NcuCsvError`].
@@ -174,7 +170,7 @@ pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
     while let Some(record) = records.next() {
         let record = match record {
             Ok(record) => record,
-            // What programs print before the page is none of its fields.
+            // Output of programs before the page may have very long lines.
             Err(_) if pages.is_empty() => {
                 skipped += 1;
                 continue;
@@ -220,7 +216,7 @@ pub fn parse_csv(text: &str) -> Result<NcuReport, NcuCsvError> {
     })
 }
 
-/// Whether a text looks like a page of this kind.
+/// Returns whether a text looks like a page of this kind.
 pub fn looks_like_page(text: &str) -> bool {
     let mut records = Records::new(text);
     while let Some(record) = records.next() {
@@ -231,18 +227,19 @@ pub fn looks_like_page(text: &str) -> bool {
     false
 }
 
-/// A record as the header of a page, whatever separates its fields.
+/// Returns a record as the header of a page, with any separator of fields.
 fn header<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
     record.text.contains("Kernel Name").then(|| records.recognise(record, is_header))?
 }
 
-/// Programs that write the page anew may have put columns before its own.
+/// Returns whether a record is a header. Programs that save the page again may add columns before
+/// its own.
 fn is_header(record: &Record<'_>) -> bool {
     let has = |name: &str| record.fields.iter().any(|field| field.trim() == name);
     !record.broken && has("ID") && has("Kernel Name")
 }
 
-/// Why no page was found.
+/// Returns the error for a text without a page.
 fn no_header(text: &str) -> NcuCsvError {
     let summary = |record: Record<'_>| {
         let has = |name: &str| record.fields.iter().any(|field| field == name);
@@ -254,7 +251,7 @@ fn no_header(text: &str) -> NcuCsvError {
     }
 }
 
-/// Where the columns are.
+/// Positions of the columns.
 #[derive(Debug)]
 pub(super) struct Columns<'a> {
     pub(super) names: Vec<Cow<'a, str>>,
@@ -273,7 +270,7 @@ impl<'a> Columns<'a> {
         let names: Vec<Cow<'a, str>> =
             header.fields.iter().map(|name| Cow::Owned(name.trim().to_owned())).collect();
         for (index, name) in names.iter().enumerate() {
-            // A trailing comma makes a column without a name.
+            // A trailing comma adds a column without a name.
             if !name.is_empty() && by_name.insert(name.to_string(), index).is_some() {
                 return Err(NcuCsvError::ColumnTwice { line, column: name.to_string() });
             }
@@ -287,7 +284,7 @@ impl<'a> Columns<'a> {
         self.by_name.get(name).copied()
     }
 
-    /// A field of a record, if the record is long enough and the column exists.
+    /// Returns a field of a record, if the record is long enough and the column exists.
     pub(super) fn field<'r>(&self, record: &'r Record<'_>, name: &str) -> Option<&'r str> {
         record.fields.get(self.index(name)?).map(|field| field.trim())
     }

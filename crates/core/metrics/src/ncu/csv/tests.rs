@@ -43,7 +43,7 @@ fn a_raw_page_in_base_units() {
     assert_eq!(kernel.texts["launch__func_cache_config"], "CachePreferNone");
 }
 
-/// The same launch with scaled units and with those of the base page.
+/// The launch is the same, with scaled units and with base units.
 #[test]
 fn scaled_units_are_brought_to_base() {
     let (base, scaled) = (first(BASE), first(SCALED));
@@ -66,7 +66,7 @@ fn scaled_units_are_brought_to_base() {
     assert_eq!(compared, 6);
 }
 
-/// Every catalogue entry whose unit is a base unit has it in the real page too.
+/// Every catalogue entry with a base unit has the same unit in a real page.
 #[test]
 fn units_of_the_catalogue_are_those_of_the_tool() {
     use crate::catalogue::{Formula, MetricUnit};
@@ -106,7 +106,7 @@ fn a_details_page() {
     assert!(kernel.rules.iter().any(|rule| rule.name == "SOLBottleneck" && rule.kind == "OPT"));
 }
 
-/// A section without a number and another with it: the metric has a value, and no reason.
+/// If one section has no number and another has it, the metric has a value and no reason.
 #[test]
 fn sections_repeat_metrics() {
     let columns =
@@ -146,7 +146,7 @@ fn errors_of_the_tool_are_no_page() {
     }
 }
 
-/// A page as a version writes it: names of columns, units, rows.
+/// Returns a page in the format of a version: names of columns, units, rows.
 fn page(columns: &[&str], units: &[&str], rows: &[&[&str]]) -> String {
     let line = |fields: &[&str]| {
         let quoted = fields.iter().map(|field| format!("\"{}\"", field.replace('"', "\"\"")));
@@ -159,8 +159,8 @@ fn page(columns: &[&str], units: &[&str], rows: &[&[&str]]) -> String {
     text
 }
 
-/// The first version with a CSV raw page: no block, grid, device or capability, long unit names,
-/// and ranges of NVTX before the kernel's name.
+/// The first version with a raw CSV page has no block, grid, device or capability. It has long unit
+/// names, and NVTX ranges before the kernel's name.
 #[test]
 fn old_versions_and_ranges() {
     let range = "thread Domain:Push/Pop_Range:PL_Type:PL_Value:CLR_Type:Color:Msg_Type:Msg";
@@ -229,7 +229,7 @@ fn numbers_without_a_known_unit_are_no_values() {
     assert!(matches!(parse_csv(&twice), Err(NcuCsvError::ColumnTwice { .. })));
 }
 
-/// What programs print between the tool's lines changes no value.
+/// Output of programs between the tool's lines changes no value.
 #[test]
 fn a_program_that_prints_lines_like_the_tools() {
     let hostile = "==PROF== Profiling \"x\" - 0: 100% - 1 pass\n\u{1b}[31m\"ID\"\n\"open\n,,,\n\
@@ -288,7 +288,7 @@ proptest! {
         }
     }
 
-    /// Cut anywhere, a real page is refused or gives only values that the whole one has.
+    /// A real page that is cut anywhere is refused, or gives only values of the whole page.
     #[test]
     fn a_page_that_is_cut_off_invents_nothing(cut in 0usize..FEW.len()) {
         let whole = first(FEW);
@@ -296,7 +296,7 @@ proptest! {
         while !FEW.is_char_boundary(cut) { cut -= 1; }
         if let Ok(report) = parse_csv(&FEW[..cut]) {
             for kernel in report.kernels {
-                // The field in which the cut is may have lost digits.
+                // The field at the cut may have lost digits.
                 let other = kernel.values.iter().filter(|(name, value)| {
                     whole.values.get(*name) != Some(value)
                 }).count();

@@ -1,31 +1,31 @@
-//! Nsight Compute's own log: how far it came, and why no further.
+//! Parses Nsight Compute's log: its progress, and why it stopped. The main type is [`NcuLog`].
 
 use warpgauge_model::{Cause, Unavailable};
 
-/// Lines of the log that are read; a kernel that is profiled writes one.
+/// Most lines that are read; the log has a line per profiled kernel.
 const MAX_LINES: usize = 200_000;
-/// Kernels and metrics that are kept.
+/// Most kernels and metrics that are kept.
 const MAX_KEPT: usize = 10_000;
-/// Characters that are kept of a line.
+/// Most characters that are kept of a line.
 const MAX_TEXT: usize = 400;
 
-/// What the log tells.
+/// Content of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NcuLog {
-    /// Kernels that were profiled, as the log names them (long names are cut), and the passes that
-    /// each took.
+    /// Profiled kernels by their names in the log (long names are truncated), with the number of
+    /// passes.
     pub kernels: Vec<(String, u32)>,
-    /// Metrics that the tool says it cannot access.
+    /// Metrics that the tool cannot access.
     pub unreadable: Vec<String>,
     /// Files that it wrote.
     pub reports: Vec<String>,
-    /// What went wrong, worst first. Nothing of it need have kept the tool from its work.
+    /// Problems, worst first. The tool may have done its work in spite of them.
     pub problems: Vec<Unavailable>,
-    /// Exit code of the program under the tool, if the log tells one.
+    /// Exit code of the program under the tool, if the log has it.
     pub application_code: Option<i32>,
 }
 
-/// Texts and what they mean; the first that fits a line counts. From several versions.
+/// Texts of several versions with their causes; the first match in a line is used.
 const TEXTS: [(&str, Cause); 30] = [
     ("ERR_NVGPUCTRPERM", Cause::NoPermission),
     ("does not have permission to access NVIDIA GPU Performance Counters", Cause::NoPermission),
@@ -59,8 +59,7 @@ const TEXTS: [(&str, Cause); 30] = [
     ("Launching the workload is taking more time than expected", Cause::TimedOut),
 ];
 
-/// Reads a log as `--log-file` makes it: the tool's own lines, which begin with `==`. Everything
-/// else is skipped.
+/// Parses a log as `--log-file` writes it. Only the tool's lines, which begin with `==`, are read.
 pub fn parse_log(text: &str) -> NcuLog {
     let mut log = NcuLog::default();
     let mut problems: Vec<(Cause, Unavailable)> = Vec::new();
@@ -88,13 +87,13 @@ pub fn parse_log(text: &str) -> NcuLog {
             problems.push((cause, cause.because(reason)));
         }
     }
-    // What is unknown or a consequence comes after what is known to be the cause.
+    // Known root causes come before unknown errors and consequences.
     problems.sort_by_key(|(cause, _)| rank(*cause));
     log.problems = problems.into_iter().map(|(_, problem)| problem).collect();
     log
 }
 
-/// How far a cause is from the root: an application that fails, fails for a reason.
+/// Returns the distance of a cause from the root: an application's failure has another reason.
 fn rank(cause: Cause) -> u8 {
     match cause {
         Cause::Unknown => 3,
@@ -104,7 +103,7 @@ fn rank(cause: Cause) -> u8 {
     }
 }
 
-/// The kind and the message of `==PROF== message`.
+/// Splits `==PROF== message` into kind and message.
 fn tool_line(line: &str) -> Option<(&str, &str)> {
     let (kind, message) = line.strip_prefix("==")?.split_once("==")?;
     matches!(kind, "PROF" | "WARNING" | "ERROR").then(|| (kind, message.trim()))
@@ -118,7 +117,7 @@ fn cut(text: &str) -> String {
     text.chars().take(MAX_TEXT).collect()
 }
 
-/// Why the tool did no work, if the log says so.
+/// Returns why the tool did no work, if the log has a reason.
 pub fn cause(text: &str) -> Option<Cause> {
     let first = parse_log(text).problems.into_iter().next()?;
     first.cause()
@@ -153,10 +152,10 @@ impl NcuLog {
     }
 }
 
-/// `"name" - 0: 0%....50%....100% - 8 passes`, without the number in some versions.
+/// Parses `"name" - 0: 0%....50%....100% - 8 passes`; some versions lack the number.
 fn profiled(text: &str) -> Option<(String, u32)> {
     let text = text.strip_prefix('"')?;
-    // Names may have quotes in them.
+    // Names may contain quotes.
     let ends = |at: usize| [" - ", ":"].iter().any(|mark| text[at + 1..].starts_with(mark));
     let (end, _) = text.match_indices('"').find(|(at, _)| ends(*at))?;
     let (name, rest) = (&text[..end], &text[end + 1..]);

@@ -1,4 +1,4 @@
-//! The tables of a text.
+//! Parses the tables of a text. The main type is [`NsysReport`].
 
 use std::collections::BTreeMap;
 
@@ -13,111 +13,98 @@ use warpgauge_model::Unavailable;
 
 /// Most rows of all tables.
 pub const MAX_ROWS: usize = 1_000_000;
-/// Remarks that are kept.
+/// Most messages that are kept.
 const MAX_PROBLEMS: usize = 100;
 
-/// What the tables of `nsys stats` tell.
+/// Tables of `nsys stats`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct NsysReport {
     /// Kernels by name; seconds.
     pub kernels: Vec<NsysRow>,
-    /// Copies and fillings; seconds.
+    /// Copies and fills; seconds.
     pub memory_time: Vec<NsysRow>,
-    /// Copies and fillings; bytes, which the tool rounds to thousands.
+    /// Copies and fills; bytes, which the tool rounds to thousands.
     pub memory_size: Vec<NsysRow>,
     /// Calls of the API; seconds.
     pub api: Vec<NsysRow>,
-    /// Each activity of the GPU.
+    /// Single activities of the GPU.
     pub trace: Vec<NsysEvent>,
     /// Launches by kernel.
     pub launches: Vec<NsysLaunch>,
-    /// What the tool could not do, and what would help.
+    /// Problems that the tool reported, with remedies.
     pub problems: Vec<Unavailable>,
-    /// What was left out, and what to know of the rest.
+    /// Lines that were left out, and caveats.
     pub notes: Vec<String>,
-    /// Tables in `trace`: each may count its times from another beginning.
+    /// Number of tables in `trace`: each may have another origin of time.
     #[serde(skip)]
     pub traces: usize,
 }
 
-/// Why a text cannot be trusted.
+/// Reasons why a text cannot be imported.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum NsysError {
-    /// Neither a table nor a remark that says why there is none.
+    /// The text has neither a table nor a message that explains why.
     #[error(
         "this is no output of Nsight Systems' `stats`: no line has the columns of one of its \
          reports; export with `nsys stats --format csv --force-export=true FILE`"
     )]
     NoTable,
-    /// Tables, and none of what is read.
+    /// The text has only other tables.
     #[error(
         "line {line}: this table is of {what}, and not of what a GPU did; export with \
          `nsys stats --format csv --report cuda_gpu_kern_sum --report cuda_gpu_trace FILE`"
     )]
     OtherTable {
-        /// Of its header.
+        /// Line of its header.
         line: usize,
-        /// What it tells of.
+        /// Content of the table.
         what: String,
     },
-    /// A column twice.
+    /// A column occurs twice.
     #[error("line {line}: the column `{column}` stands there twice")]
     ColumnTwice {
-        /// Of the header.
+        /// Line of the header.
         line: usize,
-        /// Its name.
         column: String,
     },
-    /// A unit of something else.
+    /// The unit is of another quantity.
     #[error("line {line}, {column}: the header's unit is of no {what}; export again")]
     WrongUnit {
-        /// Where.
         line: usize,
-        /// Column.
         column: String,
-        /// What the column has.
+        /// Quantity of the column.
         what: &'static str,
     },
-    /// A number that cannot be.
+    /// A number is impossible for its quantity.
     #[error("line {line}, {column}: `{cell}` cannot be a {what}; export again")]
     Impossible {
-        /// Where.
         line: usize,
-        /// Column.
         column: String,
-        /// The cell.
         cell: String,
-        /// What the column has.
+        /// Quantity of the column.
         what: &'static str,
     },
-    /// A number is none.
+    /// A cell is not a number.
     #[error("line {line}, {column}: `{cell}` is no number")]
     BadNumber {
-        /// Where.
         line: usize,
-        /// Column.
         column: String,
-        /// The cell.
         cell: String,
     },
-    /// A column of numbers without a unit.
+    /// A column of numbers has no unit.
     #[error("line {line}, {column}: the header tells no unit that is known")]
     NoUnit {
-        /// Where.
         line: usize,
-        /// Column.
         column: String,
     },
-    /// Rows are too many.
+    /// There are too many rows.
     #[error("line {line}: more than {MAX_ROWS} rows; leave out the report `cuda_gpu_trace`")]
     TooManyRows {
-        /// Where.
         line: usize,
     },
-    /// A field has no end.
+    /// A field does not end within the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
     FieldTooLong {
-        /// Where.
         line: usize,
     },
 }
@@ -128,15 +115,16 @@ impl From<TooLong> for NsysError {
     }
 }
 
-/// Reads the tables of a text, and the remarks between them.
+/// Parses the tables of a text, and the messages between them.
 ///
 /// # Errors
-/// See [`NsysError`]. A text with remarks and no table is none: [`NsysReport::problems`] says why.
+/// See [`NsysError`]. A text with messages and no table is not an error: [`NsysReport::problems`]
+/// has the reasons.
 pub fn parse_stats(text: &str) -> Result<NsysReport, NsysError> {
     parse(text, None)
 }
 
-/// The same for a file of this name, which may say which report it is.
+/// Like [`parse_stats`], for a file whose name may identify its report.
 ///
 /// # Errors
 /// See [`NsysError`].
@@ -166,14 +154,14 @@ fn parse(text: &str, known: Option<Known>) -> Result<NsysReport, NsysError> {
     reader.end()
 }
 
-/// A record as a header, whatever separates its fields.
+/// Returns a record as a header, with any separator of fields.
 fn header_record<'a>(records: &mut Records<'a>, record: &Record<'a>) -> Option<Record<'a>> {
     // Rows begin with a number, and every header has a unit.
     let words = !record.text.starts_with(|c: char| c.is_ascii_digit()) && record.text.contains('(');
     words.then(|| records.recognise(record, |record| header(record).is_some()))?
 }
 
-/// Whether a text looks like tables of this kind.
+/// Returns whether a text looks like tables of this kind.
 pub fn looks_like_stats(text: &str) -> bool {
     let mut records = Records::new(text);
     while let Some(record) = records.next() {
@@ -184,7 +172,7 @@ pub fn looks_like_stats(text: &str) -> bool {
     false
 }
 
-/// A table as it is read.
+/// A table during parsing.
 #[derive(Debug)]
 struct Open {
     table: Table,
@@ -194,17 +182,17 @@ struct Open {
     empty: bool,
 }
 
-/// A text as it is read.
+/// A text during parsing.
 #[derive(Debug, Default)]
 struct Reader {
     report: NsysReport,
     notes: Notes,
-    /// What the report is by its name, if it has one.
+    /// The report by its name, if it has one.
     known: Option<Known>,
     table: Option<Open>,
-    /// The first table of something else: its line, and what it is of.
+    /// The first other table: its line and its content.
     other: Option<(usize, String)>,
-    /// Headers of each kind, and the line of the first.
+    /// Number of headers of each kind, and the line of the first.
     headers: BTreeMap<Table, (usize, usize)>,
     rows: usize,
 }
@@ -239,7 +227,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes a line that is neither a header nor a remark.
+    /// Parses a line that is neither a header nor a message.
     fn line(&mut self, record: &Record<'_>) -> Result<(), NsysError> {
         let line = record.line;
         if record.text.trim().is_empty() {
@@ -307,7 +295,8 @@ impl Reader {
     }
 }
 
-/// Puts a row in its place; why it has none there. `named` if the report is CUDA's by its name.
+/// Adds a row to its table. Returns why the row is left out, if so. `named` means that the report's
+/// name identifies it as CUDA's.
 fn push(
     report: &mut NsysReport,
     table: Table,
@@ -346,7 +335,7 @@ fn push(
     Ok(None)
 }
 
-/// What the column of numbers of operations is called.
+/// Returns the name of the column with the number of operations.
 fn operations(fields: &Fields<'_>) -> &'static str {
     match fields.columns.iter().any(|column| column.name == "operations") {
         true => "operations",

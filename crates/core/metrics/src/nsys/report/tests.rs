@@ -84,7 +84,7 @@ fn remarks_say_why_there_is_no_table() {
     assert_eq!(cause("WARNING: odd\nall is well, ERROR: is no mark here"), None);
 }
 
-/// The header of 2020, which names one unit only.
+/// The header of 2020 names only one unit.
 #[test]
 fn versions_of_2020() {
     let text = "Time(%),Total Time (ns),Instances,Average,Minimum,Maximum,Name\n\
@@ -95,7 +95,7 @@ fn versions_of_2020() {
     assert_eq!((kernels[0].median, kernels[0].std_dev), (None, None));
 }
 
-/// The header of 2022.4, with launch configurations; old names of copies.
+/// The header of 2022.4 has launch configurations, and old names of copies.
 #[test]
 fn versions_of_2022() {
     let text = "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),\
@@ -109,7 +109,7 @@ fn versions_of_2022() {
     assert_eq!(report.memory_time[0].name, "[CUDA memcpy Host-to-Device]");
 }
 
-/// Tables that have the columns of others are known by their file, their report or their rows.
+/// Tables with the same columns are distinguished by their file, their report or their rows.
 #[test]
 fn tables_of_other_things() {
     let kernels = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n100.0,5,1,5.0,MPI_Send\n";
@@ -122,7 +122,7 @@ fn tables_of_other_things() {
     assert_eq!(named.api.len(), 1);
 }
 
-/// Calls of the operating system have the columns of the CUDA API.
+/// Calls of the operating system have the same columns as the CUDA API.
 #[test]
 fn reports_of_others_are_told_apart() {
     let rows = "Time (%),Total Time (ns),Num Calls,Avg (ns),Name\n100.0,5,1,5.0,poll\n\n";
@@ -159,7 +159,7 @@ fn wrong_cells_are_named() {
     }
 }
 
-/// Empty and cut lines, rows without a header, tables of several runs: nothing goes without a word.
+/// Empty lines, truncated lines, rows without a header, and tables of several runs all give notes.
 #[test]
 fn what_is_left_out_is_told() {
     let header = "Time (%),Total Time (ns),Instances,Avg (ns),Name\n";

@@ -1,16 +1,16 @@
-//! Numbers as locales write them.
+//! Parses numbers in the formats of different locales.
 //!
-//! Nsight Compute groups digits and writes decimals as the locale has it: `1,209.5`, `1.209,5`,
-//! `1 209,5`. `8.930` may then be 8.93 or 8930. Which it is follows from the other cells of the
-//! same file, and if it does not, the cell is refused.
+//! Nsight Compute groups digits and writes decimals by the locale: `1,209.5`, `1.209,5`, `1 209,5`.
+//! `8.930` may then be 8.93 or 8930. The other cells of the same file decide this. If they do not,
+//! the cell is refused.
 
-/// Why a number that is too great or too small has no value.
+/// Reason for a missing value whose number overflows or underflows.
 pub(crate) const OUT_OF_BOUNDS: &str = "the tool gave a number beyond all bounds";
 
-/// What separates decimals in a file.
+/// The decimal separator of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum Convention {
-    /// No cell tells.
+    /// No cell shows it.
     #[default]
     Unknown,
     /// A dot.
@@ -19,38 +19,38 @@ pub(crate) enum Convention {
     Comma,
 }
 
-/// A number as it stands in a file, and where.
+/// A number in a file, with its position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Cell<'a> {
     pub(crate) text: &'a str,
-    /// Whether it can only be a whole number: `1.024` then has grouped digits.
+    /// Whether it must be a whole number: `1.024` then has grouped digits.
     pub(crate) whole: bool,
     pub(crate) line: usize,
     pub(crate) column: &'a str,
 }
 
-/// Cells that no single locale writes, with their places.
+/// Cells that contradict each other, with their positions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Conflict {
     pub(crate) dot: String,
     pub(crate) comma: String,
 }
 
-/// What a cell says.
+/// Value of a cell.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Value {
     /// A finite number.
     Number(f64),
-    /// The tool has no value, and this is why.
+    /// The tool has no value, for this reason.
     Missing(&'static str),
-    /// It can be read in two ways.
+    /// The number is ambiguous.
     Ambiguous,
-    /// Something else.
+    /// Any other text.
     Text,
 }
 
 impl Convention {
-    /// What all cells of a page tell together.
+    /// Returns the separator that all cells of a page together show.
     pub(crate) fn of<'a>(cells: impl Iterator<Item = Cell<'a>>) -> Result<Self, Conflict> {
         let (mut dot, mut comma) = (None, None);
         for cell in cells {
@@ -77,7 +77,7 @@ impl Convention {
     }
 }
 
-/// What a cell says.
+/// Parses a cell.
 pub(crate) fn value(cell: &str, convention: Convention) -> Value {
     let cell = cell.trim();
     if let Some(reason) = missing(cell) {
@@ -98,7 +98,7 @@ pub(crate) fn value(cell: &str, convention: Convention) -> Value {
     }
 }
 
-/// Why there is no value, for the words by which tools say so.
+/// Returns why there is no value, if the cell has one of the tools' words for that.
 fn missing(cell: &str) -> Option<&'static str> {
     let plain = cell.trim_start_matches("(!)").trim().to_ascii_lowercase();
     Some(match plain.as_str() {
@@ -111,14 +111,15 @@ fn missing(cell: &str) -> Option<&'static str> {
     })
 }
 
-/// A text of digits, separators, and perhaps an exponent.
+/// A text of digits, separators, and possibly an exponent.
 struct Digits<'a> {
     negative: bool,
     mantissa: &'a str,
     exponent: &'a str,
 }
 
-/// Whether a character groups digits, whatever the locale: spaces of several kinds, apostrophes.
+/// Returns whether a character groups digits in any locale: several kinds of spaces and
+/// apostrophes.
 fn groups(c: char) -> bool {
     matches!(c, ' ' | '\u{a0}' | '\u{202f}' | '\u{2009}' | '\'' | '\u{2019}')
 }
@@ -145,7 +146,7 @@ impl<'a> Digits<'a> {
         is.then_some(Self { negative, mantissa, exponent })
     }
 
-    /// What this number tells if its separators group digits.
+    /// Returns the decimal separator if the number's separators group digits.
     fn grouped(&self) -> Convention {
         match (self.mantissa.contains('.'), self.mantissa.contains(',')) {
             (true, false) => Convention::Comma,
@@ -158,7 +159,7 @@ impl<'a> Digits<'a> {
         self.mantissa.contains(['.', ','])
     }
 
-    /// What this number alone tells of its separators; `None` if no locale writes it.
+    /// Returns the decimal separator that this number alone shows; `None` if no locale writes it.
     fn convention(&self) -> Option<Convention> {
         let dots = self.mantissa.matches('.').count();
         let commas = self.mantissa.matches(',').count();
@@ -200,7 +201,7 @@ impl<'a> Digits<'a> {
         let exponent = if self.exponent.is_empty() { "0" } else { self.exponent };
         let plain = format!("{}.{fraction}e{exponent}", grouped.concat());
         match plain.parse::<f64>() {
-            // What is too small for a number is no zero.
+            // A value that underflows is not a zero.
             Ok(0.0) if self.mantissa.contains(|c: char| ('1'..='9').contains(&c)) => {
                 Value::Missing(OUT_OF_BOUNDS)
             }

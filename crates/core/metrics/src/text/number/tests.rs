@@ -15,7 +15,7 @@ fn numbers(values: &[f64]) -> Vec<Value> {
     values.iter().copied().map(Value::Number).collect()
 }
 
-/// The same two values as Nsight Compute 2024.1.1 writes them in four locales.
+/// The two values are equal in four locales, as Nsight Compute 2024.1.1 writes them.
 #[test]
 fn locales() {
     let expected = numbers(&[1_209_119_616.0, 25.4]);
@@ -41,7 +41,7 @@ fn what_other_cells_tell_decides() {
     );
 }
 
-/// A block of 1.024 threads is none.
+/// A block cannot have 1.024 threads.
 #[test]
 fn whole_numbers_tell_what_groups_their_digits() {
     let of = |texts: &[(&'static str, bool)]| {
@@ -81,7 +81,7 @@ fn what_is_no_number_is_never_one() {
     }
 }
 
-/// Writes a number as a locale does.
+/// Formats a number for a locale.
 fn written(value: f64, decimals: usize, group: &str, decimal: char) -> String {
     let plain = format!("{:.decimals$}", value.abs());
     let (whole, fraction) = plain.split_once('.').unwrap_or((&plain, ""));
@@ -100,8 +100,7 @@ fn written(value: f64, decimals: usize, group: &str, decimal: char) -> String {
 }
 
 proptest! {
-    /// Whatever is written with two decimals or as an integer is read back, if one cell tells the
-    /// locale.
+    /// A number with two decimals, or an integer, is parsed correctly if one cell shows the locale.
     #[test]
     fn any_locale_round_trips(
         values in prop::collection::vec((-1e15f64..1e15, prop::bool::ANY), 1..20),
