@@ -1,4 +1,4 @@
-//! Byte strings in frames between processes: MessagePack `bin`, not sequences of numbers.
+//! Serialises byte strings between processes as MessagePack `bin` instead of sequences of numbers.
 //!
 //! For `#[serde(with = "crate::byte_string")]`.
 
@@ -7,12 +7,10 @@ use std::fmt;
 use serde::de::{Error, Visitor};
 use serde::{Deserializer, Serializer};
 
-/// Writes a byte string.
 pub fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_bytes(bytes)
 }
 
-/// Reads one.
 pub fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: From<Vec<u8>>,

@@ -1,27 +1,27 @@
-//! Why a tool told nothing: stable codes, each with what would help.
+//! Reasons why a tool returned no data: stable codes, each with a remedy. The main type is
+//! [`Cause`].
 
 use super::unavailable::Unavailable;
 
 macro_rules! causes {
     ($($(#[doc = $doc:literal])+ $variant:ident, $code:literal, $remedy:literal;)*) => {
-        /// Why a tool told nothing.
+        /// Reason why a tool returned no data.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Cause {
             $($(#[doc = $doc])+ $variant,)*
         }
 
         impl Cause {
-            /// Every cause.
             pub const ALL: &[Cause] = &[$(Cause::$variant),*];
 
-            /// Stable code, as answers have it.
+            /// Stable code in responses.
             pub fn code(self) -> &'static str {
                 match self {
                     $(Cause::$variant => $code,)*
                 }
             }
 
-            /// What would help.
+            /// Remedy for people.
             pub fn remedy(self) -> &'static str {
                 match self {
                     $(Cause::$variant => $remedy,)*
@@ -44,29 +44,29 @@ causes! {
     NoProfilerLibrary, "no_profiler_library",
         "let the container see the driver's libraries (NVIDIA_DRIVER_CAPABILITIES=all), or run \
          outside of the sandbox";
-    /// The tool and the driver do not fit.
+    /// The versions of the tool and of the driver are incompatible.
     DriverMismatch, "driver_mismatch",
         "install a tool as new as the driver, or a newer driver";
-    /// The tool does not know the GPU, or no longer.
+    /// The tool does not support the GPU.
     UnsupportedDevice, "unsupported_device",
         "install a version of the tool that supports this GPU";
-    /// The GPU has no monitoring of its own use.
+    /// The GPU cannot monitor its use.
     NoMonitoring, "no_monitoring",
         "run the contract on a Hopper GPU or later, with a driver of CUDA 12 or later";
-    /// Virtual or partitioned GPUs, or confidential computing.
+    /// The GPU is virtual or partitioned, or in confidential computing mode.
     UnsupportedMode, "unsupported_mode",
         "counters are closed to virtual machines, partitions and confidential computing unless the \
          host allows them: ask who runs it";
     /// The tool found no driver.
     NoDriver, "no_driver",
         "install the driver, and take stubs of libcuda.so off the library path";
-    /// The program launched nothing that was asked for.
+    /// The program launched no requested kernel.
     NoKernel, "no_kernel",
         "check that the kernel ran, and that the filter names it";
-    /// The metrics take more launches than are allowed.
+    /// The metrics need more launches than are allowed.
     TooManyPasses, "too_many_passes",
         "ask for fewer metrics; `POST /profile/plan` tells how many passes they take";
-    /// A metric has no such name here.
+    /// The metric is unknown on this device.
     UnknownMetric, "unknown_metric",
         "leave the metric out; `ncu --query-metrics` lists those that there are";
     /// The tool could not profile this kernel.
@@ -84,7 +84,7 @@ causes! {
     /// The tool's export is older than its report.
     StaleExport, "stale_export",
         "export again with --force-export=true";
-    /// The report holds no such data.
+    /// The report has no such data.
     NoData, "no_data",
         "the program did nothing of the kind while it was traced: trace all of it";
     /// The tool has no report of that name.
@@ -96,26 +96,26 @@ causes! {
     /// The tool was killed or died.
     ToolDied, "tool_died",
         "see the tool's log; a lack of memory is the usual cause";
-    /// There is no such tool here.
+    /// The tool is not installed.
     NoTool, "no_tool",
         "install the tool, or put it on the PATH";
-    /// What the tool wrote cannot be read.
+    /// The output of the tool is malformed.
     Unreadable, "unreadable_output",
         "keep the file and report it: this version of the tool writes what is not expected";
-    /// The tool failed in a way that is not known.
+    /// The tool failed for an unknown reason.
     Unknown, "tool_failed",
         "see the tool's log";
 }
 
 impl Unavailable {
-    /// What it stands for, if this version knows the code.
+    /// Returns the cause, if this version knows the code.
     pub fn cause(&self) -> Option<Cause> {
         Cause::ALL.iter().copied().find(|cause| cause.code() == self.code)
     }
 }
 
 impl Cause {
-    /// As answers have it, with what happened in particular.
+    /// Returns the cause for a response, with the reason of this case.
     pub fn because(self, reason: impl Into<String>) -> Unavailable {
         Unavailable {
             code: self.code().to_owned(),

@@ -1,7 +1,7 @@
-//! Codes that programs compare: an enum of those that are known, and room for those that are not.
+//! Codes that programs compare: enums of the known codes that also keep unknown ones.
 
-/// Makes an enum of codes with fixed texts. Its last variant keeps every other text as it is, so that what
-/// an older or a newer version wrote is read and written again unchanged.
+/// Defines an enum of codes with fixed texts. Its last variant keeps any other text, so that codes
+/// of an older or a newer version are read and written unchanged.
 macro_rules! codes {
     (
         $(#[$doc:meta])*
@@ -19,10 +19,10 @@ macro_rules! codes {
         }
 
         impl $name {
-            /// Every code with a variant of its own.
+            /// All codes with a variant.
             pub const ALL: &[$name] = &[$($name::$variant),*];
 
-            /// As programs read it.
+            /// Text of the code.
             pub fn as_str(&self) -> &str {
                 match self {
                     $(Self::$variant => $text,)*
@@ -70,7 +70,7 @@ macro_rules! codes {
             }
         }
 
-        /// A text without a list of values: more codes may come.
+        /// The schema is a string without a list of values, since later versions may add codes.
         impl schemars::JsonSchema for $name {
             fn inline_schema() -> bool {
                 true
@@ -89,7 +89,7 @@ macro_rules! codes {
 
 pub(crate) use codes;
 
-/// Checks of every such enum.
+/// Checks every such enum.
 #[cfg(test)]
 macro_rules! check_codes {
     ($name:ident) => {{

@@ -1,4 +1,4 @@
-//! Under which conditions launches are timed.
+//! Conditions of timed launches.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,6 @@ pub enum PresetName {
 }
 
 impl PresetName {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Quick, Self::Ci, Self::Deep];
 }
 

@@ -1,4 +1,4 @@
-//! Devices as their driver describes them.
+//! Devices, with their properties from the driver. The main type is [`DeviceInfo`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,17 @@ use super::requirements::DeviceOffer;
 use super::target::Target;
 use super::unavailable::Unavailable;
 
-/// A device as the driver describes it.
+/// A device with its properties from the driver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
     /// CUDA ordinal.
     pub ordinal: u32,
-    /// `cuda` or `emulator`.
     pub kind: DeviceKind,
     /// Product name.
     pub name: String,
     /// UUID, `GPU-…`.
     pub uuid: String,
-    /// What to compile for.
+    /// Compilation target of the device.
     pub target: Target,
     /// Streaming multiprocessors.
     pub multiprocessors: u32,
@@ -36,32 +35,32 @@ pub struct DeviceInfo {
     pub max_shared_optin_bytes: u32,
     /// PCI address, `0000:1b:00.0`.
     pub pci_bus_id: String,
-    /// What one multiprocessor holds at once.
+    /// Limits of one multiprocessor.
     pub sm: SmLimits,
-    /// Why the driver's monitoring (GPM) tells nothing of it; `None`: it does.
+    /// Reason why the driver's monitoring (GPM) has no data about the device; `None` if it has
+    /// data.
     pub unmonitored: Option<Unavailable>,
 }
 
 impl DeviceInfo {
-    /// The device, as far as orders can require it.
+    /// Returns the properties of the device that requests can require.
     pub fn offer(&self) -> DeviceOffer {
         let compute_capability = self.target.compute_capability;
         DeviceOffer { kind: self.kind, compute_capability, name: self.name.clone() }
     }
 }
 
-/// What one multiprocessor holds at once.
+/// Resources of one multiprocessor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SmLimits {
-    /// Threads.
     pub threads: u32,
-    /// Blocks; 0 if the driver does not say.
+    /// Blocks; 0 if the driver does not report them.
     pub blocks: u32,
     /// 32-bit registers.
     pub registers: u32,
     /// Shared memory, bytes.
     pub shared_bytes: u32,
-    /// Shared memory that each block occupies beyond its own, bytes.
+    /// Shared memory that the driver reserves for each block, bytes.
     pub reserved_shared_bytes: u32,
 }
 

@@ -1,17 +1,16 @@
-//! Whether a device can be used.
+//! State of a device: whether it can be used.
 
 use std::fmt::{self, Display, Formatter};
 
-/// Whether a device can be used. It is shown as answers have it.
+/// State of a device. `Display` formats it for responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceState {
-    /// Its first worker is being started.
+    /// Its first worker is starting.
     Starting,
     /// A worker is ready, or runs a job.
     Ready,
-    /// Workers cannot be started; the fleet tries again from time to time.
+    /// Workers cannot be started; the fleet retries from time to time.
     Failed {
-        /// Why.
         reason: String,
     },
 }

@@ -1,108 +1,104 @@
-//! Why a request was refused, or a job ended without a report, as codes that programs compare.
+//! Codes of refused requests, and of jobs that ended without a report. The main type is
+//! [`ErrorCode`].
 
 use crate::codes::codes;
 use crate::failure::FailureCode;
 
 codes! {
-    /// Why a request was refused, or a job ended without a report. Codes are never renamed.
+    /// Reason why a request was refused, or a job ended without a report. Codes are never renamed.
     ErrorCode {
-        // Requests that cannot be read or are not allowed.
-        /// The contract has mistakes; they are listed.
+        // Requests that cannot be parsed or are not allowed.
+        /// The contract has mistakes, which the response lists.
         InvalidContract = "invalid_contract",
-        /// No key, or a wrong one.
+        /// There is no key, or a wrong one.
         Unauthorized = "unauthorized",
-        /// Too many wrong keys came from the caller's address.
+        /// The caller's address sent too many wrong keys.
         TooManyWrongKeys = "too_many_wrong_keys",
-        /// A key that may not do that.
+        /// The key lacks the permission.
         Forbidden = "forbidden",
-        /// A page of another origin asks.
+        /// A web page of another origin sent the request.
         ForeignOrigin = "foreign_origin",
-        /// The `Host` header cannot be read.
+        /// The `Host` header is malformed.
         InvalidHost = "invalid_host",
-        /// The `Host` header names a host that this server is not.
+        /// The `Host` header names an unknown host.
         UnknownHost = "unknown_host",
-        /// There is no such method at that address.
+        /// The address does not support the method.
         MethodNotAllowed = "method_not_allowed",
-        /// A body of a type that is not taken.
+        /// The body's media type is not supported.
         UnsupportedMediaType = "unsupported_media_type",
-        /// A body in an encoding that is not taken.
+        /// The body's encoding is not supported.
         UnsupportedEncoding = "unsupported_encoding",
-        /// A body that is larger than what is taken.
+        /// The body exceeds the size limit.
         BodyTooLarge = "body_too_large",
-        /// A body that did not come in time.
+        /// The body did not arrive in time.
         BodyTimeout = "body_timeout",
-        // Things that are not there.
+        // Things that do not exist.
         /// There is nothing at that address.
         NotFound = "not_found",
-        /// There is no such job.
         NoSuchJob = "no_such_job",
-        /// There is no such session of an agent.
+        /// There is no such agent session.
         NoSuchSession = "no_such_session",
-        /// There is no such baseline.
         NoSuchBaseline = "no_such_baseline",
-        /// No such matrix.
         NoSuchMatrix = "no_such_matrix",
-        /// There is no such shared tensor.
         NoSuchTensor = "no_such_tensor",
-        /// The shared tensor is gone: it expired, or made room for another.
+        /// The shared tensor expired, or was evicted for another.
         TensorGone = "tensor_gone",
-        /// The process that held the shared tensor has died, and the tensor with it.
+        /// The process that held the shared tensor has died.
         HolderDied = "holder_died",
         /// There is no such lease of a shared tensor, or it has ended.
         NoSuchLease = "no_such_lease",
         /// The job has no such artifact.
         NoSuchArtifact = "no_such_artifact",
-        /// The artifact is not kept any more.
+        /// The artifact was removed.
         ArtifactGone = "artifact_gone",
-        // What does not fit what is there.
-        /// The idempotency key was used before, for something else.
+        // Conflicts with the existing state.
+        /// The idempotency key was used before with a different request.
         IdempotencyConflict = "idempotency_conflict",
-        /// The conditions are not those that something holds for.
+        /// The conditions differ from those of a baseline or calibration.
         ConditionsDiffer = "conditions_differ",
-        /// The job is none that can become a baseline.
+        /// The job cannot become a baseline.
         NotPromotable = "not_promotable",
-        // What the server cannot do now.
+        // Temporary limits of the server.
         /// The queue for devices is full.
         QueueFull = "queue_full",
-        /// The caller has as many jobs as it may have.
+        /// The caller has reached a quota.
         QuotaExceeded = "quota_exceeded",
-        /// The server holds as many large bodies as it has memory for.
+        /// The server has no memory left for further large bodies.
         TooManyLargeBodies = "too_many_large_bodies",
-        /// The server has as many watchers as it may have.
+        /// The server has reached its limit on watchers.
         TooManyWatchers = "too_many_watchers",
-        /// The server has as many sessions of agents as it may have.
+        /// The server has reached its limit on agent sessions.
         TooManySessions = "too_many_sessions",
         /// The server has no memory for the body.
         OutOfMemory = "out_of_memory",
-        /// Nobody here meets the requirements.
+        /// No server meets the requirements.
         UnmetRequirements = "unmet_requirements",
         /// This machine lacks something.
         Unavailable = "unavailable",
-        /// The server is going down.
+        /// The server is shutting down.
         ShuttingDown = "shutting_down",
         /// A defect of the server, or a broken machine.
         Internal = "internal",
-        // How jobs end.
-        /// Somebody did not want it any more.
+        // Ends of jobs.
+        /// A caller cancelled the job.
         Cancelled = "cancelled",
-        /// Whoever waited for it went away.
+        /// The waiting caller disconnected.
         CallerGone = "caller_gone",
-        /// It was begun as often as it may be.
+        /// The job has used all its attempts.
         AttemptsExhausted = "attempts_exhausted",
-        /// Its stored request cannot be used.
+        /// The stored request cannot be read.
         UnreadableRequest = "unreadable_request",
-        /// It failed, and no code was kept.
+        /// The job failed, and no code was stored.
         Failed = "failed",
-        /// It ended, and the server gives no code.
+        /// The job ended, and the server gave no code.
         Unknown = "unknown",
         ..
-        /// What is wrong with the one thing that the request is refused for; and codes of another
-        /// version.
+        /// The code of the single problem of a request, or a code of another version.
         Problem(FailureCode),
     }
 }
 
-/// A problem that has a code among those of requests has that one.
+/// A problem whose code is also an error code becomes that error code.
 impl From<FailureCode> for ErrorCode {
     fn from(code: FailureCode) -> Self {
         Self::from(code.as_str())

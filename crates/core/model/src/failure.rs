@@ -1,14 +1,15 @@
-//! What went wrong with a request, a kernel or its run, as codes that programs compare.
+//! Failures of requests, kernels and runs, as codes that programs compare. The main type is
+//! [`FailureCode`].
 
 use crate::codes::codes;
 
 codes! {
-    /// What went wrong with a request, a kernel or its run. Codes are never renamed.
+    /// Failure of a request, a kernel or its run. Codes are never renamed.
     FailureCode {
-        // What the driver says of a call.
-        /// A value that a call does not take.
+        // Errors of driver calls.
+        /// An argument of a call is invalid.
         InvalidValue = "invalid_value",
-        /// The buffers do not fit the device's memory.
+        /// The buffers exceed the device's memory.
         OutOfMemory = "out_of_memory",
         /// The driver is not initialised.
         NotInitialized = "not_initialized",
@@ -16,59 +17,59 @@ codes! {
         Deinitialized = "deinitialized",
         /// The driver's library is a stub.
         StubLibrary = "stub_library",
-        /// The device is busy, or closed to this process.
+        /// The device is busy, or not accessible to this process.
         DeviceUnavailable = "device_unavailable",
         /// There is no device.
         NoDevice = "no_device",
-        /// There is no device of that number.
+        /// There is no device with that number.
         InvalidDevice = "invalid_device",
-        /// An image that the driver cannot load.
+        /// The driver cannot load the image.
         InvalidImage = "invalid_image",
         /// The context is not usable.
         InvalidContext = "invalid_context",
-        /// The image holds nothing for this device.
+        /// The image has no code for this device.
         NoBinaryForGpu = "no_binary_for_gpu",
         /// The device's memory failed.
         EccUncorrectable = "ecc_uncorrectable",
-        /// PTX that does not assemble.
+        /// The PTX cannot be assembled.
         InvalidPtx = "invalid_ptx",
         /// A link between devices failed.
         NvlinkUncorrectable = "nvlink_uncorrectable",
         /// The driver's PTX assembler is missing.
         JitCompilerNotFound = "jit_compiler_not_found",
-        /// PTX of a version that the driver does not know.
+        /// The driver does not support the version of the PTX.
         UnsupportedPtxVersion = "unsupported_ptx_version",
-        /// PTX may not be assembled here.
+        /// Assembling PTX is disabled.
         JitCompilationDisabled = "jit_compilation_disabled",
-        /// A source that cannot be read.
+        /// The source is malformed.
         InvalidSource = "invalid_source",
-        /// The image needs a symbol that is nowhere.
+        /// The image needs an undefined symbol.
         UnresolvedSymbol = "unresolved_symbol",
-        /// A shared object did not start.
+        /// A shared object could not be initialised.
         SharedObjectInitFailed = "shared_object_init_failed",
         /// The operating system refused a call.
         OperatingSystem = "operating_system",
-        /// A handle that stands for nothing.
+        /// The handle is invalid.
         InvalidHandle = "invalid_handle",
-        /// A name that is not there.
+        /// The name does not exist.
         NotFound = "not_found",
-        /// It has not ended yet.
+        /// The operation has not ended yet.
         NotReady = "not_ready",
-        /// The kernel accessed memory that is not its own.
+        /// The kernel accessed invalid memory.
         IllegalAddress = "illegal_address",
-        /// The launch takes more registers or memory than there is.
+        /// The launch needs more registers or memory than the device has.
         LaunchOutOfResources = "launch_out_of_resources",
         /// The driver ended the launch.
         LaunchTimeout = "launch_timeout",
-        /// The context is gone.
+        /// The context was destroyed.
         ContextIsDestroyed = "context_is_destroyed",
         /// An assertion of the kernel failed.
         Assert = "assert",
         /// The kernel's stack overflowed.
         HardwareStackError = "hardware_stack_error",
-        /// The kernel executed what is no instruction.
+        /// The kernel executed an invalid instruction.
         IllegalInstruction = "illegal_instruction",
-        /// The kernel accessed an address that is not aligned.
+        /// The kernel accessed a misaligned address.
         MisalignedAddress = "misaligned_address",
         /// The kernel accessed an address in the wrong space.
         InvalidAddressSpace = "invalid_address_space",
@@ -76,30 +77,30 @@ codes! {
         InvalidPc = "invalid_pc",
         /// The launch ended abnormally.
         LaunchFailed = "launch_failed",
-        /// A cooperative launch that does not fit the device at once.
+        /// The cooperative launch does not fit the device at once.
         CooperativeLaunchTooLarge = "cooperative_launch_too_large",
         /// The kernel left tensor memory allocated.
         TensorMemoryLeak = "tensor_memory_leak",
         /// The call is not permitted.
         NotPermitted = "not_permitted",
-        /// The device or its emulation cannot do it.
+        /// The device or its emulation does not support the operation.
         NotSupported = "not_supported",
-        /// The system that devices need is not ready.
+        /// The system services that the device needs are not ready.
         SystemNotReady = "system_not_ready",
-        /// Driver and libraries do not fit.
+        /// The driver and the libraries are incompatible.
         DriverMismatch = "driver_mismatch",
-        /// A cluster of a size that the device does not take.
+        /// The device does not support this cluster size.
         InvalidClusterSize = "invalid_cluster_size",
-        /// The driver did not answer in time.
+        /// The driver did not respond in time.
         DriverTimeout = "driver_timeout",
-        /// The driver does not know what went wrong.
+        /// The driver reported an unknown error.
         Unknown = "unknown",
-        /// A code of the driver that is not listed here.
+        /// Any other code of the driver.
         DriverError = "driver_error",
-        // What becomes of a run.
-        /// It did not end in time and was stopped.
+        // Ends of runs.
+        /// The run did not end in time and was stopped.
         Timeout = "timeout",
-        /// A whole program ended with another exit code than it should.
+        /// A whole program ended with an unexpected exit code.
         ExitCode = "exit_code",
         /// A signal ended a whole program.
         EndedBySignal = "ended_by_signal",
@@ -107,7 +108,7 @@ codes! {
         NotStarted = "not_started",
         /// The worker process ended.
         WorkerDied = "worker_died",
-        /// The process that judges sealed launches gave no verdict.
+        /// The process that judges sealed launches returned no verdict.
         JudgeLost = "judge_lost",
         /// No worker could be started.
         WorkerUnavailable = "worker_unavailable",
@@ -115,13 +116,13 @@ codes! {
         ShuttingDown = "shutting_down",
         /// A defect of warpgauge.
         InternalError = "internal_error",
-        /// Another profile holds the counters.
+        /// Another profile uses the counters.
         CountersBusy = "counters_busy",
         /// The device's use cannot be monitored.
         Unmonitored = "unmonitored",
-        /// Image and arguments do not fit into one message.
+        /// The image and the arguments exceed one message.
         ImageTooLarge = "image_too_large",
-        /// There is no such library that works here.
+        /// The library is not installed, or does not work.
         NoLibrary = "no_library",
         /// A library refused a call.
         LibraryFailed = "library_failed",
@@ -131,271 +132,271 @@ codes! {
         OutputUnwritable = "output_unwritable",
         /// A file of expected outputs cannot be read.
         ExpectedUnreadable = "expected_unreadable",
-        // What verification finds.
+        // Findings of the verification.
         /// An output differs from its expectation.
         OutputMismatch = "output_mismatch",
         /// Elements of an output were never written.
         OutputUnwritten = "output_unwritten",
-        /// An output holds NaN or an infinity.
+        /// An output has a NaN or an infinity.
         NonFiniteOutput = "non_finite_output",
-        /// An input was changed.
+        /// The kernel changed an input.
         InputModified = "input_modified",
-        /// Memory beside a buffer was written.
+        /// The kernel wrote memory beside a buffer.
         GuardBandWritten = "guard_band_written",
-        /// Equal launches left different results.
+        /// Equal launches gave different results.
         OutputVariesBetweenTrials = "output_varies_between_trials",
-        /// Right for the contract's seed only.
+        /// The kernel is correct for the contract's seed only.
         WrongForOtherSeeds = "wrong_for_other_seeds",
-        /// The result depends on launches before it.
+        /// The result depends on earlier launches.
         DependsOnHistory = "depends_on_history",
-        /// Launches under equal conditions leave different results.
+        /// Launches under equal conditions gave different results.
         Nondeterministic = "nondeterministic",
-        /// What is expected would let a useless kernel pass, too.
+        /// The expected outputs would accept a useless kernel too.
         WeakContract = "weak_contract",
-        /// Faster than the device can be.
+        /// The kernel is faster than the device's speed of light.
         FasterThanLight = "faster_than_light",
-        /// The kernel accessed memory that is not its own, whatever the driver says of it.
+        /// The kernel accessed invalid memory, even if the driver does not report it.
         MemoryFault = "memory_fault",
         /// A memory check reported a fault.
         SanitizerFault = "sanitizer_fault",
-        /// No timed launch could be used.
+        /// No timed launch is usable.
         NoValidSamples = "no_valid_samples",
         /// The contract's reference kernel failed.
         ReferenceFailed = "reference_failed",
-        // What becomes of a kernel in Python.
-        /// Its object could not be made.
+        // Failures of Python kernels.
+        /// Creating the kernel's object failed.
         ConstructorFailed = "constructor_failed",
-        /// What makes its inputs failed, or nobody knows what it takes.
+        /// Creating the kernel's inputs failed, or its arguments are unknown.
         InputsFailed = "inputs_failed",
-        /// It raised an exception when it was called.
+        /// A call of the kernel raised an exception.
         CallFailed = "call_failed",
-        /// It gave what cannot be judged.
+        /// The kernel returned a value that cannot be compared.
         UnusableOutput = "unusable_output",
-        /// It was to compute gradients, and there is nothing that has one.
+        /// Gradients were requested, but no input has one.
         NoGradient = "no_gradient",
-        /// Its process said what it was not asked.
+        /// The kernel's process sent an unexpected message.
         ProtocolViolated = "protocol_violated",
-        /// A thread of it ran while its process had to be stopped.
+        /// A thread of the kernel's process ran while the process had to be stopped.
         NotStopped = "not_stopped",
-        // What a compilation says.
-        /// The compiler rejects the source.
+        // Results of a compilation.
+        /// The compiler rejected the source.
         CompilationFailed = "compilation_failed",
-        /// An option that is not taken, or that the compiler rejects.
+        /// An option is not allowed, or the compiler rejected it.
         CompilerOptionRefused = "compiler_option_refused",
         /// The compiler ran out of memory.
         CompilerOutOfMemory = "compiler_out_of_memory",
-        /// What was built is larger than what is taken.
+        /// The compiled image exceeds the size limit.
         CompilerOutputTooLarge = "compiler_output_too_large",
-        /// The compiler reports an error of its own.
+        /// The compiler reported an internal error.
         CompilerFailed = "compiler_failed",
         /// The compiler did not end in time.
         CompilerTimeout = "compiler_timeout",
-        /// The compiler took all of its processor time.
+        /// The compiler used up its processor time.
         CompilerCpuLimit = "compiler_cpu_limit",
-        /// The compiler wrote a larger file than it may.
+        /// The compiler wrote a file beyond the size limit.
         CompilerFileLimit = "compiler_file_limit",
         /// The compiler crashed.
         CompilerCrashed = "compiler_crashed",
-        /// More options than are taken.
+        /// There are too many compiler options.
         TooManyCompilerOptions = "too_many_compiler_options",
-        /// An option that cannot be read.
+        /// An option is malformed.
         InvalidCompilerOption = "invalid_compiler_option",
-        /// An option that is not known.
+        /// An option is unknown.
         UnknownCompilerOption = "unknown_compiler_option",
         /// There is no source.
         MissingSource = "missing_source",
-        /// The source is larger than what is taken.
+        /// The source exceeds the size limit.
         SourceTooLarge = "source_too_large",
-        /// A name that no kernel can have.
+        /// The name of the kernel is invalid.
         InvalidKernelName = "invalid_kernel_name",
-        /// More name expressions than are taken.
+        /// There are too many name expressions.
         TooManyNameExpressions = "too_many_name_expressions",
-        /// The image holds no machine code.
+        /// The image has no machine code.
         NoMachineCode = "no_machine_code",
-        /// Code for another device.
+        /// The code is for another device.
         WrongArchitecture = "wrong_architecture",
-        /// A kind of kernel that is not served here.
+        /// The kernel type is not supported here.
         UnsupportedKernelType = "unsupported_kernel_type",
         /// There is no binary.
         MissingBinary = "missing_binary",
         /// The binary cannot be decoded.
         InvalidBinary = "invalid_binary",
-        /// PTX that is newer than the driver.
+        /// The PTX is newer than the driver.
         PtxTooNew = "ptx_too_new",
-        /// A cubin that cannot be read.
+        /// The cubin is malformed.
         InvalidCubin = "invalid_cubin",
-        /// A fatbin that cannot be read.
+        /// The fatbin is malformed.
         InvalidFatbin = "invalid_fatbin",
-        /// The emulated device takes PTX only.
+        /// The emulated device runs only PTX.
         EmulatorNeedsPtx = "emulator_needs_ptx",
-        /// Several kernels fit the name.
+        /// Several kernels match the name.
         AmbiguousKernel = "ambiguous_kernel",
         /// No kernel has the name.
         UnknownKernel = "unknown_kernel",
-        /// There is no kernel at all.
+        /// There is no kernel.
         NoKernel = "no_kernel",
-        /// A compile-time constant that the kernel does not have.
+        /// The kernel has no compile-time constant of that name.
         UnknownConstant = "unknown_constant",
-        /// A compile-time constant of the kernel that nobody gives a value.
+        /// A compile-time constant of the kernel has no value.
         MissingConstant = "missing_constant",
-        /// A decorator of a kernel that needs host code, which is not run.
+        /// A decorator of the kernel needs host code, which is not run.
         UnsupportedDecorator = "unsupported_decorator",
-        /// A kernel with several configurations to choose from.
+        /// The kernel has several configurations, and none is chosen.
         SeveralConfigurations = "several_configurations",
-        // Arguments that do not fit their parameters.
-        /// More arguments than parameters, or fewer.
+        // Arguments that do not match their parameters.
+        /// The numbers of arguments and parameters differ.
         ArgumentCount = "argument_count",
-        /// An argument of another type than its parameter.
+        /// An argument's type differs from its parameter's.
         ArgumentType = "argument_type",
-        /// A value that its parameter cannot hold.
+        /// A parameter cannot represent its argument's value.
         ArgumentValue = "argument_value",
-        /// A type that is not known.
+        /// A type is unknown.
         UnknownCType = "unknown_c_type",
-        // Bodies and parameters that cannot be read.
-        /// Not JSON.
+        // Bodies that cannot be parsed.
+        /// The body is not JSON.
         MalformedJson = "malformed_json",
-        /// Not YAML.
+        /// The body is not YAML.
         MalformedYaml = "malformed_yaml",
-        /// Not MessagePack.
+        /// The body is not MessagePack.
         MalformedMsgpack = "malformed_msgpack",
         /// The body ends too early.
         TruncatedBody = "truncated_body",
         /// The body nests too deeply.
         TooDeep = "too_deep",
-        /// More than is taken.
+        /// A value exceeds its limit.
         TooLarge = "too_large",
-        /// A field that there is not.
+        /// A field is unknown.
         UnknownField = "unknown_field",
-        /// A field that is not there.
+        /// A field is missing.
         MissingField = "missing_field",
-        /// A field that is there twice.
+        /// A field occurs twice.
         DuplicateField = "duplicate_field",
-        /// A value of another type.
+        /// A value has the wrong type.
         WrongType = "wrong_type",
-        // Contracts that are not valid.
-        /// A number beyond its limits.
+        // Invalid contracts.
+        /// A number is out of range.
         OutOfRange = "out_of_range",
-        /// A text that is longer than what is taken.
+        /// A text exceeds its length limit.
         TooLong = "too_long",
-        /// More data than the server takes.
+        /// The data exceeds the server's limit.
         TooMuchData = "too_much_data",
-        /// There is nothing about arguments and launch.
+        /// The arguments and the launch are missing.
         MissingIo = "missing_io",
-        /// There is no code.
+        /// The code is missing.
         MissingCode = "missing_code",
-        /// There is nothing about the launch.
+        /// The launch is missing.
         MissingLaunch = "missing_launch",
-        /// There is no grid.
+        /// The grid is missing.
         MissingGrid = "missing_grid",
-        /// There is no block.
+        /// The block is missing.
         MissingBlock = "missing_block",
-        /// A scalar without a value.
+        /// A scalar has no value.
         MissingValue = "missing_value",
-        /// A tensor without a shape and type.
+        /// A tensor has no shape and type.
         MissingTensorSpec = "missing_tensor_spec",
-        /// An input without content.
+        /// An input has no content.
         MissingContent = "missing_content",
-        /// A block with too many threads.
+        /// A block has too many threads.
         BlockTooLarge = "block_too_large",
-        /// A cluster with too many blocks.
+        /// A cluster has too many blocks.
         ClusterTooLarge = "cluster_too_large",
-        /// A grid that is no multiple of its clusters.
+        /// The grid is not a multiple of the clusters.
         ClusterDoesNotDivideGrid = "cluster_does_not_divide_grid",
-        /// An expression that cannot be evaluated.
+        /// An expression cannot be evaluated.
         InvalidExpression = "invalid_expression",
-        /// A name that an argument cannot have.
+        /// The name of an argument is invalid.
         InvalidName = "invalid_name",
-        /// A name that two arguments have.
+        /// Two arguments have the same name.
         DuplicateName = "duplicate_name",
-        /// A shape that no tensor has.
+        /// The shape is invalid.
         InvalidShape = "invalid_shape",
-        /// Generated content that cannot be made.
+        /// The generated content is invalid.
         InvalidInit = "invalid_init",
-        /// Not base64.
+        /// The text is not base64.
         InvalidBase64 = "invalid_base64",
-        /// Data that cannot be decoded.
+        /// The data cannot be decoded.
         InvalidData = "invalid_data",
-        /// Data of another type than their tensor.
+        /// The data has another type than its tensor.
         DtypeMismatch = "dtype_mismatch",
-        /// Data of another shape than their tensor.
+        /// The data has another shape than its tensor.
         ShapeMismatch = "shape_mismatch",
-        /// Data of another size than their tensor.
+        /// The data has another size than its tensor.
         SizeMismatch = "size_mismatch",
-        /// A field that does not belong there.
+        /// The field is not allowed there.
         WrongField = "wrong_field",
-        /// Fields that exclude each other.
+        /// The fields exclude each other.
         ConflictingFields = "conflicting_fields",
-        /// An expectation of what is no output.
+        /// The expected argument is not an output.
         NotAnOutput = "not_an_output",
-        /// An output that there is not.
+        /// There is no such output.
         UnknownOutput = "unknown_output",
-        /// A metric that there is not.
+        /// There is no such metric.
         UnknownMetric = "unknown_metric",
-        /// A requirement that cannot be read.
+        /// A requirement is malformed.
         InvalidRequirement = "invalid_requirement",
-        /// Requirements that no one device meets.
+        /// No single device meets all requirements.
         DifferentRequirements = "different_requirements",
-        /// Requirements that nobody here meets.
+        /// No server meets the requirements.
         UnmetRequirements = "unmet_requirements",
-        /// A reference kernel with other arguments than the kernel.
+        /// The reference kernel has other arguments than the kernel.
         ReferenceArgsDiffer = "reference_args_differ",
-        /// A reference that does not compile.
+        /// The reference does not compile.
         ReferenceNotCompiled = "reference_not_compiled",
-        /// A reference that is right, and has no times to compare with.
+        /// The reference is correct, but has no times to compare with.
         ReferenceNotTimed = "reference_not_timed",
-        /// Neither one kernel nor several to compare, or too many.
+        /// The kernels to compare are missing, or there are too many.
         Candidates = "candidates",
-        /// Kernels to be compared that take different arguments.
+        /// The kernels to compare have different arguments.
         DifferentArguments = "different_arguments",
-        /// A name that no candidate can have.
+        /// The name of a candidate is invalid.
         CandidateName = "candidate_name",
-        /// A field of a sweep that is no number.
+        /// A field of a sweep is not a number.
         Expression = "expression",
-        /// A sweep with no axes, or too many.
+        /// The sweep has no axes, or too many.
         Axes = "axes",
-        /// A name that no axis can have.
+        /// The name of an axis is invalid.
         AxisName = "axis_name",
-        /// A value that no axis can have, or none at all.
+        /// A value of an axis is invalid, or there is none.
         AxisValue = "axis_value",
-        /// A reference to an axis that there is not, or that cannot be read.
+        /// A reference to an axis is malformed, or the axis does not exist.
         AxisReference = "axis_reference",
-        /// An axis with a value twice.
+        /// An axis has a value twice.
         DuplicateValue = "duplicate_value",
-        /// An axis that nothing refers to.
+        /// The contract has no reference to an axis.
         UnusedAxis = "unused_axis",
-        /// A sweep with more points than are taken.
+        /// The sweep has too many points.
         TooManyPoints = "too_many_points",
-        /// A field that a sweep does not have.
+        /// The field is not allowed in a sweep.
         NotInASweep = "not_in_a_sweep",
-        /// A point that the service could not evaluate.
+        /// The service could not evaluate a point.
         Service = "service",
-        /// A suite of the gate that is not valid.
+        /// The suite of the gate is invalid.
         InvalidSuite = "invalid_suite",
-        /// A baseline that is not right.
+        /// The baseline's kernel is incorrect.
         NotRight = "not_right",
         // Parameters of a request.
-        /// A parameter that cannot be read.
+        /// A parameter is malformed.
         InvalidParameter = "invalid_parameter",
-        /// A parameter that there is not.
+        /// A parameter is unknown.
         UnknownParameter = "unknown_parameter",
-        /// A parameter that is there twice.
+        /// A parameter occurs twice.
         RepeatedParameter = "repeated_parameter",
-        /// Parameters that exclude each other.
+        /// The parameters exclude each other.
         ContradictoryParameters = "contradictory_parameters",
-        /// A key that is too long, or not plain.
+        /// The idempotency key is too long, or has characters that are not allowed.
         InvalidIdempotencyKey = "invalid_idempotency_key",
-        /// A label that is too long, or not plain.
+        /// The label is too long, or has characters that are not allowed.
         InvalidLabel = "invalid_label",
-        /// An address that webhooks are not sent to.
+        /// Webhooks may not be sent to this address.
         WebhookRefused = "webhook_refused",
         ..
-        /// A code of another version, or one that is put together of others.
+        /// A code of another version, or a composed one.
         Other(String),
     }
 }
 
 impl FailureCode {
-    /// What is wrong with the compilation of a kernel, where that kernel is a contract's reference.
+    /// Returns the code of a compilation failure of a contract's reference kernel.
     pub fn of_reference(&self) -> Self {
         Self::Other(format!("reference_{self}"))
     }
@@ -408,7 +409,7 @@ codes! {
         Compile = "compile",
         /// The kernel was being loaded or run.
         Execute = "execute",
-        /// Its reference was being run, or its outputs compared.
+        /// The reference was being run, or outputs were being compared.
         Validate = "validate",
         ..
         /// A stage of another version.
@@ -431,7 +432,7 @@ mod tests {
     fn a_reference_has_the_codes_of_a_compilation_with_a_prefix() {
         let code = FailureCode::CompilationFailed.of_reference();
         assert_eq!(code.as_str(), "reference_compilation_failed");
-        // Nothing that has a meaning of its own comes of it.
+        // A composed code must not equal a known one.
         let known = |code: &FailureCode| FailureCode::ALL.contains(&code.as_str().into());
         assert!(!FailureCode::ALL.iter().map(FailureCode::of_reference).any(|code| known(&code)));
     }

@@ -1,21 +1,22 @@
-//! The page of host memory through which a judge holds a call back and learns that it has ended. The device sees it
-//! too: `support.cu` has the same places, in words. Places are in bytes.
+//! The page of host memory by which a judge holds back a call and learns of its end. The device
+//! accesses it too: `support.cu` has the same offsets, in words. Offsets are in bytes.
 
-/// The device writes the number of the call that waits.
+/// The device writes the number of the waiting call here.
 pub const ARRIVED: usize = 0;
-/// The judge writes the number of the call that may begin.
+/// The judge writes the number of the call that may begin here.
 pub const OPEN: usize = 64;
-/// The judge writes the call's key before, 32 bytes.
+/// The judge writes the call's key here before that, 32 bytes.
 pub const KEY: usize = 128;
-/// The device writes the number of the call that has ended.
+/// The device writes the number of the call that has ended here.
 pub const DONE: usize = 192;
-/// The runner writes the number of the call that it begins to queue.
+/// The runner writes the number of the call that it begins to queue here.
 pub const STARTED: usize = 256;
-/// The runner writes the number of the call that is queued as a whole.
+/// The runner writes the number of the call that is completely queued here.
 pub const QUEUED: usize = 320;
-/// Where the words above end.
+/// End of the words above.
 pub const WORDS: usize = 384;
-/// The device writes the hashes of results before it writes that the call has ended, 32 bytes each.
+/// The device writes the hashes of results here before it reports the end of the call, 32 bytes
+/// each.
 pub const DIGESTS: usize = 512;
 /// Size of the page.
 pub const BYTES: usize = 4096;
@@ -24,9 +25,9 @@ pub const MOST_RANGES: usize = 64;
 
 /// Bytes of a result that one block of the device hashes.
 pub const GROUP_BYTES: u64 = 128 << 10;
-/// Bytes of counters in the memory that hashing works with.
+/// Bytes of the counters in the memory for hashing.
 pub const COUNTER_BYTES: u64 = 4 * (MOST_RANGES as u64 + 16);
-/// Bytes of that memory for each group, behind the counters.
+/// Bytes of that memory for each group, after the counters.
 pub const GROUP_HASH_BYTES: u64 = 64;
 
 /// A key, or a hash.

@@ -1,7 +1,7 @@
-//! Characters that are not seen and change how a text is read.
+//! Invisible characters that change how a text is read.
 
-/// Whether the character is a control character, or one that steers the direction of writing (Unicode's
-/// `Bidi_Control`): in a name it would make others read something else than what is there.
+/// Returns whether the character is a control character, or changes the direction of writing
+/// (Unicode's `Bidi_Control`). Such a character in a name can disguise the name.
 pub fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -1,31 +1,32 @@
-//! Hosts that this program may be sent to by others, and that it is itself known by.
+//! Patterns of hosts: those that webhooks may call, and those by which this server is known. The
+//! main type is [`HostPattern`].
 
-/// One entry of a list of allowed hosts: a name or an address, or `*.` and what a name must end
-/// with; and the port.
+/// An entry of a list of allowed hosts. It is a name or an address, or `*.` with a suffix; and a
+/// port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPattern {
     host: String,
-    /// Names below `host` instead of `host` itself.
+    /// Whether it matches names below `host` instead of `host` itself.
     below: bool,
     port: PortPattern,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PortPattern {
-    /// That of the scheme.
+    /// The default port of the scheme.
     Default,
     Any,
     This(u16),
 }
 
-/// Longest name of the domain name system.
+/// Longest name in the domain name system.
 const MAX_HOST: usize = 253;
 
 impl HostPattern {
-    /// Reads `host`, `*.suffix`, `host:port`, `host:*`; `[::1]:port` for an IPv6 address.
+    /// Parses `host`, `*.suffix`, `host:port`, `host:*`; `[::1]:port` for an IPv6 address.
     pub fn parse(text: &str) -> Option<Self> {
         let (host, port) = match text.rsplit_once(':') {
-            // The colon is one of an address in brackets.
+            // The colon belongs to an address in brackets.
             Some((_, rest)) if rest.ends_with(']') => (text, PortPattern::Default),
             Some((host, "*")) => (host, PortPattern::Any),
             Some((host, port)) => (host, PortPattern::This(port.parse().ok()?)),
@@ -43,7 +44,8 @@ impl HostPattern {
         right.then(|| Self { host: plain(host), below, port })
     }
 
-    /// Whether a URL with this host (as written in it), port and default port may be called.
+    /// Returns whether a URL with this host (as written in it), port and default port may be
+    /// called.
     pub fn allows(&self, host: &str, port: Option<u16>, default_port: u16) -> bool {
         self.names(host)
             && match self.port {
@@ -53,8 +55,8 @@ impl HostPattern {
             }
     }
 
-    /// Whether this names the server that a request is sent to. Its port counts only where the pattern
-    /// says one: tunnels and proxies have their own.
+    /// Returns whether this matches the server that a request is sent to. The port matters only if
+    /// the pattern has one, since tunnels and proxies use other ports.
     pub fn knows(&self, host: &str, port: Option<u16>) -> bool {
         self.names(host)
             && match self.port {
@@ -80,7 +82,7 @@ fn is_name(host: &str) -> bool {
     host.len() <= MAX_HOST && host.split('.').all(label)
 }
 
-/// Names differ neither by case nor by the dot of the root.
+/// Normalises case and the final dot of a name.
 fn plain(host: &str) -> String {
     host.strip_suffix('.').unwrap_or(host).to_ascii_lowercase()
 }

@@ -1,4 +1,4 @@
-//! Loadable images.
+//! Loadable images. The main type is [`Image`].
 
 use std::sync::Arc;
 
@@ -12,18 +12,17 @@ pub enum ImageFormat {
     Cubin,
     /// PTX text.
     Ptx,
-    /// Container of several.
+    /// Container of several images.
     Fatbin,
-    /// No code: the name of a function of a library of NVIDIA's, which is called.
+    /// No code, but the name of a function of an NVIDIA library.
     Library,
 }
 
 /// A loadable image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// The bytes; shared, since they are the bulk of a job.
+    /// Content; shared, since it is most of a job's memory.
     #[serde(with = "crate::byte_string")]
     pub bytes: Arc<[u8]>,
-    /// Their format.
     pub format: ImageFormat,
 }

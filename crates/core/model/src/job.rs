@@ -1,4 +1,4 @@
-//! What a job is for, and where it stands.
+//! Kinds, states and stages of jobs.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +30,7 @@ pub enum JobState {
 }
 
 impl JobState {
-    /// Every state, in the order in which a job may reach them.
+    /// All states, in the order in which a job may reach them.
     pub const ALL: [Self; 9] = [
         Self::Submitted,
         Self::Queued,
@@ -43,7 +43,7 @@ impl JobState {
         Self::TimedOut,
     ];
 
-    /// Its name on the wire.
+    /// Name on the wire.
     pub fn name(self) -> &'static str {
         match self {
             Self::Submitted => "submitted",
@@ -58,12 +58,12 @@ impl JobState {
         }
     }
 
-    /// Whether nothing comes after it.
+    /// Returns whether the state is final.
     pub fn is_end(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled | Self::TimedOut)
     }
 
-    /// The stage of a job of which no more than this state is known.
+    /// Returns the stage of a job of which only this state is known.
     pub fn stage(self) -> JobStage {
         match self {
             Self::Submitted | Self::Queued => JobStage::Waiting,
@@ -106,11 +106,10 @@ pub enum JobKind {
 }
 
 impl JobKind {
-    /// Every kind.
     pub const ALL: [Self; 5] =
         [Self::Evaluate, Self::Execute, Self::Compare, Self::Sweep, Self::Gate];
 
-    /// The name, on the wire and in databases.
+    /// Name on the wire and in databases.
     pub fn name(self) -> &'static str {
         match self {
             Self::Evaluate => "evaluate",
@@ -121,7 +120,7 @@ impl JobKind {
         }
     }
 
-    /// The kind of that name.
+    /// Returns the kind of that name.
     pub fn named(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == text)
     }
@@ -151,7 +150,7 @@ pub enum JobStage {
 }
 
 impl JobStage {
-    /// The state of a job in this stage; `None` for one that ended, which ended in one of several states.
+    /// Returns the state of a job in this stage; `None` for `Ended`, which has several states.
     pub fn state(self) -> Option<JobState> {
         match self {
             Self::Waiting => Some(JobState::Submitted),
@@ -163,7 +162,7 @@ impl JobStage {
         }
     }
 
-    /// As people are told of it.
+    /// Description for people.
     pub fn in_words(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -200,7 +199,7 @@ mod tests {
         for state in JobState::ALL {
             let stage = state.stage();
             match state {
-                // Nothing is known of what such a job waits for.
+                // It is unknown what such a job waits for.
                 JobState::Queued => assert_eq!(stage, JobStage::Waiting),
                 state if state.is_end() => assert_eq!(stage.state(), None),
                 state => assert_eq!(stage.state(), Some(state)),

@@ -1,6 +1,6 @@
-//! Facts that every room needs: devices, what code is compiled for, images and what kernels take,
-//! codes of what goes wrong, reasons for what cannot be had, and what jobs are. No I/O, and nothing of
-//! this workspace below it.
+//! Basic types that all crates share: devices, compilation targets, images, kernel resources, error
+//! codes, reasons for missing data, and kinds and states of jobs. No I/O, and no dependency on
+//! another crate of this workspace.
 
 #![forbid(unsafe_code)]
 

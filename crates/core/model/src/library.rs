@@ -1,4 +1,4 @@
-//! Libraries whose functions can stand in place of kernels.
+//! Libraries whose functions can replace kernels.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,9 @@ pub enum Library {
 }
 
 impl Library {
-    /// All of them.
     pub const ALL: [Self; 2] = [Self::Cusparse, Self::Cublas];
 
-    /// The name used on the wire. Orders require it as they require a language.
+    /// Name on the wire. Requests require it like a language.
     pub fn name(self) -> &'static str {
         match self {
             Self::Cusparse => "cusparse",
@@ -33,7 +32,7 @@ impl Library {
         }
     }
 
-    /// The library of a name.
+    /// Returns the library of a name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|library| library.name() == name)
     }

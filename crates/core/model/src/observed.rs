@@ -1,4 +1,4 @@
-//! What a device tells of launches while it runs them.
+//! Observations of a device during launches: counts and monitoring.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::unavailable::Unavailable;
 
-/// What the emulator counted in one launch.
+/// Counts of the emulator for one launch.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchCounts {
     /// Symbol of the kernel.
@@ -17,33 +17,32 @@ pub struct LaunchCounts {
     pub counts: BTreeMap<String, u64>,
 }
 
-/// What the driver's monitoring told of a GPU on which a kernel ran again and again.
+/// Readings of the driver's monitoring of a GPU that ran a kernel again and again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MonitorFacts {
-    /// The time in which the kernel ran.
+    /// Window in which the kernel ran.
     pub running: MonitorWindow,
-    /// The time in which only that was done which must be done before each launch; `None`: nothing
-    /// must be.
+    /// Window with only the preparation of each launch; `None` if launches need none.
     pub restoring: Option<MonitorWindow>,
-    /// From one launch to the next of a kernel that does nothing, seconds.
+    /// Time from one launch to the next of an empty kernel, seconds.
     pub empty_period_s: f64,
-    /// Processes on the GPU that are not known to be this service's.
+    /// Processes on the GPU that are not known to belong to this service.
     pub other_processes: Option<u32>,
-    /// Why there are no values at all.
+    /// Reason why there are no values.
     pub unavailable: Option<Unavailable>,
 }
 
-/// What a GPU did between two readings while the same was queued again and again.
+/// Readings of a GPU over a time window in which the same work was queued again and again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct MonitorWindow {
     /// Percentages of the whole GPU, by the catalogue's names of the readings; finite.
     pub values: BTreeMap<String, f64>,
-    /// Those without a value, and why.
+    /// Readings without a value, with the reason.
     pub missing: BTreeMap<String, String>,
-    /// Between the readings, seconds.
+    /// Length of the window, seconds.
     pub window_s: f64,
-    /// From one repetition to the next, seconds.
+    /// Time of one repetition, seconds.
     pub period_s: f64,
-    /// Repetitions that the time is the mean of.
+    /// Number of repetitions in the window.
     pub repetitions: u64,
 }

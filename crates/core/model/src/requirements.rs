@@ -1,4 +1,5 @@
-//! What an order requires of whoever carries it out, and what an executor has.
+//! Requirements of a request on its executor, and the capabilities of an executor. The main types
+//! are [`Requirements`] and [`ExecutorCapabilities`].
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,10 +9,10 @@ use serde::{Deserialize, Serialize};
 use super::device::DeviceKind;
 use super::library::Library;
 
-/// Languages that every executor takes: no order has to require them.
+/// Languages that every executor supports; no request has to require them.
 pub const COMMON_LANGUAGES: [&str; 4] = ["cuda", "ptx", "cubin", "fatbin"];
 
-/// Longest name of a GPU that can be required, bytes.
+/// Longest name of a GPU in a requirement, bytes.
 pub const MAX_GPU_MODEL_BYTES: usize = 96;
 
 /// What the device of an order must be, and what must be installed beside it. Nothing said: any device
@@ -42,12 +43,13 @@ pub struct Requirements {
 }
 
 impl Requirements {
-    /// Whether anybody can take the order.
+    /// Returns whether there are no requirements.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// The same requirements always as the same text; none without any. [`Self::of_key`] reads it.
+    /// Returns a canonical text of the requirements; `None` if there are none. [`Self::of_key`]
+    /// parses it.
     pub fn key(&self) -> Option<String> {
         if self.is_empty() {
             return None;
@@ -59,16 +61,16 @@ impl Requirements {
             gpu_model: lower(&self.gpu_model),
             ..self.clone()
         };
-        // Strings, a plain enum and sets of strings can be written as JSON.
+        // Strings, a plain enum and sets of strings can always be serialised as JSON.
         serde_json::to_string(&same).ok()
     }
 
-    /// What a key says; `None` if it is of another version, which nobody here can judge.
+    /// Parses a key; `None` if it is of an incompatible version.
     pub fn of_key(key: &str) -> Option<Self> {
         serde_json::from_str(key).ok()
     }
 
-    /// What is not well said: field and what is expected.
+    /// Returns the first invalid requirement: its field, and what is expected.
     pub fn problem(&self) -> Option<(&'static str, String)> {
         if let Some(text) = &self.architecture
             && compute_capability(text).is_none()
@@ -87,7 +89,7 @@ impl Requirements {
         None
     }
 
-    /// Whether a device is what is required of it.
+    /// Returns whether a device meets the requirements on it.
     pub fn is_met_by(&self, device: &DeviceOffer) -> bool {
         self.device.is_none_or(|kind| kind == device.kind)
             && self
@@ -98,24 +100,22 @@ impl Requirements {
     }
 }
 
-/// What an executor has, as far as orders can require it.
+/// Capabilities of an executor, as far as requests can require them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorCapabilities {
-    /// Its devices, those that do not work at the moment too.
+    /// Its devices, including those that do not work at the moment.
     pub devices: Vec<DeviceOffer>,
-    /// Tools that can be used.
     pub tools: BTreeSet<String>,
     /// Languages beyond the [common ones](COMMON_LANGUAGES).
     pub languages: BTreeSet<String>,
-    /// Of languages that are not there: why not, and what would help.
+    /// Languages that are missing, with the reason and a remedy.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub no_languages: BTreeMap<String, String>,
 }
 
-/// A device, as far as orders can require it.
+/// Properties of a device, as far as requests can require them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceOffer {
-    /// GPU or emulated.
     pub kind: DeviceKind,
     /// Major and minor.
     pub compute_capability: (u32, u32),
@@ -124,10 +124,10 @@ pub struct DeviceOffer {
 }
 
 impl ExecutorCapabilities {
-    /// Whether an order can be carried out with these.
+    /// Checks whether the capabilities meet the requirements.
     ///
     /// # Errors
-    /// The first thing that is missing, and what there is instead.
+    /// The first missing requirement, and what the executor has instead.
     pub fn meet(&self, order: &Requirements) -> Result<(), String> {
         if !self.devices.iter().any(|device| order.is_met_by(device)) {
             let there = self.devices.iter().map(DeviceOffer::describe).collect::<Vec<_>>();
@@ -173,7 +173,7 @@ impl Requirements {
     }
 }
 
-/// `sm_90` is 9.0, `sm_120` is 12.0; what code for `sm_90a` needs is a device of 9.0.
+/// Parses an architecture: `sm_90` is 9.0, `sm_120` is 12.0. `sm_90a` also means a device of 9.0.
 fn compute_capability(text: &str) -> Option<(u32, u32)> {
     let text = text.to_lowercase();
     let digits = text.strip_prefix("sm_")?;
@@ -183,12 +183,12 @@ fn compute_capability(text: &str) -> Option<(u32, u32)> {
     Some((number / 10, number % 10))
 }
 
-/// Lower case, one space between words.
+/// Converts to lower case, with one space between words.
 fn normal(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
-/// Whether some words stand in a name, one after the other.
+/// Returns whether a name contains these words in sequence.
 fn has_words(name: &str, words: &str) -> bool {
     format!(" {} ", normal(name)).contains(&format!(" {} ", normal(words)))
 }

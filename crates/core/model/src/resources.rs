@@ -1,4 +1,4 @@
-//! What a kernel takes of the hardware.
+//! Hardware resources of a kernel.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
-//! Which known word a misspelt one was meant to be.
+//! Finds the known word that a misspelt one probably means.
 
-/// The candidate nearest to `word`, if it is near enough to be what was meant.
+/// Returns the candidate nearest to `word`, if it is near enough.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     candidates
         .into_iter()
@@ -10,7 +10,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Levenshtein distance, on words cut to 64 characters: longer ones are no near misses of a key.
+/// Levenshtein distance of words truncated to 64 characters: longer ones are never misspelt keys.
 pub fn edit_distance(a: &str, b: &str) -> usize {
     let a: Vec<char> = a.chars().take(64).collect();
     let b: Vec<char> = b.chars().take(64).collect();

@@ -1,4 +1,5 @@
-//! How the copy engine of compute capability 9.0 and later reads a tensor.
+//! Tensor maps, by which the copy engine of compute capability 9.0 and later reads a tensor. The
+//! main type is [`TensorMap`].
 
 use serde::{Deserialize, Serialize};
 
@@ -8,31 +9,29 @@ const MAX_RANK: usize = 5;
 /// Largest extent of a tensor.
 const MAX_EXTENT: u64 = 1 << 32;
 
-/// Largest extent of a box, elements.
+/// Largest extent of a block, elements.
 const MAX_BOX: u32 = 256;
 
-/// Bytes that rows and boxes are made of.
+/// Alignment of rows and strides, bytes.
 const UNIT: u64 = 16;
 
-/// What a `CUtensorMap` is encoded from, but for the address. Dimensions are in C order, the last one
-/// contiguous; the driver wants them the other way round.
+/// Parameters of a `CUtensorMap`, except the address. Dimensions are in C order, the last one
+/// contiguous; the driver takes the reverse order.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorMap {
-    /// Type of an element.
     pub element: MapElement,
-    /// Extents of the tensor.
     pub shape: Vec<u64>,
-    /// Elements between neighbours in each dimension.
+    /// Distance of neighbours in each dimension, elements.
     pub strides: Vec<u64>,
-    /// Extents of what one instruction copies.
+    /// Extents of the block that one instruction copies.
     pub block: Vec<u32>,
-    /// How a row of it is spread over the banks of shared memory.
+    /// Pattern of a block's rows in the banks of shared memory.
     pub swizzle: MapSwizzle,
-    /// What lies beyond the tensor is read as NaN, and not as zero.
+    /// Whether elements outside the tensor are read as NaN instead of zero.
     pub nan: bool,
 }
 
-/// Types of elements that a tensor map can have.
+/// Element types of a tensor map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum MapElement {
@@ -46,7 +45,7 @@ pub enum MapElement {
     F32,
     F64,
     Bf16,
-    /// Of `float`, rounded on the way.
+    /// `float` values, rounded during the copy.
     Tf32,
 }
 
@@ -62,7 +61,7 @@ impl MapElement {
     }
 }
 
-/// Patterns in which rows of a box lie in shared memory, by their length in bytes.
+/// Patterns of a block's rows in shared memory, by their length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub enum MapSwizzle {
@@ -73,7 +72,7 @@ pub enum MapSwizzle {
 }
 
 impl MapSwizzle {
-    /// Longest row of a box, bytes.
+    /// Longest row of a block, bytes.
     fn row(self) -> Option<u64> {
         match self {
             MapSwizzle::None => None,
@@ -85,10 +84,10 @@ impl MapSwizzle {
 }
 
 impl TensorMap {
-    /// Checks what the driver asks of a map (CUDA Driver API, `cuTensorMapEncodeTiled`).
+    /// Checks the driver's conditions on a map (CUDA Driver API, `cuTensorMapEncodeTiled`).
     ///
     /// # Errors
-    /// What is wrong, in words.
+    /// A description of the violated condition.
     pub fn check(&self) -> Result<(), String> {
         let rank = self.shape.len();
         if !(1..=MAX_RANK).contains(&rank) {
@@ -123,7 +122,8 @@ impl TensorMap {
         Ok(())
     }
 
-    /// Bytes from the first element to the end of the last; `None`: more than there can be.
+    /// Returns the bytes from the first element to the end of the last; `None` if the number
+    /// overflows.
     pub fn span_bytes(&self) -> Option<u64> {
         let far =
             self.shape.iter().zip(&self.strides).try_fold(0u64, |far, (extent, stride)| {
@@ -186,7 +186,7 @@ mod tests {
             let told = wrong.check().expect_err(says);
             assert!(told.contains(says), "{told}");
         }
-        // Without a pattern rows may be longer.
+        // Without a swizzle pattern, rows may be longer.
         let plain = TensorMap { swizzle: MapSwizzle::None, block: vec![32, 256], ..map() };
         assert_eq!(plain.check(), Ok(()));
     }

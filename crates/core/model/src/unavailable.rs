@@ -1,4 +1,4 @@
-//! Why something could not be had.
+//! Reasons for missing data or capabilities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
