@@ -1,8 +1,8 @@
-//! Payloads apart from the text that they stand in.
+//! Serialisation of large payloads apart from the text of a request.
 //!
-//! Who keeps a request keeps its large payloads beside it: while they are set apart, they are
-//! serialised as numbers, and the numbers are read back as what was put there. On the wire this does
-//! not happen: there a payload is base64, and a number in its place is refused.
+//! A request is stored with its large payloads in separate files. [`set_apart`] serialises each
+//! large payload as a number, and [`put_back`] replaces the numbers by the payloads. On the wire a
+//! payload is always base64, and a number in its place is refused.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ enum Apart {
     Reading(Vec<Blob>),
 }
 
-/// Ends what was begun on this thread, however that ends.
+/// Ends the mode of this thread when it is dropped, also after a panic.
 struct Scope;
 
 impl Scope {
@@ -34,7 +34,8 @@ impl Drop for Scope {
     }
 }
 
-/// What `write` gives, and the large payloads that it serialised, in the order of their numbers.
+/// Runs `write`. Returns its result and the large payloads that it serialised, in the order of
+/// their numbers.
 pub fn set_apart<T>(write: impl FnOnce() -> T) -> (T, Vec<Blob>) {
     let _scope = Scope::begin(Apart::Writing(Vec::new()));
     let written = write();
@@ -45,13 +46,13 @@ pub fn set_apart<T>(write: impl FnOnce() -> T) -> (T, Vec<Blob>) {
     (written, blobs)
 }
 
-/// What `read` gives, where numbers stand for payloads that were set apart.
+/// Runs `read`, which replaces numbers by the payloads that [`set_apart`] collected.
 pub fn put_back<T>(blobs: Vec<Blob>, read: impl FnOnce() -> T) -> T {
     let _scope = Scope::begin(Apart::Reading(blobs));
     read()
 }
 
-/// Sets a payload apart, if that is what is being done.
+/// Collects a payload and returns its number, while [`set_apart`] runs on this thread.
 pub(super) fn set(blob: &Blob) -> Option<u64> {
     APART.with_borrow_mut(|apart| match apart {
         Apart::Writing(blobs) => {
@@ -62,7 +63,7 @@ pub(super) fn set(blob: &Blob) -> Option<u64> {
     })
 }
 
-/// The payload of that number.
+/// Returns the payload with that number.
 pub(super) fn get(number: u64) -> Option<Blob> {
     APART.with_borrow(|apart| match apart {
         Apart::Reading(blobs) => blobs.get(usize::try_from(number).ok()?).cloned(),
@@ -70,7 +71,7 @@ pub(super) fn get(number: u64) -> Option<Blob> {
     })
 }
 
-/// Whether numbers may stand for payloads.
+/// Returns whether a number may take the place of a payload.
 pub(super) fn is_reading() -> bool {
     APART.with_borrow(|apart| matches!(apart, Apart::Reading(_)))
 }
@@ -107,7 +108,7 @@ mod tests {
         assert!(beyond.unwrap_err().to_string().contains("base64 text"));
         let text = put_back(vec![blob(1)], || rmp_serde::from_slice::<Blob>(&rmp("\"AAAA\"")));
         assert_eq!(text.unwrap().to_bytes(3).unwrap(), [0; 3]);
-        // A panic ends it, too.
+        // A panic ends the mode, too.
         let _ = std::panic::catch_unwind(|| put_back(vec![blob(1)], || panic!("on purpose")));
         assert!(!is_reading());
     }

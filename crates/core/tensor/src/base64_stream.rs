@@ -1,6 +1,7 @@
-//! Base64 decoded as it is read.
+//! Streaming base64 decoder.
 //!
-//! Standard alphabet (RFC 4648 §4), padding optional, white space (line breaks) allowed anywhere.
+//! The decoder accepts the standard alphabet (RFC 4648 §4). Padding is optional, and white space
+//! (line breaks) is allowed anywhere. The main type is [`Base64Reader`].
 
 use std::io::{self, Read};
 
@@ -14,26 +15,26 @@ const ENGINE: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Characters decoded at once; a multiple of 4.
+/// Number of characters decoded at once; a multiple of 4.
 const CHUNK: usize = 1 << 16;
 
 /// Text that is not base64.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("not base64 at character {offset}: {reason}")]
 pub struct Base64Error {
-    /// Offset of the first wrong character, from 0, white space included.
+    /// Offset of the first invalid character, from 0, white space included.
     pub offset: usize,
-    /// What is wrong there.
+    /// Description of the error.
     pub reason: String,
 }
 
 /// Decodes text piece by piece, in constant memory. `T` holds the text.
 pub(crate) struct Base64Reader<T> {
     text: T,
-    /// Next character to look at.
+    /// Index of the next character to read.
     position: usize,
     decoded: Vec<u8>,
-    /// Decoded bytes already handed out.
+    /// Number of decoded bytes that the reader has already returned.
     taken: usize,
 }
 
@@ -42,7 +43,7 @@ impl<T: AsRef<[u8]>> Base64Reader<T> {
         Self { text, position: 0, decoded: Vec::new(), taken: 0 }
     }
 
-    /// Decodes the next piece into `self.decoded`; empty at the end of the text.
+    /// Decodes the next piece into `self.decoded`, which is empty at the end of the text.
     fn refill(&mut self) -> Result<(), Base64Error> {
         let text = self.text.as_ref();
         let start = self.position;
@@ -68,7 +69,7 @@ impl<T: AsRef<[u8]>> Base64Reader<T> {
     }
 }
 
-/// Turns the offset within the characters of a piece into one within the text.
+/// Converts the offset within the characters of a piece into an offset within the text.
 fn located(error: base64::DecodeError, piece: &[u8], start: usize) -> Base64Error {
     use base64::DecodeError::{InvalidByte, InvalidLastSymbol, InvalidLength, InvalidPadding};
     let (index, reason) = match error {
@@ -117,17 +118,17 @@ impl<T: AsRef<[u8]>> Read for Base64Reader<T> {
     }
 }
 
-/// Encodes a whole buffer, padded.
+/// Encodes a whole buffer, with padding.
 pub fn encode(bytes: &[u8]) -> String {
     ENGINE.encode(bytes)
 }
 
-/// The encoder that [`encode`] uses, for writers.
+/// Returns the engine of [`encode`], for use in streaming encoders.
 pub(crate) fn engine() -> &'static GeneralPurpose {
     &ENGINE
 }
 
-/// Checks text and gives the number of bytes it decodes to.
+/// Checks text and returns the number of bytes that it decodes to.
 pub(crate) fn decoded_len(text: &str) -> Result<u64, Base64Error> {
     let mut reader = Base64Reader::new(text.as_bytes());
     let mut bytes = 0;

@@ -1,7 +1,8 @@
 //! Base64 payloads of any size.
 //!
 //! A large payload is decoded while the body is parsed, straight from the body's bytes into an
-//! anonymous temporary file, so that a 300 MB tensor is never in memory a second time.
+//! anonymous temporary file. A 300 MB tensor is therefore never in memory a second time. The main
+//! type is [`Blob`].
 
 use std::fmt;
 use std::fs::File;
@@ -17,13 +18,13 @@ use super::apart;
 use super::base64_stream::{Base64Error, Base64Reader, decoded_len, encode, engine};
 use super::on_device::OnDevice;
 
-/// Text longer than this is decoded into a file.
+/// Longest text that stays in memory; longer text is decoded into a file.
 const SPILL_BYTES: usize = 1 << 20;
 
-/// Smallest payload, bytes as kept, that is worth being kept apart.
+/// Smallest payload that is stored apart, in bytes of its stored form.
 const APART_BYTES: u64 = 64 << 10;
 
-/// Bytes encoded at once when a spilled payload is written out; a multiple of 3.
+/// Bytes encoded at once when a payload in a file is serialised; a multiple of 3.
 const ENCODE_CHUNK: usize = 48 << 10;
 
 /// A base64 payload. Clones share its bytes.
@@ -34,26 +35,26 @@ pub struct Blob {
 
 #[derive(Clone)]
 enum Payload {
-    /// As it came in.
+    /// Base64 text, as received.
     Text(Arc<str>),
-    /// Decoded.
+    /// Decoded bytes in a temporary file.
     File { file: Arc<File>, bytes: u64 },
-    /// Where it is used.
+    /// Bytes in the memory of a device.
     Device(Arc<OnDevice>),
 }
 
 impl Blob {
-    /// Wraps base64 text without checking it; malformed text shows when it is read.
+    /// Wraps base64 text without checking it. Malformed text is reported when it is read.
     pub fn from_base64(text: impl Into<Arc<str>>) -> Self {
         Self { payload: Payload::Text(text.into()) }
     }
 
-    /// A payload that stays where it is.
+    /// Wraps content that stays in the memory of a device.
     pub fn of_device(content: OnDevice) -> Self {
         Self { payload: Payload::Device(Arc::new(content)) }
     }
 
-    /// Where the payload is, if it stayed on a device.
+    /// Returns the content in device memory, if the payload is there.
     pub fn on_device(&self) -> Option<&OnDevice> {
         match &self.payload {
             Payload::Device(content) => Some(content),
@@ -61,12 +62,11 @@ impl Blob {
         }
     }
 
-    /// A payload of no bytes.
+    /// Returns a payload without bytes.
     pub fn empty() -> Self {
         Self::from_base64("")
     }
 
-    /// Whether it has no bytes.
     pub fn is_empty(&self) -> bool {
         match &self.payload {
             Payload::Text(text) => text.is_empty(),
@@ -75,12 +75,12 @@ impl Blob {
         }
     }
 
-    /// Encodes bytes.
+    /// Encodes bytes as base64.
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self::from_base64(encode(bytes))
     }
 
-    /// Checks text and keeps it, in decoded form in a file if it is long.
+    /// Checks text and keeps it. Long text is decoded into a file.
     pub fn parse(text: &str) -> Result<Self, BlobError> {
         if text.len() <= SPILL_BYTES {
             decoded_len(text)?;
@@ -98,10 +98,11 @@ impl Blob {
         Ok(blob)
     }
 
-    /// A payload of so many bytes that `write` writes: in a file, if they are many.
+    /// Creates a payload from the bytes that `write` writes. If `bytes` is large, they go to a
+    /// file.
     ///
     /// # Errors
-    /// The file system's, and those of `write`.
+    /// Errors of the file system and of `write`.
     pub fn written(
         bytes: u64,
         write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
@@ -118,7 +119,7 @@ impl Blob {
         Ok(Self { payload: Payload::File { file: Arc::new(file), bytes } })
     }
 
-    /// A payload whose decoded bytes are put into a file, and how many those are.
+    /// Copies decoded bytes into a file. Returns the payload and the number of bytes.
     fn in_file(from: &mut dyn Read) -> io::Result<(Self, u64)> {
         let mut writer = BufWriter::with_capacity(SPILL_BYTES, tempfile::tempfile()?);
         let bytes = io::copy(from, &mut writer)?;
@@ -133,8 +134,8 @@ impl Blob {
         }
     }
 
-    /// Size of the decoded bytes: exact for large payloads, an upper bound for small ones. Of one that stays
-    /// on a device nothing is decoded.
+    /// Returns the size of the decoded bytes: exact for payloads in files, an upper bound for text,
+    /// and 0 for content in device memory, which is not decoded.
     pub fn decoded_len_hint(&self) -> u64 {
         match &self.payload {
             Payload::Text(text) => text.len().div_ceil(4) as u64 * 3,
@@ -143,7 +144,7 @@ impl Blob {
         }
     }
 
-    /// Exact number of decoded bytes.
+    /// Returns the exact number of decoded bytes.
     pub fn decoded_len(&self) -> Result<u64, Base64Error> {
         match &self.payload {
             Payload::Text(text) => decoded_len(text),
@@ -152,7 +153,8 @@ impl Blob {
         }
     }
 
-    /// What is kept of it, and how: see [`Blob::from_kept`].
+    /// Returns the form, the length and the bytes in which the payload is stored.
+    /// [`Blob::from_kept`] reads them back.
     pub fn kept(&self) -> (PayloadForm, u64, Box<dyn Read + Send>) {
         match &self.payload {
             Payload::Text(text) => {
@@ -164,8 +166,9 @@ impl Blob {
         }
     }
 
-    /// A payload from so many bytes of what [`Blob::kept`] gave; large content goes to a file. Of one that
-    /// stayed on a device nothing was kept, and an [`io::ErrorKind::InvalidData`] error says so.
+    /// Restores a payload from the form, the length and the bytes that [`Blob::kept`] returned.
+    /// Decoded bytes go to a file. Content in device memory has no stored bytes: the result is an
+    /// [`io::ErrorKind::InvalidData`] error.
     pub fn from_kept(kept: PayloadForm, bytes: u64, from: &mut dyn Read) -> io::Result<Self> {
         let short = || io::Error::new(io::ErrorKind::UnexpectedEof, "a payload is cut short");
         let mut from = from.take(bytes);
@@ -186,8 +189,9 @@ impl Blob {
         }
     }
 
-    /// The decoded bytes. Malformed base64 is an [`io::ErrorKind::InvalidData`] error with a
-    /// [`Base64Error`] inside; so is, with a text, that they stayed on a device.
+    /// Returns a reader of the decoded bytes. Malformed base64 is an [`io::ErrorKind::InvalidData`]
+    /// error that contains a [`Base64Error`]. Content in device memory is an error of the same
+    /// kind.
     pub fn reader(&self) -> Box<dyn Read + Send> {
         match &self.payload {
             Payload::Text(text) => Box::new(Base64Reader::new(TextBytes(Arc::clone(text)))),
@@ -198,10 +202,10 @@ impl Blob {
         }
     }
 
-    /// Whether both have the same bytes. They are read, unless both are one payload.
+    /// Returns whether two payloads have the same bytes. Clones of one payload are not read.
     ///
     /// # Errors
-    /// Those of reading.
+    /// Errors of reading either payload.
     pub fn same_bytes(&self, other: &Self) -> io::Result<bool> {
         let one = match (&self.payload, &other.payload) {
             (Payload::Text(text), Payload::Text(theirs)) => Arc::ptr_eq(text, theirs),
@@ -228,7 +232,7 @@ impl Blob {
         }
     }
 
-    /// All decoded bytes, if they are at most `limit`.
+    /// Returns all decoded bytes, if there are at most `limit`.
     pub fn to_bytes(&self, limit: u64) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.reader().take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -240,34 +244,33 @@ impl Blob {
     }
 }
 
-/// In which form a payload is kept apart from the text that it stands in.
+/// Form in which a payload is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadForm {
-    /// Its base64, as it came in.
+    /// Base64 text, as received.
     Text,
-    /// Its bytes.
+    /// Decoded bytes.
     Decoded,
-    /// Not at all: it stayed on a device.
+    /// No bytes: the content is in device memory.
     Nothing,
 }
 
-/// Why a payload cannot be kept.
+/// Reasons why a payload cannot be kept.
 #[derive(Debug, thiserror::Error)]
 pub enum BlobError {
-    /// It is not base64.
+    /// The text is not base64.
     #[error(transparent)]
     Malformed(#[from] Base64Error),
-    /// It cannot be written to a temporary file.
+    /// The payload cannot be written to a temporary file.
     #[error("cannot keep a payload of {bytes} characters in a temporary file: {source}")]
     Spill {
         /// Length of the text.
         bytes: usize,
-        /// The file system's answer.
         source: io::Error,
     },
 }
 
-/// As much of the buffer as there is content for.
+/// Fills the buffer as far as the reader has content, and returns the number of bytes.
 fn filled(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut found = 0;
     while found < buffer.len() {
@@ -290,7 +293,7 @@ impl AsRef<[u8]> for TextBytes {
     }
 }
 
-/// Reads a shared file from its beginning with a position of its own.
+/// Reads a shared file from its beginning, with a separate position.
 struct FileReader {
     file: Arc<File>,
     position: u64,
@@ -307,7 +310,7 @@ impl Read for FileReader {
     }
 }
 
-/// Reads what is on a device: not at all.
+/// Reader of content in device memory; every read fails.
 struct Elsewhere;
 
 impl Read for Elsewhere {

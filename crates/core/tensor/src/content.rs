@@ -1,4 +1,4 @@
-//! Wire types of what is in a tensor.
+//! Wire types of tensor content. The main types are [`TensorInit`] and [`TensorData`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -38,7 +38,7 @@ pub struct TensorInit {
 }
 
 impl TensorInit {
-    /// Content of a kind with every parameter at its default.
+    /// Creates content of a kind with default parameters.
     pub fn of_kind(kind: InitKind) -> Self {
         Self {
             kind,
@@ -108,7 +108,7 @@ pub struct TensorData {
 }
 
 impl TensorData {
-    /// Elements, as they are.
+    /// Creates content from raw, uncompressed elements.
     pub fn raw(data_b64: Blob) -> Self {
         let (compress, format) = (Compress::None, DataFormat::Raw);
         let (matrix, part, tensor_id) = (None, None, None);

@@ -1,4 +1,4 @@
-//! Element types of tensors.
+//! Element types of tensors. The main type is [`Dtype`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -75,7 +75,7 @@ impl Dtype {
         Dtype::Bool,
     ];
 
-    /// Bytes one element takes.
+    /// Returns the size of one element, in bytes.
     pub const fn size(self) -> usize {
         match self {
             Dtype::Float64 | Dtype::Int64 | Dtype::Uint64 => 8,
@@ -85,7 +85,7 @@ impl Dtype {
         }
     }
 
-    /// The name used on the wire.
+    /// Returns the name used on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Dtype::Float64 => "float64",
@@ -106,7 +106,6 @@ impl Dtype {
         }
     }
 
-    /// Whether elements are floating-point numbers.
     pub const fn is_float(self) -> bool {
         matches!(
             self,

@@ -1,4 +1,5 @@
-//! Element types as Rust values: conversion from and to binary64, and dispatch over [`Dtype`].
+//! Element types as Rust values: conversion from and to binary64, and dispatch over [`Dtype`]. The
+//! main type is [`Element`].
 
 use half::{bf16, f16};
 
@@ -6,20 +7,20 @@ use super::float8::{e4m3_from_f32, e4m3_to_f32, e5m2_from_f32, e5m2_to_f32};
 
 /// A tensor element held in little-endian bytes.
 pub trait Element: Copy + Send + Sync + 'static {
-    /// Bytes an element takes.
+    /// Size of an element, in bytes.
     const SIZE: usize;
-    /// Rounds to nearest, ties to even (8- and 16-bit floats by way of binary32); integers truncate
-    /// towards zero and saturate, NaN becomes 0.
+    /// Converts a number. Floats are rounded to nearest, ties to even (8- and 16-bit floats via
+    /// binary32). Integers are truncated towards zero and saturate; NaN becomes 0.
     fn from_f64(value: f64) -> Self;
-    /// An exact integer, saturated.
+    /// Converts an integer exactly, or saturates.
     fn from_i128(value: i128) -> Self;
-    /// The value; 64-bit integers are rounded.
+    /// Returns the value; 64-bit integers are rounded.
     fn to_f64(self) -> f64;
     /// Reads the first `SIZE` bytes.
     fn read(bytes: &[u8]) -> Self;
     /// Writes the first `SIZE` bytes.
     fn write(self, bytes: &mut [u8]);
-    /// Decimal text: exact for integers, shortest that reads back equal for floats.
+    /// Returns decimal text: exact for integers, and for floats the shortest that reads back equal.
     fn text(self) -> String;
 }
 
@@ -98,7 +99,7 @@ pub struct E4m3(u8);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct E5m2(u8);
 
-/// One byte, 0 or 1; any other value is kept, and is itself when read back.
+/// One byte, 0 or 1. Any other value is preserved and reads back unchanged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Boolean(u8);
 
@@ -168,14 +169,15 @@ impl Element for Boolean {
     }
 }
 
-/// Shortest text that reads back equal; exponents only where plain digits would be long.
+/// Returns the shortest text that reads back equal, with an exponent only where plain digits would
+/// be long.
 fn float_text(value: impl std::fmt::Display + std::fmt::LowerExp) -> String {
     let plain = value.to_string();
     if plain.len() <= 18 { plain } else { format!("{value:e}") }
 }
 
-/// Runs a generic function for the Rust type of a [`Dtype`](crate::Dtype):
-/// `for_dtype!(dtype, function(arguments))` calls `function::<T>(arguments)`.
+/// Calls a generic function with the Rust type of a [`Dtype`](crate::Dtype): `for_dtype!(dtype,
+/// function(arguments))` calls `function::<T>(arguments)`.
 #[macro_export]
 macro_rules! for_dtype {
     ($dtype:expr, $function:ident ( $($argument:expr),* $(,)? )) => {

@@ -1,7 +1,7 @@
 //! The two 8-bit floating-point formats of the Open Compute Project (OFP8, revision 1.0).
 //!
-//! Conversion rounds to nearest, ties to even, and saturates: what is too large, infinities
-//! included, becomes the largest finite number, as CUDA's `__NV_SATFINITE` does.
+//! Conversion rounds to nearest, ties to even, and saturates: values that are too large, and
+//! infinities, become the largest finite number, as with CUDA's `__NV_SATFINITE`.
 
 /// Layout of one 8-bit format.
 struct Format {
@@ -24,13 +24,13 @@ pub fn e5m2_from_f32(x: f32) -> u8 {
     encode(x, &E5M2)
 }
 
-/// The value of an E4M3 code.
+/// Returns the value of an E4M3 code.
 #[inline]
 pub fn e4m3_to_f32(code: u8) -> f32 {
     E4M3_VALUES[usize::from(code)]
 }
 
-/// The value of an E5M2 code.
+/// Returns the value of an E5M2 code.
 #[inline]
 pub fn e5m2_to_f32(code: u8) -> f32 {
     E5M2_VALUES[usize::from(code)]
@@ -51,8 +51,8 @@ fn encode(x: f32, format: &Format) -> u8 {
     } else {
         (((magnitude.to_bits() >> 52) as i32) - 1023).max(smallest_exponent)
     };
-    // Divided by the distance between neighbours, a representable number is an integer; a carry out
-    // of the mantissa runs into the exponent, as it should.
+    // Divided by the distance between neighbours, a representable number is an integer. A carry out
+    // of the mantissa correctly increments the exponent.
     let steps = (magnitude * power_of_two(format.mantissa_bits - exponent)).round_ties_even();
     let base = (exponent - smallest_exponent) << format.mantissa_bits;
     let code = f64::from(base) + steps;
@@ -77,7 +77,7 @@ const fn decode(code: u8, format: &Format) -> f32 {
     let sign = if code & 0x80 != 0 { -1.0 } else { 1.0 };
     let magnitude = code & 0x7F;
     if magnitude > format.largest {
-        // E5M2 has infinities one above its largest number; E4M3 has only NaN there.
+        // The code above the largest number of E5M2 is infinity. E4M3 has only NaN there.
         return if magnitude == 0x7C { sign * f32::INFINITY } else { f32::NAN };
     }
     let mantissa = (magnitude as i32) & ((1 << format.mantissa_bits) - 1);

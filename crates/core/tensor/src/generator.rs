@@ -1,17 +1,18 @@
-//! An `init` with every default filled in for one element type, checked.
+//! Generators of tensor elements: an `init` with all defaults filled in, checked for one element
+//! type. The main type is [`ElementGenerator`].
 
 use thiserror::Error;
 
 use super::Dtype;
 use crate::{InitKind, TensorInit};
 
-/// Why an `init` cannot be used with its element type.
+/// Reason why an `init` cannot be used with its element type.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{message}")]
 pub struct InitError {
-    /// The field of `init` at fault.
+    /// The invalid field of `init`.
     pub field: &'static str,
-    /// What was expected, what came, what to do.
+    /// Message with the expected value, the received value and a remedy.
     pub message: String,
 }
 
@@ -21,34 +22,30 @@ impl InitError {
     }
 }
 
-/// How the elements of a tensor are computed; element `i` depends on `i` and, for the random kinds,
-/// on word `i` of the argument's stream alone.
+/// Formula of the elements of a tensor. Element `i` depends only on `i` and, for the random kinds,
+/// on word `i` of the argument's stream.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum ElementGenerator {
-    /// Every element is this value.
+    /// Equal elements with this value.
     Constant(f64),
     /// `start + i * step`.
     Arange {
-        /// First value.
         start: f64,
         /// Difference between neighbours.
         step: f64,
     },
     /// `low + u * (high - low)` with u in [0, 1).
     Uniform {
-        /// Lower bound.
         low: f64,
-        /// Upper bound.
         high: f64,
     },
-    /// `mean + std * z` with z standard normal.
+    /// `mean + std * z` with a standard normal z.
     Normal {
-        /// Mean.
         mean: f64,
         /// Standard deviation.
         std: f64,
     },
-    /// Uniform integers `low … low + span - 1`, all within the element type.
+    /// Uniform integers in `low … low + span - 1`, all within the element type.
     Integers {
         /// Smallest value.
         low: i128,
@@ -58,7 +55,7 @@ pub enum ElementGenerator {
 }
 
 impl Dtype {
-    /// Smallest and largest value of an integer type or bool; `None` for floats.
+    /// Returns the smallest and largest value of an integer type or bool, and `None` for floats.
     pub const fn integer_range(self) -> Option<(i128, i128)> {
         Some(match self {
             Dtype::Int8 => (i8::MIN as i128, i8::MAX as i128),
@@ -77,7 +74,7 @@ impl Dtype {
 
 impl ElementGenerator {
     /// Fills in the defaults and checks the parameters. Parameters that a kind does not use are
-    /// ignored, as the CUDA Evaluation Server does.
+    /// ignored, as in the CUDA Evaluation Server.
     pub fn new(init: &TensorInit, dtype: Dtype) -> Result<Self, InitError> {
         for (field, value) in [
             ("mean", init.mean),
@@ -165,7 +162,8 @@ fn integers(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitErr
         }
     }
     ordered(low, high)?;
-    // The casts saturate far outside every element type, so the checks below still catch them.
+    // The casts saturate far outside every element type, so the checks below still catch large
+    // values.
     let (low, high) = (low as i128, high as i128);
     if low < lowest {
         let message = format!("`low` is {low}, but the smallest {dtype} is {lowest}");
@@ -186,8 +184,8 @@ fn integers(init: &TensorInit, dtype: Dtype) -> Result<ElementGenerator, InitErr
     Ok(ElementGenerator::Integers { low, span })
 }
 
-/// Integers have no normal distribution here: like the CUDA Evaluation Server, the full range of
-/// the type, and one million for 64 bits.
+/// Replaces the normal distribution for integers, as the CUDA Evaluation Server does: uniform over
+/// the whole range of the type, and within one million for 64 bits.
 fn integer_normal(dtype: Dtype) -> ElementGenerator {
     const MILLION: i128 = 1_000_000;
     let (low, end) = match dtype {

@@ -1,4 +1,5 @@
-//! Tensors on the host: element types, shapes, seeded initialisation, encodings.
+//! Tensors on the host: element types, shapes, seeded content and encodings. The main types are
+//! [`Dtype`], [`Blob`] and [`TensorData`].
 
 #![forbid(unsafe_code)]
 

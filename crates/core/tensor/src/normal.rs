@@ -1,9 +1,10 @@
-//! Normally distributed numbers that are the same bits everywhere.
+//! Normally distributed numbers with the same bits on every platform.
 //!
-//! The inverse of the normal distribution function (Wichura, algorithm AS 241, PPND16, Applied
-//! Statistics 37, 1988; relative accuracy about 1e-16), evaluated with IEEE binary64 `+ − × ÷ √`
-//! only, each operation rounded on its own: no fused multiply-add, and a logarithm of our own,
-//! since those of the C libraries, CUDA and numpy differ in the last bit.
+//! The numbers come from the inverse of the normal distribution function (Wichura, algorithm AS
+//! 241, PPND16, Applied Statistics 37, 1988; relative accuracy about 1e-16). It uses only IEEE
+//! binary64 `+ − × ÷ √`, each operation rounded separately. There is no fused multiply-add, and the
+//! logarithm is implemented here, since the logarithms of the C libraries, CUDA and numpy differ in
+//! the last bit. The main function is [`standard_normal`].
 
 use std::f64::consts::{FRAC_1_SQRT_2, LN_2};
 
@@ -33,7 +34,7 @@ const CENTRE: [[f64; 8]; 2] = [
 ];
 
 #[allow(clippy::excessive_precision)] // as published
-/// The same for √(−ln p) ≤ 5.
+/// Numerator and denominator for √(−ln p) ≤ 5; constant term first.
 const TAIL: [[f64; 8]; 2] = [
     [
         1.423_437_110_749_683_577_34,
@@ -58,7 +59,7 @@ const TAIL: [[f64; 8]; 2] = [
 ];
 
 #[allow(clippy::excessive_precision)] // as published
-/// The same beyond.
+/// Numerator and denominator for √(−ln p) > 5; constant term first.
 const FAR_TAIL: [[f64; 8]; 2] = [
     [
         6.657_904_643_501_103_777_20,
@@ -85,15 +86,15 @@ const FAR_TAIL: [[f64; 8]; 2] = [
 /// Largest probability used: below 1, so that the result is finite (|z| < 8.3).
 const LARGEST_P: f64 = 1.0 - f64::EPSILON / 2.0;
 
-/// A standard normal number from one random word.
+/// Converts a random word into a standard normal number.
 #[inline]
 pub fn standard_normal(word: u64) -> f64 {
-    // The sum rounds to 1 for the topmost of the 2^53 values; the bound keeps it below.
+    // For the largest of the 2^53 values the sum rounds to 1; the bound keeps `p` below 1.
     let p = (word >> 11) as f64 * 2f64.powi(-53) + 2f64.powi(-54);
     inverse_normal_cdf(if p > LARGEST_P { LARGEST_P } else { p })
 }
 
-/// The z for which a standard normal variable is below z with probability `p`, 0 < p < 1.
+/// Returns the z that a standard normal variable stays below with probability `p`, 0 < p < 1.
 #[inline]
 pub fn inverse_normal_cdf(p: f64) -> f64 {
     let q = p - 0.5;
@@ -113,7 +114,8 @@ pub fn inverse_normal_cdf(p: f64) -> f64 {
     if q < 0.0 { -z } else { z }
 }
 
-/// c₀ + x (c₁ + x (c₂ + …)), from the inside out: one multiplication, then one addition per step.
+/// Evaluates c₀ + x (c₁ + x (c₂ + …)) from the inside out, with one multiplication and one addition
+/// per step.
 #[inline]
 fn horner(coefficients: &[f64; 8], x: f64) -> f64 {
     let mut sum = coefficients[7];
@@ -123,9 +125,9 @@ fn horner(coefficients: &[f64; 8], x: f64) -> f64 {
     sum
 }
 
-/// ln x for positive, normal `x`: x = m·2^e with m in [√½, √2), s = (m − 1) / (m + 1),
-/// ln x = e·ln 2 + 2s·(1 + t/3 + t²/5 + … + t¹⁰/21) with t = s² (the first term left out is below
-/// 1e-18 of the sum).
+/// Returns ln x for positive, normal `x`. With x = m·2^e, m in [√½, √2) and s = (m − 1) / (m + 1),
+/// ln x = e·ln 2 + 2s·(1 + t/3 + t²/5 + … + t¹⁰/21) where t = s². The first omitted term is below
+/// 1e-18 of the sum.
 #[inline]
 fn natural_logarithm(x: f64) -> f64 {
     let bits = x.to_bits();

@@ -1,15 +1,17 @@
-//! Moving elements by units in the last place, to find how far a result follows from rounding.
+//! Perturbation of elements by units in the last place, which shows how sensitive a result is to
+//! rounding. The main function is [`nudge`].
 
 use crate::Dtype;
 
-/// Whether [`nudge`] moves elements of this type: floating point of 16 bits and more.
+/// Returns whether [`nudge`] moves elements of this type: floating-point types of 16 bits and more.
 pub fn can_nudge(dtype: Dtype) -> bool {
     matches!(dtype, Dtype::Float64 | Dtype::Float32 | Dtype::Float16 | Dtype::Bfloat16)
 }
 
-/// Moves each element by `steps` units in the last place, towards zero or away from it as `seed` and its index
-/// say. Zeros, infinities and NaN stay, and no element changes its sign or becomes infinite. Elements of other types
-/// than [`can_nudge`] names stay. `wg_nudge` in support.cu does the same on a device.
+/// Moves each element by `steps` units in the last place. `seed` and the element's index determine
+/// whether it moves towards zero or away from it. Zeros, infinities and NaN stay unchanged, and no
+/// element changes its sign or becomes infinite. Elements of types for which [`can_nudge`] returns
+/// false stay unchanged. `wg_nudge` in support.cu does the same on a device.
 pub fn nudge(dtype: Dtype, bytes: &mut [u8], steps: u32, seed: u64) {
     let infinity = match dtype {
         Dtype::Float64 => 0x7FF0_0000_0000_0000,
@@ -29,13 +31,14 @@ pub fn nudge(dtype: Dtype, bytes: &mut [u8], steps: u32, seed: u64) {
     }
 }
 
-/// A magnitude, as its bits, moved by `steps` of its own units, up or down: where it passes a power of two, units are
-/// twice as large above. Else sums of many numbers would rise.
+/// Moves the bits of a magnitude up or down by `steps` units of its power of two. Above the next
+/// power of two, units are twice as large, so half as many are counted. Otherwise sums of many
+/// numbers would rise.
 fn moved(magnitude: u64, infinity: u64, steps: u64, seed: u64, index: u64) -> u64 {
     if magnitude == 0 || magnitude >= infinity {
         return magnitude;
     }
-    // Numbers from one power of two to the next.
+    // Distance between the bits of neighbouring powers of two.
     let binade = infinity & infinity.wrapping_neg();
     let first = magnitude & !(binade - 1);
     let up = mixed(seed ^ index) & 1 == 0;
@@ -49,7 +52,8 @@ fn moved(magnitude: u64, infinity: u64, steps: u64, seed: u64, index: u64) -> u6
     }
 }
 
-/// The finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+/// Finaliser of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// 2014).
 fn mixed(mut x: u64) -> u64 {
     x = x.wrapping_add(0x9E37_79B9_7F4A_7C15);
     x = (x ^ (x >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -85,7 +89,8 @@ mod tests {
         nudge(Dtype::Float32, &mut bytes, 1 << 18, 3);
         let sum: f64 = values.iter().map(|value| f64::from(*value)).sum();
         let moved: f64 = bytes.chunks_exact(4).map(|bytes| f64::from(f32::read(bytes))).sum();
-        // Half a per cent of 300,000 numbers moves either way.
+        // Each number moves by at most about 3 %, up or down at random, so that the changes nearly
+        // cancel.
         assert!((moved - sum).abs() < 20.0, "{sum} {moved}");
     }
 

@@ -1,29 +1,29 @@
-//! Content that stays in the memory of a device.
+//! Content that stays in the memory of a device. The main type is [`OnDevice`].
 
 use std::any::Any;
 use std::fmt;
 use std::io;
 
-/// Content in the memory of a device, in a process that holds it for as long as this is there. Its bytes
-/// are for whoever opens that memory, and cannot be read through this.
+/// Content in the memory of a device. The process that allocated it keeps it until this value is
+/// dropped. The bytes cannot be read through this type, only by a process that opens the memory.
 pub struct OnDevice {
-    /// Tells this content from all other.
+    /// Unique id of the content.
     pub id: String,
     /// CUDA ordinal of the device.
     pub device: u32,
-    /// What opens the memory in another process: a CUDA IPC handle of a whole allocation, which begins with
-    /// the content.
+    /// Handle with which another process opens the memory: a CUDA IPC handle of a whole allocation,
+    /// which begins with the content.
     pub handle: Vec<u8>,
-    /// Bytes of the content.
+    /// Size of the content, in bytes.
     pub bytes: u64,
-    /// Bytes of the allocation.
+    /// Size of the allocation, in bytes.
     pub allocation_bytes: u64,
-    /// Gives the memory back when it is dropped.
+    /// Guard that releases the memory when it is dropped.
     pub held: Box<dyn Any + Send + Sync>,
 }
 
 impl OnDevice {
-    /// What is told where its bytes are asked for.
+    /// Returns the error for an attempt to read the bytes.
     pub(super) fn unreadable() -> io::Error {
         io::Error::new(
             io::ErrorKind::InvalidData,

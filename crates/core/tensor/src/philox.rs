@@ -1,4 +1,4 @@
-//! Philox4x64-10: a random stream that can be entered anywhere.
+//! Philox4x64-10, a random stream with access to any position. The main type is [`Philox`].
 //!
 //! Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011). The
 //! word stream equals `numpy.random.Philox(key=[seed, fnv1a64(name)], counter=0)`, which increments
@@ -10,34 +10,34 @@ const WEYL_0: u64 = 0x9E37_79B9_7F4A_7C15;
 const WEYL_1: u64 = 0xBB67_AE85_84CA_A73B;
 const ROUNDS: usize = 10;
 
-/// Words that one counter value yields.
+/// Number of words that one counter value yields.
 pub const WORDS_PER_BLOCK: u64 = 4;
 
-/// FNV-1a, 64 bit: turns an argument's name into half of its key.
+/// Computes the 64-bit FNV-1a hash, which turns an argument's name into half of its key.
 pub fn fnv1a64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, &byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// One random stream: all that is needed to compute any of its words.
+/// One random stream, from which any word can be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Philox {
     key: [u64; 2],
 }
 
 impl Philox {
-    /// The stream of a tensor argument.
+    /// Creates the stream of a tensor argument.
     pub fn for_argument(seed: u64, name: &str) -> Self {
         Self { key: [seed, fnv1a64(name.as_bytes())] }
     }
 
-    /// The key, as `numpy.random.Philox(key=…)` takes it.
+    /// Returns the key, in the form of `numpy.random.Philox(key=…)`.
     pub fn key(&self) -> [u64; 2] {
         self.key
     }
 
-    /// Words `4 * index` to `4 * index + 3` of the stream.
+    /// Returns the words `4 * index` to `4 * index + 3` of the stream.
     #[inline]
     pub fn block(&self, index: u64) -> [u64; 4] {
         let (first, carry) = index.overflowing_add(1);

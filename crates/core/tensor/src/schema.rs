@@ -1,4 +1,4 @@
-//! The schema of a base64 payload.
+//! JSON schema of a base64 payload, [`Blob`].
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::Blob;
 
-/// Inline, as a class of its own would help nobody.
+/// The schema is inline, since a separate class would have no use.
 impl JsonSchema for Blob {
     fn inline_schema() -> bool {
         true

@@ -1,13 +1,13 @@
-//! Sizes of tensors, computed without overflow.
+//! Sizes of tensors, computed without overflow. The main function is [`bytes()`].
 
 use thiserror::Error;
 
 use super::Dtype;
 
-/// Most dimensions a tensor may have; numpy's own limit was 32 for decades.
+/// Most dimensions of a tensor; numpy had the same limit for decades.
 pub const MAX_RANK: usize = 32;
 
-/// Why a shape cannot be used.
+/// Reasons why a shape cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ShapeError {
     /// A dimension is zero.
@@ -15,28 +15,24 @@ pub enum ShapeError {
         "dimension {dimension} of shape {} is zero; every extent must be at least 1", shown(.shape)
     )]
     Zero {
-        /// Which dimension, from 0.
+        /// Index of the dimension, from 0.
         dimension: usize,
-        /// The whole shape.
         shape: Vec<u64>,
     },
     /// The size in bytes does not fit 63 bits.
     #[error("shape {} of {dtype} needs more than 2^63 bytes", shown(.shape))]
     Overflow {
-        /// The shape.
         shape: Vec<u64>,
-        /// The element type.
         dtype: Dtype,
     },
-    /// Too many dimensions.
+    /// The tensor has too many dimensions.
     #[error("a tensor has {rank} dimensions; at most {MAX_RANK} are allowed")]
     Rank {
-        /// Number of dimensions.
         rank: usize,
     },
 }
 
-/// A shape as people write it, e.g. `[16, 32]`; long ones are cut.
+/// Formats a shape for people, e.g. `[16, 32]`; long shapes are cut.
 pub fn shown(shape: &[u64]) -> String {
     let mut text: Vec<String> = shape.iter().take(MAX_RANK).map(u64::to_string).collect();
     if shape.len() > MAX_RANK {
@@ -45,12 +41,14 @@ pub fn shown(shape: &[u64]) -> String {
     format!("[{}]", text.join(", "))
 }
 
-/// Number of elements; 1 for a shape without dimensions. Overflow and zero extents are errors.
+/// Returns the number of elements, which is 1 for a shape without dimensions. Overflow and zero
+/// extents are errors.
 pub fn numel(shape: &[u64], dtype: Dtype) -> Result<u64, ShapeError> {
     bytes(shape, dtype).map(|bytes| bytes / dtype.size() as u64)
 }
 
-/// Bytes a tensor takes, packed. At most `i64::MAX`, which every file and buffer API can express.
+/// Returns the size of a packed tensor in bytes. It is at most `i64::MAX`, which every file and
+/// buffer API can express.
 pub fn bytes(shape: &[u64], dtype: Dtype) -> Result<u64, ShapeError> {
     if shape.len() > MAX_RANK {
         return Err(ShapeError::Rank { rank: shape.len() });
@@ -65,7 +63,7 @@ pub fn bytes(shape: &[u64], dtype: Dtype) -> Result<u64, ShapeError> {
         .ok_or_else(|| ShapeError::Overflow { shape: shape.to_vec(), dtype })
 }
 
-/// Index in each dimension of the element at `offset` in C order.
+/// Returns the index in each dimension of the element at `offset` in C order.
 pub fn unravel(mut offset: u64, shape: &[u64]) -> Vec<u64> {
     let mut index = vec![0; shape.len()];
     for (position, &extent) in index.iter_mut().zip(shape).rev() {

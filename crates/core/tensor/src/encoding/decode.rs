@@ -1,4 +1,4 @@
-//! Wire to raw elements, in constant memory.
+//! Decoding of tensor data into raw elements, in constant memory. The main function is [`decode`].
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -10,27 +10,28 @@ use crate::shape::{self, ShapeError, shown};
 use crate::{Base64Error, Dtype};
 use crate::{Compress, DataFormat, TensorData};
 
-/// Bytes moved at once.
+/// Size of the buffers, in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Largest window of a zstd frame, as a power of two: 128 MiB, the format's recommended limit.
+/// Largest window of a zstd frame, as a power of two: 128 MiB, the limit that the format
+/// recommends.
 const ZSTD_WINDOW_LOG: u32 = 27;
 
-/// Why tensor data cannot be decoded.
+/// Reasons why tensor data cannot be decoded.
 #[derive(Debug, Error)]
 pub enum DecodeError {
-    /// The shape itself is impossible.
+    /// The shape is invalid.
     #[error(transparent)]
     Shape(#[from] ShapeError),
-    /// The data's own dtype or shape is not the tensor's.
+    /// The data declares another dtype or shape than the tensor has.
     #[error("the data is {came}, the tensor {wanted}")]
     Mismatch {
-        /// What the data says.
+        /// Type and shape of the data.
         came: String,
-        /// What the contract says.
+        /// Type and shape of the tensor.
         wanted: String,
     },
-    /// Too few or too many bytes.
+    /// The data has too few or too many bytes.
     #[error(
         "{}{came} bytes of data, but shape {} of {dtype} needs {wanted}",
         if *.at_least { "at least " } else { "" }, shown(.shape)
@@ -38,48 +39,45 @@ pub enum DecodeError {
     Size {
         /// Bytes found.
         came: u64,
-        /// There may be more: reading stopped there.
+        /// Whether there may be more bytes, since reading stopped early.
         at_least: bool,
         /// Bytes needed.
         wanted: u64,
-        /// The tensor's shape.
         shape: Vec<u64>,
-        /// The tensor's element type.
         dtype: Dtype,
     },
-    /// Not base64.
+    /// The data is not base64.
     #[error(transparent)]
     Base64(Base64Error),
-    /// Not what `compress` says, or damaged.
+    /// The data is damaged, or is not compressed as `compress` says.
     #[error("the {compress} data is damaged, cut off, or compressed differently: {reason}")]
     Corrupt {
-        /// The compression.
+        /// Name of the compression.
         compress: &'static str,
-        /// The library's reason.
+        /// Message of the decompression library.
         reason: String,
     },
-    /// Not a usable `.npy` file.
+    /// The data is not a usable `.npy` file.
     #[error(transparent)]
     Npy(NpyError),
     /// The decoded elements cannot be written.
     #[error("cannot write {bytes} bytes of decoded tensor data: {source}")]
     Write {
-        /// Size of the tensor.
+        /// Size of the tensor, in bytes.
         bytes: u64,
-        /// The system's answer.
         source: io::Error,
     },
 }
 
 impl DecodeError {
-    /// Whether the environment is at fault, not the caller.
+    /// Returns whether the environment caused the error, not the request.
     pub fn is_environment(&self) -> bool {
         matches!(self, DecodeError::Write { .. })
     }
 }
 
-/// Writes the raw little-endian elements of a tensor to `out` and returns their number of bytes,
-/// which is exactly what `shape` and `dtype` need. Compressed data is never expanded beyond that.
+/// Writes the raw little-endian elements of a tensor to `out`. Returns their number of bytes, which
+/// is exactly the size of `extents` and `dtype`. Compressed data is never expanded beyond that.
 pub fn decode(
     data: &TensorData,
     dtype: Dtype,
@@ -115,7 +113,7 @@ pub fn decode(
     })
 }
 
-/// [`decode`] into memory.
+/// Decodes like [`decode`], into memory.
 pub fn decode_to_vec(
     data: &TensorData,
     dtype: Dtype,
@@ -126,7 +124,7 @@ pub fn decode_to_vec(
     Ok(out)
 }
 
-/// [`decode`] into a file, at its current position.
+/// Decodes like [`decode`], into a file at its current position.
 pub fn decode_to_file(
     data: &TensorData,
     dtype: Dtype,
@@ -174,7 +172,7 @@ fn check_npy(
     Ok(())
 }
 
-/// Copies at most `wanted` bytes and returns how many there were.
+/// Copies at most `wanted` bytes and returns how many were copied.
 fn copy(
     reader: &mut impl Read,
     out: &mut impl Write,
@@ -196,7 +194,8 @@ fn copy(
     Ok(copied)
 }
 
-/// Counts what is left. Of compressed data one byte is enough to know that it is too much.
+/// Returns the number of bytes left. For compressed data it stops after one byte, which proves that
+/// there are too many.
 fn surplus(reader: &mut impl Read, compress: Compress) -> Result<u64, DecodeError> {
     let mut buffer = vec![0; if compress == Compress::None { BUFFER } else { 1 }];
     let mut rest = 0;

@@ -1,4 +1,4 @@
-//! Raw elements to the wire.
+//! Encoding of raw elements for the wire. The main function is [`encode`].
 
 use std::io::{self, Read, Write};
 
@@ -10,28 +10,27 @@ use crate::Dtype;
 use crate::base64_stream::engine;
 use crate::{Compress, DataFormat, OutputEncoding};
 
-/// zstd's own default: most of the gain, little of the time.
+/// Default level of zstd: most of the gain for little time.
 const ZSTD_LEVEL: i32 = 3;
 
-/// A returned tensor. But for `blake3` it can be sent again as tensor data.
+/// A returned tensor. Without `blake3` it can be sent again as tensor data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EncodedTensor {
-    /// The bytes, base64.
+    /// Encoded bytes, in base64.
     pub data_b64: String,
-    /// Element type.
     pub dtype: Dtype,
-    /// Shape, C order.
+    /// Extents in C order.
     pub shape: Vec<u64>,
-    /// Compression under the base64.
+    /// Compression applied before base64.
     pub compress: Compress,
     /// Raw elements, or a `.npy` file.
     pub format: DataFormat,
-    /// blake3 of the raw elements, hex, however they are encoded.
+    /// BLAKE3 hash of the raw elements in hexadecimal, independent of the encoding.
     pub blake3: String,
 }
 
-/// Encodes raw little-endian elements as they are read. `raw` must hold exactly the tensor; memory
-/// is the size of the result.
+/// Encodes raw little-endian elements as it reads them. `raw` must contain exactly the elements of
+/// the tensor. The memory used is about the size of the result.
 pub fn encode(
     mut raw: impl Read,
     dtype: Dtype,

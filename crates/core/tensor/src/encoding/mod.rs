@@ -1,4 +1,5 @@
-//! Tensor content from and to the wire: base64, compression, `.npy`.
+//! Conversion of tensor content from and to the wire: base64, compression, `.npy`. The main
+//! functions are [`decode()`] and [`encode()`].
 
 mod decode;
 mod encode;

@@ -1,4 +1,4 @@
-//! The `.npy` format, versions 1 to 3 (numpy, NEP 1).
+//! The `.npy` format, versions 1 to 3 (numpy, NEP 1). The main type is [`NpyHeader`].
 
 use std::io::Read;
 
@@ -8,48 +8,47 @@ use crate::{Dtype, shape};
 
 const MAGIC: [u8; 6] = *b"\x93NUMPY";
 
-/// Longest header accepted. numpy itself refuses more than 10 000 characters by default.
+/// Longest header accepted, in bytes. By default numpy refuses more than 10 000 characters.
 const MAX_HEADER: usize = 1 << 16;
 
-/// numpy pads the header so that the data starts at a multiple of this.
+/// Alignment of the data in bytes; numpy pads the header to a multiple of it.
 const ALIGNMENT: usize = 64;
 
-/// Why bytes are not a `.npy` file that can be used here.
+/// Reasons why a `.npy` file cannot be used.
 #[derive(Debug, Error)]
 pub enum NpyError {
-    /// They do not start as one.
+    /// The file does not start with the magic bytes.
     #[error(
         "not a .npy file: it does not start with \\x93NUMPY; for plain elements use `format: raw`"
     )]
     Magic,
-    /// A version not known.
+    /// The version is unknown.
     #[error("version {0}.{1} of the .npy format is not known; 1.0, 2.0 and 3.0 are")]
     Version(u8, u8),
-    /// The header is not the dictionary it should be.
+    /// The header is malformed.
     #[error("malformed .npy header: {0}")]
     Header(String),
-    /// Elements of a type that tensors here cannot have.
+    /// The element type is not supported, or is not the tensor's.
     #[error("the .npy file holds `{0}`; use a little-endian number type or bool")]
     Descr(String),
-    /// Column-major data.
+    /// The data is column-major.
     #[error("the .npy file is in Fortran order; save `numpy.ascontiguousarray(x)` instead")]
     FortranOrder,
-    /// Reading failed: also malformed base64 and corrupt compressed data.
+    /// Reading failed, for example because of malformed base64 or damaged compressed data.
     #[error("cannot read the .npy header: {0}")]
     Read(#[from] std::io::Error),
 }
 
-/// What a `.npy` header says.
+/// The content of a `.npy` header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NpyHeader {
-    /// numpy's type string, e.g. `<f4`.
+    /// Type string of numpy, e.g. `<f4`.
     pub descr: String,
-    /// Shape.
     pub shape: Vec<u64>,
 }
 
 impl NpyHeader {
-    /// Reads magic, version and header; the elements follow in `reader`.
+    /// Reads the magic bytes, the version and the header. The elements follow in `reader`.
     pub fn read(reader: &mut impl Read) -> Result<Self, NpyError> {
         let mut start = [0; 8];
         reader.read_exact(&mut start).map_err(|error| match error.kind() {
@@ -112,7 +111,7 @@ impl NpyHeader {
         Ok(Self { descr, shape: extents.ok_or_else(|| missing("shape"))? })
     }
 
-    /// Whether the elements are those of `dtype`. numpy has no bfloat16 or 8-bit floats of its own;
+    /// Checks that the elements have type `dtype`. numpy has no bfloat16 or 8-bit floats:
     /// extensions store them as raw bytes of the same size (`V2`, `V1`) or as unsigned integers.
     pub fn check_dtype(&self, dtype: Dtype) -> Result<(), NpyError> {
         let (order, code) = self.descr.split_at(usize::from(self.descr.is_ascii()));
@@ -132,7 +131,7 @@ impl NpyHeader {
         Err(NpyError::Descr(format!("{shown}` where {dtype} (`{}`) is expected", code_of(dtype))))
     }
 
-    /// The header of a file of ours, padded as numpy does.
+    /// Writes a header, padded as numpy pads it.
     pub fn write(dtype: Dtype, extents: &[u64]) -> Vec<u8> {
         let comma = if extents.len() == 1 { "," } else { "" };
         let inner = shape::shown(extents);
@@ -143,7 +142,7 @@ impl NpyHeader {
         );
         let unpadded = MAGIC.len() + 4 + dictionary.len() + 1;
         let padding = unpadded.next_multiple_of(ALIGNMENT) - unpadded;
-        // At most 32 extents of 20 digits: the length always fits the 16 bits of version 1.
+        // With at most 32 extents of 20 digits, the length always fits the 16 bits of version 1.
         let length = (dictionary.len() + padding + 1) as u16;
         let mut header = MAGIC.to_vec();
         header.extend([1, 0]);
@@ -155,7 +154,7 @@ impl NpyHeader {
     }
 }
 
-/// numpy's type string of an element type.
+/// Returns numpy's type string of an element type.
 fn code_of(dtype: Dtype) -> &'static str {
     match dtype {
         Dtype::Float64 => "<f8",
@@ -175,7 +174,7 @@ fn code_of(dtype: Dtype) -> &'static str {
     }
 }
 
-/// Reads the few Python literals that a header may hold.
+/// Parser of the Python literals that a header may contain.
 struct Cursor<'a> {
     rest: &'a str,
 }

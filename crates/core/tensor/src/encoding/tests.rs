@@ -161,7 +161,7 @@ proptest! {
         let encoding = OutputEncoding { compress, format };
         let sent = encode(raw.as_slice(), dtype, &shape, encoding).unwrap();
         prop_assert_eq!(&sent.blake3, &blake3::hash(&raw).to_hex().to_string());
-        // What is returned can be sent again, hash aside.
+        // A returned tensor without its hash can be sent again.
         let mut json = serde_json::to_value(&sent).unwrap();
         json.as_object_mut().unwrap().remove("blake3");
         let again: TensorData = serde_json::from_value(json).unwrap();

@@ -1,7 +1,7 @@
-//! Seeded tensor content, bit for bit the same on CPU, GPU and in numpy (docs/seeded-data.md).
+//! Seeded tensor content, with the same bits on CPU, on GPU and in numpy (docs/seeded-data.md).
 //!
-//! Every operation is IEEE binary64, rounded on its own. Any range of elements can be computed
-//! without those before it.
+//! Every operation is IEEE binary64, rounded separately. Any range of elements can be computed
+//! without the elements before it. The main function is [`fill`].
 
 use rayon::prelude::*;
 
@@ -12,13 +12,14 @@ use super::normal::standard_normal;
 use super::philox::{Philox, WORDS_PER_BLOCK};
 use crate::TensorInit;
 
-/// Elements per parallel task: large enough to hide the hand-over, small enough to balance.
+/// Elements per parallel task: enough to hide the cost of a task, and few enough to balance the
+/// load.
 const CHUNK: usize = 1 << 16;
 
-/// Writes elements `first_element …` of a tensor argument into `out`, little-endian.
+/// Writes the elements of a tensor argument from `first_element` on into `out`, little-endian.
 ///
-/// `name` is the argument's name, half of the random key. A trailing part of `out` smaller than an
-/// element is left alone.
+/// `name` is the argument's name, which gives half of the random key. If `out` ends with a part of
+/// an element, that part is unchanged.
 pub fn fill(
     init: &TensorInit,
     dtype: Dtype,
@@ -32,7 +33,7 @@ pub fn fill(
     Ok(())
 }
 
-/// [`fill`] on all cores.
+/// Fills like [`fill`], on all cores.
 pub fn fill_parallel(
     init: &TensorInit,
     dtype: Dtype,
@@ -79,8 +80,8 @@ fn fill_as<T: Element>(generator: &ElementGenerator, stream: &Philox, first: u64
     }
 }
 
-/// Maps a word to 0 … span − 1 by multiplication. A span of up to 2^32 uses the upper half of the
-/// word, so that a product of two 32-bit numbers is enough.
+/// Maps a word to 0 … span − 1 by multiplication. For a span of up to 2^32 it uses the upper half
+/// of the word, so that a product of two 32-bit numbers suffices.
 #[inline]
 fn scale_down(word: u64, span: u64) -> u64 {
     if span <= 1 << 32 {

@@ -4,7 +4,7 @@ use super::*;
 use crate::InitKind;
 use crate::philox::fnv1a64;
 
-/// Written by numpy; see `tests/fixtures/seeded/make_golden.py`.
+/// Golden values written by numpy; see `tests/fixtures/seeded/make_golden.py`.
 const GOLDEN: &str = include_str!("../../../../../tests/fixtures/seeded/golden.txt");
 const GOLDEN_ELEMENTS: usize = 100_000;
 
