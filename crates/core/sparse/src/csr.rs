@@ -1,10 +1,10 @@
-//! Compressed sparse rows, checked.
+//! Compressed sparse rows with checked arrays. The main type is [`Csr`].
 
-/// Most rows, columns and non-zeros: kernels index with 32 signed bits.
+/// Most rows, columns and non-zeros, since kernels index with signed 32-bit integers.
 pub const MAX_EXTENT: u64 = i32::MAX as u64;
 
 /// A matrix as compressed sparse rows: the non-zeros of row `i` are those from `row_ptr[i]` up to
-/// `row_ptr[i + 1]`. What it holds was checked.
+/// `row_ptr[i + 1]`. The arrays are checked when the matrix is created.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csr {
     cols: u32,
@@ -13,75 +13,75 @@ pub struct Csr {
     values: Vec<f64>,
 }
 
-/// Why arrays are no matrix.
+/// Reasons why arrays are not a valid matrix.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CsrError {
-    /// More rows, columns or non-zeros than kernels can index.
+    /// There are more rows, columns or non-zeros than kernels can index.
     #[error("{what} is {came}; at most {MAX_EXTENT} can be indexed with 32 bits")]
     TooLarge {
-        /// Which number.
+        /// Name of the number.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         came: u64,
     },
-    /// An array has the wrong length.
+    /// An array has an incorrect length.
     #[error("`{array}` has {came} elements, and {wanted} are needed: {why}")]
     Length {
-        /// Which array.
+        /// Name of the array.
         array: &'static str,
         /// Its length.
         came: u64,
-        /// What it must be.
+        /// Required length.
         wanted: u64,
-        /// Where that follows from.
+        /// Explanation of the required length.
         why: &'static str,
     },
     /// Row pointers do not begin at 0.
     #[error("`row_ptr[0]` is {came}; row pointers begin at 0")]
     FirstPointer {
-        /// What it is.
+        /// First row pointer.
         came: i64,
     },
-    /// Row pointers fall.
+    /// Row pointers decrease.
     #[error(
         "`row_ptr[{index}]` is {came}, less than `row_ptr[{before}]`, which is {previous}: row \
          pointers never fall", before = index - 1
     )]
     Falls {
-        /// Place of the smaller one.
+        /// Index of the smaller pointer.
         index: u64,
-        /// What it is.
+        /// The smaller pointer.
         came: i64,
-        /// What stands before it.
+        /// The pointer before it.
         previous: i64,
     },
-    /// Row pointers end elsewhere than the arrays.
+    /// The last row pointer is not the number of non-zeros.
     #[error(
         "the last row pointer, `row_ptr[{index}]`, is {came}, but there are {nnz} non-zeros: it must \
          be their number"
     )]
     LastPointer {
-        /// Its place.
+        /// Index of the last pointer.
         index: u64,
-        /// What it is.
+        /// The last pointer.
         came: i64,
-        /// Non-zeros.
+        /// Number of non-zeros.
         nnz: u64,
     },
-    /// A column is outside the matrix.
+    /// A column index is outside the matrix.
     #[error("`col_indices[{index}]` is {came}; the matrix has columns 0 to {last}", last = *cols as i64 - 1)]
     Column {
-        /// Place in the array.
+        /// Index in the array.
         index: u64,
-        /// What it is.
+        /// The column index.
         came: i64,
-        /// Columns of the matrix.
+        /// Number of columns of the matrix.
         cols: u32,
     },
 }
 
 impl CsrError {
-    /// The array or number at fault, by its name in requests.
+    /// Returns the invalid array or number, by its name in requests.
     pub fn field(&self) -> String {
         match self {
             Self::TooLarge { what, .. } => (*what).to_owned(),
@@ -95,7 +95,7 @@ impl CsrError {
     }
 }
 
-/// A number of rows, columns or non-zeros that can be indexed.
+/// Checks that a number of rows, columns or non-zeros can be indexed.
 pub(crate) fn extent(what: &'static str, came: u64) -> Result<u32, CsrError> {
     match u32::try_from(came) {
         Ok(fits) if came <= MAX_EXTENT => Ok(fits),
@@ -104,10 +104,10 @@ pub(crate) fn extent(what: &'static str, came: u64) -> Result<u32, CsrError> {
 }
 
 impl Csr {
-    /// Checks arrays as they came: signed, since what came may be anything.
+    /// Checks arrays of a request. They are signed, since a request may contain any numbers.
     ///
     /// # Errors
-    /// The first thing that is wrong, by its place.
+    /// The first invalid element or number, with its position.
     pub fn from_signed(
         (rows, cols): (u64, u64),
         row_ptr: &[i64],
@@ -142,7 +142,7 @@ impl Csr {
     /// Checks arrays.
     ///
     /// # Errors
-    /// The first thing that is wrong, by its place.
+    /// The first invalid element or number, with its position.
     pub fn new(
         cols: u32,
         row_ptr: Vec<u32>,
@@ -173,8 +173,8 @@ impl Csr {
         Ok(Self { cols, row_ptr, col_indices, values })
     }
 
-    /// A matrix from entries in any order, each within its extents. Entries of one place are added in
-    /// the order in which they came.
+    /// Creates a matrix from entries in any order, each within the extents. Entries with the same
+    /// row and column are added in their given order.
     pub(crate) fn from_entries(
         (rows, cols): (u32, u32),
         row_of: &[u32],
@@ -199,7 +199,8 @@ impl Csr {
         Self::from_grouped(cols, row_ptr, entries)
     }
 
-    /// A matrix from entries that are grouped by row: sorts each row, and adds what has one place.
+    /// Creates a matrix from entries that are grouped by row. It sorts each row and adds entries
+    /// with the same column.
     fn from_grouped(cols: u32, mut row_ptr: Vec<u32>, mut entries: Vec<(u32, f64)>) -> Self {
         use rayon::prelude::*;
         let mut rest = entries.as_mut_slice();
@@ -211,7 +212,7 @@ impl Csr {
                 groups.push(row);
             }
         }
-        // Stable: sums do not depend on the machine.
+        // The sort is stable, so sums do not depend on the machine.
         groups.into_par_iter().for_each(|row| row.sort_by_key(|&(column, _)| column));
         let (mut written, mut begin) = (0, 0);
         for pointer in &mut row_ptr[1..] {
@@ -233,43 +234,41 @@ impl Csr {
         Self { cols, row_ptr, col_indices, values }
     }
 
-    /// Rows.
     pub fn rows(&self) -> u32 {
         (self.row_ptr.len() - 1) as u32
     }
 
-    /// Columns.
     pub fn cols(&self) -> u32 {
         self.cols
     }
 
-    /// Entries that are stored, zeros among them.
+    /// Returns the number of stored entries, including zeros.
     pub fn nnz(&self) -> u32 {
         self.values.len() as u32
     }
 
-    /// Where each row begins, and where the last ends.
+    /// Returns the index of the first entry of each row, followed by the number of entries.
     pub fn row_ptr(&self) -> &[u32] {
         &self.row_ptr
     }
 
-    /// Column of each entry.
+    /// Returns the column of each entry.
     pub fn col_indices(&self) -> &[u32] {
         &self.col_indices
     }
 
-    /// Value of each entry.
+    /// Returns the value of each entry.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Columns and values of a row.
+    /// Returns the columns and values of a row.
     pub fn row(&self, row: usize) -> (&[u32], &[f64]) {
         let range = self.row_ptr[row] as usize..self.row_ptr[row + 1] as usize;
         (&self.col_indices[range.clone()], &self.values[range])
     }
 
-    /// Every entry: row, column, value.
+    /// Returns every entry as (row, column, value).
     pub fn entries(&self) -> impl Iterator<Item = (u32, u32, f64)> + '_ {
         (0..self.rows()).flat_map(move |row| {
             let (columns, values) = self.row(row as usize);
@@ -277,17 +276,17 @@ impl Csr {
         })
     }
 
-    /// Entries of the longest row.
+    /// Returns the number of entries of the longest row.
     pub fn longest_row(&self) -> u32 {
         self.row_ptr.windows(2).map(|pair| pair[1] - pair[0]).max().unwrap_or(0)
     }
 
-    /// Rows without entries.
+    /// Returns the number of rows without entries.
     pub fn empty_rows(&self) -> u32 {
         self.row_ptr.windows(2).filter(|pair| pair[0] == pair[1]).count() as u32
     }
 
-    /// The same with other values, as many.
+    /// Applies a function to every value.
     #[must_use]
     pub fn with_values(mut self, value: impl Fn(f64) -> f64) -> Self {
         for own in &mut self.values {

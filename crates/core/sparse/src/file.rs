@@ -1,4 +1,4 @@
-//! Files of matrices, whatever they are called: what they begin with says which kind they are of.
+//! Matrix files of any name: the first bytes determine the format. The main function is [`read`].
 
 use std::io::{self, Read};
 
@@ -6,17 +6,17 @@ use super::Csr;
 use super::market::{self, MarketError, MarketInfo, ReadLimits};
 use super::spasm::{self, Spasm, SpasmError};
 
-/// What a file was.
+/// Format of a matrix file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// Matrix Market, with what its header says.
+    /// Matrix Market, with the content of its header.
     Market(MarketInfo),
-    /// SPASM: binary32, with no symmetry.
+    /// SPASM: binary32 values, without symmetry.
     Spasm,
 }
 
 impl FileKind {
-    /// Layout, field and symmetry, in the words of Matrix Market.
+    /// Returns layout, field and symmetry, in the terms of Matrix Market.
     pub fn words(&self) -> [&'static str; 3] {
         match self {
             Self::Market(info) => info.words(),
@@ -25,19 +25,19 @@ impl FileKind {
     }
 }
 
-/// Why a file is no matrix that can be used here.
+/// Reasons why a file is not a usable matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum MatrixFileError {
-    /// It is no Matrix Market file, or one that is wrong.
+    /// The file is not a valid Matrix Market file.
     #[error(transparent)]
     Market(#[from] MarketError),
-    /// It is a SPASM file that is wrong.
+    /// The SPASM file is invalid.
     #[error(transparent)]
     Spasm(#[from] SpasmError),
 }
 
 impl MatrixFileError {
-    /// What kept the file from being read, if that is what is wrong.
+    /// Returns the I/O error, if reading the file failed.
     pub fn io(&self) -> Option<&io::Error> {
         match self {
             Self::Market(MarketError::Io(error)) | Self::Spasm(SpasmError::Io(error)) => {
@@ -54,10 +54,11 @@ impl From<io::Error> for MatrixFileError {
     }
 }
 
-/// Reads a whole file of `bytes` bytes. `progress` is told how many of them were read, now and then.
+/// Reads a whole file of `bytes` bytes. It calls `progress` repeatedly with the number of bytes
+/// read so far.
 ///
 /// # Errors
-/// What is wrong with the file, and where.
+/// What is invalid in the file, and where.
 pub fn read(
     from: &mut impl Read,
     bytes: u64,
@@ -84,7 +85,7 @@ mod tests {
     #[test]
     fn a_file_is_what_it_begins_with() {
         let csr = "banded:n=50,half=3".parse::<MatrixGenerator>().unwrap().generate().unwrap();
-        // What the format holds: binary32.
+        // The values are rounded to binary32, since SPASM stores no others.
         let csr = csr.with_values(|value| f64::from(value as f32));
         let (mut text, mut binary) = (Vec::new(), Vec::new());
         market::write(&csr, &mut text).unwrap();

@@ -1,34 +1,34 @@
-//! CSC, COO, ELL and BSR, each from CSR and back.
+//! Conversion between CSR and the formats CSC, COO, ELL and BSR.
 
 use super::Csr;
 
-/// Column of a place in ELL that holds nothing; −1 for kernels.
+/// Column of an empty slot in ELL; kernels see −1.
 pub const NO_COLUMN: u32 = u32::MAX;
 
-/// Why a matrix has no such form.
+/// Reasons why a matrix cannot be converted to a format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FormatError {
-    /// Padding would make it too large.
+    /// Padding would make the matrix too large.
     #[error(
         "{format} would hold {elements} elements for {nnz} non-zeros; at most {most} are made. Take \
          another format for a matrix with such rows"
     )]
     TooMuchPadding {
-        /// The format.
+        /// Name of the format.
         format: &'static str,
-        /// Elements with padding.
+        /// Number of elements, including padding.
         elements: u64,
-        /// Entries of the matrix.
+        /// Number of entries of the matrix.
         nnz: u64,
-        /// Most elements.
+        /// Most elements allowed.
         most: u64,
     },
-    /// A block size that is not served.
+    /// The block size is not supported.
     #[error("the block size is {0}; it must be 1 to 64")]
     Block(u32),
 }
 
-/// Most elements of a padded format.
+/// Most elements of a format with padding.
 pub const MAX_PADDED: u64 = 1 << 30;
 
 fn padded(format: &'static str, elements: u64, nnz: u32, most: u64) -> Result<usize, FormatError> {
@@ -38,7 +38,7 @@ fn padded(format: &'static str, elements: u64, nnz: u32, most: u64) -> Result<us
     }
 }
 
-/// Refuses a padded format that would be too large.
+/// Returns an error if a format with padding would be too large.
 pub(crate) fn check_padding(
     format: &'static str,
     elements: u64,
@@ -48,21 +48,18 @@ pub(crate) fn check_padding(
     padded(format, elements, nnz, most).map(drop)
 }
 
-/// Coordinates, by row and within it by column.
+/// Coordinate format, sorted by row and within each row by column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Coo {
-    /// Rows and columns of the matrix.
+    /// Numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Row of each entry.
     pub row_indices: Vec<u32>,
-    /// Column of each entry.
     pub col_indices: Vec<u32>,
-    /// Value of each entry.
     pub values: Vec<f64>,
 }
 
 impl Coo {
-    /// From rows.
+    /// Converts from CSR.
     pub fn from_csr(csr: &Csr) -> Self {
         Self {
             extents: (csr.rows(), csr.cols()),
@@ -72,7 +69,7 @@ impl Coo {
         }
     }
 
-    /// As rows. Entries of one place are added.
+    /// Converts to CSR. Entries with the same row and column are added.
     pub fn to_csr(&self) -> Csr {
         Csr::from_entries(self.extents, &self.row_indices, &self.col_indices, &self.values)
     }
@@ -81,9 +78,9 @@ impl Coo {
 /// Compressed sparse columns: CSR of the transposed matrix.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Csc {
-    /// Rows and columns of the matrix.
+    /// Numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Where each column begins, and where the last ends.
+    /// Index of the first entry of each column, followed by the number of entries.
     pub col_ptr: Vec<u32>,
     /// Row of each entry.
     pub row_indices: Vec<u32>,
@@ -92,7 +89,7 @@ pub struct Csc {
 }
 
 impl Csc {
-    /// From rows.
+    /// Converts from CSR.
     pub fn from_csr(csr: &Csr) -> Self {
         let transposed = transpose(csr);
         Self {
@@ -103,7 +100,7 @@ impl Csc {
         }
     }
 
-    /// As rows.
+    /// Converts to CSR.
     pub fn to_csr(&self) -> Csr {
         let mut columns = Vec::with_capacity(self.values.len());
         for (column, pair) in (0u32..).zip(self.col_ptr.windows(2)) {
@@ -113,39 +110,39 @@ impl Csc {
     }
 }
 
-/// The transposed matrix.
+/// Returns the transposed matrix.
 pub fn transpose(csr: &Csr) -> Csr {
     let rows: Vec<u32> = csr.entries().map(|(row, ..)| row).collect();
     Csr::from_entries((csr.cols(), csr.rows()), csr.col_indices(), &rows, csr.values())
 }
 
-/// ELLPACK: every row has as many places as the longest; place `k` of row `i` is element `k · rows + i`,
-/// so that neighbouring threads with a row each read neighbouring elements.
+/// ELLPACK: every row has as many slots as the longest. Slot `k` of row `i` is element `k · rows +
+/// i`, so that neighbouring threads with a row each read neighbouring elements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ell {
-    /// Rows and columns of the matrix.
+    /// Numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Places of a row.
+    /// Number of slots per row.
     pub width: u32,
-    /// Column of each place, or [`NO_COLUMN`].
+    /// Column of each slot, or [`NO_COLUMN`].
     pub col_indices: Vec<u32>,
-    /// Value of each place; 0 where there is none.
+    /// Value of each slot; 0 if it is empty.
     pub values: Vec<f64>,
 }
 
 impl Ell {
-    /// From rows.
+    /// Converts from CSR.
     ///
     /// # Errors
-    /// A row is so long that the others' padding takes too much: more than [`MAX_PADDED`] elements.
+    /// With padding the matrix would have more than [`MAX_PADDED`] elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
         Self::within(csr, MAX_PADDED)
     }
 
-    /// From rows, of at most so many elements.
+    /// Converts from CSR to at most `most` elements.
     ///
     /// # Errors
-    /// It would have more.
+    /// With padding the matrix would have more elements.
     pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let (rows, width) = (csr.rows() as usize, csr.longest_row());
         let elements = padded("ELL", u64::from(csr.rows()) * u64::from(width), csr.nnz(), most)?;
@@ -160,7 +157,7 @@ impl Ell {
         Ok(Self { extents: (csr.rows(), csr.cols()), width, col_indices, values })
     }
 
-    /// As rows.
+    /// Converts to CSR.
     pub fn to_csr(&self) -> Csr {
         let rows = self.extents.0 as usize;
         let (mut row_of, mut col_of, mut value_of) = (Vec::new(), Vec::new(), Vec::new());
@@ -175,36 +172,35 @@ impl Ell {
     }
 }
 
-/// Block compressed sparse rows: dense square blocks, each in row order. Rows and columns that the blocks
-/// have beyond the matrix are zero.
+/// Block compressed sparse rows: dense square blocks, each in row order. The elements of blocks
+/// beyond the edge of the matrix are zero.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bsr {
-    /// Rows and columns of the matrix.
+    /// Numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Rows and columns of a block.
+    /// Number of rows and of columns of a block.
     pub block: u32,
-    /// Where each row of blocks begins, and where the last ends.
+    /// Index of the first block of each row of blocks, followed by the number of blocks.
     pub row_ptr: Vec<u32>,
-    /// Column of each block, in blocks.
+    /// Column of each block, counted in blocks.
     pub col_indices: Vec<u32>,
     /// `block · block` values of each block.
     pub values: Vec<f64>,
 }
 
 impl Bsr {
-    /// From rows.
+    /// Converts from CSR.
     ///
     /// # Errors
-    /// The block size is not served, or blocks are so empty that they take too much: more than
-    /// [`MAX_PADDED`] elements.
+    /// The block size is not supported, or the blocks would have more than [`MAX_PADDED`] elements.
     pub fn from_csr(csr: &Csr, block: u32) -> Result<Self, FormatError> {
         Self::within(csr, block, MAX_PADDED)
     }
 
-    /// From rows, of at most so many elements.
+    /// Converts from CSR to at most `most` elements.
     ///
     /// # Errors
-    /// The block size is not served, or it would have more.
+    /// The block size is not supported, or the blocks would have more elements.
     pub fn within(csr: &Csr, block: u32, most: u64) -> Result<Self, FormatError> {
         if !(1..=64).contains(&block) {
             return Err(FormatError::Block(block));
@@ -213,7 +209,7 @@ impl Bsr {
         let size = (block * block) as usize;
         let (mut row_ptr, mut col_indices) = (vec![0u32], Vec::new());
         let mut values = Vec::new();
-        // Where the block of a column of blocks is, while its row is made.
+        // Index of the block in each column of blocks, for the current row of blocks.
         let mut place = vec![u32::MAX; csr.cols().div_ceil(block) as usize];
         for block_row in 0..block_rows {
             let first = block_row * block;
@@ -244,7 +240,8 @@ impl Bsr {
         Ok(Self { extents: (csr.rows(), csr.cols()), block, row_ptr, col_indices, values })
     }
 
-    /// As rows. A block does not tell a zero that was stored from one that was not: neither is in it.
+    /// Converts to CSR. A block does not distinguish a stored zero from an absent entry, so both
+    /// are dropped.
     pub fn to_csr(&self) -> Csr {
         let (mut row_of, mut col_of, mut value_of) = (Vec::new(), Vec::new(), Vec::new());
         let size = self.block as usize;
@@ -263,7 +260,7 @@ impl Bsr {
     }
 }
 
-/// Moves the distinct values of a sorted slice to its front; how many those are.
+/// Moves the distinct values of a sorted slice to its front, and returns their number.
 fn dedup(sorted: &mut [u32]) -> usize {
     let mut kept = 0;
     for at in 0..sorted.len() {
@@ -283,7 +280,7 @@ mod tests {
 
     fn matrix() -> impl Strategy<Value = Csr> {
         (1u32..40, 1u32..40).prop_flat_map(|(rows, cols)| {
-            // No zeros: blocks do not keep those.
+            // There are no zeros, since blocks do not keep them.
             let entry = (0..rows, 0..cols, (1i32..1000).prop_map(|v| f64::from(v) / 8.0));
             proptest::collection::vec(entry, 0..150).prop_map(move |entries| {
                 let rows_of: Vec<u32> = entries.iter().map(|entry| entry.0).collect();

@@ -1,5 +1,6 @@
-//! Matrices by name: equal to the bit on every machine, since all that is random comes from a counted
-//! stream ([`Philox`]) by integer arithmetic, and each row has a place of its own in it.
+//! Generated matrices, which have the same bits on every machine. All random numbers come from a
+//! counter-based stream ([`Philox`]) by integer arithmetic, and each row has a separate part of the
+//! stream. The main type is [`MatrixGenerator`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -12,9 +13,9 @@ use warpgauge_tensor::Philox;
 /// Most entries of a generated matrix.
 const MAX_ENTRIES: u64 = 1 << 28;
 
-/// A matrix that is generated: `kind:parameter=number,…`.
+/// Generator of a matrix, parsed from `kind:parameter=number,…`.
 ///
-/// | kind | parameters | what |
+/// | kind | parameters | matrix |
 /// |---|---|---|
 /// | `poisson2d` | `nx`, `ny` | 5-point Laplacian of a grid: 4 and −1 |
 /// | `poisson3d` | `nx`, `ny`, `nz` | 7-point Laplacian: 6 and −1 |
@@ -22,9 +23,9 @@ const MAX_ENTRIES: u64 = 1 << 28;
 /// | `rmat` | `scale`, `edges` | 2^scale rows, `edges` · rows draws; R-MAT with 0.57, 0.19, 0.19, 0.05 |
 /// | `block` | `n`, `size` | dense blocks on the diagonal, and one more in each row of blocks |
 /// | `diagonal` | `n` | the diagonal |
-/// | `random` | `rows`, `cols`, `nnz_per_row`, `long_rows` | every 16th row empty, `long_rows` with half of all columns |
+/// | `random` | `rows`, `cols`, `nnz_per_row`, `long_rows` | every 16th row empty, `long_rows` with half the columns |
 ///
-/// All but the Laplacians have values in [−1, 1), multiples of 2⁻²³, and take a `seed`.
+/// All kinds except the Laplacians have values in [−1, 1), multiples of 2⁻²³, and take a `seed`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MatrixGenerator {
     kind: Kind,
@@ -42,26 +43,26 @@ enum Kind {
     Random { rows: u32, cols: u32, nnz_per_row: u32, long_rows: u32 },
 }
 
-/// Why there is no such matrix.
+/// Reasons why a matrix cannot be generated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GeneratorError {
-    /// No such kind.
+    /// The kind is unknown.
     #[error("no generated matrix is called {0:?}; there are {KINDS}")]
     Kind(String),
-    /// A parameter is wrong.
+    /// A parameter is invalid.
     #[error("{kind}: {problem}")]
     Parameter {
-        /// The kind.
+        /// Name of the kind.
         kind: String,
-        /// What is wrong.
+        /// Description of the problem.
         problem: String,
     },
-    /// It would be too large.
+    /// The matrix would be too large.
     #[error("{text} would have {entries} entries; at most {MAX_ENTRIES} are generated")]
     TooLarge {
-        /// What was asked for.
+        /// Description of the requested matrix.
         text: String,
-        /// Its entries.
+        /// Number of entries that it would have.
         entries: u64,
     },
 }
@@ -117,7 +118,7 @@ impl fmt::Display for MatrixGenerator {
     }
 }
 
-/// Named numbers.
+/// Parameters by name.
 struct Parameters<'a> {
     kind: &'a str,
     given: Vec<(&'a str, u32)>,
@@ -182,7 +183,7 @@ impl MatrixGenerator {
         if rows == 0 {
             return wrong("it has no rows");
         }
-        // Vectors have an element for each row and column.
+        // Vectors have an element for each row and each column.
         let entries = entries.max(rows).max(cols);
         if entries > MAX_ENTRIES {
             return Err(GeneratorError::TooLarge { text: self.text.clone(), entries });
@@ -190,7 +191,7 @@ impl MatrixGenerator {
         Ok(())
     }
 
-    /// Rows and columns, and how many entries there can be, of parameters that were checked.
+    /// Returns the rows and columns, and a bound on the number of entries, of checked parameters.
     fn at_most(&self) -> ([u64; 2], u64) {
         let square = |n: u64, entries| ([n, n], entries);
         match self.kind {
@@ -214,16 +215,16 @@ impl MatrixGenerator {
         }
     }
 
-    /// Bytes that it takes at most in CSR form: 4 for each row and 12 for each entry.
+    /// Returns a bound on the size in CSR form, in bytes: 4 for each row and 12 for each entry.
     pub fn bytes_at_most(&self) -> u64 {
         let ([rows, _], entries) = self.at_most();
         rows.saturating_mul(4).saturating_add(entries.saturating_mul(12))
     }
 
-    /// The matrix.
+    /// Generates the matrix.
     ///
     /// # Errors
-    /// None: what was parsed was checked; kept for kinds that could not.
+    /// Currently none, since parsing checks the parameters. A future kind may need them.
     pub fn generate(&self) -> Result<Csr, GeneratorError> {
         let seed = self.seed;
         Ok(match self.kind {
@@ -254,10 +255,10 @@ impl MatrixGenerator {
 /// Columns and values of a row.
 type Row = Vec<(u32, f64)>;
 
-/// Rows that are made together.
+/// Number of rows that one parallel task makes.
 const CHUNK: u32 = 4096;
 
-/// A matrix row by row.
+/// Creates a matrix row by row.
 fn by_rows(rows: u32, cols: u32, make: impl Fn(u32, &mut Row) + Sync) -> Csr {
     let chunks: Vec<(Vec<u32>, Row)> = (0..rows.div_ceil(CHUNK))
         .into_par_iter()
@@ -281,12 +282,12 @@ fn by_rows(rows: u32, cols: u32, make: impl Fn(u32, &mut Row) + Sync) -> Csr {
         col_indices.extend(all.iter().map(|(column, _)| *column));
         values.extend(all.iter().map(|(_, value)| *value));
     }
-    // Every kind stays within its columns: `new` finds out if one does not.
+    // Every kind stays within its columns; otherwise `new` returns an error.
     Csr::new(cols, row_ptr, col_indices, values)
         .unwrap_or_else(|error| unreachable!("a generated matrix is wrong: {error}"))
 }
 
-/// A stream of a row's own.
+/// Random numbers of one row.
 struct Numbers {
     stream: Philox,
     block: u64,
@@ -296,7 +297,7 @@ struct Numbers {
 
 impl Numbers {
     fn new(seed: u64, name: &str, row: u32) -> Self {
-        // 2²⁸ blocks of four words for each row: no row has more entries.
+        // Each row has 2²⁸ blocks of four words, more than it has entries.
         let block = u64::from(row) << 28;
         Self { stream: Philox::for_argument(seed, name), block, left: 0, words: [0; 4] }
     }
@@ -311,12 +312,12 @@ impl Numbers {
         self.words[self.left]
     }
 
-    /// A multiple of 2⁻²³ in [−1, 1): exact in binary32.
+    /// Returns a multiple of 2⁻²³ in [−1, 1), which is exact in binary32.
     fn value(&mut self) -> f64 {
         ((self.word() >> 40) as f64) / 8_388_608.0 - 1.0
     }
 
-    /// One of `0..below`.
+    /// Returns a number in `0..below`.
     fn below(&mut self, below: u64) -> u64 {
         ((u128::from(self.word()) * u128::from(below)) >> 64) as u64
     }
@@ -347,7 +348,7 @@ fn poisson(extents: [u32; 3], dimensions: usize, row: u32, out: &mut Row) {
 fn block(seed: u64, n: u32, size: u32, row: u32, out: &mut Row) {
     let blocks = n.div_ceil(size);
     let own = row / size;
-    // The same for all rows of a block.
+    // All rows of a block have the same second block.
     let other = Numbers::new(seed, "block column", own).below(u64::from(blocks)) as u32;
     let mut numbers = Numbers::new(seed, "block", row);
     let (first, second) = (own.min(other), own.max(other));
@@ -376,15 +377,16 @@ fn random(
     };
     let (cols, count) = (u64::from(cols), u64::from(count));
     for at in 0..count {
-        // One column of each of as many strata: distinct, and in order.
+        // One column from each of `count` strata makes the columns distinct and sorted.
         let (begin, end) = (at * cols / count, (at + 1) * cols / count);
         let column = begin + numbers.below(end - begin);
         out.push((column as u32, numbers.value()));
     }
 }
 
-/// Chakrabarti, Zhan and Faloutsos, "R-MAT: a recursive model for graph mining" (SDM 2004), with the
-/// probabilities of Graph500. Edges that are drawn twice are one entry.
+/// Creates a graph as in Chakrabarti, Zhan and Faloutsos, "R-MAT: a recursive model for graph
+/// mining" (SDM 2004), with the probabilities of Graph500. An edge that is drawn twice is one
+/// entry.
 fn rmat(seed: u64, scale: u32, edges: u32) -> Csr {
     let rows = 1u32 << scale;
     let draws = u64::from(rows) * u64::from(edges);
@@ -393,12 +395,13 @@ fn rmat(seed: u64, scale: u32, edges: u32) -> Csr {
         .into_par_iter()
         .map(|edge| {
             let (mut row, mut column) = (0u64, 0u64);
-            // 16 bits for each level: 7 blocks of 16 levels are more than any scale has.
+            // Each level takes 16 bits. Two blocks have bits for 32 levels, more than any scale
+            // needs.
             let blocks: [[u64; 4]; 2] = [stream.block(2 * edge), stream.block(2 * edge + 1)];
             for level in 0..scale as usize {
                 let word = blocks[level / 16][level / 4 % 4];
                 let draw = word >> (16 * (level % 4)) & 0xffff;
-                // 0.57, 0.76 and 0.95 of 65536.
+                // The thresholds are 0.57, 0.76 and 0.95 of 65536.
                 let (down, right) = match draw {
                     0..37356 => (0, 0),
                     37356..49807 => (0, 1),
@@ -435,14 +438,14 @@ mod tests {
         text.parse::<MatrixGenerator>().unwrap().generate().unwrap()
     }
 
-    /// FNV-1a of everything that a matrix holds.
+    /// Returns the FNV-1a hash of a matrix in packed form.
     fn hash(csr: &Csr) -> u64 {
         let mut file = Vec::new();
         crate::packed::write(csr, &mut file).unwrap();
         warpgauge_tensor::fnv1a64(&file)
     }
 
-    /// These numbers are the same wherever this is run.
+    /// The hashes are the same on every machine.
     #[test]
     fn matrices_are_equal_to_the_bit() {
         let matrices = [
@@ -464,7 +467,7 @@ mod tests {
         assert_ne!(hash(&one), hash(&two), "the seed matters");
     }
 
-    /// Rows, columns, entries, and the hash.
+    /// Rows, columns, entries and hash.
     const GOLDEN: [(u32, u32, u32, u64); 7] = [
         (600, 600, 2900, 76520743516760687),
         (504, 504, 3146, 10679315478590236645),

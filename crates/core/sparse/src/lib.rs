@@ -1,15 +1,17 @@
-//! Sparse matrices: read, generated, converted between formats, and multiplied on the CPU.
+//! Sparse matrices: reading, generation, conversion between formats, and multiplication on the CPU.
 //!
-//! [`Csr`] is the form that everything else starts from and comes back to. Values are binary64 here,
-//! whatever a device gets of them; indices are 32 bits wide, because those of kernels are.
+//! [`Csr`] is the form from which all other formats are made, and to which they can be converted
+//! back. Values are binary64 here, even if a device gets another type. Indices have 32 bits, as in
+//! kernels.
 //!
-//! - [`market`] reads Matrix Market files, on all cores and with bounds on everything, and writes them.
-//! - [`file`] reads files of either kind, told apart by what they begin with.
-//! - [`generate`] makes matrices that are equal to the bit on every machine.
-//! - [`formats`] has CSC, COO, ELL and BSR, [`spasm`] 4 × 4 templates and their file.
-//! - [`product`] is what a kernel's result is compared with, and how far it may be from that.
+//! - [`market`] reads Matrix Market files on all cores within limits, and writes them.
+//! - [`file`] reads files of either format, which the first bytes determine.
+//! - [`generate`] generates matrices with the same bits on every machine.
+//! - [`formats`] has CSC, COO, ELL and BSR, [`spasm`] 4 × 4 templates and their file format.
+//! - [`product`] computes the expected result of a kernel and the error allowed for it.
 //!
-//! Pure but for the readers that callers hand in.
+//! The crate does no I/O, except through the readers and writers of callers, through
+//! [`spmv::read_matrix_file`], and in temporary files for large arrays.
 
 #![forbid(unsafe_code)]
 

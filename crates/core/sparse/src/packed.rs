@@ -1,7 +1,8 @@
-//! A matrix as a file of our own: what an upload is kept as, so that it is parsed once.
+//! Packed matrix files: the form in which an upload is stored, so that it is parsed only once.
 //!
-//! Little-endian: 8 bytes of magic; rows, columns and entries, 4 bytes each; 4 bytes of zero; row pointers
-//! and columns, 4 bytes each; values, 8 bytes each.
+//! The format is little-endian: 8 magic bytes; rows, columns and entries, 4 bytes each; 4 zero
+//! bytes; row pointers and columns, 4 bytes each; values, 8 bytes each. The main functions are
+//! [`write()`] and [`read`].
 
 use std::io::{self, Read, Write};
 
@@ -9,10 +10,10 @@ use super::Csr;
 
 const MAGIC: [u8; 8] = *b"WGCSR\0\0\x01";
 
-/// Numbers that are converted at once.
+/// Number of elements converted at once.
 const CHUNK: usize = 16 << 10;
 
-/// Bytes of the file.
+/// Returns the size of the file, in bytes.
 pub fn packed_bytes(csr: &Csr) -> u64 {
     24 + 4 * (u64::from(csr.rows()) + 1) + 12 * u64::from(csr.nnz())
 }
@@ -20,7 +21,7 @@ pub fn packed_bytes(csr: &Csr) -> u64 {
 /// Writes numbers as little-endian bytes.
 ///
 /// # Errors
-/// The writer's.
+/// Errors of the writer.
 pub fn write_numbers<T: Copy, const N: usize>(
     to: &mut (impl Write + ?Sized),
     numbers: &[T],
@@ -35,7 +36,7 @@ pub fn write_numbers<T: Copy, const N: usize>(
     Ok(())
 }
 
-/// Reads numbers of little-endian bytes; what is reserved grows with what has come.
+/// Reads numbers from little-endian bytes. Memory grows with the numbers read, not with `count`.
 pub(crate) fn read_numbers<T, const N: usize>(
     from: &mut impl Read,
     count: u64,
@@ -57,7 +58,7 @@ pub(crate) fn read_numbers<T, const N: usize>(
 /// Writes a matrix.
 ///
 /// # Errors
-/// The writer's.
+/// Errors of the writer.
 pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
     to.write_all(&MAGIC)?;
     write_numbers(to, &[csr.rows(), csr.cols(), csr.nnz(), 0], u32::to_le_bytes)?;
@@ -66,10 +67,10 @@ pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
     write_numbers(to, csr.values(), f64::to_le_bytes)
 }
 
-/// Reads a matrix; it is checked like any other.
+/// Reads a matrix and checks it with [`Csr::new`].
 ///
 /// # Errors
-/// The reader's, and [`io::ErrorKind::InvalidData`] where what is read is no matrix.
+/// Errors of the reader, and [`io::ErrorKind::InvalidData`] if the content is not a valid matrix.
 pub fn read(from: &mut impl Read) -> io::Result<Csr> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut magic = [0; 8];
@@ -98,7 +99,7 @@ mod tests {
         assert_eq!(read(&mut file.as_slice()).unwrap(), csr);
         assert!(read(&mut &file[..file.len() - 1]).is_err());
         let mut other = file.clone();
-        // A column beyond the matrix.
+        // The edit makes a column index lie outside the matrix.
         other[24 + 4 * (csr.rows() as usize + 1) + 3] = 0x7f;
         assert_eq!(read(&mut other.as_slice()).unwrap_err().kind(), io::ErrorKind::InvalidData);
     }

@@ -1,4 +1,5 @@
-//! Matrix times vector on the CPU, and how far a right kernel can be from it.
+//! Matrix-vector product on the CPU, with bounds on the error of a correct kernel. The main
+//! function is [`product`].
 
 use rayon::prelude::*;
 
@@ -7,14 +8,12 @@ use super::Csr;
 /// Precision of a kernel's arithmetic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FloatPrecision {
-    /// binary32.
     Single,
-    /// binary64.
     Double,
 }
 
 impl FloatPrecision {
-    /// Unit roundoff: half the distance from 1 to the next number.
+    /// Returns the unit roundoff: half the distance from 1 to the next number.
     pub fn unit_roundoff(self) -> f64 {
         match self {
             Self::Single => f64::from(f32::EPSILON) / 2.0,
@@ -22,7 +21,7 @@ impl FloatPrecision {
         }
     }
 
-    /// Smallest normal number: what lies below may be flushed to zero.
+    /// Returns the smallest normal number; smaller results may be flushed to zero.
     fn smallest(self) -> f64 {
         match self {
             Self::Single => f64::from(f32::MIN_POSITIVE),
@@ -36,17 +35,19 @@ impl FloatPrecision {
 pub struct Product {
     /// A·x, accumulated in binary64.
     pub y: Vec<f64>,
-    /// For each row, how far from `y` the result of any order of summation can be; 0 for an empty row.
+    /// Largest distance from `y`, for each row, of the result of any order of summation; 0 for an
+    /// empty row.
     pub bounds: Vec<f64>,
 }
 
-/// A·x with `x` of as many elements as the matrix has columns.
+/// Computes A·x, where `x` has as many elements as the matrix has columns.
 ///
-/// The bound of a row with n entries is n·(u + u₆₄)·Σ|aᵢxᵢ| + u·|y| + n·λ, with u the unit roundoff of
-/// the kernel's arithmetic, u₆₄ that of this one, and λ the smallest normal number, for products that
-/// are flushed to zero. The first part holds for any n, any order and with or without fused operations:
-/// Jeannerod and Rump, "Improved error bounds for inner products in floating-point arithmetic" (SIAM J.
-/// Matrix Anal. Appl. 34, 2013); the second is for the rounding of what is expected.
+/// The bound of a row with n entries is n·(u + u₆₄)·Σ|aᵢxᵢ| + u·|y| + n·λ. Here u is the unit
+/// roundoff of the kernel's arithmetic and u₆₄ that of binary64. λ is the smallest normal number,
+/// which covers products that are flushed to zero. The first term holds for any n, any order, and
+/// with or without fused operations: Jeannerod and Rump, "Improved error bounds for inner products
+/// in floating-point arithmetic" (SIAM J. Matrix Anal. Appl. 34, 2013). The second term covers the
+/// rounding of the expected result.
 ///
 /// # Panics
 /// If `x` has another length.
@@ -86,8 +87,8 @@ mod tests {
         assert_eq!(product.bounds[1], 0.0);
     }
 
-    /// Sums in binary32, forwards and backwards, stay within the bound of their row; a term that is left
-    /// out does not.
+    /// Sums in binary32, forwards and backwards, stay within the bound of their row. A sum without
+    /// one term does not.
     #[test]
     fn right_sums_are_within_their_bounds_and_wrong_ones_are_not() {
         let text = "random:rows=300,cols=5000,nnz_per_row=40,long_rows=3,seed=5";

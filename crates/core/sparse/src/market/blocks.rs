@@ -1,4 +1,4 @@
-//! The text of a file, in pieces of whole lines.
+//! Splits the text of a file into blocks of whole lines. The main type is [`Blocks`].
 
 use std::io::{self, Read};
 
@@ -7,17 +7,17 @@ use super::{MarketError, wrong};
 /// Bytes that are read at once; a line must be shorter.
 pub(super) const BLOCK_BYTES: usize = 8 << 20;
 
-/// Bytes of header, comments and sizes at most.
+/// Longest line of header, comments and sizes, in bytes.
 const MAX_HEAD_BYTES: usize = 1 << 20;
 
-/// The text, block by block, each with whole lines.
+/// Reader of the text in blocks, each with whole lines.
 pub(super) struct Blocks<'a, R> {
     from: &'a mut R,
     buffer: Vec<u8>,
-    /// Bytes of the buffer that were handed out.
+    /// Number of bytes of the buffer that callers have received.
     taken: usize,
     ended: bool,
-    /// Bytes read so far.
+    /// Number of bytes read so far.
     pub(super) read: u64,
 }
 
@@ -26,7 +26,8 @@ impl<'a, R: Read> Blocks<'a, R> {
         Self { from, buffer: Vec::new(), taken: 0, ended: false, read: 0 }
     }
 
-    /// Drops what was handed out, and reads until there are `most` bytes or no more.
+    /// Drops the bytes that callers have received, and reads until the buffer has `most` bytes or
+    /// the file ends.
     fn fill(&mut self, most: usize) -> io::Result<()> {
         self.buffer.drain(..self.taken);
         self.taken = 0;
@@ -39,7 +40,7 @@ impl<'a, R: Read> Blocks<'a, R> {
         Ok(())
     }
 
-    /// The next line of the head, without its end.
+    /// Returns the next line of the head, without its end.
     pub(super) fn line(&mut self, lines: &mut u64) -> Result<Option<String>, MarketError> {
         let find = |buffer: &[u8]| buffer.iter().position(|&byte| byte == b'\n');
         let mut end = find(&self.buffer[self.taken..]);
@@ -60,7 +61,7 @@ impl<'a, R: Read> Blocks<'a, R> {
         Ok(Some(text))
     }
 
-    /// The next block. `line`: how many lines there were before.
+    /// Returns the next block. `line` is the number of lines before it.
     pub(super) fn next(&mut self, line: u64) -> Result<Option<&[u8]>, MarketError> {
         self.fill(BLOCK_BYTES)?;
         let end = match self.buffer.iter().rposition(|&byte| byte == b'\n') {

@@ -1,9 +1,9 @@
 //! Matrix Market files: coordinate and array; real, integer and pattern; general, symmetric and
 //! skew-symmetric. <https://math.nist.gov/MatrixMarket/formats.html>
 //!
-//! A file is read in blocks, each cut at ends of lines into as many pieces as there are cores. Memory is
-//! bounded by what the header announces, which is checked against limits before anything is reserved, and
-//! what is reserved grows with what has come, not with what was announced.
+//! A file is read in blocks. Each block is split at ends of lines into about four pieces per core.
+//! The announced size is checked against the limits before memory is reserved. The memory then
+//! grows with the entries read, not with the number announced. The main function is [`read`].
 
 use std::io::{self, Read};
 
@@ -18,13 +18,14 @@ mod write;
 
 pub use write::write;
 
-/// Bytes of a piece at least: smaller ones are not worth a thread.
+/// Smallest piece in bytes; smaller ones are not worth a thread.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Bounds on what is read.
+/// Limits of reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
-    /// Bytes of the matrix in memory: 4 for each row, 12 for each entry once symmetric ones are doubled.
+    /// Largest size of the matrix in memory, in bytes: 4 for each row, and 12 for each entry after
+    /// symmetric ones are doubled.
     pub max_bytes: u64,
 }
 
@@ -34,21 +35,19 @@ impl Default for ReadLimits {
     }
 }
 
-/// What a header says of its file.
+/// Content of the header of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MarketInfo {
-    /// `coordinate` or `array`.
     pub layout: Layout,
-    /// What a value is.
+    /// Type of the values.
     pub field: MarketField,
-    /// Which entries stand for two.
     pub symmetry: Symmetry,
-    /// Entries, or elements of an array, in the file.
+    /// Number of entries, or of elements of an array, in the file.
     pub stored: u64,
 }
 
 impl MarketInfo {
-    /// The three words of the header.
+    /// Returns layout, field and symmetry as words of the header.
     pub fn words(&self) -> [&'static str; 3] {
         [
             match self.layout {
@@ -69,7 +68,7 @@ impl MarketInfo {
     }
 }
 
-/// How entries are written.
+/// Layout of the entries in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// Row, column and value of each entry.
@@ -78,54 +77,54 @@ pub enum Layout {
     Array,
 }
 
-/// What a value is.
+/// Type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MarketField {
-    /// A decimal number.
+    /// Decimal numbers.
     Real,
-    /// An integer.
     Integer,
-    /// Not written: 1.
+    /// No values: every entry is 1.
     Pattern,
 }
 
-/// Which entries stand for two.
+/// Symmetry of the matrix, which determines the entries that the file omits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Symmetry {
-    /// None.
+    /// No symmetry; the file has all entries.
     General,
-    /// Those below the diagonal.
+    /// The file omits the mirror images of entries below the diagonal.
     Symmetric,
-    /// Those below the diagonal, with the other sign; there is no diagonal.
+    /// The file omits the mirror images of entries below the diagonal, which have the opposite
+    /// sign. The diagonal is zero.
     Skew,
 }
 
-/// Why a file is no matrix that can be used here.
+/// Reasons why a file is not a usable matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum MarketError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("read the matrix: {0}")]
     Io(#[from] io::Error),
-    /// It does not begin as it must.
+    /// The first line is not a valid header.
     #[error(
         "not a Matrix Market file: line 1 must be `%%MatrixMarket matrix coordinate|array \
          real|integer|pattern general|symmetric|skew-symmetric`, and is {0:?}"
     )]
     Header(String),
-    /// A kind of matrix that is not served.
+    /// The kind of matrix is not supported.
     #[error("the matrix is `{word}`, which is not served: {remedy}")]
     NotServed {
-        /// The header's word.
+        /// Word in the header.
         word: &'static str,
-        /// What is.
+        /// Suggested replacement.
         remedy: &'static str,
     },
-    /// A line is wrong.
+    /// A line is invalid.
     #[error("line {line}: {problem}")]
     Line {
-        /// From 1.
+        /// Line number, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// Description of the problem.
         problem: String,
     },
     /// There are fewer entries than announced.
@@ -134,31 +133,31 @@ pub enum MarketError {
          is wrong"
     )]
     Short {
-        /// Entries that are there.
+        /// Number of entries found.
         came: u64,
-        /// Entries in the size line.
+        /// Number of entries in the size line.
         announced: u64,
     },
-    /// It is larger than what is read.
+    /// The matrix is larger than the limits allow.
     #[error(
         "a matrix of {rows} rows and {entries} entries takes {bytes} bytes; at most {most} are accepted"
     )]
     TooLarge {
-        /// Rows.
+        /// Number of rows.
         rows: u64,
-        /// Entries, symmetric ones doubled.
+        /// Number of entries, with symmetric ones doubled.
         entries: u64,
-        /// Bytes that it takes.
+        /// Size of the matrix, in bytes.
         bytes: u64,
-        /// Bytes that it may take.
+        /// Largest size allowed, in bytes.
         most: u64,
     },
-    /// Its extents cannot be indexed.
+    /// The extents cannot be indexed.
     #[error("line {line}: {source}")]
     Extent {
-        /// Line of the sizes.
+        /// Line with the sizes.
         line: u64,
-        /// Which of them.
+        /// Error of the extent.
         source: CsrError,
     },
 }
@@ -167,12 +166,12 @@ fn wrong(line: u64, problem: impl Into<String>) -> MarketError {
     MarketError::Line { line, problem: problem.into() }
 }
 
-/// Reads a whole file. `progress` is told how many bytes were read, after each block.
+/// Reads a whole file. It calls `progress` with the number of bytes read so far, after each block.
 ///
-/// Entries of one place are added. Elements of an array that are 0 are no entries.
+/// Entries with the same row and column are added. Zero elements of an array are not entries.
 ///
 /// # Errors
-/// What is wrong with the file, and where.
+/// What is invalid in the file, and where.
 pub fn read(
     from: &mut impl Read,
     limits: &ReadLimits,
@@ -195,27 +194,28 @@ pub fn read(
     Ok((entries.finish()?, head.info))
 }
 
-/// What stands before the entries.
+/// The part of the file before the entries.
 struct Head {
     info: MarketInfo,
     rows: u32,
     cols: u32,
-    /// Lines up to the sizes.
+    /// Number of lines up to and including the sizes.
     lines: u64,
 }
 
-/// Bytes of a matrix in CSR form: 4 for each row, and one more; 12 for each entry.
+/// Returns the size of a matrix in CSR form, in bytes: 4 for each row, 4 more, and 12 for each
+/// entry.
 pub(crate) fn csr_bytes(rows: u64, entries: u64) -> u64 {
     rows.saturating_add(1).saturating_mul(4).saturating_add(entries.saturating_mul(12))
 }
 
-/// Whether what the header announces is within the limits.
+/// Checks that the announced size is within the limits.
 fn check_size(head: &Head, limits: &ReadLimits) -> Result<(), MarketError> {
     let doubled = if head.info.symmetry == Symmetry::General { 1 } else { 2 };
     let entries = head.info.stored.saturating_mul(doubled);
     let rows = u64::from(head.rows);
     let bytes = csr_bytes(rows, entries);
-    // An array's zeros are no entries, but may all be something else.
+    // Zeros of an array are not entries, but all elements may be non-zero.
     if bytes > limits.max_bytes || extent("nnz", entries).is_err() {
         return Err(MarketError::TooLarge { rows, entries, bytes, most: limits.max_bytes });
     }
@@ -295,15 +295,15 @@ fn head(blocks: &mut Blocks<'_, impl Read>) -> Result<Head, MarketError> {
     Ok(Head { info: MarketInfo { layout, field, symmetry, stored }, rows, cols, lines })
 }
 
-/// What a piece of text holds.
+/// Parsed content of a piece of text.
 #[derive(Default)]
 struct Piece {
     lines: u64,
     rows: Vec<u32>,
     cols: Vec<u32>,
-    /// None where a pattern has no values.
+    /// Empty for a pattern, which has no values.
     values: Vec<f64>,
-    /// Line within the piece, from 0, and what is wrong with it.
+    /// Line within the piece, from 0, and its problem.
     problem: Option<(u64, String)>,
 }
 
@@ -380,7 +380,7 @@ impl Piece {
     }
 }
 
-/// An index, from 0.
+/// Parses an index. The result counts from 0.
 fn index(word: &[u8], what: &str, extent: u32) -> Result<u32, String> {
     let digit = |&byte: &u8| byte.wrapping_sub(b'0');
     let number = (word.len() <= 18 && word.iter().all(u8::is_ascii_digit))
@@ -398,7 +398,7 @@ fn value(word: &[u8], field: MarketField) -> Result<f64, String> {
     let text = std::str::from_utf8(word).unwrap_or("\u{fffd}");
     let parsed = match field {
         MarketField::Integer => text.parse::<i64>().ok().map(|integer| integer as f64),
-        // Fortran's exponents.
+        // Fortran writes exponents with `D`.
         _ => text.parse::<f64>().ok().or_else(|| text.replace(['D', 'd'], "e").parse().ok()),
     };
     let shown = || text.chars().take(40).collect::<String>();
@@ -410,15 +410,15 @@ fn value(word: &[u8], field: MarketField) -> Result<f64, String> {
     }
 }
 
-/// Entries so far.
+/// Entries read so far.
 struct Entries<'a> {
     head: &'a Head,
     rows: Vec<u32>,
     cols: Vec<u32>,
     values: Vec<f64>,
-    /// Entries, or elements of an array, that came.
+    /// Number of entries, or of elements of an array, read from the file.
     came: u64,
-    /// Place of the next element of an array.
+    /// Row and column of the next element of an array.
     next: (u32, u32),
 }
 
@@ -472,7 +472,7 @@ impl<'a> Entries<'a> {
         Ok(())
     }
 
-    /// An entry on or below the diagonal, and the one that it stands for.
+    /// Adds an entry on or below the diagonal and its mirror image.
     fn add_pair(&mut self, row: u32, column: u32, value: f64) {
         self.push(row, column, value);
         if row != column {
@@ -487,7 +487,7 @@ impl<'a> Entries<'a> {
         self.values.push(value);
     }
 
-    /// The next element of an array, which goes column by column.
+    /// Adds the next element of an array, which is stored column by column.
     fn add_element(&mut self, value: f64) {
         let (row, column) = self.next;
         if value != 0.0 {

@@ -46,7 +46,7 @@ fn every_kind_that_is_served_is_read() {
             "%%MatrixMarket matrix array real skew-symmetric\n3 3\n1\n2\n3\n",
             vec![vec![0.0, -1.0, -2.0], vec![1.0, 0.0, -3.0], vec![2.0, 3.0, 0.0]],
         ),
-        // Entries of one place are added.
+        // Entries with the same row and column are added.
         ("%%MatrixMarket matrix coordinate real general\n1 1 2\n1 1 1\n1 1 2\n", vec![vec![3.0]]),
     ];
     for (text, wanted) in cases {
@@ -99,7 +99,7 @@ fn what_is_wrong_is_told_with_its_line() {
     }
 }
 
-/// Lines that a block or a piece cuts are neither lost nor read twice, and count.
+/// Lines that a block or a piece could cut are neither lost nor read twice, and are counted.
 #[test]
 fn files_of_several_blocks_are_read_whole() {
     let entries = 700_000u32;
@@ -136,8 +136,8 @@ fn a_line_without_an_end_takes_no_memory_beyond_a_block() {
     assert!(error.to_string().contains("longer than 1 MiB"), "{error}");
 }
 
-/// `cargo test -p warpgauge-sparse --release -- --ignored --nocapture speed`: a file of 10 million entries,
-/// beside what reading it alone takes.
+/// Measures a file of 10 million entries, beside reading the file without parsing. Run it with
+/// `cargo test -p warpgauge-sparse --release -- --ignored --nocapture speed`.
 #[test]
 #[ignore = "a measurement, not a check"]
 fn speed_of_ten_million_entries() {

@@ -1,19 +1,19 @@
-//! A matrix as a Matrix Market file.
+//! Writer of Matrix Market files.
 
 use std::io::{self, Write};
 
 use crate::Csr;
 
-/// Writes a matrix: coordinate, real, general; by row. A value is written with as many digits as tell it
-/// from every other.
+/// Writes a matrix in the form coordinate, real, general, row by row. Values have the fewest digits
+/// that read back equal.
 ///
 /// # Errors
-/// The writer's.
+/// Errors of the writer.
 pub fn write(csr: &Csr, to: &mut impl Write) -> io::Result<()> {
     writeln!(to, "%%MatrixMarket matrix coordinate real general")?;
     writeln!(to, "{} {} {}", csr.rows(), csr.cols(), csr.nnz())?;
     for (row, column, value) in csr.entries() {
-        // Exponents keep a line short.
+        // The form with an exponent keeps lines short.
         writeln!(to, "{} {} {value:e}", row + 1, column + 1)?;
     }
     Ok(())

@@ -1,13 +1,15 @@
-//! Files of SPASM matrices, version 2: what the converter of the Remote GPU Execution Service writes.
+//! SPASM matrix files of version 2, as the converter of the Remote GPU Execution Service writes
+//! them.
 //!
-//! Little-endian. A head of 48 bytes: `SPAS`; version, rows, columns and tile, 4 bytes each; non-zeros and
-//! values with padding, 8 each; numbers of tiles, positions and templates, 4 each. Then masks of templates,
-//! 2 bytes each; row and column of each tile; first position of each tile and the one after its last; a
-//! word for each position; four values for each.
+//! The format is little-endian. A head of 48 bytes contains: `SPAS`; version, rows, columns and
+//! tile, 4 bytes each; non-zeros and values with padding, 8 bytes each; numbers of tiles, positions
+//! and templates, 4 bytes each. The arrays follow: masks of templates, 2 bytes each; row and column
+//! of each tile; first position of each tile and the position after its last; a word for each
+//! position; four values for each position.
 //!
-//! That converter does not list the first tile, and its readers take positions that come before those of
-//! all tiles for tile (0, 0). So does this one. Its marks of ends (CE, RE) mean other things than ours, and
-//! are not needed: a position says where it is.
+//! That converter does not list the first tile, and its readers assign positions before those of
+//! all tiles to tile (0, 0). This reader does the same. The converter uses the end marks (CE, RE)
+//! differently. This reader does not need them, since each position contains its coordinates.
 
 use std::io::{self, Read, Write};
 
@@ -20,59 +22,58 @@ use crate::packed::{read_numbers, write_numbers};
 /// First bytes of a file.
 pub(crate) const MAGIC: [u8; 4] = *b"SPAS";
 
-/// Version of the file.
 const VERSION: u32 = 2;
 
-/// Bytes of the head.
+/// Size of the head, in bytes.
 const HEAD_BYTES: u64 = 48;
 
-/// Largest tile that 13 bits of blocks can address.
+/// Largest tile that 13-bit block coordinates can address.
 const MAX_TILE: u32 = (1 << 13) * BLOCK;
 
-/// Why a file is no matrix.
+/// Reasons why a file is not a valid matrix.
 #[derive(Debug, thiserror::Error)]
 pub enum SpasmError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("read the .spasm file: {0}")]
     Io(#[from] io::Error),
-    /// It is something else.
+    /// The file does not start with the magic bytes.
     #[error("not a .spasm file: it begins with {0:?}")]
     Magic([u8; 4]),
-    /// Another version.
+    /// The version is not supported.
     #[error(
         "the .spasm file has version {0}, and version {VERSION} is read, which says where the positions \
          of each tile are; convert the matrix again, or take its .mtx file"
     )]
     Version(u32),
-    /// It has another length than its head says.
+    /// The file does not have the length that its head announces.
     #[error(
         "the head of the .spasm file announces {announced} bytes, and the file has {came}: it was cut \
          off, or more was put behind it, or its head is wrong"
     )]
     Length {
-        /// Bytes that follow from the head.
+        /// Length that follows from the head, in bytes.
         announced: u64,
-        /// Bytes of the file.
+        /// Length of the file, in bytes.
         came: u64,
     },
-    /// What it holds contradicts itself.
+    /// The content is inconsistent.
     #[error("the .spasm file is damaged: {0}")]
     Damaged(String),
-    /// Its extents cannot be indexed.
+    /// The extents cannot be indexed.
     #[error("the .spasm file: {0}")]
     Extent(#[from] CsrError),
-    /// It is larger than what is read.
+    /// The matrix is larger than the limits allow.
     #[error(
         "a matrix of {rows} rows and {entries} entries takes {bytes} bytes; at most {most} are accepted"
     )]
     TooLarge {
-        /// Rows.
+        /// Number of rows.
         rows: u64,
-        /// Entries.
+        /// Number of entries.
         entries: u64,
-        /// Bytes that it takes in CSR form.
+        /// Size in CSR form, in bytes.
         bytes: u64,
-        /// Bytes that it may take.
+        /// Largest size allowed, in bytes.
         most: u64,
     },
 }
@@ -85,7 +86,7 @@ impl Spasm {
     /// Writes the file.
     ///
     /// # Errors
-    /// The writer's.
+    /// Errors of the writer.
     pub fn write(&self, to: &mut impl Write) -> io::Result<()> {
         to.write_all(&MAGIC)?;
         for number in [VERSION, self.extents.0, self.extents.1, self.tile] {
@@ -110,13 +111,14 @@ impl Spasm {
         write_numbers(to, &self.values, f32::to_le_bytes)
     }
 
-    /// Reads a whole file of `bytes` bytes. `progress` is told how many were read, now and then.
+    /// Reads a whole file of `bytes` bytes. It calls `progress` repeatedly with the number of bytes
+    /// read so far.
     ///
-    /// What the head announces is compared with the length of the file and with the limits before anything
-    /// is reserved, and nothing is reserved that has not come.
+    /// The announced sizes are compared with the length of the file and with the limits before
+    /// memory is reserved. Memory then grows with the content read.
     ///
     /// # Errors
-    /// What is wrong with the file.
+    /// What is invalid in the file.
     pub fn read(
         from: &mut impl Read,
         bytes: u64,
@@ -150,7 +152,7 @@ impl Spasm {
         Ok(spasm)
     }
 
-    /// Takes tiles and their ranges as a file has them: two numbers of each.
+    /// Sets the tiles and their ranges from the arrays of a file, which have two numbers for each.
     fn set_tiles(&mut self, tiles: &[u32], ends: &[u32], positions: u32) -> Result<(), SpasmError> {
         let (tiles, _) = tiles.as_chunks::<2>();
         let (ends, _) = ends.as_chunks::<2>();
@@ -185,7 +187,7 @@ impl Spasm {
         }
     }
 
-    /// Whether every index stays within what it points to.
+    /// Checks that every index is within its array.
     fn check(&self) -> Result<(), SpasmError> {
         if let Some(mask) = self.templates.iter().find(|mask| mask.count_ones() != CELLS as u32) {
             return damaged(format!("template {mask:#06x} has not {CELLS} cells"));
@@ -198,7 +200,7 @@ impl Spasm {
                 self.check_position(*tile, at)?;
             }
         }
-        // Those that wrote the file may have counted zeros that it came with.
+        // The writer of the file may have counted stored zeros of the original matrix.
         let found = self.values.iter().filter(|value| **value != 0.0).count() as u64;
         if found > self.nnz {
             return damaged(format!("it announces {} non-zeros and has {found}", self.nnz));
@@ -239,7 +241,7 @@ impl Spasm {
     }
 }
 
-/// What a file says of itself.
+/// The head of a file.
 struct Told {
     extents: (u32, u32),
     tile: u32,
@@ -301,7 +303,7 @@ impl Told {
             + 2 * u64::from(self.templates)
             + 16 * tiles
             + 4 * positions
-            // At most 2³¹ of them.
+            // There are at most 2³¹ values.
             + 4 * self.padded;
         if announced != came {
             return Err(SpasmError::Length { announced, came });
@@ -315,7 +317,7 @@ impl Told {
     }
 }
 
-/// Tells how far a file was read.
+/// Reader that reports how many bytes were read.
 struct Counted<'a, R, F> {
     from: &'a mut R,
     read: u64,
@@ -350,7 +352,7 @@ mod tests {
         Spasm::read(&mut &*file, file.len() as u64, &ReadLimits::default(), |_| ())
     }
 
-    /// A file as the reference's converter writes it.
+    /// Returns a file as the converter of the Remote GPU Execution Service writes it.
     fn written(
         (rows, cols, tile): (u32, u32, u32),
         nnz: u64,
@@ -383,8 +385,8 @@ mod tests {
     const SIZE: (u32, u32, u32) = (10, 12, 8);
     const MASKS: [u16; 2] = [0x000f, 0x8421];
 
-    /// Tiles of 8 × 8. The first has a row and a diagonal, the second, at (0, 1), a row; the last, at
-    /// (1, 0), a diagonal of which two cells are within the matrix.
+    /// Positions in tiles of 8 × 8. The first tile has a row and a diagonal. The second, at (0, 1),
+    /// has a row. The last, at (1, 0), has a diagonal with two cells inside the matrix.
     fn positions() -> Vec<(u32, [f32; 4])> {
         vec![
             (0, [1.0, 2.0, 0.0, 4.0]),
@@ -405,11 +407,11 @@ mod tests {
     fn files_of_the_reference_are_read_though_they_do_not_list_the_first_tile() {
         let listed = [[0, 0, 0, 2], [0, 1, 2, 3], [1, 0, 3, 4]];
         for tiles in [&listed[..], &listed[1..]] {
-            // A zero that the matrix came with is counted there.
+            // The announced number of non-zeros counts a stored zero of the original matrix.
             let file = written(SIZE, 12, &MASKS, tiles, &positions());
             assert_eq!(read(&file).unwrap().to_csr(), wanted());
         }
-        // One tile alone: none is listed.
+        // A single tile is not listed.
         let file = written(SIZE, 7, &MASKS, &[], &positions()[..2]);
         assert_eq!(read(&file).unwrap().to_csr().nnz(), 7);
     }
@@ -428,7 +430,7 @@ mod tests {
             (|_, positions, _| positions[1].0 |= 2, "block (1, 3) of its tile, which has 2 × 2"),
             (|_, positions, _| positions[0].0 |= 15 << 28, "template 15, and there are 2"),
             (|_, positions, _| positions[3].1[2] = 1.0, "position 3 is outside the matrix"),
-            // A block that begins outside, though all of its values are padding.
+            // The block begins outside the matrix, though all of its values are padding.
             (|_, positions, _| positions[3] = (1 << 14, [0.0; 4]), "position 3 is outside"),
             (|_, positions, _| positions[2].1[1] = f32::NAN, "value 9 is NaN, no finite number"),
             (|_, _, masks| masks[1] = 0, "template 0x0000 has not 4 cells"),
@@ -471,7 +473,8 @@ mod tests {
     fn a_head_that_lies_reserves_nothing() {
         let good = written(SIZE, 11, &MASKS, &[[0, 1, 2, 3], [1, 0, 3, 4]], &positions());
         assert!(read(&good).is_ok());
-        // Magic, version, rows, tile, non-zeros, values, tiles, positions, templates.
+        // The offsets are those of magic, version, rows, tile, non-zeros, values, tiles, positions
+        // and templates.
         let places: [(usize, &[u8], &str); 11] = [
             (0, b"X", "not a .spasm file"),
             (4, &[1], "has version 1, and version 2 is read"),

@@ -1,13 +1,15 @@
-//! SPASM: 4 × 4 blocks, each a sum of templates of four cells; tiles of blocks; and its file.
+//! SPASM format: 4 × 4 blocks, each a sum of templates of four cells, grouped into tiles, and its
+//! file. The main type is [`Spasm`].
 //!
-//! A template is a mask of 16 bits, bit `4 · row + column` of a block's cell. A block is written as as few
-//! templates as cover it; each gives a *position* and four values, for the template's cells in the order
-//! of their bits, 0 where the block has none. Positions are grouped by tile, by row of blocks within a
-//! tile, then by column.
+//! A template is a 16-bit mask; bit `4 · row + column` is that cell of a block. A block is written
+//! with the fewest templates that cover it. Each template has a *position* and four values, for its
+//! cells in the order of their bits, with 0 for cells that are not in the block. Positions are
+//! grouped by tile, within a tile by row of blocks, then by column.
 //!
-//! A position is a word of 32 bits, from the lowest: column of the block within its tile (13 bits), CE (the
-//! last position of its block), row of the block within its tile (13), RE (the last position of its row of
-//! blocks within the tile), template (4).
+//! A position is a 32-bit word. From the lowest bit it contains: the column of the block within its
+//! tile (13 bits); CE (1 for the last position of its block); the row of the block within its tile
+//! (13 bits); RE (1 for the last position of its row of blocks within the tile); and the template
+//! (4 bits).
 
 use std::collections::HashMap;
 
@@ -19,20 +21,20 @@ mod file;
 pub(crate) use file::MAGIC;
 pub use file::SpasmError;
 
-/// Rows and columns of a tile.
+/// Number of rows and of columns of a tile.
 pub const TILE: u32 = 1024;
 
-/// Rows and columns of a block.
+/// Number of rows and of columns of a block.
 const BLOCK: u32 = 4;
 
-/// Cells of a template.
+/// Number of cells of a template.
 const CELLS: usize = 4;
 
-/// Most templates: their number has 4 bits.
+/// Most templates, since their index has 4 bits.
 const MAX_TEMPLATES: usize = 16;
 
-/// Rows, columns, quadrants and wrapped diagonals of a block: every block is the union of at most four of
-/// them, and the patterns of stencils, bands and dense blocks of one each.
+/// Rows, columns, quadrants and wrapped diagonals of a block. Every block is the union of at most
+/// four of them. Common patterns of stencils, bands and dense blocks need few.
 const TEMPLATES: [u16; MAX_TEMPLATES] = [
     0x000f, 0x00f0, 0x0f00, 0xf000, // rows
     0x1111, 0x2222, 0x4444, 0x8888, // columns
@@ -43,25 +45,24 @@ const TEMPLATES: [u16; MAX_TEMPLATES] = [
 /// A matrix as templates.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Spasm {
-    /// Rows and columns of the matrix.
+    /// Numbers of rows and columns of the matrix.
     pub extents: (u32, u32),
-    /// Rows and columns of a tile.
+    /// Number of rows and of columns of a tile.
     pub tile: u32,
-    /// Entries of the matrix that are not 0.
+    /// Number of non-zero entries.
     pub nnz: u64,
-    /// Masks of the templates.
     pub templates: Vec<u16>,
-    /// Row and column of each tile that has positions, in tiles.
+    /// Row and column of each tile that has positions, counted in tiles.
     pub tiles: Vec<(u32, u32)>,
-    /// Where the positions of each tile begin, and where the last's end.
+    /// Index of the first position of each tile, followed by the number of positions.
     pub ranges: Vec<u32>,
-    /// A word for each position.
+    /// Words of the positions.
     pub positions: Vec<u32>,
-    /// Four values for each position, binary32.
+    /// Four binary32 values for each position.
     pub values: Vec<f32>,
 }
 
-/// Positions of one block, by row and column of its tile and of itself.
+/// A block with its coordinates: those of its tile, and those within the tile.
 struct Placed {
     tile: (u32, u32),
     block: (u32, u32),
@@ -70,18 +71,20 @@ struct Placed {
 }
 
 impl Spasm {
-    /// From rows; values are rounded to binary32. Zeros are not kept.
+    /// Converts from CSR. Values are rounded to binary32; zeros are dropped.
     ///
     /// # Errors
-    /// Padding would take too much: more than [`MAX_PADDED`](super::formats::MAX_PADDED) elements.
+    /// With padding the matrix would have more than [`MAX_PADDED`](super::formats::MAX_PADDED)
+    /// elements.
     pub fn from_csr(csr: &Csr) -> Result<Self, FormatError> {
         Self::within(csr, super::formats::MAX_PADDED)
     }
 
-    /// From rows, of at most so many elements; values are rounded to binary32. Zeros are not kept.
+    /// Converts from CSR to at most `most` elements. Values are rounded to binary32; zeros are
+    /// dropped.
     ///
     /// # Errors
-    /// It would have more.
+    /// With padding the matrix would have more elements.
     pub fn within(csr: &Csr, most: u64) -> Result<Self, FormatError> {
         let mut spasm = Self {
             extents: (csr.rows(), csr.cols()),
@@ -135,7 +138,7 @@ impl Spasm {
         }
     }
 
-    /// As rows.
+    /// Converts to CSR.
     pub fn to_csr(&self) -> Csr {
         let (mut row_of, mut col_of, mut value_of) = (Vec::new(), Vec::new(), Vec::new());
         for (tile, range) in self.tiles.iter().zip(self.ranges.windows(2)) {
@@ -157,7 +160,7 @@ impl Spasm {
     }
 }
 
-/// A position, taken apart.
+/// A decoded position.
 struct Position {
     row: u32,
     column: u32,
@@ -175,12 +178,12 @@ impl Position {
     }
 }
 
-/// Cells of a mask, in the order of their bits.
+/// Returns the cells of a mask, in the order of their bits.
 fn cells(mask: u16) -> impl Iterator<Item = usize> {
     (0..16).filter(move |cell| mask & 1 << cell != 0)
 }
 
-/// The blocks of the rows of a tile.
+/// Returns the blocks in one row of tiles.
 fn blocks_of(csr: &Csr, first: u32) -> Vec<Placed> {
     let mut blocks: HashMap<(u32, u32), Placed> = HashMap::new();
     for row in first..(first + TILE).min(csr.rows()) {
@@ -204,9 +207,9 @@ fn blocks_of(csr: &Csr, first: u32) -> Vec<Placed> {
     blocks.into_values().collect()
 }
 
-/// As few templates as cover a mask.
+/// Returns the fewest templates that cover a mask.
 fn cover(mask: u16) -> Vec<u8> {
-    /// Looks for so many more templates, from one on.
+    /// Tries to cover a mask with at most `more` templates, starting from index `from`.
     fn search(mask: u16, from: u8, more: usize, chosen: &mut Vec<u8>) -> bool {
         if mask == 0 {
             return true;
@@ -225,7 +228,7 @@ fn cover(mask: u16) -> Vec<u8> {
         false
     }
     let mut chosen = Vec::new();
-    // The four rows cover everything.
+    // The four row templates cover every mask.
     let _ = (1..=4).any(|most| search(mask, 0, most, &mut chosen));
     chosen
 }
@@ -253,7 +256,8 @@ mod tests {
         let spasm = Spasm::from_csr(&csr).unwrap();
         assert_eq!(spasm.tiles, [(0, 0), (0, 2), (1, 0)]);
         assert_eq!(spasm.ranges, [0, 1, 2, 3]);
-        // A diagonal in block (0, 0); a cell of the second row in block (1, 0) of its tile.
+        // The blocks are a diagonal in block (0, 0), and a cell of the second row in block (1, 0)
+        // of its tile.
         assert_eq!(spasm.positions[0], 12 << 28 | 1 << 27 | 1 << 13);
         assert_eq!(spasm.positions[1], 1 << 28 | 1 << 27 | 1 << 14 | 1 << 13);
         assert_eq!(spasm.values[..8], [1.0, 1.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.0]);

@@ -1,4 +1,4 @@
-//! Wire types of answers, and how a report becomes one.
+//! Wire types of answers, and their creation from reports. The main type is [`SpmvResponse`].
 
 use std::collections::BTreeMap;
 
@@ -103,8 +103,8 @@ pub struct SpmvResult {
 }
 
 impl SpmvResponse {
-    /// From the report of the contract that the request became, about a matrix of so many rows, columns
-    /// and non-zeros.
+    /// Creates the answer from the report of the request's contract. The tuple is the numbers of
+    /// rows, columns and non-zeros of the matrix.
     pub fn new(report: &EvaluateResponse, (rows, cols, nnz): (u32, u32, u32)) -> Self {
         let result = result_of(report, (rows, cols, nnz));
         let error = match &result {
@@ -125,10 +125,10 @@ impl SpmvResponse {
         }
     }
 
-    /// Of method `all`: the kernel's answer with that of cuSPARSE beside it.
+    /// Combines the answers of the kernel and of cuSPARSE for method `all`.
     pub fn beside(self, cusparse: Self) -> Self {
         let mean = |one: &Self| one.result.as_ref().map(|result| result.execution_time_ms);
-        // Emulated time is compared with nothing.
+        // Emulated times are not compared.
         let real = |one: &Self| one.device_kind == Some(DeviceKind::Cuda);
         let times = mean(&self).zip(mean(&cusparse)).filter(|_| real(&self) && real(&cusparse));
         let answers = [(Method::Custom, &self), (Method::Cusparse, &cusparse)];
@@ -197,7 +197,7 @@ fn method_of(report: &EvaluateResponse) -> Method {
     }
 }
 
-/// What the kernel left in `y`, as the contract asks for it: raw elements.
+/// Returns the output `y` of the kernel, which the contract requests as raw elements.
 fn product(report: &EvaluateResponse) -> Option<Vec<f64>> {
     let y = report.outputs.get("y")?;
     let bytes = STANDARD.decode(y.data_b64.as_ref()?).ok()?;

@@ -1,4 +1,4 @@
-//! The contract that a request becomes.
+//! Conversion of a request into a contract. The main function is [`contract_of`].
 
 use std::collections::BTreeMap;
 
@@ -14,21 +14,20 @@ use warpgauge_contract::{
 use warpgauge_model::{FailureCode, Library, Requirements, Work};
 use warpgauge_tensor::{Blob, Dtype, OutputEncoding, TensorData};
 
-/// Parameters of the reference's kernel.
+/// Default parameters, which are those of the kernel of the Remote GPU Execution Service.
 const DEFAULT_ARGS: [&str; 6] = ["num_rows", "values", "col_indices", "row_ptr", "x", "y"];
 
-/// Threads of a block where none are given.
+/// Default number of threads per block.
 const DEFAULT_BLOCK: u64 = 256;
 
-/// What is wrong with a request, and where.
+/// A problem in a request, with its location.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {message}")]
 pub struct SpmvProblem {
-    /// Where in the request.
+    /// Path of the field in the request.
     pub path: String,
-    /// Stable code.
     pub code: FailureCode,
-    /// What was expected, what came, what to do.
+    /// Message with the expected value, the received value and a remedy.
     pub message: String,
 }
 
@@ -42,21 +41,21 @@ impl SpmvProblem {
     }
 }
 
-/// Why a request becomes no contract.
+/// Reasons why a request cannot become a contract.
 #[derive(Debug, thiserror::Error)]
 pub enum SpmvError {
-    /// The request is wrong.
+    /// The request is invalid.
     #[error(transparent)]
     Invalid(#[from] SpmvProblem),
-    /// This machine lacks something, such as room for files.
+    /// This machine lacks a resource, such as space for files.
     #[error("keep the matrix in temporary files: {0}")]
     Io(#[from] std::io::Error),
 }
 
-/// Matrix and vector of a request, checked.
+/// Checks the matrix and the vector of a request.
 ///
 /// # Errors
-/// What is wrong with them.
+/// The problem, with its location.
 pub fn checked(data: MatrixData, dtype: Option<Dtype>) -> Result<(Csr, Vec<f64>), SpmvProblem> {
     let dtype = element_type(dtype)?;
     let at = |field: &str| format!("matrix_data.{field}");
@@ -85,7 +84,7 @@ pub fn checked(data: MatrixData, dtype: Option<Dtype>) -> Result<(Csr, Vec<f64>)
     Ok((csr, x))
 }
 
-/// A kernel has something to read: buffers have one element at least.
+/// Checks that the matrix has non-zeros, since buffers need at least one element.
 pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     if csr.nnz() > 0 {
         return Ok(());
@@ -94,7 +93,8 @@ pub(crate) fn not_empty(csr: &Csr, path: &str) -> Result<(), SpmvProblem> {
     Err(SpmvProblem::new(path, FailureCode::InvalidData, message))
 }
 
-/// Whether the vectors of a matrix take no more than so many bytes: a name stands for any number of columns.
+/// Checks that each vector of a matrix takes at most `max_bytes`. A short name can request any
+/// number of columns.
 pub(crate) fn vectors_fit(csr: &Csr, max_bytes: u64, path: &str) -> Result<(), SpmvProblem> {
     let longest = u64::from(csr.cols().max(csr.rows()));
     if longest.saturating_mul(8) <= max_bytes {
@@ -107,7 +107,7 @@ pub(crate) fn vectors_fit(csr: &Csr, max_bytes: u64, path: &str) -> Result<(), S
     Err(SpmvProblem::new(path, FailureCode::TooLarge, message))
 }
 
-/// The vector of a request.
+/// Returns the vector of a request after checking it.
 pub(crate) fn vector(
     numbers: Numbers,
     cols: u32,
@@ -124,7 +124,8 @@ pub(crate) fn vector(
     Ok(x)
 }
 
-/// Nothing can be checked against what is no number.
+/// Checks that all numbers are finite in the element type, since a result cannot be compared with
+/// others.
 pub(crate) fn finite(numbers: &[f64], dtype: Dtype, path: &str) -> Result<(), SpmvProblem> {
     let largest = if dtype == Dtype::Float64 { f64::MAX } else { f64::from(f32::MAX) };
     let beyond = |number: &f64| number.is_nan() || number.abs() > largest;
@@ -147,14 +148,14 @@ fn element_type(dtype: Option<Dtype>) -> Result<Dtype, SpmvProblem> {
     }
 }
 
-/// The contract of one product: the kernel gets the matrix as data, and must give what the CPU gave,
-/// within a bound for each row.
+/// Creates the contract of one product. The kernel gets the matrix as data, and its result must
+/// match the CPU's within a bound for each row.
 ///
-/// `x` is where it is given, ones where it is not; `num_runs` as in requests. Vectors, and formats with
-/// padding, take at most so many bytes each.
+/// Without `x`, the vector is ones. `num_runs` is the field of requests. Each vector, and each
+/// format with padding, takes at most `max_bytes`.
 ///
 /// # Errors
-/// What of the request does not fit, and where.
+/// What does not fit in the request, with its location.
 pub fn contract_of(
     csr: &Csr,
     x: Option<Numbers>,
@@ -178,7 +179,7 @@ pub fn contract_of(
         None => vec![1.0; csr.cols() as usize],
     };
     let (rounded, x_rounded);
-    // A kernel of single precision multiplies what it gets.
+    // A single-precision kernel gets rounded values, so the reference uses them too.
     let (multiplied, precision, with) = if dtype == Dtype::Float64 {
         (csr, FloatPrecision::Double, x.as_slice())
     } else {
@@ -228,8 +229,8 @@ pub fn contract_of(
     })
 }
 
-/// What the product must do at least in CSR form: read the matrix and the vector once, write the result
-/// once; a multiplication and an addition for each non-zero.
+/// Returns the least work of the product in CSR form: the matrix and the vector are read once, the
+/// result is written once, and each non-zero takes a multiplication and an addition.
 pub(crate) fn work(csr: &Csr, dtype: Dtype) -> Work {
     let (rows, cols, nnz) = (f64::from(csr.rows()), f64::from(csr.cols()), f64::from(csr.nnz()));
     let element = dtype.size() as f64;
@@ -237,8 +238,8 @@ pub(crate) fn work(csr: &Csr, dtype: Dtype) -> Work {
     Work { bytes: Some(bytes), flops: Some(2.0 * nnz) }
 }
 
-/// What of the options holds for a library: how to measure, and with what elements. The rest is of a kernel
-/// beside it.
+/// Returns the options that apply to a library: measurement and element type. The others apply to a
+/// kernel only.
 fn of_library(options: &SpmvOptions) -> SpmvOptions {
     SpmvOptions {
         dtype: options.dtype,
@@ -319,7 +320,7 @@ pub(crate) fn part_error(path: &str, error: PartError) -> SpmvError {
     }
 }
 
-/// A thread for each row, or a program of Triton's.
+/// Returns a launch with a thread, or a Triton program, for each row.
 fn default_launch(csr: &Csr, triton: bool) -> Launch {
     let rows = u64::from(csr.rows());
     let of = |x: u64| Some(Dim3 { x: Extent::Value(x.max(1)), ..Dim3::default() });

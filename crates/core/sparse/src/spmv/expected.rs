@@ -1,4 +1,5 @@
-//! What is expected of a product: the CPU's, of exactly what the kernel gets.
+//! Expected products, which the CPU computes from the same numbers as the kernel gets. The main
+//! function is [`product_of`].
 
 use super::contract::{SpmvError, SpmvProblem, data, finite};
 use super::named::NamedMatrix;
@@ -8,17 +9,16 @@ use warpgauge_contract::{ArgSpec, Expected, TensorSpec};
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::{Dtype, encoding, fill_parallel};
 
-/// A product that is expected.
+/// Description of an expected product.
 pub(crate) struct Product<'a> {
-    /// Name of the output.
     pub(crate) output: &'a str,
-    /// The kernel's arguments.
     pub(crate) args: &'a [ArgSpec],
-    /// Element types that the matrix' values have among them.
+    /// Element types of the matrix values among the arguments.
     pub(crate) values: &'a [Dtype],
 }
 
-/// Puts values and bounds in place of a product's description; gives the element type of the output.
+/// Replaces the description of a product by its values and bounds. Returns the element type of the
+/// output.
 pub(crate) fn product_of(
     matrix: &NamedMatrix<'_>,
     expected: &mut Expected,
@@ -50,7 +50,7 @@ pub(crate) fn product_of(
     lengths(x, csr.cols(), "columns", &x_path)?;
     let with = vector(name, x, &x_path)?;
     let single = |dtype: &Dtype| *dtype == Dtype::Float32;
-    // A kernel of single precision multiplies what it gets.
+    // A single-precision kernel gets rounded values, so the reference uses them too.
     let values_are_single = match wanted.values {
         [] => single(&y_dtype),
         values => values.iter().any(single),
@@ -77,7 +77,7 @@ pub(crate) fn product_of(
     Ok(y_dtype)
 }
 
-/// A tensor among the arguments, and where it stands.
+/// Returns the tensor with that name among the arguments, and its path in the request.
 fn tensor<'a>(args: &'a [ArgSpec], name: &str) -> Option<(&'a str, &'a TensorSpec, String)> {
     let index = args.iter().position(|arg| arg.name == name)?;
     let spec = args[index].tensor_spec.as_ref()?;
@@ -102,14 +102,14 @@ fn lengths(spec: &TensorSpec, needed: u32, of: &str, path: &str) -> Result<(), S
     Err(SpmvProblem::new(format!("{path}.shape"), FailureCode::ShapeMismatch, message))
 }
 
-/// The vector as the kernel gets it.
+/// Returns the vector with the values that the kernel gets.
 fn vector(name: &str, spec: &TensorSpec, path: &str) -> Result<Vec<f64>, SpmvError> {
     let problem = |field: &str, code, message| {
         SpmvError::from(SpmvProblem::new(format!("{path}{field}"), code, message))
     };
     let bytes = match (&spec.init, &spec.data) {
         (Some(init), None) => {
-            // Its length was compared with the matrix'.
+            // The caller has compared the length with the number of columns.
             let elements: u64 = spec.shape.iter().product();
             let mut bytes = vec![0; elements as usize * spec.dtype.size()];
             fill_parallel(init, spec.dtype, name, 0, &mut bytes).map_err(|error| {

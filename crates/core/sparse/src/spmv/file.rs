@@ -1,4 +1,4 @@
-//! Matrices in files of the machine that this runs on.
+//! Matrices in files of this machine. The main function is [`read_matrix_file`].
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -8,19 +8,20 @@ use super::named::used;
 use crate::{Csr, MatrixFileError, ReadLimits, file};
 use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 
-/// Reads a Matrix Market or SPASM file of a matrix of at most `max_bytes` in CSR form, 4 bytes for each row
-/// and 12 for each entry; `name` is what reports call it. `progress` is told now and then how many bytes
-/// were read, of how many. Nobody else's names come here: whoever names a file this way may read it.
+/// Reads a Matrix Market or SPASM file of a matrix of at most `max_bytes` in CSR form: 4 bytes for
+/// each row and 12 for each entry. `name` is the name in reports. It calls `progress` repeatedly
+/// with the number of bytes read and their total. Callers must pass only paths that the requester
+/// may read.
 ///
 /// # Errors
-/// It cannot be read, or is no such matrix.
+/// The file cannot be read, or is not such a matrix.
 pub fn read_matrix_file(
     path: &Path,
     name: &str,
     max_bytes: u64,
     mut progress: impl FnMut(u64, u64),
 ) -> Result<(Csr, MatrixUsed), MatrixFileError> {
-    // Asked before opening: opening a named pipe would wait for its writer.
+    // The check comes before opening, since opening a named pipe would wait for its writer.
     let metadata = std::fs::metadata(path)?;
     if !metadata.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file").into());
@@ -34,7 +35,7 @@ pub fn read_matrix_file(
     Ok((csr, used))
 }
 
-/// Hashes what is read.
+/// Reader that hashes the bytes it returns.
 struct Hashed {
     from: File,
     hasher: blake3::Hasher,

@@ -1,4 +1,4 @@
-//! Generated matrices by name, within the bounds of whoever asks.
+//! Generated matrices by name, within the caller's limits. The main function is [`generated`].
 
 use super::contract::SpmvProblem;
 use super::named::used;
@@ -6,19 +6,20 @@ use crate::{Csr, GeneratorError, MatrixGenerator};
 use warpgauge_contract::{MatrixOrigin, MatrixUsed};
 use warpgauge_model::FailureCode;
 
-/// Longest name, bytes.
+/// Longest name, in bytes.
 const MAX_NAME_BYTES: usize = 256;
 
-/// Whether a name is that of a generated matrix: those of stored ones have no colon.
+/// Returns whether a name is that of a generated matrix. Names of stored matrices have no colon.
 pub fn is_generated(name: &str) -> bool {
     name.contains(':')
 }
 
-/// The matrix of a name such as `poisson2d:nx=512`, if it takes at most `max_bytes` in CSR form, 4 bytes
-/// for each row and 12 for each entry. Blocking. `path` is where the name stands.
+/// Generates the matrix of a name such as `poisson2d:nx=512`, if it takes at most `max_bytes` in
+/// CSR form: 4 bytes for each row and 12 for each entry. The call blocks. `path` is the location of
+/// the name in the request.
 ///
 /// # Errors
-/// There is none, or it would be too large: nothing is reserved for it then.
+/// The name is invalid, or the matrix would be too large; no memory is reserved then.
 pub fn generated(name: &str, path: &str, max_bytes: u64) -> Result<(Csr, MatrixUsed), SpmvProblem> {
     let wrong = |error: GeneratorError| {
         let code = match error {

@@ -1,4 +1,4 @@
-//! Wire types of matrices that are kept.
+//! Wire types of stored matrices. The main type is [`MatrixSummary`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::{Csr, FileKind};
 use warpgauge_tensor::Blob;
 
-/// Longest name of a matrix, bytes.
+/// Longest name of a matrix, in bytes.
 const MAX_NAME_BYTES: usize = 128;
 
 /// `POST /upload_mtx` as JSON: a Matrix Market or SPASM file and its name.
@@ -57,7 +57,7 @@ pub struct MatrixShape {
 }
 
 impl MatrixShape {
-    /// Of a matrix that was read from a file.
+    /// Describes a matrix that was read from a file.
     pub fn new(csr: &Csr, kind: &FileKind) -> Self {
         let [layout, field, symmetry] = kind.words().map(str::to_owned);
         Self {
@@ -132,7 +132,7 @@ pub struct MatrixReply {
 }
 
 impl MatrixReply {
-    /// About a name.
+    /// Creates the reply for a name.
     pub fn new(filename: &str, matrix: Option<MatrixSummary>) -> Self {
         let (exists, filename) = (matrix.is_some(), filename.to_owned());
         let info = matrix.as_ref().map(|MatrixSummary { shape, .. }| MatrixInfo {
@@ -159,10 +159,10 @@ pub struct MatrixList {
     pub uploads: Vec<UploadProgress>,
 }
 
-/// Refuses what is no name of a matrix: a name is never a path.
+/// Checks the name of a matrix; a valid name is never a path.
 ///
 /// # Errors
-/// What a name must be.
+/// The rules for names.
 pub fn check_matrix_name(name: &str) -> Result<(), String> {
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
     let first = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());

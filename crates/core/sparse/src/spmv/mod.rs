@@ -1,5 +1,6 @@
-//! Sparse matrix times vector: wire types in the shape of the Remote GPU Execution Service, and the
-//! contract that a request becomes. From there on it is an evaluation like every other.
+//! Sparse matrix-vector multiplication: wire types in the shape of the Remote GPU Execution
+//! Service, and the conversion of a request into a contract. From there on it is evaluated like
+//! every other contract. The main function is [`contract_of`].
 
 mod answer;
 mod contract;

@@ -1,5 +1,6 @@
-//! Contracts that name matrices: what stands for a name is put in its place, and what is expected of a
-//! product is computed. From there on the contract is like every other.
+//! Contracts that name matrices. This module replaces the names by the data of the matrices, and
+//! computes the expected products. From there on the contract is like every other. The main trait
+//! is [`TakesMatrices`].
 
 use std::io;
 
@@ -14,25 +15,24 @@ use warpgauge_contract::{
 use warpgauge_model::FailureCode;
 use warpgauge_tensor::Dtype;
 
-/// Longest name of a file, bytes.
+/// Longest name or hash in a description of a matrix, in bytes.
 const MAX_TEXT_BYTES: usize = 4096;
 
 /// A matrix that a contract names.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedMatrix<'a> {
-    /// What it is called there.
+    /// Name of the matrix in the contract.
     pub name: &'a str,
-    /// The matrix.
     pub csr: &'a Csr,
-    /// Most bytes that a vector, or a format with padding, takes of memory.
+    /// Most bytes of memory for a vector or a format with padding.
     pub max_bytes: u64,
 }
 
-/// What a report says of a matrix. `blake3` is that of the file it came in; of a generated one, which came
-/// in none, that of its packed form.
+/// Returns the description of a matrix for a report. `blake3` is the hash of its file. For a
+/// generated matrix, which has no file, it is the hash of its packed form.
 ///
 /// # Errors
-/// None of its own; those of the hash, which has none.
+/// None in practice, since writing to a hash does not fail.
 pub fn used(
     name: &str,
     csr: &Csr,
@@ -58,7 +58,7 @@ pub fn used(
 }
 
 impl NamedMatrix<'_> {
-    /// Its parts; `path` is where it is named first.
+    /// Returns the parts of the matrix. `path` is the location of its first name.
     fn parts(&self, path: Option<&String>, left: u64) -> Result<Parts<'_>, SpmvError> {
         let path = path.map_or("kernel.io.args", String::as_str);
         not_empty(self.csr, path)?;
@@ -66,7 +66,8 @@ impl NamedMatrix<'_> {
         Ok(Parts::new(self.csr, self.max_bytes, left))
     }
 
-    /// Puts the matrix into arguments; gives the element types of its values there.
+    /// Puts the matrix into the arguments of a kernel. Returns the element types of its values
+    /// there.
     fn put_into_kernel(
         &self,
         kernel: &mut KernelCode,
@@ -85,7 +86,7 @@ impl NamedMatrix<'_> {
         Ok(dtypes)
     }
 
-    /// The part that is meant, if it is one of this matrix.
+    /// Returns the name of the part, if it is a part of this matrix.
     fn mine<'p>(&self, part: Option<&'p MatrixPart>) -> Option<&'p str> {
         part.filter(|part| part.matrix == self.name).map(|part| part.part.as_str())
     }
@@ -105,7 +106,7 @@ impl NamedMatrix<'_> {
         if arg.value.is_some() {
             return wrong(FailureCode::ConflictingFields, "give `value` or `value_of`, not both");
         }
-        // What is no number is refused without being made.
+        // Arrays are refused without creating them.
         let number = match part {
             "x" | "y" => None,
             name if is_array(name) => None,
@@ -142,7 +143,7 @@ impl NamedMatrix<'_> {
         Ok(())
     }
 
-    /// A shape that is given must have as many elements.
+    /// Sets the shape if it is absent; otherwise checks its number of elements.
     fn settle_shape(
         &self,
         spec: &mut TensorSpec,
@@ -164,7 +165,8 @@ impl NamedMatrix<'_> {
         Err(SpmvProblem::new(path, FailureCode::ShapeMismatch, message).into())
     }
 
-    /// Puts an array of the matrix into a tensor; gives its element type if it holds the matrix' values.
+    /// Puts an array of the matrix into a tensor. Returns its element type if it contains the
+    /// matrix values.
     fn put_data(
         &self,
         spec: &mut TensorSpec,
@@ -207,7 +209,7 @@ impl NamedMatrix<'_> {
     }
 }
 
-/// Whether a part has elements, by its name; there need be no such part.
+/// Returns whether a part is an array, judging by its name. The part need not exist.
 fn is_array(part: &str) -> bool {
     let numbers =
         ["num_rows", "num_cols", "nnz", "ell_width", "bsr_block", "bsr_block_rows", "spasm_tile"];
@@ -215,9 +217,10 @@ fn is_array(part: &str) -> bool {
     !numbers.contains(&part) && (part == "x" || arrays.iter().any(|end| part.ends_with(end)))
 }
 
-/// A request that matrices are put into.
+/// A request that names matrices, which this trait replaces by their data.
 pub trait TakesMatrices: NamesMatrices {
-    /// The matrices that it names and that are to be put into it, each with where it stands first.
+    /// Returns the names of the matrices to put into the request, each with the location of its
+    /// first use.
     ///
     /// # Errors
     /// There are too many, or a vector is an array of another matrix.
@@ -225,11 +228,11 @@ pub trait TakesMatrices: NamesMatrices {
         few(self.matrix_names(), self.matrices_used())
     }
 
-    /// Puts a matrix where it is named. `left` is how many bytes of arrays may be made yet; those that are
-    /// made are taken off.
+    /// Puts a matrix in place of its name. `left` is the number of bytes that arrays may still
+    /// take; the call subtracts those it creates.
     ///
     /// # Errors
-    /// What does not fit, and where in the request.
+    /// What does not fit, with its location in the request.
     fn put_matrix(&mut self, matrix: &NamedMatrix<'_>, left: &mut u64) -> Result<(), SpmvError>;
 }
 

@@ -1,4 +1,4 @@
-//! Arrays of numbers as they come: a list, or the bytes of one.
+//! Arrays of numbers in requests: lists, or bytes. The main type is [`Numbers`].
 
 use std::fmt;
 
@@ -8,18 +8,17 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Most elements that are reserved before any has come.
+/// Most elements reserved before any was read.
 const RESERVED: usize = 1 << 16;
 
-/// An array of numbers: a list of them; or their bytes, little-endian, as `bin` of MessagePack or as base64
-/// text, which are many times faster to read.
+/// An array of numbers: a list, or little-endian bytes, as `bin` of MessagePack or as base64 text.
+/// Bytes are many times faster to read.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Numbers {
-    /// A list of integers.
     Integers(Vec<i64>),
-    /// A list with at least one number that is none.
+    /// A list in which at least one number is not an integer.
     Floats(Vec<f64>),
-    /// The bytes of the elements.
+    /// Bytes of the elements.
     Bytes(Vec<u8>),
 }
 
@@ -30,7 +29,7 @@ impl Default for Numbers {
 }
 
 impl Numbers {
-    /// The numbers, of which `bytes` would have so many bytes each: 4 or 8.
+    /// Returns the numbers. In the form of bytes, each takes `element_bytes`: 4 or 8.
     pub(crate) fn floats(self, element_bytes: usize) -> Result<Vec<f64>, String> {
         match self {
             Self::Floats(list) => Ok(list),
@@ -40,7 +39,7 @@ impl Numbers {
         }
     }
 
-    /// The integers; bytes are those of 32-bit ones.
+    /// Returns integers. In the form of bytes, each takes 4.
     pub(crate) fn integers(self) -> Result<Vec<i64>, String> {
         match self {
             Self::Integers(list) => Ok(list),
@@ -102,7 +101,7 @@ impl<'de> Deserialize<'de> for Numbers {
             }
         }
 
-        /// What is left of a list with a number that is no integer.
+        /// Reads the rest of a list after the first number that is not an integer.
         fn floats<'de, A: SeqAccess<'de>>(
             integers: Vec<i64>,
             first: f64,
@@ -123,7 +122,7 @@ impl<'de> Deserialize<'de> for Numbers {
     }
 }
 
-/// One of a list.
+/// A number in a list.
 enum Number {
     Integer(i64),
     Float(f64),
@@ -183,7 +182,7 @@ impl JsonSchema for Numbers {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // One form, for generated clients; the description of the field has the others.
+        // Generated clients get one form; the description of the field lists the others.
         json_schema!({"type": "array", "items": {"type": "number"}})
     }
 }

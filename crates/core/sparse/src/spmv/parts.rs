@@ -1,4 +1,4 @@
-//! The arrays and numbers that a matrix consists of, in each of its formats, by name.
+//! Arrays and numbers of a matrix in each of its formats, by name. The main type is [`Parts`].
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -10,69 +10,68 @@ use crate::packed::write_numbers;
 use crate::spasm::Spasm;
 use warpgauge_tensor::{Blob, Dtype};
 
-/// A part of a matrix.
+/// Part of a matrix.
 #[derive(Debug, Clone)]
 pub enum Part {
-    /// A number.
     Number(u64),
-    /// An array: its elements are in the blob, as the device gets them.
+    /// An array, with its elements in the form that the device gets.
     Array {
-        /// Element type.
         dtype: Dtype,
-        /// Elements.
+        /// Number of elements.
         length: u64,
-        /// Their bytes.
+        /// Bytes of the elements.
         data: Blob,
     },
 }
 
-/// Why there is no such part.
+/// Reasons why a part cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub enum PartError {
-    /// None is called so.
+    /// The name is unknown.
     #[error("a matrix has no part {0:?}; there are {NAMES}")]
     Name(String),
-    /// The format does not suit the matrix.
+    /// The matrix does not suit the format.
     #[error(transparent)]
     Format(#[from] FormatError),
-    /// The format holds binary32.
+    /// The format supports only binary32.
     #[error("`spasm_values` are float32: the format holds no others")]
     Single,
-    /// There is no room for it.
+    /// The arrays of the request would take too many bytes.
     #[error(
         "the arrays of matrices become more bytes than are made of one request \
          (limits.max_decoded_bytes); name fewer, or smaller ones"
     )]
     TooMuch,
-    /// It cannot be put into a file.
+    /// The part cannot be written to a file.
     #[error("keep a part of a matrix in a temporary file: {0}")]
     Io(#[from] io::Error),
 }
 
-/// What there is.
+/// Names of all parts.
 const NAMES: &str = "num_rows, num_cols, nnz, values, col_indices, row_ptr (CSR); row_indices (COO, beside \
     values and col_indices); csc_values, csc_row_indices, csc_col_ptr; ell_width, ell_values, \
     ell_col_indices; bsr_block, bsr_block_rows, bsr_values, bsr_col_indices, bsr_row_ptr; spasm_tile, \
     spasm_tiles, spasm_templates, spasm_tile_rows, spasm_tile_cols, spasm_ranges, spasm_positions, \
     spasm_values";
 
-/// Block size of BSR, and of SPASM.
+/// Block size of BSR and SPASM.
 const BLOCK: u32 = 4;
 
-/// Whether a product's kernel takes parts of a format with padding, which may be many times the matrix.
+/// Returns whether the arguments of a kernel include parts of a format with padding, which may be
+/// many times as large as the matrix.
 pub fn takes_padding(options: &SpmvOptions) -> bool {
     let padded = |name: &String| ["ell_", "bsr_", "spasm_"].iter().any(|it| name.starts_with(it));
     options.args.iter().any(padded)
 }
 
-/// A matrix, with the formats that were asked for so far.
+/// A matrix, with the formats that were requested so far.
 pub(crate) struct Parts<'a> {
     csr: &'a Csr,
-    /// Most elements of a padded format.
+    /// Most elements of a format with padding.
     most: u64,
-    /// Bytes that arrays may still have.
+    /// Number of bytes that arrays may still take.
     left: u64,
-    /// Arrays that were asked for: the same one twice is made once.
+    /// Arrays made so far, so that each is made once.
     made: HashMap<(String, Dtype), Part>,
     csc: Option<Csc>,
     ell: Option<Ell>,
@@ -81,20 +80,20 @@ pub(crate) struct Parts<'a> {
 }
 
 impl<'a> Parts<'a> {
-    /// Parts of a matrix; formats with padding take at most so many bytes, 12 for each element.
-    /// Arrays have at most `left` bytes together.
+    /// Prepares the parts of a matrix. Formats with padding take at most `max_bytes`, 12 for each
+    /// element. Arrays take at most `left` bytes together.
     pub(crate) fn new(csr: &'a Csr, max_bytes: u64, left: u64) -> Self {
         let most = (max_bytes / 12).min(MAX_PADDED);
         let made = HashMap::new();
         Self { csr, most, left, made, csc: None, ell: None, bsr: None, spasm: None }
     }
 
-    /// Bytes that arrays may still have.
+    /// Returns the number of bytes that arrays may still take.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// A part by its name; `dtype` is that of values.
+    /// Returns the part with that name. `dtype` is the element type of values.
     pub(crate) fn part(&mut self, name: &str, dtype: Dtype) -> Result<Part, PartError> {
         let key = (name.to_owned(), dtype);
         if let Some(part) = self.made.get(&key) {
@@ -179,7 +178,7 @@ impl<'a> Parts<'a> {
         match part {
             "tile" => Ok(Part::Number(u64::from(spasm.tile))),
             "tiles" => Ok(Part::Number(spasm.tiles.len() as u64)),
-            // A template is 16 bits wide, and comes with 32.
+            // A template has 16 bits, but is passed as 32.
             "templates" => {
                 indices(&spasm.templates.iter().map(|mask| u32::from(*mask)).collect::<Vec<_>>())
             }
@@ -200,20 +199,20 @@ fn unknown(name: &str) -> PartError {
     PartError::Name(name.chars().take(60).collect())
 }
 
-/// An array of 32-bit integers.
+/// Creates an array of 32-bit integers.
 fn indices(numbers: &[u32]) -> Result<Part, PartError> {
     let length = numbers.len() as u64;
     let data = blob(length * 4, |to| write_numbers(to, numbers, u32::to_le_bytes))?;
     Ok(Part::Array { dtype: Dtype::Int32, length, data })
 }
 
-/// An array of floats.
+/// Creates an array of floats.
 pub(crate) fn floats(numbers: &[f64], dtype: Dtype) -> Result<Part, PartError> {
     let length = numbers.len() as u64;
     Ok(Part::Array { dtype, length, data: float_blob(numbers, dtype)? })
 }
 
-/// The bytes of floats: binary64, or rounded to binary32.
+/// Returns the bytes of floats in binary64, or rounded to binary32.
 pub(crate) fn float_blob(numbers: &[f64], dtype: Dtype) -> io::Result<Blob> {
     let length = numbers.len() as u64;
     match dtype {

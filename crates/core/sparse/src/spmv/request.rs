@@ -1,4 +1,4 @@
-//! Wire types of requests.
+//! Wire types of requests. The main types are [`SpmvRequest`] and [`StoredSpmvRequest`].
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::numbers::Numbers;
 use warpgauge_contract::{Isolation, KernelType, Launch, MeasureSpec, ProfileSpec, Sanitize};
 use warpgauge_model::FailureCode;
 
-/// The kernel that is run where none is named.
+/// Name of the kernel that runs by default.
 pub const DEFAULT_KERNEL: &str = "csr_spmv_kernel";
 
 /// What `POST /execute_spmv` takes: a kernel, a matrix in CSR form and a vector.
@@ -56,10 +56,10 @@ pub struct StoredSpmvRequest {
 }
 
 impl StoredSpmvRequest {
-    /// What multiplies: one, or both of `all`.
+    /// Returns the methods of the request: one, or both for `all`.
     ///
     /// # Errors
-    /// There is no such method, or no kernel where one is needed, or one where none is taken.
+    /// The method is unknown, a kernel is missing, or the method takes no kernel.
     pub fn methods(&self) -> Result<&'static [Method], SpmvProblem> {
         let (path, code, message) = match (self.method.as_str(), &self.kernel) {
             ("custom", Some(_)) => return Ok(&[Method::Custom]),
@@ -82,7 +82,7 @@ impl StoredSpmvRequest {
         Err(SpmvProblem::new(path, code, message))
     }
 
-    /// The same for one method alone.
+    /// Returns the same request for one method.
     ///
     /// # Errors
     /// As [`Self::methods`].
@@ -92,10 +92,10 @@ impl StoredSpmvRequest {
         Ok(Self { method: method.name().to_owned(), kernel, ..self.clone() })
     }
 
-    /// What multiplies, where it is one.
+    /// Returns the multiplier of a request with one method.
     ///
     /// # Errors
-    /// As [`Self::methods`]; or both were asked for.
+    /// As [`Self::methods`], or the request has both methods.
     pub fn multiplier(&self) -> Result<Multiplier<'_>, SpmvProblem> {
         match (self.methods()?, &self.kernel) {
             ([Method::Custom], Some(kernel)) => Ok(Multiplier::Custom(kernel)),
@@ -108,17 +108,16 @@ impl StoredSpmvRequest {
     }
 }
 
-/// What multiplies, by its name on the wire.
+/// Method of multiplication, by its name on the wire.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// A kernel that was sent.
+    /// A kernel in the request.
     Custom,
     /// NVIDIA's library.
     Cusparse,
 }
 
 impl Method {
-    /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Custom => "custom",
@@ -127,10 +126,10 @@ impl Method {
     }
 }
 
-/// What multiplies.
+/// Multiplier of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Multiplier<'a> {
-    /// A kernel that was sent.
+    /// A kernel in the request.
     Custom(&'a str),
     /// NVIDIA's library.
     Cusparse,
