@@ -1,8 +1,8 @@
-//! What can be read off code without a compiler.
+//! Analysis of code without a compiler.
 //!
-//! [`source`] reads CUDA C++: its kernels, their parameters, and what of it is host code. [`infer`] works out a
-//! contract from it. [`listing`] reads listings of machine code and of PTX, and compares two of them. All of it is
-//! pure.
+//! [`source`] reads CUDA C++: the kernels, their parameters, and the host code. [`infer`] guesses a
+//! contract from it. [`listing`] reads listings of machine code and PTX, and compares them. The
+//! crate does no I/O.
 
 #![forbid(unsafe_code)]
 

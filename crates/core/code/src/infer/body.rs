@@ -1,8 +1,10 @@
-//! What a kernel's code does with its parameters: which it writes, and how far it reaches.
+//! Analysis of the code of a kernel: which parameters it writes, and how many elements it reaches.
+//! The main type is [`Body`].
 //!
-//! Upper ends of integers are followed from guards, loops and definitions to the parameters and the
-//! launch, as intervals whose lower end is zero unless the value is exact. Control flow is not looked at:
-//! a guard anywhere is believed everywhere. That is a guess, and what comes of it is called one.
+//! Upper bounds of integers are derived from guards, loops and definitions, down to the parameters
+//! and the launch. They are intervals from zero, unless the value is exact. Control flow is
+//! ignored: a guard anywhere is assumed to hold everywhere. The result is therefore a guess, and is
+//! reported as one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,52 +15,52 @@ use crate::infer::upper::Reader;
 /// Deepest chain of definitions that is followed.
 pub(crate) const MAX_DEPTH: usize = 12;
 
-/// Most steps of one walk: definitions may refer to each other in every way.
+/// Most steps of one search, since definitions may refer to each other in any way.
 pub(crate) const MAX_STEPS: usize = 20_000;
 
-/// A kernel's code, and where its names get their values.
+/// The code of a kernel, and the sources of values for its names.
 #[derive(Debug, Default)]
 pub(crate) struct Body<'a> {
     pub tokens: &'a [&'a str],
-    /// What a local name is set to.
+    /// Expressions assigned to each local name.
     pub definitions: BTreeMap<&'a str, Vec<Range<usize>>>,
-    /// What a name is compared with, and whether it may be equal.
+    /// Expressions that each name is compared with, and whether equality is allowed.
     pub bounds: BTreeMap<&'a str, Vec<(Range<usize>, bool)>>,
-    /// Names that are elements of a pointer: the pointer, and the offset's expression.
+    /// Names that point into another pointer: that pointer, and the expression of the offset.
     aliases: BTreeMap<&'a str, (&'a str, Range<usize>)>,
-    /// What is added to pointers where they stand; nothing where that happens again and again.
+    /// Amounts added to pointers in place; `None` for an addition within a loop.
     advances: BTreeMap<&'a str, Vec<Option<Range<usize>>>>,
-    /// Names that loops count.
+    /// Counters of loops.
     pub loops: BTreeSet<&'a str>,
-    /// Where loops are.
+    /// Token ranges of loops.
     spans: Vec<Range<usize>>,
 }
 
-/// What is known of quantities: the launch, and the parameters.
+/// Known quantities: the launch, and the parameters.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known<'a> {
     /// Integers of known value: parameters and constants.
     pub integers: BTreeMap<&'a str, u64>,
-    /// Largest element of arrays of integers.
+    /// Largest element of each array of integers.
     pub contents: BTreeMap<&'a str, u64>,
     pub grid: [u64; 3],
     pub block: [u64; 3],
 }
 
-/// An upper end; `exact`: it is the value.
+/// An upper bound, or the value itself if `exact`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Upper {
     pub value: u64,
     pub exact: bool,
 }
 
-/// How a kernel uses a pointer.
+/// Use of a pointer by a kernel.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Use {
     pub read: bool,
     pub written: bool,
     pub atomic: bool,
-    /// Elements that it reaches, where that is known of all its uses.
+    /// Number of elements that the kernel reaches, if it is known for all uses.
     pub elements: Option<u64>,
 }
 
@@ -78,7 +80,7 @@ impl<'a> Body<'a> {
         body
     }
 
-    /// End of the expression that begins at `start`.
+    /// Returns the end of the expression that begins at `start`.
     pub(crate) fn end(&self, start: usize) -> usize {
         let mut at = start;
         while at < self.tokens.len() {
@@ -103,7 +105,7 @@ impl<'a> Body<'a> {
         if !is_name(name) {
             return;
         }
-        // The value of a condition stands for both of its branches.
+        // The range of a conditional expression includes both of its branches.
         let range = at + 1..self.end(at + 1);
         let declared_pointer = at >= 2 && matches!(self.tokens[at - 2], "*" | "__restrict__")
             || at >= 3 && matches!(self.tokens[at - 3..at - 1], ["*", "const"]);
@@ -118,7 +120,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// `pointer += expression`.
+    /// Handles `pointer += expression`.
     fn advance(&mut self, at: usize, pointers: &[&'a str]) {
         let Some(name) = at.checked_sub(1).map(|before| self.tokens[before]) else { return };
         let whole =
@@ -130,12 +132,12 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether what stands at `at` is within a loop.
+    /// Returns whether the token at `at` is within a loop.
     fn is_repeated(&self, at: usize) -> bool {
         self.spans.iter().any(|span| span.contains(&at))
     }
 
-    /// `name < expression`, or `name + something < expression`.
+    /// Handles `name < expression` and `name + something < expression`.
     fn bound(&mut self, at: usize, inclusive: bool) {
         let mut start = at;
         while start > 0
@@ -152,7 +154,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// `if (name >= expression) return`, or `expression > name`.
+    /// Handles `if (name >= expression) return` and `expression > name`.
     fn bound_from_right(&mut self, at: usize) {
         let after = self.tokens.get(at + 1).copied().unwrap_or_default();
         if self.tokens[at] == ">=" {
@@ -170,7 +172,7 @@ impl<'a> Body<'a> {
 
     fn counted(&mut self, at: usize) {
         let Some(close) = closing(self.tokens, at + 1) else { return };
-        // Up to the end of its braces, or of its one statement.
+        // The loop ends with its braces, or with its only statement.
         let end = match self.tokens.get(close + 1) {
             Some(&"{") => closing(self.tokens, close + 1).unwrap_or(self.tokens.len()),
             _ => self.tokens[close..]
@@ -190,7 +192,7 @@ impl<'a> Body<'a> {
         }
     }
 
-    /// Whether a name comes from the launch's geometry.
+    /// Returns whether a name derives from the geometry of the launch.
     pub(crate) fn is_geometric(&self, name: &str, which: &str) -> bool {
         let mut steps = 0;
         self.mentions(name, which, 0, &mut steps)
@@ -212,7 +214,8 @@ impl<'a> Body<'a> {
         })
     }
 
-    /// Names that are set from an expression with this token in it, and those expressions.
+    /// Returns the names assigned from an expression that contains this token, with those
+    /// expressions.
     pub(crate) fn set_from(&self, token: &str) -> Vec<(&'a str, &'a [&'a str])> {
         let mut found = Vec::new();
         for (name, ranges) in &self.definitions {
@@ -226,7 +229,8 @@ impl<'a> Body<'a> {
         found
     }
 
-    /// How far a name moves from one block to the next along an axis, if it is made of the block's index.
+    /// Returns the difference of a name between neighbouring blocks along an axis, if it derives
+    /// from the block index.
     pub(crate) fn per_block(&self, name: &str, axis: usize, known: &Known<'_>) -> Option<u64> {
         let index = ["blockIdx.x", "blockIdx.y", "blockIdx.z"][axis];
         let ranges = self.definitions.get(name)?;
@@ -237,13 +241,13 @@ impl<'a> Body<'a> {
             known.grid[axis] = blocks;
             self.upper(range.clone(), &known).map(|upper| upper.value)
         };
-        // Differences of upper ends are exact where the expression is linear, as indices are.
+        // Differences of upper bounds are exact if the expression is linear, as indices are.
         let (one, two, three) = (value(1)?, value(2)?, value(3)?);
         let step = two.checked_sub(one)?;
         (step > 0 && three.checked_sub(two) == Some(step)).then_some(step)
     }
 
-    /// What becomes of a pointer to elements of so many bytes.
+    /// Returns the use of a pointer to elements of `bytes` bytes.
     pub(crate) fn used(&self, pointer: &str, bytes: u64, known: &Known<'_>) -> Use {
         let mut used = Use::default();
         let mut furthest = Some(0_u64);
@@ -269,7 +273,7 @@ impl<'a> Body<'a> {
         used
     }
 
-    /// Whether the name at `at` only makes an alias.
+    /// Returns whether the name at `at` only defines an alias.
     fn defines_alias(&self, at: usize) -> bool {
         let inside = self.aliases.values().any(|(_, range)| range.start == at + 1);
         inside
@@ -309,7 +313,7 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// The access whose pointer stands at `at`: its largest index.
+    /// Returns the largest index of the access to the pointer at `at`, and updates `used`.
     fn access(&self, at: usize, bytes: u64, known: &Known<'_>, used: &mut Use) -> Option<u64> {
         let before = |back: usize| at.checked_sub(back).map_or("", |at| self.tokens[at]);
         if self.is_tested(at) {
@@ -345,7 +349,8 @@ impl<'a> Body<'a> {
                 (used.read, used.written) = (true, true);
             }
             _ if matches!(before(1), "++" | "--") => (used.read, used.written) = (true, true),
-            // Handed on: whoever gets it may do either, but for what is known.
+            // A function that receives the pointer may read and write through it, unless its name
+            // says otherwise.
             _ if self.is_handed_on(at, end) => match self.callee(at) {
                 Some(callee) if reads_only(callee) => used.read = true,
                 Some(callee) if writes_only(callee) => used.written = true,
@@ -356,7 +361,8 @@ impl<'a> Body<'a> {
         index
     }
 
-    /// Where an access ends: after members, and after the signs of a cast round it that is written to.
+    /// Returns the end of an access that is assigned to, after its members and the parentheses of a
+    /// cast.
     fn after(&self, from: usize) -> usize {
         let mut after = from;
         let mut best = from;
@@ -374,7 +380,7 @@ impl<'a> Body<'a> {
                 self.tokens.get(after),
                 Some(&("=" | "+=" | "-=" | "*=" | "/=" | "|=" | "&=" | "^="))
             );
-            // `if (x[i]) y = 1` ends with a parenthesis, too, and goes on with a name.
+            // `if (x[i]) y = 1` also ends with a parenthesis, but continues with a name.
             if assigned || self.tokens[after - 1] != ")" && self.tokens.get(after - 1) != Some(&"]")
             {
                 best = after;
@@ -383,7 +389,7 @@ impl<'a> Body<'a> {
         best
     }
 
-    /// Whether the address itself, and not an element, stands at `at` as an argument.
+    /// Returns whether the token at `at` passes an address, not an element, as an argument.
     fn is_handed_on(&self, at: usize, end: usize) -> bool {
         let before = |back: usize| at.checked_sub(back).map_or("", |at| self.tokens[at]);
         let closes = matches!(self.tokens.get(end + usize::from(end == at)), Some(&("," | ")")));
@@ -394,7 +400,7 @@ impl<'a> Body<'a> {
         closes && !read
     }
 
-    /// The function, or the cast, whose argument stands at `at`.
+    /// Returns the function or cast whose argument is at `at`.
     fn callee(&self, at: usize) -> Option<&'a str> {
         let mut depth = 0_i32;
         for back in (0..at).rev().take(64) {
@@ -414,7 +420,8 @@ impl<'a> Body<'a> {
         None
     }
 
-    /// Bytes of an access through a pointer to vectors, to which the one at `at` is cast; 0: it is not.
+    /// Returns the bytes of an access if the pointer at `at` is cast to a pointer to vectors, or
+    /// else 0.
     fn vector_around(&self, at: usize) -> u64 {
         let from = at.saturating_sub(8);
         let before = &self.tokens[from..at];
@@ -424,7 +431,7 @@ impl<'a> Body<'a> {
         casts.map(|pair| vector_bytes(pair[0])).max().unwrap_or(0)
     }
 
-    /// Whether a pointer is only compared, or asked for being one.
+    /// Returns whether a pointer is only compared or checked for null.
     fn is_tested(&self, at: usize) -> bool {
         let next = self.tokens.get(at + 1).copied().unwrap_or_default();
         matches!(next, "==" | "!=")
@@ -433,13 +440,13 @@ impl<'a> Body<'a> {
                 && at.checked_sub(1).is_some_and(|before| self.tokens[before] != "*")
     }
 
-    /// Upper end of an expression.
+    /// Returns an upper bound of an expression.
     pub(crate) fn upper(&self, range: Range<usize>, known: &Known<'_>) -> Option<Upper> {
         Reader::new(self, known, range).conditional()
     }
 }
 
-/// Bytes of a vector type by its name; nothing of other types.
+/// Returns the size of a vector type in bytes, or 0 for other types.
 fn vector_bytes(name: &str) -> u64 {
     match name {
         "float4" | "int4" | "uint4" | "double2" | "longlong2" | "ulonglong2" => 16,
@@ -449,12 +456,12 @@ fn vector_bytes(name: &str) -> u64 {
     }
 }
 
-/// Functions that read through the pointer that they get.
+/// Returns whether a function with this name only reads through its pointer.
 fn reads_only(name: &str) -> bool {
     name.starts_with("__ld") || name.contains("load") && !name.contains("store")
 }
 
-/// Functions that write through it.
+/// Returns whether a function with this name only writes through its pointer.
 fn writes_only(name: &str) -> bool {
     name.starts_with("__st") || name.starts_with("store")
 }

@@ -1,46 +1,45 @@
-//! Kernels that a source defines.
+//! Kernels defined in a source. The main type is [`KernelEntry`].
 
 use crate::infer::lexer::{Source, closing, integer, is_name, read};
 
-/// Most kernels that are told.
+/// Most kernels returned.
 const MAX_ENTRIES: usize = 64;
 
-/// Instance of a template for which nothing is known: numbers of its integer parameters.
+/// Values of integer template parameters without a better guess.
 const TEMPLATE_INTEGER: u64 = 256;
 const TEMPLATE_TILE: u64 = 16;
 
-/// A kernel of a source.
+/// A kernel defined in a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelEntry {
-    /// Its name as the compiler takes it: a template's with arguments that were guessed.
+    /// Name for the compiler; for a template with guessed arguments.
     pub name: String,
-    /// Whether its name is that of an instance that was guessed.
+    /// Whether the name has guessed template arguments.
     pub guessed_instance: bool,
 }
 
-/// A kernel, and where its code is.
+/// A kernel and the location of its code.
 #[derive(Debug)]
 pub(crate) struct Kernel<'a> {
     pub name: &'a str,
-    /// Parameters of the template, if it is one: kind and name.
+    /// Kind and name of each template parameter; empty if the kernel is no template.
     pub template: Vec<(&'a str, &'a str)>,
-    /// Names of the parameters.
     pub parameters: Vec<&'a str>,
-    /// Tokens between its braces.
+    /// Token range between its braces.
     pub body: std::ops::Range<usize>,
-    /// Tokens of the first argument of `__launch_bounds__`.
+    /// Token range of the first argument of `__launch_bounds__`.
     pub launch_bound: Option<std::ops::Range<usize>>,
-    /// The name of a parameter that is a texture or a surface, if there is one.
+    /// Name of a parameter that is a texture or a surface, if any.
     pub texture: Option<&'a str>,
 }
 
-/// Kernels that the source defines, in its order.
+/// Returns the kernels that a source defines, in their order.
 pub fn entries(source: &str) -> Vec<KernelEntry> {
     let read = read(source);
     kernels(&read).iter().map(|kernel| kernel.entry(&read.tokens)).collect()
 }
 
-/// Whether the source is a whole program: it has a `main` of its own.
+/// Returns whether the source is a whole program, which defines `main`.
 pub fn is_whole_program(source: &str) -> bool {
     let tokens = read(source).tokens;
     let mut depth = 0_usize;
@@ -80,17 +79,17 @@ impl Kernel<'_> {
         }
     }
 
-    /// The number for an integer parameter of a template.
+    /// Returns a value for an integer template parameter.
     pub(crate) fn template_value(&self, name: &str, tokens: &[&str]) -> u64 {
         let body = &tokens[self.body.clone()];
         let by = |operator: &str| {
             body.windows(3).any(|window| *window == ["threadIdx.x", operator, name])
         };
         match name.to_ascii_lowercase().as_str() {
-            // Tiles of matrix products: of the block, of the warp, of the thread.
+            // Tile sizes of matrix products, for the block, the warp and the thread.
             "bm" | "bn" | "block_m" | "block_n" | "wm" | "wn" => 64,
             "bk" | "block_k" | "tm" | "tn" | "wk" | "thread_m" | "thread_n" => 8,
-            // A row of threads that is folded into a square.
+            // The kernel maps a row of threads to a square.
             _ if by("/") && by("%") => 32,
             lower if lower.contains("tile") || lower.contains("dim") => TEMPLATE_TILE,
             _ => TEMPLATE_INTEGER,
@@ -98,7 +97,7 @@ impl Kernel<'_> {
     }
 }
 
-/// Kernels with a body.
+/// Returns the kernels that have a body.
 pub(crate) fn kernels<'a>(source: &Source<'a>) -> Vec<Kernel<'a>> {
     let tokens = &source.tokens;
     let mut kernels = Vec::new();
@@ -146,7 +145,7 @@ fn kernel<'a>(tokens: &[&'a str], global: usize) -> Option<Kernel<'a>> {
     })
 }
 
-/// Where the first argument of a list ends.
+/// Returns the end of the first argument of a list.
 fn first_end(tokens: &[&str], start: usize, close: usize) -> usize {
     let mut depth = 0_i32;
     for (at, token) in tokens.iter().enumerate().take(close).skip(start) {
@@ -160,7 +159,8 @@ fn first_end(tokens: &[&str], start: usize, close: usize) -> usize {
     close
 }
 
-/// The parameter that is a texture or a surface: a handle, which the compiler shows as a number.
+/// Returns a parameter that is a texture or a surface. It is a handle, which the compiler shows as
+/// a number.
 fn texture<'a>(tokens: &[&'a str]) -> Option<&'a str> {
     let at = tokens
         .iter()
@@ -168,7 +168,8 @@ fn texture<'a>(tokens: &[&'a str]) -> Option<&'a str> {
     tokens[at + 1..].iter().find(|token| is_name(token) && **token != "const").copied()
 }
 
-/// Names in a parameter list: the last name of each parameter, before an array's brackets.
+/// Returns the names in a parameter list: the last name of each parameter, before the brackets of
+/// an array.
 fn parameters<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     let mut depth = 0_i32;
     let mut names = Vec::new();
@@ -185,7 +186,7 @@ fn parameters<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     names
 }
 
-/// Parameters of the `template <…>` that stands before `__global__`.
+/// Returns the parameters of the `template <…>` before `__global__`.
 fn template<'a>(tokens: &[&'a str], global: usize) -> Vec<(&'a str, &'a str)> {
     let head = &tokens[..global];
     let start =

@@ -1,4 +1,5 @@
-//! From a kernel's parameters and code to a contract.
+//! Guesses a contract from the parameters and the code of a kernel. The main function is
+//! [`contract`].
 
 use std::collections::BTreeMap;
 
@@ -13,36 +14,36 @@ use crate::infer::names::{self, Meaning};
 /// Most elements of a tensor.
 const MAX_ELEMENTS: u64 = 1 << 20;
 
-/// Most passes through loops of all threads together: a first try has to end soon, on a CPU too.
+/// Most loop iterations of all threads together, since a first run should end soon, even on a CPU.
 const MAX_PASSES: u64 = 1 << 21;
 
-/// Entries of each row of a sparse matrix.
+/// Entries in each row of a sparse matrix.
 const PER_ROW: u64 = 4;
 
-/// A parameter of the kernel, as the compiler tells it.
+/// A parameter of the kernel, as the compiler reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CompiledParameter {
-    /// Its name, where the source writes it plainly.
+    /// Its name, if it is written plainly in the source.
     pub name: Option<String>,
-    /// Its type in C, e.g. `const float*`.
+    /// Its C type, e.g. `const float*`.
     pub c_type: String,
-    /// Its size, bytes.
+    /// Its size, in bytes.
     pub bytes: u32,
 }
 
-/// A contract that was guessed.
+/// A guessed contract.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Guess {
-    /// `args` and `launch`: what stands in a contract's `kernel.io`.
+    /// The fields `args` and `launch` of the contract's `kernel.io`.
     pub io: Map<String, Value>,
-    /// Why each argument is what it is, in their order.
+    /// Reason for each argument, in their order.
     pub reasons: Vec<String>,
-    /// Why the launch is what it is.
+    /// Reason for the launch.
     pub launch_reason: String,
 }
 
 impl Guess {
-    /// Everything that was assumed, a sentence each.
+    /// Returns all assumptions, each as a sentence.
     pub fn assumptions(&self) -> Vec<String> {
         let names = self.io["args"].as_array().into_iter().flatten();
         let names = names.map(|arg| arg["name"].as_str().unwrap_or_default());
@@ -53,7 +54,7 @@ impl Guess {
     }
 }
 
-/// What a parameter is.
+/// Kind of a parameter.
 enum Kind {
     Pointer { dtype: &'static str, lanes: u64, is_const: bool },
     Integer,
@@ -61,10 +62,11 @@ enum Kind {
     Bool,
 }
 
-/// A contract for the kernel `name` with these parameters. `source`: its code, where there is one.
+/// Guesses a contract for the kernel `name` with these parameters. `source` is its code, if
+/// available.
 ///
 /// # Errors
-/// A parameter that no contract can give, and what to do.
+/// A parameter that no contract can provide, with a remedy.
 pub fn contract(
     source: Option<&str>,
     name: &str,
@@ -111,7 +113,7 @@ fn kind(parameter: &CompiledParameter, name: &str) -> Result<Kind, String> {
         _ if element(text).is_some() || text.ends_with("-bit integer") && parameter.bytes < 8 => {
             Ok(Kind::Integer)
         }
-        // Machine code tells sizes only.
+        // Machine code contains only sizes.
         _ if parameter.bytes == 8
             && (text.contains("unknown") || text.ends_with("-bit integer")) =>
         {
@@ -124,7 +126,7 @@ fn kind(parameter: &CompiledParameter, name: &str) -> Result<Kind, String> {
     }
 }
 
-/// Element type and number of elements of a pointee.
+/// Returns the element type and the number of elements of a pointee.
 fn element(name: &str) -> Option<(&'static str, u64)> {
     let scalar = |name: &str| {
         Some(match name {
@@ -151,7 +153,7 @@ fn element(name: &str) -> Option<(&'static str, u64)> {
     })
 }
 
-/// Bytes of an element type, by its name.
+/// Returns the size of an element type in bytes, from its name.
 fn bytes(dtype: &str) -> u64 {
     match dtype.trim_start_matches(|letter: char| !letter.is_ascii_digit()).parse::<u64>() {
         Ok(bits) => bits / 8,
@@ -159,18 +161,18 @@ fn bytes(dtype: &str) -> u64 {
     }
 }
 
-/// The guess in the making.
+/// A guess in progress.
 struct Work<'w> {
     kernel: Option<&'w Kernel<'w>>,
-    /// Of the whole source.
+    /// Tokens of the whole source.
     tokens: &'w [&'w str],
     body: Body<'w>,
     names: &'w [String],
     kinds: &'w [Kind],
     constants: BTreeMap<&'w str, u64>,
-    /// Values of the integers, and whether each may be made smaller.
+    /// Values of the integers, and whether each may be reduced.
     integers: Vec<(&'w str, u64, bool)>,
-    /// The array in which rows of a sparse matrix begin.
+    /// Array of the row pointers of a sparse matrix.
     row_pointer: Option<&'w str>,
 }
 
@@ -216,7 +218,7 @@ impl<'w> Work<'w> {
         work
     }
 
-    /// A kernel that knows no blocks handles what one block has.
+    /// A kernel that does not use the block index processes the data of one block.
     fn one_block(&mut self) {
         let tokens = self.body.tokens;
         if tokens.is_empty() || tokens.iter().any(|token| token.starts_with("blockIdx")) {
@@ -279,7 +281,7 @@ impl<'w> Work<'w> {
         Guess { io, reasons, launch_reason: launch.notes.join("; ") }
     }
 
-    /// The launch for the present values, and what is known then.
+    /// Returns the launch for the current values, and the quantities known then.
     fn laid_out(&self) -> (Launch, Known<'w>) {
         let values = self.values();
         let mut known = Known { grid: [1; 3], block: [1; 3], ..Known::default() };
@@ -303,7 +305,7 @@ impl<'w> Work<'w> {
         (launch, known)
     }
 
-    /// The launch of a kernel whose code is not to be had.
+    /// Returns the launch of a kernel whose code is not available.
     fn unseen(&self, values: &[(&str, u64)]) -> Launch {
         let grid = match values.first() {
             Some((name, _)) => format!("ceil_div({name}, 256)"),
@@ -317,7 +319,7 @@ impl<'w> Work<'w> {
         }
     }
 
-    /// Largest number in an array of integers: small enough to be an index, and a bin.
+    /// Returns the largest number in an array of integers, small enough for an index and for a bin.
     fn content(&self, name: &str, dtype: &str, known: &Known<'_>) -> u64 {
         if self.row_pointer == Some(name) {
             return self.rows(known) * PER_ROW;
@@ -338,7 +340,7 @@ impl<'w> Work<'w> {
         least.min(own).clamp(2, 1 << 16) - 1
     }
 
-    /// Rows of the sparse matrix.
+    /// Returns the number of rows of the sparse matrix.
     fn rows(&self, known: &Known<'_>) -> u64 {
         let named = self.integers.iter().find(|(name, _, shrinks)| {
             *shrinks && !matches!(names::plain(name).as_str(), "nnz" | "cols" | "ncols" | "columns")
@@ -357,7 +359,8 @@ impl<'w> Work<'w> {
         pointers.map(used).collect()
     }
 
-    /// How often loops that go over no threads are passed, all threads together.
+    /// Returns the number of iterations of loops that do not run over threads, for all threads
+    /// together.
     fn passes(&self, known: &Known<'_>) -> u64 {
         let threads = known.grid.iter().chain(&known.block).product::<u64>();
         let counters = self.body.loops.iter().filter(|counter| {
@@ -371,7 +374,7 @@ impl<'w> Work<'w> {
         })
     }
 
-    /// Halves the largest extent; whether there was one to halve.
+    /// Halves the largest extent, and returns whether it could.
     fn smaller(&mut self) -> bool {
         let largest = self.integers.iter().filter(|it| it.2).map(|it| it.1).max().unwrap_or(0);
         if largest <= 32 {
@@ -383,7 +386,7 @@ impl<'w> Work<'w> {
         true
     }
 
-    /// What an array has at most, where its use does not tell.
+    /// Returns the number of elements of an array whose use does not determine it.
     fn most_elements(&self) -> u64 {
         let extents = self.integers.iter().filter(|(_, _, shrinks)| *shrinks);
         let product = extents.fold(1_u64, |product, (_, value, _)| product.saturating_mul(*value));

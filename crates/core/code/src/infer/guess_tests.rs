@@ -1,4 +1,4 @@
-//! Contracts of kernels in the styles that one finds.
+//! Contracts of kernels in common styles.
 
 use super::*;
 
@@ -44,7 +44,7 @@ fn what_cannot_be_given_is_said() {
     assert!(guess.reasons[0].contains("a guess too"), "{:?}", guess.reasons);
 }
 
-/// Hostile code costs no more than its length is worth.
+/// The cost of hostile code is bounded by its length.
 #[test]
 fn definitions_in_circles_end() {
     let mut code = String::from("__global__ void k(float* x, int n) { int a0 = a1 + a2;");
@@ -60,7 +60,7 @@ fn definitions_in_circles_end() {
     contract(Some(&code), "k", &parameters(&[("float*", "x"), ("int", "n")])).unwrap();
 }
 
-/// The launch and the tensors' roles and sizes of a kernel, as text.
+/// Returns the launch of a kernel, and the roles and sizes of its tensors, as text.
 fn guessed(source: &str, all: &[(&str, &str)]) -> String {
     let name = crate::infer::entries(source)[0].name.clone();
     let guess = contract(Some(source), &name, &parameters(all)).unwrap();

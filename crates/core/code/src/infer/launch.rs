@@ -1,4 +1,4 @@
-//! How a kernel is launched, from how it makes its indices.
+//! Guesses the launch of a kernel from its computation of indices. The main type is [`Launch`].
 
 use std::collections::BTreeMap;
 
@@ -6,21 +6,21 @@ use crate::infer::body::{Body, Known};
 use crate::infer::entries::Kernel;
 use crate::infer::lexer::{closing, integer, is_name};
 
-/// A grid and a block, and why.
+/// A grid and a block, with reasons.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Launch {
     /// Extents of the grid, as expressions of a contract.
     pub grid: [Option<String>; 3],
     pub block: [u64; 3],
     pub shared_bytes: u64,
-    /// Why, in words.
+    /// Reasons for the launch.
     pub notes: Vec<String>,
 }
 
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Guesses the block, then the grid from it. `tokens`: of the whole source; `integers`: names and values of the integer parameters, in
-/// order.
+/// Guesses the block, and then the grid. `tokens` are those of the whole source; `integers` are the
+/// names and values of the integer parameters, in order.
 pub(crate) fn launch<'a>(
     kernel: &Kernel<'a>,
     tokens: &[&'a str],
@@ -52,7 +52,7 @@ fn thread_index(axis: usize) -> &'static str {
     ["threadIdx.x", "threadIdx.y", "threadIdx.z"][axis]
 }
 
-/// Threads of a block: what the code names, else what is usual.
+/// Returns the threads of a block: an extent from the code, or else a common value.
 fn block(
     kernel: &Kernel<'_>,
     tokens: &[&str],
@@ -65,7 +65,8 @@ fn block(
         parts.iter().find_map(|part| {
             let fits = |(name, value): &(&&str, &u64)| {
                 let upper = name.to_ascii_uppercase();
-                // A filter's extents, and the rows that a thread takes, are no block's.
+                // Constants for the size of a filter, or for the rows per thread, are not block
+                // sizes.
                 let other = ["MASK", "FILTER", "KERNEL", "ROWS", "RADIUS", "GRID"];
                 upper.contains(part)
                     && (*part == "ROWS" || !other.iter().any(|other| upper.contains(other)))
@@ -105,7 +106,8 @@ fn block(
     [threads, 1, 1]
 }
 
-/// Threads of a row that is folded into a square: `threadIdx.x / 32` and `threadIdx.x % 32`.
+/// Returns the number of threads in a row that the kernel maps to a square, as with `threadIdx.x /
+/// 32` and `threadIdx.x % 32`.
 fn folded(body: &Body<'_>, constants: &BTreeMap<&str, u64>) -> Option<u64> {
     let by = |operator: &str| {
         let windows = body.tokens.windows(3);
@@ -113,12 +115,12 @@ fn folded(body: &Body<'_>, constants: &BTreeMap<&str, u64>) -> Option<u64> {
         found.map(|window| window[2]).collect::<Vec<_>>()
     };
     let side = by("/").into_iter().find(|side| by("%").contains(side))?;
-    // By the threads of a warp each kernel divides.
+    // A literal is ignored, since every kernel may divide by the warp size.
     let value = constants.get(side).copied().filter(|_| is_name(side))?;
     (2..=32).contains(&value).then_some(value * value)
 }
 
-/// The first extent of an array in shared memory.
+/// Returns the first extent of an array in shared memory.
 fn shared_extent(body: &Body<'_>, constants: &BTreeMap<&str, u64>, most: u64) -> Option<u64> {
     let at = body.tokens.iter().position(|token| *token == "__shared__")?;
     let open = at + body.tokens[at..].iter().take(8).position(|token| *token == "[")?;
@@ -127,12 +129,12 @@ fn shared_extent(body: &Body<'_>, constants: &BTreeMap<&str, u64>, most: u64) ->
         return None;
     }
     let value = integer(extent).or_else(|| constants.get(extent).copied())?;
-    // Fewer than a warp are no row of threads.
+    // An extent below the warp size is not a row of threads.
     let least = if most > 32 { 32 } else { 2 };
     (least..=most).contains(&value).then_some(value)
 }
 
-/// The extent of the grid along an axis.
+/// Returns the extent of the grid along an axis.
 fn along<'a>(
     axis: usize,
     body: &Body<'a>,
@@ -167,7 +169,7 @@ fn along<'a>(
             };
         }
     }
-    // No guard says how far: an extent that none of the other axes and no loop has.
+    // Without a guard, the code takes an extent that no other axis and no loop uses.
     let by_threads = made.iter().any(|(_, expression)| expression.contains(&thread_index(axis)))
         || made.is_empty()
             && body.tokens.windows(3).any(|w| w[0] == block_index(axis) && w[1] == "*");
@@ -205,7 +207,8 @@ fn along<'a>(
     }
 }
 
-/// How many elements each block has along an axis, where its number is multiplied with a constant.
+/// Returns the number of elements per block along an axis, if the block index is multiplied by a
+/// constant.
 fn tile(
     axis: usize,
     body: &Body<'_>,
@@ -224,7 +227,7 @@ fn tile(
     })
 }
 
-/// A name and those made of it, with the number of threads that each of its values has.
+/// Returns a name and the names derived from it, with the number of threads per value.
 fn derived<'a>(name: &'a str, body: &Body<'a>) -> Vec<(&'a str, u64)> {
     let mut found = vec![(name, 1)];
     for (other, expression) in body.set_from(name) {
@@ -244,7 +247,7 @@ fn derived<'a>(name: &'a str, body: &Body<'a>) -> Vec<(&'a str, u64)> {
     found
 }
 
-/// An expression with what its local names are set to, where that is one thing, in their place.
+/// Replaces local names in an expression by their definitions, if they have only one.
 fn written_out<'a>(
     body: &Body<'a>,
     tokens: &[&'a str],
@@ -275,7 +278,7 @@ fn written_out<'a>(
     now
 }
 
-/// C tokens as an expression of a contract; nothing where they mean something else.
+/// Converts C tokens to an expression of a contract. Returns `None` if they have no equivalent.
 fn expression_of(
     tokens: &[&str],
     integers: &[(&str, u64)],
@@ -300,14 +303,15 @@ fn expression_of(
     (names > 0 && text.len() < 200).then_some(text)
 }
 
-/// Dynamic shared memory, where the code declares an array without an extent.
+/// Returns the bytes of dynamic shared memory: zero, unless the code declares an array without an
+/// extent.
 fn shared(body: &Body<'_>, threads: u64) -> u64 {
     let declared = body.tokens.windows(2).any(|window| window == ["extern", "__shared__"]);
-    // Two elements of eight bytes for each thread are what scans and reductions use at most.
+    // Scans and reductions use at most two elements of eight bytes per thread.
     if declared { (threads * 16).max(2048) } else { 0 }
 }
 
-/// The numbers of a launch, for the values of the parameters.
+/// Returns the extents of a launch for the values of the parameters.
 pub(crate) fn extents(launch: &Launch, known: &Known<'_>) -> [u64; 3] {
     std::array::from_fn(|axis| {
         let Some(text) = &launch.grid[axis] else { return 1 };
@@ -315,7 +319,7 @@ pub(crate) fn extents(launch: &Launch, known: &Known<'_>) -> [u64; 3] {
     })
 }
 
-/// Expressions here are `E`, `(E) * S` and `ceil_div(E, B)`, `E` being C too.
+/// Evaluates `E`, `(E) * S` or `ceil_div(E, B)`, where `E` is also valid C.
 fn evaluate(text: &str, block: u64, known: &Known<'_>) -> u64 {
     let inner = text.strip_prefix("ceil_div(").and_then(|rest| rest.rsplit_once(", "));
     let (expression, by) = match inner {
@@ -328,7 +332,7 @@ fn evaluate(text: &str, block: u64, known: &Known<'_>) -> u64 {
     value.div_ceil(by.max(1))
 }
 
-/// Names of the axes that a grid has.
+/// Returns the names of the axes of a grid.
 pub(crate) fn axes() -> [&'static str; 3] {
     AXES
 }

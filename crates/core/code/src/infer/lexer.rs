@@ -1,4 +1,5 @@
-//! Tokens of CUDA C++ as guesses need them: no texts, no directives, operators in one piece.
+//! Tokens of CUDA C++ for guesses: without string literals and directives, and with operators in
+//! one piece. The main function is [`read`].
 
 use std::collections::BTreeMap;
 
@@ -6,7 +7,7 @@ use crate::source::{Token, TokenKind, tokens};
 
 use crate::infer::macros::Macros;
 
-/// Most tokens that are looked at.
+/// Most tokens that are read.
 pub(crate) const MAX_TOKENS: usize = 200_000;
 
 /// Operators of more than one character, longest first.
@@ -15,16 +16,16 @@ const LONG: [&str; 22] = [
     "<<", "==", "!=", "<=", ">=", "&&", "||",
 ];
 
-/// A source without what is not code.
+/// A source reduced to its code.
 #[derive(Debug, Default)]
 pub(crate) struct Source<'a> {
-    /// Its tokens; a literal text is `""`.
+    /// Its tokens; a literal is `""`.
     pub tokens: Vec<&'a str>,
-    /// Macros and constants with the value of an integer.
+    /// Macros and constants with an integer value.
     pub constants: BTreeMap<&'a str, u64>,
 }
 
-/// Reads a source: macros that it defines are written out.
+/// Reads a source and expands the macros that it defines.
 pub(crate) fn read(source: &str) -> Source<'_> {
     let mut read = Source::default();
     let mut macros = Macros::default();
@@ -39,7 +40,7 @@ pub(crate) fn read(source: &str) -> Source<'_> {
     read
 }
 
-/// Tokens of a text, as guesses need them; directives go to `directive`.
+/// Splits text into tokens for guesses. Directives are passed to `directive`.
 pub(crate) fn lex<'a>(
     source: &'a str,
     into: &mut Vec<&'a str>,
@@ -71,7 +72,7 @@ pub(crate) fn lex<'a>(
     }
 }
 
-/// Where a word ends: `blockIdx.x` is one quantity.
+/// Returns the end of a word; `blockIdx.x` is one word.
 fn end_of_word(source: &str, token: &Token<'_>) -> usize {
     let end = token.at + token.text.len();
     let builtin = matches!(token.text, "threadIdx" | "blockIdx" | "blockDim" | "gridDim");
@@ -83,12 +84,11 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
-/// Whether a token is a name.
 pub(crate) fn is_name(token: &str) -> bool {
     token.as_bytes().first().is_some_and(|byte| is_word(*byte) && !byte.is_ascii_digit())
 }
 
-/// The value of an integer literal.
+/// Returns the value of an integer literal.
 pub(crate) fn integer(token: &str) -> Option<u64> {
     let digits = token.trim_end_matches(['u', 'U', 'l', 'L']).replace('\'', "");
     match digits.strip_prefix("0x") {
@@ -97,7 +97,8 @@ pub(crate) fn integer(token: &str) -> Option<u64> {
     }
 }
 
-/// `#define NAME 16`, with or without parentheses: whether it is one.
+/// Handles `#define NAME 16`, with or without parentheses. Returns whether the directive has this
+/// form.
 fn define<'a>(directive: &'a str, constants: &mut BTreeMap<&'a str, u64>) -> bool {
     let Some(rest) = directive[1..].trim_start().strip_prefix("define") else { return false };
     let mut words = rest.split_whitespace();
@@ -113,7 +114,7 @@ fn define<'a>(directive: &'a str, constants: &mut BTreeMap<&'a str, u64>) -> boo
     false
 }
 
-/// `const int NAME = 16;`, `constexpr`, and members of unnamed enumerations.
+/// Collects `const int NAME = 16;` and `constexpr` definitions.
 fn constants<'a>(tokens: &[&'a str], constants: &mut BTreeMap<&'a str, u64>) {
     for (at, window) in tokens.windows(4).enumerate() {
         let [name, "=", value, ";"] = *window else { continue };
@@ -127,7 +128,7 @@ fn constants<'a>(tokens: &[&'a str], constants: &mut BTreeMap<&'a str, u64>) {
     }
 }
 
-/// Index of the bracket that closes the one at `open`.
+/// Returns the index of the bracket that closes the one at `open`.
 pub(crate) fn closing(tokens: &[&str], open: usize) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, token) in tokens.iter().enumerate().skip(open) {

@@ -1,35 +1,36 @@
-//! Macros of a source, written out where they stand: loops over all elements and accesses by vectors are
-//! usually theirs. Conditions of the preprocessor are not looked at; the last definition counts.
+//! Expansion of the macros of a source, which often contain loops over all elements and vector
+//! accesses. Conditional directives are ignored, and the last definition of a macro applies. The
+//! main type is [`Macros`].
 
 use std::collections::BTreeMap;
 
 use crate::infer::lexer::{MAX_TOKENS, closing, is_name, lex};
 
-/// Longest macro that is written out, and most parameters.
+/// Longest macro body that is expanded, in tokens, and most parameters.
 const MAX_BODY: usize = 512;
 const MAX_PARAMETERS: usize = 32;
 
-/// Deepest nesting of macros in macros.
+/// Deepest nesting of expansions.
 const MAX_DEPTH: usize = 12;
 
-/// Most tokens that are looked at on the way.
+/// Most tokens processed during expansion.
 const MAX_STEPS: usize = 4 * MAX_TOKENS;
 
 #[derive(Debug)]
 struct Macro<'a> {
-    /// Names of its parameters, if it has a list of them.
+    /// Names of its parameters, if it has a parameter list.
     parameters: Option<Vec<&'a str>>,
     body: Vec<&'a str>,
 }
 
-/// Macros by their names.
+/// Macros by name.
 #[derive(Debug, Default)]
 pub(crate) struct Macros<'a> {
     all: BTreeMap<&'a str, Macro<'a>>,
 }
 
 impl<'a> Macros<'a> {
-    /// Takes a directive, if it defines a macro that can be written out.
+    /// Adds the macro of a directive, if it defines one that can be expanded.
     pub(crate) fn define(&mut self, directive: &'a str) {
         let Some(rest) = directive[1..].trim_start().strip_prefix("define") else { return };
         let rest = rest.trim_start();
@@ -60,7 +61,7 @@ impl<'a> Macros<'a> {
         }
     }
 
-    /// The tokens with all macros written out, as far as that has an end.
+    /// Returns the tokens with all macros expanded, or unchanged if the expansion is too long.
     pub(crate) fn written_out(&self, tokens: Vec<&'a str>) -> Vec<&'a str> {
         if self.all.is_empty() {
             return tokens;
@@ -74,12 +75,12 @@ struct Writer<'m, 'a> {
     macros: &'m Macros<'a>,
     out: Vec<&'a str>,
     steps: usize,
-    /// Macros within which this is: none of them is written out again.
+    /// Macros being expanded, which are not expanded again.
     active: Vec<&'a str>,
 }
 
 impl<'a> Writer<'_, 'a> {
-    /// Writes tokens; whether there was room for them.
+    /// Writes tokens and returns whether they fitted.
     fn write(&mut self, tokens: &[&'a str]) -> bool {
         let mut at = 0;
         while at < tokens.len() {
@@ -127,7 +128,7 @@ impl<'a> Writer<'_, 'a> {
     }
 }
 
-/// Arguments between the parentheses of a call.
+/// Returns the arguments between the parentheses of a call.
 fn arguments<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     let mut found = Vec::new();
     let (mut depth, mut start) = (0_i32, 0);
@@ -146,7 +147,8 @@ fn arguments<'t, 'a>(tokens: &'t [&'a str]) -> Vec<&'t [&'a str]> {
     found
 }
 
-/// A macro's text with arguments in place of its parameters; nothing where it grows too long.
+/// Returns the body of a macro with arguments in place of parameters, or `None` if it becomes too
+/// long.
 fn filled<'a>(
     body: &[&'a str],
     parameters: &[&'a str],
@@ -185,7 +187,7 @@ mod tests {
         assert_eq!(text("#define K(n) void n##_k()\nK(a);"), "K ( a ) ;");
     }
 
-    /// A text that doubles with each macro costs no more than is looked at.
+    /// The cost of a text that doubles with each macro is bounded.
     #[test]
     fn what_grows_without_end_stays_as_it_is() {
         let mut source = String::from("#define a0 x x\n");

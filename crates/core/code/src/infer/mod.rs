@@ -1,11 +1,12 @@
-//! What a kernel's own code says of how to run it: a contract guessed from parameters, names and code.
+//! Guesses how to run a kernel: a contract derived from its parameters, names and code. The main
+//! function is [`contract()`].
 //!
-//! The compiler tells the types ([`CompiledParameter`]); names and guards tell sizes ([`contract()`]). Nothing
-//! here is certain, so everything that was guessed is told, with its reason ([`Guess`]). Pure: no
-//! compiler is called, and no file is read.
+//! The compiler provides the types ([`CompiledParameter`]). Names and guards provide the sizes. The
+//! result is not certain, so every guess is reported with its reason ([`Guess`]). The module calls
+//! no compiler and reads no files.
 //!
-//! The work is bounded by the length of the source: every pass is linear, but for the walk from a name
-//! to what it is made of, whose depth is bounded.
+//! The work is bounded by the length of the source: every pass is linear, except the search from a
+//! name to its definitions, which has a bounded depth.
 
 mod body;
 mod entries;

@@ -1,6 +1,6 @@
-//! What names of parameters mean in code as it is usually written.
+//! Common meanings of parameter names. The main type is [`Meaning`].
 
-/// A name without its decoration: `d_rowPtr` and `row_ptr` are the same.
+/// Returns a name without decoration: `d_rowPtr` and `row_ptr` give the same result.
 pub(crate) fn plain(name: &str) -> String {
     let lower = name.to_ascii_lowercase().replace('_', "");
     let without = ["d", "num", "nof"].iter().find_map(|prefix| {
@@ -10,16 +10,16 @@ pub(crate) fn plain(name: &str) -> String {
     without.filter(|rest| !rest.is_empty()).unwrap_or(&lower).to_owned()
 }
 
-/// What an integer is.
+/// Meaning of an integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Meaning {
-    /// An extent, of this size to begin with; it may be made smaller.
+    /// An extent with this initial value, which may be reduced.
     Extent(u64),
-    /// A number that is what it is.
+    /// A number that must keep this value.
     Fixed(u64),
 }
 
-/// The meaning of an integer parameter. `all`: the plain names of all integers.
+/// Returns the meaning of an integer parameter. `all` contains the plain names of all integers.
 pub(crate) fn integer(name: &str, all: &[String]) -> Meaning {
     use Meaning::{Extent, Fixed};
     let has = |wanted: &[&str]| all.iter().any(|other| wanted.contains(&other.as_str()));
@@ -62,7 +62,8 @@ pub(crate) fn integer(name: &str, all: &[String]) -> Meaning {
     }
 }
 
-/// Whether integers of this name are where the rows of a sparse matrix begin.
+/// Returns whether an array of integers with this name contains the row pointers of a sparse
+/// matrix.
 pub(crate) fn is_row_pointer(name: &str) -> bool {
     let name = plain(name);
     let known = [
@@ -78,7 +79,7 @@ pub(crate) fn is_row_pointer(name: &str) -> bool {
     known.iter().any(|known| name.ends_with(known)) || name == "ptr"
 }
 
-/// A number for a floating-point parameter.
+/// Returns a value for a floating-point parameter.
 pub(crate) fn float(name: &str) -> f64 {
     let name = plain(name);
     let has = |part: &str| name.contains(part);

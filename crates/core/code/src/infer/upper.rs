@@ -1,11 +1,11 @@
-//! Upper ends of integer expressions.
+//! Upper bounds of integer expressions. The main type is [`Reader`].
 
 use std::ops::Range;
 
 use crate::infer::body::{Body, Known, MAX_DEPTH, MAX_STEPS, Upper};
 use crate::infer::lexer::{closing, integer, is_name};
 
-/// Reads an expression.
+/// Evaluator of an expression.
 pub(crate) struct Reader<'r, 'a> {
     body: &'r Body<'a>,
     known: &'r Known<'r>,
@@ -54,7 +54,7 @@ impl<'r, 'a> Reader<'r, 'a> {
                     Some(if right.exact { left.saturating_sub(right.value) } else { left })
                 },
                 "<<" => |left, right| left.checked_shl(right.value.try_into().ok()?),
-                // What a smaller shift leaves may be larger.
+                // A smaller shift gives a larger result.
                 ">>" => {
                     |left, right| Some(if right.exact { left >> right.value.min(63) } else { left })
                 }
@@ -181,7 +181,8 @@ impl<'r, 'a> Reader<'r, 'a> {
             return Some(Upper { value, exact: false });
         }
         if self.peek() == "(" {
-            // Of a function nothing is known, but that a cast in its form changes nothing.
+            // The value of a function is unknown, except that of a cast written like a call, which
+            // is its argument.
             let close = closing(self.body.tokens, self.at)?;
             let cast = matches!(name, "int" | "unsigned" | "size_t" | "long" | "__ldg");
             let inner = self.at + 1..close;

@@ -1,11 +1,12 @@
-//! A guessed contract as YAML for people: every guess with its reason beside it.
+//! Formats a guessed contract as YAML, with the reason beside each guess. The main function is
+//! [`text`].
 
 use serde_json::Value;
 
 use crate::infer::guess::Guess;
 
-/// The contract of `kernel_name` in `file`, a kernel of `kernel_type`. With `reference` there is a place
-/// for a kernel to check against.
+/// Returns the contract of `kernel_name` in `file`, a kernel of type `kernel_type`. With
+/// `reference`, the text includes a commented template for a reference kernel.
 pub fn text(
     guess: &Guess,
     kernel_type: &str,
@@ -50,7 +51,7 @@ pub fn text(
     text
 }
 
-/// Flow style, as one writes it by hand; JSON is YAML, so that strings keep their quotes.
+/// Formats a value in flow style. JSON is valid YAML, so strings keep their quotes.
 fn flow(value: &Value) -> String {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,4 @@
-//! Two kernels' instructions side by side.
+//! Comparison of the instructions of two kernels. The main type is [`CodeDiff`].
 
 use std::collections::BTreeMap;
 
@@ -8,13 +8,13 @@ use similar::{ChangeTag, TextDiff};
 
 use super::{Instructions, opcode};
 
-/// Longest unified difference, bytes.
+/// Longest unified diff, in bytes.
 const MAX_UNIFIED_BYTES: usize = 64 << 10;
 
-/// Most opcodes listed: those whose counts differ most.
+/// Most opcodes listed, those with the largest differences.
 const MAX_OPCODES: usize = 48;
 
-/// Lines of agreement round each difference.
+/// Unchanged lines around each difference.
 const CONTEXT: usize = 3;
 
 /// How the code of two kernels differs, names and places apart.
@@ -63,7 +63,7 @@ pub struct OpcodeCount {
     pub candidate: u64,
 }
 
-/// Compares a candidate's instructions with a reference's.
+/// Compares the instructions of a candidate with those of a reference.
 pub fn diff(
     language: CodeLanguage,
     reference: &Instructions,
@@ -127,7 +127,7 @@ fn opcodes(reference: &Instructions, candidate: &Instructions) -> (Vec<OpcodeCou
     (different, cut)
 }
 
-/// The last place at or before `at` where a character begins.
+/// Returns the last character boundary at or before `at`.
 fn floor(text: &str, at: usize) -> usize {
     (0..=at.min(text.len())).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0)
 }

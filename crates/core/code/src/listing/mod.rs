@@ -1,8 +1,9 @@
-//! Listings of machine code and of PTX: what a kernel's instructions are, without names and places.
+//! Listings of machine code and of PTX, reduced to a kernel's instructions without names and
+//! addresses. The main type is [`Instructions`].
 //!
-//! `nvdisasm` and `cuobjdump` write SASS, NVRTC writes PTX; [`instructions`] reads one kernel of
-//! either into lines that are the same wherever the kernel stands and whatever it is called, and
-//! [`diff`] compares two such kernels. Pure.
+//! `nvdisasm` and `cuobjdump` write SASS, NVRTC writes PTX. [`instructions`] reads one kernel of
+//! either into lines that do not depend on its position or name. [`diff()`] compares two such
+//! kernels. The module does no I/O.
 
 mod diff;
 mod ptx;
@@ -10,19 +11,21 @@ mod sass;
 
 pub use diff::{CodeDiff, CodeLanguage, OpcodeCount, diff};
 
-/// Most instructions of one kernel that are looked at; what follows is left out, and said to be.
+/// Most instructions of a kernel that are read. Further instructions are omitted, and
+/// [`Instructions::cut`] is set.
 pub const MAX_INSTRUCTIONS: usize = 4096;
 
-/// One kernel's instructions.
+/// The instructions of one kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Instructions {
-    /// Instructions and labels, one each.
+    /// Instructions and labels, one per line.
     pub lines: Vec<String>,
-    /// Whether there were more than are looked at.
+    /// Whether instructions were omitted.
     pub cut: bool,
 }
 
-/// The instructions of the kernel of that symbol; `None` if the listing does not have it.
+/// Returns the instructions of the kernel with that symbol, or `None` if the listing does not
+/// contain it.
 pub fn instructions(listing: &str, language: CodeLanguage, symbol: &str) -> Option<Instructions> {
     match language {
         CodeLanguage::Sass => sass::instructions(listing, symbol),
@@ -30,12 +33,12 @@ pub fn instructions(listing: &str, language: CodeLanguage, symbol: &str) -> Opti
     }
 }
 
-/// A SASS listing without the kernels whose symbols `is_hidden` names.
+/// Returns a SASS listing without the kernels whose symbols satisfy `is_hidden`.
 pub fn without_kernels(listing: &str, is_hidden: impl Fn(&str) -> bool) -> String {
     sass::without(listing, is_hidden)
 }
 
-/// What an instruction does: its opcode with modifiers; `None` for a label or a directive.
+/// Returns the opcode of an instruction with its modifiers, or `None` for a label or a directive.
 fn opcode(line: &str) -> Option<&str> {
     if line.ends_with(':') {
         return None;
@@ -45,11 +48,11 @@ fn opcode(line: &str) -> Option<&str> {
     if first.starts_with(['.', '{', '}']) {
         return None;
     }
-    // A predicate stands in front.
+    // The first word is a predicate.
     if first.starts_with('@') { words.next() } else { Some(first) }
 }
 
-/// Runs of blanks as one, none at the ends.
+/// Replaces each run of white space by a space, and trims the ends.
 fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,13 +1,13 @@
-//! PTX as NVRTC, nvcc and Triton write it.
+//! PTX listings of NVRTC, nvcc and Triton.
 
 use std::collections::HashSet;
 
 use super::{Instructions, MAX_INSTRUCTIONS, squeezed};
 
-/// Directives that say where code came from, not what it does.
+/// Directives with information about the source, which do not affect execution.
 const SAYS_NOTHING: [&str; 4] = [".loc", ".file", ".pragma", ".section"];
 
-/// The instructions of a kernel: what stands between its braces.
+/// Returns the instructions of a kernel, from the lines between its braces.
 pub(super) fn instructions(listing: &str, symbol: &str) -> Option<Instructions> {
     let body = body(listing, symbol)?;
     let jumped_to = jumped_to(body);
@@ -16,7 +16,7 @@ pub(super) fn instructions(listing: &str, symbol: &str) -> Option<Instructions> 
         let line = squeezed(line.split("//").next().unwrap_or_default());
         let line = line.trim_end_matches(';');
         let silent = line.is_empty() || SAYS_NOTHING.iter().any(|word| line.starts_with(word));
-        // Labels of line information are nobody's target.
+        // Labels of line information are not jump targets.
         let label = line.strip_suffix(':').filter(|label| label.starts_with('$'));
         if silent || label.is_some_and(|label| !jumped_to.contains(label)) {
             continue;
@@ -30,7 +30,7 @@ pub(super) fn instructions(listing: &str, symbol: &str) -> Option<Instructions> 
     Some(Instructions { lines, cut })
 }
 
-/// From the first brace after the kernel's parameters to the one that closes it.
+/// Returns the text from the first brace after the kernel's parameters to the matching one.
 fn body<'a>(listing: &'a str, symbol: &str) -> Option<&'a str> {
     let mut rest = listing;
     loop {
@@ -57,7 +57,7 @@ fn body<'a>(listing: &'a str, symbol: &str) -> Option<&'a str> {
     }
 }
 
-/// Labels that some instruction names.
+/// Returns the labels that instructions refer to.
 fn jumped_to(body: &str) -> HashSet<&str> {
     let code = body.lines().map(|line| line.split("//").next().unwrap_or_default());
     let instructions = code.filter(|line| !line.trim_end().ends_with(':'));
@@ -69,7 +69,8 @@ fn is_of_a_name(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '$' | '%')
 }
 
-/// The kernel's name and those of its parameters; a kernel may be called like an instruction.
+/// Replaces the kernel's name, also in the names of its parameters. A kernel may have the name of
+/// an instruction.
 fn without_name(line: &str, symbol: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut rest = line;
@@ -89,7 +90,7 @@ fn without_name(line: &str, symbol: &str) -> String {
     out
 }
 
-/// `$L__BB3_7` is the label 7 of the fourth function: the function's number says nothing.
+/// Drops the number of the function from labels: `$L__BB3_7` is label 7 of the fourth function.
 fn labels_of_the_function(line: &str) -> String {
     let mut parts = line.split("$L__BB");
     let mut out = parts.next().unwrap_or_default().to_owned();

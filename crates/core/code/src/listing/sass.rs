@@ -1,10 +1,10 @@
-//! SASS as `nvdisasm -c` and `cuobjdump -sass` write it.
+//! SASS listings of `nvdisasm -c` and `cuobjdump -sass`.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Instructions, MAX_INSTRUCTIONS, squeezed};
 
-/// The instructions of a kernel.
+/// Returns the instructions of a kernel.
 pub(super) fn instructions(listing: &str, symbol: &str) -> Option<Instructions> {
     let mut sections = sections(listing).filter(|section| section.symbol == Some(symbol));
     let section = sections.next()?;
@@ -23,7 +23,7 @@ pub(super) fn instructions(listing: &str, symbol: &str) -> Option<Instructions> 
     Some(Instructions { lines: named_anew(&lines, symbol), cut })
 }
 
-/// The listing without the functions whose symbols `unwanted` says yes to.
+/// Returns the listing without the functions whose symbols satisfy `unwanted`.
 pub(super) fn without(listing: &str, unwanted: impl Fn(&str) -> bool) -> String {
     let mut kept = String::with_capacity(listing.len());
     for section in sections(listing) {
@@ -37,7 +37,7 @@ pub(super) fn without(listing: &str, unwanted: impl Fn(&str) -> bool) -> String 
     kept
 }
 
-/// Lines from one function's head to the next one's.
+/// Lines from the head of one function to the head of the next.
 struct Section<'a> {
     symbol: Option<&'a str>,
     lines: Vec<&'a str>,
@@ -59,7 +59,7 @@ fn is_head(line: &str) -> bool {
     line.starts_with("//-----") || line.trim_start().starts_with("Function :")
 }
 
-/// `//------- .text.NAME ------` or `Function : NAME`.
+/// Parses `//------- .text.NAME ------` or `Function : NAME`.
 fn head(line: &str) -> Option<&str> {
     if let Some(name) = line.trim_start().strip_prefix("Function :") {
         return Some(name.trim());
@@ -68,21 +68,21 @@ fn head(line: &str) -> Option<&str> {
     text.strip_prefix(".text.").map(str::trim)
 }
 
-/// A line of a function that matters.
+/// A relevant line of a function.
 enum Line<'a> {
     Label(&'a str),
     Instruction {
-        /// Where it stands, as written.
+        /// Address of the instruction, as written.
         address: &'a str,
         text: String,
     },
 }
 
-/// `/*0010*/  @P0 EXIT ;  /* 0x… */`, or `.L_x_1:`; nothing else matters.
+/// Parses `/*0010*/  @P0 EXIT ;  /* 0x… */` or `.L_x_1:`; other lines are irrelevant.
 fn parse(line: &str) -> Option<Line<'_>> {
     let line = line.trim();
     if let Some(label) = line.strip_suffix(':') {
-        // Names of sections and functions are labels too, which say nothing.
+        // Names of sections and functions are also labels, but irrelevant ones.
         return label.starts_with(".L_").then_some(Line::Label(label));
     }
     let (address, rest) = line.strip_prefix("/*")?.split_once("*/")?;
@@ -92,8 +92,8 @@ fn parse(line: &str) -> Option<Line<'_>> {
     (is_address && !text.is_empty()).then(|| Line::Instruction { address, text: squeezed(text) })
 }
 
-/// Behind its last branch a function is filled with no-operations, to the end of the block of
-/// memory that it stands in; marks of its end stand among them.
+/// Drops the padding after the last branch: no-operations up to the end of the memory block, with
+/// labels for its end among them.
 fn drop_padding(lines: &mut Vec<Line<'_>>) {
     let is_padding = |line: &Line<'_>| match line {
         Line::Instruction { text, .. } => text == "NOP",
@@ -104,7 +104,7 @@ fn drop_padding(lines: &mut Vec<Line<'_>>) {
     }
 }
 
-/// Labels counted from the start, and the function called `kernel`.
+/// Renumbers the labels from the start, and renames the function to `kernel`.
 fn named_anew(lines: &[Line<'_>], symbol: &str) -> Vec<String> {
     let used: HashSet<String> = lines
         .iter()
@@ -113,7 +113,7 @@ fn named_anew(lines: &[Line<'_>], symbol: &str) -> Vec<String> {
             Line::Label(_) => None,
         })
         .collect();
-    // What nothing goes to is a mark of the compiler's.
+    // A label without a jump to it is only a mark of the compiler.
     let mut names: HashMap<String, String> = HashMap::new();
     for line in lines {
         let place = match line {
@@ -140,7 +140,7 @@ fn named_anew(lines: &[Line<'_>], symbol: &str) -> Vec<String> {
     out
 }
 
-/// `` `(.L_x_1) `` or a bare address, of an instruction that goes somewhere.
+/// Returns the target of a jump: `` `(.L_x_1) `` or a bare address.
 fn target(text: &str) -> Option<&str> {
     if let Some((_, rest)) = text.split_once("`(") {
         return rest.split(')').next();
@@ -151,13 +151,13 @@ fn target(text: &str) -> Option<&str> {
     text.rsplit([' ', ',']).next().filter(|last| is_branch && last.starts_with("0x"))
 }
 
-/// `00a0` and `0xa0` are the same place.
+/// Normalises an address: `00a0` and `0xa0` are equal.
 fn canonical(address: &str) -> String {
     let digits = address.trim_start_matches("0x").trim_start_matches('0');
     format!("0x{}", if digits.is_empty() { "0" } else { digits })
 }
 
-/// The place that a target names.
+/// Returns the label or the normalised address of a target.
 fn place_of(target: &str) -> String {
     if target.starts_with("0x") { canonical(target) } else { target.to_owned() }
 }

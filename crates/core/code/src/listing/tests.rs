@@ -117,7 +117,7 @@ fn names_places_and_padding_are_left_out() {
     );
 }
 
-/// Triton names kernels after Python functions, and marks lines with labels.
+/// Triton gives kernels the names of Python functions, and marks lines with labels.
 #[test]
 fn a_kernel_may_be_called_like_an_instruction() {
     let ptx = "
@@ -199,7 +199,7 @@ mod properties {
     use super::*;
 
     proptest! {
-        /// Whatever a listing holds, reading it ends, and within bounds.
+        /// Reading any listing ends, with bounded output.
         #[test]
         fn anything_is_read(text in "[/*0-9a-fL_x:;(){}`@ \n.A-Z-]{0,400}", name in "[a-z(]{0,4}") {
             for language in [CodeLanguage::Sass, CodeLanguage::Ptx] {

@@ -1,33 +1,33 @@
-//! Host code of a CUDA C++ file, and what is left without it.
+//! Removal of host code from a CUDA C++ file. The main function is [`without_host_code`].
 //!
-//! Files written for nvcc hold functions of the host beside their kernels. A compiler of device code
-//! alone refuses them, or does not know what they call. Nothing that runs on the device can use them, so
-//! the kernels mean the same without them.
+//! Files written for nvcc contain host functions beside their kernels. A compiler for device code
+//! alone rejects them, or does not know the functions that they call. Device code cannot use host
+//! functions, so the kernels mean the same without them.
 //!
-//! Declarations are told apart by their words; macros are not expanded. Where that is not enough, too
-//! much or too little goes, and the rest does not compile: so this is for sources that do not compile as
-//! they are.
+//! Declarations are classified by their words, and macros are not expanded. If that is not enough,
+//! too much or too little is removed, and the rest does not compile. The function is therefore only
+//! for sources that do not compile unchanged.
 
 use std::collections::BTreeSet;
 
 use super::lexer::{Token, TokenKind, tokenize};
 
-/// Names that are told of what was left out, at most.
+/// Most names listed in [`DeviceCode::left_out`].
 const MAX_NAMES: usize = 16;
 
 /// A source without its host code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeviceCode {
-    /// The source; what was left out is white space, so that lines and columns are the same.
+    /// The source, with removed code as white space, so that lines and columns are unchanged.
     pub text: String,
-    /// Functions and variables that were left out, in their order: the first sixteen.
+    /// Removed functions and variables, in their order: the first sixteen.
     pub left_out: Vec<String>,
-    /// How many there were.
+    /// Number of removed declarations.
     pub count: usize,
 }
 
-/// Leaves out functions and variables of the host at namespace level. `None`: there are none, or braces
-/// do not pair.
+/// Removes host functions and variables at namespace level. Returns `None` if there are none, or if
+/// braces do not match.
 pub fn without_host_code(source: &str) -> Option<DeviceCode> {
     let tokens = tokenize(source);
     let qualifiers = qualifying_macros(&tokens);
@@ -55,12 +55,13 @@ pub fn without_host_code(source: &str) -> Option<DeviceCode> {
             left_out.push(host.name.clone());
         }
     }
-    // Whole tokens became spaces, so this is UTF-8 as before.
+    // Only whole tokens became spaces, so the text is still UTF-8.
     let text = String::from_utf8(text).ok()?;
     Some(DeviceCode { text, left_out, count: walk.host.len() })
 }
 
-/// Words that put what they stand before on the device, or leave the choice to the compiler.
+/// Returns whether a word assigns its declaration to the device, or leaves the choice to the
+/// compiler.
 fn is_qualifier(word: &str) -> bool {
     matches!(
         word,
@@ -75,7 +76,7 @@ fn is_qualifier(word: &str) -> bool {
     )
 }
 
-/// Macros that stand for such a word.
+/// Returns the macros whose definition contains such a word.
 fn qualifying_macros<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     let directives = tokens.iter().filter(|token| token.kind == TokenKind::Directive);
     let defined = directives.filter_map(|token| {
@@ -88,7 +89,7 @@ fn qualifying_macros<'a>(tokens: &[Token<'a>]) -> BTreeSet<&'a str> {
     defined.collect()
 }
 
-/// A declaration of the host: its tokens, and a name for it.
+/// A host declaration: its tokens and its name.
 struct Host {
     first: usize,
     last: usize,
@@ -103,7 +104,7 @@ struct Walk<'t, 'a> {
     at: usize,
     qualifiers: &'t BTreeSet<&'a str>,
     host: Vec<Host>,
-    /// Classes that have functions, none of them for the device.
+    /// Classes with functions, none of which is for the device.
     types: Vec<Host>,
 }
 
@@ -112,7 +113,8 @@ impl<'a> Walk<'_, 'a> {
         self.tokens.get(at).map(|token| token.text)
     }
 
-    /// The declarations of a namespace, up to its brace or the end. `None`: something does not pair.
+    /// Reads the declarations of a namespace, up to its brace or the end. Returns `None` if
+    /// brackets do not match.
     fn scope(&mut self, depth: usize) -> Option<()> {
         while let Some(text) = self.text(self.at) {
             match text {
@@ -136,7 +138,7 @@ impl<'a> Walk<'_, 'a> {
         Some(())
     }
 
-    /// The brace of a namespace, or of a block with a linkage, that begins here.
+    /// Returns the opening brace of a namespace or linkage block that begins at the current token.
     fn opens_scope(&self) -> Option<usize> {
         let mut at = self.at;
         if self.text(at) == Some("inline") {
@@ -159,7 +161,7 @@ impl<'a> Walk<'_, 'a> {
         (self.text(at) == Some("{")).then_some(at)
     }
 
-    /// One declaration, from here to its `;` or the end of its body.
+    /// Reads one declaration, up to its `;` or the end of its body.
     fn declaration(&mut self) -> Option<()> {
         let first = self.at;
         let mut seen = Seen::default();
@@ -197,13 +199,13 @@ impl<'a> Walk<'_, 'a> {
         Some(())
     }
 
-    /// The word before the bracket that is next.
+    /// Returns the word before the next bracket.
     fn named_before(&self) -> Option<&'a str> {
         let before = self.tokens.get(self.at.checked_sub(1)?)?;
         (before.kind == TokenKind::Word).then_some(before.text)
     }
 
-    /// Moves behind the bracket that pairs with the one here, and returns where that is.
+    /// Moves past the bracket that matches the current one, and returns its index.
     fn pair(&mut self) -> Option<usize> {
         let mut depth = 0usize;
         loop {
@@ -219,7 +221,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Moves behind the parameters of a template.
+    /// Moves past the parameters of a template.
     fn template_parameters(&mut self) -> Option<()> {
         let mut depth = 0usize;
         loop {
@@ -239,7 +241,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Notes a declaration that is the host's.
+    /// Records a declaration if it belongs to the host.
     fn judge(&mut self, first: usize, last: usize, seen: &Seen<'_>) {
         if let Some(name) = seen.host_name() {
             self.host.push(Host { first, last, name: name.to_owned() });
@@ -248,7 +250,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// Name of a class with functions, none of which is for the device.
+    /// Returns the name of a class with functions, none of which is for the device.
     fn class(&self, first: usize, last: usize, seen: &Seen<'_>) -> Option<&'a str> {
         let tokens = &self.tokens[first..=last];
         let keyword = tokens.iter().position(|token| matches!(token.text, "struct" | "class"))?;
@@ -259,7 +261,7 @@ impl<'a> Walk<'_, 'a> {
         (seen.braced && functions && !tokens.iter().any(for_device)).then_some(name.text)
     }
 
-    /// Leaves out those classes that nothing names which stays.
+    /// Removes the classes that the remaining code does not mention.
     fn leave_out_types(&mut self) {
         loop {
             let mut gone = vec![false; self.tokens.len()];
@@ -280,12 +282,11 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// What was seen of a declaration outside of all brackets.
+/// Words of a declaration outside all brackets.
 #[derive(Default)]
 struct Seen<'a> {
-    /// The first word.
     first: Option<&'a str>,
-    /// The last word that is no qualifier: of a variable its name, or its type's.
+    /// The last word that is not a qualifier: the name of a variable, or of its type.
     last: Option<&'a str>,
     /// The word before the first parenthesis.
     called: Option<&'a str>,
@@ -293,12 +294,12 @@ struct Seen<'a> {
     bracket: bool,
     braced: bool,
     assigned: bool,
-    /// It belongs to the device, or says of itself that it is constant.
+    /// Whether it belongs to the device, and whether it is declared constant.
     device: bool,
     constant: bool,
-    /// It declares no function and no variable.
+    /// Whether it declares neither a function nor a variable.
     other: bool,
-    /// `struct X …`, which may be a type or something of that type.
+    /// Whether it has the form `struct X …`, which may define a type or declare a variable.
     elaborated: bool,
 }
 
@@ -328,7 +329,7 @@ impl<'a> Seen<'a> {
         if bracket == "[" {
             self.bracket |= !self.assigned;
         } else if !self.assigned && !self.parenthesis {
-            // Neither of these declares a function.
+            // None of these words declares a function.
             if matches!(before, Some("alignas" | "__align__" | "__attribute__" | "decltype")) {
                 return;
             }
@@ -341,7 +342,7 @@ impl<'a> Seen<'a> {
         self.parenthesis && !self.other
     }
 
-    /// A name for it, where it is the host's.
+    /// Returns the name of the declaration if it belongs to the host.
     fn host_name(&self) -> Option<&'a str> {
         if self.device || self.other || self.first.is_none() {
             return None;
@@ -349,15 +350,15 @@ impl<'a> Seen<'a> {
         if self.parenthesis && !self.assigned {
             return self.called.or(self.first);
         }
-        // A type that is declared, perhaps with variables of it.
+        // The declaration defines a type, perhaps with variables.
         if self.elaborated && (self.braced || !self.assigned) {
             return None;
         }
-        // Constant numbers are known to the device as well; constant arrays are not.
+        // Constant numbers are also available on the device; constant arrays are not.
         if self.constant && !self.bracket {
             return None;
         }
-        // `X;` is a macro, as far as can be seen.
+        // `X;` is assumed to be a macro.
         (self.last != self.first || self.assigned).then_some(self.last.or(self.first)).flatten()
     }
 }

@@ -1,36 +1,37 @@
-//! Kernels of a CUDA C++ source, found by their declarations.
+//! Kernels of a CUDA C++ source, found by their declarations. The main type is [`SourceKernel`].
 //!
-//! Macros are not expanded, so a kernel declared through one is not found here; the compiled image
-//! still names it, only its parameter names stay unknown.
+//! Macros are not expanded, so a kernel declared through a macro is not found here. The compiled
+//! image still contains its name, but its parameter names stay unknown.
 
 use super::lexer::{Token, TokenKind, tokenize};
 
-/// At most this many kernels are looked at.
+/// Most kernels returned.
 const MAX_KERNELS: usize = 1024;
 
 /// A kernel as the source declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceKernel {
-    /// Name with its namespaces, e.g. `ns::scale`. Unnamed namespaces leave no trace.
+    /// Name with its namespaces, e.g. `ns::scale`; unnamed namespaces are omitted.
     pub name: String,
-    /// Declared with C linkage: its symbol carries no types.
+    /// Whether it has C linkage, so that its symbol contains no types.
     pub extern_c: bool,
-    /// A template: exists only through its instances.
+    /// Whether it is a template, which exists only through its instances.
     pub template: bool,
-    /// Not visible outside the file: dropped by the compiler unless asked for by name.
+    /// Whether it is invisible outside the file. The compiler drops it unless it is requested by
+    /// name.
     pub internal: bool,
-    /// Name of each parameter, where one is written plainly.
+    /// Name of each parameter, if written plainly.
     pub params: Vec<Option<String>>,
 }
 
 impl SourceKernel {
-    /// Last component of the name.
+    /// Returns the last component of the name.
     pub fn base_name(&self) -> &str {
         self.name.rsplit("::").next().unwrap_or(&self.name)
     }
 }
 
-/// Finds the kernels that `source` declares at namespace level, each once.
+/// Returns the kernels that `source` declares at namespace level, each once.
 pub fn find_kernels(source: &str) -> Vec<SourceKernel> {
     let tokens: Vec<Token<'_>> =
         tokenize(source).into_iter().filter(|t| t.kind != TokenKind::Directive).collect();
@@ -39,7 +40,7 @@ pub fn find_kernels(source: &str) -> Vec<SourceKernel> {
     finder.kernels
 }
 
-/// What an open brace belongs to.
+/// Construct that an open brace belongs to.
 enum Scope {
     Namespace(Vec<String>),
     UnnamedNamespace,
@@ -56,7 +57,7 @@ struct Finder<'t, 'a> {
 
 impl<'a> Finder<'_, 'a> {
     fn run(&mut self) {
-        // Tokens of the declaration so far, from the last `;`, `{` or `}`.
+        // Index of the first token of the declaration, after the last `;`, `{` or `}`.
         let mut start = 0;
         while let Some(text) = self.text(self.at) {
             match text {
@@ -110,7 +111,8 @@ impl<'a> Finder<'_, 'a> {
         let explicit = self.text(open - 1) == Some(">");
         let first_template = head.iter().position(|t| *t == "template");
         let specialised = first_template.is_some_and(|t| {
-            // `template <> …` specialises and `template __global__ …` instantiates: both exist.
+            // `template <> …` specialises and `template __global__ …` instantiates; the kernel
+            // exists in both cases.
             head.get(t + 1) != Some(&"<") || head.get(t + 2) == Some(&">")
         });
         let Some((params, close)) = self.params(open) else { return };
@@ -139,7 +141,8 @@ impl<'a> Finder<'_, 'a> {
         }
     }
 
-    /// A declaration and its definition are one kernel; the one with more names tells more.
+    /// Merges a declaration and its definition into one kernel, with the parameter list that has
+    /// more names.
     fn add(&mut self, kernel: SourceKernel) {
         let named = |k: &SourceKernel| k.params.iter().flatten().count();
         let same = |k: &&mut SourceKernel| {
@@ -155,7 +158,8 @@ impl<'a> Finder<'_, 'a> {
         }
     }
 
-    /// From `__global__` to the parameter list: index of its `(`, and the name before it.
+    /// Returns the index of the `(` of the parameter list after `__global__`, and the name before
+    /// it.
     fn declarator(&self) -> Option<(usize, &'a str)> {
         let mut at = self.at + 1;
         let mut name = None;
@@ -179,7 +183,7 @@ impl<'a> Finder<'_, 'a> {
         }
     }
 
-    /// Index of the token that closes the one at `open`.
+    /// Returns the index of the token that closes the one at `open`.
     fn skip(&self, open: usize, opening: &str, closing: &str) -> Option<usize> {
         let mut depth = 0usize;
         for (at, token) in self.tokens.iter().enumerate().skip(open) {
@@ -197,7 +201,8 @@ impl<'a> Finder<'_, 'a> {
         None
     }
 
-    /// Parameter names of the list that opens at `open`, and where it closes.
+    /// Returns the names of the parameters in the list that opens at `open`, and the index of its
+    /// end.
     fn params(&self, open: usize) -> Option<(Vec<Option<String>>, usize)> {
         let close = self.skip(open, "(", ")")?;
         let list = &self.tokens[open + 1..close];
@@ -224,7 +229,8 @@ impl<'a> Finder<'_, 'a> {
     }
 }
 
-/// Attributes between `__global__` and the name that take arguments in parentheses.
+/// Returns whether a word is an attribute with arguments that can occur between `__global__` and
+/// the name.
 fn takes_arguments(word: &str) -> bool {
     matches!(
         word,
@@ -239,7 +245,7 @@ fn takes_arguments(word: &str) -> bool {
     )
 }
 
-/// Name in one parameter declaration: its last word, if a type stands before it.
+/// Returns the name in a parameter declaration: its last word, if a type precedes it.
 fn param_name(tokens: &[Token<'_>]) -> Option<String> {
     let end = tokens.iter().position(|t| t.text == "=" || t.text == "[").unwrap_or(tokens.len());
     let (last, before) = tokens[..end].split_last()?;

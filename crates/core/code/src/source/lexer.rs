@@ -1,11 +1,11 @@
-//! Tokens of CUDA C++: enough to skip comments, texts and preprocessor lines.
+//! Tokens of CUDA C++, detailed enough to skip comments, literals and preprocessor lines. The main
+//! type is [`Token`].
 
 /// Kind of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TokenKind {
     /// Identifier or keyword.
     Word,
-    /// Number.
     Number,
     /// String or character literal.
     Literal,
@@ -18,20 +18,19 @@ pub enum TokenKind {
 /// One token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Token<'a> {
-    /// What it is.
     pub kind: TokenKind,
-    /// Its text, as it stands in the source.
+    /// Its text in the source.
     pub text: &'a str,
-    /// Where it begins in the source, in bytes.
+    /// Offset of its beginning in the source, in bytes.
     pub at: usize,
 }
 
-/// Splits `source` into tokens. Never fails: what it does not understand is punctuation.
+/// Splits `source` into tokens. It never fails: unknown characters are punctuation.
 pub fn tokenize(source: &str) -> Vec<Token<'_>> {
     tokens(source).collect()
 }
 
-/// As [`tokenize`], one after the other, for whoever needs no more than the first.
+/// Returns the tokens of [`tokenize`] lazily, for callers that need only the first ones.
 pub fn tokens(source: &str) -> impl Iterator<Item = Token<'_>> {
     let mut lexer = Lexer { source, bytes: source.as_bytes(), at: 0, line_start: true };
     std::iter::from_fn(move || lexer.next_token())
@@ -41,7 +40,7 @@ struct Lexer<'a> {
     source: &'a str,
     bytes: &'a [u8],
     at: usize,
-    /// Nothing but white space since the line began.
+    /// Whether the line so far is white space.
     line_start: bool,
 }
 
@@ -114,7 +113,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Moves to the end of the logical line: a backslash continues it.
+    /// Moves to the end of the logical line, which a backslash continues.
     fn line_end(&mut self) {
         while let Some(byte) = self.peek(0) {
             match byte {
@@ -135,7 +134,7 @@ impl<'a> Lexer<'a> {
         };
     }
 
-    /// A directive ends with its line; comments in it may span lines.
+    /// Reads a directive. It ends with its line, but comments in it may span lines.
     fn directive(&mut self) {
         while let Some(byte) = self.peek(0) {
             match (byte, self.peek(1)) {
@@ -149,7 +148,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// A literal ends at its quote or, being broken, at the end of the line.
+    /// Reads a literal, which ends at its quote or, if that is missing, at the end of the line.
     fn quoted(&mut self, quote: u8) {
         self.at += 1;
         while let Some(byte) = self.peek(0) {
@@ -169,7 +168,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// `R"delimiter(…)delimiter"`.
+    /// Reads `R"delimiter(…)delimiter"`.
     fn raw_string(&mut self) {
         let rest = &self.source[self.at + 1..];
         let end = rest.find('(').filter(|&open| open <= 16).and_then(|open| {

@@ -1,5 +1,5 @@
-//! What can be read off CUDA C++ source without a compiler: its kernels, their parameter names, and what
-//! of it is host code.
+//! Analysis of CUDA C++ source without a compiler: its kernels, their parameter names, and its host
+//! code. The main functions are [`find_kernels`] and [`without_host_code`].
 
 mod host;
 mod kernels;
