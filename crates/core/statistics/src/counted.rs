@@ -1,21 +1,23 @@
-//! What kernels ask of a device, by exact counts: for devices whose times say nothing.
+//! Comparison of kernels by exact counts, for devices whose times mean nothing. The main type is
+//! [`Counted`].
 //!
-//! Two counts stand for the whole. *Warp instructions* are what the schedulers of a multiprocessor
-//! issue, whether all lanes of a warp take part or one: instructions of threads would not show
+//! Two counts represent the work. *Warp instructions* are what the schedulers of a multiprocessor
+//! issue, whether all lanes of a warp take part or one; thread instructions would not show
 //! divergence. *Sectors of global memory* (32 bytes each, of loads, stores, atomics and reductions)
-//! are what is asked of the caches and of memory: bytes would not show accesses that
-//! lie scattered. Most kernels are bound by one of the two, and counts cannot tell by which. So one
-//! kernel does less work than another only if it takes less of one and no more of the other, and
-//! there is no verdict on a trade of one for the other.
+//! are what caches and memory transfer; bytes would not show scattered accesses. Most kernels are
+//! bound by one of the two counts, but the counts do not show by which. A kernel therefore does
+//! less work than another only if one count is lower and the other is not higher. A trade of one
+//! count for the other gets no verdict.
 //!
-//! Both are the same in every run: a difference of one is a difference. None of it is time.
+//! Both counts are the same in every run, so a difference of one is a real difference. Neither is a
+//! time.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Sectors of global memory, by the emulator's names.
+/// Sectors of global memory, by the names of the emulator.
 const SECTORS: [&str; 4] = [
     "global_load_sectors",
     "global_store_sectors",
@@ -23,8 +25,8 @@ const SECTORS: [&str; 4] = [
     "global_reduction_sectors",
 ];
 
-/// Counts that kernels are compared by, by the emulator's names: what a kernel does, and what it asks
-/// of memory.
+/// Counts by which kernels are compared, by the names of the emulator: instructions and memory
+/// accesses.
 pub const COMPARED_COUNTS: [&str; 8] = [
     "warp_instructions",
     "thread_instructions",
@@ -84,16 +86,16 @@ pub struct CountedRank {
 }
 
 impl Counted {
-    /// From the emulator's counts of one launch.
+    /// Creates the counts from those of the emulator for one launch.
     pub fn of(counts: &BTreeMap<String, u64>) -> Option<Self> {
         let warp_instructions = *counts.get("warp_instructions")?;
         let sectors = SECTORS.iter().map(|name| counts.get(*name).copied());
-        // No order of kernels is worth a wrong sum.
+        // A missing count gives no result, since an incomplete sum could rank kernels incorrectly.
         let global_sectors = sectors.sum::<Option<u64>>()?;
         Some(Self { warp_instructions, global_sectors })
     }
 
-    /// Beside a reference.
+    /// Compares these counts with those of a reference.
     pub fn beside(self, reference: Counted) -> CountedComparison {
         let ratio =
             |own: u64, reference: u64| (reference > 0).then(|| own as f64 / reference as f64);
@@ -116,8 +118,8 @@ impl Counted {
     }
 }
 
-/// The kernels that were counted, by rank, and where that is equal by index. Each is compared with
-/// each, so their number is to be bounded.
+/// Ranks the kernels that have counts, by rank and then by index. Every kernel is compared with
+/// every other, so callers should limit their number.
 pub fn rank_counted(kernels: &[Option<Counted>]) -> Vec<CountedRank> {
     let counted = || kernels.iter().copied().flatten();
     let places = kernels.iter().enumerate().filter_map(|(index, kernel)| {
@@ -175,7 +177,7 @@ mod tests {
             Some(counted(100, 40)),
             None,
             Some(counted(50, 40)),
-            // A trade against the one before: neither is ahead of the other.
+            // A trade of counts against the kernel before; neither is ahead of the other.
             Some(counted(60, 20)),
             Some(counted(100, 40)),
             Some(counted(200, 80)),

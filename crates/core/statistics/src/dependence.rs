@@ -1,23 +1,24 @@
-//! How much less samples tell about their median because they depend on one another.
+//! Loss of information about the median when samples depend on one another. The main function is
+//! [`median_variance_inflation`].
 
 use super::stats::{Sorted, compensated_sum};
 
-/// Lag-1 autocorrelation above which samples do not count as independent.
+/// Lag-1 autocorrelation above which samples count as dependent.
 pub const DEPENDENT_ABOVE: f64 = 0.2;
 
 /// Lags are summed up to this multiple of the sum so far (Sokal).
 const WINDOW: f64 = 5.0;
 
-/// The factor by which dependence inflates the variance of the median of `samples`, in the order in
-/// which they were taken: 1 unless the lag-1 autocorrelation exceeds [`DEPENDENT_ABOVE`], and then
-/// n / factor samples are worth n independent ones.
+/// Returns the factor by which dependence inflates the variance of the median of `samples`, in the
+/// order in which they were taken. It is 1 unless the lag-1 autocorrelation exceeds
+/// [`DEPENDENT_ABOVE`]. With a larger factor, n samples are worth n / factor independent ones.
 ///
-/// The variance of a sample median of a stationary series is that of independent samples times
-/// τ = 1 + 2·Σρₖ, where ρₖ is the autocorrelation not of the samples but of the side of the median
-/// on which they lie (Sen, "Asymptotic normality of sample quantiles for m-dependent processes",
-/// Ann. Math. Statist. 39, 1968). That also makes the estimate robust: one spike is one sign. The
-/// sum ends at the first lag ≥ 5 τ (Sokal, "Monte Carlo Methods in Statistical Mechanics", 1996,
-/// §3), and is not taken to be less than what ρ₁ alone implies, (1 + ρ₁) / (1 − ρ₁), the value of a
+/// The variance of the sample median of a stationary series is that of independent samples times τ
+/// = 1 + 2·Σρₖ. Here ρₖ is the autocorrelation not of the samples, but of the side of the median on
+/// which they lie (Sen, "Asymptotic normality of sample quantiles for m-dependent processes", Ann.
+/// Math. Statist. 39, 1968). This also makes the estimate robust, since a spike changes only one
+/// sign. The sum ends at the first lag ≥ 5 τ (Sokal, "Monte Carlo Methods in Statistical
+/// Mechanics", 1996, §3). It is at least (1 + ρ₁) / (1 − ρ₁), the value that ρ₁ implies for a
 /// first-order autoregression, which a short series cannot disprove.
 pub fn median_variance_inflation(samples: &[f64]) -> f64 {
     let Some(sorted) = Sorted::new(samples) else { return 1.0 };
@@ -33,7 +34,7 @@ pub fn median_variance_inflation(samples: &[f64]) -> f64 {
     mean_variance_inflation(&sides)
 }
 
-/// The same factor for the mean of a series, whose autocorrelation is that of its values.
+/// Returns the same factor for the mean of a series, from the autocorrelation of its values.
 pub fn mean_variance_inflation(series: &[f64]) -> f64 {
     let n = series.len();
     let centre = compensated_sum(series.iter().copied()) / n as f64;
@@ -56,7 +57,7 @@ pub fn mean_variance_inflation(series: &[f64]) -> f64 {
         }
         tau += 2.0 * rho(lag);
     }
-    // ρ₁ < 1 for any series that is not constant.
+    // Every series that is not constant has ρ₁ < 1.
     tau.max((1.0 + first) / (1.0 - first)).clamp(1.0, n as f64)
 }
 
@@ -65,7 +66,7 @@ mod tests {
     use super::*;
     use crate::random::RandomStream;
 
-    /// Mean inflation over seeded first-order autoregressions.
+    /// Returns the mean inflation over seeded first-order autoregressions.
     fn of_autoregression(phi: f64, n: usize) -> f64 {
         let runs = 40;
         let mut total = 0.0;
@@ -93,7 +94,7 @@ mod tests {
 
     #[test]
     fn dependence_is_measured() {
-        // ρₖ of the sides is (2/π)·asin φᵏ: τ = 2.31 for φ = 0.5 and 13.5 for φ = 0.9.
+        // The sides have ρₖ = (2/π)·asin φᵏ, so τ = 2.31 for φ = 0.5 and 13.5 for φ = 0.9.
         let (half, strong) = (of_autoregression(0.5, 4000), of_autoregression(0.9, 4000));
         assert!((half - 2.31).abs() < 0.25, "{half}");
         assert!((strong - 13.5).abs() < 2.5, "{strong}");

@@ -1,28 +1,29 @@
-//! The time below which no correct kernel can be: the speed of light of the device.
+//! Speed of light of a device: the shortest time of any correct kernel. The main function is
+//! [`speed_of_light`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use warpgauge_model::{CacheState, Work};
 
-/// Clocks may exceed what the driver reports as their peak by this factor: boards are sold, and
-/// tuned, above it.
+/// Factor by which clocks may exceed the peak that the driver reports, since some boards are sold
+/// or tuned with higher clocks.
 const CLOCK_HEADROOM: f64 = 1.05;
 
-/// What the floor depends on, as the driver reports it. 0 is "not known".
+/// Device properties that determine the floor, as the driver reports them; 0 means unknown.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FloorDevice {
-    /// Peak memory clock, kHz.
+    /// Peak memory clock, in kHz.
     pub memory_clock_khz: u32,
-    /// Memory bus, bits.
+    /// Width of the memory bus, in bits.
     pub memory_bus_bits: u32,
-    /// L2 cache, bytes.
+    /// Size of the L2 cache, in bytes.
     pub l2_bytes: u64,
-    /// Streaming multiprocessors.
+    /// Number of streaming multiprocessors.
     pub multiprocessors: u32,
-    /// Peak SM clock, kHz.
+    /// Peak SM clock, in kHz.
     pub sm_clock_khz: u32,
-    /// Compute capability, major and minor.
+    /// Major and minor compute capability.
     pub compute_capability: (u32, u32),
 }
 
@@ -51,15 +52,15 @@ pub struct SpeedOfLight {
 }
 
 impl SpeedOfLight {
-    /// Whether a time is impossible: shorter than the floor.
+    /// Returns whether a time is impossible, since it is shorter than the floor.
     pub fn excludes(&self, time_ms: f64) -> bool {
         self.floor_ms.is_some_and(|floor| time_ms < floor)
     }
 }
 
-/// The floor of the declared work on a device: the longer of moving its bytes and doing its
-/// operations. It errs towards too low, since below it a kernel is called invalid: see
-/// [`memory_floor_ms`] and [`peak_flops_per_clock`].
+/// Returns the floor of the declared work on a device: the longer of the times for moving its bytes
+/// and for its operations. The floor is rather too low than too high, since a faster kernel counts
+/// as invalid. See [`memory_floor_ms`] and [`peak_flops_per_clock`].
 pub fn speed_of_light(work: &Work, device: &FloorDevice, cache: CacheState) -> SpeedOfLight {
     let bytes = work.bytes.map(|bytes| memory_floor_ms(bytes, device, cache));
     let flops = work.flops.map(|flops| compute_floor_ms(flops, device));
@@ -87,20 +88,20 @@ pub fn speed_of_light(work: &Work, device: &FloorDevice, cache: CacheState) -> S
     }
 }
 
-/// Peak bandwidth of device memory, bytes per second, by the clock that the driver reports; `None`
-/// where it reports none.
+/// Returns the peak bandwidth of device memory in bytes per second, or `None` if the driver does
+/// not report the memory clock or bus width.
 pub(super) fn peak_bytes_per_second(device: &FloorDevice) -> Option<f64> {
     let clock_hz = f64::from(device.memory_clock_khz) * 1e3;
     let peak = 2.0 * clock_hz * f64::from(device.memory_bus_bits) / 8.0;
     (peak > 0.0).then_some(peak)
 }
 
-/// Least time to move `bytes`, with its derivation, or why it is not known.
+/// Returns the least time to move `bytes` with its derivation, or the reason why it is unknown.
 ///
-/// Peak bandwidth = 2 · memory clock · bus width / 8: data at both edges of the clock (CUDA C++ Best
-/// Practices Guide, "Theoretical Bandwidth Calculation"). What L2 holds need not be moved within the
-/// launch: cold, up to L2's size of written lines may still stand there at its end; hot, as much may
-/// stand there already at its beginning.
+/// Peak bandwidth = 2 · memory clock · bus width / 8, with data at both edges of the clock (CUDA
+/// C++ Best Practices Guide, "Theoretical Bandwidth Calculation"). Data in L2 need not move within
+/// the launch. With a cold cache, L2 may still contain its capacity of written lines at the end of
+/// the launch. With a hot cache, it may also contain its capacity of inputs at the beginning.
 pub fn memory_floor_ms(
     bytes: f64,
     device: &FloorDevice,
@@ -129,7 +130,8 @@ pub fn memory_floor_ms(
     Ok((ms, text))
 }
 
-/// Least time to do `flops` operations, with its derivation, or why it is not known.
+/// Returns the least time for `flops` operations with its derivation, or the reason why it is
+/// unknown.
 pub fn compute_floor_ms(flops: f64, device: &FloorDevice) -> Result<(f64, String), String> {
     if !(flops.is_finite() && flops >= 0.0) {
         return Err(format!("work.flops is {flops}: no floor from it"));
@@ -156,18 +158,18 @@ pub fn compute_floor_ms(flops: f64, device: &FloorDevice) -> Result<(f64, String
     Ok((ms, text))
 }
 
-/// The most operations one SM does per clock, a multiply-add being two, by compute capability: of
-/// any precision, on tensor cores, counting those that structured sparsity skips. A contract says
-/// neither which precision a kernel may choose nor how it counts, so nothing less would never reject
-/// an honest kernel. `None` where it is not known.
+/// Returns the most operations per clock of one SM, by compute capability, or `None` if it is
+/// unknown. A multiply-add is two operations. The value covers any precision, tensor cores, and
+/// operations that structured sparsity skips. A contract does not say which precision a kernel may
+/// choose, nor how it counts operations, so a lower value could reject an honest kernel.
 ///
 /// From NVIDIA's architecture white papers and data sheets, peak rate / (SMs · boost clock): P100
 /// (fp16 21.2 T), P40 (int8 47 T), V100 (fp16 125 T), Xavier (int8 22.6 T), T4 (int4 260 T), A100
 /// (binary 4,992 T), GA102 (sparse int4 1,136 T at 3090), Orin (sparse int8 170 T), AD102 (sparse
 /// int4 2,643 T at 4090), H100 (sparse fp8 3,958 T), B200 (sparse fp4 18 P), B300 (dense fp4 15 P),
-/// Thor (sparse fp4 2,070 T), GB202 (sparse fp4 3,352 T at 5090), GB10 (sparse fp4 1 P). Where the
-/// instruction set has single-bit products whose rate is not published, it is taken to be what it is
-/// on A100, 4 × dense int4, if that is more.
+/// Thor (sparse fp4 2,070 T), GB202 (sparse fp4 3,352 T at 5090), GB10 (sparse fp4 1 P). If the
+/// instruction set has single-bit products with an unpublished rate, the rate is assumed to be that
+/// of A100, 4 × dense int4, if that is more.
 pub fn peak_flops_per_clock(major: u32, minor: u32) -> Option<u32> {
     Some(match (major, minor) {
         (6, 0) => 256,
@@ -175,15 +177,15 @@ pub fn peak_flops_per_clock(major: u32, minor: u32) -> Option<u32> {
         (6, 2) => 512,
         (7, 0) => 1024,
         (7, 2) => 2048,
-        // Dense int4 is 4,096; single-bit products.
+        // Dense int4 is 4,096; the value is for single-bit products.
         (7, 5) => 16_384,
         (8, 0 | 7) => 32_768,
-        // Sparse int4 is 8,192; single-bit products.
+        // Sparse int4 is 8,192; the value is for single-bit products.
         (8, 6 | 9) => 16_384,
-        // Sparse fp8 is 16,384; single-bit products of the A100's kind are still there.
+        // Sparse fp8 is 16,384; the value is for single-bit products, which exist as on A100.
         (9, 0) => 32_768,
         (10, 0) | (11, 0) => 65_536,
-        // Dense fp4 is 1.5 times that of 10.0; sparse counted as twice the dense.
+        // Dense fp4 is 1.5 times that of 10.0; sparse counts as twice the dense rate.
         (10, 3) => 98_304,
         (12, 0 | 1) => 16_384,
         _ => return None,
@@ -194,7 +196,7 @@ pub fn peak_flops_per_clock(major: u32, minor: u32) -> Option<u32> {
 pub(super) mod tests {
     use super::*;
 
-    /// H200: 132 SMs, 60 MiB of L2, 6144 bit at 3201 MHz.
+    /// H200: 132 SMs, 60 MiB of L2, 6144-bit bus at 3201 MHz.
     pub(crate) const H200: FloorDevice = FloorDevice {
         memory_clock_khz: 3_201_000,
         memory_bus_bits: 6144,

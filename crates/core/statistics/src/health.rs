@@ -1,11 +1,12 @@
-//! Whether the device was well while it was measured.
+//! Health of the device during a measurement. The main functions are [`screen`] and
+//! [`health_flags`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A batch whose clock is below this share of the batches' median clock does not count.
+/// Share of the batches' median clock below which a batch is rejected.
 const CLOCK_DROP: f64 = 0.9;
-/// A clock below this share of the device's peak is worth saying.
+/// Share of the device's peak clock below which a clock is reported as low.
 const LOW_CLOCK: f64 = 0.75;
 
 /// Why a device does not run at its highest clock: the bits of NVML's
@@ -36,7 +37,7 @@ pub enum ThrottleReason {
     Unknown,
 }
 
-/// The bits, lowest first.
+/// Bits of NVML, lowest first.
 const BITS: [(u64, ThrottleReason); 9] = [
     (0x1, ThrottleReason::GpuIdle),
     (0x2, ThrottleReason::ApplicationsClocksSetting),
@@ -50,9 +51,10 @@ const BITS: [(u64, ThrottleReason); 9] = [
 ];
 
 impl ThrottleReason {
-    /// Whether times taken meanwhile are not the kernel's: heat and faults of the supply, which come
-    /// from what ran before and from the room. A power cap is not among them: it is how many devices
-    /// run all day, and drawing power is a property of the kernel.
+    /// Returns whether times measured in this state are invalid. Heat and faults of the power
+    /// supply invalidate them, since they result from earlier load and from the environment. A
+    /// power cap does not: many devices run with one all day, and power consumption is a property
+    /// of the kernel.
     pub fn invalidates_timing(self) -> bool {
         matches!(
             self,
@@ -64,15 +66,15 @@ impl ThrottleReason {
     }
 }
 
-/// The reasons that a set of NVML bits names, [`ThrottleReason::Unknown`] at the end if there are
-/// others.
+/// Returns the reasons in a set of NVML bits, with [`ThrottleReason::Unknown`] at the end if there
+/// are other bits.
 pub fn throttle_reasons(bits: u64) -> Vec<ThrottleReason> {
     let known = BITS.iter().fold(0, |mask, (bit, _)| mask | bit);
     let named = BITS.iter().filter(|(bit, _)| bits & bit != 0).map(|(_, reason)| *reason);
     named.chain((bits & !known != 0).then_some(ThrottleReason::Unknown)).collect()
 }
 
-/// Whether one of the bits says that times taken meanwhile are not the kernel's.
+/// Returns whether one of the bits invalidates times measured in this state.
 pub fn invalidates_timing(bits: u64) -> bool {
     BITS.iter().any(|(bit, reason)| bits & bit != 0 && reason.invalidates_timing())
 }
@@ -118,7 +120,7 @@ pub enum HealthFlag {
     ClockUnknown,
 }
 
-/// The flags of a reading, on a device whose peak SM clock is `peak_hz` (0 if not known).
+/// Returns the flags of a reading, on a device with the peak SM clock `peak_hz` (0 if unknown).
 pub fn health_flags(reading: &Reading, peak_hz: f64) -> Vec<HealthFlag> {
     let bits = reading.throttle_reasons;
     let low = reading.sm_clock_hz.is_some_and(|hz| hz < LOW_CLOCK * peak_hz);
@@ -135,12 +137,11 @@ pub fn health_flags(reading: &Reading, peak_hz: f64) -> Vec<HealthFlag> {
     .collect()
 }
 
-/// Successive samples, and the device meanwhile.
+/// Successive samples, with the state of the device during them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SampleBatch {
-    /// Number of samples.
     pub samples: u32,
-    /// The device.
+    /// State of the device.
     pub reading: Reading,
 }
 
@@ -163,39 +164,41 @@ pub struct RejectCount {
     pub count: u32,
 }
 
-/// Which samples count.
+/// Result of screening samples.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Screened {
-    /// For every batch why it does not count, or `None`.
+    /// Reason for the rejection of each batch, or `None`.
     pub batches: Vec<Option<RejectReason>>,
-    /// How many samples do not count, and why; without reasons that did not occur.
+    /// Number of rejected samples per reason, without reasons that did not occur.
     pub rejected: Vec<RejectCount>,
-    /// Samples that count.
+    /// Number of samples that count.
     pub kept: u32,
 }
 
 impl Screened {
-    /// Whether there were samples and none counts: the result `no_valid_samples`.
+    /// Returns whether there were samples but none counts, which gives the result
+    /// `no_valid_samples`.
     pub fn no_valid_samples(&self) -> bool {
         self.kept == 0 && !self.rejected.is_empty()
     }
 }
 
-/// Screens the batches of one measurement, by the device's state alone: no rule looks at a time, so
-/// none can choose among times.
+/// Screens the batches of one measurement by the state of the device alone. No rule looks at a
+/// time, so none can prefer certain times.
 ///
-/// A batch does not count while the device throttles for heat or supply (`thermal_throttle`), or
-/// where its mean SM clock is below 90 % of the median clock of the batches that did not throttle
-/// (`clock_drop`). The comparison is with its like, not with the peak: a device at its power limit
-/// runs steadily below the peak, and a limit low enough to allow that (75 % is in use elsewhere)
-/// would let a fall of a quarter pass. The rule for clocks alone never rejects half of the batches.
+/// A batch is rejected while the device throttles for heat or power supply (`thermal_throttle`). It
+/// is also rejected if its mean SM clock is below 90 % of the median clock of the batches that did
+/// not throttle (`clock_drop`). The reference is that median rather than the peak clock, since a
+/// device at its power limit runs steadily below the peak. A limit that is low enough to allow this
+/// (75 % is in use elsewhere) would accept a drop by a quarter. The clock rule alone never rejects
+/// half of the batches.
 pub fn screen(batches: &[SampleBatch]) -> Screened {
     let throttles = |batch: &SampleBatch| invalidates_timing(batch.reading.throttle_reasons);
     let clock =
         |batch: &SampleBatch| batch.reading.sm_clock_hz.filter(|hz| hz.is_finite() && *hz > 0.0);
     let mut clocks: Vec<f64> = batches.iter().filter(|b| !throttles(b)).filter_map(clock).collect();
     clocks.sort_unstable_by(f64::total_cmp);
-    // The lower of the middle two, so that half at most lies below it.
+    // The lower of the two middle values, so that at most half of the clocks are below it.
     let median = clocks.get(clocks.len().saturating_sub(1) / 2).copied().unwrap_or(0.0);
     let reasons: Vec<Option<RejectReason>> = batches
         .iter()
@@ -283,7 +286,7 @@ mod tests {
         assert!(!screen(&[]).no_valid_samples());
         let unknown = SampleBatch { samples: 5, reading: Reading::default() };
         assert_eq!(screen(&[unknown]).kept, 5);
-        // Two halves: the median is the lower, and neither is rejected.
+        // For two equal halves the median is the lower value, so neither is rejected.
         assert_eq!(screen(&[batch(1.0, 0), batch(2.0, 0)]).kept, 20);
     }
 }

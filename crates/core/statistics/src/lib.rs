@@ -1,9 +1,10 @@
-//! Numbers from samples: pure statistics, no clock and no I/O.
+//! Statistics of samples, without a clock and without I/O.
 //!
-//! What to measure ([`StopRule`], [`Preset`]), whether it suffices ([`decide`]), whether the device
-//! was well ([`screen`]), what the samples say ([`Summary`]), whether that is possible
-//! ([`speed_of_light`]), what was achieved ([`rates`]), which of two kernels is faster ([`paired`]), and which does less work where
-//! times say nothing ([`Counted`]).
+//! [`StopRule`] and [`Preset`] say how much to measure, and [`decide`] whether the samples suffice.
+//! [`screen`] rejects samples by the health of the device, and [`Summary`] summarises the rest.
+//! [`speed_of_light`] says whether a time is possible, and [`rates()`] what was achieved.
+//! [`paired`] decides which of two kernels is faster. [`Counted`] decides which does less work on
+//! devices whose times mean nothing.
 
 #![forbid(unsafe_code)]
 

@@ -1,16 +1,17 @@
-//! Whether launches that are load take as long as those that are timed between them.
+//! Checks that load launches take as long as the timed launches between them.
 //!
-//! A kernel that knows which are which could rest in the former, and be timed at a clock that it does not
-//! have in continuous use.
+//! Otherwise a kernel that recognises load launches could idle in them, and be timed at a clock
+//! that continuous use does not allow. The main function is [`load_agrees`].
 
-/// How far medians may be apart, relative: the clock of continuous use is lower by as much, so that a
-/// load without effect shows.
+/// Largest relative difference of the medians. The clock of continuous use is lower by about as
+/// much, so that load without effect is detected.
 const SLACK: f64 = 0.05;
 
-/// The same for short kernels, milliseconds: launches of a load stand behind no gate.
+/// Largest difference for short kernels, in milliseconds, since load launches do not wait at a
+/// gate.
 const SLACK_MS: f64 = 0.002;
 
-/// Whether medians agree, in milliseconds.
+/// Returns whether two medians, in milliseconds, agree.
 pub fn load_agrees(load_ms: f64, timed_ms: f64) -> bool {
     (load_ms - timed_ms).abs() <= (SLACK * timed_ms).max(SLACK_MS)
 }
@@ -23,7 +24,7 @@ mod tests {
     fn a_kernel_that_rests_in_the_load_shows() {
         assert!(load_agrees(0.205, 0.2) && load_agrees(0.195, 0.2));
         assert!(!load_agrees(0.22, 0.2) && !load_agrees(0.18, 0.2));
-        // A gate is worth a microsecond.
+        // The gate accounts for about a microsecond.
         assert!(load_agrees(0.0045, 0.003) && !load_agrees(0.006, 0.003));
     }
 }

@@ -1,25 +1,27 @@
-//! Whether samples come from two states of the machine rather than from one.
+//! Detection of samples from two states of the machine. The main function is [`two_modes`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stats::Sorted;
 
-/// Fewest samples that are looked at.
+/// Fewest samples that are analysed.
 const MIN_SAMPLES: usize = 20;
-/// Share cut off at either end before looking: spikes are not a mode.
+/// Share of samples trimmed at either end, so that spikes do not count as a mode.
 const TRIM: f64 = 0.05;
-/// Smallest share of what is left that counts as a mode.
+/// Smallest share of the trimmed samples that counts as a mode.
 const MIN_SHARE: f64 = 0.05;
-/// Modes nearer than this share of the lower one do not matter to anyone.
+/// Smallest relevant distance between modes, as a share of the lower one.
 const MIN_SEPARATION: f64 = 0.005;
-/// Modes nearer than this many ticks of the clock may be one mode seen through the clock.
+/// Smallest distance between modes in clock ticks; nearer modes may be one mode, rounded by the
+/// clock.
 const MIN_TICKS: f64 = 4.0;
-/// Differences below this share are rounding, not ticks.
+/// Relative differences below this are rounding, not ticks.
 const ROUNDING: f64 = 1e-6;
-/// Least Ashman's D. A single normal cut in two at its mean has 2.65, a single uniform 3.46.
+/// Least Ashman's D. A single normal distribution cut at its mean has 2.65, a single uniform one
+/// 3.46.
 const MIN_ASHMAN: f64 = 3.5;
-/// Probability below which a valley as empty as the one seen is not chance.
+/// Probability of an equally empty valley by chance, below which the valley is significant.
 const VALLEY_P: f64 = 0.001;
 
 /// Two modes of the samples.
@@ -33,17 +35,20 @@ pub struct TwoModes {
     pub slow_share: f64,
 }
 
-/// The two modes of the samples, if they have two; `None` also below 20 samples.
+/// Returns the two modes of the samples if they have two. Returns `None` below 20 samples.
 ///
-/// The usual coefficients do not serve here: Sarle's exceeds its threshold on any skewed sample, and
-/// launch times are skewed; Ashman's D of a sample cut in two is above 2 even for one normal. So the
-/// evidence must be a valley. After 5 % are cut off at either end, the best split into two means
-/// is found (least sum of squares, exact in one dimension), and of three intervals of one length,
-/// round the lower mean, half-way, and round the upper mean, a unimodal density gives the middle one
-/// at least as much as the poorer of the others. Two modes are reported where both sides have 5 %,
-/// the means lie 0.5 % and 4 clock ticks apart, Ashman's D = √2·|μ₁ − μ₂| / √(σ₁² + σ₂²) (Ashman,
-/// Bird, Zepf, AJ 108, 1994) is at least 3.5, and the middle holds so few that a fair coin would
-/// give as few in 1 case of 1,000, and less than half of the poorer side.
+/// The usual coefficients do not work here. Sarle's exceeds its threshold for any skewed sample,
+/// and launch times are skewed. Ashman's D of a sample cut in two exceeds 2 even for one normal
+/// distribution. Therefore there must also be a valley. The function trims 5 % at either end and
+/// finds the best split into two means (least sum of squares, exact in one dimension). It then
+/// counts the samples in three intervals of equal length: around the lower mean, half-way, and
+/// around the upper mean. With a unimodal density, the middle interval has at least as many as the
+/// emptier of the others.
+///
+/// Two modes are reported if all of this holds: both sides have 5 % of the samples; the means
+/// differ by 0.5 % and by 4 clock ticks; Ashman's D = √2·|μ₁ − μ₂| / √(σ₁² + σ₂²) (Ashman, Bird,
+/// Zepf, AJ 108, 1994) is at least 3.5; the middle has less than half the samples of the emptier
+/// side; and a fair coin would give as few in less than 1 case of 1,000.
 pub fn two_modes(sorted: &Sorted) -> Option<TwoModes> {
     let all = sorted.as_slice();
     if all.len() < MIN_SAMPLES {
@@ -66,9 +71,9 @@ pub fn two_modes(sorted: &Sorted) -> Option<TwoModes> {
     })
 }
 
-/// Where to cut ascending samples in two so that the squares round both means are least.
+/// Returns the index at which to split ascending samples in two with the least sum of squares.
 fn best_split(sorted: &[f64]) -> Option<usize> {
-    // Differences from the middle keep the sums of squares from cancelling.
+    // Differences from the middle sample prevent cancellation in the sums of squares.
     let origin = sorted[sorted.len() / 2];
     let n = sorted.len() as f64;
     let total: f64 = sorted.iter().map(|x| x - origin).sum();
@@ -78,7 +83,7 @@ fn best_split(sorted: &[f64]) -> Option<usize> {
         if pair[0] == pair[1] {
             continue;
         }
-        // Least squares within is most squares between: n₁·n₂/n·(μ₁ − μ₂)².
+        // The least squares within the parts are the most squares between them: n₁·n₂/n·(μ₁ − μ₂)².
         let count = (index + 1) as f64;
         let gap = left / count - (total - left) / (n - count);
         let between = count * (n - count) * gap * gap;
@@ -89,14 +94,14 @@ fn best_split(sorted: &[f64]) -> Option<usize> {
     best.1
 }
 
-/// Mean and population variance; of at least one sample.
+/// Returns the mean and the population variance of at least one sample.
 fn moments(samples: &[f64]) -> (f64, f64) {
     let n = samples.len() as f64;
     let mean = samples[0] + samples.iter().map(|x| x - samples[0]).sum::<f64>() / n;
     (mean, samples.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n)
 }
 
-/// The smallest step between different samples: the clock's tick, where it is coarse enough to show.
+/// Returns the smallest difference between distinct samples, which is the tick of a coarse clock.
 fn tick(sorted: &[f64]) -> f64 {
     let steps = sorted.windows(2).map(|pair| pair[1] - pair[0]);
     let least = ROUNDING * sorted[sorted.len() / 2].abs();
@@ -104,9 +109,9 @@ fn tick(sorted: &[f64]) -> f64 {
     if tick.is_finite() { tick } else { 0.0 }
 }
 
-/// Whether the density between two means is lower than at both. Asked with wider and with narrower
-/// intervals: the former hold more samples where there are few, the latter keep the modes' tails out
-/// of the middle.
+/// Returns whether the density between two means is lower than at both. It tries two widths of the
+/// intervals: wider ones contain more samples, narrower ones exclude the tails of the modes from
+/// the middle.
 fn valley(sorted: &[f64], low: f64, high: f64) -> bool {
     [6.0, 8.0].into_iter().any(|part| {
         let half = (high - low) / part;
@@ -121,7 +126,7 @@ fn valley(sorted: &[f64], low: f64, high: f64) -> bool {
     })
 }
 
-/// Probability of at most `heads` heads in `tosses` of a fair coin.
+/// Returns the probability of at most `heads` heads in `tosses` of a fair coin.
 fn coin_tail(heads: usize, tosses: usize) -> f64 {
     use statrs::distribution::{Binomial, DiscreteCDF};
     Binomial::new(0.5, tosses as u64).map_or(1.0, |coin| coin.cdf(heads as u64))
@@ -162,7 +167,7 @@ mod tests {
             assert!(skewed < 0.01, "skewed {n}: {skewed}");
             let flat = rate(|r| 1.0 + 0.05 * r.uniform(), n);
             assert!(flat < 0.01, "flat {n}: {flat}");
-            // A clock of 32 ns before a kernel of 2.66 µs: two or three values, one mode.
+            // A clock of 32 ns with a kernel of 2.66 µs gives two or three values, but one mode.
             let coarse = rate(|r| ((2660.0 + 15.0 * r.normal()) / 32.0).round() * 32e-6, n);
             assert!(coarse < 0.01, "coarse {n}: {coarse}");
         }

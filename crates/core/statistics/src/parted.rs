@@ -1,23 +1,22 @@
-//! Whether a few launches bear the work of the others.
+//! Detection of few launches that do the work of the others. The main function is [`ranked_by`].
 //!
-//! A median does not notice that one launch in ten does the work of all ten; a mean cannot be lowered by
-//! moving work from one launch to another. Where the two part farther than noise explains, what counts
-//! is the mean.
+//! A median does not change if one launch in ten does the work of all ten. A mean does not decrease
+//! if work moves between launches. If the two differ by more than noise explains, the mean is used.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::stats::{Sorted, mean};
 
-/// Gap between mean and median, relative to the median, that is taken for noise however quiet the
-/// others are: outliers of a device that does something else now and then.
+/// Gap between mean and median, relative to the median, that counts as noise even for quiet
+/// samples, since devices occasionally delay a launch.
 pub(crate) const GAP: f64 = 0.03;
 
-/// Standard errors that noise explains.
+/// Number of standard errors that noise explains.
 const ERRORS: f64 = 6.0;
 
-/// Standard error of mean less median of n normal samples, in σ / √n: √(π/2 − 1), both being
-/// estimates of one centre with a correlation of √(2/π).
+/// Standard error of mean minus median of n normal samples, in σ / √n: √(π/2 − 1), since both
+/// estimate one centre with a correlation of √(2/π).
 const NORMAL_ERROR: f64 = 0.755_5;
 
 /// The number that a kernel's times are ranked by.
@@ -33,19 +32,20 @@ pub enum RankedBy {
 }
 
 impl RankedBy {
-    /// Whether it is the usual one.
+    /// Returns whether it is the default.
     pub fn is_median(&self) -> bool {
         *self == Self::Median
     }
 }
 
-/// What samples in milliseconds are ranked by. Their spread is taken from the quartiles, which are
-/// 1.349 σ apart in a normal distribution: a few launches that bear the work do not widen it.
+/// Returns the statistic that ranks samples in milliseconds. The spread is estimated from the
+/// quartiles, which are 1.349 σ apart in a normal distribution. A few launches that do the work do
+/// not widen it.
 pub fn ranked_by(samples_ms: &[f32]) -> RankedBy {
     if parted_by(samples_ms) > 0.0 { RankedBy::Mean } else { RankedBy::Median }
 }
 
-/// How far mean and median part, relative to the median; 0 where noise explains it.
+/// Returns the gap between mean and median, relative to the median, or 0 if noise explains it.
 pub(crate) fn parted_by(samples: &[f32]) -> f64 {
     let samples = samples.iter().map(|x| f64::from(*x)).collect::<Vec<_>>();
     let gap = || {
@@ -89,7 +89,7 @@ mod tests {
             ranked_by(&noisy(n, sd, seed)) == RankedBy::Mean
         });
         assert!(parted.count() <= 2);
-        // One late launch of many; nothing to rank.
+        // One late launch among many, and samples too few to rank.
         let mut late = noisy(1000, 0.01, 3);
         late[7] = 20.0;
         assert_eq!(ranked_by(&late), RankedBy::Median);

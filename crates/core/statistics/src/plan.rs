@@ -1,43 +1,44 @@
-//! What is to be measured: how long to warm up, and when to look whether the samples suffice.
+//! Extent of a measurement: warm-up, looks and stopping. The main type is [`StopRule`].
 
 use serde::{Deserialize, Serialize};
 
 /// Most samples of one measurement.
 pub const MAX_TRIALS: u32 = 10_000;
-/// Samples at the first look.
+/// Number of samples at the first look.
 pub const FIRST_LOOK: u32 = 20;
 /// Relative half-width of the median's interval at which a measurement is precise enough.
 pub const HALF_WIDTH: f64 = 0.005;
-/// Launches whose median is one point of the warm-up.
+/// Number of launches whose median is one point of the warm-up.
 pub const WARMUP_BATCH: u32 = 10;
-/// Medians of the warm-up that must agree.
+/// Number of medians of the warm-up that must agree.
 const STABLE_MEDIANS: usize = 3;
-/// How nearly they must agree.
+/// Largest relative difference of these medians.
 const STABLE_WITHIN: f64 = 0.01;
 
-/// When to stop taking samples.
+/// Rule for the end of sampling.
 ///
-/// Whether they suffice is asked only at set counts, the looks: who asks after every sample stops at
-/// the first lucky run of them (of block comparisons asked after each of 5 to 60 blocks at 1 %, 6.6 %
-/// found a difference that was not there).
+/// Precision is checked only at fixed sample counts, the looks. A check after every sample would
+/// stop at the first lucky run. (With block comparisons checked at 1 % after each of 5 to 60
+/// blocks, 6.6 % found a difference that did not exist.)
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StopRule {
-    /// Sample counts at which the samples are looked at, ascending; the last is the most there are.
+    /// Sample counts of the looks, ascending; the last is the maximum.
     pub looks: Vec<u32>,
-    /// Relative half-width of the median's interval at which to stop; `None`: take all.
+    /// Relative half-width of the median's interval at which to stop; `None` takes all samples.
     pub half_width: Option<f64>,
-    /// Seconds of sampling after which to stop whatever there is; `None`: no limit here.
+    /// Seconds of sampling after which to stop in any case; `None` means no limit.
     pub max_time_s: Option<f64>,
 }
 
 impl StopRule {
-    /// Exactly `n` samples, 1 to [`MAX_TRIALS`]: what a caller who names a number gets.
+    /// Creates a rule for exactly `n` samples, 1 to [`MAX_TRIALS`], for callers that request a
+    /// number.
     pub fn fixed(n: u32) -> Self {
         Self { looks: vec![n.clamp(1, MAX_TRIALS)], half_width: None, max_time_s: None }
     }
 
-    /// Until the median is known to `half_width`, between `min_trials` and `max_trials` samples
-    /// (both cut to 1..=[`MAX_TRIALS`]), for `max_time_s` seconds at most.
+    /// Creates a rule that samples until the median is known to `half_width`, with `min_trials` to
+    /// `max_trials` samples (both limited to 1..=[`MAX_TRIALS`]) and at most `max_time_s` seconds.
     pub fn adaptive(half_width: f64, min_trials: u32, max_trials: u32, max_time_s: f64) -> Self {
         Self {
             looks: geometric_looks(min_trials, max_trials),
@@ -46,7 +47,7 @@ impl StopRule {
         }
     }
 
-    /// The first look after `n` samples; `None` when there is none left.
+    /// Returns the first look after `n` samples, or `None` if none is left.
     pub fn next_look(&self, n: usize) -> Option<u32> {
         self.looks.iter().copied().find(|look| *look as usize > n)
     }
@@ -58,8 +59,8 @@ impl Default for StopRule {
     }
 }
 
-/// Looks at `first`, 2·`first`, 4·`first` …, ending with `last`; every one costs some of the error
-/// probability, so they are few.
+/// Returns looks at `first`, 2·`first`, 4·`first` …, ending with `last`. They are few, since each
+/// costs part of the error probability.
 pub fn geometric_looks(first: u32, last: u32) -> Vec<u32> {
     let last = last.clamp(1, MAX_TRIALS);
     let mut looks: Vec<u32> =
@@ -70,16 +71,16 @@ pub fn geometric_looks(first: u32, last: u32) -> Vec<u32> {
     looks
 }
 
-/// Whether the warm-up has settled: the last three medians, of [`WARMUP_BATCH`] launches each, lie
-/// within 1 % of the least of them, or, for a kernel whose times scatter more than that, as near as
-/// medians of so many launches can be expected to. False while there are fewer, or where one is not
-/// positive.
+/// Returns whether the warm-up has settled. The last three medians, of [`WARMUP_BATCH`] launches
+/// each, must be within 1 % of their minimum, or within the expected range for a kernel with more
+/// noise. It returns false if there are fewer medians, or if one is not positive.
 ///
 /// `spread` is the relative standard deviation of single launches. The median of n normal samples
-/// has the standard error 1.253·spread/√n, and the range of three of them is below 3.3 of those
-/// 95 times in 100 (the studentised range for three, with many degrees of freedom).
+/// has the standard error 1.253·spread/√n. The range of three of them is below 3.3 standard errors
+/// in 95 of 100 cases (the studentised range for three, with many degrees of freedom).
 ///
-/// Together with a least time: a device that has not begun to raise its clock is stable too.
+/// Callers should also require a minimum time, since a device is also stable before it raises its
+/// clock.
 pub fn is_stable(medians_ms: &[f64], spread: f64) -> bool {
     let Some(last) = medians_ms.last_chunk::<STABLE_MEDIANS>() else { return false };
     let least = last.iter().copied().fold(f64::INFINITY, f64::min);
@@ -114,7 +115,7 @@ mod tests {
         assert!(!is_stable(&[1.0, 1.0, 1.02]));
         assert!(!is_stable(&[0.0, 0.0, 0.0]));
         assert!(!is_stable(&[1.0, f64::NAN, 1.0]));
-        // Single launches that scatter by 5 %: medians of ten may differ by 6 %.
+        // With single launches that vary by 5 %, medians of ten may differ by 6 %.
         assert!(super::is_stable(&[1.0, 1.05, 1.0], 0.05));
         assert!(!super::is_stable(&[1.0, 1.1, 1.0], 0.05));
     }

@@ -1,4 +1,4 @@
-//! Presets: how much effort a measurement, a comparison and a gate are worth.
+//! Presets for the effort of a measurement, a comparison and a gate. The main type is [`Preset`].
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use super::paired::{ComparePolicy, MAX_BLOCKS};
 use super::plan::{MAX_TRIALS, StopRule};
 use warpgauge_model::PresetName;
 
-/// The file of a preset, as built in.
+/// Returns the built-in file of a preset.
 fn yaml(name: PresetName) -> &'static str {
     match name {
         PresetName::Quick => include_str!("../../../../profiles/quick.yaml"),
@@ -18,63 +18,60 @@ fn yaml(name: PresetName) -> &'static str {
     }
 }
 
-/// A preset.
+/// Effort and limits of measurements, comparisons and gates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
-    /// Effort of a single measurement.
     pub measurement: MeasurementBudget,
-    /// Effort and decision of a comparison.
+    /// Effort and decision rule of a comparison.
     pub compare: CompareBudget,
     /// Name of the set of hardware metrics.
     pub metrics: String,
-    /// What a gate lets pass.
     pub gate: GatePolicy,
 }
 
-/// Effort of a single measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasurementBudget {
     /// Relative half-width of the median's interval at which to stop.
     pub half_width: f64,
-    /// Seconds of sampling, at most.
+    /// Longest sampling, in seconds.
     pub max_time_s: f64,
-    /// Samples at the first look.
+    /// Number of samples at the first look.
     pub min_trials: u32,
-    /// Samples, at most.
+    /// Most samples.
     pub max_trials: u32,
-    /// Shortest warm-up, milliseconds.
+    /// Shortest warm-up, in milliseconds.
     pub min_warmup_ms: f64,
 }
 
 impl MeasurementBudget {
-    /// When to stop under this budget.
+    /// Returns the rule for the end of sampling.
     pub fn stop_rule(&self) -> StopRule {
         StopRule::adaptive(self.half_width, self.min_trials, self.max_trials, self.max_time_s)
     }
 }
 
-/// Effort and decision of a comparison.
+/// Effort and decision rule of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CompareBudget {
     /// Numbers of blocks at which a verdict is sought, ascending.
     pub looks: Vec<u32>,
-    /// Samples in each of a block's four slots.
+    /// Number of samples in each of a block's four slots.
     pub trials_per_slot: u32,
-    /// Least margin τ, relative.
+    /// Least relative margin τ.
     pub margin: f64,
-    /// Least equivalence limit, relative.
+    /// Least relative equivalence limit.
     pub equivalence: f64,
-    /// Probability of a wrong `slower`, and as much of a wrong `faster`.
+    /// Probability of an incorrect `slower`, and also of an incorrect `faster`.
     pub alpha: f64,
-    /// Seconds, at most; then what there is decides.
+    /// Longest comparison, in seconds; after that, the available blocks decide.
     pub max_time_s: f64,
 }
 
 impl CompareBudget {
-    /// The decision rule of this budget.
+    /// Returns the decision rule of this budget.
     pub fn policy(&self) -> ComparePolicy {
         ComparePolicy {
             looks: self.looks.clone(),
@@ -86,40 +83,40 @@ impl CompareBudget {
     }
 }
 
-/// What a gate lets pass.
+/// Condition for passing a gate.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GatePolicy {
-    /// The slowdown Δ, relative, that must be excluded for a pass.
+    /// Relative slowdown Δ that a pass must exclude.
     pub delta: f64,
 }
 
-/// A preset that cannot be used.
+/// Reasons why a preset cannot be used.
 #[derive(Debug, Error)]
 pub enum PresetError {
-    /// It is not a preset.
+    /// The text is not a preset.
     #[error("cannot read preset: {source}")]
     Parse {
-        /// What is wrong, with line and column.
+        /// Error of the parser, with line and column.
         #[from]
         source: serde_saphyr::Error,
     },
-    /// A value is out of its range.
+    /// A value is out of range.
     #[error("preset: {field} must be {expected}")]
     Value {
         /// Path of the field.
         field: &'static str,
-        /// What it must be.
+        /// Description of valid values.
         expected: &'static str,
     },
 }
 
 impl Preset {
-    /// A built-in preset, read at first use.
+    /// Returns a built-in preset, which is parsed at first use.
     pub fn builtin(name: PresetName) -> &'static Self {
         static PRESETS: LazyLock<[Preset; PresetName::ALL.len()]> = LazyLock::new(|| {
             PresetName::ALL.map(|name| {
-                // Nothing of a request or of the machine is in it, and a test reads all of them.
+                // The text is constant, and a test parses all presets.
                 Preset::parse(yaml(name)).expect("a built-in preset is valid")
             })
         });
@@ -131,11 +128,11 @@ impl Preset {
         }
     }
 
-    /// Reads one of our own files, which are trusted to be small.
+    /// Parses a preset from one of the project's files, which are small.
     ///
     /// # Errors
     ///
-    /// On what is not YAML, an unknown or missing field, and a value out of range.
+    /// The text is not YAML, a field is unknown or missing, or a value is out of range.
     pub fn parse(yaml: &str) -> Result<Self, PresetError> {
         let preset: Self = serde_saphyr::from_str(yaml)?;
         preset.check()?;

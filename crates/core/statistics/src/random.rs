@@ -1,4 +1,5 @@
-//! Seeded random numbers: for permutation tests, and for simulations that test the statistics.
+//! Seeded random numbers for permutation tests, and for simulations that test the statistics. The
+//! main type is [`RandomStream`].
 
 /// SplitMix64 (Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators", 2014).
 pub struct RandomStream {
@@ -7,7 +8,7 @@ pub struct RandomStream {
 }
 
 impl RandomStream {
-    /// The stream of a seed.
+    /// Creates the stream of a seed.
     pub fn new(seed: u64) -> Self {
         let mut stream = Self { state: seed.wrapping_mul(0xD1B5_4A32_D192_ED03), spare: None };
         stream.next_u64();
@@ -22,12 +23,12 @@ impl RandomStream {
         z ^ (z >> 31)
     }
 
-    /// Uniform in (0, 1).
+    /// Returns a uniform number in (0, 1).
     pub fn uniform(&mut self) -> f64 {
         ((self.next_u64() >> 11) as f64 + 0.5) / (1u64 << 53) as f64
     }
 
-    /// Standard normal, by Box and Muller.
+    /// Returns a standard normal number, by the method of Box and Muller.
     pub fn normal(&mut self) -> f64 {
         if let Some(spare) = self.spare.take() {
             return spare;

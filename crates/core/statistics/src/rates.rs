@@ -1,9 +1,10 @@
-//! What a kernel achieved: its work by its time, beside what the device can.
+//! Rates that a kernel achieved: its work divided by its time, compared with the peaks of the
+//! device. The main function is [`rates`].
 //!
-//! The work is what the contract declares. Where it declares no bytes, each tensor is taken to be
-//! moved once, which is an assumption: a kernel may read a part of an input only, or all of it
-//! again and again. So nothing is ever refused for these figures; what refuses a kernel is
-//! [`super::speed_of_light`], of declared work alone.
+//! The work is that declared by the contract. If the contract declares no bytes, each tensor is
+//! assumed to be moved once. This is only an assumption, since a kernel may read part of an input,
+//! or read all of it repeatedly. Therefore no kernel is refused because of these rates. Only
+//! [`super::speed_of_light`] can refuse a kernel, and it uses only declared work.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,8 +56,8 @@ pub struct Rates {
     pub of_speed_of_light: Option<f64>,
 }
 
-/// The rates of declared work; where no bytes are declared, of `buffer_bytes`. `None` if there is
-/// neither, or no time.
+/// Returns the rates of the declared work, or of `buffer_bytes` if no bytes are declared. Returns
+/// `None` without both, or without a time.
 pub fn rates(
     work: Option<&Work>,
     buffer_bytes: Option<f64>,
@@ -101,8 +102,8 @@ mod tests {
 
     const MEGA: f64 = 1_048_576.0;
 
-    /// The sum of two vectors of 1 Mi floats takes 8.048 µs: 12.6 MB at 4.9 TB/s are 2.56 µs of
-    /// them, whether or not L2 could hold it all.
+    /// The sum of two vectors of 1 Mi floats takes 8.048 µs. Moving 12.6 MB at 4.9 TB/s takes 2.56
+    /// µs of them, whether or not L2 could hold the data.
     #[test]
     fn small_kernels_have_a_share_of_the_peak_too() {
         let work = Work { bytes: Some(12.0 * MEGA), flops: Some(MEGA) };
@@ -114,7 +115,7 @@ mod tests {
         assert!((found.of_speed_of_light.unwrap() - 0.3181).abs() < 0.001, "{found:?}");
         assert!((found.bytes_per_second.unwrap() - 1.5634e12).abs() < 1e9);
         assert!((found.flops_per_second.unwrap() - 1.3029e11).abs() < 1e8);
-        // The floor that refuses kernels stays as low as it must be.
+        // The floor that refuses kernels stays low.
         let floor = speed_of_light(&work, &H200, CacheState::Cold);
         assert!(floor.floor_ms.unwrap() < 1e-6);
     }

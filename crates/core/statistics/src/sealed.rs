@@ -1,30 +1,33 @@
-//! Whether times of launches that were judged from outside agree with those of the others.
+//! Comparison of the times of sealed launches, which are judged from outside, with those of the
+//! other launches. The main function is [`sealed_times`].
 //!
-//! A kernel that leaves out work where it can get away with it is slower where it cannot.
+//! A kernel that omits work where nothing checks it is slower in sealed launches.
 
 use super::stats::Sorted;
 
-/// How much slower sealed launches may be, relative to the others: twice what was seen of honest kernels
-/// on an H200, whose times differ with whatever runs on the device between two launches.
+/// Largest relative slowdown of sealed launches: twice the value measured for honest kernels on an
+/// H200. Their times depend on what the device runs between two launches.
 const SLACK: f64 = 0.05;
 
-/// The same for short kernels, milliseconds: what loading code and address translations anew costs them.
+/// Largest slowdown for short kernels, in milliseconds: the cost of reloading code and address
+/// translations.
 const SLACK_MS: f64 = 0.000_5;
 
-/// Times of sealed launches beside those of the others, medians in milliseconds.
+/// Median times of sealed launches and of the others, in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SealedTimes {
-    /// Of sealed launches.
+    /// Median of the sealed launches.
     pub sealed_ms: f64,
-    /// Of the others.
+    /// Median of the other launches.
     pub others_ms: f64,
-    /// Whether they agree: the sealed ones are no slower than noise explains.
+    /// Whether they agree: noise explains any slowdown of the sealed launches.
     pub agree: bool,
 }
 
-/// Compares them; `None` where there are none of either. They part if every sealed launch is slower than
-/// half of the others, and their median by more than the slack. By chance three launches do now and then,
-/// where launches are noisy, and twelve hardly ever: more are sealed where the first do.
+/// Compares the two kinds of launches, or returns `None` without launches of either kind. They
+/// disagree if every sealed launch is slower than half of the others, and their medians differ by
+/// more than the slack. With noisy launches this happens by chance now and then for three sealed
+/// launches, but hardly ever for twelve. If the first disagree, more launches are therefore sealed.
 pub fn sealed_times(sealed_ms: &[f32], others_ms: &[f32]) -> Option<SealedTimes> {
     let sorted =
         |samples: &[f32]| Sorted::new(&samples.iter().map(|x| f64::from(*x)).collect::<Vec<_>>());
@@ -50,7 +53,7 @@ mod tests {
         let missed = (0..1000).filter(|index| {
             let sd = [0.002, 0.01, 0.02][index % 3];
             let sealed = noisy(12, 0.1, sd, &mut random);
-            // A tenth is left out, in all of the others or in six of ten.
+            // A tenth of the work is omitted, in all of the other launches or in six of ten.
             let mut others = noisy(60, 0.09, sd, &mut random);
             others.extend(noisy([0, 40][index % 2], 0.1, sd, &mut random));
             sealed_times(&sealed, &others).is_some_and(|times| times.agree)
@@ -79,7 +82,7 @@ mod tests {
             let found = parted(sd);
             assert!(found <= most, "{found} of 1000 where launches differ by {sd}");
         }
-        // Half a microsecond says nothing of a kernel of four.
+        // A difference of half a microsecond is not significant for a kernel of four.
         assert!(sealed_times(&[0.0044; 5], &[0.004; 15]).unwrap().agree);
         assert!(!sealed_times(&[0.0046; 5], &[0.004; 15]).unwrap().agree);
     }

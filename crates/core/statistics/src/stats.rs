@@ -1,7 +1,7 @@
-//! Statistics of samples: pure functions, no clock, no I/O.
+//! Statistics of samples, without a clock and without I/O. The main types are [`RuntimeStats`] and
+//! [`Sorted`].
 //!
-//! Samples are finite; times are milliseconds. What too few samples cannot tell is `None`, never a
-//! number that looks like one.
+//! Samples are finite; times are in milliseconds. A value that needs more samples is `None`.
 
 use super::parted::{RankedBy, ranked_by};
 use schemars::JsonSchema;
@@ -39,7 +39,7 @@ pub struct RuntimeStats {
 }
 
 impl RuntimeStats {
-    /// The time that ranks the kernel, milliseconds.
+    /// Returns the time that ranks the kernel, in milliseconds.
     pub fn ranked_ms(&self) -> f64 {
         match self.ranked_by {
             RankedBy::Median => self.median,
@@ -48,18 +48,19 @@ impl RuntimeStats {
     }
 }
 
-/// Arithmetic mean; `None` without samples.
+/// Returns the arithmetic mean, or `None` without samples.
 ///
-/// Summed with Neumaier's compensation ("Rundungsfehleranalyse einiger Verfahren zur Summation
-/// endlicher Summen", ZAMM 54, 1974): the error does not grow with the number of samples.
+/// It is summed with Neumaier's compensation ("Rundungsfehleranalyse einiger Verfahren zur
+/// Summation endlicher Summen", ZAMM 54, 1974): the error does not grow with the number of samples.
 pub fn mean(samples: &[f64]) -> Option<f64> {
     let n = samples.len();
     (n > 0).then(|| compensated_sum(samples.iter().copied()) / n as f64)
 }
 
-/// Sample standard deviation (divisor n − 1, Bessel's correction); `None` below 2 samples.
+/// Returns the sample standard deviation (divisor n − 1, Bessel's correction), or `None` below 2
+/// samples.
 ///
-/// Two passes: squares are taken of differences from the mean, so nothing cancels.
+/// It takes two passes, with squares of differences from the mean, so nothing cancels.
 pub fn sample_std(samples: &[f64]) -> Option<f64> {
     if samples.len() < 2 {
         return None;
@@ -69,15 +70,16 @@ pub fn sample_std(samples: &[f64]) -> Option<f64> {
     Some((squares / (samples.len() - 1) as f64).sqrt())
 }
 
-/// Coefficient of variation, standard deviation over mean; `None` below 2 samples or where the mean
-/// is not positive, since the ratio then says nothing.
+/// Returns the coefficient of variation, standard deviation over mean. Returns `None` below 2
+/// samples, or if the mean is not positive, since the ratio then means nothing.
 pub fn coefficient_of_variation(samples: &[f64]) -> Option<f64> {
     let centre = mean(samples).filter(|centre| *centre > 0.0)?;
     Some(sample_std(samples)? / centre)
 }
 
-/// Autocorrelation at lag 1, r₁ = Σ(xₜ − m)(xₜ₊₁ − m) / Σ(xₜ − m)² (Box, Jenkins, Reinsel, *Time
-/// Series Analysis*, §2.1.5), in [−1, 1]. `None` below 3 samples, or where all are equal.
+/// Returns the autocorrelation at lag 1, r₁ = Σ(xₜ − m)(xₜ₊₁ − m) / Σ(xₜ − m)² (Box, Jenkins,
+/// Reinsel, *Time Series Analysis*, §2.1.5), in [−1, 1]. Returns `None` below 3 samples, or if all
+/// are equal.
 ///
 /// `samples` are in the order in which they were taken.
 pub fn lag1_autocorrelation(samples: &[f64]) -> Option<f64> {
@@ -95,7 +97,7 @@ pub fn lag1_autocorrelation(samples: &[f64]) -> Option<f64> {
 pub struct Sorted(Vec<f64>);
 
 impl Sorted {
-    /// Sorts a copy; `None` without samples, or if one is NaN or infinite.
+    /// Sorts a copy. Returns `None` without samples, or if one is NaN or infinite.
     pub fn new(samples: &[f64]) -> Option<Self> {
         if samples.is_empty() || !samples.iter().all(|x| x.is_finite()) {
             return None;
@@ -105,24 +107,22 @@ impl Sorted {
         Some(Self(sorted))
     }
 
-    /// Smallest sample.
     pub fn min(&self) -> f64 {
         self.0[0]
     }
 
-    /// Largest sample.
     pub fn max(&self) -> f64 {
         self.0[self.0.len() - 1]
     }
 
-    /// Median: the middle sample, or the mean of the two middle ones.
+    /// Returns the median: the middle sample, or the mean of the two middle ones.
     pub fn median(&self) -> f64 {
         self.percentile(50.0)
     }
 
-    /// Percentile `p`, cut to 0–100, by linear interpolation between order statistics: type 7 of
-    /// Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American Statistician 50(4),
-    /// 1996; what numpy and R do unless told otherwise.
+    /// Returns percentile `p`, limited to 0–100, by linear interpolation between order statistics:
+    /// type 7 of Hyndman and Fan, "Sample Quantiles in Statistical Packages", The American
+    /// Statistician 50(4), 1996. This is the default of numpy and R.
     pub fn percentile(&self, p: f64) -> f64 {
         let position = (self.0.len() - 1) as f64 * p.clamp(0.0, 100.0) / 100.0;
         let below = position.floor() as usize;
@@ -131,43 +131,45 @@ impl Sorted {
         low + (position - below as f64) * (high - low)
     }
 
-    /// Distribution-free confidence interval of the median with at least 95 % coverage; `None` below
-    /// 6 samples, where even the whole range covers less. Independent samples assumed: see
-    /// [`Sorted::median_ci`].
+    /// Returns a distribution-free confidence interval of the median with at least 95 % coverage.
+    /// Returns `None` below 6 samples, where even the whole range covers less. The samples must be
+    /// independent; see [`Sorted::median_ci`].
     pub fn median_ci95(&self) -> Option<(f64, f64)> {
         self.median_ci(0.05, 1.0)
     }
 
-    /// Distribution-free confidence interval of the median that misses it with probability `alpha`
-    /// at most; `None` where even the whole range misses more often.
+    /// Returns a distribution-free confidence interval of the median that misses it with
+    /// probability at most `alpha`. Returns `None` if even the whole range misses it more often.
     ///
-    /// Between the l-th smallest and the l-th largest sample, for the largest l whose coverage
-    /// 1 − 2·P(B ≤ l − 1), with B binomial (n, ½), is still 1 − `alpha` (Conover, *Practical
-    /// Nonparametric Statistics*, 3rd ed., §3.2). That is for independent samples. `inflation` ≥ 1
-    /// is by what factor dependence inflates the variance of the median: the ranks are then those
-    /// of n / `inflation` samples (rounded down), stretched over the n there are, outwards.
+    /// The interval extends from the l-th smallest to the l-th largest sample, for the largest l
+    /// whose coverage 1 − 2·P(B ≤ l − 1), with B binomial (n, ½), is at least 1 − `alpha` (Conover,
+    /// *Practical Nonparametric Statistics*, 3rd ed., §3.2). This holds for independent samples.
+    /// `inflation` ≥ 1 is the factor by which dependence inflates the variance of the median. The
+    /// ranks are then those of n / `inflation` samples (rounded down), stretched outwards to n
+    /// samples.
     pub fn median_ci(&self, alpha: f64, inflation: f64) -> Option<(f64, f64)> {
         let n = self.0.len();
         let effective = ((n as f64 / inflation.max(1.0)).floor() as usize).clamp(1, n);
         let rank = median_ci_rank(effective, alpha)?;
-        // Stretched in rank positions 0..=n−1; the lower end rounds down, so the interval only grows.
+        // Ranks are stretched in positions 0..=n−1; the lower end is rounded down, so the interval
+        // only grows.
         let stretch = if effective > 1 { (n - 1) as f64 / (effective - 1) as f64 } else { 0.0 };
         let low = ((rank - 1) as f64 * stretch).floor() as usize;
         Some((self.0[low], self.0[n - 1 - low]))
     }
 
-    /// The samples, ascending.
+    /// Returns the samples in ascending order.
     pub fn as_slice(&self) -> &[f64] {
         &self.0
     }
 }
 
-/// The rank, from 1, of the lower end of the interval of [`Sorted::median_ci`] among `n` independent
-/// samples; `None` if there is none.
+/// Returns the rank, from 1, of the lower end of the interval of [`Sorted::median_ci`] among `n`
+/// independent samples, or `None` if there is no interval.
 fn median_ci_rank(n: usize, alpha: f64) -> Option<usize> {
     let binomial = Binomial::new(0.5, n as u64).ok()?;
-    // The tail grows with l, so the largest l that fits is found by halving: `fits` holds up to
-    // `low` and fails from `high` on.
+    // The tail grows with l, so bisection finds the largest l that fits: `fits` holds up to `low`
+    // and fails from `high` on.
     let fits = |l: usize| l == 0 || binomial.cdf(l as u64 - 1) <= alpha / 2.0;
     let (mut low, mut high) = (0, n / 2 + 1);
     while high - low > 1 {
@@ -181,9 +183,9 @@ fn median_ci_rank(n: usize, alpha: f64) -> Option<usize> {
     (low > 0).then_some(low)
 }
 
-/// The statistics of a report from launch times in milliseconds; `None` without samples, or if one
-/// is NaN or infinite. One sample has a standard deviation of 0 by the report's definition; below 6
-/// there is no confidence interval.
+/// Returns the statistics of a report from launch times in milliseconds. Returns `None` without
+/// samples, or if one is NaN or infinite. By the report's definition one sample has a standard
+/// deviation of 0. Below 6 samples there is no confidence interval.
 pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
     let ranked_by = ranked_by(samples);
     let samples: Vec<f64> = samples.iter().map(|x| f64::from(*x)).collect();
@@ -204,7 +206,7 @@ pub fn runtime_stats(samples: &[f32]) -> Option<RuntimeStats> {
     })
 }
 
-/// Sum with Neumaier's compensation.
+/// Returns the sum with Neumaier's compensation.
 pub(super) fn compensated_sum(values: impl Iterator<Item = f64>) -> f64 {
     let (mut sum, mut lost) = (0.0_f64, 0.0_f64);
     for value in values {
@@ -264,7 +266,7 @@ mod tests {
     #[test]
     fn compensation_keeps_what_naive_summation_loses() {
         assert_eq!(compensated_sum([1.0, 1e100, 1.0, -1e100].into_iter()), 2.0);
-        // Naively, an offset this large costs the variance all its digits.
+        // A naive variance would lose all its digits at such a large offset.
         let shifted: Vec<f64> = [4.0, 7.0, 13.0, 16.0].iter().map(|x| x + 1e9).collect();
         close(sample_std(&shifted).unwrap(), 30.0_f64.sqrt());
     }
@@ -325,7 +327,8 @@ mod tests {
         assert_eq!((six.min, six.max, six.median, six.samples), (1.0, 6.0, 3.5, 6));
     }
 
-    /// Exact coverage of ranks `low..=high` among `n`, summed term by term in logarithms.
+    /// Returns the exact coverage of ranks `low..=high` among `n`, summed term by term in
+    /// logarithms.
     fn coverage(n: usize, low: usize) -> f64 {
         let ln_choose =
             |k: usize| -> f64 { (1..=k).map(|i| ((n - k + i) as f64 / i as f64).ln()).sum() };

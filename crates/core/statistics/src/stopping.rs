@@ -1,4 +1,4 @@
-//! Whether the samples so far suffice.
+//! Decision whether the samples suffice. The main function is [`decide`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,22 +24,21 @@ pub enum StopReason {
     MaxTrials,
 }
 
-/// What to do next.
+/// Next step of a measurement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decision {
-    /// Take samples until there are `next_look`, and ask again.
+    /// Take samples until there are `next_look`, and decide again.
     Continue {
         /// Number of samples at the next look.
         next_look: u32,
     },
-    /// Stop.
+    /// End the measurement.
     Stop(StopReason),
 }
 
 /// Decides after `samples_ms`, in launch order, that took `elapsed_s` seconds.
 ///
-/// Precision is asked for only where the number of samples is one of the looks; time is asked for
-/// always.
+/// Precision is checked only if the number of samples is one of the looks; time is always checked.
 pub fn decide(rule: &StopRule, samples_ms: &[f32], elapsed_s: f64) -> Decision {
     let n = samples_ms.len();
     let at_look = rule.looks.iter().any(|look| *look as usize == n);
@@ -59,13 +58,13 @@ pub fn decide(rule: &StopRule, samples_ms: &[f32], elapsed_s: f64) -> Decision {
     }
 }
 
-/// Half the width of the median's confidence interval over the median, at one of `looks` looks;
-/// `None` while there is no such interval.
+/// Returns half the width of the median's confidence interval divided by the median, at one of
+/// `looks` looks, or `None` if there is no such interval.
 ///
-/// The interval at each look misses with probability 5 % / `looks` at most (Bonferroni), so that the
-/// one at the look that stops misses with 5 % at most, however that look came to be chosen. Where
-/// successive samples depend on one another, it is as wide as the fewer independent samples that
-/// they are worth make it ([`median_variance_inflation`]).
+/// The interval at each look misses with probability at most 5 % / `looks` (Bonferroni). The
+/// interval at the look that stops therefore misses with probability at most 5 %, however that look
+/// is chosen. If successive samples depend on one another, the interval is that of the smaller
+/// number of independent samples that they are worth ([`median_variance_inflation`]).
 pub fn half_width(samples_ms: &[f32], looks: usize) -> Option<f64> {
     let samples: Vec<f64> = samples_ms.iter().map(|x| f64::from(*x)).collect();
     let sorted = Sorted::new(&samples)?;
@@ -92,7 +91,7 @@ mod tests {
             .collect()
     }
 
-    /// Takes samples as `decide` says; how many there were, and why it stopped.
+    /// Takes samples as `decide` says. Returns their number and the reason for stopping.
     fn run(rule: &StopRule, source: &[f32]) -> (usize, StopReason) {
         let mut n = 0;
         loop {

@@ -1,4 +1,4 @@
-//! All that a report says of one series of samples.
+//! Summary of one series of samples for a report. The main type is [`Summary`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,8 +57,8 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Summarises samples, in milliseconds and in launch order; `None` without samples, or if one is
-    /// NaN or infinite.
+    /// Summarises samples, in milliseconds and in launch order. Returns `None` without samples, or
+    /// if one is NaN or infinite.
     pub fn new(samples_ms: &[f32]) -> Option<Self> {
         let samples: Vec<f64> = samples_ms.iter().map(|x| f64::from(*x)).collect();
         let sorted = Sorted::new(&samples)?;
@@ -86,7 +86,7 @@ impl Summary {
         })
     }
 
-    /// Half the relative width of the median's 95 % interval.
+    /// Returns half the relative width of the median's 95 % interval.
     pub fn half_width(&self) -> Option<f64> {
         let width = self.median_ci_high? - self.median_ci_low?;
         (self.median > 0.0).then(|| width / 2.0 / self.median)
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!((summary.mean, summary.median), (50.5, 50.5));
         assert!((summary.p5 - 5.95).abs() < 1e-9 && (summary.p99 - 99.01).abs() < 1e-9);
         assert!((summary.p25 - 25.75).abs() < 1e-9 && (summary.p75 - 75.25).abs() < 1e-9);
-        // A ramp is as dependent as a series can be, and the interval says so.
+        // A ramp has the strongest dependence possible, so the interval is wide.
         assert!(summary.effective_n.expect("dependent") < 10, "{summary:?}");
         assert!(summary.lag1_autocorrelation.expect("a series") > 0.9);
         assert_eq!(summary.modes, None);
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn the_interval_covers_a_dependent_median() {
-        // First-order autoregression with φ = 0.7 round 1.0: an interval that took the samples for
-        // independent would miss the median in a third of the cases.
+        // First-order autoregression with φ = 0.7 around 1.0. An interval for independent samples
+        // would miss the median in a third of the cases.
         let (runs, mut covered) = (300, 0);
         for seed in 0..runs {
             let mut random = RandomStream::new(seed);

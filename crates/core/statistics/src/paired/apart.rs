@@ -1,10 +1,10 @@
-//! Differences that no disturbance was as large as.
+//! Detection of differences that exceed every disturbance.
 
 use super::block::{Arm, PairedBlock};
 
-/// Whether every slot of one arm was slower, by more than `ln_margin`, than every slot of the other: of all
-/// blocks, also of those that do not count. Then nothing that happened on the device in between was as large as
-/// the difference, and the blocks that do not count speak for the same verdict as the others.
+/// Returns whether every slot of one arm was slower, by more than `ln_margin`, than every slot of
+/// the other. This includes rejected blocks. If so, no disturbance of the device was as large as
+/// the difference, and the rejected blocks support the same verdict as the others.
 pub(super) fn are_apart(blocks: &[PairedBlock], ln_margin: f64) -> bool {
     let mut ranges = [(f64::INFINITY, f64::NEG_INFINITY); 2];
     for block in blocks {

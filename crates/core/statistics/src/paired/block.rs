@@ -1,4 +1,4 @@
-//! One block: two slots of each arm, interleaved.
+//! One block: two interleaved slots of each arm. The main type is [`PairedBlock`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::parted::RankedBy;
 use crate::stats::{Sorted, mean};
 
-/// Which kernel.
+/// Kernel in a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arm {
-    /// The reference.
+    /// Reference.
     A,
-    /// The candidate.
+    /// Candidate.
     B,
 }
 
@@ -26,13 +26,13 @@ pub enum BlockOrder {
 }
 
 impl BlockOrder {
-    /// The order of block `index`: they alternate, so that what favours the outer slots favours both
-    /// arms equally often.
+    /// Returns the order of block `index`. The orders alternate, so that an effect on the outer
+    /// slots affects both arms equally often.
     pub fn of_block(index: usize) -> Self {
         if index.is_multiple_of(2) { Self::Abba } else { Self::Baab }
     }
 
-    /// The arms of the four slots, in time order.
+    /// Returns the arms of the four slots, in time order.
     pub fn arms(self) -> [Arm; 4] {
         match self {
             Self::Abba => [Arm::A, Arm::B, Arm::B, Arm::A],
@@ -41,23 +41,23 @@ impl BlockOrder {
     }
 }
 
-/// What one block measured.
+/// Measurements of one block.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairedBlock {
     /// Order of the slots.
     pub order: BlockOrder,
-    /// Samples of the reference's two slots, in time order, milliseconds.
+    /// Samples of the two slots of the reference, in time order, in milliseconds.
     pub a: [Vec<f32>; 2],
-    /// Samples of the candidate's two slots, in time order, milliseconds.
+    /// Samples of the two slots of the candidate, in time order, in milliseconds.
     pub b: [Vec<f32>; 2],
-    /// Mean SM clock during each of the four slots, in time order, Hz; `None` where not known.
+    /// Mean SM clock during each of the four slots, in time order, in Hz; `None` if unknown.
     pub clock_hz: [Option<f64>; 4],
-    /// NVML's throttle reasons seen at any time during the block, or-ed.
+    /// NVML's throttle reasons at any time during the block, combined by OR.
     pub throttle_reasons: u64,
 }
 
 impl PairedBlock {
-    /// Samples of the two slots of an arm, in time order, milliseconds.
+    /// Returns the samples of the two slots of an arm, in time order, in milliseconds.
     pub fn slots(&self, arm: Arm) -> &[Vec<f32>; 2] {
         match arm {
             Arm::A => &self.a,
@@ -65,15 +65,17 @@ impl PairedBlock {
         }
     }
 
-    /// Medians of the two slots of an arm, in time order, as natural logarithms of milliseconds;
-    /// `None` where a slot has no samples, one that is not finite, or a median that is not positive.
+    /// Returns the medians of the two slots of an arm, in time order, as natural logarithms of
+    /// milliseconds. Returns `None` if a slot has no samples, a sample is not finite, or a median
+    /// is not positive.
     pub fn ln_medians(&self, arm: Arm) -> Option<[f64; 2]> {
         let [first, second] = self.slots(arm);
         Some([ln_median(first)?, ln_median(second)?])
     }
 
-    /// ln of an arm's time in milliseconds: of its slots' medians, or of the mean of all its launches,
-    /// so that nothing is gained by moving work from one slot to the other.
+    /// Returns the logarithm of an arm's time in milliseconds: from the medians of its slots, or
+    /// from the mean of all its launches. Moving work from one slot to the other does not lower
+    /// that mean.
     fn ln_time(&self, arm: Arm, by: RankedBy) -> Option<f64> {
         let [first, second] = self.ln_medians(arm)?;
         match by {
@@ -85,8 +87,8 @@ impl PairedBlock {
         }
     }
 
-    /// Clocks of the two slots of an arm, in time order, Hz; `None` unless both are known and
-    /// positive.
+    /// Returns the clocks of the two slots of an arm, in time order, in Hz. Returns `None` unless
+    /// both are known and positive.
     pub fn clocks(&self, arm: Arm) -> Option<[f64; 2]> {
         let known = |hz: &f64| hz.is_finite() && *hz > 0.0;
         let mut of_arm =
@@ -95,20 +97,21 @@ impl PairedBlock {
         Some([next()?, next()?])
     }
 
-    /// ln(time of the candidate / time of the reference): the difference of the arms' mean
-    /// logarithms of slot times, in which a linear drift cancels.
+    /// Returns ln(time of the candidate / time of the reference): the difference of the mean
+    /// logarithms of the slot times of each arm. A linear drift cancels in it.
     pub fn ln_time_ratio(&self, by: RankedBy) -> Option<f64> {
         Some(self.ln_time(Arm::B, by)? - self.ln_time(Arm::A, by)?)
     }
 
-    /// The same of SM cycles, time × clock; `None` unless all clocks are known.
+    /// Returns the same logarithm for SM cycles, time × clock, or `None` unless all clocks are
+    /// known.
     pub fn ln_cycle_ratio(&self, by: RankedBy) -> Option<f64> {
         let (a, b) = (self.clocks(Arm::A)?, self.clocks(Arm::B)?);
         let clocks = (b[0] * b[1] / (a[0] * a[1])).ln() / 2.0;
         Some(self.ln_time_ratio(by)? + clocks)
     }
 
-    /// Mean of all four slots' median times, milliseconds (geometric).
+    /// Returns the geometric mean of the median times of all four slots, in milliseconds.
     pub fn typical_ms(&self) -> Option<f64> {
         let [a, b] = [Arm::A, Arm::B].map(|arm| self.ln_time(arm, RankedBy::Median));
         Some(((a? + b?) / 2.0).exp())
@@ -137,7 +140,8 @@ mod tests {
 
     #[test]
     fn ratios_in_time_and_cycles() {
-        // The reference at 2 GHz, the candidate at 1 GHz: twice the time, the same cycles.
+        // The reference runs at 2 GHz and the candidate at 1 GHz, so it takes twice the time and
+        // the same cycles.
         for (order, clock) in
             [(BlockOrder::Abba, [2e9, 1e9, 1e9, 2e9]), (BlockOrder::Baab, [1e9, 2e9, 2e9, 1e9])]
         {

@@ -1,4 +1,4 @@
-//! Which blocks do not count, by rules that know no difference between the arms.
+//! Rejection of blocks by rules that treat both arms alike. The main function is [`drop_reasons`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,13 +7,13 @@ use super::block::{Arm, PairedBlock};
 use crate::health::invalidates_timing;
 use crate::parted::RankedBy;
 
-/// Relative spread of the clocks of one arm's two slots above which a block does not count.
+/// Relative difference between the clocks of one arm's two slots above which a block is rejected.
 const CLOCK_SPREAD: f64 = 0.05;
-/// Relative difference of one arm's two slots that is always allowed.
+/// Relative difference between one arm's two slots that is always allowed.
 const SLOT_DIFFERENCE: f64 = 0.01;
-/// Standard deviations of that difference that are allowed where the kernel is noisier.
+/// Allowed difference for noisier kernels, in standard deviations of that difference.
 const SLOT_SIGMAS: f64 = 4.0;
-/// Median absolute value of a standard normal, inverted.
+/// Inverse of the median absolute value of a standard normal variable.
 const MAD_TO_SIGMA: f64 = 1.4826;
 
 /// Why a block does not count.
@@ -32,18 +32,19 @@ pub enum DropReason {
     SlotsDisagree,
 }
 
-/// For every block why it does not count, or `None`.
+/// Returns the reason for the rejection of each block, or `None` if the block counts.
 ///
-/// The rules treat the arms alike, and only what differs *between the two slots of one arm* counts
-/// against a block. What differs between the arms is the result, also where it is a clock that falls
-/// whenever the candidate runs: the throttling that a hungrier kernel brings upon itself is a cost of
-/// that kernel. For the same reason a power cap, the normal state of many a device, drops nothing.
+/// The rules treat the arms alike. Only a difference *between the two slots of one arm* rejects a
+/// block. A difference between the arms is the result, even if the cause is a clock that drops
+/// whenever the candidate runs: the throttling that a power-hungry kernel causes is a cost of that
+/// kernel. For the same reason a power cap, the normal state of many devices, rejects no block.
 ///
-/// Slots of one arm may differ by 1 % or 4 standard deviations of that difference, whichever is more,
-/// so that noisy short kernels are not all dropped. The deviation is each arm's own, 1.4826 × the
-/// median of |difference| over all blocks (Rousseeuw, Croux, JASA 88, 1993), since one pooled over
-/// both would drop the noisier arm's ordinary blocks; it is no less than `calibrated_spread`,
-/// relative, if there is one from comparing the reference with itself.
+/// Slots of one arm may differ by 1 % or by 4 standard deviations of that difference, whichever is
+/// more, so that noisy short kernels are not all rejected. The deviation is estimated for each arm,
+/// as 1.4826 × the median of |difference| over all blocks (Rousseeuw, Croux, JASA 88, 1993). An
+/// estimate over both arms would reject ordinary blocks of the noisier arm. The deviation is at
+/// least `calibrated_spread` (relative), if the caller has one from comparing the reference with
+/// itself.
 pub fn drop_reasons(
     blocks: &[PairedBlock],
     calibrated_spread: Option<f64>,
@@ -68,7 +69,7 @@ fn reason(block: &PairedBlock, limits: [f64; 2]) -> Option<DropReason> {
     arms.into_iter().zip(limits).any(disagrees).then_some(DropReason::SlotsDisagree)
 }
 
-/// |ln| of the ratio of an arm's two slots.
+/// Returns |ln| of the ratio of an arm's two slots.
 fn slot_difference(block: &PairedBlock, arm: Arm) -> Option<f64> {
     block.ln_medians(arm).map(|[x, y]| (x - y).abs())
 }
@@ -141,7 +142,7 @@ mod tests {
             .map(|i| block([1.0, 1.0], [1.0, 1.0 + 0.005 * (i % 9) as f32], [1.9; 4]))
             .collect();
         assert!(drop_reasons(&blocks, None).iter().all(Option::is_none));
-        // A calibrated spread is a lower limit: 4 × 1 % allows what 1 % would not.
+        // A calibrated spread is a lower limit: 4 × 1 % allows a difference that 1 % would not.
         let one = [block([1.0, 1.02], [1.0, 1.0], [1.9; 4])];
         assert_eq!(drop_reasons(&one, Some(0.01)), [None]);
         assert!(drop_reasons(&[], None).is_empty());

@@ -1,44 +1,42 @@
-//! Centre and interval of block log-ratios.
+//! Mean and confidence interval of block log-ratios. The main type is [`Estimate`].
 
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
 use crate::dependence::{DEPENDENT_ABOVE, mean_variance_inflation};
 use crate::stats::{lag1_autocorrelation, mean, sample_std};
 
-/// Fewest groups that merging leaves.
+/// Fewest groups after merging.
 const MIN_GROUPS: usize = 8;
 
-/// Inflation of the variance beyond which groups say too little of the mean: that of a first-order
-/// autoregression with ρ = 0.6.
+/// Inflation of the variance above which the groups say too little about the mean: that of a
+/// first-order autoregression with ρ = 0.6.
 const MAX_INFLATION: f64 = 4.0;
 
-/// What block log-ratios, in time order, say of the true log-ratio.
+/// Estimate of the true log-ratio from block log-ratios in time order.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Estimate {
-    /// Mean.
     pub mean: f64,
     /// Standard deviation of a group.
     pub sd: f64,
-    /// Number of groups.
     pub groups: u32,
     /// Blocks per group: 1 unless successive blocks depended on one another.
     pub merged: u32,
-    /// Autocorrelation of successive groups, as they are.
+    /// Autocorrelation of successive groups after merging.
     pub lag1: Option<f64>,
-    /// How much larger the variance of the mean is because groups still depend on one another.
+    /// Factor by which the remaining dependence of groups increases the variance of the mean.
     pub inflation: f64,
     /// Hodges–Lehmann estimate of the centre.
     pub hodges_lehmann: f64,
 }
 
 impl Estimate {
-    /// Estimates from block log-ratios; `None` below 2 blocks.
+    /// Estimates from block log-ratios. Returns `None` below 2 blocks.
     ///
-    /// While the lag-1 autocorrelation exceeds 0.2, adjacent groups are merged into their mean (the
-    /// method of batch means: Law, *Simulation Modeling and Analysis*, 5th ed., §9.5.3), as long as
-    /// 8 are left; an odd last block joins the group before it. What dependence is left widens the
-    /// interval ([`mean_variance_inflation`]): of 16 independent blocks, 4 % look dependent however
-    /// they are merged, so that to refuse a verdict would only cost time.
+    /// While the lag-1 autocorrelation exceeds 0.2, adjacent groups are merged into their mean, as
+    /// long as 8 groups remain (method of batch means: Law, *Simulation Modeling and Analysis*, 5th
+    /// ed., §9.5.3). An odd last block joins the group before it. Remaining dependence widens the
+    /// interval ([`mean_variance_inflation`]). Of 16 independent blocks, 4 % look dependent however
+    /// they are merged, so refusing a verdict would only cost time.
     pub fn new(ln_ratios: &[f64]) -> Option<Self> {
         let mut merged = 1;
         let mut groups = ln_ratios.to_vec();
@@ -61,12 +59,13 @@ impl Estimate {
         })
     }
 
-    /// Whether successive groups depend on one another so much that no interval can be trusted.
+    /// Returns whether successive groups depend on one another so much that no interval is
+    /// reliable.
     pub fn dependent(&self) -> bool {
         self.inflation > MAX_INFLATION
     }
 
-    /// Standard error of the mean.
+    /// Returns the standard error of the mean.
     fn error(&self) -> f64 {
         self.sd * (self.inflation / f64::from(self.groups)).sqrt()
     }
@@ -75,7 +74,8 @@ impl Estimate {
         f64::from(self.groups) - 1.0
     }
 
-    /// Lower and upper confidence bound, each missed with probability `alpha` (Student's t).
+    /// Returns the lower and upper confidence bound, each missed with probability `alpha`
+    /// (Student's t).
     pub fn bounds(&self, alpha: f64) -> (f64, f64) {
         let half = if self.sd > 0.0 {
             t_quantile(1.0 - alpha, self.freedom()) * self.error()
@@ -85,23 +85,23 @@ impl Estimate {
         (self.mean - half, self.mean + half)
     }
 
-    /// One-sided p-value against "the true value is at most `limit`".
+    /// Returns the one-sided p-value of the hypothesis "the true value is at most `limit`".
     pub fn p_above(&self, limit: f64) -> f64 {
         if self.sd <= 0.0 {
             return if self.mean > limit { 0.0 } else { 1.0 };
         }
         let t = (self.mean - limit) / self.error();
-        // sf, not 1 − cdf: small p-values would be lost to cancellation.
+        // The survival function preserves small p-values, which cancellation in 1 − cdf would lose.
         StudentsT::new(0.0, 1.0, self.freedom()).map_or(1.0, |d| d.sf(t))
     }
 
-    /// One-sided p-value against "the true value is at least `limit`".
+    /// Returns the one-sided p-value of the hypothesis "the true value is at least `limit`".
     pub fn p_below(&self, limit: f64) -> f64 {
         Self { mean: -self.mean, ..*self }.p_above(-limit)
     }
 
-    /// The least true difference, relative, that is called with probability 95 %:
-    /// τ + (t₁₋α + t₀.₉₅)·s/√n, after the sample size formula of the one-sided t-test (Cohen,
+    /// Returns the least true relative difference that is detected with probability 95 %: τ + (t₁₋α
+    /// + t₀.₉₅)·s/√n. The formula follows the sample size of the one-sided t-test (Cohen,
     /// *Statistical Power Analysis*, 2nd ed., §2.4, with t for the normal quantiles).
     pub fn detectable(&self, margin: f64, alpha: f64) -> f64 {
         if self.sd <= 0.0 {
@@ -112,7 +112,7 @@ impl Estimate {
     }
 }
 
-/// Means of `size` adjacent values each; what is left over joins the last group.
+/// Returns the means of groups of `size` adjacent values; the remainder joins the last group.
 fn merge(values: &[f64], size: usize) -> Vec<f64> {
     let groups = values.len() / size;
     (0..groups)
@@ -124,8 +124,8 @@ fn merge(values: &[f64], size: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Quantile of Student's t; infinite where `p` is not inside (0, 1) or `freedom` is not positive, so
-/// that what cannot be known bounds nothing.
+/// Returns a quantile of Student's t. It is infinite if `p` is not inside (0, 1) or `freedom` is
+/// not positive, so that an unknown quantile bounds nothing.
 pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     match StudentsT::new(0.0, 1.0, freedom) {
         Ok(t) if p > 0.0 && p < 1.0 => t.inverse_cdf(p),
@@ -133,9 +133,10 @@ pub fn t_quantile(p: f64, freedom: f64) -> f64 {
     }
 }
 
-/// Median of the means of all pairs, each value paired with itself too (Hodges, Lehmann, "Estimates
-/// of location based on rank tests", Ann. Math. Statist. 34, 1963): it bears outliers, the mean does
-/// not. Quadratic in the number of values, which callers bound. `None` without values.
+/// Returns the median of the means of all pairs, including each value with itself (Hodges, Lehmann,
+/// "Estimates of location based on rank tests", Ann. Math. Statist. 34, 1963), or `None` without
+/// values. Unlike the mean, it is robust against outliers. The time is quadratic in the number of
+/// values, which callers bound.
 pub fn hodges_lehmann(values: &[f64]) -> Option<f64> {
     let mut means: Vec<f64> = values
         .iter()
@@ -217,14 +218,14 @@ mod tests {
 
     #[test]
     fn dependent_blocks_are_merged() {
-        // Runs of eight equal values: merged by 4, every other one is like the one before.
+        // Runs of eight equal values; with groups of 4, every other group equals the one before.
         let values: Vec<f64> = (0..49).map(|i| if (i / 8) % 2 == 0 { 1.0 } else { -1.0 }).collect();
         let estimate = Estimate::new(&values).expect("values");
         assert_eq!((estimate.merged, estimate.groups), (4, 12), "{estimate:?}");
         assert!(!estimate.dependent());
         assert_eq!(merge(&[1.0, 3.0, 5.0, 7.0, 9.0], 2), [2.0, 7.0]);
         assert_eq!(Estimate::new(&[1.0]), None);
-        // A ramp stays dependent, and says so.
+        // A ramp stays dependent after merging.
         let ramp: Vec<f64> = (0..64).map(f64::from).collect();
         let estimate = Estimate::new(&ramp).expect("values");
         assert!(estimate.dependent() && estimate.groups == 8, "{estimate:?}");

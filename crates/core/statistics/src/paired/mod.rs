@@ -1,10 +1,11 @@
-//! Is the candidate faster or slower than the reference?
+//! Paired comparison: is the candidate faster or slower than the reference? The main functions are
+//! [`decide_at_look`] and [`decide_at_end`].
 //!
-//! Both run side by side in blocks of four slots, ABBA or BAAB: whatever drifts linearly within a
-//! block hits both arms alike, and buffers and modules are set up anew for every block, so that
-//! their placement is noise, not bias. A block gives one number, the logarithm of the ratio of the
-//! times; the blocks are the sample. A difference is called where it exceeds a margin *and* chance;
-//! and where neither a difference nor equality can be shown, that is the answer.
+//! Both kernels run side by side in blocks of four slots, ABBA or BAAB. A linear drift within a
+//! block affects both arms alike. Buffers and modules are set up anew for every block, so that
+//! their placement is noise, not bias. Each block gives one number, the logarithm of the ratio of
+//! the times; the blocks are the sample. A difference is reported if it exceeds both a margin *and*
+//! chance. If neither a difference nor equality can be shown, the verdict is inconclusive.
 
 mod apart;
 mod block;

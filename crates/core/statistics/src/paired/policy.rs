@@ -1,43 +1,42 @@
-//! What a comparison is to decide, and how surely.
+//! Decision rules of comparisons. The main type is [`ComparePolicy`].
 
 use serde::{Deserialize, Serialize};
 
 /// Most blocks of one comparison.
 pub const MAX_BLOCKS: u32 = 1024;
 
-/// Equivalence is never asked more finely than this many margins: between them must be room for an
-/// interval.
+/// Smallest equivalence limit, in margins, so that an interval fits between them.
 const EQUIVALENCE_MARGINS: f64 = 2.0;
 
-/// The widest equivalence, relative, within which two kernels are called the same where nobody asked for a wider
-/// one: a device or clock too coarse to tell more shows nothing.
+/// Widest relative equivalence limit within which kernels count as the same, unless the caller
+/// requests a wider one. A wider limit only shows that the device or clock is too coarse.
 const WIDEST_SAME: f64 = 0.5;
 
-/// The decision rule of a comparison.
+/// Decision rule of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ComparePolicy {
-    /// Numbers of blocks at which a verdict is sought, ascending, [`MAX_BLOCKS`] at most.
+    /// Numbers of blocks at which a verdict is sought, ascending, at most [`MAX_BLOCKS`].
     pub looks: Vec<u32>,
-    /// Probability of a wrong `slower` over all looks, and as much of a wrong `faster`.
+    /// Probability of an incorrect `slower` over all looks, and also of an incorrect `faster`.
     pub alpha: f64,
-    /// Least margin τ, relative: smaller differences are not called.
+    /// Least relative margin τ; smaller differences are not reported.
     pub margin: f64,
-    /// Least equivalence limit Δ, relative: `same` means within it.
+    /// Least relative equivalence limit Δ; `same` means within it.
     pub equivalence: f64,
-    /// Resolution of one reported sample, milliseconds: the clock's tick over the launches per
-    /// sample; 0 if negligible.
+    /// Resolution of one reported sample in milliseconds: the tick of the clock divided by the
+    /// launches per sample; 0 if negligible.
     pub resolution_ms: f64,
-    /// Difference found when this case was compared with itself, relative; 0 if not calibrated.
+    /// Relative difference measured when this case was compared with itself; 0 if not calibrated.
     pub floor: f64,
-    /// Standard deviation of the difference between one arm's slots, relative, if calibrated.
+    /// Relative standard deviation of the difference between one arm's slots, if calibrated.
     pub calibrated_spread: Option<f64>,
-    /// Share of blocks that may be dropped.
+    /// Share of blocks that may be rejected.
     pub max_dropped: f64,
 }
 
 impl Default for ComparePolicy {
-    /// Looks at 16, 32, 64 and 128 blocks, 1 % of wrong verdicts either way, 0.5 % margin, `same`
-    /// within 1 %, a fifth of the blocks dropped at most.
+    /// Returns the default: looks at 16, 32, 64 and 128 blocks, 1 % of incorrect verdicts in either
+    /// direction, 0.5 % margin, `same` within 1 %, and at most a fifth of the blocks rejected.
     fn default() -> Self {
         Self {
             looks: vec![16, 32, 64, 128],
@@ -53,13 +52,14 @@ impl Default for ComparePolicy {
 }
 
 impl ComparePolicy {
-    /// The error probability of one bound at one look: α, split equally over the looks (Bonferroni).
+    /// Returns the error probability of one bound at one look: α, divided equally among the looks
+    /// (Bonferroni).
     pub fn alpha_per_look(&self) -> f64 {
         self.alpha / self.looks.len().max(1) as f64
     }
 
-    /// The policy with a look at half of the first look's blocks before it, where several looks are sought: for blocks
-    /// that take long and vary little.
+    /// Returns the policy with one look more, at half of the blocks of the first look. It suits blocks that take long and
+    /// vary little. A policy with a given number of blocks stays as it is.
     #[must_use]
     pub fn with_early_look(mut self) -> Self {
         if let [first, _, ..] = self.looks[..] {
@@ -68,29 +68,30 @@ impl ComparePolicy {
         self
     }
 
-    /// The policy of each of `comparisons` that are judged together: α split equally, so that what
-    /// one of them calls stands after Holm's correction over all ([`super::holm_adjusted`]) too.
+    /// Returns the policy of each of `comparisons` that are judged together. It divides α equally,
+    /// so that each verdict also holds after Holm's correction over all ([`super::holm_adjusted`]).
     pub fn for_family(&self, comparisons: usize) -> Self {
         Self { alpha: self.alpha / comparisons.max(1) as f64, ..self.clone() }
     }
 
-    /// The margin τ for kernels that take `typical_ms`, relative: the policy's, the difference that
-    /// one tick of the clock makes, or that of the case with itself, whichever is most.
+    /// Returns the relative margin τ for kernels that take `typical_ms`: the largest of the
+    /// policy's margin, the difference that one clock tick makes, and the difference of the case
+    /// from itself.
     pub fn margin_for(&self, typical_ms: f64) -> f64 {
         self.margin.max(self.resolution_for(typical_ms)).max(self.floor)
     }
 
-    /// The difference that one tick of the clock makes, relative.
+    /// Returns the relative difference that one clock tick makes.
     pub fn resolution_for(&self, typical_ms: f64) -> f64 {
         if typical_ms > 0.0 { self.resolution_ms / typical_ms } else { 0.0 }
     }
 
-    /// Whether kernels that differ by no more than this, relative, may be called the same.
+    /// Returns whether kernels within this relative equivalence limit may be reported as the same.
     pub(super) fn may_be_same(&self, equivalence: f64) -> bool {
         equivalence <= self.equivalence_for(self.margin).max(WIDEST_SAME)
     }
 
-    /// The equivalence limit Δ that goes with a margin, relative.
+    /// Returns the relative equivalence limit Δ for a margin.
     pub fn equivalence_for(&self, margin: f64) -> f64 {
         self.equivalence.max(EQUIVALENCE_MARGINS * margin)
     }

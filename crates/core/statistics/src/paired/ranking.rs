@@ -1,4 +1,4 @@
-//! Ranks of several candidates from their paired comparisons.
+//! Ranks of several candidates from their paired comparisons. The main function is [`rank`].
 
 use std::collections::BTreeSet;
 
@@ -9,17 +9,16 @@ use thiserror::Error;
 use super::holm::holm_adjusted;
 use super::report::{PairedComparison, PairedVerdict};
 
-/// Most candidates of one ranking: their pairs grow with the square.
+/// Most candidates of one ranking, since the number of pairs grows with the square.
 const MAX_CANDIDATES: usize = 32;
 
-/// The comparison of two candidates.
+/// Comparison of two candidates.
 #[derive(Debug, Clone, Copy)]
 pub struct PairOutcome<'a> {
-    /// Index of the one that was the reference.
+    /// Index of the reference of the pair.
     pub reference: usize,
-    /// Index of the one that was the candidate.
+    /// Index of the candidate of the pair.
     pub candidate: usize,
-    /// How it came out.
     pub comparison: &'a PairedComparison,
 }
 
@@ -61,21 +60,21 @@ pub struct RankedPair {
     pub speedup: Option<f64>,
 }
 
-/// Pairs that cannot be ranked.
+/// Reasons why pairs cannot be ranked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum RankError {
-    /// Too many candidates.
+    /// There are too many candidates.
     #[error("cannot rank {count} candidates: at most {MAX_CANDIDATES}; compare fewer at a time")]
     TooMany {
-        /// How many there are.
+        /// Number of candidates.
         count: usize,
     },
-    /// A pair names a candidate there is not, itself, or a pair that was there already.
+    /// A pair contains an unknown index, equal indices, or repeats an earlier pair.
     #[error(
         "cannot rank {count} candidates: pair ({reference}, {candidate}) is out of range or repeated"
     )]
     Pair {
-        /// How many candidates there are.
+        /// Number of candidates.
         count: usize,
         /// Index of the reference.
         reference: usize,
@@ -84,13 +83,13 @@ pub enum RankError {
     },
 }
 
-/// Ranks `count` candidates by the pairs that were compared, with probability `alpha` at most, per
-/// direction, of any wrong `faster` or `slower` (Holm over the pairs' p-values). A pair that is
-/// missing or inconclusive ranks neither before the other.
+/// Ranks `count` candidates by the pairs that were compared. The probability of any incorrect
+/// `faster`, and of any incorrect `slower`, is at most `alpha` (Holm's correction of the p-values).
+/// A missing or inconclusive pair ranks neither candidate before the other.
 ///
 /// # Errors
 ///
-/// With more than 32 candidates, and on a pair that is out of range or repeated.
+/// There are more than 32 candidates, or a pair is out of range or repeated.
 pub fn rank(count: usize, pairs: &[PairOutcome], alpha: f64) -> Result<Ranking, RankError> {
     check(count, pairs)?;
     let p_values: Vec<f64> =
@@ -169,7 +168,7 @@ mod tests {
 
     #[test]
     fn three_candidates_in_order() {
-        // Times 1, 1.05 and 1: the first and the last share a rank.
+        // With times 1, 1.05 and 1, the first and the last share a rank.
         let policy = ComparePolicy::default().for_family(3);
         let slower = compare_with(TYPICAL, 1.05, 1, &policy);
         let same = compare_with(TYPICAL, 1.0, 2, &policy);

@@ -1,4 +1,4 @@
-//! Wire types of a paired comparison.
+//! Wire types of a paired comparison. The main type is [`PairedComparison`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,13 +1,14 @@
-//! Simulated comparisons: what the verdicts promise, held against four kinds of machine.
+//! Simulated comparisons: tests of the guarantees of verdicts on four kinds of machine.
 //!
-//! A trial takes e^x milliseconds, x being the sum of the arm's effect, the placement of its buffers
-//! (drawn anew per block and arm), slow drift, an effect of the slot, and noise of the trial; 1 % of
-//! trials are spikes. The standard deviations are assumptions; measured ones must replace them.
+//! A trial takes e^x milliseconds. Here x is the sum of the effect of the arm, the placement of its
+//! buffers (drawn for each block and arm), slow drift, an effect of the slot, and noise of the
+//! trial. 1 % of trials are spikes. The standard deviations are assumptions, to be replaced by
+//! measured ones.
 
 use super::*;
 use crate::random::RandomStream;
 
-/// Standard deviations of a machine, relative.
+/// Relative standard deviations of a machine.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Regime {
     name: &'static str,
@@ -25,11 +26,11 @@ const SHORT: Regime =
     Regime { name: "short", trial: 0.03, drift: 0.01, slot: 0.005, placement: 0.003 };
 const HOT: Regime = Regime { name: "hot", trial: 0.01, drift: 0.04, slot: 0.005, placement: 0.003 };
 
-/// Slots over which drift forgets where it was.
+/// Number of slots after which drift is no longer correlated with its earlier value.
 const DRIFT_SLOTS: f64 = 400.0;
 const TRIALS_PER_SLOT: usize = 5;
 
-/// A machine that measures block after block.
+/// Simulated machine that measures block after block.
 struct Machine {
     regime: Regime,
     random: RandomStream,
@@ -57,7 +58,8 @@ impl Machine {
             .collect()
     }
 
-    /// Measures until there are `count` blocks, the candidate taking `effect` times as long.
+    /// Measures until there are `count` blocks. The candidate takes `effect` times as long as the
+    /// reference.
     fn measure(&mut self, count: usize, effect: f64) {
         while self.blocks.len() < count {
             let order = BlockOrder::of_block(self.blocks.len());
@@ -81,7 +83,7 @@ impl Machine {
     }
 }
 
-/// A whole comparison.
+/// Runs a whole comparison.
 pub(super) fn compare_with(
     regime: Regime,
     effect: f64,
@@ -102,12 +104,12 @@ pub(super) fn compare_with(
     }
 }
 
-/// A whole comparison under the usual policy.
+/// Runs a whole comparison under the default policy.
 pub(super) fn compare(regime: Regime, effect: f64, seed: u64) -> PairedComparison {
     compare_with(regime, effect, seed, &ComparePolicy::default())
 }
 
-/// Shares of verdicts: faster, slower, same, inconclusive.
+/// Returns the shares of the verdicts faster, slower, same and inconclusive.
 fn shares(regime: Regime, effect: f64, runs: u64, policy: &ComparePolicy) -> [f64; 4] {
     let mut counts = [0.0; 4];
     for seed in 0..runs {
@@ -161,11 +163,11 @@ fn five_percent_is_caught_at_the_first_look() {
 
 #[test]
 fn without_the_margin_the_level_is_kept() {
-    // The hypothesis is true at its boundary: an effect of exactly the margin is called at most as
-    // often as α says, also where blocks are few and the drop rule and merging have their say.
+    // The hypothesis is true at its boundary. An effect of exactly the margin is reported at most
+    // as often as α says, even with few blocks, and with rejection and merging of blocks.
     for regime in [TYPICAL, SHORT] {
         let [_, slower, ..] = shares(regime, 1.005, 400, &ComparePolicy::default());
-        // 1 % and three standard deviations of 400 runs.
+        // The limit is 1 % plus three standard deviations of 400 runs.
         assert!(slower <= 0.025, "{}: {slower}", regime.name);
     }
 }

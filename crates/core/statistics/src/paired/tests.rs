@@ -1,10 +1,11 @@
-//! Verdicts on blocks made for the purpose.
+//! Verdicts on constructed blocks.
 
 use super::*;
 
-/// Blocks with a fixed pattern of noise; the candidate takes `effect` times as long.
+/// Returns blocks with a fixed pattern of noise. The candidate takes `effect` times as long as the
+/// reference.
 fn blocks(n: usize, effect: f32, noise: f32) -> Vec<PairedBlock> {
-    // Signs without memory: successive blocks are not correlated.
+    // The signs have no memory, so successive blocks are not correlated.
     let pattern = [1.0, -1.0, -1.0, 1.0, 0.5, -0.5, 1.0, -1.0];
     (0..n)
         .map(|i| {
@@ -61,7 +62,7 @@ fn a_difference_that_fades_is_none() {
     let policy = ComparePolicy::default();
     let mut fading = blocks(16, 1.0, 0.004);
     for (index, block) in fading.iter_mut().enumerate() {
-        // From 1.7 to 1.
+        // The factor falls from 1.7 to 1.
         let factor = (0.53 * (15 - index) as f32 / 15.0).exp();
         block.b.iter_mut().flatten().for_each(|ms| *ms *= factor);
     }
@@ -83,7 +84,7 @@ fn the_end_is_a_look_with_an_answer_or_cuts_one_short() {
     let between = decide_at_end(&clear[..20], &policy);
     assert_eq!((between.verdict, between.blocks_used), (PairedVerdict::Slower, 20));
     assert!(between.reasons.contains(&PairedReason::EndedEarly));
-    // At this look the measurement would have gone on.
+    // At this look the measurement would have continued.
     let unclear = blocks(128, 1.006, 0.03);
     let at_look = decide_at_end(&unclear[..32], &policy);
     assert_eq!(at_look.verdict, PairedVerdict::Inconclusive);
@@ -126,7 +127,8 @@ fn dropped_blocks_forbid_no_verdict_where_no_disturbance_was_as_large_as_the_dif
         assert_eq!(apart.verdict, verdict, "{:?}", apart.reasons);
         assert_eq!(apart.dropped, [DropCount { reason: DropReason::SlotsDisagree, count: 6 }]);
         assert!(apart.reasons.contains(&PairedReason::SlotsApart) && apart.p_value.is_some());
-        // One slot among those of the other arm, in a block that does not count, and it is not clear any more.
+        // Exchanging two slots of one rejected block makes the arms overlap, so the result is no
+        // longer clear.
         let PairedBlock { a: [_, a], b: [b, _], .. } = &mut all[0];
         std::mem::swap(a, b);
         let mixed = conclude(&all, &policy);
@@ -164,7 +166,7 @@ fn a_slower_clock_is_told_from_more_cycles() {
     assert!(unknown.reasons.contains(&PairedReason::ClockUnknown));
 }
 
-/// Blocks in which every launch of an arm takes so many milliseconds.
+/// Returns blocks in which every launch of an arm takes exactly the given milliseconds.
 fn without_noise(a_ms: f32, b_ms: f32) -> Vec<PairedBlock> {
     let mut all = blocks(16, 1.0, 0.0);
     for block in &mut all {
@@ -176,7 +178,7 @@ fn without_noise(a_ms: f32, b_ms: f32) -> Vec<PairedBlock> {
 
 #[test]
 fn one_tick_of_the_clock_is_no_difference() {
-    // 5 µs with a tick of 0.1 µs: the candidate always reads one tick more.
+    // The times are 5 µs with a tick of 0.1 µs; the candidate always reads one tick more.
     let all = without_noise(0.005, 0.0051);
     let fine = ComparePolicy::default();
     assert_eq!(conclude(&all, &fine).verdict, PairedVerdict::Slower);
@@ -188,16 +190,16 @@ fn one_tick_of_the_clock_is_no_difference() {
 
 #[test]
 fn a_clock_that_shows_nothing_makes_no_two_kernels_the_same() {
-    // 5 µs and 8 µs, of which 15 µs are unknown.
+    // The times are 5 µs and 8 µs, with a resolution of 15 µs.
     let all = without_noise(0.005, 0.008);
     let policy = ComparePolicy { resolution_ms: 0.015, ..ComparePolicy::default() };
-    // More blocks would not tell.
+    // More blocks would not help.
     let comparison = done(decide_at_look(&all, 0, &policy));
     assert!(comparison.margin > 2.0, "{}", comparison.margin);
     assert_eq!(comparison.verdict, PairedVerdict::Inconclusive);
     assert!(comparison.reasons.contains(&PairedReason::DifferenceUnresolved));
     assert!(comparison.reasons.contains(&PairedReason::MarginFromResolution));
-    // Whoever takes so much for the same has asked.
+    // A policy that explicitly allows such a wide equivalence gets the verdict `same`.
     let asked = ComparePolicy { equivalence: comparison.equivalence, ..policy };
     assert_eq!(conclude(&all, &asked).verdict, PairedVerdict::Same);
 }
@@ -228,7 +230,8 @@ fn too_few_blocks_and_none_are_said_so() {
 #[test]
 fn work_that_some_launches_leave_to_others_is_no_gain() {
     let policy = ComparePolicy::default();
-    // One launch in ten, in fifteen, in forty does all the work, which takes as long as the reference's.
+    // One launch in ten, in fifteen or in forty does all the work, which takes as long as the
+    // reference's.
     for every in [10, 15, 40] {
         let mut all = blocks(128, 1.0, 0.002);
         let launches = all.iter_mut().flat_map(|block| block.b.iter_mut().flatten());
@@ -240,7 +243,7 @@ fn work_that_some_launches_leave_to_others_is_no_gain() {
         assert!(found.reasons.contains(&PairedReason::MeansCompared), "{every}: {found:?}");
         assert_ne!(found.verdict, PairedVerdict::Faster, "{every}: {:?}", found.speedup);
     }
-    // What the device does now and then, it does to both.
+    // Occasional disturbances by the device affect both arms.
     let mut all = blocks(128, 1.05, 0.002);
     for block in &mut all {
         block.a[0][2] *= 3.0;

@@ -1,4 +1,4 @@
-//! From blocks to a verdict.
+//! Derivation of a verdict from blocks. The main functions are [`decide_at_look`] and [`conclude`].
 
 use super::apart::are_apart;
 use super::block::{Arm, PairedBlock};
@@ -12,28 +12,29 @@ use super::report::{
 use crate::parted::{GAP, RankedBy, parted_by};
 use crate::stats::mean;
 
-/// Fewest blocks that a verdict rests on.
+/// Fewest blocks for a verdict.
 const MIN_BLOCKS: usize = 8;
-/// Samples are 32-bit floats: two equal times may differ by this much in their logarithms.
+/// Largest difference between logarithms of equal times, since samples are 32-bit floats.
 const ROUNDING: f64 = 1e-6;
 
-/// What to do after a look.
+/// Outcome of a look.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LookOutcome {
-    /// Measure until there are this many blocks, and look again.
+    /// The comparison must measure up to this many blocks and look again.
     Continue {
         /// Number of blocks at the next look.
         next_look: u32,
     },
-    /// It is decided, or cannot be.
+    /// The comparison is decided, or cannot be decided.
     Done(Box<PairedComparison>),
 }
 
-/// Looks for the time `look` (from 0) at `blocks`, in time order, and decides.
+/// Decides at the look with index `look` on `blocks`, which are in time order.
 ///
-/// Only the blocks that the look is meant for are regarded; with fewer the answer is to continue. It
-/// is done as soon as the verdict is other than `inconclusive`, at the last look, once all blocks are dropped, or where
-/// more blocks would not decide it. A look that the policy does not have concludes with what there is.
+/// It uses only as many blocks as the look requires; with fewer, the outcome is to continue. The
+/// comparison ends if the verdict is not `inconclusive`, at the last look, if all blocks are
+/// rejected, or if more blocks would not help. A look that the policy does not contain concludes
+/// with the available blocks.
 pub fn decide_at_look(blocks: &[PairedBlock], look: usize, policy: &ComparePolicy) -> LookOutcome {
     let Some(at) = policy.looks.get(look).map(|look| (*look).min(MAX_BLOCKS)) else {
         return LookOutcome::Done(Box::new(conclude(blocks, policy)));
@@ -51,8 +52,9 @@ pub fn decide_at_look(blocks: &[PairedBlock], look: usize, policy: &ComparePolic
     }
 }
 
-/// Whether more blocks are in vain: the difference lies within the margin, and that is too wide to call the kernels the
-/// same. To stop for that makes no verdict `faster` or `slower`.
+/// Returns whether more blocks would not help: the difference lies within the margin, which is too
+/// wide to report the kernels as the same. Stopping for this reason never leads to `faster` or
+/// `slower`.
 fn is_futile(comparison: &PairedComparison, policy: &ComparePolicy) -> bool {
     let within = 1.0 + comparison.margin;
     let inside =
@@ -60,9 +62,9 @@ fn is_futile(comparison: &PairedComparison, policy: &ComparePolicy) -> bool {
     inside && !policy.may_be_same(comparison.equivalence)
 }
 
-/// Decides with the blocks there are, when the time is used up: the look that the time cuts short
-/// spends the share of the error probability of those it replaces. Blocks beyond [`MAX_BLOCKS`] are
-/// not regarded.
+/// Decides with the available blocks when the time is used up. This look uses the error probability
+/// of one look, and the remaining looks do not take place. Blocks beyond [`MAX_BLOCKS`] are
+/// ignored.
 pub fn conclude(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
     let mut comparison = evaluate(&blocks[..blocks.len().min(MAX_BLOCKS as usize)], policy);
     if policy.looks.last().is_some_and(|last| blocks.len() < *last as usize) {
@@ -71,8 +73,8 @@ pub fn conclude(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedCompari
     comparison
 }
 
-/// Decides once no more blocks come: by the look that ended the measurement, or, where the time ended
-/// before a look had an answer, with the blocks there are.
+/// Decides when no more blocks will come: by the look that ended the measurement, or with the
+/// available blocks if the time ended before a look decided.
 pub fn decide_at_end(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison {
     let look = policy.looks.iter().position(|look| *look as usize == blocks.len());
     match look.map(|look| decide_at_look(blocks, look, policy)) {
@@ -117,7 +119,7 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
         reasons.push(PairedReason::BlocksMerged);
     }
     let time_ratio = time.map(|time| ratio(time, alpha));
-    // Without enough blocks, or with too many dropped, a p-value would claim what the verdict denies.
+    // With too few blocks or too many rejected, a p-value would contradict the verdict.
     let sound = unsound.is_none() && !drifts;
     PairedComparison {
         verdict,
@@ -140,9 +142,9 @@ fn evaluate(blocks: &[PairedBlock], policy: &ComparePolicy) -> PairedComparison 
     }
 }
 
-/// What times are compared by: means, where in one arm a few launches bear the work of the others, in
-/// the first half of the blocks and, measured again, in the second. What a device does now and then hits
-/// both arms, and is no reason.
+/// Returns the statistic for the comparison of times. It is the mean if in one arm a few launches
+/// do the work of the others, both in the first half of the blocks and in the second. Occasional
+/// disturbances by the device affect both arms, and do not lead to the mean.
 fn compared_by(used: &[&PairedBlock]) -> RankedBy {
     let (first, second) = used.split_at(used.len() / 2);
     let parts = |half: &[&PairedBlock]| {
@@ -152,8 +154,8 @@ fn compared_by(used: &[&PairedBlock]) -> RankedBy {
     if parts(first) && parts(second) { RankedBy::Mean } else { RankedBy::Median }
 }
 
-/// That launches which bear the work of others are so few that blocks do not show what all launches
-/// together do.
+/// Returns a reason against a verdict if launches that do the work of others are so rare that the
+/// blocks do not represent the total time of all launches.
 fn uneven(
     used: &[&PairedBlock],
     by: RankedBy,
@@ -170,11 +172,11 @@ fn uneven(
     (!inside).then_some(PairedReason::EstimatorsDisagree)
 }
 
-/// Standard errors between the halves of the blocks from which on the ratio drifts.
+/// Difference between the halves of the blocks above which the ratio drifts, in standard errors.
 const DRIFT: f64 = 3.0;
 
-/// Whether logarithms of ratios, in time order, move away from the difference that they show on average: a device or a
-/// process that is still warming up makes one that is gone in the end.
+/// Returns whether log-ratios, in time order, move away from the average difference. A device or
+/// process that is still warming up causes a difference that disappears in the end.
 fn drifts(ln_ratios: &[f64]) -> bool {
     let (first, second) = ln_ratios.split_at(ln_ratios.len() / 2);
     let (_, last) = ln_ratios.split_at(ln_ratios.len() - ln_ratios.len() / 3);
@@ -192,7 +194,7 @@ fn drifts(ln_ratios: &[f64]) -> bool {
     is_significant && last * all.signum() < all.abs() / 2.0
 }
 
-/// Samples of an arm in medians of their slots.
+/// Returns the samples of an arm divided by the medians of their slots.
 fn relative(blocks: &[&PairedBlock], arm: Arm) -> Vec<f32> {
     let slots = blocks.iter().flat_map(|block| {
         let medians = block.ln_medians(arm).into_iter().flatten();
@@ -206,7 +208,7 @@ fn relative(blocks: &[&PairedBlock], arm: Arm) -> Vec<f32> {
         .collect()
 }
 
-/// What forbids a verdict, whatever the numbers.
+/// Returns the reason that rules out a verdict regardless of the estimate.
 fn obstacle(
     blocks: usize,
     used: usize,
@@ -229,13 +231,13 @@ fn obstacle(
     }
 }
 
-/// The limits of a verdict, relative; in logarithms they are the same either way, so that exchanging
-/// the arms exchanges `faster` and `slower` and changes nothing else.
+/// Relative limits of a verdict. In logarithms they are symmetric, so that exchanging the arms only
+/// exchanges `faster` and `slower`.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     margin: f64,
     equivalence: f64,
-    /// Whether the equivalence is narrow enough to say so.
+    /// Whether the equivalence limit is narrow enough for the verdict `same`.
     may_be_same: bool,
     typical_ms: f64,
 }
@@ -275,14 +277,15 @@ impl Limits {
         }
     }
 
-    /// p-value of "differs by no more than the margin", times the looks (Bonferroni): at most α
-    /// exactly where the verdict is `faster` or `slower`. The smaller of the two sides: α is of each.
+    /// Returns the p-value of "differs by no more than the margin", times the number of looks
+    /// (Bonferroni). It is at most α exactly if the verdict is `faster` or `slower`. It is the
+    /// smaller p-value of the two sides, since α applies to each.
     fn p_value(self, time: Estimate, looks: usize) -> f64 {
         let side = time.p_above(self.ln_margin()).min(time.p_below(-self.ln_margin()));
         (side * looks.max(1) as f64).min(1.0)
     }
 
-    /// What raised the margin, if something did.
+    /// Returns what raised the margin, if anything did.
     fn reason(self, policy: &ComparePolicy) -> Option<PairedReason> {
         if self.margin <= policy.margin {
             None
@@ -294,7 +297,8 @@ impl Limits {
     }
 }
 
-/// What the cycles say of a verdict on time, and whether its difference is one of clock.
+/// Compares the verdict on cycles with that on time. Returns a reason, and whether only the clock
+/// caused the difference in time.
 fn compare_clocks(
     time: PairedVerdict,
     cycles: Option<Estimate>,
