@@ -1,4 +1,4 @@
-//! What the tools of a machine can do.
+//! Capabilities of the tools of a machine. The main type is [`Tooling`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,17 +19,17 @@ pub struct Capability {
 }
 
 impl Capability {
-    /// It can be done, and this does it.
+    /// Creates an available capability; `reason` names what provides it.
     pub fn has(reason: impl Into<String>) -> Self {
         Self { available: true, reason: reason.into(), code: None, remedy: None }
     }
 
-    /// It cannot be done, or it can, without more to say about it.
+    /// Creates a capability that is available or not, with a reason only.
     pub fn new(available: bool, reason: impl Into<String>) -> Self {
         Self { available, ..Self::has(reason) }
     }
 
-    /// It cannot be done, and this would help.
+    /// Creates an unavailable capability with a remedy.
     pub fn lacks(code: &str, reason: impl Into<String>, remedy: impl Into<String>) -> Self {
         Self {
             available: false,
@@ -63,17 +63,17 @@ pub struct ToolReport {
     pub remedy: Option<String>,
 }
 
-/// What the tools of a machine can do.
+/// Capabilities of the tools of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tooling {
     /// NVIDIA's programs, Triton and PyTorch.
     pub tools: Vec<ToolReport>,
-    /// Programs that may hold the counters, with their process numbers.
+    /// Programs that may hold the hardware counters, with their process ids.
     pub counter_users: Vec<String>,
-    /// What weakens this installation.
+    /// Warnings about weak points of this installation.
     #[serde(default)]
     pub warnings: Vec<Warning>,
-    /// Each device, by ordinal.
+    /// Capabilities of each device, by ordinal.
     pub devices: Vec<DeviceTooling>,
 }
 
@@ -89,7 +89,7 @@ pub struct Warning {
 }
 
 impl Warning {
-    /// The server runs as root.
+    /// Creates the warning that the server runs as root.
     pub fn runs_as_root() -> Self {
         Self {
             code: "runs_as_root".to_owned(),
@@ -103,7 +103,8 @@ impl Warning {
         }
     }
 
-    /// Children cannot be given a root directory of their own; `reason`: what the system refuses.
+    /// Creates the warning that child processes cannot get a separate root directory. `reason` is
+    /// the operation that the system refuses.
     pub fn paths_are_visible(reason: &str) -> Self {
         Self {
             code: "paths_are_visible".to_owned(),
@@ -119,18 +120,18 @@ impl Warning {
     }
 }
 
-/// What the tools of a machine can do on one of its devices.
+/// Capabilities of the tools on one device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceTooling {
     /// CUDA ordinal.
     pub id: u32,
-    /// Whether hardware counters can be read, as far as it is known without reading them.
+    /// Whether hardware counters can be read, as far as is known without reading them.
     pub counters: Capability,
     /// Sources of device metrics, best first.
     pub sources: Vec<SourceCapability>,
     /// Memory and race checks.
     pub sanitize: Capability,
-    /// Traces of what the GPU and the driver did.
+    /// Traces of the activity of GPU and driver.
     pub timeline: Capability,
 }
 
@@ -153,7 +154,7 @@ pub struct SourceCapability {
 }
 
 impl SourceCapability {
-    /// A source of that name, as capable as said.
+    /// Creates a source from its name and capability.
     pub fn new(name: &str, capability: Capability) -> Self {
         let Capability { available, reason, code, remedy } = capability;
         Self { name: name.to_owned(), available, reason, code, remedy }

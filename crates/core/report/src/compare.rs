@@ -1,4 +1,4 @@
-//! Wire types of a comparison's answer.
+//! Wire types of the answer to a comparison. The main type is [`CompareResponse`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -72,12 +72,13 @@ pub struct CompareResponse {
 }
 
 impl CompareResponse {
-    /// The verdict on the candidates: the stored one, or else the worst of theirs.
+    /// Returns the verdict on the candidates: the stored one, or else the worst of theirs.
     pub fn kernel_verdict(&self) -> KernelVerdict {
         self.verdict.unwrap_or_else(|| CandidateReport::worst(&self.candidates))
     }
 
-    /// The evaluation that stands for the comparison in lists of jobs: that of the first candidate.
+    /// Returns the evaluation that represents the comparison in lists of jobs: that of the first
+    /// candidate.
     pub fn first_evaluation(&self) -> EvaluateResponse {
         let mut report = self.candidates[0].evaluation.clone();
         report.timings = self.timings;
@@ -136,7 +137,7 @@ pub struct CandidateReport {
 }
 
 impl CandidateReport {
-    /// The worst verdict on any of these kernels.
+    /// Returns the worst verdict on these kernels.
     pub fn worst(candidates: &[CandidateReport]) -> KernelVerdict {
         let verdicts = candidates.iter().map(|one| one.evaluation.kernel_verdict());
         verdicts.max().unwrap_or(KernelVerdict::Error)

@@ -1,4 +1,4 @@
-//! Wire types of a compilation without a run.
+//! Wire types of a compilation without a run. The main type is [`CompileResponse`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

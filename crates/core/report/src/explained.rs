@@ -1,12 +1,12 @@
-//! The verdict on a kernel in a line, as people and agents read it behind its word.
+//! Explanation of the verdict on a kernel in one line.
 
 use super::{EvaluateResponse, KernelVerdict};
 use warpgauge_contract::{KernelFamily, KernelRuntime, KernelType};
 use warpgauge_model::Severity;
 
 impl EvaluateResponse {
-    /// Why the verdict on its kernel is what it is. The kernel is called `name`, or else what it calls
-    /// itself.
+    /// Returns the reason for the verdict on the kernel. The line uses `name`, or else the name in
+    /// the report.
     pub fn verdict_line(&self, name: Option<&str>) -> String {
         let family = self.kernel_exec_result.metadata.kernel_type.map(KernelType::family);
         let unnamed = format!("the {}", family.map_or("kernel", KernelFamily::noun));

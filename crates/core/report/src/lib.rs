@@ -1,4 +1,5 @@
-//! What goes back to the caller: the report of one evaluation.
+//! Reports that are returned to the caller. The main type is [`EvaluateResponse`], the report of
+//! one evaluation.
 
 #![forbid(unsafe_code)]
 

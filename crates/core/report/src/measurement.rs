@@ -1,4 +1,5 @@
-//! Wire types of how times were taken, and how far they can be trusted.
+//! Wire types of the measurement method and the reliability of the times. The main type is
+//! [`MeasurementReport`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! What a profile would take.
+//! Wire type of the plan for a profile, [`ProfilePlan`].
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Wire types of what a whole program did.
+//! Wire types of the run of a whole program. The main type is [`ProgramReport`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -32,7 +32,7 @@ pub struct ProgramReport {
 }
 
 impl ProgramReport {
-    /// How it ended, in words.
+    /// Describes the end of the program.
     pub fn end(&self) -> String {
         match (&self.exit_code, &self.signal) {
             (Some(code), _) => format!("exit code {code}"),

@@ -1,10 +1,10 @@
-//! Numbers and devices as people read them.
+//! Numbers and devices formatted for people.
 
 use warpgauge_model::DeviceKind;
 
 use super::DeviceReport;
 
-/// A time given in milliseconds, in the unit that suits it, with four significant digits.
+/// Formats a time given in milliseconds in a suitable unit, with four significant digits.
 pub fn duration_ms(ms: f64) -> String {
     let (value, unit) = match ms.abs() {
         0.0 => return "0 ms".to_owned(),
@@ -16,7 +16,7 @@ pub fn duration_ms(ms: f64) -> String {
     format!("{} {unit}", significant(value, 4))
 }
 
-/// `value` with `digits` significant digits, never in exponent form.
+/// Formats `value` with `digits` significant digits, never with an exponent.
 fn significant(value: f64, digits: i32) -> String {
     if value == 0.0 || !value.is_finite() {
         return value.to_string();
@@ -26,7 +26,7 @@ fn significant(value: f64, digits: i32) -> String {
     format!("{value:.decimals$}")
 }
 
-/// A share as a percentage, with up to three significant digits.
+/// Formats a share as a percentage, with up to three significant digits.
 pub fn percent(share: f64) -> String {
     let text = significant(share * 100.0, 3);
     let text =
@@ -34,7 +34,7 @@ pub fn percent(share: f64) -> String {
     format!("{text} %")
 }
 
-/// A number of bytes with a binary unit.
+/// Formats a number of bytes with a binary unit.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = n as f64;
@@ -46,7 +46,7 @@ pub fn bytes(n: u64) -> String {
     if unit == 0 { format!("{n} B") } else { format!("{value:.1} {}", UNITS[unit]) }
 }
 
-/// A device in one line; an emulated one says what its times mean.
+/// Describes a device in one line. For an emulated device, it says that times are of the emulation.
 pub fn device(device: &DeviceReport) -> String {
     let kind = match device.kind {
         DeviceKind::Cuda => "",

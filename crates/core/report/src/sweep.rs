@@ -1,4 +1,4 @@
-//! Wire types of a sweep's answer.
+//! Wire types of the answer to a sweep. The main type is [`SweepResponse`].
 
 use std::collections::BTreeMap;
 
@@ -114,7 +114,7 @@ pub enum SweepStatus {
 }
 
 impl SweepStatus {
-    /// The name used on the wire.
+    /// Returns the name used on the wire.
     pub fn name(self) -> &'static str {
         match self {
             SweepStatus::Correct => "correct",
@@ -168,10 +168,10 @@ impl SweepTable {
     const MEASURES: [&str; 7] =
         ["status", "median_ms", "ci_low_ms", "ci_high_ms", "gbps", "gflops", "reason"];
 
-    /// Columns after those, where a point was counted.
+    /// Further columns if points have counts.
     const COUNTS: [&str; 2] = ["warp_instructions", "global_sectors"];
 
-    /// The table of the points.
+    /// Creates the table of the points.
     pub fn of(axes: &[SweepAxis], points: &[SweepPoint]) -> Self {
         let names = axes.iter().map(|axis| axis.name.as_str());
         let counted = points.iter().any(|point| point.counted.is_some());
@@ -181,8 +181,8 @@ impl SweepTable {
         Self { columns, rows: points.iter().map(|point| row(axes, point, counted)).collect() }
     }
 
-    /// The table as comma-separated values (RFC 4180), with the columns' names first. A text that a spreadsheet
-    /// would take for a formula has an apostrophe before it.
+    /// Returns the table as comma-separated values (RFC 4180), with the column names first. Text
+    /// that a spreadsheet would read as a formula gets a leading apostrophe.
     pub fn to_csv(&self) -> Result<String, csv::Error> {
         let mut writer = csv::Writer::from_writer(Vec::new());
         writer.write_record(self.columns.iter().map(|name| inert(name.clone())))?;
@@ -198,7 +198,7 @@ impl SweepTable {
     }
 }
 
-/// A text that no spreadsheet takes for a formula. Numbers stay numbers.
+/// Changes text that a spreadsheet would read as a formula. Numbers stay unchanged.
 fn inert(text: String) -> String {
     let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let is_number = text.parse::<f64>().is_ok_and(f64::is_finite);
@@ -263,14 +263,14 @@ pub struct BestPoint {
     pub value: f64,
 }
 
-/// First event of a sweep's stream.
+/// First event in the stream of a sweep.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepStarted {
-    /// Identifies the sweep at `/jobs/{job_id}`.
+    /// Id of the sweep, at `/jobs/{job_id}`.
     pub job_id: String,
     /// Number of points.
     pub points: usize,
-    /// The axes, in the order in which they vary, the last fastest.
+    /// Axes in the order in which they vary, the last fastest.
     pub axes: Vec<SweepAxis>,
 }
 

@@ -1,4 +1,4 @@
-//! Wire types of a timeline.
+//! Wire types of a timeline. The main type is [`TimelineReport`].
 
 use std::collections::BTreeMap;
 

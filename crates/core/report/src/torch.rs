@@ -1,4 +1,5 @@
-//! Wire types of what there is to say about a kernel in Python beside its verdict.
+//! Wire types of the details about a Python kernel beside its verdict. The main type is
+//! [`TorchReport`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,5 @@
-//! How one of several configurations of a kernel was chosen.
+//! Wire types of the choice among the configurations of a kernel. The main type is
+//! [`TuningReport`].
 
 use std::collections::BTreeMap;
 
@@ -89,7 +90,7 @@ pub enum TunedOutcome {
 }
 
 impl TuningReport {
-    /// Adds it to the report of the kernel that it is about.
+    /// Adds the choice to the report of its kernel.
     pub fn put_into(self, report: &mut EvaluateResponse) {
         let chosen = self.configurations.iter().find(|one| one.index == self.chosen);
         report.kernel_exec_result.metadata.configuration = chosen.map(TunedConfiguration::settings);
@@ -98,7 +99,7 @@ impl TuningReport {
 }
 
 impl TunedConfiguration {
-    /// Constants and settings of the compiler by name.
+    /// Returns constants and compiler settings by name.
     fn settings(&self) -> BTreeMap<String, serde_json::Value> {
         let mut settings = self.meta.clone();
         settings.insert("num_warps".to_owned(), self.num_warps.into());
@@ -110,7 +111,7 @@ impl TunedConfiguration {
         settings
     }
 
-    /// As `name=value`, for people.
+    /// Formats the configuration as `name=value`, for people.
     pub fn shown(&self) -> String {
         let meta = self.meta.iter().map(|(name, value)| match value {
             serde_json::Value::String(text) => format!("{name}={text}"),

@@ -1,8 +1,8 @@
-//! Wire types of the report of one evaluation.
+//! Wire types of the report of one evaluation. The main type is [`EvaluateResponse`].
 //!
 //! `status`, `job_id` and `kernel_exec_result` have the names and meaning of the CUDA Evaluation
-//! Server's response; everything beside them is ours. A field that does not apply is absent, never
-//! zero.
+//! Server's response; the other fields are specific to this project. A field that does not apply is
+//! absent, never zero.
 
 use std::collections::BTreeMap;
 
@@ -97,12 +97,12 @@ pub struct EvaluateResponse {
 }
 
 impl EvaluateResponse {
-    /// Why its time has no rank, though nothing is known against the kernel.
+    /// Returns the reason why the time has no rank although no fault of the kernel is known.
     pub fn unranked(&self) -> Option<&str> {
         self.measurement.as_ref()?.unranked.as_deref()
     }
 
-    /// Bytes of tensor content that it carries.
+    /// Returns the size of the tensor content in the report, in bytes.
     pub fn content_bytes(&self) -> usize {
         let outputs = self.outputs.values();
         outputs.map(|output| output.data_b64.as_ref().map_or(0, String::len)).sum()
@@ -211,7 +211,7 @@ pub struct Timings {
 }
 
 impl Timings {
-    /// Takes over where a worker's time went.
+    /// Copies the times that a worker measured.
     pub fn set_worker(&mut self, worker: &WorkerTimings) {
         self.load = worker.load_ms;
         self.h2d = worker.h2d_ms;
@@ -221,7 +221,7 @@ impl Timings {
         self.verify = worker.verify_ms;
     }
 
-    /// Adds another run's, stage by stage.
+    /// Adds the times of another run, stage by stage.
     pub fn add(&mut self, other: &Timings) {
         self.queue += other.queue;
         self.start += other.start;
@@ -238,13 +238,13 @@ impl Timings {
         self.total += other.total;
     }
 
-    /// The sum of the stages that have a name.
+    /// Returns the sum of the named stages.
     pub fn named(&self) -> f64 {
         let before = self.queue + self.start + self.compile + self.load + self.h2d;
         before + self.execute + self.d2h + self.verify + self.profile + self.report
     }
 
-    /// Sets the whole, and what of it is in no stage.
+    /// Sets the total time, and `other` to the part outside the named stages.
     pub fn set_total(&mut self, total: f64) {
         self.total = total;
         self.other = (total - self.named()).max(0.0);
@@ -291,7 +291,7 @@ impl From<&DeviceInfo> for DeviceReport {
     }
 }
 
-/// A CUDA version as NVIDIA writes it: `13000` is `13.0`.
+/// Formats a CUDA version as NVIDIA does: `13000` is `13.0`.
 pub fn cuda_version(driver: i32) -> String {
     format!("{}.{}", driver / 1000, driver % 1000 / 10)
 }
@@ -391,7 +391,7 @@ pub struct KeptOutput {
 }
 
 impl KeptOutput {
-    /// One that is not kept.
+    /// Creates the entry of an output that is not kept.
     pub fn not_kept(reason: impl Into<String>) -> Self {
         Self { tensor_id: None, device: None, reason: Some(reason.into()) }
     }

@@ -1,4 +1,5 @@
-//! The verdict on a kernel, in one word: what every answer and every command says of it.
+//! Verdicts on kernels, as a word that all answers and commands use. The main type is
+//! [`KernelVerdict`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,7 @@ pub enum KernelVerdict {
 }
 
 impl KernelVerdict {
-    /// Every verdict, the best first.
+    /// All verdicts, the best first.
     pub const ALL: [KernelVerdict; 7] = [
         KernelVerdict::Correct,
         KernelVerdict::NotChecked,
@@ -41,7 +42,7 @@ impl KernelVerdict {
         KernelVerdict::Error,
     ];
 
-    /// The name on the wire.
+    /// Returns the name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             KernelVerdict::Correct => "correct",
@@ -54,12 +55,12 @@ impl KernelVerdict {
         }
     }
 
-    /// The verdict of this name.
+    /// Returns the verdict with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|verdict| verdict.name() == name)
     }
 
-    /// How a report for people begins.
+    /// Returns the first words of a report for people.
     pub const fn words(self) -> &'static str {
         match self {
             KernelVerdict::Correct => "CORRECT",
@@ -72,7 +73,7 @@ impl KernelVerdict {
         }
     }
 
-    /// What it means, in a sentence.
+    /// Returns the meaning as a sentence.
     pub const fn summary(self) -> &'static str {
         match self {
             KernelVerdict::Correct => "every checked output is right",
@@ -85,13 +86,13 @@ impl KernelVerdict {
         }
     }
 
-    /// Whether nothing is known against the kernel or the check of it.
+    /// Returns whether no fault of the kernel or of its check is known.
     pub const fn is_good(self) -> bool {
         matches!(self, KernelVerdict::Correct | KernelVerdict::NotChecked)
     }
 
-    /// The verdict that a report comes to. With `allow_weak` a weakness of the contract is listed and
-    /// no more.
+    /// Derives the verdict from a report. With `allow_weak`, a weakness of the contract is only
+    /// listed.
     pub fn of(report: &EvaluateResponse, allow_weak: bool) -> Self {
         let result = &report.kernel_exec_result;
         if report.status == ResponseStatus::Error {
@@ -101,7 +102,7 @@ impl KernelVerdict {
             return Self::NotCompiled;
         }
         let reasons = &report.validation.reasons;
-        // What a reference does says nothing of the kernel, whatever the code.
+        // A failure of the reference says nothing about the kernel, whatever the code.
         if reasons.iter().any(|reason| reason.code == ReasonCode::ReferenceFailed) {
             return Self::Failed;
         }
@@ -118,7 +119,7 @@ impl KernelVerdict {
         }
     }
 
-    /// The verdict on a kernel whose run ended early.
+    /// Returns the verdict on a kernel whose run ended early.
     fn of_failure(code: &FailureCode) -> Self {
         match ReasonCode::of_failure(code) {
             None
@@ -156,14 +157,15 @@ impl std::fmt::Display for KernelVerdict {
 }
 
 impl EvaluateResponse {
-    /// The verdict on its kernel: the stored one, or of a report that an earlier version stored the one
-    /// that it comes to.
+    /// Returns the verdict on the kernel: the stored one, or the derived one for reports that
+    /// earlier versions stored.
     pub fn kernel_verdict(&self) -> KernelVerdict {
         self.verdict.unwrap_or_else(|| KernelVerdict::of(self, false))
     }
 
-    /// The first weakness of the contract for which no kernel is called correct. A kernel that has to do the work for
-    /// one of its outputs is not useless, so each output that is checked must have such a weakness.
+    /// Returns the first weakness of the contract that rules out the verdict `correct`. A kernel
+    /// that must do the work for one of its outputs is not useless, so every checked output must
+    /// have such a weakness.
     pub fn blocking_weakness(&self) -> Option<&Weakness> {
         let mut blocking = self.validation.weaknesses.iter().filter(|weakness| weakness.blocks);
         let is_weak = |output: &String| blocking.clone().any(|weakness| weakness.output == *output);
@@ -171,7 +173,7 @@ impl EvaluateResponse {
         blocking.next().filter(|_| all)
     }
 
-    /// Why the verdict is `weak`, and what to change; `None` where it is another.
+    /// Returns the reason for the verdict `weak` with a remedy, or `None` for other verdicts.
     pub fn why_weak(&self) -> Option<&str> {
         if self.kernel_verdict() != KernelVerdict::Weak {
             return None;
@@ -180,8 +182,8 @@ impl EvaluateResponse {
         Some(weakness.map_or(KernelVerdict::Weak.summary(), |weakness| &weakness.message))
     }
 
-    /// Completes it by the verdict that it comes to. A weak one leaves `correctness` out: that the
-    /// kernel passed says nothing.
+    /// Sets the derived verdict. A weak verdict removes `correctness`, since passing a weak check
+    /// means nothing.
     pub fn set_verdict(&mut self, allow_weak: bool) {
         let verdict = KernelVerdict::of(self, allow_weak);
         self.verdict = Some(verdict);
@@ -212,7 +214,7 @@ mod tests {
         json!({"failure": {"stage": "execute", "code": code, "message": "m"}})
     }
 
-    /// A run that ended early because of the reference.
+    /// Returns the changes for a run that ended early because of the reference.
     fn of_reference(code: &str) -> serde_json::Value {
         let mut changes = failed(code);
         changes["validation"] = json!({
