@@ -1,23 +1,20 @@
-//! What can be wrong with a configuration, and where a value came from.
+//! Errors of a configuration, and origins of its values. The main type is [`ConfigError`].
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where the value of a setting came from.
+/// Origin of the value of a setting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The embedded `default.toml`.
+    /// Embedded `default.toml`.
     Default,
-    /// A line of the configuration file.
+    /// Line of the configuration file.
     File {
-        /// The file.
         path: PathBuf,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
     },
-    /// An environment variable.
     Environment(&'static str),
-    /// A command-line flag.
     Flag(&'static str),
 }
 
@@ -32,15 +29,13 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Why there is no configuration. All of these are the operator's to put right.
+/// Reasons why there is no configuration. The operator can correct all of them.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("could not read the configuration file {}", path.display())]
     Read {
-        /// The file.
         path: PathBuf,
-        /// Why not.
         source: std::io::Error,
     },
     /// The file is larger than any configuration.
@@ -49,50 +44,46 @@ pub enum ConfigError {
         path.display()
     )]
     TooLarge {
-        /// The file.
         path: PathBuf,
-        /// The largest accepted, bytes.
+        /// Largest accepted size, in bytes.
         limit: u64,
     },
     /// The file is not TOML.
     #[error("{}:{line}: not valid TOML: {message}", path.display())]
     Syntax {
-        /// The file.
         path: PathBuf,
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// What the parser says.
+        /// Message of the parser.
         message: String,
     },
-    /// The file has a key that no setting has.
+    /// The file contains a key that is not a setting.
     #[error(
         "{origin}: unknown setting `{key}`{}; known: {}",
         suggest(.suggestion),
         known.join(", ")
     )]
     UnknownKey {
-        /// Where.
         origin: Origin,
         /// The key, with its table.
         key: String,
-        /// The known key that looks most like it.
+        /// The most similar known key.
         suggestion: Option<String>,
-        /// Keys that may stand there.
+        /// Keys allowed in this table.
         known: Vec<String>,
     },
-    /// A value is of the wrong type or out of range.
+    /// A value has an incorrect type or is out of range.
     #[error("{origin}: `{key}` must be {expected}; got {got}")]
     Value {
-        /// Where.
         origin: Origin,
-        /// The setting.
+        /// Key of the setting.
         key: String,
-        /// What it may be.
+        /// Description of valid values.
         expected: String,
-        /// What came.
+        /// Description of the received value.
         got: String,
     },
-    /// No directory for data is given and none can be derived.
+    /// The data directory is not given and cannot be derived.
     #[error(
         "no data directory: neither XDG_DATA_HOME nor HOME names one; set WARPGAUGE_DATA_DIR or \
          `storage.data_dir`"

@@ -1,8 +1,10 @@
-//! Configuration: the embedded, commented `default.toml` is both the defaults and the template.
+//! Configuration of the server. The embedded, commented `default.toml` contains the defaults and is
+//! also the template. The main type is [`Config`].
 //!
-//! Embedded defaults < `--config FILE` < environment < command line. [`Config::load`] merges the
-//! four; [`Config::load_with_origins`] also says where each value came from. Every setting is one
-//! line of the table in [`settings`]: its key, its type and range, its environment variable.
+//! The sources are, in increasing priority: embedded defaults, `--config FILE`, environment,
+//! command line. [`Config::load`] merges them; [`Config::load_with_origins`] also returns the
+//! origin of each value. Every setting is one line of the table in [`settings`]: its key, its type
+//! and range, its environment variable.
 
 #![forbid(unsafe_code)]
 
@@ -17,10 +19,10 @@ pub use error::{ConfigError, Origin};
 pub use load::{CliOverrides, Effective};
 pub use values::DeviceSelection;
 
-/// The defaults, as shipped.
+/// The default configuration.
 pub const DEFAULT_TOML: &str = include_str!("default.toml");
 
-/// Every setting. `default.toml` documents each.
+/// All settings; `default.toml` documents each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(missing_docs, reason = "default.toml documents every setting, once")]
@@ -64,8 +66,8 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Whether there may be more than one caller that is known by its key: then none may have all of what
-    /// they share.
+    /// Returns whether the configuration has several distinct keys. If so, no caller may take up
+    /// all of a shared resource.
     pub fn has_several_keys(&self) -> bool {
         let lists = [
             &self.api_keys,

@@ -1,33 +1,30 @@
-//! The table of settings: one line each.
+//! Table of settings, one line each. The main type is [`Setting`].
 
 /// Type and range of a setting.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SettingKind {
-    /// A whole number between two, both included.
+    /// An integer in this range, including both ends.
     Integer(i64, i64),
-    /// A finite number between two, both included.
+    /// A finite number in this range, including both ends.
     Number(f64, f64),
-    /// `true` or `false`.
     Boolean,
-    /// Text.
     Text,
-    /// A host name or address: text without blanks, not empty.
+    /// A host name or address: text without white space, not empty.
     Host,
-    /// A list of keys: texts of 1 to 512 printable characters.
+    /// A list of keys, each with 1 to 512 printable characters.
     Keys,
     /// Text that is never shown: empty, or 16 to 512 printable characters.
     Secret,
-    /// Address of a database, which may hold a password: never shown. Empty: none.
+    /// URL of a database, which may contain a password and is never shown. Empty means no database.
     DatabaseUrl,
-    /// A list of hosts: `host`, `*.suffix`, each with an optional `:port` or `:*`.
+    /// A list of hosts: `host` or `*.suffix`, each with an optional `:port` or `:*`.
     Hosts,
-    /// Which devices to use: `auto`, `emulator`, or ordinals.
+    /// Devices to use: `auto`, `emulator`, or ordinals.
     Devices,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A log filter.
     LogFilter,
-    /// A file or directory; a relative one in a file is relative to that file.
+    /// A file or directory. A relative path in a file is relative to that file.
     Path,
 }
 
@@ -36,9 +33,9 @@ pub enum SettingKind {
 pub struct Setting {
     /// `table.key`, as in `default.toml`.
     pub key: &'static str,
-    /// What it may be.
+    /// Type and range.
     pub kind: SettingKind,
-    /// Environment variable that sets it.
+    /// Environment variable that sets it, if any.
     pub env: Option<&'static str>,
 }
 
@@ -50,10 +47,10 @@ const fn with_env(key: &'static str, kind: SettingKind, env: &'static str) -> Se
     Setting { key, kind, env: Some(env) }
 }
 
-/// Largest number of bytes a setting may name: 1 PiB.
+/// Largest value of a size setting, in bytes: 1 PiB.
 const MAX_BYTES: i64 = 1 << 50;
 
-/// Every setting, in the order of `default.toml`.
+/// All settings, in the order of `default.toml`.
 pub const SETTINGS: &[Setting] = &[
     with_env("server.host", SettingKind::Host, "HOST"),
     with_env("server.port", SettingKind::Integer(0, 65_535), "PORT"),
@@ -122,12 +119,12 @@ pub const SETTINGS: &[Setting] = &[
     with_env("log.level", SettingKind::LogFilter, "LOG_LEVEL"),
 ];
 
-/// The setting of that key.
+/// Returns the setting with that key.
 pub fn find(key: &str) -> Option<&'static Setting> {
     SETTINGS.iter().find(|setting| setting.key == key)
 }
 
-/// Tables of `default.toml`, in order.
+/// Returns the tables of `default.toml`, in order.
 pub(super) fn tables() -> Vec<&'static str> {
     let mut tables: Vec<&str> =
         SETTINGS.iter().filter_map(|s| s.key.split_once('.')).map(|(table, _)| table).collect();

@@ -1,28 +1,28 @@
-//! Values of settings: reading them from text, checking them.
+//! Parsing and checking of values of settings. The main type is [`DeviceSelection`].
 
 use std::str::FromStr;
 
 use super::settings::SettingKind;
 use warpgauge_model::HostPattern;
 
-/// Which devices evaluations may use.
+/// Devices that evaluations may use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DeviceSelection {
-    /// Every GPU, or the emulator where there is none.
+    /// Every GPU, or the emulator if there is none.
     Auto,
-    /// The emulator.
     Emulator,
     /// The GPUs with these CUDA ordinals, in this order, without repetition.
     Ordinals(Vec<u32>),
 }
 
-/// Most ordinals a selection may name.
+/// Most ordinals in a selection.
 const MAX_ORDINALS: usize = 64;
 
 impl FromStr for DeviceSelection {
     type Err = String;
 
-    /// Parses `auto`, `emulator`, or ordinals separated by commas; the error says what is expected.
+    /// Parses `auto`, `emulator`, or ordinals separated by commas. The error describes valid
+    /// values.
     fn from_str(text: &str) -> Result<Self, String> {
         let expected =
             || "`auto`, `emulator`, or different device ordinals such as `0,1`".to_owned();
@@ -43,20 +43,19 @@ impl FromStr for DeviceSelection {
     }
 }
 
-/// Largest text of a setting, bytes.
+/// Longest text of a setting, in bytes.
 const MAX_TEXT_BYTES: usize = 4_096;
 
-/// Most API keys.
 const MAX_KEYS: usize = 10_000;
 
-/// Most hosts of a list.
+/// Most hosts in a list.
 const MAX_HOSTS: usize = 1_000;
 
-/// Shortest secret, characters.
+/// Shortest secret, in characters.
 const MIN_SECRET: usize = 16;
 
 impl SettingKind {
-    /// What values of this kind are, for messages.
+    /// Returns a description of valid values, for messages.
     pub fn expected(self) -> String {
         match self {
             SettingKind::Integer(min, max) => format!("a whole number from {min} to {max}"),
@@ -90,7 +89,7 @@ impl SettingKind {
         }
     }
 
-    /// Reads a value from the text of an environment variable or a flag; `None` if it does not fit.
+    /// Parses a value from an environment variable or a flag. Returns `None` if it is invalid.
     pub(super) fn parse(self, text: &str) -> Option<toml::Value> {
         let value = match self {
             SettingKind::Integer(..) => toml::Value::Integer(text.trim().parse().ok()?),
@@ -115,8 +114,8 @@ impl SettingKind {
         self.check(value)
     }
 
-    /// Checks a value of a file, and brings it to the type the configuration has; `None` if it does
-    /// not fit.
+    /// Checks a value from a file, and converts it to the type in the configuration. Returns `None`
+    /// if it is invalid.
     pub(super) fn check(self, value: toml::Value) -> Option<toml::Value> {
         use toml::Value::{Array, Boolean, Float, Integer, String};
         let fits = match (self, &value) {
@@ -124,7 +123,7 @@ impl SettingKind {
             (SettingKind::Number(min, max), Float(x)) => (min..=max).contains(x),
             (SettingKind::Number(..), Integer(n)) => return self.check(Float(*n as f64)),
             (SettingKind::Boolean, Boolean(_)) => true,
-            // A single GPU is naturally written as a bare number.
+            // An operator naturally writes a single GPU as a bare number.
             (SettingKind::Devices, Integer(n)) => return self.check(String(n.to_string())),
             (SettingKind::Keys, Array(keys)) => keys.len() <= MAX_KEYS && keys.iter().all(is_key),
             (SettingKind::Hosts, Array(hosts)) => {
@@ -179,8 +178,8 @@ fn is_host(value: &toml::Value) -> bool {
     value.as_str().is_some_and(|text| HostPattern::parse(text).is_some())
 }
 
-/// Whether every directive is a level or names a target and a level. The parser itself takes a
-/// misspelt level for the name of a target, and then logs nothing of the rest.
+/// Returns whether every directive is a level, or names a target and a level. The parser itself
+/// takes a misspelt level for a target, and then logs nothing else.
 fn is_log_filter(text: &str) -> bool {
     let is_level = |word: &str| {
         ["off", "error", "warn", "info", "debug", "trace"]

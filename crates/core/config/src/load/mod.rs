@@ -1,4 +1,4 @@
-//! Merging defaults, file, environment and flags.
+//! Merging of defaults, file, environment and flags. The main type is [`Effective`].
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -10,22 +10,18 @@ use toml::de::{DeTable, DeValue};
 use super::settings::{self, SETTINGS, Setting, SettingKind};
 use super::{Config, ConfigError, DEFAULT_TOML, DeviceSelection, Origin};
 
-/// Largest configuration file, bytes.
+/// Largest configuration file, in bytes.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Longest piece of a wrong value that a message repeats, characters.
+/// Longest part of an invalid value that a message repeats, in characters.
 const MAX_SHOWN: usize = 120;
 
 /// Settings given on the command line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CliOverrides {
-    /// `--host`
     pub host: Option<String>,
-    /// `--port`
     pub port: Option<String>,
-    /// `--device`
     pub device: Option<String>,
-    /// `--log-level`
     pub log_level: Option<String>,
 }
 
@@ -42,23 +38,22 @@ impl CliOverrides {
     }
 }
 
-/// A configuration and where each of its values came from.
+/// A configuration with the origin of each value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Effective {
-    /// The configuration.
     pub config: Config,
     /// Origin of every setting, by key.
     pub origins: BTreeMap<&'static str, Origin>,
-    /// What an operator may have meant otherwise, for the log.
+    /// Log messages about settings that the operator may have intended differently.
     pub remarks: Vec<String>,
 }
 
 impl Config {
-    /// Merges the embedded defaults, `file`, the environment as `env` gives it, and the flags.
-    /// `storage.data_dir` comes out absolute. An empty environment variable counts as not set.
+    /// Merges the embedded defaults, `file`, the environment from `env`, and the flags. In the
+    /// result, `storage.data_dir` is absolute. An empty environment variable counts as unset.
     ///
     /// # Errors
-    /// A [`ConfigError`] that names the source of the wrong value, what was expected and what came.
+    /// A [`ConfigError`] with the origin of the invalid value, the expected and the received value.
     pub fn load(
         file: Option<&Path>,
         env: &dyn Fn(&str) -> Option<String>,
@@ -67,7 +62,7 @@ impl Config {
         Config::load_with_origins(file, env, overrides).map(|effective| effective.config)
     }
 
-    /// Like [`Config::load`], and says where each value came from.
+    /// Loads like [`Config::load`], and also returns the origin of each value.
     ///
     /// # Errors
     /// As [`Config::load`].
@@ -94,13 +89,13 @@ impl Config {
         merged.finish(env)
     }
 
-    /// The parsed `devices.use`.
+    /// Returns the parsed `devices.use`.
     pub fn device_selection(&self) -> DeviceSelection {
-        // `load` has checked it; a configuration built by hand with nonsense in it means `auto`.
+        // `load` has checked the value; an invalid value in a configuration created by code means
+        // `auto`.
         self.devices.selection.parse().unwrap_or(DeviceSelection::Auto)
     }
 
-    /// The data directory.
     pub fn data_dir(&self) -> &Path {
         Path::new(&self.storage.data_dir)
     }
@@ -212,8 +207,8 @@ impl Merged {
             }
             origins.insert(key, origin);
         }
-        // Every value has been checked against the table of settings, so this fails only where that
-        // table and `Config` disagree, which a test of the defaults finds.
+        // Every value was checked against the table of settings. An error here means that the table
+        // and `Config` disagree, which a test of the defaults detects.
         let mut config = Config::deserialize(tables).map_err(|error| ConfigError::Syntax {
             path: PathBuf::from("default.toml"),
             line: 1,
@@ -225,7 +220,8 @@ impl Merged {
     }
 }
 
-/// What to say where `DATABASE_URL` names a database that could be meant for us. It was once read.
+/// Returns a remark if `DATABASE_URL` names a database that may be intended for warpgauge. Earlier
+/// versions read this variable.
 fn unread_database(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Option<String> {
     let other = env("DATABASE_URL")?;
     let possible = ["postgres://", "postgresql://"].iter().any(|scheme| other.starts_with(scheme));
@@ -236,7 +232,8 @@ fn unread_database(config: &Config, env: &dyn Fn(&str) -> Option<String>) -> Opt
     })
 }
 
-/// The data directory, absolute; by the XDG base directory specification if none is given.
+/// Returns the data directory as an absolute path, by default according to the XDG base directory
+/// specification.
 fn data_dir(given: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String, ConfigError> {
     let path = if given.is_empty() {
         let absolute = |name: &str| env(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -250,8 +247,8 @@ fn data_dir(given: &str, env: &dyn Fn(&str) -> Option<String>) -> Result<String,
     Ok(path.to_string_lossy().into_owned())
 }
 
-/// A parsed value without its source spans; `None` for a number that fits no `i64` or `f64`, and
-/// for what no setting is: dates and tables.
+/// Returns a parsed value without source spans. Returns `None` for a number that does not fit `i64`
+/// or `f64`, and for dates and tables, which are not settings.
 fn plain(value: &DeValue<'_>) -> Option<toml::Value> {
     Some(match value {
         DeValue::String(text) => toml::Value::String(text.to_string()),
@@ -274,7 +271,7 @@ fn describe(value: &DeValue<'_>) -> String {
     }
 }
 
-/// What a message may repeat of a value: not a secret, and not more than fits a line.
+/// Returns the part of a value that a message may repeat: no secrets, and at most one line.
 fn shown(setting: &Setting, text: &str) -> String {
     if matches!(setting.kind, SettingKind::Keys | SettingKind::Secret | SettingKind::DatabaseUrl) {
         return "something else (not shown: it may hold keys)".to_owned();
@@ -295,7 +292,7 @@ fn keys_of(table: &str) -> Vec<&'static str> {
 }
 
 fn unknown(origin: Origin, key: &str, known: Vec<&'static str>) -> ConfigError {
-    // A key in the wrong table is as likely as a misspelt one.
+    // A key in the incorrect table is as likely as a misspelt key.
     let elsewhere = SETTINGS.iter().map(|setting| setting.key).find(|candidate| {
         candidate.split_once('.').map(|(_, name)| name) == key.split_once('.').map(|(_, name)| name)
             && key.contains('.')

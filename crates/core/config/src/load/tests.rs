@@ -1,6 +1,6 @@
 use super::*;
 
-/// Loads with a file of the given text, the given variables (and a HOME), and no flags.
+/// Loads a file with the given text and the given variables (and a HOME), without flags.
 fn load(file: Option<&str>, vars: &[(&str, &str)]) -> Result<Effective, ConfigError> {
     load_with(file, vars, &CliOverrides::default())
 }
@@ -24,7 +24,7 @@ fn load_with(
     Config::load_with_origins(file.map(|_| path.as_path()), &env, overrides)
 }
 
-/// The message of a refused configuration, without the temporary directory in it.
+/// Returns the message of a refused configuration, without the temporary directory.
 fn refusal(file: &str) -> String {
     let message = load(Some(file), &[]).expect_err("must be refused").to_string();
     match message.split_once("warpgauge.toml") {
@@ -40,7 +40,7 @@ fn defaults_are_complete_and_in_range() {
     assert_eq!(effective.config.storage.data_dir, "/home/someone/.local/share/warpgauge");
     assert_eq!(effective.origins.len(), SETTINGS.len(), "default.toml sets every setting");
     assert!(effective.origins.values().all(|origin| *origin == Origin::Default));
-    // And `Config` has no field that the table of settings does not know.
+    // All fields of `Config` are in the table of settings.
     let value = toml::Value::try_from(&effective.config).expect("serialises");
     let fields: usize = value
         .as_table()
@@ -248,7 +248,7 @@ fn paths_in_a_file_are_relative_to_the_file() {
     assert_eq!(effective.config.data_dir(), path.parent().expect("has one").join("data"));
 }
 
-/// The variable that a machine's other programs have is theirs: their database is not ours.
+/// `DATABASE_URL` belongs to other programs of the machine, so its database is not used.
 #[test]
 fn the_database_of_another_program_is_left_alone() {
     let theirs = ("DATABASE_URL", "postgres://app:sesame@host/app");
@@ -260,7 +260,7 @@ fn the_database_of_another_program_is_left_alone() {
     let given = load(None, &[theirs, ours]).unwrap();
     assert_eq!(given.config.storage.database_url, ours.1);
     assert!(given.remarks.is_empty());
-    // What could never have been ours needs no remark.
+    // A URL with another scheme needs no remark.
     for other in ["mysql://host/app", "", "sqlite:app.db"] {
         assert!(load(None, &[("DATABASE_URL", other)]).unwrap().remarks.is_empty(), "{other}");
     }
