@@ -1,4 +1,5 @@
-//! Which kind of file it is, and where its elements lie.
+//! Detection of the format of a file, and the location of its elements. The main function is
+//! [`read`].
 
 use std::fs::File;
 use std::io;
@@ -13,32 +14,29 @@ use crate::{npy, safetensors, wav};
 /// Elements in a file: raw, little-endian, packed in C order.
 #[derive(Debug, Clone)]
 pub struct FileElements {
-    /// The file.
     pub file: Arc<File>,
-    /// Where they begin, bytes.
+    /// Offset of the elements, in bytes.
     pub offset: u64,
-    /// How long they are, bytes.
+    /// Length of the elements, in bytes.
     pub bytes: u64,
-    /// Their type.
+    /// Element type.
     pub dtype: Dtype,
-    /// Their shape.
     pub shape: Vec<u64>,
-    /// Samples each second, if it is sound.
+    /// Samples per second, for sound.
     pub sample_rate: Option<u32>,
 }
 
-/// Why a file has no tensor to read.
+/// Reasons why no tensor can be read from a file.
 #[derive(Debug, thiserror::Error)]
 pub enum TensorFileError {
-    /// The file is wrong, or more than is taken.
+    /// The file is invalid or too large.
     #[error("{message}")]
     Invalid {
-        /// Stable code.
         code: FailureCode,
-        /// What is wrong, and what to do.
+        /// Description of the problem, with a remedy.
         message: String,
     },
-    /// The system's answer.
+    /// A file operation failed.
     #[error("cannot read or write a temporary file: {0}")]
     Io(#[from] io::Error),
 }
@@ -57,12 +55,12 @@ impl TensorFileError {
     }
 }
 
-/// Finds the tensor of a file of a kind that its first bytes tell: WAV, `.npy` or `.safetensors`.
-/// `tensor` names one of a `.safetensors` file that has several. Takes memory for buffers and a header
-/// only, whatever the file says of itself.
+/// Finds the tensor in a file, whose first bytes determine the format: WAV, `.npy` or
+/// `.safetensors`. `tensor` names one of several tensors in a `.safetensors` file. The memory used
+/// is that of buffers and a header, whatever sizes the file announces.
 ///
 /// # Errors
-/// As [`TensorFileError`] says; a tensor of more than `max_bytes` is one.
+/// The file is invalid, or the tensor has more than `max_bytes`.
 pub fn read(
     file: File,
     tensor: Option<&str>,
@@ -86,7 +84,8 @@ pub fn read(
     ))
 }
 
-/// As much of the beginning of a file as there is.
+/// Fills the buffer from the beginning of a file, as far as possible, and returns the number of
+/// bytes.
 fn read_some(file: &File, into: &mut [u8]) -> io::Result<usize> {
     let mut found = 0;
     while found < into.len() {

@@ -1,4 +1,4 @@
-//! The files that tensors become.
+//! File formats for the content of tensors. The main type is [`TransferFormat`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,10 +21,10 @@ pub enum TransferFormat {
 }
 
 impl TransferFormat {
-    /// All of them.
+    /// All formats.
     pub const ALL: [Self; 3] = [Self::Npy, Self::Safetensors, Self::Raw];
 
-    /// Its name on the wire.
+    /// Returns the name on the wire.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Npy => "npy",
@@ -33,7 +33,7 @@ impl TransferFormat {
         }
     }
 
-    /// What stands before the elements, which take so many bytes.
+    /// Returns the head of a file, before the elements, which take `bytes`.
     pub fn head(self, dtype: Dtype, shape: &[u64], bytes: u64) -> Vec<u8> {
         match self {
             Self::Npy => NpyHeader::write(dtype, shape),

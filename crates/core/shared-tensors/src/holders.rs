@@ -1,4 +1,5 @@
-//! The processes that hold shared tensors, as the service sees them.
+//! Interface of the service to the processes that hold shared tensors. The main trait is
+//! [`TensorHolders`].
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,50 +12,51 @@ use warpgauge_model::FailureCode;
 
 use super::registry::{FreedMemory, HeldTensor, RegistryLimits, TensorLocation, TensorRegistry};
 
-/// Most bytes of a tensor that one read gives.
+/// Most bytes that one read of a tensor returns.
 pub const CHUNK_BYTES: usize = 4 << 20;
 
-/// What a process that holds tensors answers.
+/// Future answer of a holder process.
 pub type HolderFuture<'a, T> = BoxFuture<'a, Result<T, HolderError>>;
 
-/// What the processes of a server are started with.
+/// Settings for starting the holder processes of a server.
 #[derive(Debug, Clone)]
 pub struct HolderSettings {
-    /// Devices there are, by CUDA ordinal.
+    /// CUDA ordinals of the devices.
     pub devices: Vec<u32>,
-    /// Whether they are emulated.
+    /// Whether the devices are emulated.
     pub emulated: bool,
-    /// The library that stands for the driver of emulated devices, if the configuration names one.
+    /// Library that replaces the driver of emulated devices, if the configuration names one.
     pub emulator: Option<PathBuf>,
-    /// A directory of this server alone.
+    /// Directory for this server only.
     pub run_dir: PathBuf,
-    /// A directory in which files are memory; no other user may enter it.
+    /// Directory whose files are in memory; no other user may enter it.
     pub shared_dir: PathBuf,
-    /// Bounds.
+    /// Limits of the registry.
     pub limits: RegistryLimits,
 }
 
-/// The processes that hold shared tensors: one for each device, and one for the host's memory.
+/// The processes that hold shared tensors: one for each device, and one for the memory of the host.
 pub trait TensorHolders: Send + Sync + 'static {
-    /// Whose tensors there are.
+    /// Returns the registry of the tensors.
     fn registry(&self) -> &TensorRegistry;
 
-    /// Devices there are, by CUDA ordinal.
+    /// Returns the CUDA ordinals of the devices.
     fn devices(&self) -> &[u32];
 
-    /// Where processes of devices may write; the emulated device has shared memory there.
+    /// Returns the directory in which device processes may write; the emulated device has its
+    /// shared memory there.
     fn run_dir(&self) -> &Path;
 
-    /// The library that stands for the driver, if the devices are emulated.
+    /// Returns the library that replaces the driver, if the devices are emulated.
     fn emulator(&self) -> Option<&Path>;
 
-    /// Allocates room for a tensor, all zeros; gives the generation of the process that has it.
+    /// Allocates zeroed memory for a tensor. Returns the generation of the process that holds it.
     fn create(&self, place: TensorLocation, id: Uuid, bytes: u64) -> HolderFuture<'_, u64>;
 
-    /// Copies a tensor to new memory beside it, as `id`.
+    /// Copies a tensor to new memory in the same place, with the id `id`.
     fn copy<'a>(&'a self, held: &'a HeldTensor, id: Uuid) -> HolderFuture<'a, ()>;
 
-    /// Copies so many bytes of a file, from `from` on, to the beginning of a tensor.
+    /// Copies `bytes` bytes of a file, starting at offset `from`, to the beginning of a tensor.
     fn fill<'a>(
         &'a self,
         at: FreedMemory,
@@ -63,62 +65,58 @@ pub trait TensorHolders: Send + Sync + 'static {
         bytes: u64,
     ) -> HolderFuture<'a, ()>;
 
-    /// Reads the bytes from `offset` on, at most [`CHUNK_BYTES`].
+    /// Reads at most [`CHUNK_BYTES`] bytes from `offset` on.
     fn read<'a>(&'a self, held: &'a HeldTensor, offset: u64) -> HolderFuture<'a, Vec<u8>>;
 
-    /// What other processes open a tensor with; `event`: with an event that belongs to it.
+    /// Returns the data with which other processes open a tensor. With `event`, it includes an
+    /// event for the tensor.
     fn export<'a>(&'a self, held: &'a HeldTensor, event: bool) -> HolderFuture<'a, ExportedTensor>;
 
-    /// Gives memory back.
+    /// Frees memory.
     fn free(&self, freed: Vec<FreedMemory>) -> BoxFuture<'_, ()>;
 
-    /// The same, without waiting for it, on any thread.
+    /// Frees memory like [`Self::free`], without waiting, from any thread.
     fn free_later(&self, freed: Vec<FreedMemory>);
 
     /// Ends all processes, and with them all tensors.
     fn end(&self) -> BoxFuture<'_, ()>;
 }
 
-/// What leads another process to a tensor.
+/// Data with which another process opens a tensor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExportedTensor {
-    /// A CUDA IPC handle of the whole allocation.
+    /// CUDA IPC handle of the whole allocation.
     pub handle: Option<Vec<u8>>,
-    /// A CUDA IPC handle of its event, where that was asked for.
+    /// CUDA IPC handle of the event, if requested.
     pub event: Option<Vec<u8>>,
-    /// The file that is the host's memory.
+    /// File that is mapped as memory of the host.
     pub path: Option<PathBuf>,
-    /// Bytes of the allocation.
+    /// Size of the allocation, in bytes.
     pub allocation_bytes: u64,
-    /// Its address in the holder; 0 for a file.
+    /// Address in the holder process; 0 for a file.
     pub address: u64,
 }
 
-/// Why a holder did not do what it was asked.
+/// Reasons why a holder did not do what was requested.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum HolderError {
-    /// It cannot be started.
+    /// The process cannot be started.
     #[error("the process that holds tensors on {place} cannot be started: {reason}")]
     Start {
-        /// Where.
         place: TensorLocation,
-        /// Why.
         reason: String,
     },
-    /// It died, and with it all that it held.
+    /// The process died, and its tensors are lost.
     #[error("the process that held the tensors on {place} has died ({reason}), and they with it")]
     Died {
-        /// Where.
         place: TensorLocation,
-        /// How it was noticed.
+        /// Observation that showed the death.
         reason: String,
     },
-    /// It goes on, without that.
+    /// The process refused the request and continues.
     #[error("{message}")]
     Refused {
-        /// Stable code.
         code: FailureCode,
-        /// Why.
         message: String,
     },
 }

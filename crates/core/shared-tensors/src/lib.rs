@@ -1,6 +1,7 @@
-//! Shared tensors: wire types, the files that tensors come from (WAV, `.npy`, `.safetensors`) and become, and
-//! the [`TensorRegistry`]: whose a tensor is, how long it stays, and who has it open. Processes hold the content; the
-//! service reaches them through [`TensorHolders`]. No device, no web.
+//! Shared tensors: wire types, file formats (WAV, `.npy`, `.safetensors`), and the
+//! [`TensorRegistry`]. The registry records the owner, the lifetime and the leases of each tensor.
+//! Separate processes hold the content; the service reaches them through [`TensorHolders`]. The
+//! crate uses no device and no network.
 
 #![forbid(unsafe_code)]
 

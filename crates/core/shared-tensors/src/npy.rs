@@ -1,4 +1,4 @@
-//! `.npy` files.
+//! Reader of `.npy` files.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -10,7 +10,7 @@ use warpgauge_tensor::{Dtype, shape};
 
 use crate::{FileElements, TensorFileError};
 
-/// Longest header that is looked for, bytes, with what stands before it.
+/// Longest header, including the bytes before it.
 const MAX_HEAD: u64 = (1 << 16) + 16;
 
 pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<FileElements, TensorFileError> {
@@ -45,8 +45,8 @@ pub(crate) fn read(file: Arc<File>, max_bytes: u64) -> Result<FileElements, Tens
     Ok(FileElements { file, offset, bytes, dtype, shape: header.shape, sample_rate: None })
 }
 
-/// The element type that a header means. `V2` is how extensions of numpy store bfloat16; 8-bit floats
-/// have no name of their own there.
+/// Returns the element type of a header. Extensions of numpy store bfloat16 as `V2`; 8-bit floats
+/// have no distinct name.
 fn dtype_of(header: &NpyHeader) -> Result<Dtype, TensorFileError> {
     if header.descr.trim_start_matches(['|', '<', '>', '=']).starts_with('O') {
         return Err(TensorFileError::data(

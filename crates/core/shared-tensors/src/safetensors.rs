@@ -1,5 +1,5 @@
-//! `.safetensors` files: eight bytes with the length of a JSON header, the header, the elements.
-//! <https://huggingface.co/docs/safetensors> has the format.
+//! Reader of `.safetensors` files: eight bytes with the length of a JSON header, the header, and
+//! the elements. The format is described at <https://huggingface.co/docs/safetensors>.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,13 +13,13 @@ use warpgauge_tensor::{Dtype, shape};
 
 use crate::{FileElements, TensorFileError};
 
-/// Longest header that is read, bytes: some 80,000 tensors.
+/// Longest header, in bytes, enough for some 80,000 tensors.
 const MAX_HEADER: u64 = 8 << 20;
 
-/// What is no tensor in a header.
+/// Entry of the header that is not a tensor.
 const METADATA: &str = "__metadata__";
 
-/// Names that an error lists.
+/// Most names that an error lists.
 const LISTED: usize = 8;
 
 #[derive(Deserialize)]
@@ -79,7 +79,7 @@ pub(crate) fn read(
     Ok(FileElements { file, offset, bytes, dtype, shape: extents, sample_rate: None })
 }
 
-/// The tensor of a name, or the only one.
+/// Returns the tensor with that name, or the only tensor.
 fn chosen<'a>(
     entries: &'a BTreeMap<String, Box<RawValue>>,
     tensor: Option<&'a str>,
@@ -137,7 +137,7 @@ fn dtype_named(name: &str) -> Option<Dtype> {
     NAMES.iter().find(|(_, known)| *known == name).map(|(dtype, _)| *dtype)
 }
 
-/// What stands before the elements of a file with one tensor, called `tensor`.
+/// Returns the head of a file with one tensor, called `tensor`.
 pub(crate) fn head(dtype: Dtype, extents: &[u64], bytes: u64) -> Vec<u8> {
     let name = NAMES.iter().find(|(known, _)| *known == dtype).map_or("", |(_, name)| name);
     let entry = serde_json::json!({

@@ -1,10 +1,11 @@
-//! Requests and answers about shared tensors. Fields of the GPU Tensor Server keep their names.
+//! Wire types of requests and answers about shared tensors. Fields of the GPU Tensor Server keep
+//! their names. The main type is [`SharedTensor`].
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use warpgauge_tensor::{Blob, Dtype};
 
-/// `cuda_device` of a tensor that is to be in the host's memory.
+/// Value of `cuda_device` for a tensor in the memory of the host.
 pub const CPU: i32 = -1;
 
 /// Request of `POST /tensors/from-array`.
@@ -188,7 +189,8 @@ pub struct LeaseReply {
     pub lease_s: f64,
 }
 
-/// From one element to the next in each dimension of a packed tensor in C order, elements.
+/// Returns the distance between neighbours in each dimension of a packed tensor in C order, in
+/// elements.
 pub fn strides(shape: &[u64]) -> Vec<u64> {
     let mut strides = vec![1u64; shape.len()];
     for at in (1..shape.len()).rev() {

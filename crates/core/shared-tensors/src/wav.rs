@@ -1,4 +1,4 @@
-//! WAV files: samples become 32-bit floats from -1 to 1, one row for each channel.
+//! Reader of WAV files: samples become 32-bit floats from -1 to 1, one row for each channel.
 
 use std::fs::File;
 use std::io::{self, BufReader, Seek, SeekFrom};
@@ -11,10 +11,10 @@ use warpgauge_tensor::Dtype;
 
 use crate::{FileElements, TensorFileError};
 
-/// Bytes that are read at once, and kept for each channel.
+/// Bytes read at once, and bytes buffered for each channel.
 const BUFFER: usize = 64 << 10;
 
-/// Most channels: buffers for all of them are held at once.
+/// Most channels, since the buffers of all channels are in memory at once.
 const MAX_CHANNELS: u16 = 256;
 
 pub(crate) fn read(file: &File, max_bytes: u64) -> Result<FileElements, TensorFileError> {
@@ -51,7 +51,7 @@ pub(crate) fn read(file: &File, max_bytes: u64) -> Result<FileElements, TensorFi
             }
         }
         SampleFormat::Int => {
-            // What hound takes has 8 to 32 bits.
+            // hound accepts 8 to 32 bits.
             let full = (1u64 << (spec.bits_per_sample.clamp(1, 32) - 1)) as f64;
             for sample in reader.samples::<i32>() {
                 planes.push((f64::from(sample.map_err(wrong)?) / full) as f32)?;
@@ -67,12 +67,12 @@ pub(crate) fn read(file: &File, max_bytes: u64) -> Result<FileElements, TensorFi
     Ok(FileElements { file, offset: 0, bytes, dtype, shape, sample_rate: Some(spec.sample_rate) })
 }
 
-/// Channels, apart from each other, on their way to a file.
+/// Writer that separates the channels into rows of a file.
 struct Planes {
     file: File,
     frames: u64,
     next: usize,
-    /// Of each channel: frames that are in the file, and what is not there yet.
+    /// For each channel, the number of frames in the file, and the bytes not yet written.
     channels: Vec<(u64, Vec<u8>)>,
 }
 
@@ -101,7 +101,8 @@ impl Planes {
         for channel in 0..self.channels.len() {
             self.flush(channel)?;
         }
-        // hound ends quietly where the data chunk does, and with an error where the file does.
+        // At the end of the data chunk hound ends without an error, at the end of the file with
+        // one.
         let whole = self.channels.iter().all(|(done, _)| *done == self.frames);
         if whole { Ok(Arc::new(self.file)) } else { Err(truncated()) }
     }
@@ -116,7 +117,7 @@ fn truncated() -> TensorFileError {
 fn wrong(error: hound::Error) -> TensorFileError {
     match error {
         hound::Error::IoError(error) if error.kind() == io::ErrorKind::UnexpectedEof => truncated(),
-        // Its own error for a file that ends early has no kind.
+        // The error of hound for a truncated file has no kind.
         hound::Error::IoError(error) if error.raw_os_error().is_none() => truncated(),
         hound::Error::IoError(error) => TensorFileError::Io(error),
         hound::Error::Unsupported => TensorFileError::data(

@@ -1,5 +1,7 @@
-//! Whose tensors are, how long they stay, and who has them open. Nothing here does anything: what is to
-//! be freed is handed to the caller, and the time is given.
+//! Registry of the owners, lifetimes and leases of tensors. The main type is [`TensorRegistry`].
+//!
+//! The registry has no side effects: it returns memory that the caller must free, and the caller
+//! passes the time.
 
 mod types;
 
@@ -14,7 +16,7 @@ pub use types::{
     TensorLocation, TensorLookupError,
 };
 
-/// Tensors that are gone and remembered, so that whoever asks is told why.
+/// Number of removed tensors that the registry remembers, in order to report the reason.
 const REMEMBERED: usize = 4096;
 
 /// Most leases of one tensor.
@@ -24,7 +26,7 @@ const MAX_LEASES: usize = 1024;
 enum Phase {
     Filling,
     Ready,
-    /// Its id is gone; its memory stays for those who have it open.
+    /// The id is invalid, but the memory stays while there are leases.
     Deleted,
 }
 
@@ -41,7 +43,7 @@ struct Entry {
 struct Lease {
     tensor: Uuid,
     owner: String,
-    /// `None`: it is given back for sure.
+    /// Time at which the lease expires; `None` if it lasts until it is released.
     ends: Option<Instant>,
 }
 
@@ -56,23 +58,23 @@ struct State {
     tensors: HashMap<Uuid, Entry>,
     leases: HashMap<Uuid, Lease>,
     gone: VecDeque<(Uuid, String, GoneReason)>,
-    /// Of each place, the last process that is known to have ended.
+    /// Generation of the last process that ended, for each place.
     ended: HashMap<TensorLocation, u64>,
 }
 
-/// The books.
+/// Owners, lifetimes and leases of all tensors.
 pub struct TensorRegistry {
     limits: RegistryLimits,
     state: Mutex<State>,
 }
 
 impl TensorRegistry {
-    /// With nothing in them.
+    /// Creates an empty registry.
     pub fn new(limits: RegistryLimits) -> Self {
         Self { limits, state: Mutex::default() }
     }
 
-    /// The bounds.
+    /// Returns the limits.
     pub fn limits(&self) -> &RegistryLimits {
         &self.limits
     }
@@ -81,8 +83,8 @@ impl TensorRegistry {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps room for a tensor, which nobody sees before [`Self::commit`]. What was evicted for it is to
-    /// be freed, also where there is no room after all.
+    /// Reserves room for a tensor, which stays invisible until [`Self::commit`]. The second value
+    /// is memory of evicted tensors, which the caller must free even if there is no room.
     pub fn reserve(&self, new: NewTensor, now: Instant) -> (Result<Uuid, Quota>, Vec<FreedMemory>) {
         let mut state = self.state();
         let mut freed = state.sweep(&self.limits, now);
@@ -96,7 +98,7 @@ impl TensorRegistry {
         if let Err(quota) = room {
             return (Err(quota), freed);
         }
-        // Random: an id of another's cannot be guessed.
+        // A random id cannot be guessed by other owners.
         let id = Uuid::new_v4();
         let entry = Entry {
             tensor: new,
@@ -111,8 +113,8 @@ impl TensorRegistry {
         (Ok(id), freed)
     }
 
-    /// The tensor has its content, in the process of this generation. `None`: that process has ended
-    /// since.
+    /// Marks a tensor as filled, in the holder process of this generation. Returns `None` if that
+    /// process has ended since.
     pub fn commit(&self, id: Uuid, generation: u64, now: Instant) -> Option<HeldTensor> {
         let mut state = self.state();
         let entry = state.filled(id, generation)?;
@@ -120,8 +122,8 @@ impl TensorRegistry {
         Some(entry.held(id, &self.limits, now))
     }
 
-    /// The same for a copy that its owner does not see: nobody finds it by its id, and its memory stays until
-    /// the lease is given back.
+    /// Marks a copy that its owner does not see as filled, and returns a lease of it. The copy
+    /// cannot be found by its id, and its memory stays until the lease is released.
     pub fn commit_unseen(
         &self,
         id: Uuid,
@@ -137,7 +139,7 @@ impl TensorRegistry {
         Some((lease, held))
     }
 
-    /// Nothing became of a reservation.
+    /// Cancels a reservation.
     pub fn cancel(&self, id: Uuid) {
         let mut state = self.state();
         if state.tensors.get(&id).is_some_and(|entry| entry.phase == Phase::Filling) {
@@ -145,7 +147,7 @@ impl TensorRegistry {
         }
     }
 
-    /// A tensor of this owner.
+    /// Returns a tensor of this owner.
     pub fn find(
         &self,
         id: Uuid,
@@ -156,7 +158,7 @@ impl TensorRegistry {
         Ok(state.own(id, owner)?.held(id, &self.limits, now))
     }
 
-    /// The same, used by that.
+    /// Returns a tensor of this owner and marks it as used now.
     pub fn used(
         &self,
         id: Uuid,
@@ -170,7 +172,8 @@ impl TensorRegistry {
         Ok(entry.held(id, &self.limits, now))
     }
 
-    /// All of this owner, the oldest first, and what they occupy with those that are deleted and open.
+    /// Returns all tensors of this owner, the oldest first. The second value is the number of bytes
+    /// that they occupy, including deleted tensors with leases.
     pub fn list(&self, owner: &str, now: Instant) -> (Vec<HeldTensor>, u64) {
         let state = self.state();
         let own = || state.tensors.iter().filter(|(_, entry)| entry.tensor.owner == owner);
@@ -181,8 +184,8 @@ impl TensorRegistry {
         (all, own().map(|(_, entry)| entry.occupied).sum())
     }
 
-    /// Deletes a tensor: its id is gone; its memory is to be freed at once, or stays for those who have
-    /// it open, so many.
+    /// Deletes a tensor and makes its id invalid. Returns the number of leases, and the memory to
+    /// free if there are none.
     pub fn delete(
         &self,
         id: Uuid,
@@ -193,7 +196,7 @@ impl TensorRegistry {
         Ok((leases as u32, state.remove(id, None)))
     }
 
-    /// A lease of a tensor.
+    /// Creates a lease of a tensor.
     pub fn lease(
         &self,
         id: Uuid,
@@ -203,7 +206,7 @@ impl TensorRegistry {
         self.leased(id, owner, now, Some(now + self.limits.lease))
     }
 
-    /// A lease that holds until it is given back: for who reads a tensor within this process.
+    /// Creates a lease that lasts until it is released, for readers in this process.
     pub fn pin(
         &self,
         id: Uuid,
@@ -232,7 +235,7 @@ impl TensorRegistry {
         Ok((lease, entry.held(id, &self.limits, now)))
     }
 
-    /// Prolongs a lease from now on; its tensor.
+    /// Extends a lease, starting now, and returns the id of its tensor.
     pub fn renew(&self, lease: Uuid, owner: &str, now: Instant) -> Option<Uuid> {
         let mut state = self.state();
         let found = state.leases.get_mut(&lease).filter(|found| found.owner == owner)?;
@@ -247,7 +250,8 @@ impl TensorRegistry {
         Some(id)
     }
 
-    /// Gives a lease back; its tensor, and memory that nobody has a right to any more.
+    /// Releases a lease. Returns the id of its tensor, and the memory to free if the tensor was
+    /// deleted and has no other lease.
     pub fn release(&self, lease: Uuid, owner: &str) -> Option<(Uuid, Option<FreedMemory>)> {
         let mut state = self.state();
         let own = state.leases.get(&lease).is_some_and(|found| found.owner == owner);
@@ -258,7 +262,7 @@ impl TensorRegistry {
         Some((id, state.returned(id)))
     }
 
-    /// A process of a place has ended, and all that it held with it.
+    /// Removes all tensors of a holder process that has ended, and returns their number.
     pub fn lose(&self, place: TensorLocation, generation: u64) -> usize {
         let mut state = self.state();
         let ended = state.ended.entry(place).or_default();
@@ -276,7 +280,7 @@ impl TensorRegistry {
         ids.len()
     }
 
-    /// What is to be freed, since its time is over.
+    /// Removes expired leases and tensors. Returns the memory to free.
     pub fn sweep(&self, now: Instant) -> Vec<FreedMemory> {
         self.state().sweep(&self.limits, now)
     }
@@ -307,7 +311,8 @@ impl Entry {
 }
 
 impl State {
-    /// A reservation whose memory is in the process of this generation, unless that has ended since.
+    /// Returns a reservation with memory in the process of this generation, unless that process has
+    /// ended since.
     fn filled(&mut self, id: Uuid, generation: u64) -> Option<&mut Entry> {
         let place = self.tensors.get(&id)?.tensor.place;
         if self.ended.get(&place).is_some_and(|ended| *ended >= generation) {
@@ -329,7 +334,7 @@ impl State {
         })
     }
 
-    /// Whether so many bytes more may be occupied.
+    /// Checks that `occupied` more bytes and one more tensor are within the limits.
     fn room(&self, limits: &RegistryLimits, owner: &str, occupied: u64) -> Result<(), Quota> {
         let own = || self.tensors.values().filter(|entry| entry.tensor.owner == owner);
         let count = own().count() as u64;
@@ -364,7 +369,7 @@ impl State {
         own.min_by_key(|(id, entry)| (entry.last_used, **id)).map(|(id, _)| *id)
     }
 
-    /// Takes away the id, and the memory unless somebody has it open.
+    /// Makes the id of a tensor invalid. Returns the memory to free if there is no lease.
     fn remove(&mut self, id: Uuid, why: Option<GoneReason>) -> Option<FreedMemory> {
         let entry = self.tensors.get_mut(&id)?;
         let freed = (entry.leases == 0).then(|| entry.freed(id));
@@ -376,7 +381,7 @@ impl State {
         freed
     }
 
-    /// Takes away everything, and remembers why.
+    /// Removes a tensor and its leases, and remembers the reason unless the tensor was deleted.
     fn forget(&mut self, id: Uuid, why: GoneReason) {
         let Some(entry) = self.tensors.remove(&id) else { return };
         self.leases.retain(|_, lease| lease.tensor != id);
@@ -389,7 +394,8 @@ impl State {
         self.gone.push_back((id, entry.tensor.owner, why));
     }
 
-    /// A lease less.
+    /// Counts one lease less. Returns the memory to free if the tensor was deleted and has no other
+    /// lease.
     fn returned(&mut self, id: Uuid) -> Option<FreedMemory> {
         let entry = self.tensors.get_mut(&id)?;
         entry.leases = entry.leases.saturating_sub(1);

@@ -100,7 +100,7 @@ fn what_is_open_outlives_its_deletion_until_the_last_lease_ends() {
     assert!(registry.reserve(new("a", 60), now).0.is_err(), "its memory is not free yet");
     assert_eq!(registry.release(one, "b"), None, "it is another's");
     assert_eq!(registry.release(one, "a"), Some((id, None)));
-    // The other's client is dead: nothing comes any more.
+    // The other client is dead and does not renew its lease.
     assert_eq!(registry.sweep(now + 11 * SECOND), []);
     let freed = FreedMemory { place: TensorLocation::Host, generation: 1, id };
     assert_eq!(registry.sweep(now + 12 * SECOND), [freed]);
@@ -141,10 +141,10 @@ fn only_where_asked_for_does_one_tensor_make_room_for_another() {
         registry.find(used, "a", now).unwrap_err(),
         TensorLookupError::Gone(GoneReason::Evicted)
     );
-    // What cannot fit at all costs nobody anything.
+    // A tensor that cannot fit at all evicts nothing.
     let (refused, freed) = registry.reserve(NewTensor { evict: true, ..new("a", 101) }, now);
     assert!(refused.is_err() && freed.is_empty());
-    // What is open never goes.
+    // A tensor with a lease is never evicted.
     let (refused, _) = registry.reserve(NewTensor { evict: true, ..new("a", 80) }, now);
     assert!(refused.is_err() && registry.find(open, "a", now).is_ok());
 }
@@ -163,7 +163,7 @@ fn what_a_dead_process_held_is_gone_and_nothing_else() {
     );
     assert_eq!(registry.renew(lease, "a", now), None);
     assert!(registry.find(two, "a", now).is_ok());
-    // The process ended between the last byte of an upload and its entry in the books.
+    // The process ended after the last byte of an upload and before the commit.
     let late = registry.reserve(new("a", 7), now).0.unwrap();
     assert!(registry.commit(late, 1, now).is_none());
     assert_eq!(registry.list("a", now).1, 1);

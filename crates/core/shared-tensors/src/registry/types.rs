@@ -1,24 +1,24 @@
-//! What the books are told and tell.
+//! Types of the registry. The main types are [`NewTensor`] and [`HeldTensor`].
 
 use std::time::{Duration, SystemTime};
 
 use uuid::Uuid;
 use warpgauge_tensor::Dtype;
 
-/// What the driver allocates device memory in; a tensor has whole pages to itself.
+/// Allocation unit of device memory, in bytes; a tensor occupies whole pages.
 pub const DEVICE_PAGE: u64 = 2 << 20;
 
-/// Where a tensor is.
+/// Place of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum TensorLocation {
-    /// The host's memory.
+    /// Memory of the host.
     Host,
-    /// The device of this CUDA ordinal.
+    /// Device with this CUDA ordinal.
     Device(u32),
 }
 
 impl TensorLocation {
-    /// What a tensor of so many bytes occupies there.
+    /// Returns the number of bytes that a tensor of `bytes` bytes occupies there.
     pub fn occupied(self, bytes: u64) -> u64 {
         match self {
             Self::Host => bytes,
@@ -36,94 +36,89 @@ impl std::fmt::Display for TensorLocation {
     }
 }
 
-/// Bounds; 0: none of that kind.
+/// Limits of the registry. For sizes and counts, 0 means no limit.
 #[derive(Debug, Clone, Copy)]
 pub struct RegistryLimits {
-    /// Bytes that the tensors of one owner occupy.
+    /// Most bytes that the tensors of one owner occupy.
     pub max_bytes_per_owner: u64,
-    /// Tensors of one owner.
+    /// Most tensors of one owner.
     pub max_count_per_owner: u64,
-    /// Bytes that all tensors occupy.
+    /// Most bytes that all tensors occupy.
     pub max_bytes: u64,
-    /// Time without use after which a tensor goes.
+    /// Time without use after which a tensor is removed.
     pub ttl: Option<Duration>,
-    /// How long a lease holds.
+    /// Duration of a lease.
     pub lease: Duration,
 }
 
-/// A tensor that is to be held.
+/// Description of a tensor to hold.
 #[derive(Debug, Clone)]
 pub struct NewTensor {
-    /// Whose it is.
     pub owner: String,
-    /// Where.
     pub place: TensorLocation,
-    /// Element type.
     pub dtype: Dtype,
-    /// Shape.
     pub shape: Vec<u64>,
-    /// Bytes of its elements.
+    /// Size of its elements, in bytes.
     pub bytes: u64,
-    /// Samples each second.
+    /// Samples per second, for sound.
     pub sample_rate: Option<u32>,
-    /// The uploader's name for it.
+    /// Name given by the uploader.
     pub name: Option<String>,
-    /// Time without use after which it goes, if not the usual one.
+    /// Time without use after which it is removed, if not the default.
     pub ttl: Option<Duration>,
-    /// Whether others of the owner may go for it.
+    /// Whether other tensors of the owner may be evicted for it.
     pub evict: bool,
 }
 
-/// A tensor that is held.
+/// A tensor in the registry.
 #[derive(Debug, Clone)]
 pub struct HeldTensor {
-    /// Its id.
     pub id: Uuid,
-    /// What it is.
+    /// Description of the tensor.
     pub tensor: NewTensor,
-    /// Of which of the place's processes, one after the other.
+    /// Generation of the holder process. Successive processes of a place have increasing
+    /// generations.
     pub generation: u64,
-    /// When it was uploaded.
+    /// Time of the upload.
     pub created_at: SystemTime,
-    /// Time until it goes, if nobody uses it.
+    /// Time until it is removed, if it is not used.
     pub expires_in: Option<Duration>,
-    /// Those who have it open.
+    /// Number of leases.
     pub leases: u32,
 }
 
-/// Memory that nobody has a right to any more.
+/// Memory that is no longer needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FreedMemory {
-    /// Where.
     pub place: TensorLocation,
-    /// In which process.
+    /// Generation of the holder process.
     pub generation: u64,
-    /// Which.
+    /// Id of the tensor.
     pub id: Uuid,
 }
 
-/// Why a tensor that there was is gone.
+/// Reasons for the removal of a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GoneReason {
-    /// Its process died.
+    /// Its holder process died.
     HolderDied,
-    /// Nobody used it in time.
+    /// It was not used in time.
     Expired,
-    /// It made room for another.
+    /// It was removed to make room for another tensor.
     Evicted,
 }
 
-/// Why there is no such tensor for this owner.
+/// Reasons why an owner cannot get a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TensorLookupError {
-    /// There is none, or it is another's, or it was deleted.
+    /// The tensor never existed, was deleted, or belongs to another owner.
     Never,
-    /// There was one.
+    /// The tensor was removed.
     Gone(GoneReason),
-    /// As many have it open as may.
+    /// The tensor has the most leases allowed.
     TooManyLeases,
 }
 
-/// There is no room: which bound, and how much of it is used.
+/// Message that there is no room, with the limit and its current use.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quota(pub String);
