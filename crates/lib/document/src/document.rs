@@ -1,4 +1,4 @@
-//! The tree.
+//! Tree of the values of a document. The main type is [`Document`].
 
 use std::borrow::Cow;
 
@@ -8,34 +8,34 @@ use serde_json::Value as Json;
 use crate::DocumentError;
 use crate::read::Reader;
 
-/// What a tree was filled from. It decides what the types make of it.
+/// Format of the input, which determines how types are read from the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DocumentFormat {
-    /// JSON: a number as a key is written as a text.
+    /// JSON: a key that is a number is written as text.
     Json,
-    /// YAML: a scalar without a tag is whatever type is asked for.
+    /// YAML: a scalar without a tag takes the requested type.
     Yaml,
-    /// MessagePack: types that have a text and a compact form come in the compact one.
+    /// MessagePack: types with a text form and a compact form use the compact one.
     MsgPack,
 }
 
 /// Line and column, from 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LineColumn {
-    /// The line in the text.
+    /// Line in the text.
     pub line: u32,
-    /// The character in the line.
+    /// Character in the line.
     pub column: u32,
 }
 
-/// A value of a document, with all that is in it.
+/// A value of a document, with all values inside it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document<'de> {
     pub(crate) value: Value<'de>,
     pub(crate) place: Option<LineColumn>,
 }
 
-/// What a [`Document`] holds.
+/// Content of a [`Document`].
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Value<'de> {
     Null,
@@ -46,20 +46,20 @@ pub(crate) enum Value<'de> {
     Text(Cow<'de, str>),
     Bytes(Cow<'de, [u8]>),
     List(Vec<Document<'de>>),
-    /// In the order of the document; a key may stand in it twice.
+    /// Entries in the order of the document; a key may occur twice.
     Map(Vec<(Document<'de>, Document<'de>)>),
-    /// A scalar of YAML that is no text.
+    /// A YAML scalar that is not text.
     Scalar(Box<Scalar<'de>>),
 }
 
-/// A scalar of YAML, which is a text where a type asks for one.
+/// A YAML scalar, which a type may also read as text.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Scalar<'de> {
-    /// What it is where no type is asked for.
+    /// Value for types that do not request text.
     pub(crate) value: Value<'de>,
-    /// How it is written.
+    /// Text in the document.
     pub(crate) text: &'de str,
-    /// First and last byte (exclusive) in the document.
+    /// Offsets of the first byte and of the byte after the last in the document.
     pub(crate) span: (usize, usize),
 }
 
@@ -68,15 +68,15 @@ impl<'de> Document<'de> {
         Self { value, place: None }
     }
 
-    /// The typed value that the tree holds.
+    /// Reads a typed value from the tree.
     ///
     /// # Errors
-    /// The tree is not what the type expects.
+    /// The tree does not match the type.
     pub fn read<T: DeserializeOwned>(self, format: DocumentFormat) -> Result<T, DocumentError> {
         T::deserialize(Reader::new(self, format))
     }
 
-    /// The text of a key, if it is one.
+    /// Returns the value as text, if it is text or a scalar.
     pub(crate) fn text(&self) -> Option<Cow<'de, str>> {
         match &self.value {
             Value::Text(text) => Some(text.clone()),
@@ -94,7 +94,7 @@ impl From<Json> for Document<'_> {
             Json::Number(number) => match (number.as_u64(), number.as_i64()) {
                 (Some(value), _) => Value::Unsigned(value),
                 (_, Some(value)) => Value::Signed(value),
-                // A number of serde_json without arbitrary precision is one of three.
+                // Without arbitrary precision, a number of serde_json is a u64, an i64 or an f64.
                 _ => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
             },
             Json::String(text) => Value::Text(Cow::Owned(text)),

@@ -1,4 +1,4 @@
-//! Errors, with the way to the value that they are about.
+//! Errors with the path to the invalid value. The main type is [`DocumentError`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,32 +7,32 @@ use serde::de::{self, Unexpected};
 
 use crate::LineColumn;
 
-/// One step from a value to a value in it.
+/// One step from a value to a value inside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PathSegment {
-    /// The value of a field, or the content of an enum's variant.
+    /// Value of a field, or content of an enum variant.
     Field(String),
-    /// An element of a list, from 0.
+    /// Element of a list, from 0.
     Element(usize),
-    /// A field whose name is no text.
+    /// Field whose name is not text.
     Unnamed,
 }
 
 impl PathSegment {
-    /// The step to what stands under a key with this text.
+    /// Returns the step to the value of a key with this text.
     pub(crate) fn named(text: Option<Cow<'_, str>>) -> Self {
         text.map_or(Self::Unnamed, |text| Self::Field(text.into_owned()))
     }
 }
 
-/// A value that is not what a type expects.
+/// Error for a value that does not match a type.
 #[derive(Debug)]
 pub struct DocumentError(Box<Content>);
 
 #[derive(Debug)]
 struct Content {
     message: String,
-    /// The innermost step first.
+    /// Steps of the path, the innermost first.
     path: Vec<PathSegment>,
     place: Option<LineColumn>,
 }
@@ -47,29 +47,29 @@ impl DocumentError {
         self
     }
 
-    /// The same error, seen from the value around.
+    /// Adds a step to the path, from the value around.
     pub(crate) fn under(mut self, segment: PathSegment) -> Self {
         self.0.path.push(segment);
         self
     }
 
-    /// The same error with a place, unless it has one.
+    /// Adds a location unless the error has one.
     pub(crate) fn at(mut self, place: Option<LineColumn>) -> Self {
         self.0.place = self.0.place.or(place);
         self
     }
 
-    /// What was expected and what was found, without path and place.
+    /// Returns the expected and the found value, without path and location.
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// The steps from the whole document to the value.
+    /// Returns the steps from the whole document to the value.
     pub fn path(&self) -> Vec<PathSegment> {
         self.0.path.iter().rev().cloned().collect()
     }
 
-    /// Where the value stands, in formats whose parser reports it.
+    /// Returns the location of the value, if the parser of the format reports it.
     pub fn place(&self) -> Option<LineColumn> {
         self.0.place
     }
@@ -104,21 +104,22 @@ impl de::Error for DocumentError {
     }
 }
 
-/// A value that was found, in the words of documents.
+/// A found value, described in terms of documents.
 struct Found<'a>(Unexpected<'a>);
 
 impl fmt::Display for Found<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Unexpected::Unit => f.write_str("null"),
-            // Without an exponent it may have 300 digits.
+            // Without an exponent the number may have 300 digits.
             Unexpected::Float(value) => write!(f, "floating point `{value:?}`"),
             other => other.fmt(f),
         }
     }
 }
 
-/// A path in the notation of JavaScript, e.g. `kernel.io.args[0].tensor_spec`; empty for the whole document.
+/// Formats a path in the notation of JavaScript, e.g. `kernel.io.args[0].tensor_spec`. The path of
+/// the whole document is empty.
 pub fn path_text(path: &[PathSegment]) -> String {
     let mut text = String::new();
     for segment in path {

@@ -1,13 +1,13 @@
-//! Reads typed values from JSON, YAML and MessagePack by way of one tree.
+//! Reads typed values from JSON, YAML and MessagePack through a common tree.
 //!
-//! A parser of each format fills a [`Document`], and every type is read from such a tree by one deserializer. So the
-//! compiler generates the code that reads a type once, and not once for each format: that code was two fifths of the
-//! program. A tree borrows long texts from the input. It takes some 50 bytes for each value, so callers bound the
-//! number of values.
+//! The parser of each format fills a [`Document`], and one deserialiser reads every type from the
+//! tree. The compiler therefore generates the code that reads a type once, not once per format;
+//! that code used to be two fifths of the program. A tree borrows long texts from the input. It
+//! takes some 50 bytes per value, so callers bound the number of values.
 //!
-//! - [`Document::parse`]: fills a tree; on failure the error of the parser, and the path to the place of it
-//! - [`Document::read`]: a typed value, or an error with its path
-//! - [`from_json`], [`from_msgpack`]: both steps, for documents that the program itself wrote
+//! - [`Document::parse`] fills a tree, or returns the error of the parser with its path
+//! - [`Document::read`] returns a typed value, or an error with its path
+//! - [`from_json`] and [`from_msgpack`] do both, for documents that the program itself wrote
 
 #![forbid(unsafe_code)]
 
@@ -25,22 +25,22 @@ pub use error::{DocumentError, PathSegment, path_text};
 pub use parse::Unparsed;
 pub use yaml::MAX_YAML_DEPTH;
 
-/// Deepest nesting of MessagePack, which the stack of a thread has room for. A value of a request that came as JSON
-/// nests 128 levels.
+/// Deepest nesting of MessagePack that fits the stack of a thread. A value from a JSON request has
+/// at most 128 levels.
 const MAX_MSGPACK_DEPTH: usize = 384;
 
-/// A typed value from JSON.
+/// Reads a typed value from JSON.
 ///
 /// # Errors
-/// The text is not JSON, or not what the type expects.
+/// The text is not JSON, or does not match the type.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DocumentError> {
     json(bytes, u64::MAX)?.read(DocumentFormat::Json)
 }
 
-/// As [`from_json`], for what another program wrote: with at most so many values.
+/// Reads like [`from_json`], but at most `max_values` values, for input of another program.
 ///
 /// # Errors
-/// As [`from_json`], and where there are more values.
+/// As [`from_json`], or there are more values.
 pub fn from_json_within<T: DeserializeOwned>(
     max_values: u64,
     bytes: &[u8],
@@ -48,26 +48,26 @@ pub fn from_json_within<T: DeserializeOwned>(
     json(bytes, max_values)?.read(DocumentFormat::Json)
 }
 
-/// A typed value from JSON that was parsed before.
+/// Reads a typed value from parsed JSON.
 ///
 /// # Errors
-/// The value is not what the type expects.
+/// The value does not match the type.
 pub fn from_value<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, DocumentError> {
     Document::from(value).read(DocumentFormat::Json)
 }
 
-/// A typed value from MessagePack.
+/// Reads a typed value from MessagePack.
 ///
 /// # Errors
-/// The bytes are not MessagePack, or not what the type expects.
+/// The bytes are not MessagePack, or do not match the type.
 pub fn from_msgpack<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, DocumentError> {
     msgpack(bytes, u64::MAX)?.read(DocumentFormat::MsgPack)
 }
 
-/// As [`from_msgpack`], for what another process wrote: with at most so many values.
+/// Reads like [`from_msgpack`], but at most `max_values` values, for input of another process.
 ///
 /// # Errors
-/// As [`from_msgpack`], and where there are more values.
+/// As [`from_msgpack`], or there are more values.
 pub fn from_msgpack_within<T: DeserializeOwned>(
     max_values: u64,
     bytes: &[u8],

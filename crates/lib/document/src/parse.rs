@@ -1,4 +1,4 @@
-//! Filling a tree from the parser of a format.
+//! Construction of a tree by the parser of a format.
 
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -10,15 +10,15 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use crate::document::{Document, Value};
 use crate::{DocumentError, PathSegment};
 
-/// Most values that space is reserved for before they are read.
+/// Most values for which memory is reserved before they are read.
 const RESERVED: usize = 1024;
 
-/// Why a parser gave up.
+/// Error of a parser with its path.
 #[derive(Debug)]
 pub struct Unparsed<E> {
-    /// The parser's own error.
+    /// Error of the parser.
     pub error: E,
-    /// The steps from the whole document to where it was.
+    /// Steps from the whole document to the position of the error.
     pub path: Vec<PathSegment>,
 }
 
@@ -29,14 +29,14 @@ impl<E: fmt::Display> Unparsed<E> {
 }
 
 thread_local! {
-    /// The steps to the value that could not be parsed, innermost first. A parser passes nothing but its own error
-    /// from a value to the one around it.
+    /// Steps to the value that could not be parsed, innermost first. They are in a variable, since
+    /// a parser passes only its own error type from a value to the one around it.
     static PATH: RefCell<Vec<PathSegment>> = const { RefCell::new(Vec::new()) };
-    /// How many more values the tree may have.
+    /// Number of values that the tree may still have.
     static LEFT: Cell<u64> = const { Cell::new(u64::MAX) };
 }
 
-/// Runs a parser for at most so many values, and adds the path to its error.
+/// Runs a parser for at most `max_values` values, and adds the path to its error.
 pub(crate) fn with_path<T, E>(
     max_values: u64,
     parse: impl FnOnce() -> Result<T, E>,
@@ -59,15 +59,15 @@ impl<'de> Document<'de> {
     /// Parses a document with the parser of a format.
     ///
     /// # Errors
-    /// The parser's, with the path to the value.
+    /// Errors of the parser, with the path to the value.
     pub fn parse<D: Deserializer<'de>>(parser: D) -> Result<Self, Box<Unparsed<D::Error>>> {
         Self::parse_within(u64::MAX, parser)
     }
 
-    /// As [`Document::parse`], for input that may be made to grow: with at most so many values.
+    /// Parses like [`Document::parse`], but at most `max_values` values, for untrusted input.
     ///
     /// # Errors
-    /// The parser's, with the path to the value; also where there are more values.
+    /// Errors of the parser, with the path to the value; or there are more values.
     pub fn parse_within<D: Deserializer<'de>>(
         max_values: u64,
         parser: D,
@@ -84,7 +84,7 @@ impl<'de> Deserialize<'de> for Document<'de> {
     }
 }
 
-/// Builds a value out of children of type `C`.
+/// Visitor that builds a value from children of type `C`.
 pub(crate) struct Builder<C>(pub(crate) PhantomData<C>);
 
 impl<'de, C: Deserialize<'de> + Into<Document<'de>>> Visitor<'de> for Builder<C> {

@@ -1,7 +1,7 @@
-//! Reading a type from a tree.
+//! Deserialiser that reads a type from a tree. The main type is [`Reader`].
 //!
-//! This is the only deserializer that large types are compiled for, so its methods hand as little as possible to
-//! generic code.
+//! Large types are compiled for this deserialiser only, so its methods pass as little as possible
+//! to generic code.
 
 use std::borrow::Cow;
 use std::vec;
@@ -14,12 +14,12 @@ use crate::choice::choice;
 use crate::document::{Document, DocumentFormat, LineColumn, Value};
 use crate::{DocumentError, PathSegment};
 
-/// A tree that a type is read from.
+/// Tree from which a type is read.
 pub(crate) struct Reader<'de> {
     pub(crate) value: Value<'de>,
     pub(crate) place: Option<LineColumn>,
     pub(crate) format: DocumentFormat,
-    /// The tree is the key of a field. In JSON a key that is a number is written as a text.
+    /// Whether the tree is the key of a field. A numeric key is text in JSON.
     key: bool,
 }
 
@@ -32,7 +32,7 @@ impl<'de> Reader<'de> {
         Self { key: true, ..Self::new(node, format) }
     }
 
-    /// The value, where a type does not ask for the text of a scalar.
+    /// Returns the value for a type that does not request the text of a scalar.
     fn inferred(self) -> Value<'de> {
         match self.value {
             Value::Scalar(scalar) => scalar.value,
@@ -40,7 +40,7 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// The value, where a type asks for a text.
+    /// Returns the value for a type that requests text.
     fn into_text(self) -> Value<'de> {
         match self.value {
             Value::Scalar(scalar) if scalar.value != Value::Null || self.key => {
@@ -51,8 +51,8 @@ impl<'de> Reader<'de> {
         }
     }
 
-    /// The value, where a type asks for a number or a truth value. A text stands for one where the format has no
-    /// other way to write it, or no way to tell.
+    /// Returns the value for a type that requests a number or a boolean. Text is parsed if the
+    /// format has no other form for such a value, or does not distinguish them.
     fn into_number(self, parse: fn(&str) -> Option<Value<'de>>) -> Value<'de> {
         let lenient =
             self.format == DocumentFormat::Yaml || self.key && self.format == DocumentFormat::Json;
@@ -81,14 +81,14 @@ fn real(text: &str) -> Option<Value<'static>> {
         ".inf" | "+.inf" => Some(f64::INFINITY),
         "-.inf" => Some(f64::NEG_INFINITY),
         ".nan" => Some(f64::NAN),
-        // Rust's names of numbers that are none are no numbers of YAML.
+        // Rust's names of non-finite numbers are not numbers in YAML.
         _ if text.contains(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')) => None,
         _ => text.parse().ok(),
     }
     .map(Value::Float)
 }
 
-/// How YAML writes a number that is not finite.
+/// Returns the YAML form of a number that is not finite.
 fn non_finite(value: f64) -> &'static str {
     match value {
         f64::INFINITY => ".inf",
@@ -105,7 +105,7 @@ fn truth(text: &str) -> Option<Value<'static>> {
     }
 }
 
-/// The error for a value that a visitor has no method for.
+/// Creates the error for a value that a visitor does not accept.
 #[inline(never)]
 pub(crate) fn mismatch(value: &Value<'_>, expected: &dyn Expected) -> DocumentError {
     let unexpected = match value {
@@ -179,7 +179,7 @@ fn visit_map<'de, V: Visitor<'de>>(
     let length = map.len();
     let mut fields = Fields { map: map.into_iter(), value: None, format };
     let value = visitor.visit_map(&mut fields).map_err(|error| match fields.value.take() {
-        // The key itself is wrong, e.g. a duplicate: its value was not asked for.
+        // The key itself is invalid, e.g. a duplicate, so its value was not read.
         Some((name, _)) => error.under(PathSegment::named(name)),
         None => error,
     })?;
@@ -191,7 +191,7 @@ fn visit_map<'de, V: Visitor<'de>>(
     }
 }
 
-/// Forwards methods that differ in their name only.
+/// Defines methods that differ only in their name.
 macro_rules! as_numbers {
     ($($method:ident)*) => {
         $(
@@ -212,7 +212,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, DocumentError> {
         let (place, format) = (self.place, self.format);
         match if self.key { self.into_text() } else { self.inferred() } {
-            // JSON has no such numbers, and what takes any value takes what JSON has.
+            // JSON has no such numbers, and types that accept any value accept what JSON has.
             Value::Float(value) if format == DocumentFormat::Yaml && !value.is_finite() => {
                 visitor.visit_str(non_finite(value))
             }
@@ -315,7 +315,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         visitor: V,
     ) -> Result<V::Value, DocumentError> {
         match &self.value {
-            // How MessagePack has it.
+            // In MessagePack a unit struct is an empty list.
             Value::List(list) if list.is_empty() => visitor.visit_unit(),
             _ => self.deserialize_unit(visitor),
         }
@@ -333,7 +333,7 @@ impl<'de> Deserializer<'de> for Reader<'de> {
         let (place, format) = (self.place, self.format);
         match self.inferred() {
             Value::List(list) => visit_list(list, format, visitor),
-            // Nothing after the colon of a field.
+            // A YAML field without a value is an empty list.
             Value::Null if format == DocumentFormat::Yaml => {
                 visit_list(Vec::new(), format, visitor)
             }
@@ -450,7 +450,7 @@ impl<'de> SeqAccess<'de> for &mut Elements<'de> {
 /// The fields of a map.
 struct Fields<'de> {
     map: vec::IntoIter<(Document<'de>, Document<'de>)>,
-    /// The value of the field whose key was read last, and the text of that.
+    /// Value of the last key, with the text of that key.
     value: Option<(Option<Cow<'de, str>>, Document<'de>)>,
     format: DocumentFormat,
 }

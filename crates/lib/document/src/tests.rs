@@ -149,7 +149,7 @@ proptest! {
         prop_assert_eq!(&again, &first);
         prop_assert_eq!(from_value::<All>(serde_json::to_value(&first).unwrap()).unwrap(), first.clone());
         for packed in [rmp_serde::to_vec(&first).unwrap(), rmp_serde::to_vec_named(&first).unwrap()] {
-            // A list cannot leave fields out.
+            // A list cannot omit fields.
             if !first.list.is_empty() || packed[0] & 0xf0 == 0x80 || packed[0] == 0xde {
                 prop_assert_eq!(from_msgpack::<All>(&packed).unwrap(), first.clone());
             }
@@ -158,7 +158,8 @@ proptest! {
         agree(serde_saphyr::from_str_with_options::<All>(text, options()), yaml(text))?;
     }
 
-    /// One change in a document: the tree accepts what the parser of the format accepts, with the same value.
+    /// After one change in a document, the tree accepts what the parser of the format accepts, with
+    /// the same value.
     #[test]
     fn changed_documents_are_read_as_the_formats_own_parsers_read_them(
         first in all(), field in 0_usize..18, change in value(), drop in any::<bool>(),
@@ -291,7 +292,7 @@ fn the_number_of_values_is_bounded() {
     assert!(from_json_within::<Vec<u8>>(3, b"[1, 2, 3]").is_err());
 }
 
-/// Other processes may send any nesting; the threads of the server have 2 MiB of stack.
+/// Other processes may send any nesting, and the threads of the server have 2 MiB of stack.
 #[test]
 fn deep_nesting_is_an_error_and_no_overflow() {
     let lists = |depth: usize| [vec![0x91; depth], vec![0xc0]].concat();

@@ -1,4 +1,4 @@
-//! Filling a tree from YAML, whose parser reports where each value stands.
+//! Construction of a tree from YAML, whose parser reports the location of each value.
 
 use std::marker::PhantomData;
 
@@ -8,18 +8,18 @@ use serde_saphyr::{Error, Location, NonFiniteFloatPolicy, Options, Spanned};
 use crate::document::{Document, LineColumn, Scalar, Value};
 use crate::parse::{Builder, Unparsed, with_path};
 
-/// Deepest nesting that the stack is made for.
+/// Deepest nesting that fits the stack.
 pub const MAX_YAML_DEPTH: usize = 64;
 
-/// What the parser takes at that depth, with a margin: 64 levels take some 3 MB without optimisation.
+/// Stack for that depth, with a margin: 64 levels take some 3 MB without optimisation.
 const STACK_BYTES: usize = 16 << 20;
 
 impl<'de> Document<'de> {
-    /// Parses a YAML text of at most [`MAX_YAML_DEPTH`] levels, which the options bound. Numbers that are not finite
-    /// are taken, whatever the options say.
+    /// Parses YAML text of at most [`MAX_YAML_DEPTH`] levels, which the options must enforce.
+    /// Numbers that are not finite are accepted, whatever the options say.
     ///
     /// # Errors
-    /// The parser's, with the path to the value.
+    /// Errors of the parser, with the path to the value.
     ///
     /// # Panics
     /// The system has no thread left.
@@ -27,10 +27,10 @@ impl<'de> Document<'de> {
         text: &'de str,
         options: impl FnOnce() -> Options + Send,
     ) -> Result<Self, Box<Unparsed<Error>>> {
-        // A level takes some 20 calls of the parser, too many for the stack of a caller.
+        // A level takes some 20 nested calls of the parser, too many for the stack of a caller.
         let parse = || {
             let mut options = options();
-            // A text may look like a number that is too large, e.g. the hash `7e12345`.
+            // Text may look like a number that is too large, e.g. the hash `7e12345`.
             options.non_finite_float_policy = NonFiniteFloatPolicy::PassThrough;
             let parsed = with_path(u64::MAX, || {
                 serde_saphyr::with_deserializer_from_str_with_options(text, options, |parser| {
@@ -51,7 +51,7 @@ impl<'de> Document<'de> {
     }
 }
 
-/// A value that knows where it stands.
+/// A value with its location.
 struct Placed<'de>(Spanned<Unplaced<'de>>);
 
 struct Unplaced<'de>(Value<'de>);
@@ -77,7 +77,7 @@ impl<'de> From<Placed<'de>> for Document<'de> {
             | Value::Unsigned(_)
             | Value::Signed(_)
             | Value::Float(_) => {
-                // The text of an alias is that of its anchor.
+                // An alias has the text of its anchor.
                 let span = bytes_of(&spanned.defined);
                 Value::Scalar(Box::new(Scalar { value, text: "", span }))
             }
@@ -100,7 +100,7 @@ fn bytes_of(location: &Location) -> (usize, usize) {
     (start, start.saturating_add(number(span.byte_len())))
 }
 
-/// Gives each scalar that is no text the text that stands for it: a type may ask for that.
+/// Adds the text of each scalar that is not text, since a type may request it.
 fn add_texts<'de>(node: &mut Document<'de>, text: &'de str) {
     match &mut node.value {
         Value::Scalar(scalar) => {
