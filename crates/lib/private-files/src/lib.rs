@@ -1,8 +1,8 @@
-//! Directories and files that nobody but this user may look into, whatever the umask says.
+//! Directories and files that only this user may access, whatever the umask.
 //!
-//! The data directory holds what strangers sent, what came of it and, in the compile cache, code that is
-//! run without being compiled again. Who could write there could plant code; who could read there would
-//! read the kernels of others.
+//! The data directory contains requests of other people, their results and, in the compile cache,
+//! code that runs without being compiled again. A user with write access could plant code there; a
+//! user with read access could read the kernels of others.
 
 #![forbid(unsafe_code)]
 
@@ -22,65 +22,60 @@ const DIRECTORY_MODE: u32 = 0o700;
 /// Mode of a private file.
 const FILE_MODE: u32 = 0o600;
 
-/// Bits of a mode that let others in, and those of them that let others write.
+/// Mode bits that grant access to other users, and those of them that grant write access.
 const OPEN: u32 = 0o077;
 const WRITABLE: u32 = 0o022;
 
-/// Entries that a file system or an account brings along.
+/// Entries that a file system creates by itself.
 const NOBODYS: [&str; 1] = ["lost+found"];
 
-/// Why a directory cannot be private.
+/// Reasons why a directory or file cannot be private.
 #[derive(Debug, thiserror::Error)]
 pub enum PrivateError {
-    /// The system refuses.
+    /// A system call failed.
     #[error("could not {operation} {}", path.display())]
     System {
-        /// What was tried.
+        /// Attempted operation.
         operation: &'static str,
-        /// On what.
         path: PathBuf,
-        /// Why not.
         source: io::Error,
     },
-    /// It is another user's, who could change what is in it.
+    /// It belongs to another user, who could change its content.
     #[error(
         "{} belongs to user {owner}, and this program runs as user {user}: who owns it can change what \
          is in it; name another directory, or give this one over (`chown -R {user}`)",
         path.display()
     )]
     Anothers {
-        /// What.
         path: PathBuf,
-        /// Whose, as a number.
+        /// Id of the owner.
         owner: u32,
-        /// Ours.
+        /// Id of the user of this process.
         user: u32,
     },
-    /// Others may write to it, and keep things there.
+    /// Other users may write to the directory, and it contains entries of other programs.
     #[error(
         "others may write to {}, and `{found}` in it is not warpgauge's: name a directory of its own, \
          or take the rights of others away (`chmod go-w`)",
         path.display()
     )]
     Shared {
-        /// What.
         path: PathBuf,
-        /// One of its entries.
+        /// One of the other entries.
         found: String,
     },
-    /// Others may write to it, and it is not ours to change.
+    /// Other users may write to it, and this process may not change its mode.
     #[error(
         "others may write to {}: take their rights away (`chmod go-w`), or name another directory",
         path.display()
     )]
     Writable {
-        /// What.
         path: PathBuf,
     },
 }
 
 impl PrivateError {
-    /// What the system said, where that is why.
+    /// Returns the system's error, or a permission error for the other reasons.
     pub fn into_io(self) -> io::Error {
         match self {
             Self::System { source, .. } => source,
@@ -96,11 +91,11 @@ fn system<'p>(
     move |source| PrivateError::System { operation, path: path.to_owned(), source }
 }
 
-/// Makes a directory that only this user may enter, with those above it. One that is there already is
-/// closed to others.
+/// Creates a directory that only this user may access, with its parents. An existing directory is
+/// closed to other users.
 ///
 /// # Errors
-/// It cannot be made or closed, or belongs to another user.
+/// The directory cannot be created or closed, or belongs to another user.
 pub fn directory(path: &Path) -> Result<(), PrivateError> {
     make(path)?;
     let metadata = path.metadata().map_err(system("look at", path))?;
@@ -108,12 +103,13 @@ pub fn directory(path: &Path) -> Result<(), PrivateError> {
     close(path, &metadata)
 }
 
-/// As [`directory`], for one that an operator names: it may have been there before, for other things
-/// too. `ours`: names of entries that we put there. One that holds something else stays open to readers,
-/// and is refused where others may write to it.
+/// Creates a private directory like [`directory`], at a path that the operator named. The directory
+/// may exist already and serve other purposes. `ours` contains the names of warpgauge's entries. A
+/// directory with other entries stays readable for other users, and is refused if they may write to
+/// it.
 ///
 /// # Errors
-/// As [`directory`]; others may write to it and it is not ours alone.
+/// As [`directory`]; or other users may write to a directory with other entries.
 pub fn named_directory(path: &Path, ours: &[&str]) -> Result<(), PrivateError> {
     make(path)?;
     let metadata = path.metadata().map_err(system("look at", path))?;
@@ -144,7 +140,8 @@ fn make(path: &Path) -> Result<(), PrivateError> {
     made.map_err(system("create", path))
 }
 
-/// Refuses what another user owns; root may do everything anyway.
+/// Refuses files and directories of another user. Those of root are accepted, since root has access
+/// anyway.
 fn owned(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
     let (owner, user) = (metadata.uid(), rustix::process::geteuid().as_raw());
     if owner != user && owner != 0 {
@@ -153,7 +150,7 @@ fn owned(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
     Ok(())
 }
 
-/// Takes the rights of others away.
+/// Removes the access of other users.
 fn close(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
     let mode = metadata.mode() & 0o7777;
     if mode & OPEN == 0 {
@@ -166,7 +163,8 @@ fn close(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
             tracing::info!(%path, before, "closed to other users");
             Ok(())
         }
-        // Root's, who lets a group of ours in: who is in it is root's to say.
+        // Root owns the directory and grants access to a group of this user. Root decides on the
+        // members of the group.
         Err(error)
             if error.kind() == io::ErrorKind::PermissionDenied
                 && metadata.uid() == 0
@@ -182,7 +180,8 @@ fn close(path: &Path, metadata: &Metadata) -> Result<(), PrivateError> {
     }
 }
 
-/// An entry that neither we nor the system put there. What begins with a dot is an account's.
+/// Returns an entry that belongs neither to warpgauge nor to the system. Names that start with a
+/// dot belong to a user account.
 fn foreign_entry(path: &Path, ours: &[&str]) -> Result<Option<String>, PrivateError> {
     for entry in std::fs::read_dir(path).map_err(system("list", path))? {
         let name = entry.map_err(system("list", path))?.file_name();
@@ -195,10 +194,10 @@ fn foreign_entry(path: &Path, ours: &[&str]) -> Result<Option<String>, PrivateEr
     Ok(None)
 }
 
-/// Makes an empty file that only this user may read, or closes the one that is there.
+/// Creates an empty file that only this user may access, or closes an existing file.
 ///
 /// # Errors
-/// It cannot be made or closed, or belongs to another user.
+/// The file cannot be created or closed, or belongs to another user.
 pub fn file(path: &Path) -> Result<(), PrivateError> {
     match options().create_new(true).open(path) {
         Ok(_) => Ok(()),
@@ -207,10 +206,10 @@ pub fn file(path: &Path) -> Result<(), PrivateError> {
     }
 }
 
-/// Closes a file to others, if it is there.
+/// Closes a file to other users, if it exists.
 ///
 /// # Errors
-/// It cannot be closed, or belongs to another user.
+/// The file cannot be closed, or belongs to another user.
 pub fn existing_file(path: &Path) -> Result<(), PrivateError> {
     match path.metadata() {
         Ok(metadata) => {
@@ -222,10 +221,10 @@ pub fn existing_file(path: &Path) -> Result<(), PrivateError> {
     }
 }
 
-/// Creates a new file that only this user may read.
+/// Creates a new file that only this user may access.
 ///
 /// # Errors
-/// It is there already, or cannot be made.
+/// The file exists or cannot be created.
 pub fn new_file(path: &Path) -> io::Result<File> {
     options().create_new(true).open(path)
 }
