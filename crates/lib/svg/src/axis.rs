@@ -1,80 +1,75 @@
-//! Axes: ticks with their lines and labels round a plot.
+//! Axes: ticks with lines and labels around a plot. The main type is [`Axis`].
 
 use crate::drawing::Drawing;
 use crate::element::{Anchor, SvgElement};
 
-/// Pixels between the plot and the labels beside, above and below it; the last two to the line that
-/// letters stand on.
+/// Distances between the plot and the labels beside, above and below it, in pixels. The last two
+/// extend to the baseline of the text.
 const BESIDE: f64 = 8.0;
 const ABOVE: f64 = 8.0;
 const BELOW: f64 = 16.0;
-/// From the middle of a line of text down to the line that letters stand on.
+/// Distance from the middle of a line of text down to its baseline.
 const HALF_LETTER: f64 = 4.0;
 
-/// The part of a drawing in which values are drawn: its edges, in pixels.
+/// The part of a drawing for values, given by its edges in pixels.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Plot {
-    /// The left edge.
     pub left: f64,
-    /// The upper edge.
     pub top: f64,
-    /// The right edge.
     pub right: f64,
-    /// The lower edge.
     pub bottom: f64,
 }
 
 impl Plot {
-    /// Its outline.
+    /// Returns the outline of the plot.
     pub fn frame(&self, class: &str) -> SvgElement {
         let size = [self.right - self.left, self.bottom - self.top];
         SvgElement::rectangle(class, [self.left, self.top], size)
     }
 
-    /// A line through all of it, at a place from left to right.
+    /// Returns a vertical line across the plot at `x`.
     pub fn vertical(&self, class: &str, x: f64) -> SvgElement {
         SvgElement::line(class, [x, self.top], [x, self.bottom])
     }
 
-    /// A line through all of it, at a place from top to bottom.
+    /// Returns a horizontal line across the plot at `y`.
     pub fn horizontal(&self, class: &str, y: f64) -> SvgElement {
         SvgElement::line(class, [self.left, y], [self.right, y])
     }
 }
 
-/// Where an axis has its labels.
+/// Side of the plot with the labels of an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Left of the plot; ticks go from top to bottom.
+    /// Left of the plot, with ticks from top to bottom.
     Left,
-    /// Above it; ticks go from left to right.
+    /// Above the plot, with ticks from left to right.
     Top,
-    /// Below it.
+    /// Below the plot, with ticks from left to right.
     Bottom,
 }
 
-/// A value that an axis names.
+/// A labelled value of an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick<'a> {
-    /// Its place along the axis, in pixels of the drawing.
+    /// Position along the axis, in pixels of the drawing.
     pub at: f64,
-    /// The value for people.
+    /// Text of the label.
     pub label: String,
-    /// Class of its line through the plot; without, it has none.
+    /// Class of its line through the plot, if it has a line.
     pub line: Option<&'a str>,
 }
 
 /// An axis of a plot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Axis<'a> {
-    /// Where the labels stand.
     pub side: Side,
-    /// Their class.
+    /// Class of the labels.
     pub label: &'a str,
 }
 
 impl Axis<'_> {
-    /// Draws the ticks: the line of each, and its label.
+    /// Draws the line and the label of each tick.
     pub fn draw<'t>(
         &self,
         drawing: &mut Drawing,

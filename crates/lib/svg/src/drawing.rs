@@ -1,26 +1,25 @@
-//! A drawing as a document.
+//! Drawings as SVG documents. The main type is [`Drawing`].
 
 use std::fmt::Write as _;
 
 use crate::element::{SvgElement, described};
 
-/// An SVG document in the making. Its size is fixed, and so is the order of its elements: later ones
-/// cover earlier ones.
+/// An SVG document under construction. Its size is fixed. Later elements cover earlier ones.
 #[derive(Debug)]
 pub struct Drawing {
     out: String,
 }
 
 impl Drawing {
-    /// A drawing of so many pixels, with a title for those who do not see it.
+    /// Creates a drawing of this size in pixels, with a title for screen readers.
     pub fn new(size: [f64; 2], title: &str) -> Self {
         let mut drawing = Self::open(size, "");
         let _ = writeln!(drawing.out, "<title>{}</title>", described(title));
         drawing
     }
 
-    /// As [`Drawing::new`], with a description too. For a document of its own: the two are named by
-    /// ids.
+    /// Creates a drawing like [`Drawing::new`], also with a description. It must be a separate
+    /// document, since title and description have fixed ids.
     pub fn described(size: [f64; 2], title: &str, description: &str) -> Self {
         let mut drawing = Self::open(size, " aria-labelledby=\"t d\"");
         let (title, description) = (described(title), described(description));
@@ -41,17 +40,17 @@ impl Drawing {
         Self { out }
     }
 
-    /// Gives it a style sheet of its own: CSS, written as it is.
+    /// Adds a style sheet, which is written unchanged.
     pub fn style(&mut self, css: &'static str) {
         let _ = writeln!(self.out, "<style>{css}</style>");
     }
 
-    /// Draws an element over those before.
+    /// Draws an element over the earlier ones.
     pub fn add(&mut self, element: SvgElement) {
         let _ = writeln!(self.out, "{element}");
     }
 
-    /// The document.
+    /// Returns the complete document.
     pub fn finish(mut self) -> String {
         self.out.push_str("</svg>\n");
         self.out

@@ -1,29 +1,27 @@
-//! Elements of a drawing.
+//! Elements of a drawing. The main type is [`SvgElement`].
 
 use std::fmt::{self, Display, Formatter, Write as _};
 
 use crate::xml;
 
-/// Longest text in a drawing, in characters: a template's name has no bound, and a line of a drawing
-/// has not much more room.
+/// Longest text in a drawing, in characters. Names of templates have no limit, and a line of a
+/// drawing has little more room.
 const MAX_TEXT: usize = 120;
-/// Longest title and description, in characters. They have more room than the drawing itself.
+/// Longest title and longest description, in characters, which have more room than the drawing.
 const MAX_TITLE: usize = 400;
 
-/// Pixels from the upper left corner, to the right and down.
+/// Distance from the upper left corner in pixels, to the right and down.
 pub type Point = [f64; 2];
 
-/// What of a text stands at its point.
+/// Part of a text that is at its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its middle.
     Middle,
-    /// Its end.
     End,
 }
 
-/// One element, with those within it. Classes are what the style of the drawing, or of the page
-/// around it, knows it by; an empty one is none.
+/// An element with its children. Style sheets of the drawing or of the page refer to its class; an
+/// empty class is omitted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SvgElement {
     tag: &'static str,
@@ -40,25 +38,25 @@ impl SvgElement {
         Self { tag, attributes, content: String::new() }
     }
 
-    /// A number, to a tenth of a pixel.
+    /// Adds a numeric attribute, rounded to a tenth of a pixel.
     fn number(mut self, name: &str, value: f64) -> Self {
         let _ = write!(self.attributes, " {name}=\"{value:.1}\"");
         self
     }
 
-    /// A straight line.
+    /// Creates a straight line.
     pub fn line(class: &str, from: Point, to: Point) -> Self {
         let line = Self::new("line", class);
         line.number("x1", from[0]).number("y1", from[1]).number("x2", to[0]).number("y2", to[1])
     }
 
-    /// A rectangle, from its upper left corner.
+    /// Creates a rectangle from its upper left corner and its size.
     pub fn rectangle(class: &str, corner: Point, [width, height]: [f64; 2]) -> Self {
         let rectangle = Self::new("rect", class).number("x", corner[0]).number("y", corner[1]);
         rectangle.number("width", width).number("height", height)
     }
 
-    /// A circle.
+    /// Creates a circle.
     pub fn circle(class: &str, centre: Point, radius: f64) -> Self {
         Self::new("circle", class)
             .number("cx", centre[0])
@@ -66,26 +64,26 @@ impl SvgElement {
             .number("r", radius)
     }
 
-    /// A path; `data` is in SVG's notation.
+    /// Creates a path; `data` is in SVG's notation.
     pub fn path(class: &str, data: &str) -> Self {
         let mut path = Self::new("path", class);
         let _ = write!(path.attributes, " d=\"{}\"", xml::escape(data));
         path
     }
 
-    /// One line of text, whose beginning stands at a point.
+    /// Creates one line of text that begins at a point.
     pub fn text(class: &str, at: Point, text: &str) -> Self {
         let mut element = Self::new("text", class).number("x", at[0]).number("y", at[1]);
         element.content = shown(text, MAX_TEXT);
         element
     }
 
-    /// A group of elements.
+    /// Creates a group without elements.
     pub fn group(class: &str) -> Self {
         Self::new("g", class)
     }
 
-    /// As it is, but for what of a text stands at its point.
+    /// Sets the part of the text that is at its point.
     pub fn anchored(mut self, anchor: Anchor) -> Self {
         self.attributes.push_str(match anchor {
             Anchor::Middle => " text-anchor=\"middle\"",
@@ -94,13 +92,13 @@ impl SvgElement {
         self
     }
 
-    /// As it is, with a title, which browsers show where the pointer rests.
+    /// Adds a title, which browsers show under the pointer.
     pub fn titled(mut self, title: &str) -> Self {
         let _ = write!(self.content, "<title>{}</title>", described(title));
         self
     }
 
-    /// As it is, with an element within it.
+    /// Adds a child.
     pub fn with(mut self, child: SvgElement) -> Self {
         let _ = write!(self.content, "{child}");
         self
@@ -117,7 +115,7 @@ impl Display for SvgElement {
     }
 }
 
-/// A text of at most so many characters; what is cut ends in `…`.
+/// Cuts a text to at most `most` characters; a cut text ends in `…`.
 pub fn shortened(text: &str, most: usize) -> String {
     if text.chars().nth(most).is_none() {
         return text.to_owned();
@@ -125,12 +123,13 @@ pub fn shortened(text: &str, most: usize) -> String {
     text.chars().take(most.saturating_sub(1)).chain(['…']).collect()
 }
 
-/// A text for a title or a description.
+/// Prepares text for a title or a description.
 pub(crate) fn described(text: &str) -> String {
     shown(text, MAX_TITLE)
 }
 
-/// Text for an element: nothing in it is markup, or a character that XML 1.0 does not have.
+/// Prepares text for an element: it escapes markup and replaces characters that XML 1.0 does not
+/// allow.
 fn shown(text: &str, most: usize) -> String {
     let shown = shortened(text, most).chars().map(plain).collect::<String>();
     xml::escape(&shown)
@@ -138,7 +137,7 @@ fn shown(text: &str, most: usize) -> String {
 
 fn plain(c: char) -> char {
     match c {
-        // Overrides of the writing direction could make a name read as another one.
+        // Overrides of the writing direction could make a name look like another one.
         '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
             '\u{fffd}'
         }

@@ -1,8 +1,8 @@
 //! Drawings as SVG, and text in XML and HTML.
 //!
-//! A [`Drawing`] is one self-contained document: no script, nothing fetched, the same bytes for the
-//! same calls. What it shows comes from kernels and their users, so [`SvgElement`]s escape every text,
-//! bound its length, and replace the characters that make it read as something else.
+//! A [`Drawing`] is a self-contained document without scripts and external resources. Equal calls
+//! give equal bytes. Its texts come from kernels and their users. Therefore [`SvgElement`]s escape
+//! every text, bound its length, and replace characters that would make it look like another text.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Numbers as people read them on a drawing.
+//! Numbers in drawings, formatted for people.
 
-/// `10⁻³`, as text without markup; small powers as plain numbers.
+/// Formats a power of ten such as `10⁻³` without markup; small powers become plain numbers.
 pub fn power_of_ten(exponent: i32) -> String {
     match exponent {
         -2 => "0.01".to_owned(),
@@ -16,11 +16,11 @@ pub fn power_of_ten(exponent: i32) -> String {
     }
 }
 
-/// A number with a prefix: `3.21 TB/s`.
+/// Formats a number with a unit prefix, e.g. `3.21 TB/s`.
 pub fn si(value: f64, unit: &str) -> String {
     const PREFIXES: [(f64, &str); 6] =
         [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (0.0, "")];
-    // The last one takes what is left.
+    // The last entry matches all remaining values.
     let (scale, prefix) =
         PREFIXES.into_iter().find(|(from, _)| value >= *from).unwrap_or((0.0, ""));
     let shown = if scale > 0.0 { value / scale } else { value };
@@ -33,7 +33,7 @@ pub fn si(value: f64, unit: &str) -> String {
     format!("{shown:.digits$} {prefix}{unit}")
 }
 
-/// Four significant digits, as a person would write them.
+/// Formats a number with four significant digits.
 pub fn rounded(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return "0".to_owned();

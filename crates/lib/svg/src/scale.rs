@@ -1,9 +1,10 @@
-//! From values to places on an axis.
+//! Scales, which map values to positions on an axis. The main types are [`Linear`] and
+//! [`Logarithmic`].
 
-/// Most decades of an axis: what hostile counts could make it span otherwise.
+/// Most decades of an axis, since hostile counts could extend it further.
 const MAX_DECADES: i32 = 24;
 
-/// Equal differences are equal distances.
+/// Linear scale.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Linear {
     values: (f64, f64),
@@ -11,13 +12,13 @@ pub struct Linear {
 }
 
 impl Linear {
-    /// An axis from one value to another, and from one place to another.
+    /// Creates a scale that maps a range of values to a range of positions.
     pub fn new(values: (f64, f64), places: (f64, f64)) -> Self {
         Self { values, places }
     }
 
-    /// Where a value stands; what is outside stands on the edge, and all of an axis without length in
-    /// its middle.
+    /// Returns the position of a value. Values outside the range are at the edge; an empty range
+    /// maps to the middle.
     pub fn at(&self, value: f64) -> f64 {
         let (low, high) = self.values;
         let part = (value - low) / (high - low);
@@ -25,7 +26,7 @@ impl Linear {
         self.places.0 + part * (self.places.1 - self.places.0)
     }
 
-    /// So many values at equal distances, both ends among them, and their places.
+    /// Returns `count` values at equal distances, including both ends, with their positions.
     pub fn ticks(&self, count: u32) -> impl Iterator<Item = (f64, f64)> + '_ {
         let (low, high) = self.values;
         let value = move |n: u32| low + f64::from(n) / f64::from(count.max(2) - 1) * (high - low);
@@ -33,7 +34,7 @@ impl Linear {
     }
 }
 
-/// Equal ratios are equal distances; from a power of ten to another.
+/// Logarithmic scale between two powers of ten.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Logarithmic {
     low: i32,
@@ -42,35 +43,35 @@ pub struct Logarithmic {
 }
 
 impl Logarithmic {
-    /// An axis over the positive ones of `values`, between two places; `None` if there are none.
+    /// Creates a scale for the positive numbers in `values`, between two positions. Returns `None`
+    /// if there are none.
     pub fn new(values: &[f64], places: (f64, f64)) -> Option<Self> {
         let positive = || values.iter().copied().filter(|v| v.is_finite() && *v > 0.0);
         let least = positive().min_by(f64::total_cmp)?;
         let most = positive().max_by(f64::total_cmp)?;
         let high = most.log10().ceil() as i32;
-        // A value on a decade stands half way into the plot, not on its edge.
+        // A value on a power of ten gets a further decade, so that it is not on the edge of the
+        // plot.
         let high = if most.log10() == f64::from(high) { high + 1 } else { high };
         let low = (least.log10().floor() as i32).max(high - MAX_DECADES);
         let low = if least.log10() == f64::from(low) { low - 1 } else { low };
         Some(Self { low, high, places })
     }
 
-    /// The least value of the axis.
     pub fn low(&self) -> f64 {
         10f64.powi(self.low)
     }
 
-    /// The greatest.
     pub fn high(&self) -> f64 {
         10f64.powi(self.high)
     }
 
-    /// Where a value stands; what is outside stands on the edge.
+    /// Returns the position of a value. Values outside the range are at the edge.
     pub fn at(&self, value: f64) -> f64 {
         Linear::new((self.low.into(), self.high.into()), self.places).at(value.log10())
     }
 
-    /// Exponents of the decades, and their places.
+    /// Returns the exponents of the decades, with their positions.
     pub fn ticks(&self) -> impl Iterator<Item = (i32, f64)> + '_ {
         (self.low..=self.high).map(|exponent| (exponent, self.at(10f64.powi(exponent))))
     }

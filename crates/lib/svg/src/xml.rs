@@ -1,7 +1,7 @@
-//! Text in XML and HTML.
+//! Text in XML and HTML. The main function is [`escape`].
 
-/// Text as XML may hold it, in an attribute or between tags. Characters that XML 1.0 has no way to
-/// write are replaced; tabs and ends of lines stay.
+/// Escapes text for an XML attribute or for the content of an element. Characters that XML 1.0 does
+/// not allow are replaced; tabs and line ends stay.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
@@ -29,7 +29,7 @@ mod tests {
         let xml = format!("<x y=\"{0}\">{0}</x>", escape(text));
         let document = roxmltree::Document::parse(&xml).unwrap();
         assert_eq!(document.root_element().text(), Some(text));
-        // A parser makes spaces of them in an attribute.
+        // A parser replaces them by spaces in an attribute.
         let attribute = text.replace(['\t', '\n'], " ");
         assert_eq!(document.root_element().attribute("y"), Some(attribute.as_str()));
     }
