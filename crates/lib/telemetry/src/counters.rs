@@ -1,8 +1,7 @@
-//! What is told apart, and counters of it.
+//! Kinds of counted events, and their counters. The main trait is [`LabelKind`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A counter.
 #[derive(Debug, Default)]
 pub(super) struct Counter(AtomicU64);
 
@@ -16,15 +15,15 @@ impl Counter {
     }
 }
 
-/// The kinds that a label may name.
+/// Kinds of events that a label can name.
 pub trait LabelKind: Copy + 'static {
-    /// All of them; a kind's place in it is its index.
+    /// All kinds; the position of a kind is its index.
     const ALL: &'static [Self];
 
-    /// As a label has it.
+    /// Returns the text of the label.
     fn name(self) -> &'static str;
 
-    /// Its place in [`LabelKind::ALL`].
+    /// Returns the position in [`LabelKind::ALL`].
     fn index(self) -> usize;
 }
 
@@ -53,114 +52,114 @@ named! {
     Stage {
         /// Waiting for a device.
         Queue = "queue",
-        /// Compiling, or finding the image.
+        /// Compiling, or finding the image in a cache.
         Compile = "compile",
-        /// In the worker: buffers, launches, copies and checks.
+        /// Work of the worker: buffers, launches, copies and checks.
         Worker = "worker",
-        /// Part of it: warm-up and timed launches.
+        /// Part of the worker's time: warm-up and timed launches.
         Measure = "measure",
-        /// Part of it: checking outputs.
+        /// Part of the worker's time: checking outputs.
         Validate = "validate",
         /// Device metrics and timelines.
         Profile = "profile",
-        /// Whole jobs, from their acceptance to their end.
+        /// Whole jobs, from acceptance to the end.
         Total = "total",
     }
 }
 
 named! {
-    /// What came of an evaluation.
+    /// Outcome of an evaluation.
     EvaluationOutcome {
-        /// Right.
+        /// The outputs are correct.
         Correct = "correct",
-        /// Ran, and there was nothing to check against.
+        /// The kernel ran, but nothing was checked.
         NotChecked = "not_checked",
-        /// Passed, as a useless kernel would.
+        /// The kernel passed, but a useless kernel would pass too.
         Weak = "weak",
-        /// Wrong.
+        /// An output is incorrect.
         Wrong = "wrong",
-        /// Does not compile.
+        /// The kernel does not compile.
         NotCompiled = "not_compiled",
-        /// Crashed, hung or took too much, by its own fault.
+        /// The kernel crashed, hung or used too much, by its own fault.
         KernelFailed = "kernel_failed",
-        /// Did not end, and not by the kernel's fault.
+        /// The evaluation did not end, without a fault of the kernel.
         Error = "error",
     }
 }
 
 named! {
-    /// Where an image came from.
+    /// Source of an image.
     CacheResult {
-        /// Memory.
+        /// Memory cache.
         Memory = "memory",
-        /// Disk.
+        /// Disk cache.
         Disk = "disk",
-        /// A compilation that another request had under way.
+        /// A compilation in progress for another request.
         Shared = "shared",
-        /// Nowhere: it was compiled.
+        /// A new compilation.
         Miss = "miss",
-        /// The request, which brought it.
+        /// The request itself, which contained the image.
         Brought = "brought",
-        /// Nowhere: there is none.
+        /// No image, since compilation failed.
         Failed = "failed",
     }
 }
 
 named! {
-    /// Why a request was not served.
+    /// Reason for refusing a request.
     Reject {
         /// The queue for devices is full.
         QueueFull = "queue_full",
-        /// The caller has as many jobs as it may.
+        /// The caller has the most jobs allowed.
         Quota = "quota_exceeded",
-        /// As many large bodies as there is memory for.
+        /// There are too many large bodies for the memory.
         LargeBodies = "too_many_large_bodies",
-        /// As many watchers of events as there may be.
+        /// There are too many event streams.
         Watchers = "too_many_watchers",
         /// The body is too large.
         BodyTooLarge = "body_too_large",
-        /// No key, or a wrong one.
+        /// The key is missing or invalid.
         Unauthorized = "unauthorized",
-        /// A key that may not.
+        /// The key does not permit the request.
         Forbidden = "forbidden",
-        /// Not a valid request.
+        /// The request is invalid.
         Invalid = "invalid",
-        /// The server goes down.
+        /// The server is shutting down.
         ShuttingDown = "shutting_down",
-        /// The machine lacks what it takes.
+        /// The machine lacks a resource.
         Unavailable = "unavailable",
-        /// A fault of the server.
+        /// The server has an internal error.
         Internal = "internal",
     }
 }
 
 named! {
-    /// How jobs end.
+    /// State in which a job ended.
     EndState {
-        /// With a report.
+        /// The job ended with a report.
         Completed = "completed",
-        /// Without.
+        /// The job ended without a report.
         Failed = "failed",
-        /// Somebody did not want it any more.
+        /// The job was cancelled.
         Cancelled = "cancelled",
-        /// At its deadline.
+        /// The job reached its deadline.
         TimedOut = "timed_out",
     }
 }
 
 named! {
-    /// What came of an attempt to deliver a webhook.
+    /// Result of an attempt to deliver a webhook.
     DeliveryResult {
-        /// Taken.
+        /// The receiver accepted it.
         Delivered = "delivered",
-        /// Not taken; tried again later.
+        /// The attempt failed and will be repeated.
         Retried = "retried",
-        /// Not taken, for the last time.
+        /// The last attempt failed.
         GivenUp = "given_up",
     }
 }
 
-/// A counter for each of a kind.
+/// One counter for each kind.
 #[derive(Debug)]
 pub(super) struct Counters<K: LabelKind> {
     each: Box<[Counter]>,

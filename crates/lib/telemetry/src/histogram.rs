@@ -1,18 +1,18 @@
-//! A histogram of durations that is written without locks.
+//! Lock-free histogram of durations. The main type is [`Histogram`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// Upper bounds of the buckets, seconds: from a cached compilation to the longest evaluation.
+/// Upper bounds of the buckets in seconds, from a cached compilation to the longest evaluation.
 pub const BOUNDS: [f64; 19] = [
     0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
     60.0, 120.0, 300.0, 600.0,
 ];
 
-/// Those of [`BOUNDS`], and what is above.
+/// Number of buckets: those of [`BOUNDS`], and one for longer durations.
 const BUCKETS: usize = BOUNDS.len() + 1;
 
-/// Durations by bucket, with their sum, least and largest.
+/// Durations by bucket, with their sum, minimum and maximum.
 #[derive(Debug)]
 pub struct Histogram {
     buckets: [AtomicU64; BUCKETS],
@@ -21,17 +21,18 @@ pub struct Histogram {
     max_ns: AtomicU64,
 }
 
-/// What a histogram holds at one moment. Its count is that of its buckets; a duration that is being
-/// added may be in its sum already.
+/// Snapshot of a histogram. Its count is that of its buckets; the sum may already include a
+/// duration that is being added.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observed {
-    /// Durations by bucket of [`BOUNDS`], not added up; the last has no bound.
+    /// Number of durations in each bucket of [`BOUNDS`], not cumulative; the last bucket has no
+    /// bound.
     pub buckets: [u64; BUCKETS],
-    /// Sum, seconds.
+    /// Sum, in seconds.
     pub sum_s: f64,
-    /// Least, seconds; 0 where there is none.
+    /// Minimum, in seconds; 0 without durations.
     pub min_s: f64,
-    /// Largest, seconds.
+    /// Maximum, in seconds.
     pub max_s: f64,
 }
 
@@ -42,7 +43,7 @@ impl Default for Histogram {
 }
 
 impl Histogram {
-    /// An empty one.
+    /// Creates an empty histogram.
     pub const fn new() -> Self {
         Self {
             buckets: [const { AtomicU64::new(0) }; BUCKETS],
@@ -52,7 +53,6 @@ impl Histogram {
         }
     }
 
-    /// Adds one duration.
     pub fn observe(&self, duration: Duration) {
         let seconds = duration.as_secs_f64();
         let bucket = BOUNDS.partition_point(|bound| *bound < seconds);
@@ -63,14 +63,14 @@ impl Histogram {
         self.buckets[bucket].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Adds one duration given in milliseconds, as reports have it. What is no duration is left out.
+    /// Adds one duration given in milliseconds, as in reports. Invalid durations are ignored.
     pub fn observe_ms(&self, ms: f64) {
         if let Ok(duration) = Duration::try_from_secs_f64(ms * 1e-3) {
             self.observe(duration);
         }
     }
 
-    /// What it holds.
+    /// Returns a snapshot.
     pub fn observed(&self) -> Observed {
         let buckets = std::array::from_fn(|index| self.buckets[index].load(Ordering::Relaxed));
         let seconds = |ns: &AtomicU64| ns.load(Ordering::Relaxed) as f64 * 1e-9;
@@ -81,12 +81,12 @@ impl Histogram {
 }
 
 impl Observed {
-    /// Durations.
+    /// Returns the number of durations.
     pub fn count(&self) -> u64 {
         self.buckets.iter().sum()
     }
 
-    /// Mean, seconds; 0 where there is none.
+    /// Returns the mean in seconds, or 0 without durations.
     pub fn mean_s(&self) -> f64 {
         let count = self.count();
         if count == 0 { 0.0 } else { self.sum_s / count as f64 }

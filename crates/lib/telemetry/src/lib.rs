@@ -1,9 +1,9 @@
-//! What the service does, counted: for `GET /metrics` and `GET /stats`.
+//! Counters of the activity of the service, for `GET /metrics` and `GET /stats`. The main type is
+//! [`Telemetry`].
 //!
-//! Counted are the things of this process, whatever part of it does them, so there is one
-//! [`Telemetry`] per process and whoever does something says so: `telemetry().waited(…)`. Recording
-//! touches atomics and nothing else. Nothing here is named by a request: every series is one of a
-//! fixed list, so what is sent cannot make it grow.
+//! The counters are those of this process, so there is one [`Telemetry`] per process. Each
+//! component records its own events, e.g. `telemetry().leased(…)`. Recording only changes atomics.
+//! All series come from a fixed list, so requests cannot add any.
 
 #![forbid(unsafe_code)]
 

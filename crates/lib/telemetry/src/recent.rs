@@ -1,15 +1,15 @@
-//! How much happened of late.
+//! Number of recent events. The main type is [`Recent`].
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Seconds of one slot.
+/// Length of one slot, in seconds.
 const SLOT_S: u64 = 5;
 
-/// Slots of the window.
+/// Number of slots in the window.
 const SLOTS: usize = 60;
 
-/// Events of the last five minutes, in slots of five seconds. A slot packs which stretch of time it
-/// counts (upper half) and how much (lower half), so that one exchange starts it anew.
+/// Events of the last five minutes, in slots of five seconds. A slot contains the number of its
+/// interval (upper half) and the count (lower half), so that one atomic exchange can restart it.
 #[derive(Debug)]
 pub struct Recent {
     slots: [AtomicU64; SLOTS],
@@ -22,10 +22,9 @@ impl Default for Recent {
 }
 
 impl Recent {
-    /// Length of the window, minutes.
+    /// Length of the window, in minutes.
     pub const MINUTES: f64 = (SLOT_S * SLOTS as u64) as f64 / 60.0;
 
-    /// Counts one event, `now_s` seconds after the start.
     pub fn add(&self, now_s: u64) {
         let stretch = stretch(now_s);
         let slot = &self.slots[stretch as usize % SLOTS];
@@ -33,11 +32,11 @@ impl Recent {
             let count = if old >> 32 == stretch { old & 0xffff_ffff } else { 0 };
             Some(stretch << 32 | (count + 1).min(0xffff_ffff))
         };
-        // `next` always has a value.
+        // `next` always returns a value.
         let _ = slot.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
     }
 
-    /// Events of the five minutes before `now_s`.
+    /// Returns the number of events in the five minutes before `now_s`.
     pub fn count(&self, now_s: u64) -> u64 {
         let now = stretch(now_s);
         let slots = self.slots.iter().map(|slot| slot.load(Ordering::Relaxed));
@@ -49,7 +48,7 @@ impl Recent {
     }
 }
 
-/// The first is 1: an empty slot is of no stretch.
+/// Returns the number of the interval, from 1, so that an empty slot belongs to no interval.
 fn stretch(now_s: u64) -> u64 {
     now_s / SLOT_S + 1
 }

@@ -1,4 +1,4 @@
-//! The counters of this process.
+//! Counters of this process. The main type is [`Telemetry`].
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use super::counters::{
 use super::histogram::{Histogram, Observed};
 use super::recent::Recent;
 
-/// Devices that are told apart, by ordinal; those above share the last place.
+/// Number of devices with separate counters, by ordinal; further devices share the last.
 const DEVICES: usize = 64;
 
-/// Everything that is counted. What it means is at the methods that count it.
+/// All counters. The methods that record events describe their meaning.
 #[derive(Debug)]
 pub struct Telemetry {
     started: Instant,
@@ -35,40 +35,41 @@ pub struct Telemetry {
     deliveries: Counters<DeliveryResult>,
 }
 
-/// How long a device was in use.
+/// Time for which a device was in use.
 #[derive(Debug)]
 struct Device {
     busy_ns: AtomicU64,
-    /// Since when it is leased, nanoseconds after the start and one more; 0 while it is not.
+    /// Start of the current lease, in nanoseconds after the start of the process plus one; 0
+    /// without a lease.
     since_ns: AtomicU64,
     run_ns: AtomicU64,
 }
 
-/// Runs on devices, and what came of them.
+/// Runs on devices, by result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Runs {
-    /// All of them.
+    /// Number of all runs.
     pub all: u64,
-    /// That did not come to their end.
+    /// Number of runs that did not complete.
     pub failed: u64,
-    /// With right outputs.
+    /// Number of runs with correct outputs.
     pub correct: u64,
-    /// With wrong ones.
+    /// Number of runs with incorrect outputs.
     pub wrong: u64,
 }
 
-/// How long a device was in use, seconds.
+/// Times for which a device was in use, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct DeviceOccupancy {
-    /// Leased, or being cleaned up after a lease; up to now.
+    /// Time under lease or in cleanup after a lease, up to now.
     pub busy_s: f64,
-    /// Part of it: running evaluations that have ended.
+    /// Part of that time in which evaluations ran that have ended.
     pub run_s: f64,
-    /// Whether it is leased now.
+    /// Whether the device is leased now.
     pub leased: bool,
 }
 
-/// The counters of this process.
+/// Returns the counters of this process.
 pub fn telemetry() -> &'static Telemetry {
     static TELEMETRY: LazyLock<Telemetry> = LazyLock::new(Telemetry::new);
     &TELEMETRY
@@ -101,18 +102,18 @@ impl Telemetry {
         }
     }
 
-    /// A stage took this long, in milliseconds as reports have it. Queue, compile and total
-    /// are told by the methods below.
+    /// Records the duration of a stage, in milliseconds as in reports. The methods below record
+    /// queue, compile and total.
     pub fn stage(&self, stage: Stage, ms: f64) {
         self.stages[stage.index()].observe_ms(ms);
     }
 
-    /// An evaluation ended so.
+    /// Records the outcome of an evaluation.
     pub fn evaluated(&self, outcome: EvaluationOutcome) {
         self.outcomes.add(outcome);
     }
 
-    /// A compilation ended after `took`: with an image from there, or without.
+    /// Records a compilation that took `took`, with the source of its image or its failure.
     pub fn compiled(&self, image: CacheResult, took: Duration) {
         self.images.add(image);
         if image == CacheResult::Failed {
@@ -121,8 +122,8 @@ impl Telemetry {
         self.stages[Stage::Compile.index()].observe(took);
     }
 
-    /// A kernel ran on a device for `ms`: to an end (`ended`) or not, with right outputs, wrong ones,
-    /// or none that were checked.
+    /// Records that a kernel ran on a device for `ms`. `ended` says whether it completed; `correct`
+    /// says whether the outputs were correct, and is `None` if they were not checked.
     pub fn ran(&self, device: u32, ms: f64, ended: bool, correct: Option<bool>) {
         self.runs.add();
         if !ended {
@@ -133,17 +134,17 @@ impl Telemetry {
             Some(false) => self.wrong.add(),
             None => {}
         }
-        // What is no number of milliseconds counts as none.
+        // The cast turns an invalid number of milliseconds into zero.
         self.device(device).run_ns.fetch_add((ms * 1e6) as u64, Ordering::Relaxed);
     }
 
-    /// A device was leased after a wait.
+    /// Records that a device was leased after a wait.
     pub fn leased(&self, device: u32, waited: Duration) {
         self.stages[Stage::Queue.index()].observe(waited);
         self.device(device).since_ns.store(self.now_ns() + 1, Ordering::Relaxed);
     }
 
-    /// A lease ended, and the device has been cleaned up after it.
+    /// Records that a lease ended and the device has been cleaned up.
     pub fn released(&self, device: u32) {
         self.released.add();
         let device = self.device(device);
@@ -154,54 +155,55 @@ impl Telemetry {
         }
     }
 
-    /// A job was accepted.
+    /// Records that a job was accepted.
     pub fn submitted(&self) {
         self.submitted.add();
         self.submitted_lately.add(self.started.elapsed().as_secs());
     }
 
-    /// A job ended, this long after it was accepted.
+    /// Records that a job ended, with the time since it was accepted.
     pub fn job_ended(&self, state: EndState, took: Duration) {
         self.ended.add(state);
         self.stages[Stage::Total.index()].observe(took);
     }
 
-    /// A request was refused.
+    /// Records that a request was refused.
     pub fn rejected(&self, why: Reject) {
         self.rejects.add(why);
     }
 
-    /// An attempt to deliver a webhook ended so.
+    /// Records the result of an attempt to deliver a webhook.
     pub fn delivered(&self, how: DeliveryResult) {
         self.deliveries.add(how);
     }
 
-    /// Seconds since the start of the process, or nearly: since the first use of this.
+    /// Returns the seconds since the first use of the counters, which is about the uptime of the
+    /// process.
     pub fn uptime_s(&self) -> f64 {
         self.started.elapsed().as_secs_f64()
     }
 
-    /// Durations of a stage.
+    /// Returns the durations of a stage.
     pub fn stage_times(&self, stage: Stage) -> Observed {
         self.stages[stage.index()].observed()
     }
 
-    /// Evaluations by outcome.
+    /// Returns the number of evaluations by outcome.
     pub fn outcomes(&self) -> Vec<(&'static str, u64)> {
         self.outcomes.all()
     }
 
-    /// Compilations by where their image came from.
+    /// Returns the number of compilations by source of the image.
     pub fn images(&self) -> Vec<(&'static str, u64)> {
         self.images.all()
     }
 
-    /// Compilations whose image came from there.
+    /// Returns the number of compilations with this source of the image.
     pub fn images_from(&self, origin: CacheResult) -> u64 {
         self.images.get(origin)
     }
 
-    /// Runs on devices, and what came of them.
+    /// Returns the number of runs on devices, by result.
     pub fn runs(&self) -> Runs {
         Runs {
             all: self.runs.get(),
@@ -211,12 +213,12 @@ impl Telemetry {
         }
     }
 
-    /// Leases that ended.
+    /// Returns the number of leases that ended.
     pub fn releases(&self) -> u64 {
         self.released.get()
     }
 
-    /// How long a device was in use.
+    /// Returns the times for which a device was in use.
     pub fn device_use(&self, device: u32) -> DeviceOccupancy {
         let device = self.device(device);
         let load = |ns: &AtomicU64| ns.load(Ordering::Relaxed);
@@ -229,28 +231,28 @@ impl Telemetry {
         }
     }
 
-    /// Jobs accepted: all, and in the last five minutes.
+    /// Returns the number of accepted jobs: all, and in the last five minutes.
     pub fn submissions(&self) -> (u64, u64) {
         let lately = self.submitted_lately.count(self.started.elapsed().as_secs());
         (self.submitted.get(), lately)
     }
 
-    /// Jobs that ended, by state.
+    /// Returns the number of ended jobs by state.
     pub fn endings(&self) -> Vec<(&'static str, u64)> {
         self.ended.all()
     }
 
-    /// Jobs that ended in this state.
+    /// Returns the number of jobs that ended in this state.
     pub fn ended_in(&self, state: EndState) -> u64 {
         self.ended.get(state)
     }
 
-    /// Refused requests by reason.
+    /// Returns the number of refused requests by reason.
     pub fn rejects(&self) -> Vec<(&'static str, u64)> {
         self.rejects.all()
     }
 
-    /// Attempts to deliver webhooks, by what came of them.
+    /// Returns the number of attempts to deliver webhooks, by result.
     pub fn deliveries(&self) -> Vec<(&'static str, u64)> {
         self.deliveries.all()
     }
@@ -279,7 +281,7 @@ mod tests {
         let after = telemetry.device_use(0);
         assert!(!after.leased && after.busy_s >= second.busy_s);
         assert_eq!(telemetry.device_use(0), after);
-        // Released twice, or never leased: nothing is added.
+        // A second release, or a release without a lease, adds nothing.
         telemetry.released(0);
         assert_eq!(telemetry.device_use(0), after);
         assert_eq!(telemetry.stage_times(Stage::Queue).count(), 1);
