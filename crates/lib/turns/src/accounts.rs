@@ -1,28 +1,29 @@
-//! What each owner has and had, and who is next.
+//! Accounts of the permits that each owner holds and held, which determine the order of owners. The
+//! main type is [`OwnerAccounts`].
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use super::Owner;
 
-/// How an owner stands: the least is next.
+/// Rank of an owner; the least is next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OwnerRank {
-    /// Places that it holds.
+    /// Number of permits that it holds.
     pub held: usize,
-    /// Time that it had in places, each counted.
+    /// Time for which it held permits, summed over permits.
     pub served: Duration,
 }
 
-/// The accounts of all owners that hold a place, wait for one, or had more than others lately. It is told
-/// the time.
+/// Accounts of all owners that hold a permit, wait for one, or recently had more time than others.
+/// Callers pass the current time.
 ///
-/// An owner that comes back after having had nothing is taken to have had as much as the one whose turn
-/// it was last (start-time fair queueing), so that idleness earns no credit.
+/// An owner that returns without a permit gets at least the time of the owner that was served last
+/// (start-time fair queueing), so that idleness earns no credit.
 #[derive(Debug, Default)]
 pub struct OwnerAccounts {
     accounts: HashMap<Owner, Account>,
-    /// What the owner had whose turn it was last.
+    /// Time of the owner that was served last.
     clock: Duration,
 }
 
@@ -31,7 +32,7 @@ struct Account {
     held: usize,
     waiting: usize,
     served: Duration,
-    /// Until when places are counted in `served`.
+    /// Time up to which held permits are included in `served`.
     counted: Instant,
 }
 
@@ -53,7 +54,7 @@ impl Account {
 }
 
 impl OwnerAccounts {
-    /// How an owner stands.
+    /// Returns the rank of an owner.
     pub fn rank(&self, owner: Owner, now: Instant) -> OwnerRank {
         match self.accounts.get(&owner) {
             Some(account) => OwnerRank { held: account.held, served: account.served(now) },
@@ -61,22 +62,22 @@ impl OwnerAccounts {
         }
     }
 
-    /// Places that an owner holds.
+    /// Returns the number of permits that an owner holds.
     pub fn held(&self, owner: Owner) -> usize {
         self.accounts.get(&owner).map_or(0, |account| account.held)
     }
 
-    /// How many of an owner's wait.
+    /// Returns the number of waiting requests of an owner.
     pub fn waiting(&self, owner: Owner) -> usize {
         self.accounts.get(&owner).map_or(0, |account| account.waiting)
     }
 
-    /// One more of an owner's waits.
+    /// Records that a request of an owner starts to wait.
     pub fn wait(&mut self, owner: Owner, now: Instant) {
         self.account(owner, now).waiting += 1;
     }
 
-    /// One of an owner's waits no more.
+    /// Records that a request of an owner stops waiting.
     pub fn leave(&mut self, owner: Owner) {
         if let Some(account) = self.accounts.get_mut(&owner) {
             account.waiting = account.waiting.saturating_sub(1);
@@ -84,19 +85,19 @@ impl OwnerAccounts {
         self.forget(owner);
     }
 
-    /// An owner gets so many places.
+    /// Records that an owner gets `places` permits.
     pub fn begin(&mut self, owner: Owner, places: usize, now: Instant) {
         let account = self.account(owner, now);
         account.count(now);
         account.held += places;
         let served = account.served;
         self.clock = self.clock.max(served);
-        // Those that had more than others only lately are even now.
+        // Idle owners that are no longer ahead of the others are forgotten.
         let clock = self.clock;
         self.accounts.retain(|_, account| !account.is_idle() || account.served > clock);
     }
 
-    /// An owner gives so many places back.
+    /// Records that an owner returns `places` permits.
     pub fn end(&mut self, owner: Owner, places: usize, now: Instant) {
         if let Some(account) = self.accounts.get_mut(&owner) {
             account.count(now);
@@ -139,7 +140,7 @@ mod tests {
         accounts.begin(b, 2, start);
         assert!(accounts.rank(a, start) < accounts.rank(b, start));
         accounts.end(b, 1, start + SECOND);
-        // Two places for a second are more than one for a second.
+        // Two permits for a second count more than one.
         assert_eq!(accounts.rank(a, start + SECOND).served, SECOND);
         assert_eq!(accounts.rank(b, start + SECOND).served, 2 * SECOND);
         assert!(accounts.rank(a, start + SECOND) < accounts.rank(b, start + SECOND));
@@ -151,7 +152,7 @@ mod tests {
         let mut accounts = OwnerAccounts::default();
         accounts.begin(a, 1, start);
         accounts.end(a, 1, start + 10 * SECOND);
-        // It had more than others, which is remembered.
+        // The owner had more time than others, which is remembered.
         assert!(accounts.rank(b, start) < accounts.rank(a, start));
         let later = start + 20 * SECOND;
         accounts.begin(a, 1, later);

@@ -1,12 +1,13 @@
-//! Fair turns: places that several owners want are shared between the owners, and not between requests.
+//! Fair turns: permits that several owners request are divided between the owners, not between
+//! requests.
 //!
-//! [`OwnerAccounts`] has the order: the owner that holds the fewest places is next, then the one that had the
-//! least time in them. [`Pool`] has a number of places, and those who wait for one. It knows no keys and
-//! no jobs: an [`Owner`] is a number.
+//! [`OwnerAccounts`] determines the order: the owner with the fewest permits is next, then the
+//! owner that held permits for the least time. [`Pool`] contains the permits and the waiting
+//! requests. It knows no keys and no jobs; an [`Owner`] is a number.
 //!
-//! A pool keeps no place free while somebody waits, so an owner that is alone has all of them. What
-//! protects another owner that comes later is one of two rules ([`PoolBounds`]): it gets a place beside the
-//! others at once (`extra`), or it finds some that are left (`shared`).
+//! A pool keeps no permit free while a request waits, so a single owner gets all permits. One of
+//! two rules ([`PoolBounds`]) protects another owner that arrives later. Either it gets an extra
+//! permit at once (`extra`), or some permits are always left for it (`shared`).
 
 #![forbid(unsafe_code)]
 

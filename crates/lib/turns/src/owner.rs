@@ -1,9 +1,9 @@
-//! Who wants something.
+//! Identities of owners. The main type is [`Owner`].
 
 use serde::{Deserialize, Serialize};
 
-/// Whose a piece of work is: an opaque identity. Equal ones belong to one owner; nothing else follows from it.
-/// The default is the server itself.
+/// Opaque identity of the owner of a piece of work. Equal identities belong to one owner. The
+/// default is the server itself.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 pub struct Owner([u8; 16]);
 
 impl Owner {
-    /// The server itself, for what it does for all.
+    /// The server itself, for work on behalf of all owners.
     pub const SERVER: Self = Self([0; 16]);
 
-    /// The owner of this name, in every process the same (BLAKE3, 128 bits).
+    /// Returns the owner with this name, which is the same in every process (BLAKE3, 128 bits).
     pub fn named(name: &str) -> Self {
         let mut hasher = blake3::Hasher::new_derive_key("warpgauge owner");
         hasher.update(name.as_bytes());
@@ -23,7 +23,7 @@ impl Owner {
         Self(identity)
     }
 
-    /// The identity.
+    /// Returns the bytes of the identity.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }

@@ -1,4 +1,4 @@
-//! Places, and those who wait for one.
+//! Pools of permits with waiting requests. The main type is [`Pool`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,26 +8,27 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{Owner, OwnerAccounts};
 
-/// How many may have what.
+/// Limits of a pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PoolBounds {
-    /// Places.
+    /// Number of permits.
     pub places: usize,
-    /// Places beside those: while all are taken, an owner that has none gets one of these.
+    /// Number of extra permits: while all others are taken, an owner without a permit gets one of
+    /// these.
     pub extra: usize,
-    /// Most that wait.
+    /// Most waiting requests.
     pub waiting: usize,
-    /// Whether there may be more than one owner. Then one takes by [`Pool::try_take`], or has wait, at
-    /// most as many as it leaves for others.
+    /// Whether there may be more than one owner. If so, an owner may take with [`Pool::try_take`]
+    /// at most as many permits as it leaves. The same holds for its waiting requests.
     pub shared: bool,
-    /// Places that an owner may take in any case, while they are free.
+    /// Number of permits that an owner may take in any case, while they are free.
     pub least: usize,
 }
 
-/// Why there is no place.
+/// Reasons why no permit is available.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PoolFull {
-    /// All are taken.
+    /// All permits are taken.
     #[error("all {0} are taken")]
     All(usize),
     /// The owner has its share.
@@ -35,7 +36,7 @@ pub enum PoolFull {
     Share(usize),
 }
 
-/// A number of places. Clones are the same pool.
+/// A pool of permits. Clones are the same pool.
 #[derive(Debug, Clone)]
 pub struct Pool(Arc<Inner>);
 
@@ -61,7 +62,7 @@ struct Waiter {
     answer: oneshot::Sender<PoolPermit>,
 }
 
-/// Places that are held. Dropping it gives them back.
+/// Permits of an owner, which are returned on drop.
 #[derive(Debug)]
 pub struct PoolPermit {
     pool: Option<Pool>,
@@ -69,7 +70,7 @@ pub struct PoolPermit {
     places: usize,
 }
 
-/// One who waits, until it gets its turn or goes away.
+/// A request that waits until it gets a permit or is dropped.
 struct Waiting {
     pool: Pool,
     owner: Owner,
@@ -77,17 +78,17 @@ struct Waiting {
 }
 
 impl Pool {
-    /// All places are free.
+    /// Creates a pool with all permits free.
     pub fn new(bounds: PoolBounds) -> Self {
         let (state, begun_to_wait) = (Mutex::default(), Notify::new());
         Self(Arc::new(Inner { bounds, state, begun_to_wait }))
     }
 
-    /// Waits for a place. Owners take turns by what they hold and had; within one, who came first is first.
-    /// Dropping the future leaves the queue.
+    /// Waits for a permit. Owners are served by their rank, and the requests of one owner in order
+    /// of arrival. Dropping the future leaves the queue.
     ///
     /// # Errors
-    /// As many wait as may, of all owners or of this one.
+    /// Too many requests wait, of all owners or of this one.
     pub async fn take(&self, owner: Owner) -> Result<PoolPermit, PoolFull> {
         let (sender, answer) = oneshot::channel();
         let mut waiting = Waiting { pool: self.clone(), owner, answer };
@@ -98,10 +99,10 @@ impl Pool {
         (&mut waiting.answer).await.map_err(|_| PoolFull::All(self.0.bounds.places))
     }
 
-    /// Takes so many places, if they are free and within the owner's share.
+    /// Takes `places` permits, if they are free and within the owner's share.
     ///
     /// # Errors
-    /// They are not.
+    /// They are not free, or exceed the share.
     pub fn try_take(&self, owner: Owner, places: usize) -> Result<PoolPermit, PoolFull> {
         let bounds = self.0.bounds;
         let mut state = self.lock();
@@ -114,43 +115,44 @@ impl Pool {
         Ok(self.granted(&mut state, owner, places, Instant::now()))
     }
 
-    /// Places that are held, extra ones included.
+    /// Returns the number of permits that are held, including extra ones.
     pub fn held(&self) -> usize {
         self.lock().held
     }
 
-    /// Places that an owner holds.
+    /// Returns the number of permits that an owner holds.
     pub fn held_by(&self, owner: Owner) -> usize {
         self.lock().accounts.held(owner)
     }
 
-    /// Places that are free.
+    /// Returns the number of free permits.
     pub fn free(&self) -> usize {
         self.0.bounds.places.saturating_sub(self.held())
     }
 
-    /// The bounds.
+    /// Returns the limits.
     pub fn bounds(&self) -> PoolBounds {
         self.0.bounds
     }
 
-    /// How many wait.
+    /// Returns the number of waiting requests.
     pub fn waiting(&self) -> usize {
         self.lock().waiting
     }
 
-    /// Comes back when somebody waits.
+    /// Waits until a request waits.
     pub async fn wanted(&self) {
         let begun = self.0.begun_to_wait.notified();
         tokio::pin!(begun);
-        // Whoever begins from here on is noticed.
+        // The pool reports every request that starts to wait after this call.
         begun.as_mut().enable();
         if self.waiting() == 0 {
             begun.await;
         }
     }
 
-    /// Puts a waiter into its queue and hands out what is free; whether it has to wait.
+    /// Adds a request to its queue and hands out free permits. Returns whether the request must
+    /// wait.
     fn enqueue(&self, owner: Owner, answer: oneshot::Sender<PoolPermit>) -> Result<bool, PoolFull> {
         let (bounds, now) = (self.0.bounds, Instant::now());
         let mut state = self.lock();
@@ -174,7 +176,7 @@ impl Pool {
         Err(refused)
     }
 
-    /// Gives places to those who wait, in their order.
+    /// Hands out free permits to waiting requests, in order.
     fn hand_out(&self, state: &mut State, now: Instant) {
         while let Some(owner) = state.next(now) {
             let all = self.0.bounds.places;
@@ -186,7 +188,8 @@ impl Pool {
             let turn = self.granted(state, owner, 1, now);
             state.accounts.leave(owner);
             if let Err(mut turn) = waiter.answer.send(turn) {
-                // It went away. It gives nothing back by itself, since the lock is ours.
+                // The request was dropped. The permit must not return itself on drop, since this
+                // function holds the lock.
                 turn.pool = None;
                 state.given_back(owner, 1, now);
             }
@@ -205,7 +208,7 @@ impl Pool {
 }
 
 impl State {
-    /// Of those who wait, the owner whose turn it is.
+    /// Returns the next owner among those with waiting requests.
     fn next(&self, now: Instant) -> Option<Owner> {
         let first = |(owner, queue): (&Owner, &VecDeque<Waiter>)| {
             let arrival = queue.front()?.arrival;
@@ -214,7 +217,8 @@ impl State {
         self.queues.iter().filter_map(first).min().map(|(_, _, owner)| owner)
     }
 
-    /// The first of an owner's waiters. The accounts still have it wait.
+    /// Removes the first waiting request of an owner. Its account still counts the request as
+    /// waiting.
     fn pop(&mut self, owner: Owner) -> Option<Waiter> {
         let queue = self.queues.get_mut(&owner)?;
         let waiter = queue.pop_front()?;

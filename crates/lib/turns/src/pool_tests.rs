@@ -1,4 +1,4 @@
-//! Who gets a place, and when.
+//! Order in which owners get permits.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ fn owner(name: &str) -> Owner {
     Owner::named(name)
 }
 
-/// Begins to wait; what it waits for, unless it has it at once.
+/// Starts a request, and returns its future with the result if it is available at once.
 fn polled<'a>(pool: &'a Pool, name: &str) -> (Taking<'a>, Option<Result<PoolPermit, PoolFull>>) {
     let owner = owner(name);
     let mut taking: Taking<'a> = Box::pin(async move { pool.take(owner).await });
@@ -33,7 +33,7 @@ fn taken(pool: &Pool, name: &str) -> PoolPermit {
     polled(pool, name).1.expect("a place at once").expect("a place")
 }
 
-/// One that has to wait.
+/// Starts a request that must wait.
 fn waits<'a>(pool: &'a Pool, name: &str) -> Taking<'a> {
     let (taking, answer) = polled(pool, name);
     assert!(answer.is_none(), "{name} should wait");
@@ -61,7 +61,7 @@ fn the_owner_that_holds_least_is_next_and_its_first_comer() {
     drop(one);
     let held = look(&mut first).expect("before all that came earlier");
     assert!(look(&mut second).is_none() && more.iter_mut().all(|one| look(one).is_none()));
-    // Both hold one; the place of `a` has been held for longer.
+    // Both owners held one permit; `a` held its permit for longer.
     drop(two);
     assert!(look(&mut second).is_none(), "a has none now, and b has one");
     let next = look(&mut more[0]).expect("the first of a's");
@@ -78,11 +78,11 @@ fn whoever_has_none_gets_an_extra_place_at_once() {
     assert_eq!(pool.held(), 3);
     let mut another = waits(&pool, "b");
     let mut late = waits(&pool, "c");
-    // More than the places are taken: only who has none gets one.
+    // More than the regular permits are taken, so only an owner without a permit gets one.
     drop(one);
     let c = look(&mut late).expect("the extra place");
     assert!(look(&mut third).is_none() && look(&mut another).is_none());
-    // What is extra goes first, and then there is room for those that have some.
+    // The extra permit returns first; then owners that hold a permit can get another.
     drop(c);
     assert!(look(&mut third).is_none() && look(&mut another).is_none());
     drop(extra);
@@ -99,7 +99,7 @@ fn whoever_goes_away_leaves_no_trace() {
     assert_eq!(pool.waiting(), 2);
     drop(gone);
     assert_eq!(pool.waiting(), 1);
-    // One that was answered and has not looked gives its place back, too.
+    // A request that was answered but not polled also returns its permit.
     let unseen = waits(&pool, "b");
     drop(turns);
     assert_eq!(pool.held(), 2);
@@ -142,7 +142,7 @@ fn an_owner_leaves_as_many_as_it_takes() {
     assert_eq!(pool.try_take(owner("f"), 1).err(), Some(PoolFull::All(16)));
     drop(held);
     assert_eq!(pool.free(), 16);
-    // Where there is one owner only, it has all.
+    // A single owner can take all permits.
     let pool = Pool::new(PoolBounds { places: 16, ..PLAIN });
     let all = pool.try_take(owner("a"), 16).expect("all");
     assert_eq!(pool.try_take(owner("a"), 1).err(), Some(PoolFull::All(16)));
