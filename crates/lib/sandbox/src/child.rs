@@ -1,8 +1,8 @@
-//! A running child: watched, ended as a group, and reaped.
+//! Running children: observed, ended as a group, and reaped. The main type is [`Child`].
 //!
-//! A child leads a process group of its own. Its number is its own until it is waited for, and as long
-//! as anybody is left in its group. So the group is killed at the very moment the child is reaped, and
-//! never later: numbers are handed out in turn, so one that was free for an instant is nobody's yet.
+//! A child leads its own process group. Its process id stays reserved until it is reaped, and while
+//! its group has members. Therefore the group is killed immediately after reaping and never later:
+//! the system assigns ids in sequence, so an id that has just become free is not yet used again.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -14,40 +14,40 @@ use tokio::time::timeout;
 
 use super::program::ChildProgram;
 
-/// What the standard streams of a child are.
+/// Standard streams of a child.
 #[derive(Debug)]
 pub struct Streams {
-    /// What it reads.
+    /// Standard input.
     pub stdin: Stdio,
-    /// Where its output goes.
+    /// Standard output.
     pub stdout: Stdio,
-    /// Where its messages go.
+    /// Standard error.
     pub stderr: Stdio,
 }
 
 impl Streams {
-    /// No input; output and messages through pipes.
+    /// Returns streams without input, and with pipes for output and errors.
     pub fn piped() -> Self {
         Self { stdin: Stdio::null(), stdout: Stdio::piped(), stderr: Stdio::piped() }
     }
 }
 
-/// A child that can be started, from whichever thread is to count as its parent.
+/// A child that is ready to start. The thread that starts it counts as its parent.
 #[derive(Debug)]
 pub struct PreparedChild(Command);
 
 impl PreparedChild {
-    /// Of a program, with these streams.
+    /// Prepares a program with these streams.
     pub fn new(program: &ChildProgram, streams: Streams) -> Self {
         let mut command = program.to_command();
         command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
         Self(command)
     }
 
-    /// Starts it. Must be called within a runtime.
+    /// Starts the child. It must be called within a runtime.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The child cannot be started.
     pub fn now(mut self) -> io::Result<Child> {
         let child = self.0.spawn()?;
         let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
@@ -55,36 +55,36 @@ impl PreparedChild {
     }
 }
 
-/// A child with all that stays in its group. Dropping it ends them.
+/// A child with all processes in its group. Dropping it ends them.
 #[derive(Debug)]
 pub struct Child {
     child: tokio::process::Child,
-    /// Its group, until that was killed.
+    /// Its process group, until the group was killed.
     group: Option<Pid>,
 }
 
 impl Child {
-    /// Its standard input, if that is a pipe that nobody took yet.
+    /// Returns its standard input once, if that is a pipe.
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.child.stdin.take()
     }
 
-    /// Its output, if that is a pipe that nobody took yet.
+    /// Returns its standard output once, if that is a pipe.
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.child.stdout.take()
     }
 
-    /// Its messages, if they are a pipe that nobody took yet.
+    /// Returns its standard error once, if that is a pipe.
     pub fn take_stderr(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
-    /// Its number, until it was waited for.
+    /// Returns its process id, until it was waited for.
     pub fn id(&self) -> Option<Pid> {
         self.child.id().and_then(|id| Pid::from_raw(id.cast_signed()))
     }
 
-    /// Whether it runs. Of one that does not, nothing does.
+    /// Returns whether it runs. If it has ended, its group is killed too.
     pub fn is_running(&mut self) -> bool {
         let running = matches!(self.child.try_wait(), Ok(None));
         if !running {
@@ -93,25 +93,26 @@ impl Child {
         running
     }
 
-    /// Waits for its end, and ends what it left in its group. Safe to cancel.
+    /// Waits for its end, and then kills its group. The wait may be cancelled.
     ///
     /// # Errors
-    /// The system does not tell.
+    /// The system does not report the status.
     pub async fn wait(&mut self) -> io::Result<ExitStatus> {
         let status = self.child.wait().await?;
         self.kill();
         Ok(status)
     }
 
-    /// Waits for its end, but not for long; `None` if it goes on, or cannot be waited for.
+    /// Waits for its end up to a limit. Returns `None` if it still runs, or if waiting fails.
     pub async fn ended_within(&mut self, limit: Duration) -> Option<ExitStatus> {
         timeout(limit, self.wait()).await.ok()?.ok()
     }
 
-    /// Kills it with all its group, once.
+    /// Kills it with its group, once.
     pub fn kill(&mut self) {
         if let Some(group) = self.group.take() {
-            // Whoever has ended by itself is not there to be killed, and its status stands.
+            // If the process has already ended, there is nothing to kill, and its status stays
+            // valid.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }
@@ -162,7 +163,7 @@ mod tests {
         assert!(child.ended_within(Duration::from_millis(10)).await.is_none());
         child.kill();
         assert!(child.ended_within(LONG).await.unwrap().code().is_none());
-        // The grandchild held the pipe open, so that its end is the end of the stream.
+        // The grandchild held the pipe open, so the end of the stream shows its end.
         assert_eq!(timeout(LONG, said.next_line()).await.unwrap().unwrap(), None);
     }
 

@@ -1,9 +1,10 @@
-//! What a process may touch that runs a stranger's kernels on a device.
+//! Confinement of processes that run submitted kernels on a device. The main type is
+//! [`Confinement`].
 //!
-//! The driver decides what it opens, and no list of it is published. What is granted here was found by
-//! trial on an H200 (driver 580, CUDA 13) and is wider where other versions are known to need more:
-//! docs/security.md has the list. Nothing of it holds what is somebody's: no home, no data directory
-//! but the run directory of this very server.
+//! The driver decides which files it opens, and NVIDIA publishes no list. The list here was found
+//! by trial on an H200 (driver 580, CUDA 13). It is wider where other versions are known to need
+//! more; see docs/security.md. It contains no user data: no home directory, and of the data
+//! directories only the run directory of this server.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +16,7 @@ use super::enforcement::{Enforcement, FileAccess, close_file_system};
 use super::proc_files::{self, OWN_THREADS};
 use super::shared_events;
 
-/// Read: libraries, and what tells of the machine.
+/// Readable paths: libraries, and descriptions of the machine.
 const READ: [&str; 13] = [
     "/usr",
     "/lib",
@@ -32,16 +33,16 @@ const READ: [&str; 13] = [
     "/dev/random",
 ];
 
-/// Read and written: devices of the kernel's own.
+/// Readable and writable devices of the kernel itself.
 const DEVICES: [&str; 2] = ["/dev/null", "/dev/zero"];
 
-/// What entries of `/dev` begin with that are GPUs, and what belongs to them.
+/// Prefix of entries in `/dev` that belong to GPUs.
 const GPU: &str = "nvidia";
 
-/// Where clients of the multi-process service find it, unless a variable says otherwise.
+/// Default directory of the multi-process service.
 const MPS: &str = "/tmp/nvidia-mps";
 
-/// How a process is confined.
+/// Confinement of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
     /// Files, TCP and signals, by landlock.
@@ -51,7 +52,7 @@ pub struct Confinement {
 }
 
 impl Confinement {
-    /// None, for a reason.
+    /// Creates the state without confinement, with the reason.
     pub fn none(reason: &str) -> Self {
         let none = Enforcement::None { reason: reason.to_owned() };
         Self { files: none.clone(), calls: none }
@@ -71,34 +72,36 @@ impl std::fmt::Display for Confinement {
     }
 }
 
-/// Confines this process, before it has other threads. `run_dir` is written to; `libraries` are read,
-/// with all that lies beside them.
+/// Confines this process before it starts other threads. `run_dir` becomes writable; `libraries`
+/// become readable, with all files beside them.
 pub fn confine(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     confined(access(run_dir, libraries), ChildKind::Device)
 }
 
-/// The same for a process that runs no stranger's kernels and stops those that do.
+/// Confines a judge, which runs no submitted kernels and stops the processes that do.
 pub fn confine_judge(run_dir: &Path) -> Confinement {
-    // It observes in /proc that they are stopped.
+    // The judge reads in /proc whether they are stopped.
     let mut access = FileAccess { signals: true, ..access(run_dir, &[]) };
     access.read.push("/proc".into());
     confined(access, ChildKind::DeviceJudge)
 }
 
-/// The same for a process that runs no kernels and shares memory and events of a GPU with others.
+/// Confines a holder process, which runs no kernels and shares memory and events of a GPU with
+/// others.
 pub fn confine_holder(run_dir: &Path, libraries: &[PathBuf]) -> Confinement {
     let mut access = access(run_dir, libraries);
     access.write.extend(Some(PathBuf::from(shared_events::DIRECTORY)).filter(|path| path.exists()));
     confined(access, ChildKind::Device)
 }
 
-/// Confines the system calls of this process alone: a tool in it keeps files.
+/// Confines only the system calls of this process, since a tool in it writes files.
 pub fn confine_watched() -> Confinement {
     let reason = "a tool that watches this process keeps files".to_owned();
     Confinement { files: Enforcement::None { reason }, calls: allow_only(ChildKind::WatchedDevice) }
 }
 
-/// What a driver reads, and what it writes to beside the names of its threads, in whichever process.
+/// Returns the files that a driver reads and writes in any process, except the names of its
+/// threads.
 pub fn files_of_driver() -> FileAccess {
     let mut access = access(Path::new("/"), &[]);
     access.label.clear();
@@ -106,8 +109,8 @@ pub fn files_of_driver() -> FileAccess {
 }
 
 fn confined(mut access: FileAccess, kind: ChildKind) -> Confinement {
-    // Of a process that cannot be looked into, /proc shows its user nothing to write to but the names of its
-    // threads: so it cannot lower its score for when memory runs out.
+    // In /proc, the user of a non-dumpable process can only write the names of its threads. So the
+    // process cannot lower its out-of-memory score.
     let _ = set_dumpable_behavior(DumpableBehavior::NotDumpable);
     access.read.extend(proc_files::own());
     let files = close_file_system(&access)
@@ -115,14 +118,14 @@ fn confined(mut access: FileAccess, kind: ChildKind) -> Confinement {
     Confinement { files, calls: allow_only(kind) }
 }
 
-/// The GPUs of this machine, and what belongs to them.
+/// Returns the GPUs of this machine and the devices that belong to them.
 fn gpus() -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let gpus = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(GPU));
     gpus.map(|entry| entry.path()).collect()
 }
 
-/// Whether NVIDIA's driver is here, which names its threads ([`OWN_THREADS`]).
+/// Returns whether NVIDIA's driver is present, which names its threads ([`OWN_THREADS`]).
 pub(crate) fn has_driver() -> bool {
     !gpus().is_empty()
 }
@@ -134,7 +137,8 @@ fn access(run_dir: &Path, libraries: &[PathBuf]) -> FileAccess {
     read.extend(std::env::current_exe());
     let beside = libraries.iter().filter_map(|library| Some(library.parent()?.to_owned()));
     read.extend(beside);
-    // The dynamic loader follows it; an empty entry is the working directory, which nobody means.
+    // The dynamic loader uses this variable. An empty entry means the working directory, which is
+    // never intended.
     let search = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     read.extend(std::env::split_paths(&search).filter(|path| path.is_absolute()));
     let mut devices: Vec<PathBuf> = DEVICES.map(PathBuf::from).to_vec();
@@ -169,7 +173,7 @@ mod tests {
 
     const CHILD: &str = "device_worker::tests::try_what_a_stranger_might";
 
-    /// Which of the attempts went well in a process of its own.
+    /// Returns the attempts that succeed in a separate process.
     fn attempts_that_succeed(
         confined: bool,
         data: &Path,
@@ -234,7 +238,7 @@ mod tests {
         std::fs::create_dir(data.path().join("run")).unwrap();
         std::fs::write(data.path().join("warpgauge.db"), "somebody's").unwrap();
         let server = TcpListener::bind("127.0.0.1:0").unwrap();
-        // Without the confinement all of it works, so that the refusals are its doing.
+        // Without confinement all attempts succeed, so the confinement causes the refusals.
         let free = attempts_that_succeed(false, data.path(), &server);
         assert_eq!(free.len(), 16, "{free:?}");
         std::fs::remove_file(data.path().join("planted.cubin")).unwrap();

@@ -1,7 +1,8 @@
-//! What a child process may touch: files by landlock, resources by limits.
+//! Restrictions of child processes: files by landlock, resources by limits. The main function is
+//! [`close_file_system`].
 //!
-//! A child calls [`close_file_system`] before it looks at anything a stranger wrote. The rules hold
-//! for the calling thread and all it starts, and cannot be lifted.
+//! A child calls [`close_file_system`] before it reads untrusted input. The rules apply to the
+//! calling thread and to all processes that it starts, and cannot be undone.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,26 +14,26 @@ use landlock::{
 use rustix::process::{Resource, Rlimit, setrlimit};
 use serde::{Deserialize, Serialize};
 
-/// Newest landlock interface the rules are written for; older kernels enforce what they know.
+/// Newest landlock interface that the rules use; older kernels enforce the part that they support.
 const ABI_WRITTEN_FOR: ABI = ABI::V6;
 
-/// How much of the rules the kernel enforces.
+/// Extent to which the kernel enforces the rules.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Enforcement {
-    /// All of them.
+    /// The kernel enforces all rules.
     Full,
-    /// File rules hold, newer ones (network, signals) do not: the kernel is older.
+    /// The kernel is older: it enforces rules for files, but not newer ones (network, signals).
     Partial,
-    /// None: the kernel has no landlock, or it is switched off.
+    /// The kernel enforces nothing, since it has no landlock or landlock is disabled.
     None {
-        /// Why, and what to do about it.
+        /// Reason, with a remedy.
         reason: String,
     },
 }
 
 impl Enforcement {
-    /// What holds where both are needed: the weaker of them.
+    /// Returns the weaker of two levels, for a process that needs both.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -53,73 +54,69 @@ impl std::fmt::Display for Enforcement {
     }
 }
 
-/// What a child may reach in the file system. Everything else is closed.
+/// Parts of the file system that a child may access. The rest is closed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileAccess {
-    /// Files and directory trees to read.
+    /// Files and directory trees for reading.
     pub read: Vec<PathBuf>,
-    /// Files and directory trees to read and execute.
+    /// Files and directory trees for reading and executing.
     pub execute: Vec<PathBuf>,
-    /// Files, devices and directory trees whose files exist, to read and write.
+    /// Files, devices and directory trees with existing files, for reading and writing.
     #[serde(default)]
     pub modify: Vec<PathBuf>,
-    /// Directory trees to read, write, create and delete in; single files to read and write.
+    /// Directory trees for reading, writing, creating and deleting; single files for reading and
+    /// writing.
     pub write: Vec<PathBuf>,
-    /// Directory trees to read, write and create in, from which nothing is removed.
+    /// Directory trees for reading, writing and creating, without deleting.
     #[serde(default)]
     pub create: Vec<PathBuf>,
-    /// Directory trees to list, whose files stay closed.
+    /// Directory trees for listing; their files stay closed.
     #[serde(default)]
     pub list: Vec<PathBuf>,
-    /// Directory trees to list, whose files are written and not read.
+    /// Directory trees for listing; their files may be written but not read.
     #[serde(default)]
     pub label: Vec<PathBuf>,
-    /// Whether processes that are not confined with it may be sent signals.
+    /// Whether signals may be sent to processes outside the confinement.
     #[serde(default)]
     pub signals: bool,
-    /// TCP ports that may be connected to.
+    /// TCP ports to which connections are allowed.
     #[serde(default)]
     pub ports: Vec<u16>,
 }
 
-/// Rules could not be made or applied.
+/// Reasons why rules cannot be created or applied.
 #[derive(Debug, thiserror::Error)]
 pub enum SandboxError {
-    /// A path to grant could not be opened.
+    /// A granted path could not be opened.
     #[error("cannot open {} to grant access to it", path.display())]
     Path {
-        /// The path.
         path: PathBuf,
-        /// Why.
         source: landlock::PathFdError,
     },
     /// The kernel refused the rules.
     #[error("cannot apply landlock rules")]
     Rules {
-        /// Why.
         #[from]
         source: landlock::RulesetError,
     },
-    /// Capabilities over namespaces of this process could not be dropped.
+    /// The capabilities over the namespaces of this process could not be dropped.
     #[error("cannot drop the capabilities of this process")]
     Capabilities {
-        /// Why.
         source: io::Error,
     },
     /// A resource limit could not be set.
     #[error("cannot set the limit of {what} to {value}")]
     Limit {
-        /// Which one.
+        /// Name of the limit.
         what: &'static str,
-        /// Value wanted.
+        /// Requested value.
         value: u64,
-        /// Why.
         source: io::Error,
     },
 }
 
 impl SandboxError {
-    /// What is wrong, with its reason.
+    /// Returns the message with its cause.
     pub fn whole(&self) -> String {
         match std::error::Error::source(self) {
             Some(source) => format!("{self}: {source}"),
@@ -128,10 +125,11 @@ impl SandboxError {
     }
 }
 
-/// Closes the file system, TCP and, unless they are granted, signals to others for the calling thread and all it starts.
+/// Closes the file system, TCP and, unless granted, signals to other processes. This applies to the
+/// calling thread and all processes that it starts.
 ///
-/// Paths that do not exist are an error: a rule that silently vanished would show as a puzzling
-/// failure later.
+/// A path that does not exist is an error, since a missing rule would cause a confusing failure
+/// later.
 pub fn close_file_system(access: &FileAccess) -> Result<Enforcement, SandboxError> {
     let mut scopes = Scope::from_all(ABI_WRITTEN_FOR);
     if access.signals {
@@ -195,25 +193,25 @@ fn grant(
 ) -> Result<RulesetCreated, SandboxError> {
     let fd =
         PathFd::new(path).map_err(|source| SandboxError::Path { path: path.into(), source })?;
-    // A file takes no directory rights; asking for them would be an error, not a no-op.
+    // A rule for a file that contains directory rights would be an error.
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(ABI_WRITTEN_FOR) };
     Ok(rules.add_rule(PathBeneath::new(fd, access))?)
 }
 
-/// Limits on what a child may take.
+/// Limits of the resources of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceLimits {
-    /// Address space, bytes.
+    /// Address space, in bytes.
     pub address_space: u64,
-    /// Processor time, seconds; the process is killed at the end of it.
+    /// Processor time, in seconds; the process is killed after it.
     pub cpu_seconds: u64,
-    /// Largest file it may write, bytes.
+    /// Largest file that it may write, in bytes.
     pub file_size: u64,
-    /// Open files.
+    /// Number of open files.
     pub open_files: u64,
 }
 
-/// Applies `limits` to this process and all it starts. Core dumps are off.
+/// Applies `limits` to this process and all processes that it starts. Core dumps are disabled.
 pub fn limit_resources(limits: &ResourceLimits) -> Result<(), SandboxError> {
     let wanted = [
         ("address space", Resource::As, limits.address_space),
@@ -225,11 +223,12 @@ pub fn limit_resources(limits: &ResourceLimits) -> Result<(), SandboxError> {
     limit(&wanted)
 }
 
-/// Applies limits to this process and all it starts: what each is called, which it is, and its value.
+/// Applies limits to this process and all processes that it starts. Each limit has a name, a
+/// resource and a value.
 pub(crate) fn limit(wanted: &[(&'static str, Resource, u64)]) -> Result<(), SandboxError> {
     for &(what, resource, value) in wanted {
         let hard = rustix::process::getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        // Never above what the process was given: raising the hard limit needs a privilege.
+        // The limit never exceeds the current hard limit, since raising it needs a privilege.
         let limit = Some(value.min(hard));
         setrlimit(resource, Rlimit { current: limit, maximum: limit })
             .map_err(|e| SandboxError::Limit { what, value, source: e.into() })?;
@@ -237,14 +236,14 @@ pub(crate) fn limit(wanted: &[(&'static str, Resource, u64)]) -> Result<(), Sand
     Ok(())
 }
 
-/// Has this process, and all that it starts, take a smaller share of the processor where others want it, too.
+/// Lowers the processor priority of this process and of all processes that it starts.
 pub fn yield_to_others() {
-    // Refused nowhere: only the other direction needs a privilege.
+    // This never fails, since only raising the priority needs a privilege.
     let _ = rustix::process::nice(5);
 }
 
-/// What of so many bytes a process may take: three quarters of the machine's memory at most, so that a limit
-/// fails an allocation before memory runs out.
+/// Returns `bytes`, limited to three quarters of the machine's memory. With such a limit an
+/// allocation fails before the memory runs out.
 pub fn within_memory(bytes: u64) -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let total =
@@ -253,20 +252,20 @@ pub fn within_memory(bytes: u64) -> u64 {
     total.map_or(bytes, |total| bytes.min(total / 4 * 3))
 }
 
-/// Score of processes that run what strangers wrote, for [`end_before_others`].
+/// Score of processes that run submitted host code, for [`end_before_others`].
 pub const STRANGERS: u16 = 800;
 
-/// Score of compilers, which read what strangers wrote.
+/// Score of compilers, which read submitted code.
 pub const COMPILERS: u16 = 700;
 
-/// Score of processes that run no host code of a stranger's, but keep what a stranger's kernel makes.
+/// Score of processes without submitted host code, which hold the data of submitted kernels.
 pub const WORKERS: u16 = 500;
 
-/// Has the kernel end this process, and what it becomes, before the server where memory runs out; of several
-/// such processes the one with the highest score ends first. Where the system refuses that, the kernel
-/// chooses by size alone.
+/// Makes the kernel end this process, and the program that it becomes, before the server if memory
+/// runs out. Among such processes, the one with the highest score ends first. If the system refuses
+/// the score, the kernel chooses by size alone.
 ///
-/// A process with `CAP_SYS_RESOURCE` thereby sets the least value to which its children can go back.
+/// With `CAP_SYS_RESOURCE` this also sets the least score to which children can return.
 pub fn end_before_others(score: u16) {
     const FILE: &str = "/proc/self/oom_score_adj";
     let current =
@@ -276,15 +275,15 @@ pub fn end_before_others(score: u16) {
     }
 }
 
-/// Has the kernel kill this process when the thread that started it ends.
+/// Makes the kernel kill this process when the thread that started it ends.
 ///
-/// The parent must have started it from a thread that lives as long as the child should.
+/// The parent must start it from a thread that lives as long as the child should.
 pub fn die_with_parent() -> io::Result<()> {
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
     Ok(())
 }
 
-/// What [`close_file_system`] would enforce here, without applying anything.
+/// Returns what [`close_file_system`] would enforce on this machine, without applying anything.
 pub fn probe() -> Enforcement {
     let creates = |abi: ABI| {
         let mut rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);

@@ -1,33 +1,35 @@
-//! What children may know of our environment: what CUDA and the loader need, and nothing else.
+//! Environment of children: the variables that CUDA and the loader need, and no others. The main
+//! constant is [`INHERITED`].
 //!
-//! The server's environment holds keys, the address of its database, and whatever else the machine's
-//! owner keeps there. A child that runs a stranger's machine code, or a tool of another's, gets the
-//! variables of [`INHERITED`] and what its caller adds.
+//! The server's environment contains keys, the address of its database and other private data. A
+//! child that runs submitted machine code or a third-party tool gets the variables of [`INHERITED`]
+//! and those that its caller adds.
 
 use std::ffi::OsString;
 
-/// The only variables that are handed on, where they are set. docs/security.md shows the same table.
+/// Variables that children inherit if they are set. docs/security.md contains the same table.
 pub const INHERITED: &[&str] = &[
-    // Where programs, libraries and temporary files are. The driver keeps what it compiled below HOME.
+    // Locations of programs, libraries and temporary files. The driver caches compiled code below
+    // HOME.
     "PATH",
     "LD_LIBRARY_PATH",
     "HOME",
     "TMPDIR",
-    // Which devices there are.
+    // Choice of devices.
     "CUDA_VISIBLE_DEVICES",
     "CUDA_DEVICE_ORDER",
     "NVIDIA_VISIBLE_DEVICES",
     "NVIDIA_DRIVER_CAPABILITIES",
     "NVIDIA_MIG_CONFIG_DEVICES",
     "NVIDIA_MIG_MONITOR_DEVICES",
-    // The multi-process service.
+    // Multi-process service.
     "CUDA_MPS_PIPE_DIRECTORY",
     "CUDA_MPS_LOG_DIRECTORY",
     "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE",
     "CUDA_MPS_ENABLE_PER_CTX_DEVICE_MULTIPROCESSOR_PARTITIONING",
     "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT",
     "CUDA_MPS_CLIENT_PRIORITY",
-    // How the driver loads and compiles code.
+    // Loading and compilation of code by the driver.
     "CUDA_CACHE_DISABLE",
     "CUDA_CACHE_PATH",
     "CUDA_CACHE_MAXSIZE",
@@ -38,7 +40,7 @@ pub const INHERITED: &[&str] = &[
     "CUDA_DISABLE_PTX_JIT",
     "CUDA_FORCE_JIT",
     "CUDA_DISABLE_JIT",
-    // How it runs it.
+    // Execution by the driver.
     "CUDA_LAUNCH_BLOCKING",
     "CUDA_DEVICE_MAX_CONNECTIONS",
     "CUDA_DEVICE_MAX_COPY_CONNECTIONS",
@@ -48,20 +50,20 @@ pub const INHERITED: &[&str] = &[
     "CUDA_GRAPHS_USE_NODE_PRIORITY",
     "CUDA_AUTO_BOOST",
     "CUDA_DISABLE_PERF_BOOST",
-    // The emulated device.
+    // Emulated device.
     "WARPGAUGE_EMULATOR",
     "WARPGAUGE_EMULATOR_CC",
     "WARPGAUGE_EMULATOR_DEVICES",
     "WARPGAUGE_EMULATOR_MEMORY_MB",
     "WARPGAUGE_EMULATOR_ORDER",
     "WARPGAUGE_EMULATOR_TIMEOUT_MS",
-    // What a crash of a child of ours tells.
+    // Backtraces of children that crash.
     "RUST_BACKTRACE",
     "RUST_LIB_BACKTRACE",
 ];
 
-/// Variables of ours that hold secrets. Programs that the user has and that need most of the user's
-/// environment (git, pip) get it without these.
+/// Variables of warpgauge that contain secrets. Programs of the user that need most of the
+/// environment (git, pip) run without them.
 pub const SECRET: [&str; 8] = [
     "WARPGAUGE_API_KEY",
     "WARPGAUGE_API_KEYS",
@@ -73,11 +75,11 @@ pub const SECRET: [&str; 8] = [
     "WARPGAUGE_DATABASE_URL",
 ];
 
-/// Where programs are looked for if nobody says.
+/// Default search path for programs.
 const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// The whole environment of a child: what it inherits, and the plain locale, in which numbers are
-/// written without separators.
+/// Returns the whole environment of a child: the inherited variables, and the C locale, which
+/// writes numbers without separators.
 pub fn of_child() -> impl Iterator<Item = (&'static str, OsString)> {
     chosen(|name| std::env::var_os(name))
 }
@@ -111,7 +113,7 @@ mod tests {
         assert_eq!(bare["PATH"], OsString::from(DEFAULT_PATH));
     }
 
-    /// A setting that is secret is in the list of secrets, and in no list of what is handed on.
+    /// Every secret setting is in the list of secrets and in no list of inherited variables.
     #[test]
     fn secrets_are_known() {
         use warpgauge_config::settings::{SETTINGS, SettingKind};

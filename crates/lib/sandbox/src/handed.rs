@@ -1,4 +1,4 @@
-//! Descriptors that travel through a socket: each message is one byte and what goes with it.
+//! Passing of file descriptors through a socket. Each message is one byte with its descriptors.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -10,13 +10,13 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-/// Most that go with one byte.
+/// Most descriptors per byte.
 pub const MOST: usize = 8;
 
-/// Sends descriptors, at most [`MOST`], with a byte by which the other side tells them.
+/// Sends at most [`MOST`] descriptors, with a byte that identifies them.
 ///
 /// # Errors
-/// The connection broke, or has no room now and does not wait.
+/// The connection broke, or a non-blocking socket has no room.
 pub fn send(stream: impl AsFd, byte: u8, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let mut ancillary = SendAncillaryBuffer::new(&mut space);
@@ -28,10 +28,10 @@ pub fn send(stream: impl AsFd, byte: u8, descriptors: &[BorrowedFd<'_>]) -> io::
     Ok(())
 }
 
-/// Receives as many descriptors as are wanted, with the byte that they must come with.
+/// Receives exactly `COUNT` descriptors with the byte `wanted`.
 ///
 /// # Errors
-/// The connection broke, or something else came.
+/// The connection broke, or something else arrived.
 pub fn receive<const COUNT: usize>(
     stream: &UnixStream,
     wanted: u8,
@@ -40,10 +40,10 @@ pub fn receive<const COUNT: usize>(
     <[OwnedFd; COUNT]>::try_from(all).map_err(|_| other_came())
 }
 
-/// Receives one descriptor with the byte that it must come with, or the byte alone.
+/// Receives one descriptor with the byte `wanted`, or the byte alone.
 ///
 /// # Errors
-/// The connection broke, or something else came.
+/// The connection broke, or something else arrived.
 pub fn receive_some(stream: &UnixStream, wanted: u8) -> io::Result<Option<OwnedFd>> {
     let mut all = received(stream, wanted)?;
     let one = all.pop();

@@ -1,4 +1,4 @@
-//! Child processes: what they inherit, what they may touch, and how they end.
+//! Child processes: their environment, their confinement, and their end.
 
 #![deny(unsafe_code)]
 

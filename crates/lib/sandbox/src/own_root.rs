@@ -1,9 +1,10 @@
-//! A root directory that holds what a child is granted, and nothing else.
+//! Root directory with only the paths granted to a child. The main function is [`confine`].
 //!
-//! Landlock closes the contents of files, but `stat` still finds names, sizes and times, and a compiler
-//! answers `__has_include` from them. A child that runs or reads what a stranger wrote therefore enters a
-//! user namespace and a mount namespace of its own: every path that it is not granted does not exist there.
-//! Where the system refuses such namespaces the child goes on without, and [`visible_because`] gives the reason.
+//! Landlock closes the contents of files, but `stat` still reveals names, sizes and times, and a
+//! compiler answers `__has_include` from them. A child that runs or reads untrusted input therefore
+//! enters a separate user namespace and mount namespace, where paths that are not granted do not
+//! exist. If the system refuses such namespaces, the child continues without, and
+//! [`visible_because`] returns the reason.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -28,46 +29,46 @@ use super::enforcement::{Enforcement, FileAccess, SandboxError, close_file_syste
 use super::privileges::{KeptCapabilities, drop_all};
 use super::program::{ChildProgram, Environment};
 
-/// Where the new root is put together. Everything of the old root is open by then.
+/// Directory in which the new root is built. All needed files of the old root are open by then.
 const BASE: &str = "/proc";
 
-/// Links on the way to granted files that lead from one granted tree to another.
+/// Directory of links on the way to granted files, which lead from one granted tree to another.
 const ALTERNATIVES: &str = "/etc/alternatives";
 
 /// Most links on the way to one path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// Which processes the child finds in `/proc`.
+/// Processes that the child sees in `/proc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Processes {
-    /// All: it starts others, which look themselves up there.
+    /// All processes, since it starts others that read their entries there.
     All,
-    /// Itself alone, also as the program that it becomes.
+    /// Only the process itself, also after it becomes another program.
     Own,
 }
 
-/// Why a child sees the paths of the whole system.
+/// Reason why a child sees the paths of the whole system.
 #[derive(Debug, thiserror::Error)]
 #[error("{step}: {source}")]
 pub struct NotHidden {
-    /// What the system refused.
+    /// Step that the system refused.
     step: &'static str,
     source: io::Error,
 }
 
-/// Names a step for its error.
+/// Adds the name of a step to an error.
 fn step<T, E: Into<io::Error>>(step: &'static str, result: Result<T, E>) -> Result<T, NotHidden> {
     result.map_err(|error| NotHidden { step, source: error.into() })
 }
 
-/// Whether [`begin`] has made the namespaces of this process.
+/// Whether [`begin`] has created the namespaces of this process.
 static BEGUN: AtomicBool = AtomicBool::new(false);
 
-/// Makes the namespaces of this process, which must have one thread. It has all capabilities over them until
-/// [`drop_all`], and none outside.
+/// Creates the namespaces of this process, which must have one thread. The process has all
+/// capabilities over them until [`drop_all`], and none outside.
 ///
 /// # Errors
-/// The system has no user namespaces or mount namespaces for this process.
+/// The system grants this process no user namespace or mount namespace.
 pub fn begin() -> Result<(), NotHidden> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     #[expect(
@@ -76,8 +77,8 @@ pub fn begin() -> Result<(), NotHidden> {
     )]
     let unshared = rustix::thread::unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNS);
     step("cannot make a user namespace", unshared)?;
-    // A user may map its group only where it gives up to change its groups. Root's number is mapped by who
-    // has CAP_SETFCAP outside alone, so capabilities are dropped after this.
+    // A user may map its group only after giving up the right to change groups. Mapping root's id
+    // requires CAP_SETFCAP outside, so capabilities are dropped after this.
     step("cannot give up groups", fs::write("/proc/self/setgroups", "deny"))?;
     step("cannot keep its user", fs::write("/proc/self/uid_map", format!("{user} {user} 1")))?;
     step("cannot keep its group", fs::write("/proc/self/gid_map", format!("{group} {group} 1")))?;
@@ -85,22 +86,24 @@ pub fn begin() -> Result<(), NotHidden> {
     Ok(())
 }
 
-/// Closes all files but those of `access` for this process and all that it starts. After [`begin`] it first
-/// moves to a root directory that has no other paths, and drops what capabilities that took.
+/// Closes all files except those of `access`, for this process and all processes that it starts.
+/// After [`begin`] it first moves to a root directory without other paths, and drops the
+/// capabilities needed for that.
 ///
 /// # Errors
-/// The capabilities cannot be dropped, or those of [`close_file_system`]. A root directory that the system
-/// refuses is no error: [`visible_because`] gives the reason.
+/// The capabilities cannot be dropped, or [`close_file_system`] fails. A refused root directory is
+/// not an error: [`visible_because`] returns the reason.
 pub fn confine(access: &FileAccess, processes: Processes) -> Result<Enforcement, SandboxError> {
     let _ = enter(access, processes);
     drop_all(KeptCapabilities::Nothing).map_err(|source| SandboxError::Capabilities { source })?;
     close_file_system(access)
 }
 
-/// Moves this process to a root directory of its own with the paths of `access`.
+/// Moves this process to a separate root directory with the paths of `access`.
 ///
 /// # Errors
-/// There are no namespaces, or the system refuses mounts in them: this process sees what it saw before.
+/// There are no namespaces, or the system refuses mounts in them. The process then sees the same
+/// paths as before.
 fn enter(access: &FileAccess, processes: Processes) -> Result<(), NotHidden> {
     if !BEGUN.swap(false, Ordering::Relaxed) {
         return step("it has no namespaces of its own", Err(io::ErrorKind::Unsupported));
@@ -127,11 +130,11 @@ fn change_root(plan: &Plan) -> Result<(), NotHidden> {
         step("cannot undo what it began", unmount(BASE, UnmountFlags::DETACH))?;
         return Err(error);
     }
-    // The old root lies above the new one now.
+    // The old root is now mounted over the new one.
     step("cannot leave the old root", unmount(".", UnmountFlags::DETACH))
 }
 
-/// What the new root consists of, by path below `/`.
+/// Content of the new root, by path below `/`.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Plan {
     /// Files and directory trees of the old root.
@@ -146,7 +149,7 @@ impl Plan {
         let mut plan = Self::default();
         let granted = [read, execute, modify, write, create, list, label].into_iter().flatten();
         for path in granted {
-            // A process finds itself there by a link that the next one must not follow.
+            // The process finds its entries through a link, which must not be resolved here.
             if !path.starts_with("/proc/self") && path != Path::new("/proc") {
                 plan.add(path);
             }
@@ -161,7 +164,7 @@ impl Plan {
                 plan.links.insert("/proc/self".into(), own);
             }
         }
-        // What lies below another tree comes with it.
+        // A path below another tree is part of that tree.
         let all = plan.trees.clone();
         let inside = |path: &Path| path.ancestors().skip(1).any(|above| all.contains(above));
         plan.trees.retain(|path| !inside(path));
@@ -169,7 +172,7 @@ impl Plan {
         plan
     }
 
-    /// Adds a path, and the links by which it is reached. A path that is not there adds nothing.
+    /// Adds a path and the links that lead to it. A path that does not exist adds nothing.
     fn add(&mut self, path: &Path) {
         let mut rest: Vec<PathBuf> = parts(path).rev().collect();
         let (mut at, mut links) = (PathBuf::from("/"), Vec::new());
@@ -199,7 +202,7 @@ impl Plan {
         }
     }
 
-    /// Copies of the trees, with all that is mounted below them.
+    /// Returns copies of the trees, with everything mounted below them.
     fn open(&self) -> rustix::io::Result<Vec<(&Path, OwnedFd)>> {
         let flags = OpenTreeFlags::OPEN_TREE_CLONE
             | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -207,7 +210,7 @@ impl Plan {
         self.trees.iter().map(|path| Ok((&**path, open_tree(CWD, path, flags)?))).collect()
     }
 
-    /// Puts the trees and links below `root`.
+    /// Adds the trees and links below `root`.
     fn fill(&self, root: &Path, trees: Vec<(&Path, OwnedFd)>) -> Result<(), NotHidden> {
         let below = |path: &Path| root.join(path.strip_prefix("/").unwrap_or(path));
         let directory = |path: &Path| path.parent().map_or(Ok(()), fs::create_dir_all);
@@ -234,7 +237,7 @@ impl Plan {
     }
 }
 
-/// The names and `..` of a path.
+/// Returns the names and `..` components of a path.
 fn parts(path: &Path) -> impl DoubleEndedIterator<Item = PathBuf> + '_ {
     path.components().filter_map(|part| match part {
         Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().into()),
@@ -242,10 +245,11 @@ fn parts(path: &Path) -> impl DoubleEndedIterator<Item = PathBuf> + '_ {
     })
 }
 
-/// First argument of a child that tries whether it can have a root directory of its own.
+/// First argument of the child process that tests whether a separate root directory is possible.
 pub const COMMAND: &str = "__own-root";
 
-/// Runs that child: it prints why it cannot. `begun`: what came of [`begin`].
+/// Runs the test, and prints the reason if a separate root directory is impossible. `begun` is the
+/// result of [`begin`].
 pub fn child(begun: Result<(), NotHidden>) -> ExitCode {
     if let Err(error) = begun.and_then(|()| enter(&FileAccess::default(), Processes::All)) {
         println!("{error}");
@@ -253,8 +257,8 @@ pub fn child(begun: Result<(), NotHidden>) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Why children see the paths of the whole system; `None`: they do not. The first call starts a process and
-/// waits for it.
+/// Returns the reason why children see the paths of the whole system, or `None` if they do not. The
+/// first call starts a process and waits for it.
 pub fn visible_because() -> Option<&'static str> {
     static REASON: OnceLock<Option<String>> = OnceLock::new();
     REASON.get_or_init(attempt).as_deref()

@@ -1,7 +1,8 @@
-//! Capabilities: children of a server that runs as root have none.
+//! Capabilities: children of a server that runs as root have none. The main function is
+//! [`drop_all`].
 //!
-//! A child drops them before it does anything else, and what it starts cannot get them back: the bounding
-//! set is empty, and no program gains privileges by its owner or its file.
+//! A child drops them before anything else, and the processes that it starts cannot regain them.
+//! The bounding set is empty, and no program gains privileges through its owner or its file.
 
 use std::io;
 
@@ -11,21 +12,21 @@ use rustix::thread::{
     set_no_new_privs,
 };
 
-/// Which capabilities stay.
+/// Capabilities that a process keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeptCapabilities {
-    /// None.
     Nothing,
-    /// `CAP_SYS_ADMIN`, where NVIDIA's driver gives hardware counters to administrators alone: for a process
-    /// that reads counters and runs no host code of a stranger's.
+    /// `CAP_SYS_ADMIN`, if NVIDIA's driver restricts hardware counters to administrators. It is for
+    /// a process that reads counters and runs no submitted host code.
     Counters,
-    /// What it takes to change the mounts of the process' own namespaces and to drop that later, until it has
-    /// its [root directory](super::own_root::confine).
+    /// Capabilities for changing the mounts of the process's own namespaces and for dropping these
+    /// capabilities later. The process keeps them until it has its [root
+    /// directory](super::own_root::confine).
     OwnRoot,
 }
 
-/// Drops the capabilities of this process and of all that it starts. Must be called while the process has
-/// one thread.
+/// Drops the capabilities of this process and of all processes that it starts. It must be called
+/// while the process has one thread.
 ///
 /// # Errors
 /// The kernel refuses it.
@@ -39,9 +40,10 @@ pub fn drop_all(keep: KeptCapabilities) -> io::Result<()> {
     };
     set_no_new_privs(true)?;
     let current = capabilities(None)?;
-    // Only who has this capability can gain others, and only it can empty the set.
+    // A process needs this capability to gain others, and to empty the bounding set.
     if current.effective.contains(CapabilitySet::SETPCAP) {
-        // A kernel knows the first few, and says for each other number that there is none.
+        // A kernel knows the first few capabilities, and reports for other numbers that there is
+        // none.
         for number in 0..u64::BITS {
             let capability = CapabilitySet::from_bits_retain(1 << number);
             if !kept.contains(capability)
@@ -57,13 +59,14 @@ pub fn drop_all(keep: KeptCapabilities) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the driver gives hardware counters to administrators alone.
+/// Returns whether the driver restricts hardware counters to administrators.
 fn counters_are_for_administrators() -> bool {
     let parameters = std::fs::read_to_string("/proc/driver/nvidia/params").unwrap_or_default();
     parameters.lines().any(|line| line.trim() == "RmProfilingAdminOnly: 1")
 }
 
-/// Whether this process runs as root, with capabilities that its children would have but for [`drop_all`].
+/// Returns whether this process runs as root. Its children would then have capabilities without
+/// [`drop_all`].
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }

@@ -1,13 +1,14 @@
-//! What a child reads of `/proc`: facts of the machine, and some files of the process itself.
+//! Files of `/proc` that a child may read: facts about the machine, and some files about the
+//! process itself.
 //!
-//! The directory of a process has more: sockets of the whole machine (`net`), mounts, and, where all
-//! of `/proc` is granted, command lines of other processes. What is listed here was found by trial with NVIDIA's
-//! driver 580.159, PyTorch and NVIDIA's tools.
+//! The directory of a process contains more: the sockets of the whole machine (`net`), mounts, and,
+//! if all of `/proc` is granted, the command lines of other processes. The files here were found by
+//! trial with NVIDIA's driver 580.159, PyTorch and NVIDIA's tools.
 
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 
-/// What describes the machine.
+/// Files that describe the machine.
 const MACHINE: [&str; 13] = [
     "/proc/cgroups",
     "/proc/cmdline",
@@ -24,7 +25,7 @@ const MACHINE: [&str; 13] = [
     "/proc/version",
 ];
 
-/// Files of the process itself: its memory map, its state, and its limits.
+/// Files about the process itself: memory map, state and limits.
 pub const OWN: [&str; 10] = [
     "/proc/self/auxv",
     "/proc/self/cgroup",
@@ -38,25 +39,26 @@ pub const OWN: [&str; 10] = [
     "/proc/self/status",
 ];
 
-/// The driver names its threads by writing to `comm` of each, and does not start if it cannot (580.159:
-/// `cuInit` fails with 304). Nothing is read there: each thread has the machine's sockets below it. What else
-/// is written there belongs to this process: its memory, and its score for when memory runs out, which the
-/// system closes where a process cannot be looked into, or root's capabilities set the least value before.
+/// Directory in which the driver writes the name of each thread to `comm`. The driver does not
+/// start if it cannot (580.159: `cuInit` fails with 304). Nothing may be read there, since the
+/// machine's sockets are visible below each thread. The other writable files there belong to this
+/// process: its memory, and its out-of-memory score. The system closes the score if the process is
+/// not dumpable; otherwise root's capabilities have set its least value before.
 pub const OWN_THREADS: &str = "/proc/self/task";
 
-/// Those that are there.
+/// Returns the paths that exist.
 fn there(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
 }
 
-/// What describes the machine, as far as it is there.
+/// Returns the existing files that describe the machine.
 pub fn machine() -> Vec<PathBuf> {
     there(&MACHINE)
 }
 
-/// What this process reads of itself. A rule holds for the entry of `/proc` that was there when it was made,
-/// and the system forgets entries that no process has open: so each stays open here, and in a program that
-/// this process becomes.
+/// Returns the files about this process. A rule applies to the entry of `/proc` that existed when
+/// the rule was made, and the system forgets entries that no process has open. Therefore each entry
+/// stays open here, and in a program that this process becomes.
 pub fn own() -> Vec<PathBuf> {
     let own = there(&OWN);
     own.iter().chain([&PathBuf::from(OWN_THREADS)]).for_each(|path| keep_open(path));

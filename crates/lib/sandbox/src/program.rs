@@ -1,7 +1,8 @@
-//! What is started: a program, its arguments, and the environment that it is given.
+//! Programs to start: path, arguments and environment. The main type is [`ChildProgram`].
 //!
-//! Every child of ours begins here, so that what a child gets is decided in one place: nothing of our
-//! environment but an [`Environment`], no standard input unless it is given one.
+//! Every child is started through this module, so one place decides what a child gets. From the
+//! server's environment it gets only an [`Environment`], and it has no standard input unless it is
+//! given one.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -9,39 +10,38 @@ use std::process::Stdio;
 
 use super::environment;
 
-/// What a child gets of our environment.
+/// Part of this process's environment that a child gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Environment {
-    /// Nothing: the variables it is given, and `LC_ALL`. For compilers and what they start.
+    /// Only `LC_ALL` and the variables given explicitly, for compilers and their subprocesses.
     Empty,
-    /// [`environment::INHERITED`]: for what uses a GPU.
+    /// [`environment::INHERITED`], for programs that use a GPU.
     Cuda,
-    /// All that this process has: for a child of ours, which got no more than what it becomes needs.
+    /// The whole environment, for a child whose own environment is already restricted.
     Own,
-    /// All but [`environment::SECRET`]: for programs of the user's own, with settings and credentials
-    /// of their own there. Never for anything that touches what a stranger sent.
+    /// All except [`environment::SECRET`], for programs of the user with settings and credentials
+    /// in the environment. It must not be used for programs that process untrusted input.
     Users,
 }
 
 /// A program to start.
 #[derive(Debug, Clone)]
 pub struct ChildProgram {
-    /// A path, or a name that is searched in `PATH`.
+    /// A path, or a name to search in `PATH`.
     pub path: PathBuf,
-    /// What follows it.
     pub arguments: Vec<OsString>,
-    /// What it gets of our environment.
+    /// Part of this process's environment that it gets.
     pub environment: Environment,
-    /// Variables that it gets beside that.
+    /// Additional variables.
     pub variables: Vec<(OsString, OsString)>,
-    /// Variables of our environment that it does not get after all.
+    /// Variables of this process's environment that it does not get.
     pub withheld: Vec<OsString>,
-    /// Where it runs; `None`: where we do.
+    /// Working directory; `None` for that of this process.
     pub directory: Option<PathBuf>,
 }
 
 impl ChildProgram {
-    /// A program without arguments.
+    /// Creates a program without arguments.
     pub fn new(path: impl Into<PathBuf>, environment: Environment) -> Self {
         Self {
             path: path.into(),
@@ -53,42 +53,42 @@ impl ChildProgram {
         }
     }
 
-    /// With one more argument.
+    /// Adds an argument.
     #[must_use]
     pub fn arg(mut self, argument: impl Into<OsString>) -> Self {
         self.arguments.push(argument.into());
         self
     }
 
-    /// With more arguments.
+    /// Adds arguments.
     #[must_use]
     pub fn args(mut self, arguments: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.arguments.extend(arguments.into_iter().map(Into::into));
         self
     }
 
-    /// With one more variable.
+    /// Adds a variable.
     #[must_use]
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.variables.push((name.into(), value.into()));
         self
     }
 
-    /// Without these variables of our environment.
+    /// Withholds these variables of this process's environment.
     #[must_use]
     pub fn without(mut self, names: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
         self.withheld.extend(names.into_iter().map(Into::into));
         self
     }
 
-    /// Running in a directory, which holds its temporary files too.
+    /// Sets the working directory, which is also used for temporary files.
     #[must_use]
     pub fn within(self, directory: &Path) -> Self {
         let this = self.variable("TMPDIR", directory);
         Self { directory: Some(directory.to_owned()), ..this }
     }
 
-    /// Started by another program: `wrapper` followed by this program and its arguments. An empty
+    /// Starts it by another program: `wrapper` followed by this program and its arguments. An empty
     /// wrapper changes nothing.
     #[must_use]
     pub fn under(mut self, wrapper: &[OsString]) -> Self {
@@ -100,14 +100,15 @@ impl ChildProgram {
         self
     }
 
-    /// To start from within a runtime: a group of its own, ended when it is dropped.
+    /// Returns a command for use within a runtime. The child gets its own process group and is
+    /// killed on drop.
     pub(crate) fn to_command(&self) -> tokio::process::Command {
         let mut command = tokio::process::Command::from(self.to_blocking());
         command.process_group(0).kill_on_drop(true);
         command
     }
 
-    /// To start from code that blocks, where somebody else bounds what it takes: within a compile
+    /// Returns a command for blocking code whose duration is bounded elsewhere: within a compile
     /// child, or at the user's terminal.
     pub fn to_blocking(&self) -> std::process::Command {
         let mut command = std::process::Command::new(&self.path);
@@ -136,7 +137,7 @@ impl ChildProgram {
         command
     }
 
-    /// Its path, for messages.
+    /// Returns its path, for messages.
     pub fn name(&self) -> std::borrow::Cow<'_, str> {
         OsStr::to_string_lossy(self.path.as_os_str())
     }
@@ -168,7 +169,7 @@ mod tests {
         let has = |seen: &[String], name: &str| {
             seen.iter().any(|line| line.split('=').next() == Some(name))
         };
-        // Of the variables that cargo sets for its tests.
+        // CARGO_MANIFEST_DIR is a variable that cargo sets for its tests.
         let cuda = environment_of(&given(Environment::Cuda));
         assert!(has(&cuda, "PATH") && has(&cuda, "GIVEN") && !has(&cuda, "CARGO_MANIFEST_DIR"));
         let users = environment_of(&given(Environment::Users));

@@ -1,5 +1,5 @@
-//! Python interpreters that run a stranger's code, once they have confined themselves: how they are
-//! started, and what the sources of all of them begin with.
+//! Start of Python interpreters that confine themselves before they run submitted code. The main
+//! function is [`interpreter`].
 
 use std::io;
 use std::path::Path;
@@ -8,21 +8,23 @@ use serde::Serialize;
 
 use super::program::{ChildProgram, Environment};
 
-/// Frames, and `allow_only`, which installs [`encoded_with_asking`](super::calls::encoded_with_asking) filters.
+/// Common beginning of all sources: frames, and `allow_only`, which installs the filters of
+/// [`encoded_with_asking`](super::calls::encoded_with_asking).
 const PRELUDE: &str = include_str!("prelude.py");
 
-/// Runs the source that the arguments behind the settings make together.
+/// Script that joins the arguments after the settings into one source and runs it.
 const JOIN: &str = "import sys\nparts = sys.argv[2:]\ndel sys.argv[2:]\n\
                     exec(compile(''.join(parts), '<string>', 'exec'))";
 
-/// Most bytes of an argument of ours: the system takes no more than 128 KiB.
+/// Longest argument, in bytes; the system allows at most 128 KiB.
 const PART_BYTES: usize = 64 << 10;
 
-/// An interpreter that runs `source`, behind the prelude, and is told `settings` as JSON in its argument.
-/// It finds nothing of our environment, no packages but those whose place it is told, and writes nothing.
+/// Prepares an interpreter that runs `source` after the prelude, with `settings` as JSON in its
+/// first argument. It gets nothing from this process's environment, finds only packages at
+/// locations in the settings, and writes no bytecode files.
 ///
 /// # Errors
-/// The settings are none that JSON has.
+/// The settings cannot be represented in JSON.
 pub fn interpreter(
     python: &Path,
     source: &str,
@@ -33,18 +35,18 @@ pub fn interpreter(
         .arg(serde_json::to_string(settings)?)
         .args(parts(&format!("{PRELUDE}\n{source}")))
         .variable("PATH", "/usr/bin:/bin")
-        // The same code for the same source, whatever order sets have.
+        // The same source gives the same code, independent of the order of sets.
         .variable("PYTHONHASHSEED", "0")
         .variable("PYTHONDONTWRITEBYTECODE", "1")
         .variable("PYTHONUTF8", "1")
         .variable("PYTHONSAFEPATH", "1")
         .variable("HOME", "/");
-    // Where our files are is nobody's business.
+    // The working directory reveals no path of the server.
     program.directory = Some("/".into());
     Ok(program)
 }
 
-/// A text in parts that are arguments.
+/// Splits text into parts that fit into arguments.
 fn parts(text: &str) -> Vec<String> {
     let mut parts = Vec::new();
     let mut rest = text;

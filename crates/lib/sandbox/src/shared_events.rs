@@ -1,14 +1,15 @@
-//! What NVIDIA's driver keeps of events that processes share: a file for each process that made one,
-//! `/dev/shm/cuda.shm.UID.PID.N` in hexadecimal. A process that is killed leaves it there.
+//! Files of NVIDIA's driver for events that processes share. Each process that creates such an
+//! event has a file `/dev/shm/cuda.shm.UID.PID.N`, in hexadecimal. A killed process leaves it
+//! behind.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Where the driver keeps it.
+/// Directory of the files.
 pub(crate) const DIRECTORY: &str = "/dev/shm";
 
-/// Removes what a process of this user made, which is gone or about to be. Who has opened an event of
-/// its keeps the file.
+/// Removes the files of a process of this user that has ended or is about to. A process that has
+/// opened one of its events keeps the file.
 pub fn remove(process: u32) {
     remove_in(Path::new(DIRECTORY), process);
 }
@@ -19,13 +20,14 @@ fn remove_in(directory: &Path, process: u32) {
     for entry in entries.flatten() {
         let owned = entry.metadata().is_ok_and(|found| found.is_file() && found.uid() == own);
         if owned && entry.file_name().to_str().and_then(maker) == Some(process) {
-            // It is 80 KiB of memory, which nothing depends on.
+            // A remaining file would only occupy 80 KiB of memory.
             let _ = std::fs::remove_file(entry.path());
         }
     }
 }
 
-/// The process that made a file of this name; none if it is another's than the driver's.
+/// Returns the process that created a file with this name, or `None` if the file is not the
+/// driver's.
 fn maker(name: &str) -> Option<u32> {
     let numbers = name.strip_prefix("cuda.shm.")?.split('.');
     let mut numbers = numbers.map(|part| u32::from_str_radix(part, 16).ok());

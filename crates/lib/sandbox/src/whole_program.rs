@@ -1,7 +1,8 @@
-//! What a whole program of a stranger's may touch: its own file, libraries, a GPU, and its own memory.
+//! Confinement of a submitted program to its own file, libraries, a GPU and its own memory. The
+//! main function is [`confine`].
 //!
-//! It writes no file and starts nothing; what it has to say it prints. The confinement is applied by a
-//! process that then becomes the program, so nothing of the program has run before.
+//! The program writes no files and starts no processes; it can only print. A process applies the
+//! confinement and then becomes the program, so no code of the program has run before.
 
 use std::path::{Path, PathBuf};
 
@@ -14,47 +15,49 @@ use super::enforcement::{FileAccess, SandboxError, limit};
 use super::own_root::{self, Processes};
 use super::proc_files::{self, OWN_THREADS};
 
-/// What loads a program, as far as it is there: the system starts it in the program's place.
+/// Dynamic loaders, if they exist; the system starts them in place of the program.
 const LOADERS: [&str; 3] =
     ["/lib64/ld-linux-x86-64.so.2", "/lib/ld-linux-aarch64.so.1", "/lib64/ld64.so.2"];
 
-/// What a program may take.
+/// Limits of the resources of a program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramLimits {
-    /// Memory of its own, bytes. Addresses are not bounded: a driver reserves them for all of the device.
+    /// Private memory, in bytes. The address space is unlimited, since a driver reserves addresses
+    /// for the whole device.
     pub data_bytes: u64,
-    /// Open files.
+    /// Number of open files.
     pub open_files: u64,
-    /// Bytes of a file that it got open to write.
+    /// Largest size of a file that it received open for writing, in bytes.
     pub file_bytes: u64,
 }
 
-/// What it reads beside what every program that uses a GPU reads.
+/// Paths that a program may read beside those of every program that uses a GPU.
 #[derive(Debug, Clone)]
 pub struct ProgramGrants<'a> {
-    /// The program: read and executed.
+    /// The program, for reading and executing.
     pub program: &'a Path,
-    /// Where it runs; it finds what lies there, and changes nothing.
+    /// Working directory, for reading only.
     pub directory: &'a Path,
-    /// Libraries that it loads, files or directories.
+    /// Libraries that it loads, as files or directories.
     pub libraries: &'a [PathBuf],
-    /// The tool round it, if there is one.
+    /// Tool that observes the program, if any.
     pub tool: Option<AttachedTool<'a>>,
 }
 
-/// A tool that looks into a program.
+/// A tool that observes a program.
 #[derive(Debug, Clone, Copy)]
 pub struct AttachedTool<'a> {
-    /// Where it has its files.
+    /// Directory for its files.
     pub directory: &'a Path,
-    /// TCP ports on which it listens to what it puts into the program.
+    /// TCP ports on which it listens for the code that it injects into the program.
     pub ports: &'a [u16],
 }
 
-/// Confines this process, which is about to become the program. Must be called while it has one thread.
+/// Confines this process, which is about to become the program. It must be called while the process
+/// has one thread.
 ///
 /// # Errors
-/// A limit cannot be set, or a path is not there.
+/// A limit cannot be set, or a path does not exist.
 pub fn confine(
     granted: &ProgramGrants<'_>,
     bounds: ProgramLimits,
@@ -85,7 +88,7 @@ fn access(granted: &ProgramGrants<'_>) -> FileAccess {
     let loaders = LOADERS.iter().map(PathBuf::from).filter(|path| path.exists());
     access.execute = loaders.chain([granted.program.to_owned()]).collect();
     if let Some(tool) = granted.tool {
-        // What the tool puts into the program talks to it, and keeps files there.
+        // The code that the tool injects communicates with it, and writes files there.
         access.create.push(tool.directory.to_owned());
         access.ports = tool.ports.to_vec();
     }
@@ -104,8 +107,8 @@ mod tests {
     const BECOMES: &str = "whole_program::tests::become_a_program";
     const TRIES: &str = "whole_program::tests::try_what_a_program_might";
 
-    /// Which of the attempts of a program went well. `tool`: where a tool round it has its files, and the
-    /// port on which it listens.
+    /// Returns the attempts of a program that succeed. `directory` is for its files and those of a
+    /// tool. `tool` is the port on which the tool listens, if there is one.
     fn attempts_that_succeed(directory: &Path, tool: Option<u16>, other: u16) -> BTreeSet<String> {
         let port = |port: Option<u16>| port.map_or_else(String::new, |port| port.to_string());
         let child = Command::new(std::env::current_exe().unwrap())

@@ -1,43 +1,44 @@
-//! System calls of which some arguments are allowed: the others fail as calls do that are on no list.
+//! System calls that are allowed with certain arguments only. With other arguments they fail like
+//! calls that are on no list. The main type is [`Rules`].
 
 use std::collections::BTreeMap;
 
 use seccompiler::{BackendError, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-/// Rules by the number of the call; one with no rule is allowed whatever its arguments.
+/// Rules by system call number. A call without rules is allowed with any arguments.
 pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 type Result<T> = std::result::Result<T, BackendError>;
 
-/// How files may be opened. Landlock decides in both cases which of them.
+/// Ways to open files. Landlock decides in each case which files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opening {
-    /// To read alone.
+    /// Only for reading.
     Read,
-    /// Existing files, to read, or to read and write: devices are opened so. A file that landlock lets a
-    /// process write and not read, such as the score in `/proc/self/task/*/oom_score_adj`, stays closed.
+    /// Existing files, for reading, or for reading and writing, as devices need. A file that
+    /// landlock allows only to write, such as `/proc/self/task/*/oom_score_adj`, cannot be opened.
     Device,
-    /// To read, write and create under a name.
+    /// For reading, writing, and creating under a name.
     Write,
 }
 
-/// Which sockets may be made.
+/// Kinds of sockets that a process may create.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sockets {
-    /// Those of NVIDIA's driver: `AF_UNIX`, `SOCK_SEQPACKET`.
+    /// Sockets of NVIDIA's driver: `AF_UNIX`, `SOCK_SEQPACKET`.
     Driver,
-    /// The same, and streams: what NVIDIA's tools put into a program listens on one.
+    /// Also streams, since the code that NVIDIA's tools inject listens on one.
     Streams,
-    /// The same, and TCP over IPv4, of which landlock knows the ports.
+    /// Also TCP over IPv4, with ports restricted by landlock.
     Tcp,
 }
 
-/// What a process may say with `prctl`.
+/// Options of `prctl` that a process may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Control {
-    /// Names of threads, and questions.
+    /// Names of threads, and queries.
     Itself,
-    /// Also how it ends with its parent, and filters: for what confines itself later.
+    /// Also the parent death signal and filters, for a process that confines itself later.
     Confining,
 }
 
@@ -46,12 +47,12 @@ fn condition(argument: u8, operation: SeccompCmpOp, value: i32) -> Result<Seccom
     SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operation, value)
 }
 
-/// An argument has this value.
+/// Creates the condition that an argument has this value.
 fn is(argument: u8, value: i32) -> Result<SeccompCondition> {
     condition(argument, SeccompCmpOp::Eq, value)
 }
 
-/// An argument has this value under a mask.
+/// Creates the condition that an argument has this value under a mask.
 fn masked(argument: u8, mask: i32, value: i32) -> Result<SeccompCondition> {
     condition(argument, SeccompCmpOp::MaskedEq(u64::from(mask.cast_unsigned())), value)
 }
@@ -60,19 +61,19 @@ fn one_of(argument: u8, values: &[i32]) -> Result<Vec<SeccompRule>> {
     values.iter().map(|value| SeccompRule::new(vec![is(argument, *value)?])).collect()
 }
 
-/// What each child of ours does: of the calls with arguments, those that reach the process alone.
+/// Adds the rules of every child: calls with arguments that affect only the process itself.
 pub(super) fn every(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_fcntl, one_of(1, &FCNTL)?);
-    // `F_SETFL` with O_ASYNC has the kernel send signals, which would wake a process that is stopped.
+    // With `O_ASYNC`, `F_SETFL` makes the kernel send signals, which would wake a stopped process.
     let without_signals =
         SeccompRule::new(vec![is(1, libc::F_SETFL)?, masked(2, libc::O_ASYNC, 0)?])?;
     rules.entry(libc::SYS_fcntl).or_default().push(without_signals);
     rules.insert(libc::SYS_ioctl, one_of(1, &IOCTL)?);
-    // Limits of the process itself: without a capability it can only lower them.
+    // Limits of the process itself, which it can only lower without a capability.
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(0, 0)?])?]);
-    // `abort` sends the signal that ends a broken process; a process sends itself nothing else.
+    // `abort` sends the signal that ends a broken process. A process sends itself no other signal.
     rules.insert(libc::SYS_tgkill, vec![SeccompRule::new(vec![is(2, libc::SIGABRT)?])?]);
-    // Questions about the process itself, by the number that stands for it.
+    // Queries about the process itself, by id 0.
     let of_itself = [
         libc::SYS_getpgid,
         libc::SYS_getsid,
@@ -84,12 +85,12 @@ pub(super) fn every(rules: &mut Rules) -> Result<()> {
     for call in of_itself {
         rules.insert(call, vec![SeccompRule::new(vec![is(0, 0)?])?]);
     }
-    // The huge pages of a machine are all of its users'.
+    // All users of a machine share its huge pages.
     rules.insert(libc::SYS_mmap, vec![SeccompRule::new(vec![masked(3, libc::MAP_HUGETLB, 0)?])?]);
     Ok(())
 }
 
-/// Commands of `fcntl` but `F_SETFL`.
+/// Commands of `fcntl` except `F_SETFL`.
 const FCNTL: [i32; 7] = [
     libc::F_DUPFD,
     libc::F_DUPFD_CLOEXEC,
@@ -103,7 +104,7 @@ const FCNTL: [i32; 7] = [
 /// Requests of `ioctl` on any descriptor: whether it is a terminal, and how it is read.
 const IOCTL: [i32; 7] = [
     cast(libc::TCGETS),
-    // TCGETS2, as newer C libraries ask.
+    // TCGETS2, which newer C libraries use.
     0x802c_542a_u32.cast_signed(),
     cast(libc::TIOCGWINSZ),
     cast(libc::FIONREAD),
@@ -112,15 +113,16 @@ const IOCTL: [i32; 7] = [
     cast(libc::FIONCLEX),
 ];
 
-/// A request as the kernel takes it, 32 bits.
+/// Converts a request to 32 bits, as the kernel takes it.
 const fn cast(request: libc::c_ulong) -> i32 {
     request as u32 as i32
 }
 
-/// Threads, and no processes: exactly the flags that make one, beside those that concern its own memory.
+/// Allows threads but no processes: exactly the flags that create a thread, and flags that affect
+/// only its own memory.
 pub(super) fn threads(rules: &mut Rules) -> Result<()> {
     let needed = libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
-    // CLONE_DETACHED has no effect; some C libraries set it.
+    // CLONE_DETACHED has no effect, but some C libraries set it.
     let optional = libc::CLONE_FS
         | libc::CLONE_FILES
         | libc::CLONE_SYSVSEM
@@ -133,7 +135,7 @@ pub(super) fn threads(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Threads and processes, in the name spaces of their parent.
+/// Allows threads and processes, in the namespaces of their parent.
 pub(super) fn processes(rules: &mut Rules) -> Result<()> {
     let spaces = libc::CLONE_NEWNS
         | libc::CLONE_NEWCGROUP
@@ -148,10 +150,10 @@ pub(super) fn processes(rules: &mut Rules) -> Result<()> {
 }
 
 pub(super) fn opening(rules: &mut Rules, opening: Opening) -> Result<()> {
-    // A file without a name would be in no directory that is counted.
+    // A file without a name would be in no directory, so its size would not be counted.
     let nameless = libc::O_TMPFILE & !libc::O_DIRECTORY;
     let changing = libc::O_CREAT | libc::O_TRUNC | nameless;
-    // Flags that count, and the values that they may have.
+    // Relevant flags, and their allowed values.
     let (mask, values): (i32, &[i32]) = match opening {
         Opening::Read => (libc::O_ACCMODE | changing, &[libc::O_RDONLY]),
         Opening::Device => (libc::O_ACCMODE | changing, &[libc::O_RDONLY, libc::O_RDWR]),
@@ -189,12 +191,14 @@ pub(super) fn control(rules: &mut Rules, control: Control) -> Result<()> {
     Ok(())
 }
 
-/// Requests to NVIDIA's driver, and locks by which workers of the emulated device share a file.
+/// Allows requests to NVIDIA's driver, and the locks with which workers of the emulated device
+/// share a file.
 pub(super) fn devices(rules: &mut Rules) -> Result<()> {
     let ioctl = rules.entry(libc::SYS_ioctl).or_default();
-    // Of the devices: type 'F' of Linux's scheme (`NV_IOCTL_MAGIC`).
+    // Requests to the devices: type 'F' of Linux's scheme (`NV_IOCTL_MAGIC`).
     ioctl.push(SeccompRule::new(vec![masked(1, 0xff00, 0x4600)?])?);
-    // Of /dev/nvidia-uvm: bare numbers (`UVM_IOCTL_BASE`), and those by which it begins and ends.
+    // Requests to /dev/nvidia-uvm: bare numbers (`UVM_IOCTL_BASE`), and those that initialise and
+    // finish.
     ioctl.push(SeccompRule::new(vec![masked(1, !0xff, 0)?])?);
     ioctl.push(SeccompRule::new(vec![masked(1, !0x3, 0x3000_0000)?])?);
     rules
@@ -204,21 +208,22 @@ pub(super) fn devices(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// Answers to what the kernel asks of a process whose threads are counted: type '!' of Linux's scheme.
+/// Allows answers to the kernel's requests about processes whose threads are counted: type '!' of
+/// Linux's scheme.
 pub(super) fn supervision(rules: &mut Rules) -> Result<()> {
     let requests = [libc::SECCOMP_IOCTL_NOTIF_RECV, libc::SECCOMP_IOCTL_NOTIF_SEND].map(cast);
     rules.entry(libc::SYS_ioctl).or_default().extend(one_of(1, &requests)?);
     Ok(())
 }
 
-/// Locks on files that are open: Nsight Compute waits for one before it measures a launch.
+/// Allows locks on open files: Nsight Compute waits for one before it measures a launch.
 pub(super) fn locks(rules: &mut Rules) -> Result<()> {
     let commands = [libc::F_GETLK, libc::F_SETLK, libc::F_SETLKW];
     rules.entry(libc::SYS_fcntl).or_default().extend(one_of(1, &commands)?);
     Ok(())
 }
 
-/// Locks on whole files: NVRTC takes one while it unpacks its headers (since 13.5).
+/// Allows locks on whole files: NVRTC takes one while it unpacks its headers (since 13.5).
 pub(super) fn file_locks(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_flock, one_of(1, &[libc::LOCK_EX, libc::LOCK_UN])?);
     Ok(())
@@ -238,10 +243,10 @@ pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
                 vec![is(0, libc::AF_INET)?, masked(1, KIND, libc::SOCK_STREAM)?, is(2, protocol)?];
             allowed.push(SeccompRule::new(tcp)?);
         }
-        // An address of IPv4 has 16 bytes. A name in the file system that is a service's does not fit.
+        // An IPv4 address has 16 bytes. The file name of the socket of a service does not fit.
         let connect = SeccompRule::new(vec![is(2, 16)?])?;
         rules.insert(libc::SYS_connect, vec![connect]);
-        // What is sent may connect, too.
+        // Sending can also connect a socket, with this flag.
         for (call, flags) in [(libc::SYS_sendto, 3), (libc::SYS_sendmsg, 2)] {
             rules
                 .insert(call, vec![SeccompRule::new(vec![masked(flags, libc::MSG_FASTOPEN, 0)?])?]);
@@ -251,10 +256,10 @@ pub(super) fn sockets(rules: &mut Rules, sockets: Sockets) -> Result<()> {
     Ok(())
 }
 
-/// The kind of a socket, without the flags that may stand beside it.
+/// Mask for the kind of a socket, without the flags combined with it.
 const KIND: i32 = !(libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK);
 
-/// Pairs of connected sockets. Datagrams are left out: each of them could go to another address.
+/// Allows pairs of connected sockets, except datagram sockets, which could send to another address.
 pub(super) fn pairs(rules: &mut Rules) -> Result<()> {
     let pair = |kind| -> Result<SeccompRule> {
         SeccompRule::new(vec![is(0, libc::AF_UNIX)?, masked(1, KIND, kind)?, is(2, 0)?])
@@ -263,15 +268,15 @@ pub(super) fn pairs(rules: &mut Rules) -> Result<()> {
     Ok(())
 }
 
-/// The signal by which this process ends itself without running exit handlers, which could wait for a
-/// device.
+/// Allows the signal with which this process ends itself without exit handlers, which could wait
+/// for a device.
 pub(super) fn own_end(rules: &mut Rules) -> Result<()> {
     let own = std::process::id().cast_signed();
     rules.insert(libc::SYS_kill, vec![SeccompRule::new(vec![is(0, own)?, is(1, libc::SIGKILL)?])?]);
     Ok(())
 }
 
-/// Cores of the calling thread itself.
+/// Allows setting the cores of the calling thread.
 pub(super) fn own_cores(rules: &mut Rules) -> Result<()> {
     rules.insert(libc::SYS_sched_setaffinity, vec![SeccompRule::new(vec![is(0, 0)?])?]);
     Ok(())

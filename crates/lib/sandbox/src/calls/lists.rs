@@ -1,14 +1,15 @@
-//! The system calls that children may make whatever the arguments, in groups, each with its reason.
+//! System calls that children may make with any arguments, in groups with reasons. The main type is
+//! [`SyscallGroup`].
 //!
-//! A call that is in no group of a child's kind is refused, and so is a call that a newer kernel adds.
-//! Calls whose arguments matter are in [`arguments`](super::arguments).
+//! A call in no group of a child's kind is refused, also if a newer kernel adds it. Calls with
+//! relevant arguments are in [`arguments`](super::arguments).
 
-/// Calls that are allowed whatever their arguments, for one reason.
+/// System calls that are allowed with any arguments, for one reason.
 #[derive(Debug)]
 pub struct SyscallGroup {
-    /// Short name, as the documentation shows it.
+    /// Short name in the documentation.
     pub name: &'static str,
-    /// Why a process needs them, and why they reach nothing of another process.
+    /// Reason why a process needs them, and why they do not affect other processes.
     pub reason: &'static str,
     /// Names (`SYS_…`) and numbers.
     pub calls: &'static [(&'static str, i64)],
@@ -67,7 +68,7 @@ pub const THREADS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Time, read and waited for.
+/// Reading clocks and waiting.
 pub const TIME: SyscallGroup = SyscallGroup {
     name: "time",
     reason: "clocks are read, and a thread waits; the timers send signals to the process alone, and no \
@@ -85,7 +86,7 @@ pub const TIME: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Files that are open, and files that landlock lets it open to read.
+/// Open files, and files that landlock allows to open for reading.
 pub const FILES: SyscallGroup = SyscallGroup {
     name: "files",
     reason: "landlock decides what opens; the process reads and writes what it has open",
@@ -155,7 +156,7 @@ pub const CHANNELS: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// Who and where the process is.
+/// Identity and environment of the process.
 pub const IDENTITY: SyscallGroup = SyscallGroup {
     name: "identity",
     reason: "the process reads its own numbers and limits, the machine's name and size, and random bytes",
@@ -176,7 +177,7 @@ pub const IDENTITY: SyscallGroup = SyscallGroup {
     ],
 };
 
-/// The same by names that newer architectures do not have.
+/// The calls above by names that newer architectures do not have.
 #[cfg(target_arch = "x86_64")]
 pub const OLDER_NAMES: SyscallGroup = SyscallGroup {
     name: "older names",
@@ -206,11 +207,11 @@ pub const OLDER_NAMES: SyscallGroup = SyscallGroup {
 pub const OLDER_NAMES: SyscallGroup =
     SyscallGroup { name: "older names", reason: "this architecture has none", calls: &[] };
 
-/// What each child of ours does.
+/// Groups of every child.
 pub const EVERY: [&SyscallGroup; 8] =
     [&MEMORY, &THREADS, &TIME, &FILES, &EVENTS, &CHANNELS, &IDENTITY, &OLDER_NAMES];
 
-/// What NVIDIA's driver does when it starts (traced with driver 580.159 and CUDA 13.0).
+/// Calls of NVIDIA's driver at start (traced with driver 580.159 and CUDA 13.0).
 pub const DRIVER: SyscallGroup = SyscallGroup {
     name: "driver",
     reason: "the driver does not start without a socket that listens under an abstract name, nor without \
@@ -221,7 +222,7 @@ pub const DRIVER: SyscallGroup = SyscallGroup {
     calls: calls![SYS_bind, SYS_listen, SYS_unlinkat],
 };
 
-/// Files that are made, changed and removed.
+/// Creating, changing and removing files.
 pub const FILE_CHANGES: SyscallGroup = SyscallGroup {
     name: "file changes",
     reason: "the process keeps files in its own directory, and landlock closes all others; owners, modes, \
@@ -247,14 +248,14 @@ pub const OLDER_FILE_CHANGES: SyscallGroup = SyscallGroup {
 pub const OLDER_FILE_CHANGES: SyscallGroup =
     SyscallGroup { name: "older file changes", reason: "this architecture has none", calls: &[] };
 
-/// One program in the place of another.
+/// Replacing one program by another.
 pub const BECOMING: SyscallGroup = SyscallGroup {
     name: "becoming",
     reason: "the child becomes the program that it confines; landlock decides which files execute",
     calls: calls![SYS_execve],
 };
 
-/// Processes that a process starts, and waits for.
+/// Starting processes and waiting for them.
 pub const PROCESSES: SyscallGroup = SyscallGroup {
     name: "processes",
     reason: "compilers consist of several programs, and a zygote forks; all of them are confined as their \
@@ -265,7 +266,7 @@ pub const PROCESSES: SyscallGroup = SyscallGroup {
     calls: calls![SYS_wait4, SYS_waitid, SYS_kill, SYS_setpgid],
 };
 
-/// What a process gives up for itself and its children.
+/// Confining the process and its children further.
 pub const CONFINING: SyscallGroup = SyscallGroup {
     name: "confining",
     reason: "an interpreter gives up more once it is warm; what is given up does not come back",
@@ -284,14 +285,14 @@ pub const HANDLES: SyscallGroup = SyscallGroup {
     calls: calls![SYS_pidfd_open],
 };
 
-/// Signals through handles.
+/// Sending signals through handles.
 pub const STOPPING: SyscallGroup = SyscallGroup {
     name: "stopping",
     reason: "a judge stops, continues and ends the runners whose handles it was given",
     calls: calls![SYS_pidfd_send_signal],
 };
 
-/// Connections that are taken.
+/// Accepting connections.
 pub const ACCEPTING: SyscallGroup = SyscallGroup {
     name: "accepting",
     reason: "Nsight Compute connects to what it puts into a program, under an abstract name",

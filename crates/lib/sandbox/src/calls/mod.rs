@@ -1,9 +1,10 @@
-//! The system calls that each kind of child may make: allow lists, which seccomp enforces.
+//! Allow lists of system calls for each kind of child, enforced by seccomp. The main type is
+//! [`ChildKind`].
 //!
-//! A call that is on no list fails with `EPERM`, whatever a newer kernel means by it. Lists of what is
-//! refused were tried before, and left calls open that such a list did not name (`fchmodat2`, System V's
-//! shared memory, `fcntl(F_SETSIG)`). The lists come from traces of what compilers, PyTorch, Triton and
-//! NVIDIA's driver do; docs/security.md shows them, and a test compares the page with this code.
+//! A call on no list fails with `EPERM`, whatever it means to a newer kernel. Earlier deny lists
+//! left calls open that they did not name (`fchmodat2`, System V shared memory, `fcntl(F_SETSIG)`).
+//! The allow lists come from traces of compilers, PyTorch, Triton and NVIDIA's driver.
+//! docs/security.md shows them, and a test compares that page with this code.
 
 mod arguments;
 mod lists;
@@ -25,40 +26,40 @@ use lists::{
     PROCESSES, STOPPING,
 };
 
-/// What a child is for, which decides what it may call.
+/// Purpose of a child, which determines its system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChildKind {
-    /// An interpreter that runs submitted Python on the CPU: of Triton, of torch kernels, of functions.
+    /// Interpreter that runs submitted Python on the CPU: for Triton, torch kernels and functions.
     Interpreter,
-    /// The same with a GPU, once the driver has made its context.
+    /// Interpreter that runs submitted Python with a GPU, after the driver has created the context.
     DeviceInterpreter,
-    /// An interpreter that a tool of NVIDIA's watches, once it is warm. It is confined as
-    /// [`ChildKind::WatchedProgram`] before.
+    /// Interpreter under a tool of NVIDIA, once it is warm. Before, it is confined as
+    /// [`ChildKind::WatchedProgram`].
     WatchedInterpreter,
-    /// A submitted program, from before it begins.
+    /// Submitted program, from before its start.
     Program,
-    /// The same, with Nsight Compute in it.
+    /// Submitted program with Nsight Compute in it.
     WatchedProgram,
-    /// The same, with Nsight Systems in it, which connects to its agent by TCP.
+    /// Submitted program with Nsight Systems in it, which connects to its agent by TCP.
     TracedProgram,
-    /// A process that runs kernels or holds tensors on a device: none of its host code is submitted.
+    /// Process that runs kernels or holds tensors on a device, without submitted host code.
     Device,
-    /// The same, with a tool of NVIDIA's in it.
+    /// Device process with a tool of NVIDIA in it.
     WatchedDevice,
-    /// A judge of torch kernels on a device.
+    /// Judge of torch kernels on a device.
     DeviceJudge,
-    /// A judge of torch kernels on the CPU.
+    /// Judge of torch kernels on the CPU.
     Judge,
-    /// The interpreter that forks for each submission, and runs none.
+    /// Interpreter that forks for each submission, and runs none itself.
     Zygote,
-    /// A compiler in the process that was started for it (NVRTC).
+    /// Compiler in the process that was started for it (NVRTC).
     Compiler,
     /// Compilers that consist of several programs (nvcc, g++, Triton's).
     Compilers,
 }
 
 impl ChildKind {
-    /// Each of them.
+    /// All kinds.
     pub const ALL: [Self; 13] = [
         Self::Interpreter,
         Self::DeviceInterpreter,
@@ -75,7 +76,7 @@ impl ChildKind {
         Self::Compilers,
     ];
 
-    /// Whether a tool of NVIDIA's is in it.
+    /// Returns whether a tool of NVIDIA is in the process.
     fn is_watched(self) -> bool {
         matches!(
             self,
@@ -86,7 +87,7 @@ impl ChildKind {
         )
     }
 
-    /// The child in words, as the documentation names it.
+    /// Returns a description of the child, as in the documentation.
     pub fn description(self) -> &'static str {
         match self {
             Self::Interpreter => "interpreter of submitted Python, on the CPU",
@@ -105,7 +106,7 @@ impl ChildKind {
         }
     }
 
-    /// Groups of calls beside those that every kind has.
+    /// Returns the groups of calls beside those of every kind.
     fn own_groups(self) -> &'static [&'static SyscallGroup] {
         match self {
             Self::Interpreter | Self::DeviceInterpreter => &[],
@@ -127,13 +128,13 @@ impl ChildKind {
         }
     }
 
-    /// Groups of calls that it may make whatever the arguments.
+    /// Returns the groups of calls that are allowed with any arguments.
     pub fn groups(self) -> impl Iterator<Item = &'static SyscallGroup> {
         EVERY.into_iter().chain(self.own_groups().iter().copied())
     }
 }
 
-/// What a kind may call, by number.
+/// Returns the rules of a kind, by system call number.
 fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     let calls = kind.groups().flat_map(|group| group.calls);
     let mut rules: Rules = calls.map(|&(_, number)| (number, Vec::new())).collect();
@@ -147,7 +148,7 @@ fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     }
     let opening = match kind {
         ChildKind::Interpreter | ChildKind::Judge => Opening::Read,
-        // CUPTI opens devices when it begins to trace, after the context was made.
+        // CUPTI opens devices when tracing starts, after the creation of the context.
         ChildKind::DeviceInterpreter => Opening::Device,
         _ => Opening::Write,
     };
@@ -187,16 +188,17 @@ fn rules(kind: ChildKind) -> Result<Rules, BackendError> {
     }
     if matches!(kind, ChildKind::Device | ChildKind::DeviceJudge | ChildKind::WatchedDevice) {
         arguments::own_end(&mut rules)?;
-        // The multi-process service of NVIDIA, which workers find under a name in the file system.
+        // Workers connect to NVIDIA's multi-process service through a socket in the file system.
         rules.insert(libc::SYS_connect, Vec::new());
     }
-    // The other filter refuses it, with `ENOSYS`.
+    // The other filter refuses `clone3` with `ENOSYS`.
     rules.extend(no_clone3());
     Ok(rules)
 }
 
-/// What the second filter answers with `ENOSYS`. The arguments of `clone3` are in memory, where a filter
-/// cannot look; a C library that learns that there is no such call starts threads with `clone`.
+/// Returns the calls that the second filter answers with `ENOSYS`. The arguments of `clone3` are in
+/// memory, which a filter cannot read. A C library that gets this error starts threads with
+/// `clone`.
 fn no_clone3() -> Rules {
     BTreeMap::from([(libc::SYS_clone3, Vec::new())])
 }
@@ -210,7 +212,8 @@ fn compiled(
     BpfProgram::try_from(SeccompFilter::new(rules, others, listed, arch)?)
 }
 
-/// The filters of a kind, in the order in which they are installed: the last one refuses to install others.
+/// Returns the filters of a kind in the order of installation. The last one refuses further
+/// filters.
 fn programs(kind: ChildKind) -> Result<[BpfProgram; 2], BackendError> {
     let errno = |errno: i32| SeccompAction::Errno(errno.cast_unsigned());
     Ok([
@@ -219,8 +222,8 @@ fn programs(kind: ChildKind) -> Result<[BpfProgram; 2], BackendError> {
     ])
 }
 
-/// Has the kernel refuse all threads of this process, and all that it starts, what is on no list of the
-/// kind. It cannot be lifted.
+/// Makes the kernel refuse all calls outside the lists of the kind, for all threads of this process
+/// and all processes that it starts. This cannot be undone.
 pub fn allow_only(kind: ChildKind) -> Enforcement {
     let applied = programs(kind)
         .map_err(seccompiler::Error::from)
@@ -233,10 +236,12 @@ pub fn allow_only(kind: ChildKind) -> Enforcement {
     }
 }
 
-/// A filter by which the kernel asks a supervisor before a thread is started, as it takes it (`struct
-/// sock_filter`, eight bytes each). It goes before the others, which refuse to install any.
+/// Returns a filter with which the kernel asks a supervisor before a thread starts, as instructions
+/// for the kernel (`struct sock_filter`, eight bytes each). It must be installed before the others,
+/// which refuse further filters.
 pub fn asking() -> Vec<u8> {
-    // Of what the kernel shows a filter (`struct seccomp_data`): the call, and its first argument.
+    // Offsets in the data of a filter (`struct seccomp_data`): the call number, and the first
+    // argument.
     const CALL: u32 = 0;
     const FIRST_ARGUMENT: u32 = 16;
     const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -244,7 +249,7 @@ pub fn asking() -> Vec<u8> {
     const IF_SET: u32 = libc::BPF_JMP | libc::BPF_JSET | libc::BPF_K;
     const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
     let call = u32::try_from(libc::SYS_clone).unwrap_or(u32::MAX);
-    // The other filters check for which architecture the number is.
+    // The other filters check the architecture that the number belongs to.
     let instructions: [(u32, u8, u8, u32); 6] = [
         (LOAD, 0, 0, CALL),
         (IF_EQUAL, 0, 3, call),
@@ -262,8 +267,9 @@ pub fn asking() -> Vec<u8> {
     bytes.collect()
 }
 
-/// The filters of a kind in base64, and [`asking`] as the first: for an interpreter that installs them itself
-/// before it reads what a stranger wrote, with `allow_only` of the prelude of [`python`](super::python).
+/// Returns the filters of a kind in base64, with [`asking`] as the first. An interpreter installs
+/// them itself before it reads submitted code, with `allow_only` of the prelude of
+/// [`python`](super::python).
 ///
 /// # Errors
 /// There is no filter for this machine's architecture.
@@ -272,7 +278,8 @@ pub fn encoded_with_asking(kind: ChildKind) -> Result<Vec<String>, BackendError>
     Ok(std::iter::once(asking).chain(encoded(kind)?).collect())
 }
 
-/// The filters of a kind as the kernel takes them (`struct sock_filter`, one after the other), in base64.
+/// Returns the filters of a kind as the kernel takes them (consecutive `struct sock_filter`), in
+/// base64.
 fn encoded(kind: ChildKind) -> Result<Vec<String>, BackendError> {
     let encode = |program: &BpfProgram| {
         let mut bytes = Vec::with_capacity(8 * program.len());

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use super::*;
 
-/// Tries every number of a system call with arguments that mean nothing, in a process that is confined to
-/// the lists of a kind, and prints those that the filter lets through.
+/// Script that tries every system call number with meaningless arguments, in a process confined to
+/// the lists of a kind. It prints the calls that the filter allows.
 const SWEEP: &str = r#"
 settings = json.loads(sys.argv[1])
 libc = ctypes.CDLL(None, use_errno=True)
@@ -22,7 +22,8 @@ write_all(1, json.dumps(let).encode())
 os._exit(0)
 "#;
 
-/// Calls that end a process, keep it for good, or change what it does next, whatever their arguments.
+/// Calls that end a process, block it forever, or change its later behaviour, whatever their
+/// arguments.
 const NOT_TRIED: &[i64] = &[
     libc::SYS_exit,
     libc::SYS_exit_group,
@@ -38,7 +39,7 @@ const NOT_TRIED: &[i64] = &[
     libc::SYS_alarm,
 ];
 
-/// The kernel's own, for probes: filters do not see them, and elsewhere they end the process.
+/// Calls of the kernel for probes: filters do not see them, and elsewhere they end the process.
 const PROBES: [i64; 2] = [335, 336];
 
 fn listed(kind: ChildKind) -> BTreeSet<i64> {
@@ -58,13 +59,14 @@ fn what_is_open_is_what_is_listed_in_every_kind_of_child() {
         let said = String::from_utf8_lossy(&tried.stderr);
         assert!(tried.status.success(), "{kind:?}: {said}");
         let open: BTreeSet<i64> = serde_json::from_slice(&tried.stdout).unwrap();
-        // Those of which some arguments are allowed have a test of their own.
+        // Calls that are allowed with certain arguments only have a separate test.
         let rules = rules(kind).unwrap();
         let by_argument = |number: &i64| rules.get(number).is_some_and(|rules| !rules.is_empty());
         let open: BTreeSet<i64> = open.into_iter().filter(|number| !by_argument(number)).collect();
         let mut expected = listed(kind);
         expected.retain(|number| !NOT_TRIED.contains(number) && !by_argument(number));
-        // Answered with ENOSYS, by the other filter; and the multi-process service of some kinds.
+        // The other filter answers `clone3` with ENOSYS. Some kinds may connect to the
+        // multi-process service.
         expected.insert(libc::SYS_clone3);
         expected.extend(rules.contains_key(&libc::SYS_connect).then_some(libc::SYS_connect));
         expected.retain(|number| !by_argument(number));
@@ -116,7 +118,7 @@ fn the_lists_name_nothing_that_reaches_others() {
 fn filters_fit_into_the_kernel() {
     for kind in ChildKind::ALL {
         for program in programs(kind).unwrap() {
-            // BPF_MAXINSNS
+            // The limit is BPF_MAXINSNS.
             assert!(
                 (1..=4096).contains(&program.len()),
                 "{kind:?}: {} instructions",
@@ -126,7 +128,7 @@ fn filters_fit_into_the_kernel() {
     }
 }
 
-/// Arguments that are refused and allowed, in the process that a stranger's Python gets.
+/// Script that tries refused and allowed arguments, in a process like that of submitted Python.
 const ARGUMENTS: &str = r#"
 import fcntl, socket
 settings = json.loads(sys.argv[1])
@@ -232,7 +234,7 @@ fn arguments_decide_where_they_matter() {
     assert!(!compilers.iter().any(|name| name == "F_SETSIG" || name == "netlink"), "{compilers:?}");
 }
 
-/// What docs/security.md shows of the lists, between its marks.
+/// Returns the text that docs/security.md must contain between its marks.
 fn page() -> String {
     let mut page = String::from("| group | calls | why |\n| --- | --- | --- |\n");
     let mut shown = BTreeSet::new();

@@ -1,23 +1,23 @@
-//! What a program prints: the beginning and the end of it.
+//! Capture of the beginning and the end of a program's output. The main type is [`CapturedText`].
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// Bytes of the end that are kept of what is too long.
+/// Bytes kept from the end of output that is too long.
 const TAIL_BYTES: usize = 64 << 10;
 
-/// Text of a program.
+/// Output of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CapturedText {
-    /// The text, as far as it was kept; lossy UTF-8.
+    /// The kept output, converted to UTF-8 with replacement characters.
     pub text: String,
-    /// Bytes left out between its beginning and its end.
+    /// Number of bytes omitted between beginning and end.
     pub left_out: u64,
 }
 
-/// Collects up to a bound, and goes on reading beyond it, so that the program does not block.
+/// Buffer up to a bound. It keeps reading beyond the bound, so that the program does not block.
 #[derive(Clone)]
 pub(super) struct Capture {
     state: Arc<Mutex<State>>,
@@ -36,7 +36,7 @@ impl Capture {
         Self { state: Arc::new(Mutex::new(state)) }
     }
 
-    /// Reads until nobody can write any more.
+    /// Reads until all writers have closed the pipe.
     pub(super) async fn drain(self, mut pipe: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 16 << 10];
         while let Ok(got @ 1..) = pipe.read(&mut buffer).await {
@@ -44,7 +44,7 @@ impl Capture {
         }
     }
 
-    /// What came in so far.
+    /// Returns the output so far.
     pub(super) fn captured(&self) -> CapturedText {
         let state = self.lock();
         let mut bytes = state.head.clone();

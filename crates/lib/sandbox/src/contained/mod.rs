@@ -1,8 +1,9 @@
-//! A foreign program with everything it starts: bounded, and ended as a whole.
+//! External programs with all processes that they start: bounded, and ended as a whole. The main
+//! type is [`ContainedProcess`].
 //!
-//! Profilers start launchers, agents and daemons, some of which leave their process group. So every
-//! process of a tree carries a mark in its environment, by which it is found again: [`tree`]. What
-//! the tree prints is kept up to a bound and drained beyond it: [`capture`]. [`process`] starts it.
+//! Profilers start launchers, agents and daemons, some of which leave their process group.
+//! Therefore every process of a tree has a mark in its environment, which identifies it: [`tree`].
+//! Output is kept up to a bound and drained beyond it: [`capture`]. [`process`] starts the program.
 
 mod capture;
 mod process;

@@ -1,4 +1,4 @@
-//! Starting a program, and waiting for its end.
+//! Starting a program, and waiting for its end. The main type is [`ContainedProcess`].
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,56 +15,53 @@ use super::tree::{self, MARK_VARIABLE};
 use crate::child::{Child, PreparedChild, Streams};
 use crate::program::{ChildProgram, Environment};
 
-/// Errors that are kept of a program's error stream, bytes.
+/// Bytes kept from a program's standard error.
 const STDERR_BYTES: usize = 1 << 20;
 
-/// Longest wait for the rest of what a tree printed after its end.
+/// Longest wait for remaining output after a tree was ended.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A program to run.
 #[derive(Debug, Clone)]
 pub struct ProcessLaunch {
-    /// The program.
     pub program: ChildProgram,
-    /// What it reads from its standard input; nothing: that is closed.
+    /// Content of its standard input, which is closed if this is empty.
     pub input: Vec<u8>,
-    /// Bytes of its output that are kept.
+    /// Most bytes of its output that are kept.
     pub stdout_bytes: usize,
-    /// Largest file that it may write, bytes.
+    /// Largest file that it may write, in bytes.
     pub file_bytes: u64,
 }
 
-/// A running program. Dropping it ends all its tree.
+/// A running program. Dropping it ends its whole tree.
 pub struct ContainedProcess {
     child: Child,
     mark: String,
     stdout: Capture,
     stderr: Capture,
-    /// Tasks that feed and read its streams.
+    /// Tasks that write and read its streams.
     streams: Vec<JoinHandle<()>>,
     started: Instant,
 }
 
-/// How a program ended.
+/// Result of a program.
 #[derive(Debug, Clone, Default)]
 pub struct ProcessEnd {
-    /// Its exit status; `None` if it had to be ended.
+    /// Exit status; `None` if it was ended.
     pub status: Option<ExitStatus>,
-    /// What it printed.
     pub stdout: CapturedText,
-    /// What it said of errors.
     pub stderr: CapturedText,
-    /// How long it ran.
+    /// Duration of the run.
     pub wall: Duration,
 }
 
 impl ProcessEnd {
-    /// Whether it ended by itself, and well.
+    /// Returns whether it ended by itself and successfully.
     pub fn succeeded(&self) -> bool {
         self.status.is_some_and(|status| status.success())
     }
 
-    /// How it ended, in words.
+    /// Describes the end.
     pub fn description(&self) -> String {
         match self.status {
             Some(status) => status.to_string(),
@@ -74,19 +71,19 @@ impl ProcessEnd {
 }
 
 impl ContainedProcess {
-    /// Starts a program. Must be called within a runtime.
+    /// Starts a program. It must be called within a runtime.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn start(launch: &ProcessLaunch) -> io::Result<Self> {
         let reads = !launch.input.is_empty();
         Self::start_with(launch, if reads { Stdio::piped() } else { Stdio::null() })
     }
 
-    /// The same with a standard input of the caller's, in place of the launch's.
+    /// Starts a program with the given standard input instead of the launch's.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// The program cannot be started.
     pub fn start_with(launch: &ProcessLaunch, stdin: Stdio) -> io::Result<Self> {
         let mark = uuid::Uuid::new_v4().to_string();
         let program = launch.program.clone().variable(MARK_VARIABLE, &mark);
@@ -99,7 +96,7 @@ impl ContainedProcess {
         let mut streams = Vec::new();
         if let Some(mut pipe) = child.take_stdin() {
             let input = launch.input.clone();
-            // One that ends without reading says why on its own.
+            // A program that ends without reading its input reports the reason itself.
             streams.push(tokio::spawn(async move { drop(pipe.write_all(&input).await) }));
         }
         if let Some(pipe) = child.take_stdout() {
@@ -111,20 +108,20 @@ impl ContainedProcess {
         Ok(Self { child, mark, stdout, stderr, streams, started: Instant::now() })
     }
 
-    /// Waits for the program alone to end. Safe to cancel.
+    /// Waits until the program itself has ended. The wait may be cancelled.
     pub async fn exited(&mut self) {
-        // Where the system does not tell, its end is waited for in vain: `finish` has a deadline.
+        // If the system does not report the end, `finish` still has a deadline.
         let _ = self.child.wait().await;
     }
 
-    /// Waits for the program to end, ends what it left running, and tells how it went. After
-    /// `deadline` it is ended with all its tree.
+    /// Waits for the program to end, ends the processes that it left running, and returns its
+    /// result. At `deadline` the program is ended with its whole tree.
     pub async fn finish(mut self, deadline: Instant) -> ProcessEnd {
         let status = timeout_at(deadline, self.child.wait()).await;
         self.end(status.ok().and_then(Result::ok)).await
     }
 
-    /// Ends the program with all its tree.
+    /// Ends the program with its whole tree.
     pub async fn stop(self) -> ProcessEnd {
         self.end(None).await
     }
@@ -150,7 +147,8 @@ impl Drop for ContainedProcess {
     }
 }
 
-/// Bounds the files of a process and of those that it starts from now on. It has not got far.
+/// Limits the file sizes of a process and of the processes that it starts afterwards. The process
+/// has only just started.
 fn bound(process: Pid, file_bytes: u64) {
     let limit = |bytes| Rlimit { current: Some(bytes), maximum: Some(bytes) };
     let _ = prlimit(Some(process), Resource::Fsize, limit(file_bytes));
@@ -160,18 +158,18 @@ fn bound(process: Pid, file_bytes: u64) {
 /// Runs a program to its end.
 ///
 /// # Errors
-/// It cannot be started.
+/// The program cannot be started.
 pub async fn run(launch: &ProcessLaunch, time_limit: Duration) -> io::Result<ProcessEnd> {
     Ok(ContainedProcess::start(launch)?.finish(Instant::now() + time_limit).await)
 }
 
 impl ProcessLaunch {
-    /// Output that is kept, unless said otherwise: 16 MiB.
+    /// Default for the bytes of output that are kept: 16 MiB.
     pub const STDOUT_BYTES: usize = 16 << 20;
-    /// Largest file, unless said otherwise: 2 GiB.
+    /// Default for the largest file: 2 GiB.
     pub const FILE_BYTES: u64 = 2 << 30;
 
-    /// A launch with the usual bounds.
+    /// Creates a launch with the default limits.
     pub fn new(program: ChildProgram) -> Self {
         Self {
             program,
@@ -182,8 +180,8 @@ impl ProcessLaunch {
     }
 }
 
-/// A tool of NVIDIA's, or one that is started like them: it knows what uses a GPU knows, and
-/// `directory`, which exists, is where it runs, its home, and the place of its temporary files.
+/// Prepares a tool of NVIDIA or a similar program. It gets the environment for CUDA. `directory`
+/// must exist; the tool runs there, and it is its home and its directory for temporary files.
 pub fn tool(path: impl Into<PathBuf>, directory: &Path) -> ChildProgram {
     let homes = ["HOME", "XDG_RUNTIME_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"];
     let program = ChildProgram::new(path, Environment::Cuda).within(directory);
@@ -221,7 +219,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let mut launch = shell(directory.path(), "cat; echo end");
         assert_eq!(run(&launch, LONG).await.unwrap().stdout.text, "end\n");
-        // More than a pipe holds.
+        // The input exceeds the capacity of a pipe.
         launch.input = vec![b'x'; 200_000];
         let end = run(&launch, LONG).await.unwrap();
         assert_eq!(end.stdout.text.len(), 200_004);
@@ -230,7 +228,7 @@ mod tests {
         assert_eq!(run(&launch, LONG).await.unwrap().stdout.text, "unread\n");
     }
 
-    /// A process that left its group and its session, and whose parent is gone.
+    /// The process left its group and its session, and its parent has ended.
     #[tokio::test]
     async fn what_leaves_its_group_is_found() {
         let directory = tempfile::tempdir().unwrap();
@@ -282,7 +280,7 @@ mod tests {
         )
         .unwrap();
         let running = ContainedProcess::start(&launch).unwrap();
-        // Only now it is certain that the bound is in force.
+        // The limit is certain to be in force only now.
         tokio::fs::write(directory.path().join("go"), "go\n").await.unwrap();
         let end = running.finish(Instant::now() + LONG).await;
         assert!(!end.succeeded());

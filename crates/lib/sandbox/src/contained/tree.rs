@@ -1,4 +1,5 @@
-//! Finding and ending all processes of a tree, wherever they went.
+//! Finding and ending all processes of a tree, even outside its process group. The main function is
+//! [`end_marked`].
 
 use std::fs;
 use std::io::Read;
@@ -6,17 +7,17 @@ use std::os::fd::OwnedFd;
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-/// Variable of the environment that holds the mark.
+/// Environment variable with the mark.
 pub(super) const MARK_VARIABLE: &str = "WARPGAUGE_TREE";
 
-/// Rounds of looking for processes: one that starts another while it is looked for is found in the
-/// next.
+/// Number of searches for processes. A process that starts another during a search is found, and so
+/// is its child in the next search.
 const ROUNDS: usize = 16;
 
-/// Longest environment that is looked at, bytes.
+/// Longest environment that is read, in bytes.
 const ENVIRONMENT_BYTES: u64 = 1 << 20;
 
-/// Ends every process that carries the mark. Returns how many there were.
+/// Ends every process with the mark, and returns their number.
 pub(super) fn end_marked(mark: &str) -> usize {
     let mut ended = 0;
     for _ in 0..ROUNDS {
@@ -33,7 +34,8 @@ pub(super) fn end_marked(mark: &str) -> usize {
     ended
 }
 
-/// Numbers of the other processes that carry the mark which this one has; none if it has none.
+/// Returns the ids of other processes with the mark of this process, or none if this process has no
+/// mark.
 pub fn others_of_own_tree() -> Vec<u32> {
     let Ok(mark) = std::env::var(MARK_VARIABLE) else { return Vec::new() };
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -42,17 +44,17 @@ pub fn others_of_own_tree() -> Vec<u32> {
     own.map(i32::cast_unsigned).filter(|number| *number != std::process::id()).collect()
 }
 
-/// Whether a process carries the mark.
+/// Presence of the mark in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mark {
     Carried,
     Absent,
-    /// It is being replaced by another program, and has no environment at this moment; or it was
-    /// started without any.
+    /// The process is being replaced by another program and has no environment at this moment, or
+    /// it was started without one.
     Unclear,
 }
 
-/// Living processes that carry the mark, and whether there are some that may.
+/// Returns the living processes with the mark, and whether other processes may have it.
 fn marked(mark: &str) -> (Vec<OwnedFd>, bool) {
     let Ok(entries) = fs::read_dir("/proc") else { return (Vec::new(), false) };
     let (mut found, mut unclear) = (Vec::new(), false);
@@ -66,7 +68,7 @@ fn marked(mark: &str) -> (Vec<OwnedFd>, bool) {
             Mark::Carried => {
                 let process = Pid::from_raw(number);
                 let process = process.and_then(|id| pidfd_open(id, PidfdFlags::empty()).ok());
-                // Still the one that was looked at, and not another with its number.
+                // The second check ensures that the id still belongs to the same process.
                 let same = look(number, mark) != Mark::Absent;
                 found.extend(process.filter(|_| same));
             }
@@ -85,7 +87,7 @@ fn look(process: i32, mark: &str) -> Mark {
     if environment.split(|&byte| byte == 0).any(|variable| variable == wanted.as_bytes()) {
         return Mark::Carried;
     }
-    // One that has ended has no program either, nor has a thread of the kernel.
+    // A process that has ended has no program either, nor has a kernel thread.
     let runs = environment.is_empty() && fs::read_link(format!("/proc/{process}/exe")).is_ok();
     if runs { Mark::Unclear } else { Mark::Absent }
 }

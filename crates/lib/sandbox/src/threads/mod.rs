@@ -1,13 +1,13 @@
-//! How many threads a confined process may have at once.
+//! Limit of the number of threads of a confined process. The main type is [`ThreadNotifier`].
 //!
-//! `RLIMIT_NPROC` counts all processes of a user together, and does not hold for root; a group of processes
-//! (cgroup) has to be delegated first. So the kernel asks: a filter of seccomp has each `clone` wait for a
-//! supervisor, which looks how many threads the process has and lets it go on, or fail with `EAGAIN`, as
-//! where a system has no more threads. That holds for every user and in containers.
+//! `RLIMIT_NPROC` counts all processes of a user together, and does not apply to root. A control
+//! group (cgroup) must first be delegated. Therefore a seccomp filter makes each `clone` wait for a
+//! supervisor. The supervisor counts the threads of the process, and lets the call continue or fail
+//! with `EAGAIN`, as on a system without free threads. This works for every user and in containers.
 //!
-//! The filter is [`asking`](crate::calls::asking). A process installs it before it reads what a
-//! stranger wrote, and hands the descriptor to a supervisor: an interpreter does so with a byte on the
-//! socket that it has ([`received`]), a program of ours with [`ask`].
+//! The filter is [`asking`](crate::calls::asking). A process installs it before it reads untrusted
+//! input, and passes the descriptor to a supervisor. An interpreter does so with a byte on its
+//! socket ([`received`]), a program of warpgauge with [`ask`].
 
 #[allow(unsafe_code)]
 mod notify;
@@ -24,24 +24,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 pub use notify::ask;
 use notify::{Question, Reply};
 
-/// The byte with which a process hands over where it asks.
+/// Byte with which a process passes its notification descriptor.
 pub const ASKS: u8 = b't';
 
-/// Threads of one process at once: what parallel libraries start on this machine, and as many again.
+/// Returns the most threads of one process: four per core, and at least 256, which leaves room for
+/// parallel libraries.
 pub fn most() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     (4 * cores).max(256)
 }
 
-/// Where a process asks before it starts a thread.
+/// Descriptor on which the kernel asks before a process starts a thread.
 #[derive(Debug)]
 pub struct ThreadNotifier(OwnedFd);
 
-/// Waits for a process to hand over where it asks; `None`: its kernel does not ask, so threads are bounded
-/// by its memory alone.
+/// Waits for a process to pass its notification descriptor. Returns `None` if its kernel does not
+/// support notifications; then only memory limits the threads.
 ///
 /// # Errors
-/// The connection broke, the time passed, or something else came.
+/// The connection broke, the time is up, or something else arrived.
 pub fn received(stream: &UnixStream, within: Duration) -> io::Result<Option<ThreadNotifier>> {
     stream.set_read_timeout(Some(within.max(Duration::from_millis(1))))?;
     let asking = handed::receive_some(stream, ASKS);
@@ -50,12 +51,12 @@ pub fn received(stream: &UnixStream, within: Duration) -> io::Result<Option<Thre
 }
 
 impl ThreadNotifier {
-    /// One that came with a message of another form.
+    /// Wraps a descriptor that arrived in another form of message.
     pub fn of(descriptor: OwnedFd) -> Self {
         Self(descriptor)
     }
 
-    /// Answers for a process from a thread of this one, until that process has ended.
+    /// Answers for a process from a new thread, until that process has ended.
     ///
     /// # Errors
     /// The system has no more threads.
@@ -65,7 +66,7 @@ impl ThreadNotifier {
         Ok(())
     }
 
-    /// Answers until the process has ended, or the other one whose handle is given.
+    /// Answers until the process has ended, or until the process with the handle `until` has ended.
     pub fn answer(&self, most: usize, until: Option<&OwnedFd>) {
         let mut granted = 0;
         loop {
@@ -81,7 +82,7 @@ impl ThreadNotifier {
                 return;
             }
             if !asked.contains(PollFlags::IN) {
-                // No process is left that could ask.
+                // No process is left that could start a thread.
                 return;
             }
             let Ok(question) = Question::next(self.0.as_fd()) else { continue };
@@ -94,7 +95,8 @@ impl ThreadNotifier {
     }
 }
 
-/// Threads of the process that a thread belongs to: directories below its `task`.
+/// Returns the number of threads in the process of a thread, from the number of directories in its
+/// `task`.
 fn threads_of(thread: u32) -> Option<usize> {
     let links = std::fs::metadata(format!("/proc/{thread}/task")).ok()?.st_nlink();
     usize::try_from(links.saturating_sub(2)).ok()

@@ -1,15 +1,17 @@
-//! What the kernel asks a supervisor: seccomp's notifications (`seccomp_unotify(2)`), for which no library
-//! has a safe interface.
+//! Seccomp notifications (`seccomp_unotify(2)`), with which the kernel asks a supervisor. No
+//! library has a safe interface for them. The main function is [`ask`].
 
 use std::io;
 use std::mem::zeroed;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
-/// Installs a filter in this process, which must have one thread, and returns where the kernel asks what
-/// that filter leaves open. `program` are instructions as the kernel takes them, eight bytes each.
+/// Installs a filter in this process, which must have one thread. Returns the descriptor on which
+/// the kernel asks about the calls that the filter leaves open. `program` contains instructions for
+/// the kernel, eight bytes each.
 ///
 /// # Errors
-/// The kernel does not ask (Linux before 5.5), or another filter of this process has a supervisor already.
+/// The kernel does not support notifications (Linux before 5.5), or another filter of this process
+/// already has a supervisor.
 pub fn ask(program: &[u8]) -> io::Result<OwnedFd> {
     let instructions: Vec<libc::sock_filter> = program
         .chunks_exact(8)
@@ -25,8 +27,8 @@ pub fn ask(program: &[u8]) -> io::Result<OwnedFd> {
         filter: instructions.as_ptr().cast_mut(),
     };
     rustix::thread::set_no_new_privs(true)?;
-    // SAFETY: `program` points to as many instructions as it says, which outlive the call; the kernel copies
-    // them and writes nothing.
+    // SAFETY: `program` points to `len` instructions that outlive the call; the kernel copies them
+    // and writes nothing.
     let result = unsafe {
         libc::syscall(
             libc::SYS_seccomp,
@@ -39,31 +41,33 @@ pub fn ask(program: &[u8]) -> io::Result<OwnedFd> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has made this descriptor, and it is owned by nothing else.
+    // SAFETY: the call has created this descriptor, and nothing else owns it.
     Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
-/// What becomes of a call.
+/// Answer to a pending call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reply {
-    /// The kernel carries it out.
+    /// The kernel carries out the call.
     GoOn,
-    /// It fails with `EAGAIN`.
+    /// The call fails with `EAGAIN`.
     Fail,
 }
 
-/// A call that waits for its answer.
+/// A call that waits for an answer.
 pub(crate) struct Question {
     id: u64,
     thread: u32,
 }
 
 impl Question {
-    /// Takes the next one. Blocks.
+    /// Receives the next call. The function blocks.
     pub(crate) fn next(listener: BorrowedFd<'_>) -> io::Result<Self> {
-        // SAFETY: all bits zero are a value of this structure of numbers, and the one that the kernel wants.
+        // SAFETY: zero bits are a valid value of this structure of numbers, and the value that the
+        // kernel requires.
         let mut notification: libc::seccomp_notif = unsafe { zeroed() };
-        // SAFETY: the descriptor is open while it is borrowed, and the kernel writes one such structure.
+        // SAFETY: the descriptor is open while it is borrowed, and the kernel writes one such
+        // structure.
         let result = unsafe {
             libc::ioctl(listener.as_raw_fd(), libc::SECCOMP_IOCTL_NOTIF_RECV, &raw mut notification)
         };
@@ -73,14 +77,14 @@ impl Question {
         Ok(Self { id: notification.id, thread: notification.pid })
     }
 
-    /// The number of the thread that called.
+    /// Returns the id of the calling thread.
     pub(crate) fn thread(&self) -> u32 {
         self.thread
     }
 
-    /// Has the call go on or fail.
+    /// Lets the call continue or fail.
     pub(crate) fn answer(&self, listener: BorrowedFd<'_>, reply: Reply) -> io::Result<()> {
-        // SAFETY: all bits zero are a value of this structure of numbers.
+        // SAFETY: zero bits are a valid value of this structure of numbers.
         let mut response: libc::seccomp_notif_resp = unsafe { zeroed() };
         response.id = self.id;
         match reply {
