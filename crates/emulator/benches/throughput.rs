@@ -4,7 +4,6 @@
 //! for bounds, alignment, life of the allocation and permission to write, and a wrong one is a
 //! fault. `counted` counts memory traffic as well, `sanitised` also looks for uninitialised reads,
 //! races and divergent barriers.
-#![allow(missing_docs)]
 
 #[path = "../tests/emulator/common.rs"]
 mod common;

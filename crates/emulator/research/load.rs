@@ -1,5 +1,4 @@
 //! Loads PTX files and lists their kernels: `load FILE.ptx...`
-#![allow(missing_docs)]
 
 use std::process::ExitCode;
 use std::sync::Arc;

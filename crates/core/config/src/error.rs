@@ -34,10 +34,7 @@ impl fmt::Display for Origin {
 pub enum ConfigError {
     /// The file cannot be read.
     #[error("could not read the configuration file {}", path.display())]
-    Read {
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    Read { path: PathBuf, source: std::io::Error },
     /// The file is larger than any configuration.
     #[error(
         "the configuration file {} is larger than {limit} bytes; is it the right file?",

@@ -25,7 +25,6 @@ pub const DEFAULT_TOML: &str = include_str!("default.toml");
 /// All settings; `default.toml` documents each.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct Config {
     pub server: ServerConfig,
     pub devices: DevicesConfig,
@@ -41,7 +40,6 @@ pub struct Config {
 /// `[server]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct ServerConfig {
     pub host: String,
     pub port: u16,
@@ -85,7 +83,6 @@ impl ServerConfig {
 /// `[devices]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct DevicesConfig {
     #[serde(rename = "use")]
     pub selection: String,
@@ -102,7 +99,6 @@ pub struct DevicesConfig {
 /// `[compile]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct CompileConfig {
     pub parallelism: usize,
     pub timeout_s: f64,
@@ -115,7 +111,6 @@ pub struct CompileConfig {
 /// `[measure]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct MeasureConfig {
     pub min_warmup_s: f64,
 }
@@ -123,7 +118,6 @@ pub struct MeasureConfig {
 /// `[tools]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct ToolsConfig {
     pub path: String,
     pub timeout_s: f64,
@@ -133,7 +127,6 @@ pub struct ToolsConfig {
 /// `[limits]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct LimitsConfig {
     pub max_tensor_bytes: u64,
     pub max_total_bytes: u64,
@@ -151,7 +144,6 @@ pub struct LimitsConfig {
 /// `[tensors]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct TensorsConfig {
     pub max_bytes_per_key: u64,
     pub max_count_per_key: u64,
@@ -164,7 +156,6 @@ pub struct TensorsConfig {
 /// `[storage]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct StorageConfig {
     pub data_dir: String,
     pub database_url: String,
@@ -179,7 +170,6 @@ pub struct StorageConfig {
 /// `[log]`
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[expect(missing_docs, reason = "default.toml documents every setting, once")]
 pub struct LogConfig {
     pub level: String,
 }

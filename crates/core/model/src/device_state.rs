@@ -10,9 +10,7 @@ pub enum DeviceState {
     /// A worker is ready, or runs a job.
     Ready,
     /// Workers cannot be started; the fleet retries from time to time.
-    Failed {
-        reason: String,
-    },
+    Failed { reason: String },
 }
 
 impl Display for DeviceState {

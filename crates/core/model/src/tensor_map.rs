@@ -33,7 +33,6 @@ pub struct TensorMap {
 
 /// Element types of a tensor map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub enum MapElement {
     U8,
     U16,
@@ -63,7 +62,6 @@ impl MapElement {
 
 /// Patterns of a block's rows in shared memory, by their length in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub enum MapSwizzle {
     None,
     Bytes32,

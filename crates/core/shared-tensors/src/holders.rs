@@ -102,10 +102,7 @@ pub struct ExportedTensor {
 pub enum HolderError {
     /// The process cannot be started.
     #[error("the process that holds tensors on {place} cannot be started: {reason}")]
-    Start {
-        place: TensorLocation,
-        reason: String,
-    },
+    Start { place: TensorLocation, reason: String },
     /// The process died, and its tensors are lost.
     #[error("the process that held the tensors on {place} has died ({reason}), and they with it")]
     Died {
@@ -115,8 +112,5 @@ pub enum HolderError {
     },
     /// The process refused the request and continues.
     #[error("{message}")]
-    Refused {
-        code: FailureCode,
-        message: String,
-    },
+    Refused { code: FailureCode, message: String },
 }

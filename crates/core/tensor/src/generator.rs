@@ -35,10 +35,7 @@ pub enum ElementGenerator {
         step: f64,
     },
     /// `low + u * (high - low)` with u in [0, 1).
-    Uniform {
-        low: f64,
-        high: f64,
-    },
+    Uniform { low: f64, high: f64 },
     /// `mean + std * z` with a standard normal z.
     Normal {
         mean: f64,

@@ -21,15 +21,10 @@ pub enum ShapeError {
     },
     /// The size in bytes does not fit 63 bits.
     #[error("shape {} of {dtype} needs more than 2^63 bytes", shown(.shape))]
-    Overflow {
-        shape: Vec<u64>,
-        dtype: Dtype,
-    },
+    Overflow { shape: Vec<u64>, dtype: Dtype },
     /// The tensor has too many dimensions.
     #[error("a tensor has {rank} dimensions; at most {MAX_RANK} are allowed")]
-    Rank {
-        rank: usize,
-    },
+    Rank { rank: usize },
 }
 
 /// Formats a shape for people, e.g. `[16, 32]`; long shapes are cut.

@@ -17,7 +17,6 @@
 mod cases;
 mod columns;
 #[path = "../../tests/emulator/common.rs"]
-#[allow(missing_docs)]
 mod common;
 mod device;
 mod join;

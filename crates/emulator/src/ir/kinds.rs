@@ -2,7 +2,6 @@
 
 /// Binary operations on integers of 16, 32 or 64 bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum I2 {
     Add,
     Sub,
@@ -46,7 +45,6 @@ pub(crate) enum I2 {
 
 /// Unary operations on integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum I1 {
     Not,
     Cnot,
@@ -63,7 +61,6 @@ pub(crate) enum I1 {
 
 /// Operations on three 32- or 64-bit integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum I3 {
     Mad,
     MadHiS,
@@ -112,7 +109,6 @@ pub(crate) enum I3 {
 
 /// Comparisons of integers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Cmp {
     Eq,
     Ne,
@@ -128,7 +124,6 @@ pub(crate) enum Cmp {
 
 /// Comparisons of floating-point numbers. Those that end in `u` hold for NaN as well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum FCmp {
     Eq,
     Ne,
@@ -148,7 +143,6 @@ pub(crate) enum FCmp {
 
 /// Binary operations on floating-point numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum F2 {
     Add,
     Sub,
@@ -168,7 +162,6 @@ pub(crate) enum F2 {
 
 /// Unary operations on floating-point numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum F1 {
     Neg,
     Abs,
@@ -186,7 +179,6 @@ pub(crate) enum F1 {
 
 /// Special registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Sreg {
     TidX,
     TidY,
@@ -237,7 +229,6 @@ pub(crate) enum Sreg {
 /// the complement, so its flag is the opposite of a borrow. The compiler's own division of 128-bit
 /// integers depends on that: it reads the flag with `addc` after `sub.cc`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Carry {
     Add,
     /// Takes no flag.
@@ -250,7 +241,6 @@ pub(crate) enum Carry {
 
 /// Computation of an atomic operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Rmw {
     And,
     Or,
@@ -281,7 +271,6 @@ impl Rmw {
 
 /// How the lanes of `shfl` exchange values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Shfl {
     Up,
     Down,
@@ -291,7 +280,6 @@ pub(crate) enum Shfl {
 
 /// What a vote computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Vote {
     All,
     Any,
@@ -301,7 +289,6 @@ pub(crate) enum Vote {
 
 /// What `redux` computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Redux {
     Add,
     MinS,
@@ -315,7 +302,6 @@ pub(crate) enum Redux {
 
 /// What a barrier does in addition to waiting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Bar {
     Sync,
     Arrive,
@@ -326,7 +312,6 @@ pub(crate) enum Bar {
 
 /// Functions that the device runtime provides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Builtin {
     Vprintf,
     AssertFail,
@@ -336,7 +321,6 @@ pub(crate) enum Builtin {
 
 /// Kinds of `mbarrier` operations on the 64-bit object in shared memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Mbar {
     Init,
     Inval,
@@ -352,7 +336,6 @@ pub(crate) enum Mbar {
 
 /// Classes of `testp`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Testp {
     Finite,
     Infinite,

@@ -23,7 +23,6 @@ pub(crate) struct Mode {
 
 /// A floating-point format in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Fp {
     F16,
     F16x2,
@@ -57,7 +56,6 @@ pub(crate) struct Access {
 
 /// An operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Op {
     Nop,
     Mov32,
@@ -244,7 +242,6 @@ pub(crate) struct Mma {
 
 /// Element types of matrix operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum Elem {
     F16,
     Bf16,
@@ -281,7 +278,6 @@ pub(crate) struct Wmma {
 
 /// What a `wmma` instruction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(crate) enum WmmaKind {
     LoadA,
     LoadB,

@@ -2,7 +2,6 @@
 
 /// A fundamental type, as written in an instruction or a declaration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub(crate) enum Type {
     Pred,
     B8,
@@ -90,7 +89,6 @@ impl Type {
 
 /// State space of an address or a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub(crate) enum Space {
     Generic,
     Global,

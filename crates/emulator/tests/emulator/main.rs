@@ -2,7 +2,6 @@
 //!
 //! One program, a file per subject: linking it once is what costs. `driver` and `runtime` beside it
 //! are programs of their own, because each chooses the devices of its whole process.
-#![allow(missing_docs)]
 
 mod common;
 mod counts;

@@ -5,7 +5,6 @@
 // with handles and addresses that the test has just obtained, or with wrong ones on purpose, which
 // the emulator promises to find out.
 #![allow(clippy::undocumented_unsafe_blocks)]
-#![allow(missing_docs)]
 
 mod at_exit;
 mod devices;

@@ -69,9 +69,7 @@ pub enum PrivateError {
         "others may write to {}: take their rights away (`chmod go-w`), or name another directory",
         path.display()
     )]
-    Writable {
-        path: PathBuf,
-    },
+    Writable { path: PathBuf },
 }
 
 impl PrivateError {

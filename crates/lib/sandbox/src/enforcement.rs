@@ -89,10 +89,7 @@ pub struct FileAccess {
 pub enum SandboxError {
     /// A granted path could not be opened.
     #[error("cannot open {} to grant access to it", path.display())]
-    Path {
-        path: PathBuf,
-        source: landlock::PathFdError,
-    },
+    Path { path: PathBuf, source: landlock::PathFdError },
     /// The kernel refused the rules.
     #[error("cannot apply landlock rules")]
     Rules {
@@ -101,9 +98,7 @@ pub enum SandboxError {
     },
     /// The capabilities over the namespaces of this process could not be dropped.
     #[error("cannot drop the capabilities of this process")]
-    Capabilities {
-        source: io::Error,
-    },
+    Capabilities { source: io::Error },
     /// A resource limit could not be set.
     #[error("cannot set the limit of {what} to {value}")]
     Limit {

@@ -12,9 +12,7 @@ use crate::tls::CertificateFileError;
 pub enum ClientError {
     /// The text is not an address.
     #[error("{url:?} is not the address of a server; expected e.g. https://gpu-host:8000")]
-    Url {
-        url: String,
-    },
+    Url { url: String },
     /// The address contains a name and a password, which logs and other users would see.
     #[error("an address has no name and password in it: give {url}, and the key with --api-key")]
     Login {
@@ -36,16 +34,10 @@ pub enum ClientError {
         "no server answers at {url}; start one there (`warpgauge serve`), check the address, or \
          leave out --server to use this machine"
     )]
-    Connect {
-        url: String,
-        source: Transport,
-    },
+    Connect { url: String, source: Transport },
     /// The connection broke, or the response timed out.
     #[error("the server at {url} gave no answer")]
-    Broken {
-        url: String,
-        source: Transport,
-    },
+    Broken { url: String, source: Transport },
     /// The server refused the request.
     #[error("{url} answered {status}: {message}")]
     Refused {
@@ -61,10 +53,7 @@ pub enum ClientError {
     },
     /// The response does not belong to this API.
     #[error("the answer of {url} is not understood: {message}; is it a warpgauge server?")]
-    Answer {
-        url: String,
-        message: String,
-    },
+    Answer { url: String, message: String },
     /// The server became unreachable after it had accepted a job.
     #[error(
         "job {job} is at {server}, which does not answer; when it is back, `warpgauge jobs wait {job} \

@@ -49,9 +49,7 @@ pub enum ServiceError {
     },
     /// The job was cancelled while its caller waited.
     #[error("job {job_id} was cancelled")]
-    Cancelled {
-        job_id: String,
-    },
+    Cancelled { job_id: String },
     /// The job ended without a report, some time ago or in another process.
     #[error("job {job_id} failed ({code}): {message}")]
     JobFailed {

@@ -13,11 +13,7 @@ pub enum StoreError {
         "could not {operation} {}; storage.data_dir must be a directory that this user may write to",
         path.display()
     )]
-    DataDir {
-        operation: &'static str,
-        path: PathBuf,
-        source: std::io::Error,
-    },
+    DataDir { operation: &'static str, path: PathBuf, source: std::io::Error },
     /// The database cannot be reached or opened.
     #[error(
         "could not open the database {place}; check storage.database_url, or that its server runs"
@@ -60,9 +56,7 @@ pub enum StoreError {
         "the database {place} holds tables of another program and was left as it is; name another \
          storage.data_dir or storage.database_url"
     )]
-    Foreign {
-        place: String,
-    },
+    Foreign { place: String },
     /// The database file is no longer at the path where it was opened.
     #[error(
         "the database {place} was {what} while this program used it, so nothing can be kept: move it \
@@ -89,11 +83,7 @@ pub enum StoreError {
         "the database {place} is damaged ({operation}); restore a copy, or move it away to start with \
          an empty one (docs/store.md, \"A damaged database\")"
     )]
-    Corrupt {
-        operation: &'static str,
-        place: String,
-        source: sqlx::Error,
-    },
+    Corrupt { operation: &'static str, place: String, source: sqlx::Error },
     /// The disk is full.
     #[error(
         "could not {operation}: the disk of {place} is full; free some space, or lower storage.keep_* \
@@ -116,18 +106,10 @@ pub enum StoreError {
     },
     /// Other processes locked the database for too long.
     #[error("could not {operation}: others kept the database {place} busy; try again")]
-    Busy {
-        operation: &'static str,
-        place: String,
-        source: sqlx::Error,
-    },
+    Busy { operation: &'static str, place: String, source: sqlx::Error },
     /// Any other error of the database.
     #[error("could not {operation} in the database {place}")]
-    Database {
-        operation: &'static str,
-        place: String,
-        source: sqlx::Error,
-    },
+    Database { operation: &'static str, place: String, source: sqlx::Error },
     /// An error of a file beside the database.
     #[error("could not {operation} the stored file {key}")]
     Object {
@@ -165,16 +147,10 @@ pub enum StoreError {
     Full(String),
     /// Another process has the job now, or the job has ended.
     #[error("job {job} is not held by this process any more")]
-    LeaseLost {
-        job: String,
-    },
+    LeaseLost { job: String },
     /// The transition between these states is not allowed.
     #[error("job {job} cannot go from {} to {}", super::state::name(*from), super::state::name(*to))]
-    IllegalTransition {
-        job: String,
-        from: JobState,
-        to: JobState,
-    },
+    IllegalTransition { job: String, from: JobState, to: JobState },
     /// A value is too long or out of range.
     #[error("{field} {problem}")]
     Invalid {

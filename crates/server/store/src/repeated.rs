@@ -31,9 +31,7 @@ pub(super) enum Earlier {
     /// There is no job, or the entry has no key.
     None,
     /// A job that ended without an answer to its request.
-    Spent {
-        id: String,
-    },
+    Spent { id: String },
     /// A job with the same request.
     Same(AcceptedJob),
     /// A job with another request.

@@ -39,16 +39,10 @@ pub enum FolderError {
         "{} is not a directory of its own: what is watched must lie in the folder itself, not behind a \
          symbolic link", path.display()
     )]
-    NotInside {
-        path: PathBuf,
-    },
+    NotInside { path: PathBuf },
     /// An I/O error.
     #[error("could not {operation} {}", path.display())]
-    Io {
-        operation: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { operation: &'static str, path: PathBuf, source: io::Error },
 }
 
 /// A folder that only this process watches.

@@ -60,10 +60,7 @@ pub enum WatchEvent<'t> {
         path: &'t Path,
     },
     /// A file waits for the service.
-    Waiting {
-        file: &'t str,
-        why: &'t str,
-    },
+    Waiting { file: &'t str, why: &'t str },
     /// An error of the folder; the watcher retries.
     Trouble(&'t FolderError),
 }

@@ -25,10 +25,7 @@ pub enum CalibrationError {
     Parse(warpgauge_contract::ParseError),
     /// A number is out of range.
     #[error("{at}: {message}; make a new calibration with `warpgauge gate calibrate`")]
-    Value {
-        at: String,
-        message: String,
-    },
+    Value { at: String, message: String },
     /// The calibration was made under other conditions than those of its use.
     #[error(
         "the calibration was made with another {what}: {calibrated} then, {now} now; calibrate \

@@ -151,7 +151,6 @@ pub struct MetricField {
 
 /// Groups of the CUDA Evaluation Server's `device_metrics`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "their names say what they are")]
 pub enum FieldGroup {
     SpeedOfLight,
     Detailed,
@@ -168,7 +167,6 @@ pub enum FieldGroup {
 
 /// Units of values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "their names say what they are")]
 pub enum MetricUnit {
     Percent,
     Bytes,
@@ -230,7 +228,6 @@ impl MetricUnit {
 
 /// Groups of metrics; a group's name selects all its metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "their names say what they are")]
 pub enum MetricGroup {
     SpeedOfLight,
     Detailed,

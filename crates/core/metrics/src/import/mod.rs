@@ -77,10 +77,7 @@ pub enum ImportError {
         "the file holds {first} and {second}: import each from a file of its own, since one of \
          them would be lost"
     )]
-    SeveralTools {
-        first: &'static str,
-        second: &'static str,
-    },
+    SeveralTools { first: &'static str, second: &'static str },
     /// The file is something else.
     #[error(
         "this is neither a CSV page of Nsight Compute, nor tables of `nsys stats`, nor a log of \

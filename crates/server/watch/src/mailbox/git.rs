@@ -67,14 +67,10 @@ pub enum GitError {
     Start(#[source] std::io::Error),
     /// The command timed out.
     #[error("`git {command}` did not end within {} s", LIMIT.as_secs())]
-    Late {
-        command: String,
-    },
+    Late { command: String },
     /// The command's output is too large.
     #[error("`git {command}` gave more than {MAX_OUTPUT} bytes")]
-    TooMuch {
-        command: String,
-    },
+    TooMuch { command: String },
     /// The command failed.
     #[error("`git {command}` failed: {message}")]
     Failed {

@@ -112,14 +112,10 @@ pub enum NcuCsvError {
         "line {line}: more than {MAX_CELLS} cells; export fewer kernels (`--launch-count`) or \
          fewer metrics (`--metrics`)"
     )]
-    TooManyCells {
-        line: usize,
-    },
+    TooManyCells { line: usize },
     /// A field does not end within the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
-    FieldTooLong {
-        line: usize,
-    },
+    FieldTooLong { line: usize },
     /// The numbers do not belong to a single locale.
     #[error(
         "{dot} and {comma} are not of one locale; export again with the environment variable \

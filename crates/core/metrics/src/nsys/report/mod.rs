@@ -86,27 +86,16 @@ pub enum NsysError {
     },
     /// A cell is not a number.
     #[error("line {line}, {column}: `{cell}` is no number")]
-    BadNumber {
-        line: usize,
-        column: String,
-        cell: String,
-    },
+    BadNumber { line: usize, column: String, cell: String },
     /// A column of numbers has no unit.
     #[error("line {line}, {column}: the header tells no unit that is known")]
-    NoUnit {
-        line: usize,
-        column: String,
-    },
+    NoUnit { line: usize, column: String },
     /// There are too many rows.
     #[error("line {line}: more than {MAX_ROWS} rows; leave out the report `cuda_gpu_trace`")]
-    TooManyRows {
-        line: usize,
-    },
+    TooManyRows { line: usize },
     /// A field does not end within the limit.
     #[error("line {line}: a field is longer than 64 KiB")]
-    FieldTooLong {
-        line: usize,
-    },
+    FieldTooLong { line: usize },
 }
 
 impl From<TooLong> for NsysError {

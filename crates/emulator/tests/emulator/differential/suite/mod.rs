@@ -3,7 +3,7 @@
 //!
 //! Everything follows from one seed: texts and operands are the same on every machine, so that
 //! results are all that has to be stored.
-#![allow(dead_code, missing_docs)]
+#![allow(dead_code)]
 
 pub mod compare;
 pub mod dump;
