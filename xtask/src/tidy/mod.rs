@@ -15,6 +15,7 @@ mod modules;
 mod names;
 mod rooms;
 mod rules;
+mod words;
 
 /// Directories that hold nothing written by hand.
 const SKIPPED: [&str; 7] =
@@ -58,6 +59,7 @@ fn check(root: &Path) -> Result<Vec<Violation>> {
     for source in &files {
         if source.path.ends_with(".rs") {
             rules::check(source, &mut violations);
+            words::check(source, &mut violations);
         } else {
             links::check(root, source, &mut violations);
         }

@@ -110,7 +110,7 @@ fn unsafe_word(path: &str, code: &str) -> Option<&'static str> {
 }
 
 /// Whether `text` has `word` with no letter, digit or underscore beside it.
-fn has_word(text: &str, word: &str) -> bool {
+pub fn has_word(text: &str, word: &str) -> bool {
     text.match_indices(word).any(|(at, _)| {
         !text[..at].ends_with(is_word_character)
             && !text[at + word.len()..].starts_with(is_word_character)

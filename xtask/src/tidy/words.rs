@@ -1,0 +1,79 @@
+//! Words that do not stand in comments: docs/contributing/style.md has what to write instead.
+
+use super::rules::has_word;
+use super::{Source, Violation};
+
+/// Words that hide which component acts, or that have a standard term.
+const WORDS: [&str; 10] = [
+    "tell", "tells", "told", "whoever", "whom", "nobody", "somebody", "someone", "leavings", "news",
+];
+
+/// Folders whose comments are free of them.
+const CLEAN: [&str; 22] = [
+    "crates/core/code/",
+    "crates/core/config/",
+    "crates/core/model/",
+    "crates/core/sparse/",
+    "crates/core/tensor/",
+    "crates/emulator/src/",
+    "crates/lib/document/",
+    "crates/lib/private-files/",
+    "crates/lib/sandbox/",
+    "crates/lib/svg/",
+    "crates/lib/telemetry/",
+    "crates/lib/turns/",
+    "crates/run/compile/src/",
+    "crates/run/device/src/",
+    "crates/run/executor/",
+    "crates/run/nsight/",
+    "crates/run/worker/src/fleet/",
+    "crates/run/worker/src/holder/",
+    "crates/run/worker/src/protocol/",
+    "crates/server/mcp/",
+    "crates/server/service/",
+    "crates/server/store/",
+];
+
+/// Checks the comments of one file.
+pub fn check(source: &Source, violations: &mut Vec<Violation>) {
+    if !CLEAN.iter().any(|folder| source.path.starts_with(folder)) {
+        return;
+    }
+    for (index, line) in source.text.lines().enumerate() {
+        let Some(text) = comment(line) else { continue };
+        if let Some(word) = WORDS.iter().find(|word| has_word(&text, word)) {
+            violations.push(Violation {
+                path: source.path.clone(),
+                line: index + 1,
+                message: format!(
+                    "`{word}` in a comment: docs/contributing/style.md has what to write instead"
+                ),
+            });
+        }
+    }
+}
+
+/// The text of a line that is a comment, in small letters, without code in backquotes.
+fn comment(line: &str) -> Option<String> {
+    let text = line.trim_start().strip_prefix("//")?;
+    Some(text.split('`').step_by(2).collect::<Vec<_>>().join(" ").to_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lines(path: &str, text: &str) -> Vec<usize> {
+        let source = Source { path: path.to_owned(), text: text.to_owned() };
+        let mut violations = Vec::new();
+        check(&source, &mut violations);
+        violations.iter().map(|violation| violation.line).collect()
+    }
+
+    #[test]
+    fn words_are_found_in_comments_and_not_in_code() {
+        let text = "/// Told by whoever.\nlet told = 1; // why\n// The field `told`.\n//! Nobody.\n// Retold.\n";
+        assert_eq!(lines("crates/core/model/src/a.rs", text), [1, 4]);
+        assert_eq!(lines("crates/run/engine/src/a.rs", text), [0usize; 0]);
+    }
+}
