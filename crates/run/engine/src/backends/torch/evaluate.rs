@@ -41,69 +41,69 @@ use warpgauge_report::EvaluateResponse;
 use warpgauge_tensor::encoding;
 use warpgauge_torch::{JudgeError, RunnerFault, RunnerSession, TorchSubmission};
 
-/// Calls that are timed where nobody says how many.
+/// Default number of timed calls.
 const TRIALS: u32 = 100;
 
-/// How long calls are begun for where nobody says, seconds.
+/// Default time limit for starting timed calls, in seconds.
 const MAX_TIME_S: f64 = 1.0;
 
-/// Idle questions whose median is what a call of nothing takes.
+/// Number of empty requests to a runner; their median is the time of an empty call.
 const IDLE: usize = 5;
 
-/// Most bytes of a report without its outputs.
+/// Limit in bytes on a report without its outputs.
 const MOST_REPORT_BYTES: u64 = 64 << 20;
 
-/// A reference that computes outputs, and the names of those.
+/// A reference kernel, and the outputs that it defines.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Oracle {
     pub submission: TorchSubmission,
-    /// `None`: all of them.
+    /// Names of the outputs; `None` means all.
     pub outputs: Option<Vec<String>>,
-    /// Where it stands in the request.
+    /// Path of the reference in the request, for error messages.
     pub path: String,
-    /// Whether the candidate's object is made with the arguments of this one's.
+    /// Whether the candidate's constructor gets this reference's constructor arguments.
     pub lends_init: bool,
 }
 
-/// What is to be judged.
+/// One case for the judge: a submission, its references and the request.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Case {
     pub submission: TorchSubmission,
     pub oracles: Vec<Oracle>,
     pub request: EvaluateRequest,
     pub plan: Option<Plan>,
-    /// How the candidate is timed beside its only reference, where there is a device.
+    /// How to time the candidate and its only reference in turns, on a device.
     pub beside: Option<SideBySide>,
-    /// Whether a call is made that the tool round the candidate's runner looks at.
+    /// Whether to make one call that the profiler around the candidate's runner observes.
     pub count: bool,
-    /// Whether gradients are computed, too.
+    /// Whether to compute gradients, too.
     pub backward: bool,
-    /// Whether it is the reference of a comparison.
+    /// Whether the submission is the reference of a comparison.
     pub is_reference: bool,
     pub seed: u64,
 }
 
 impl Case {
-    /// Time for timing both sides in turns, beyond `timeout`: it does not count as hanging.
+    /// Time allowed for timing both sides in turns, in addition to `timeout`.
     fn beside_time(&self) -> Duration {
         self.beside.as_ref().map_or(Duration::ZERO, |beside| beside.max_time)
     }
 }
 
-/// What came of a case.
+/// Result of a case.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Judgement {
     pub report: EvaluateResponse,
-    /// The candidate beside the reference.
+    /// Paired times of the candidate and the reference, if both were timed.
     pub compared: Option<Compared>,
-    /// Whether a call was made that a tool looked at, or why not, where that was asked for.
+    /// Whether the profiler observed a call, or why not; `None` if no such call was requested.
     pub counted: Option<Result<(), String>>,
-    /// Whether the failure may be the machine's, so that other runners are worth a try.
+    /// Whether an overloaded machine may have caused the failure, so that a retry is worthwhile.
     pub unsure: bool,
 }
 
 impl TorchBackend {
-    /// Takes the evaluation of a torch kernel to its report.
+    /// Evaluates a torch kernel and returns the report.
     pub(super) async fn evaluate_torch(
         &self,
         evaluator: &dyn Evaluator,
@@ -147,7 +147,7 @@ impl TorchBackend {
         Ok(report)
     }
 
-    /// Has one case judged, in runners of its own.
+    /// Judges one case with fresh runners.
     pub(super) async fn judge_torch(
         &self,
         job: &ActiveOrder<'_>,
@@ -213,7 +213,8 @@ impl TorchBackend {
         Ok(Judgement { report, compared, counted: None, unsure: false })
     }
 
-    /// The report, without the content of outputs that came with it only to be kept.
+    /// Writes outputs to keep into files and emits an event for each. The returned report has no contents
+    /// that were only to be kept.
     async fn keep_returned(
         &self,
         job: &ActiveOrder<'_>,
@@ -239,17 +240,17 @@ impl TorchBackend {
     }
 }
 
-/// Most bytes of a report: outputs travel in base64.
+/// Limit in bytes on the judge's answer. Outputs in it are in base64.
 pub(super) fn most_answer_bytes(limits: &ContractLimits) -> u64 {
     limits.max_output_bytes.saturating_mul(3) / 2 + MOST_REPORT_BYTES
 }
 
-/// A seed for parameters, new for each order.
+/// Returns a new random seed.
 pub(super) fn seed() -> u64 {
     warpgauge_torch::Secret::default().bits() >> 32
 }
 
-/// How many calls are timed.
+/// Returns the number of calls to time, and the time limit for them.
 pub(super) fn plan_of(request: &EvaluateRequest) -> Plan {
     let max_time = request.measure.max_time;
     let unbounded = request.num_trials.map(|_| request.timeout);
@@ -278,18 +279,18 @@ fn oracles(request: &EvaluateRequest) -> Vec<Oracle> {
     found.into_values().map(oracle).collect()
 }
 
-/// One case, and what its report says beside the verdict: what the process that judges is asked.
+/// Order to a judge process: one case, and the facts that its report states beside the verdict.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Evaluation {
     job_id: String,
     setting: Setting,
     pub(super) case: Case,
     most_output_bytes: u64,
-    /// Of the kernels that write inputs and compare outputs, where there is a device.
+    /// Image of the judge's kernels, which write inputs and compare outputs; `None` on the CPU.
     image: Option<Kernels>,
 }
 
-/// An image, as it travels to the process that judges.
+/// An image, encoded for the message to the judge process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Kernels {
     base64: String,
@@ -308,7 +309,7 @@ impl Kernels {
 }
 
 impl Evaluation {
-    /// Judges it. Blocking.
+    /// Judges the case. Blocking.
     pub(super) fn carried_out(
         self,
         sessions: Vec<RunnerSession>,
@@ -339,15 +340,15 @@ impl Evaluation {
         Ok(Judgement { report, compared, counted, unsure })
     }
 
-    /// Whether hardware metrics are wanted of a kernel with this report, and to be had.
+    /// Whether the request asks for hardware metrics, and the kernel ran on a device and has a runtime.
     fn wants_counters(&self, report: &EvaluateResponse) -> bool {
         let wanted = self.case.request.profile.as_ref().is_some_and(nsight::wants_counters);
         let ran = report.kernel_exec_result.runtime.is_some();
         wanted && ran && self.setting.device.is_some()
     }
 
-    /// The same case with one call that is timed by nobody, and one that the tool round the candidate's runner
-    /// looks at.
+    /// The same case with one untimed call, and one call that the profiler around the candidate's runner
+    /// observes.
     pub(super) fn counting(&self) -> Self {
         let mut counting = self.clone();
         let case = &mut counting.case;
@@ -357,7 +358,7 @@ impl Evaluation {
         counting
     }
 
-    /// The report where there was no time left to judge.
+    /// The report of a case whose deadline passed before the judge answered.
     fn timed_out(&self) -> Result<EvaluateResponse, ExecError> {
         let Self { job_id, setting, case, .. } = self;
         let outcome = Outcome::not_judged(Failed::late(case.request.timeout));
@@ -366,7 +367,7 @@ impl Evaluation {
     }
 }
 
-/// The device cannot be used, which is no fault of what is submitted.
+/// Error for a device that the judge cannot use. The submission is not at fault.
 fn no_device(what: String) -> ExecError {
     ExecError::Unavailable(format!("the device cannot be used to judge a torch kernel: {what}"))
 }
@@ -385,7 +386,7 @@ fn judged(
     let mut references = Vec::new();
     let mut init = None;
     for (oracle, session) in case.oracles.iter().zip(sessions.split_off(1)) {
-        // It says what is right, and gains nothing by a wrong time.
+        // A reference defines the expected results, and gains nothing by a wrong time.
         let session = session.unobserved();
         let loaded = Player::load(session, &oracle.submission, None, case.seed, timeout);
         let player = loaded.map_err(|failed| reference_failed(&oracle.path, failed.1))?;
@@ -397,14 +398,14 @@ fn judged(
     let Some(mut session) = sessions.pop() else {
         return Err(internal("judging", &std::io::Error::other("there is no runner")));
     };
-    // Before the submission is there, which could have it take longer.
+    // Measured before the submission is loaded, which could slow the runner down.
     let idle = match idle(&mut session) {
         Ok(idle) => idle,
         Err(RunnerFault::TimedOut) => {
             return Ok((Outcome::not_judged(Failed::late(timeout)), account));
         }
         Err(fault) => {
-            // It has no submission yet, which therefore is not at fault.
+            // The runner has no submission yet, so the submission is not at fault.
             let failed = Failed::of(fault, Stage::Load, timeout);
             let error = failed.of_environment();
             return Err(error.unwrap_or(ExecError::RunnersLost(failed.message)));
@@ -461,7 +462,8 @@ fn judged(
     Ok((Outcome::new(judged, player, shown, idle_ms), account))
 }
 
-/// Where the inputs come from: the contract, or the side that says what they are; else they are looked for.
+/// Chooses the source of the inputs: the contract, `get_inputs()` of `maker`, or else inputs that its runner
+/// suggests.
 fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, ExecError> {
     if let Some(io) = case.request.kernel.io.as_ref().filter(|io| !io.args.is_empty()) {
         return Inputs::of_contract(io).map(Ok);
@@ -476,7 +478,7 @@ fn inputs_of(case: &Case, maker: &mut Player) -> Result<Result<Inputs, Failed>, 
     Ok(suggested.map_err(|fault| maker.failed(fault)))
 }
 
-/// Median time of a question that asks nothing.
+/// Median time of an empty request to the runner.
 fn idle(session: &mut RunnerSession) -> Result<Duration, RunnerFault> {
     let mut times =
         (0..IDLE).map(|_| session.idle()).collect::<Result<Vec<Duration>, RunnerFault>>()?;
@@ -484,7 +486,7 @@ fn idle(session: &mut RunnerSession) -> Result<Duration, RunnerFault> {
     Ok(times[IDLE / 2])
 }
 
-/// Values that the contract expects.
+/// Expected values that the request gives as data, by output name.
 fn data_of(request: &EvaluateRequest) -> Result<BTreeMap<String, Value>, ExecError> {
     let mut values = BTreeMap::new();
     let args = request.kernel.io.iter().flat_map(|io| &io.args);
@@ -504,7 +506,7 @@ fn data_of(request: &EvaluateRequest) -> Result<BTreeMap<String, Value>, ExecErr
     Ok(values)
 }
 
-/// A reference that cannot be loaded is the contract's fault, unless its process ended with another one.
+/// Error for a reference that fails: the request is invalid, unless the environment is at fault.
 pub(super) fn reference_failed(path: &str, failed: Failed) -> ExecError {
     if let Some(error) = failed.of_environment() {
         return error;

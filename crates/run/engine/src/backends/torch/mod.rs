@@ -1,19 +1,20 @@
-//! Kernels in Python: run in a process that holds nothing but them, and judged from here.
+//! Kernels in Python. Runner processes hold nothing but submissions; separate judge processes evaluate them.
 //!
-//! Each order is judged in a process of its own, to which [`process`] is the seam: the server starts it and
-//! hands it the runners. The judge owns seeds, inputs, expected values and the clock. It writes the inputs
-//! of a call into the memory of the runner once the call before has ended, reads what came of it from
-//! there while the runner is stopped, and compares its own copy. References run in processes of their own.
+//! A judge process handles one order at a time; [`process`] is its entry point. The server starts it and
+//! hands it the runners. The judge owns seeds, inputs, expected values and the clock. On the CPU it writes
+//! the inputs of a call into the runner's memory after the previous call has ended. It reads the results from
+//! there while the runner is stopped, and compares its own copy. References run in separate processes.
 //!
-//! [`judge`] has one evaluation, whose stages share `players`, both sides: `host` and `gpu` have the order of the
-//! calls, `expectations` what is expected of one, `verification` what is found, `timing` the times. `player` is one
-//! submission in its runner, `inputs` what it gets, `values` what it gives, `backward` what its gradients begin from
-//! and `gradients` their names, `report` the answer.
+//! [`judge`] runs one evaluation. Its stages share `players`, which holds both sides. `host` and `gpu` order
+//! the calls, `expectations` computes what each call should return, `verification` collects findings, and
+//! `timing` holds the times. `player` is one submission in its runner, `inputs` its arguments and `values`
+//! its results. `backward` draws upstream gradients, `gradients` names them, and `report` builds the
+//! response.
 //!
-//! `expected` computes what kernels for devices are expected to leave, and `foreign` has those compute what torch
-//! kernels are expected to. `comparison` judges several torch kernels. `builder` compiles what runners ask for.
-//! `counters` has Nsight Compute look at a call. `functions` runs what callers send to be run, and judges nothing;
-//! `waiting` has those of its processes that wait for another call.
+//! `expected` computes expected outputs of device kernels with torch kernels, and `foreign` does the reverse.
+//! `comparison` judges several torch kernels. `builder` compiles extensions for runners. `counters` profiles
+//! a call with Nsight Compute. `functions` runs functions that callers send, without judging them; `waiting`
+//! keeps their idle processes for another call.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -69,24 +70,25 @@ mod waiting;
 
 pub(crate) use functions::Functions;
 
-/// Most bytes of one tensor, and of all that one call returns.
+/// Limit in bytes on one tensor on the host, and on all host tensors that one call returns.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// A result of a call on a device that is larger stays there: it is compared in parts, and does not travel, bytes.
+/// Limit in bytes on a device result that the judge copies to the host. A larger result is compared in parts
+/// and not returned.
 const MOST_FETCHED: u64 = 512 << 20;
 
-/// Runs kernels in Python, and judges them.
+/// Backend that runs and judges kernels in Python.
 pub(crate) struct TorchBackend {
     host: Arc<Host>,
-    /// Where they run, or why nothing runs them.
+    /// Processes of the CPU and the GPUs, or why PyTorch cannot be used.
     sides: Result<Sides, String>,
     references: ReferenceReports,
 }
 
-/// The processes of the CPU, and those of each GPU.
+/// Processes of the CPU and of each GPU.
 struct Sides {
     cpu: Arc<Side>,
-    /// By the ordinals of the devices.
+    /// Keys are the ordinals of the devices.
     gpus: BTreeMap<u32, Arc<Side>>,
 }
 
@@ -116,13 +118,13 @@ impl KernelBackend for TorchBackend {
 }
 
 impl TorchBackend {
-    /// Finds PyTorch. `program` is this program, from which children are started.
+    /// Finds PyTorch. `program` is this program's executable, which starts the child processes.
     pub(crate) fn new(host: &Arc<Host>, program: &Path, run_dir: &Path) -> Self {
         let (sides, references) = (sides(host, program, run_dir), ReferenceReports::default());
         Self { sides, references, host: Arc::clone(host) }
     }
 
-    /// Imports PyTorch for all GPUs before an order needs it.
+    /// Starts the import of PyTorch for all GPUs before an order needs it.
     pub(crate) fn begin(&self) {
         for side in self.sides.iter().flat_map(|sides| sides.gpus.values()) {
             let side = Arc::clone(side);
@@ -135,7 +137,7 @@ impl TorchBackend {
     }
 }
 
-/// The processes of all places, none of which is started yet.
+/// Sets up the processes of the CPU and of each GPU without starting any.
 fn sides(host: &Host, program: &Path, run_dir: &Path) -> Result<Sides, String> {
     let found = host.compiler.toolchain().torch().map_err(|why| why.to_string())?;
     let config = &host.config;

@@ -1,5 +1,5 @@
-//! Runners and a judge for one order: a place, a deadline, and their end when nobody waits for the outcome
-//! any more.
+//! Runners and a judge for one order: a permit, a deadline, and the end of the processes when the caller
+//! drops the order.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -25,54 +25,56 @@ use warpgauge_torch::{
 use warpgauge_turns::Owner;
 use warpgauge_worker::queue::LeaseNeeds;
 
-/// When it is worth trying again where too many wait.
+/// Suggested delay before a retry when the queue is full.
 const RETRY_AFTER: Duration = Duration::from_secs(5);
 
-/// Processes that run what is submitted in Python, and those that judge it: on the CPU, or on one device.
+/// Runner and judge processes of the CPU, or of one device.
 pub(super) struct Side {
     pub(super) runners: Runners,
     pub(super) judges: Judges,
-    /// Held, many at once, by what ends and begins there between orders.
+    /// Held for reading while processes start or end on the device between orders.
     pub(super) noise: Arc<RwLock<()>>,
 }
 
 impl Side {
-    /// Nothing is started until an order comes. `noise` is held for reading by what begins and ends on the
-    /// device between orders.
+    /// Starts no process; the first order does. `noise` is held for reading while processes start or end on
+    /// the device between orders.
     pub(super) fn new(runners: Runners, judges: Judges, noise: Arc<RwLock<()>>) -> Self {
         Self { runners, judges, noise }
     }
 
-    /// Imports PyTorch before anybody needs it. Whoever does waits for that, and is told why it does not go.
+    /// Imports PyTorch before an order needs it. An order that needs PyTorch waits for the import and reports
+    /// its error.
     pub(super) async fn begin(&self) {
         let _ = self.runners.warm().await;
     }
 }
 
-/// The right to run submissions until a deadline.
+/// Permission to run submissions until a deadline.
 pub(super) struct Entered<'a> {
     pub(super) side: &'a Arc<Side>,
     compiler: &'a Arc<Compiler>,
     owner: Owner,
     pub versions: Versions,
     pub(super) deadline: Instant,
-    /// The device that they have.
+    /// GPU of the submissions; `None` on the CPU.
     pub device: Option<DeviceInfo>,
-    /// How long a place and the device were waited for.
+    /// Time spent waiting for the permit and the device.
     pub queue: Duration,
-    /// How long processes were waited for.
+    /// Time spent waiting for processes.
     pub start: Duration,
-    /// The kernels that the judge needs there.
+    /// The judge's kernels for the device.
     pub image: Option<Kernels>,
-    /// Why they have none, where there is one.
+    /// Why the submissions run on the CPU although there is a GPU.
     pub not_on_gpu: Option<String>,
-    // Given back before the place, which whoever comes next gets first.
+    // Dropped before `_place`: the next order takes the permit first, and then the device.
     pub(super) held: Option<Held>,
     _place: RunnerPermit,
 }
 
 impl TorchBackend {
-    /// Waits for a place on the CPU in the owner's turn, and for PyTorch if no process has it yet. Time runs from then on.
+    /// Waits for a CPU permit in the owner's turn, and for PyTorch if no process has imported it. The timeout
+    /// runs from then on.
     pub(super) async fn enter(&self, timeout: f64, owner: Owner) -> Result<Entered<'_>, ExecError> {
         let side = &self.sides()?.cpu;
         let InSide { place, versions, queue, start } = side.entered(owner).await?;
@@ -93,7 +95,7 @@ impl TorchBackend {
         })
     }
 
-    /// The same where the request is evaluated: on a GPU, if there is one that it may use and PyTorch can.
+    /// As [`Self::enter`], but on a GPU if the request may use one and PyTorch supports it.
     pub(super) async fn enter_for(
         &self,
         request: &EvaluateRequest,
@@ -132,7 +134,7 @@ impl TorchBackend {
         queue += began.elapsed();
         let began = Instant::now();
         let held = Held::new(lease, side, &self.host.fleet).judged();
-        // One that makes its context while it is waited for; none while others hold the device.
+        // The judge creates its context while the order waits, and not while others hold the device.
         side.judges.prepare();
         let image = support_source(&self.host.compiler)(info.target).await;
         let image = image.map_err(|why| {
@@ -156,7 +158,7 @@ impl TorchBackend {
     }
 }
 
-/// A place, and how long it and PyTorch were waited for.
+/// A permit, and the time spent waiting for it and for PyTorch.
 struct InSide {
     place: RunnerPermit,
     versions: Versions,
@@ -187,7 +189,7 @@ pub(super) fn of_unusable(why: RunnerUnavailable) -> ExecError {
     }
 }
 
-/// Why there is no verdict, where that is not for want of time.
+/// Error for a judge that gave no verdict for another reason than a timeout.
 pub(super) fn no_verdict(lost: JudgeError) -> ExecError {
     match lost {
         JudgeError::TooLarge(_) => error::internal("judging a torch kernel", &lost),
@@ -198,11 +200,11 @@ pub(super) fn no_verdict(lost: JudgeError) -> ExecError {
     }
 }
 
-/// How often an order gets other runners, at most.
+/// Limit on retries of an order with other runners.
 const MOST_RETRIES: u32 = 2;
 
-/// Why an order is worth other runners: those it had were lost, or may have failed for a machine that has too
-/// much to do.
+/// Returns why to retry an order with other runners: its runners were lost, or an overloaded machine may have
+/// caused the failure.
 fn why_retry(answer: &Result<Answer, JudgeError>) -> Option<&str> {
     match answer {
         Ok(Answer::Failed(ExecError::RunnersLost(why))) => Some(why),
@@ -214,22 +216,22 @@ fn why_retry(answer: &Result<Answer, JudgeError>) -> Option<&str> {
     }
 }
 
-/// What came of an order.
+/// Result of an order.
 pub(super) struct Judged {
     pub answer: Result<Answer, JudgeError>,
-    /// What was compiled for the first runner.
+    /// Extensions compiled for the first runner.
     pub extensions: Vec<TorchExtension>,
-    /// How long the process that judges was waited for before it took the order; of a retry all that went before it, too.
+    /// Time until a judge process took the order. After a retry it includes the earlier attempts.
     pub waited: Duration,
 }
 
 impl Entered<'_> {
-    /// The same place and device for another order, which has so long.
+    /// Keeps the permit and the device for another order, with a new timeout.
     pub(super) fn anew(self, timeout: f64) -> Self {
         Self { deadline: deadline(timeout), queue: Duration::ZERO, start: Duration::ZERO, ..self }
     }
 
-    /// As many fresh runners as are wanted.
+    /// Returns `count` fresh runners.
     pub(super) async fn runners(&self, count: usize) -> Result<Vec<Runner>, ExecError> {
         let mut runners = Vec::with_capacity(count);
         for _ in 0..count {
@@ -238,9 +240,9 @@ impl Entered<'_> {
         Ok(runners)
     }
 
-    /// Has an order judged with as many runners as it has `sides`, and with others where those were lost or may
-    /// have failed for the machine. `files` gives the files of each attempt. Time runs anew for a retry: what the
-    /// attempt before took is not the submission's fault.
+    /// Judges an order with `sides` runners. Retries with other runners if those were lost or the machine may
+    /// have caused the failure. `files` returns the files of each attempt. A retry restarts the timeout: the
+    /// time of the earlier attempt is not the submission's fault.
     pub(super) async fn judged_surely(
         &mut self,
         order: &Arc<Order>,
@@ -264,7 +266,8 @@ impl Entered<'_> {
         }
     }
 
-    /// Has a process judge, and compiles what the runners ask for. All of it ends when nobody waits any more.
+    /// Sends an order to a judge process, and compiles what the runners request. All processes end when the
+    /// caller drops the future.
     pub(super) async fn judged(
         &self,
         order: &Arc<Order>,
@@ -283,7 +286,7 @@ impl Entered<'_> {
         let (judges, bench) = (&self.side.judges, JudgeResources { runners, files });
         let answer = judges.ask(Arc::clone(order), self.owner, bench, (self.deadline, most)).await;
         if self.device.is_none() {
-            // For the next order, now that no clock runs. Where there is a device, `Held` does that.
+            // Prepares a judge for the next order while nothing is timed. On a device, `Held` does that.
             judges.prepare();
         }
         let (answer, waited) = match answer {
@@ -293,13 +296,13 @@ impl Entered<'_> {
         Judged { answer, extensions: serving.end(), waited }
     }
 
-    /// Threads that a submission computes with.
+    /// Number of threads that a submission computes with.
     pub(super) fn threads(&self) -> u32 {
         u32::try_from(self.side.runners.threads()).unwrap_or(u32::MAX)
     }
 }
 
-/// Ends runners when it is dropped.
+/// Kills its runners when dropped.
 pub(super) struct Leash(pub(super) Vec<Killer>);
 
 impl Drop for Leash {

@@ -1,4 +1,5 @@
-//! What the candidate's calls returned beside what is expected of them: what was found, and what speaks against it.
+//! Compares the results of the candidate's calls with the expected ones, and collects reasons against the
+//! candidate.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
@@ -19,10 +20,10 @@ use warpgauge_validate::{
     resolve_by_noise, sample,
 };
 
-/// What an object's parameters hold, by name.
+/// Names of a module's parameters, with hashes of their contents.
 pub(super) type ParameterHashes = [(String, Hash)];
 
-/// Names of the parameters that do not hold what they held.
+/// Names of the parameters whose contents have changed.
 pub(super) fn changed_parameters(before: &ParameterHashes, now: &ParameterHashes) -> Vec<String> {
     let held = |name: &String| before.iter().find(|(other, _)| other == name);
     let changed =
@@ -30,24 +31,24 @@ pub(super) fn changed_parameters(before: &ParameterHashes, now: &ParameterHashes
     changed.map(|(name, _)| name.clone()).collect()
 }
 
-/// Judges results, whatever computed them.
+/// Verifies the results of calls, on the CPU and on a device.
 pub(super) struct Verification {
     rules: Rules,
-    /// What is known of what would pass without doing the work.
+    /// Data for finding ways to pass without doing the work.
     pub lint: Lint,
-    /// What is known of the references' rounding.
+    /// Measured effect of rounding on the references' outputs.
     pub noise: Noise,
-    /// How close each output must be, settled at its first comparison.
+    /// Tolerance of each output, fixed at its first comparison.
     tolerances: BTreeMap<String, ResolvedTolerance>,
     pub found: Findings,
 }
 
-/// What is asked of results.
+/// Requirements on the results.
 pub(super) struct Rules {
     pub tolerance: Option<Tolerance>,
-    /// Whether gradients are among them.
+    /// Whether the results include gradients.
     pub backward: bool,
-    /// Outputs of which data are expected.
+    /// Outputs whose expected values the contract gives as data.
     pub data: BTreeSet<String>,
     /// Whether the contract names the outputs; else the reference does.
     pub names_outputs: bool,
@@ -55,34 +56,34 @@ pub(super) struct Rules {
     pub trained: BTreeSet<String>,
     /// Whether calls after the first have other inputs.
     pub shown: InputsShown,
-    /// Whether it is the reference of a comparison, which may change what it likes.
+    /// Whether the kernel is the reference of a comparison, which may change its inputs and parameters.
     pub is_reference: bool,
 }
 
-/// What the verification of all calls found.
+/// Findings of the verification of all calls.
 #[derive(Default)]
 pub(super) struct Findings {
-    /// Calls whose outputs were verified, or would have been had anything been expected.
+    /// Number of verified calls. Calls without any expected output count, too.
     pub verified: u32,
-    /// Digests of the inputs of these calls, and how often one of them came again.
+    /// Digests of these calls' inputs, and the number of calls whose digest was seen before.
     pub inputs: HashSet<Hash>,
     pub repeated_inputs: u32,
     pub comparisons: BTreeMap<String, Comparison>,
     pub reasons: Vec<Reason>,
-    /// What the first call got.
+    /// Arguments of the first call.
     pub arguments: Option<Tree>,
-    /// What the first call returned.
+    /// Results of the first call.
     pub outputs: Named,
-    /// Gradients of one side that the other one does not have.
+    /// Gradients that only one side has.
     pub unchecked: Vec<String>,
-    /// What would pass without doing the work.
+    /// Ways in which a kernel could pass without doing the work.
     pub weaknesses: Vec<Weakness>,
 }
 
-/// Gives the inputs of the call that is judged, with their elements on the host.
+/// Fetches the inputs of the call under verification, with their elements on the host.
 pub(super) type InputsOf<'a> = dyn FnMut() -> Result<Named, Stop> + 'a;
 
-/// Whether indices differ from the expected ones between equal keys of an input alone.
+/// Whether an output of indices differs from the expected one only where keys of an input are equal.
 fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<bool, Stop> {
     let (Value::Tensor { dtype, shape, bytes }, Value::Tensor { bytes: wanted, .. }) =
         (value, wanted)
@@ -110,7 +111,7 @@ fn is_tied(value: &Value, wanted: &Value, inputs: &mut InputsOf<'_>) -> Result<b
 }
 
 impl Rules {
-    /// Of an evaluation whose sides are ready to be called.
+    /// Builds the rules for an evaluation whose sides are loaded.
     pub(super) fn of(
         players: &Players,
         tolerance: Option<Tolerance>,
@@ -137,17 +138,18 @@ impl Verification {
         Self { rules, lint, noise, tolerances, found: Findings::default() }
     }
 
-    /// Whether the references' rounding says how close is close enough, as far as the caller does not.
+    /// Whether the references' rounding sets the tolerance, because the caller leaves it open.
     pub(super) fn wants_noise(&self) -> bool {
         warpgauge_validate::is_open(self.rules.tolerance.as_ref(), Dtype::Float32)
     }
 
-    /// How close an output must be that was compared before.
+    /// Tolerance of an output that was compared before.
     pub(super) fn settled(&self, name: &str) -> Option<&ResolvedTolerance> {
         self.tolerances.get(name)
     }
 
-    /// How close an output must be, by what is expected of it first: its elements, or a sample of them.
+    /// Returns the tolerance of an output. The first use fixes it, from the expected elements or a sample of
+    /// them.
     pub(super) fn settle(&mut self, name: &str, wanted: &Value) -> ResolvedTolerance {
         if let Some(settled) = self.tolerances.get(name) {
             return *settled;
@@ -166,7 +168,7 @@ impl Verification {
         settled
     }
 
-    /// Judges what one call returned, with its elements on the host.
+    /// Verifies the results of one call, with their elements on the host.
     pub(super) fn call(
         &mut self,
         values: Named,
@@ -188,7 +190,7 @@ impl Verification {
         self.verdict()
     }
 
-    /// Compares a value with what is expected, and keeps what speaks against it.
+    /// Compares a value with the expected one and records the outcome.
     pub(super) fn compare(
         &mut self,
         name: &str,
@@ -208,7 +210,7 @@ impl Verification {
         Ok(())
     }
 
-    /// Keeps a comparison of an output, and what speaks against it.
+    /// Records a comparison of an output, and a reason against the candidate if it failed.
     pub(super) fn note(&mut self, name: &str, compared: Result<Comparison, Reason>, first: bool) {
         match compared {
             Ok(comparison) => {
@@ -224,7 +226,8 @@ impl Verification {
         }
     }
 
-    /// Reports another number of values than expected before any of them is compared.
+    /// Returns a reason if the names of results or gradients differ from the expected ones. Values are
+    /// compared later.
     pub(super) fn missing(
         &self,
         values: &Named,
@@ -249,19 +252,19 @@ impl Verification {
         Some(Reason::new(ReasonCode::OutputMismatch, message))
     }
 
-    /// Gradients of either side that nothing of the other's is compared with.
+    /// Records the gradients that only one side has.
     pub(super) fn note_unchecked(&mut self, values: &Named, expected: &BTreeMap<String, Value>) {
         if self.rules.backward && !expected.is_empty() {
             self.found.unchecked = gradients::unchecked(values, expected);
         }
     }
 
-    /// Whether it is the reference of a comparison.
+    /// Whether the kernel is the reference of a comparison.
     pub(super) fn is_reference(&self) -> bool {
         self.rules.is_reference
     }
 
-    /// Whether parameters hold what they held; those in `changing` are changed by the reference, too.
+    /// Checks that parameters are unchanged, except those in `changing`, which the reference changes too.
     pub(super) fn same_parameters(
         &mut self,
         before: &ParameterHashes,
@@ -285,38 +288,38 @@ impl Verification {
         }
     }
 
-    /// Notes the inputs of a call by their digest.
+    /// Records the digest of a call's inputs and counts repeated ones.
     pub(super) fn note_inputs(&mut self, digest: Hash) {
         if !self.found.inputs.insert(digest) {
             self.found.repeated_inputs += 1;
         }
     }
 
-    /// Whether the next call is looked at for what would pass without doing the work: the first, and one with other
-    /// inputs.
+    /// Whether to examine a call for ways to pass without doing the work. Only the first call and calls with
+    /// other inputs qualify.
     pub(super) fn wants_lint(&self, first: bool) -> bool {
         self.lint.wants_call() && (first || self.rules.shown == InputsShown::Fresh)
     }
 
-    /// What was found, with what would pass without doing the work.
+    /// Ends the verification and returns its findings, with the weaknesses.
     pub(super) fn concluded(self) -> Findings {
         let seeded = self.rules.shown == InputsShown::Fresh && self.found.repeated_inputs == 0;
         let weaknesses = self.lint.weaknesses(&self.tolerances, seeded);
         Findings { weaknesses, ..self.found }
     }
 
-    /// Ends the evaluation for a reason.
+    /// Records a reason against the candidate, and returns the stop that ends the evaluation.
     pub(super) fn wrong(&mut self, reason: Reason) -> Stop {
         self.found.reasons.push(reason);
         Stop::Wrong
     }
 
-    /// Whether nothing speaks against the candidate so far.
+    /// Returns `Stop::Wrong` if there is a reason against the candidate.
     pub(super) fn verdict(&self) -> Result<(), Stop> {
         if self.found.reasons.is_empty() { Ok(()) } else { Err(Stop::Wrong) }
     }
 
-    /// What is wrong after the first call was right.
+    /// Rewords a reason for a later call, after the first call was right.
     fn later(&self, reason: Reason) -> Reason {
         let (code, when) = match self.rules.shown {
             InputsShown::Fresh => (ReasonCode::WrongForOtherSeeds, "inputs of other seeds"),
@@ -383,7 +386,7 @@ mod tests {
             assert_eq!(found, code);
             assert!(message.contains(when), "{message}");
             assert!(!verification.found.comparisons["output"].passed);
-            // What is shown is what the first call returned.
+            // The findings keep the outputs of the first call.
             assert_eq!(verification.found.outputs, named(&[("output", 1.0)]));
         }
     }

@@ -1,9 +1,9 @@
-//! Inputs on the device: memory of the judge's with the arguments of each call of a batch, one set after the
-//! other, which runners open. Where their content follows from a seed it is written there; else from a
-//! copy that nobody else has.
+//! Inputs on the device: memory of the judge with one set of arguments for each call of a batch, which
+//! runners open. The judge generates tensors with a rule there, from a seed. It copies other tensors from
+//! memory that no runner opens.
 //!
-//! The candidate and the references have memory of their own each: work of a candidate's that still runs
-//! on the device when it said that it is done cannot change what the references compute with.
+//! The candidate and the references have separate memory. Work that the candidate left running on the device
+//! therefore cannot change the references' inputs.
 
 use std::cell::OnceCell;
 
@@ -20,64 +20,63 @@ use warpgauge_tensor::{Dtype, TensorInit};
 use warpgauge_torch::{LentTensor, TensorAt, Tree, TreeOf};
 use warpgauge_validate::Nudge;
 
-/// Where tensors begin, bytes.
+/// Alignment of tensors in a set, bytes.
 const STEP: u64 = 512;
 
-/// Most bytes of all sets.
+/// Limit in bytes on all sets together.
 const MOST_BYTES: u64 = 8 << 30;
 
-/// Memory is taken in whole blocks of the driver: smaller buffers share one, which would be lent with them.
+/// Granularity of allocations, bytes. Smaller buffers share one block of the driver, which would be lent as a
+/// whole.
 const BLOCK: u64 = 2 << 20;
 
-/// Bytes of either end of a tensor by which its content is told from another one's.
+/// Bytes at either end of a tensor that its digest covers.
 const DIGESTED_BYTES: u64 = 4 << 10;
 
-/// Most sets.
 const MOST_SETS: u64 = 512;
 
 /// One tensor of a set.
 struct Slot {
-    /// Its place among the arguments.
+    /// Path among the arguments, such as `[0]`.
     place: String,
     name: String,
     dtype: Dtype,
-    /// How its elements lie within the set.
+    /// Layout of the elements within the set; the address is an offset.
     lies: TensorAt,
     offset: u64,
-    /// That it takes up.
+    /// Bytes that the tensor occupies in a set, gaps included.
     bytes: u64,
-    /// What it follows from, and whether from a seed; `None`: a copy is kept.
+    /// Rule that generates the contents, and whether it is random; `None` if the arena keeps a copy.
     init: Option<(TensorInit, bool)>,
 }
 
-/// Who opens the memory.
+/// Side that opens the memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Whose {
     Candidate,
     References,
 }
 
-/// The sets, and what they must hold.
+/// Sets of inputs on the device, and the contents that they must have.
 pub(super) struct Arena {
     candidates: DeviceBuffer,
-    /// As large, if there are references.
+    /// As large as `candidates` if there are references, else one block.
     of_references: DeviceBuffer,
-    /// Where a set is encrypted, which nobody opens.
+    /// Where the judge encrypts a set. No runner opens this memory.
     own: OnceCell<DeviceBuffer>,
     referenced: bool,
-    /// What tensors without a rule hold, of one set or of all.
+    /// Contents of tensors without a rule: one set from the contract, or all sets from `get_inputs()`.
     pristine: Option<DeviceBuffer>,
     pristine_stride: u64,
     slots: Vec<Slot>,
-    /// What the first call gets.
+    /// Arguments of the first call.
     pub tree: TreeOf<LentTensor>,
     pub stride: u64,
-    /// How many there are.
     pub sets: u32,
 }
 
 impl Arena {
-    /// For arguments whose content is known.
+    /// Allocates sets for arguments whose contents are known.
     pub(super) fn of_given(
         gpu: &Gpu,
         arguments: &[Argument],
@@ -125,7 +124,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// For arguments that a submission makes, which are like these.
+    /// Allocates sets for arguments that a submission makes, with the layout of `made`.
     pub(super) fn of_made(gpu: &Gpu, made: &Tree, referenced: bool) -> Result<Self, NotShelved> {
         let mut offset = 0;
         let mut slots = Vec::new();
@@ -170,7 +169,7 @@ impl Arena {
         let bytes = (sets * stride).next_multiple_of(BLOCK);
         let memory = |bytes| {
             let memory = room(gpu, bytes, "inputs")?;
-            // Runners see all of it, and this process may have had other inputs there.
+            // Runners can read all of it, and it may still hold inputs that this process wrote earlier.
             memory.fill(0, &gpu.stream).map_err(broken)?;
             Ok(memory)
         };
@@ -198,7 +197,7 @@ impl Arena {
         }
     }
 
-    /// What runners open it by, and how large it is.
+    /// Handle with which runners open the memory, in base64, and its size in bytes.
     pub(super) fn lent(&self, whose: Whose) -> Result<(String, u64), NotShelved> {
         let memory = self.memory(whose);
         let handle = memory.export().map_err(broken)?;
@@ -206,14 +205,14 @@ impl Arena {
         Ok((text, memory.len() as u64))
     }
 
-    /// Where a tensor of a set lies, by its place among the arguments.
+    /// Byte offset and layout of a set's tensor, found by its path among the arguments.
     pub(super) fn slot(&self, set: u32, place: &str) -> Option<(usize, TensorAt)> {
         let slot = self.slots.iter().find(|slot| slot.place == place)?;
         let at = u64::from(set) * self.stride + slot.offset;
         Some((at as usize, TensorAt { address: at, ..slot.lies.clone() }))
     }
 
-    /// Arguments of each call at some places, by these.
+    /// For each call, the arguments at the given paths, with their memory and layout.
     pub(super) fn also(&self, whose: Whose, places: &[String], count: u32) -> Vec<Vec<Also<'_>>> {
         let of_call = |call: u32| {
             let slots = places.iter().filter_map(|place| {
@@ -225,8 +224,8 @@ impl Arena {
         (0..count).map(of_call).collect()
     }
 
-    /// Keeps what a submission has made for a set: its tensors in their order, each as the bytes that it takes up here
-    /// or as a place on the device.
+    /// Stores a tensor that a submission made for a set. `index` is its position among the tensors, and
+    /// `from` its bytes or its location on the device.
     pub(super) fn keep(
         &self,
         gpu: &Gpu,
@@ -247,19 +246,19 @@ impl Arena {
         }
     }
 
-    /// Where the first set lies.
+    /// Address and size in bytes of the first set.
     pub(super) fn window(&self, whose: Whose) -> ByteRange {
         (self.memory(whose).address(), self.stride)
     }
 
-    /// Where arguments at some places lie within a set, and their bytes; of those that have any.
+    /// Offsets within a set and sizes in bytes of the arguments at the given paths. Empty ones are left out.
     pub(super) fn places(&self, places: &[String]) -> Vec<ByteRange> {
         let slot = |place: &String| self.slots.iter().find(|slot| slot.place == *place);
         let slots = places.iter().filter_map(slot).filter(|slot| slot.bytes > 0);
         slots.map(|slot| (slot.offset, slot.bytes)).collect()
     }
 
-    /// Writes the first sets, each by its seed where there is one, and waits until they are there.
+    /// Writes one set for each entry of `seeds`, and waits until the device has written them.
     pub(super) fn present(
         &self,
         gpu: &Gpu,
@@ -272,8 +271,9 @@ impl Arena {
         gpu.stream.synchronize().map_err(broken)
     }
 
-    /// Writes the first sets, each encrypted under its key, and waits until they are there. What the sets hold is
-    /// never in memory that a runner has open: work that a candidate left on the device could read it.
+    /// Writes one set for each entry of `seeds`, encrypted under its key, and waits until the device has
+    /// written them. Plain inputs are never in memory that a runner has open: work that a candidate left on
+    /// the device could read them.
     pub(super) fn present_locked(
         &self,
         gpu: &Gpu,
@@ -302,7 +302,7 @@ impl Arena {
         gpu.stream.synchronize().map_err(broken)
     }
 
-    /// Queues writing the tensors of a set to a place.
+    /// Queues the writes of a set's tensors to `memory`, from byte `begin` on.
     fn write(
         &self,
         gpu: &Gpu,
@@ -329,12 +329,12 @@ impl Arena {
         Ok(())
     }
 
-    /// Types of the tensors.
+    /// Element types of the tensors of a set.
     pub(super) fn types(&self) -> Vec<Dtype> {
         self.slots.iter().map(|slot| slot.dtype).collect()
     }
 
-    /// The tensors of a set: place, type, shape and bytes of the elements.
+    /// Tensors of a set: path, element type, shape, and bytes of the elements.
     pub(super) fn tensors(&self) -> impl Iterator<Item = (&str, Dtype, &[u64], u64)> {
         let all = self.slots.iter();
         all.map(|slot| {
@@ -342,7 +342,7 @@ impl Arena {
         })
     }
 
-    /// What the first sets hold that a submission made, by the ends of their tensors.
+    /// Digests of the first sets that a submission made, over both ends of each tensor.
     pub(super) fn digests(&self, gpu: &Gpu, sets: usize) -> Result<Vec<blake3::Hash>, DeviceError> {
         let Some(pristine) = &self.pristine else { return Ok(Vec::new()) };
         let mut digests = Vec::new();
@@ -362,8 +362,8 @@ impl Arena {
         Ok(digests)
     }
 
-    /// The elements of a tensor of one of the sets in C order, from where the candidate cannot change it: from what was
-    /// kept of it, or from the references' memory. Only without references it is the candidate's.
+    /// Reads a tensor of a set in C order, from memory that the candidate cannot change: the kept copy or the
+    /// references' memory. If there is neither, it reads the candidate's memory.
     pub(super) fn content(
         &self,
         gpu: &Gpu,
@@ -374,11 +374,11 @@ impl Arena {
         let mut bytes = vec![0; slot.bytes as usize];
         let (memory, at) = self.held(set, slot);
         memory.copy_to_host(at, &mut bytes, &gpu.stream)?;
-        // It holds them all: a slot is as large as they need.
+        // This succeeds: a slot is as large as the elements need.
         Ok(slot.lies.in_order(&bytes).unwrap_or_default())
     }
 
-    /// Of a tensor that lies side by side, those elements that are looked at where not all are; else as [`Self::content`].
+    /// Reads a sample of a contiguous tensor. It reads other tensors in full, as [`Self::content`] does.
     pub(super) fn sampled(
         &self,
         gpu: &Gpu,
@@ -391,7 +391,7 @@ impl Arena {
         gpu.sample(self.held(set, slot), (slot.dtype, slot.bytes as usize))
     }
 
-    /// Where what a tensor of a set holds is, where the candidate cannot change it.
+    /// Buffer and offset from which [`Self::content`] reads a tensor.
     fn held(&self, set: u32, slot: &Slot) -> (&DeviceBuffer, usize) {
         let set = u64::from(set);
         let (memory, at) = match (&self.pristine, &slot.init) {
@@ -402,7 +402,7 @@ impl Arena {
         (memory, (at + slot.offset) as usize)
     }
 
-    /// Moves the elements of the references' first set that have the type.
+    /// Moves the elements of the nudge's type in the references' first set by units in the last place.
     pub(super) fn nudge(&self, gpu: &Gpu, nudge: Nudge) -> Result<(), NotShelved> {
         let of_type = self.slots.iter().filter(|slot| slot.dtype == nudge.dtype && slot.bytes > 0);
         for (slot, place) in of_type.zip(0u64..) {
@@ -415,7 +415,7 @@ impl Arena {
         gpu.stream.synchronize().map_err(broken)
     }
 
-    /// Places of the tensors that are not what was written; those at `changing` are not looked at.
+    /// Returns the paths of tensors that differ from what the judge wrote, except those in `changing`.
     pub(super) fn changed(
         &self,
         gpu: &Gpu,
@@ -455,16 +455,16 @@ impl Arena {
     }
 }
 
-/// A tensor among the arguments, by its place: where it is, and what.
+/// An argument tensor: its path, its buffer and offset, and its layout.
 pub(super) type Also<'a> = (String, (&'a DeviceBuffer, usize), TensorAt);
 
-/// Where the content of a tensor comes from.
+/// Source of a tensor's contents.
 pub(super) enum Source<'a> {
     Host(&'a [u8]),
     Device(&'a DeviceBuffer, usize),
 }
 
-/// A tensor whose elements lie side by side, in C order.
+/// Layout of a contiguous tensor in C order.
 fn in_order(offset: u64, dtype: Dtype, shape: &[u64]) -> TensorAt {
     let mut strides = vec![1; shape.len()];
     for axis in (1..shape.len()).rev() {
@@ -474,7 +474,7 @@ fn in_order(offset: u64, dtype: Dtype, shape: &[u64]) -> TensorAt {
 }
 
 impl Slot {
-    /// As a runner gets it in the first set.
+    /// The tensor of the first set, in the form that a runner takes.
     fn lent(&self) -> LentTensor {
         let strides = self.lies.kept_strides();
         LentTensor { strides, ..LentTensor::in_order(self.offset, &self.lies) }

@@ -1,11 +1,12 @@
-//! Torch kernels on a GPU: the judge has a context of its own there, beside those of the runners.
+//! Torch kernels on a GPU: the judge has its own context there, beside those of the runners.
 //!
-//! Inputs lie in memory of the judge's, which runners open; what they return lies in theirs, which the judge
-//! opens and copies as soon as they say that they are done. `calls` has the order of the calls, `batches` one
-//! batch of both sides, `timing` the candidate's times, `beside` both sides in turns, `turn` what the clock says of
-//! locked calls, `expect` and `compared` what is right, `stage` what lies on the device, `arena` the inputs,
-//! `shelf` the copies, `blocks` the runners' memory, `traced` what a device did, `counted`
-//! calls that a tool looks at, `modules` the parameters of both sides.
+//! Inputs lie in the judge's memory, which runners open. Results lie in the runners' memory, which the judge
+//! opens and copies as soon as a runner reports that it is done. `calls` orders the calls, `batches` runs one
+//! batch of both sides, `timing` times the candidate, and `beside` times both sides in turns. `turn` holds
+//! the times of locked calls, and `stage` the state on the device. `expect` computes expected results, and
+//! `compared` compares them. `arena` holds the inputs, `shelf` copies of results, `blocks` the runners'
+//! memory, and `modules` parameters of both sides. `traced` records device activity, and `counted` runs calls
+//! under a profiler.
 
 mod arena;
 mod batches;
@@ -33,34 +34,34 @@ use warpgauge_model::{DeviceInfo, Image};
 use warpgauge_tensor::Dtype;
 use warpgauge_validate::{ResolvedTolerance, sampled_ranges};
 
-/// The device, as a judge has it.
+/// The judge's context on a device, with its kernels loaded.
 pub(super) struct Gpu {
     context: Context,
     stream: Stream,
     support: Support,
     info: DeviceInfo,
-    /// Base64 of the support's image, which runners load too.
+    /// Image of the judge's kernels in base64, which runners load too.
     kernels: String,
 }
 
-/// A context whose kernels have yet to come.
+/// A context whose kernels are not loaded yet.
 struct Opened {
     context: Context,
     stream: Stream,
     info: DeviceInfo,
 }
 
-/// The device of a process that judges, for all of its orders.
+/// The device of a judge process, kept for all of its orders.
 pub(super) struct JudgeDevice {
     opened: Option<Opened>,
     gpu: Option<Gpu>,
 }
 
 impl JudgeDevice {
-    /// Makes a context.
+    /// Creates a context on a device.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns the driver's message.
     pub(super) fn open(ordinal: u32, directory: &Path) -> Result<Self, String> {
         let loaded = loader::load(&DriverChoice::Cuda, directory).map_err(|e| e.to_string())?;
         let info = loaded.driver.device_info(ordinal).map_err(|error| error.to_string())?;
@@ -69,10 +70,10 @@ impl JudgeDevice {
         Ok(Self { opened: Some(Opened { context, stream, info }), gpu: None })
     }
 
-    /// The device with the kernels that write inputs and compare outputs, which are loaded for the first order.
+    /// Returns the device with the kernels that write inputs and compare outputs. The first order loads them.
     ///
     /// # Errors
-    /// What the driver says.
+    /// Returns the driver's message.
     pub(super) fn with(&mut self, image: &Image) -> Result<&Gpu, String> {
         if let Some(Opened { context, stream, info }) = self.opened.take() {
             let support = Support::load(&context, image, &info).map_err(|e| e.to_string())?;
@@ -84,8 +85,8 @@ impl JudgeDevice {
 }
 
 impl Gpu {
-    /// Those elements of a tensor that are looked at where not all are ([`sampled_ranges`]). The tensor lies side by
-    /// side, from byte `at` of a buffer on.
+    /// Copies a sample of a tensor's elements to the host ([`sampled_ranges`]). The tensor is contiguous and
+    /// begins at byte `at` of the buffer.
     fn sample(
         &self,
         (memory, at): (&DeviceBuffer, usize),
@@ -100,14 +101,14 @@ impl Gpu {
         Ok(sample)
     }
 
-    /// Bytes that are written so that the second-level cache holds nothing else: as many as Triton's
-    /// `do_bench` writes, or twice what it holds. While they are, the host launches what is timed.
+    /// Bytes to write so that the L2 cache holds nothing else: as many as Triton's `do_bench` writes, or
+    /// twice the size of L2. During that write, the host launches the timed work.
     fn flush_bytes(&self) -> u64 {
         (256 << 20).max(2 * self.info.l2_bytes)
     }
 }
 
-/// A tolerance as the device takes it.
+/// Converts a tolerance to the form that the device kernels take.
 fn near(tolerance: &ResolvedTolerance) -> NearTolerance {
     let ResolvedTolerance { atol, rtol, allow_non_finite, .. } = *tolerance;
     NearTolerance { atol, rtol, allow_non_finite }

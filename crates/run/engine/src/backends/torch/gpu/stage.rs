@@ -1,4 +1,4 @@
-//! What lies on the device during an evaluation: the inputs, both sides' memory, and copies of what they returned.
+//! State on the device during an evaluation: inputs, both sides' memory, and copies of their results.
 
 use super::arena::{Arena, Source, Whose};
 use super::blocks::Blocks;
@@ -25,28 +25,30 @@ use warpgauge_validate::{
     placed,
 };
 
-/// What is wrong with results that are others later.
+/// Message for results that change after their call has ended.
 const UNSETTLED: &str = "what a call returned was not there yet where the current stream had come to the end of the \
                          call, or was changed afterwards: have the current stream wait for other streams, and \
                          return memory that no later call writes to";
 
-/// Bytes of a value that are compared at once, where it is large.
+/// Bytes of a large value that the host compares at once.
 const PART_BYTES: usize = 64 << 20;
 
-/// Bytes from the first element on that does not match that are searched for others.
+/// Bytes to search for examples of mismatches, from the first mismatch on.
 const EXAMPLE_BYTES: usize = 64 << 10;
 
-/// Larger values are looked at in pieces where nothing but a sample is needed.
+/// Size in bytes above which a value is sampled where a sample suffices.
 const MOST_WHOLE_BYTES: u64 = 16 << 20;
 
-/// Bytes of inputs that are made before they are copied, at most, beyond those of one call.
+/// Limit in bytes on inputs that a runner makes before the judge copies them. The inputs of a single call may
+/// be larger.
 const DRAWN_BYTES: u64 = 256 << 20;
 
-/// Times that what is round a call is measured, after some that do not count.
+/// Number of overhead measurements, and of discarded measurements before them.
 const MEASURED: usize = 41;
 const UNCOUNTED: usize = 5;
 
-/// One side: its runner's memory, copies of what it returned, and where it waits for keys.
+/// Device state of one side: its runner's memory, copies of its results, and the gate where it waits for
+/// keys.
 pub(super) struct Side {
     pub(super) blocks: Blocks,
     pub(super) shelf: Shelf,
@@ -56,18 +58,18 @@ pub(super) struct Side {
 /// How the calls of a batch are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallOrder {
-    /// All inputs are there when the first call begins. `flush`: bytes that are written before each call, which events
-    /// are round then; 0: none.
+    /// All inputs are in place before the first call. `flush`: bytes to write before each call, which events
+    /// then time. If it is 0, there are neither writes nor events.
     Together { flush: u64 },
-    /// The inputs of a call are encrypted until the results of the one before are settled.
+    /// The inputs of a call stay encrypted until the results of the previous call are hashed.
     Locked,
 }
 
 impl CallOrder {
-    /// In one go, without events.
+    /// All calls at once, without flushes or events.
     pub(super) const TOGETHER: Self = Self::Together { flush: 0 };
 
-    /// Has a runner make the calls that it is ready for. `keys`: of locked calls.
+    /// Makes a runner execute its prepared calls. `keys` are those of locked calls.
     pub(super) fn run(
         self,
         session: &mut RunnerSession,
@@ -86,7 +88,7 @@ impl Side {
         Self { blocks: Blocks::default(), shelf: Shelf::new(number), gate }
     }
 
-    /// Moves the elements of a reference's parameters that have the type.
+    /// Moves the elements of a reference's trained parameters of the nudge's type by units in the last place.
     pub(super) fn nudge_parameters(
         &mut self,
         gpu: &Gpu,
@@ -106,7 +108,7 @@ impl Side {
         Ok(())
     }
 
-    /// The elements of one of the player's parameters or buffers, in C order.
+    /// Reads the elements of one of the player's parameters or buffers, in C order.
     pub(super) fn held(
         &mut self,
         gpu: &Gpu,
@@ -121,22 +123,22 @@ impl Side {
     }
 }
 
-/// What lies on the device.
+/// Device state of one evaluation.
 pub(super) struct Stage<'a> {
     pub(super) gpu: &'a Gpu,
     pub(super) arena: Arena,
     pub(super) candidate: Side,
     pub(super) references: Vec<Side>,
-    /// Where arguments that change are, by the names that they get.
+    /// Paths of the arguments that calls may change.
     pub(super) changing: Vec<String>,
-    /// Whether results do not lie side by side.
+    /// Whether the host has to bring results into C order, which the device cannot.
     pub(super) strided: bool,
     pub(super) locks: Locks<'a>,
     secret: Secret,
 }
 
 impl<'a> Stage<'a> {
-    /// Lends the runners memory for inputs.
+    /// Allocates memory for inputs, and lends it to the runners.
     pub(super) fn open(gpu: &'a Gpu, players: &mut Players) -> Result<Self, Stop> {
         let referenced = !players.expectations.references.is_empty();
         let arena = match &players.inputs {
@@ -171,7 +173,7 @@ impl<'a> Stage<'a> {
         Ok(Self { gpu, arena, candidate, references, changing, strided, locks, secret })
     }
 
-    /// Writes the inputs of a batch for a side; locks them, if they are to be, and gives their keys.
+    /// Writes the inputs of a batch for a side. For a locked batch, encrypts them and returns their keys.
     pub(super) fn present(
         &mut self,
         whose: Whose,
@@ -186,8 +188,8 @@ impl<'a> Stage<'a> {
         Ok(keys)
     }
 
-    /// What locked calls took, if the copies of what they returned have the hashes that were there when each ended.
-    /// None, where something that they returned does not lie on the device.
+    /// Returns the times of locked calls if the copies of their results have the hashes taken when each call
+    /// ended. Returns `None` if there are no such calls, or if some results are not on the device.
     pub(super) fn settled(
         &mut self,
         shelved: &Shelved,
@@ -195,7 +197,7 @@ impl<'a> Stage<'a> {
     ) -> Result<Result<Option<Turn>, Reason>, NotShelved> {
         let unsettled = || Reason::new(ReasonCode::OutputMismatch, UNSETTLED.to_owned());
         for (ranges, call) in shelved.hashed.iter().zip(&calls) {
-            // More than are hashed were not hashed, whatever the runner says.
+            // A call has hashes of at most this many ranges, whatever the runner reports.
             if ranges.len() > MOST_RANGES {
                 return Ok(Err(unsettled()));
             }
@@ -212,7 +214,7 @@ impl<'a> Stage<'a> {
         Ok(Ok(Some(turn).filter(|_| !shelved.elsewhere)))
     }
 
-    /// What decrypting the inputs of a call and hashing results of these sizes take, without a call.
+    /// Measures how long decrypting a call's inputs and hashing results of these sizes take, without a call.
     pub(super) fn overhead(&mut self, results: &[u64]) -> Result<Overhead, Stop> {
         let broken = |error: warpgauge_device::DeviceError| Stop::Broken(error.to_string());
         let step = |bytes: &u64| bytes.next_multiple_of(256);
@@ -235,7 +237,7 @@ impl<'a> Stage<'a> {
         Ok(Overhead::of(measured.split_off(UNCOUNTED)))
     }
 
-    /// Has the side that makes inputs make those of each set.
+    /// Makes the inputs of each set with `get_inputs()`, and stores them in the arena.
     pub(super) fn draw(
         &mut self,
         players: &mut Players,
@@ -260,8 +262,8 @@ impl<'a> Stage<'a> {
         Ok(())
     }
 
-    /// A batch in the form that a runner takes. `generator`: the seed of random numbers in it; `gate`: where the runner
-    /// waits for keys, if the calls are locked.
+    /// A batch in the form that a runner takes. `generator` is the seed of its random numbers. `gate` is
+    /// where the runner waits for keys of locked calls.
     pub(super) fn batch(
         &self,
         count: usize,
@@ -296,7 +298,7 @@ impl<'a> Stage<'a> {
         })
     }
 
-    /// The copies of a side.
+    /// Memory with the copies of a side's results; side 0 is the candidate.
     pub(super) fn shelf(&self, number: usize) -> Option<&warpgauge_device::DeviceBuffer> {
         match number {
             0 => self.candidate.shelf.memory(),
@@ -304,7 +306,7 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// A value with its elements on the host.
+    /// Copies a value to the host in full.
     pub(super) fn fetched(&self, value: Value) -> Result<Value, Stop> {
         let Value::OnDevice { dtype, shape, copy } = value else { return Ok(value) };
         let Some(memory) = self.shelf(copy.shelf) else {
@@ -316,7 +318,7 @@ impl<'a> Stage<'a> {
         Ok(Value::Tensor { dtype, shape, bytes })
     }
 
-    /// A value with those of its elements on the host that are looked at where not all are.
+    /// Copies a sample of a device value to the host.
     pub(super) fn sampled(&self, value: &Value) -> Result<Value, Stop> {
         let Value::OnDevice { dtype, shape, copy } = value else { return Ok(value.clone()) };
         let Some(memory) = self.shelf(copy.shelf) else {
@@ -327,7 +329,7 @@ impl<'a> Stage<'a> {
         Ok(Value::Tensor { dtype: *dtype, shape: shape.clone(), bytes })
     }
 
-    /// What is looked at of a value where nothing but a sample is needed of a large one.
+    /// Copies a small value to the host in full, and a sample of a large one.
     pub(super) fn glimpsed(&self, value: &Value) -> Result<Value, Stop> {
         if value.bytes() <= MOST_WHOLE_BYTES {
             self.fetched(value.clone())
@@ -336,7 +338,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Compares two copies of many elements, a part at a time.
+    /// Compares two large copies: on the device if it supports their type, else on the host, part by part.
+    /// Returns `None` if their types or shapes differ, or if one of them is not on the device.
     pub(super) fn compared_in_parts(
         &self,
         (value, wanted): (&Value, &Value),
@@ -397,7 +400,8 @@ impl<'a> Stage<'a> {
         Ok(parts.joined())
     }
 
-    /// Those inputs of one of a batch's calls that are wanted, by their type and size in bytes: each by its place.
+    /// Reads the inputs of one call of a batch that `wanted` selects by type and size in bytes, with their
+    /// paths.
     pub(super) fn inputs_of_call(
         &self,
         call: u32,
@@ -406,7 +410,7 @@ impl<'a> Stage<'a> {
         self.inputs_read(wanted, &|place| self.arena.content(self.gpu, (call, place)))
     }
 
-    /// As [`Self::inputs_of_call`] of the first call; of large ones a sample.
+    /// As [`Self::inputs_of_call`] for the first call, but with only a sample of each large input.
     pub(super) fn inputs_glimpsed(
         &self,
         wanted: &dyn Fn(Dtype, u64) -> bool,
@@ -437,7 +441,7 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// What the device counted, for a comparison of so many elements.
+/// Converts the device's measurements to the counts of a comparison.
 fn counted(found: MeasuredErrors, elements: u64) -> CountedErrors {
     CountedErrors {
         elements,
@@ -475,7 +479,7 @@ fn keep(
             return Err(forged(text));
         }
         side.blocks.open(gpu, tensor).map_err(forged)?;
-        // What the tensor takes up is copied as it is, unless there are gaps.
+        // A tensor without gaps is copied on the device as laid out; others go through the host.
         let stored = tensor.stored(u64::MAX).map_err(|error| fault(&error))?;
         match side.blocks.range(&stored).map_err(|error| fault(&error))? {
             Some((block, at, _)) if stored.is_contiguous() => {
@@ -491,7 +495,7 @@ fn keep(
     Ok(())
 }
 
-/// Why there is no copy, as the end of an evaluation.
+/// Converts a failure to copy results into the end of the evaluation.
 pub(super) fn not_shelved(player: &Player, of_reference: bool, error: NotShelved) -> Stop {
     match error {
         NotShelved::Fault(fault) => player.stopped(of_reference, fault),
