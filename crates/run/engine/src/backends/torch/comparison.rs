@@ -1,5 +1,5 @@
-//! Several torch kernels: the reference by itself, then each candidate against it, timed beside it where both
-//! run on a GPU.
+//! Comparison of several torch kernels. The reference is evaluated alone, and then each candidate against it.
+//! On a GPU both are timed in turns.
 
 use std::time::{Duration, Instant};
 
@@ -23,41 +23,41 @@ use warpgauge_model::JobStage;
 use warpgauge_report::{EvaluateResponse, KernelVerdict, Timings, VerdictBy};
 use warpgauge_statistics::paired::{PairedComparison, PairedVerdict};
 
-/// Why no candidate is called faster or slower.
+/// Messages for comparisons in which no candidate is called faster or slower.
 const NOT_COMPARED: &str = "times of the CPU rank nothing: both are in the reports";
 const NOT_BESIDE: &str = "there was no time left to time both sides in turns: both times are in the reports; \
                           `measure.max_time` and `timeout` say how long it may take";
 
-/// How much longer the reference may take beside the candidate than alone, relative and beyond what is not known
-/// of its time, for that to say something.
+/// Relative slowdown of the reference beside the candidate, compared with the reference alone, that is
+/// tolerated in addition to the resolution. A larger one makes the comparison inconclusive.
 const SLOWED: f64 = 0.1;
 
-/// The torch kernels of a comparison.
+/// One comparison of torch kernels.
 pub(super) struct TorchSession<'a> {
     backend: &'a TorchBackend,
     job: &'a ActiveOrder<'a>,
     request: CompareRequest,
-    /// The place and the device of all of them, from the first on.
+    /// Permit and device, kept from one evaluation to the next.
     entered: Option<Entered<'a>>,
-    /// Candidates that are not judged yet.
+    /// Candidates still to be judged.
     waiting: std::vec::IntoIter<KernelCode>,
-    /// How many candidates share the rate of false verdicts.
+    /// Number of candidates, which share the false-positive rate.
     comparisons: usize,
-    /// How each candidate was timed beside the reference, where it was.
+    /// Paired times of each judged candidate; `None` if it was not timed with the reference.
     timed: Vec<Option<Paired>>,
-    /// Of the parameters of all sides.
+    /// Seed for the parameters of all sides.
     seed: u64,
 }
 
-/// How a candidate was timed beside the reference.
+/// Paired times of a candidate and the reference.
 struct Paired {
     timed: Timed,
-    /// Why a small difference is not called one, where a second pair of processes does not come to it.
+    /// Why a small difference is not reported: a second pair of processes did not confirm it.
     unconfirmed: Option<String>,
 }
 
-/// Smaller differences, as logarithms of ratios, are called faster or slower only where a second pair of processes agrees:
-/// the same convolution took 2.6 % longer in one process than in another, whose memory lay elsewhere.
+/// Differences below this logarithm of a ratio need confirmation by a second pair of processes. The same
+/// convolution took 2.6 % longer in one process than in another whose memory was at another address.
 const CLOSE: f64 = 0.06;
 
 impl<'a> TorchSession<'a> {
@@ -83,7 +83,7 @@ impl<'a> TorchSession<'a> {
         }
     }
 
-    /// Evaluates a kernel, against the reference if it is a candidate.
+    /// Evaluates a kernel. With `against`, it is a candidate, and the reference is called beside it.
     async fn judge(&mut self, kernel: &KernelCode, against: bool) -> Result<Judgement, ExecError> {
         let arrived = Instant::now();
         let request = self.evaluation_of(kernel);
@@ -91,15 +91,15 @@ impl<'a> TorchSession<'a> {
         self.judge_in(entered, (kernel, request), against, arrived).await
     }
 
-    /// The evaluation of one kernel.
+    /// Builds the evaluation request for one kernel.
     fn evaluation_of(&self, kernel: &KernelCode) -> EvaluateRequest {
         let mut request = self.request.evaluation_of(kernel);
-        // The reference is called beside the candidate, and what it returns is what counts.
+        // Expected values come from the reference, which is called beside the candidate.
         request.expected.clear();
         request
     }
 
-    /// The place and the device of the evaluation before, or new ones.
+    /// Returns the permit and device of the previous evaluation, or new ones.
     async fn enter(&mut self, request: &EvaluateRequest) -> Result<Entered<'a>, ExecError> {
         let owner = self.job.owner();
         match (self.entered.take(), self.request.is_mixed()) {
@@ -109,7 +109,7 @@ impl<'a> TorchSession<'a> {
         }
     }
 
-    /// The reference's evaluation, or its report from a comparison before.
+    /// Evaluates the reference, or reuses its report from an earlier comparison.
     async fn judge_reference(&mut self) -> Result<EvaluateResponse, ExecError> {
         let arrived = Instant::now();
         let kernel = self.request.ref_kernel.clone();
@@ -164,12 +164,12 @@ impl<'a> TorchSession<'a> {
             request,
         };
         let judged = self.backend.judge_torch(self.job, &mut entered, case, arrived).await;
-        // Beside kernels of other families the place is wanted for what is expected of those.
+        // With kernels of other families, their expected results need the permit.
         self.entered = Some(entered).filter(|_| !self.request.is_mixed());
         judged
     }
 
-    /// How a candidate is timed beside the reference.
+    /// How to time a candidate and the reference in turns.
     fn beside(&self) -> SideBySide {
         let seconds = decision::max_time_s(&self.request);
         SideBySide {
@@ -189,7 +189,7 @@ impl<'a> TorchSession<'a> {
             let second = self.judge(&kernel, true).await?;
             let mut timings = report.timings;
             timings.add(&second.report.timings);
-            // What is wrong once is wrong.
+            // A candidate that fails in either evaluation is reported as wrong.
             if second.report.kernel_verdict() != KernelVerdict::Correct {
                 report = second.report;
             }
@@ -244,7 +244,7 @@ impl ComparisonSession for TorchSession<'_> {
     }
 }
 
-/// The candidate beside the reference, or why there is no saying.
+/// Returns the paired comparison, or why it is inconclusive.
 fn side_by_side(
     reference: &EvaluateResponse,
     own: &EvaluateResponse,
@@ -262,7 +262,7 @@ fn side_by_side(
         return Err("the reference has no time of its own by the judge's clock".to_owned());
     };
     let alone = clocks.judge_ms;
-    // It is faster than the reference is when nothing can slow that, too.
+    // The candidate must be faster than the reference alone, which nothing can slow.
     let most = alone + resolution_ms;
     let faster = comparison.verdict == PairedVerdict::Faster;
     let only_beside = faster && candidate_ms * (1.0 + comparison.margin) > most;
@@ -276,13 +276,14 @@ fn side_by_side(
     unconfirmed.map_or(Ok(comparison), Err)
 }
 
-/// Whether the kernels are called `faster` or `slower` by a small difference.
+/// Whether the verdict is faster or slower by only a small difference.
 fn is_close(comparison: &PairedComparison) -> bool {
     let differs = matches!(comparison.verdict, PairedVerdict::Faster | PairedVerdict::Slower);
     differs && comparison.time.is_some_and(|time| time.ratio.ln().abs() < CLOSE)
 }
 
-/// Whether other processes come to the same verdict; else why nothing is compared.
+/// Checks that a second pair of processes gives the same verdict; else returns why the comparison is
+/// inconclusive.
 fn confirmed(
     comparison: &PairedComparison,
     again: Option<&PairedComparison>,

@@ -1,5 +1,5 @@
-//! What a kernel for a device is expected to leave, computed by torch kernels on the CPU: for the contract's
-//! inputs, and for those of seeds that the kernel does not know.
+//! Expected outputs of a device kernel, computed by torch kernels on the CPU. They are computed for the
+//! contract's inputs, and for inputs from seeds that the kernel does not know.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -27,38 +27,39 @@ use warpgauge_model::FailureCode;
 use warpgauge_tensor::shape;
 use warpgauge_torch::{JudgeError, RunnerSession, TorchSubmission};
 
-/// A torch kernel, and the outputs that it defines.
+/// A torch kernel, and the names of the outputs that it defines.
 #[derive(Debug, Serialize, Deserialize)]
 struct Wanted {
     submission: TorchSubmission,
     outputs: Vec<String>,
 }
 
-/// What torch kernels make of the inputs of a contract: what the process that judges is asked.
+/// Order to a judge process: compute the outputs of torch kernels for a contract's inputs.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Computation {
     wanted: Vec<Wanted>,
     io: IoContract,
-    /// Seeds of further inputs to compute outputs for, in order, as far as time and memory allow.
+    /// Seeds of further inputs. Outputs are computed for them in order, as far as time and memory allow.
     seeds: Vec<u64>,
     timeout: f64,
 }
 
-/// Sets of other inputs than the contract's that a kernel is verified on: as few as three where the reference
-/// is slow or its outputs are large.
+/// Number of further input sets that a kernel is verified on. Slow references and large outputs get the
+/// minimum, or fewer at the limits below.
 const SETS: RangeInclusive<usize> = 3..=16;
 
-/// Time for more sets than the fewest.
+/// Time limit for sets beyond the minimum.
 const TIME_FOR_MORE: Duration = Duration::from_millis(200);
 
-/// Bytes of all outputs of more sets than the fewest, and of any.
+/// Limits in bytes on the outputs of all sets: for sets beyond the minimum, and for any sets.
 const BYTES_FOR_MORE: u64 = 64 << 20;
 const MOST_SET_BYTES: u64 = 2 << 30;
 
-/// Share of the request's time after which no further set is begun, if it takes as long as the longest so far.
+/// Share of the request's timeout by which further sets must end, if each takes as long as the slowest so
+/// far.
 const SHARE_OF_TIMEOUT: f64 = 0.8;
 
-/// Files in `directory` with the elements of each output that a torch kernel defines.
+/// Computes the outputs that torch kernels define, into files in `directory`.
 pub(crate) async fn expectations(
     backend: &TorchBackend,
     job: &ActiveOrder<'_>,
@@ -79,7 +80,7 @@ pub(crate) async fn expectations(
     if wanted.is_empty() {
         return Ok(ComputedOutputs::default());
     }
-    // Where other outputs are expected by data, these belong to the contract's inputs.
+    // Expected values given as data belong to the contract's inputs alone.
     let others = request.measure.inputs == InputChoice::Fresh
         && request.sanitize == Sanitize::Off
         && request.expected.values().all(|expected| expected.data.is_none());
@@ -120,7 +121,7 @@ pub(crate) async fn expectations(
     }
 }
 
-/// A file that holds nothing yet.
+/// Creates an empty file.
 fn empty_file(path: &Path) -> Result<File, ExecError> {
     File::create(path).map_err(|error| {
         tracing::error!(file = %path.display(), %error, "a file of a job cannot be written");
@@ -128,23 +129,23 @@ fn empty_file(path: &Path) -> Result<File, ExecError> {
     })
 }
 
-/// Most bytes of an answer that is no more than that, or why not.
+/// Limit in bytes on an answer, which is only a count or an error.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
 
 impl Wanted {
-    /// Where it stands in the request.
+    /// Path of the kernel in the request, for error messages.
     fn path(&self) -> String {
         format!("expected.{}.kernel", self.outputs[0])
     }
 }
 
 impl Computation {
-    /// Outputs, in the order of their files.
+    /// Names of the outputs, in the order of their files.
     fn names(&self) -> impl Iterator<Item = &String> {
         self.wanted.iter().flat_map(|wanted| &wanted.outputs)
     }
 
-    /// Computes them, and returns for how many of the seeds. Blocking.
+    /// Computes the outputs, and returns for how many of the seeds. Blocking.
     pub(super) fn carried_out(
         &self,
         sessions: Vec<RunnerSession>,
@@ -179,14 +180,14 @@ impl Computation {
     }
 }
 
-/// The sets of inputs that outputs were computed for, the contract's among them.
+/// Sets of inputs for which outputs were computed, including the contract's.
 #[derive(Debug, Default)]
 struct Sets {
     count: usize,
     took: Duration,
-    /// Time of the slowest.
+    /// Time of the slowest set.
     longest: Duration,
-    /// Bytes of all outputs of one.
+    /// Size of all outputs of one set, in bytes.
     bytes: u64,
 }
 
@@ -198,7 +199,7 @@ impl Sets {
         self.bytes = bytes;
     }
 
-    /// Whether outputs for one more are worth their time and bytes.
+    /// Whether time and memory allow outputs for one more set.
     fn may_grow(&self, timeout: f64) -> bool {
         let bytes = self.bytes.saturating_mul(self.count as u64 + 1);
         let after = (self.took + self.longest).as_secs_f64();
@@ -209,7 +210,7 @@ impl Sets {
     }
 }
 
-/// A torch kernel that outputs are computed by.
+/// A loaded torch kernel that computes outputs.
 struct Reference<'a> {
     wanted: &'a Wanted,
     player: Player,
@@ -224,7 +225,7 @@ impl<'a> Reference<'a> {
         Ok(Self { wanted, player, seed })
     }
 
-    /// The elements of its outputs, by name, for inputs of a seed or for the contract's.
+    /// Computes the elements of the outputs, by name, for inputs of a seed or for the contract's.
     fn computed(
         &mut self,
         inputs: &Inputs,
@@ -246,7 +247,7 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// The outputs that count, which must be what the contract says they are.
+/// Selects the outputs that the kernel defines, and checks that their types and shapes match the contract.
 fn checked(
     wanted: &Wanted,
     inputs: &Inputs,

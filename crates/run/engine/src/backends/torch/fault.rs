@@ -1,24 +1,24 @@
-//! What went wrong with a submission, in the words of reports.
+//! Failures of submissions, with the codes and messages of reports.
 
 use crate::error::ExecError;
 use warpgauge_model::FailureCode;
 use warpgauge_torch::{RunnerError, RunnerFault};
 
-/// Where a submission was when it failed.
+/// Stage at which a submission failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// Running its module, or making its object.
+    /// Running its module, or constructing its object.
     Load,
-    /// Being asked for inputs, or called.
+    /// Making inputs, or a call.
     Call,
 }
 
-/// What is at fault.
+/// Component at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Blame {
-    /// What was submitted.
+    /// The submission.
     Submission,
-    /// What was submitted, or a machine that has too much to do: other runners show which.
+    /// The submission or an overloaded machine. A retry with other runners shows which.
     Unsure,
     /// The process that runners are forked from, which has ended.
     Parent,
@@ -26,13 +26,13 @@ pub(super) enum Blame {
     Machine,
 }
 
-/// Why a submission did not get to its end.
+/// Failure of a submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Failed {
     pub stage: Stage,
     pub code: FailureCode,
     pub message: String,
-    /// Line of the submission.
+    /// Line number in the submission's source.
     pub line: Option<u32>,
     /// The submission's part of the traceback.
     pub traceback: Option<String>,
@@ -43,13 +43,13 @@ pub(super) struct Failed {
 pub(super) enum Stop {
     Candidate(Failed),
     Reference(Failed),
-    /// The machine's fault, in words.
+    /// A fault of the machine, with a message.
     Broken(String),
-    /// Something speaks against the candidate.
+    /// There is a reason against the candidate.
     Wrong,
 }
 
-/// What runners may say of themselves. Whatever else they say is the failure of a call.
+/// Failure codes that a runner may report. Any other code becomes the failure of a call.
 const KNOWN: [FailureCode; 25] = [
     FailureCode::CompilationFailed,
     FailureCode::ConstructorFailed,
@@ -62,7 +62,7 @@ const KNOWN: [FailureCode; 25] = [
     FailureCode::NoKernel,
     FailureCode::NotSupported,
     FailureCode::NoGradient,
-    // Of what it has compiled.
+    // From compiling an extension.
     FailureCode::CompilerTimeout,
     FailureCode::CompilerCpuLimit,
     FailureCode::CompilerFileLimit,
@@ -79,11 +79,11 @@ const KNOWN: [FailureCode; 25] = [
     FailureCode::InvalidSource,
 ];
 
-/// Longest message and traceback of a report, bytes.
+/// Limit in bytes on a message and on a traceback in a report.
 const MOST_TEXT: usize = 16 << 10;
 
 impl Failed {
-    /// What a fault means at a stage. `timeout`: the request's, seconds.
+    /// Converts a runner's fault at a stage to a failure. `timeout` is the request's, in seconds.
     pub(super) fn of(fault: RunnerFault, stage: Stage, timeout: f64) -> Self {
         let plain = |code, message| Self::plain(stage, code, message);
         let of = |blame, failed| Self { blame, ..failed };
@@ -123,7 +123,7 @@ impl Failed {
         Self { stage, code, message, line: None, traceback: None, blame }
     }
 
-    /// Why there is no verdict, where the submission is not at fault.
+    /// Error for a failure that is not the submission's fault: there is no verdict.
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         let what = || self.message.clone();
         match self.blame {
@@ -136,7 +136,7 @@ impl Failed {
         }
     }
 
-    /// The deadline was over while what came of the calls was judged.
+    /// Failure for a deadline that passed while results were being judged.
     pub(super) fn late(timeout: f64) -> Self {
         let message = format!(
             "calls and the comparison of what they returned did not end within {timeout} s; ask \
@@ -145,12 +145,12 @@ impl Failed {
         Self::plain(Stage::Call, FailureCode::Timeout, message)
     }
 
-    /// What came back cannot be used.
+    /// Failure for results that cannot be used.
     pub(super) fn unusable(message: String) -> Self {
         Self::plain(Stage::Call, FailureCode::UnusableOutput, bounded(message))
     }
 
-    /// The device has no memory for what is to be judged.
+    /// Failure for a device with too little memory.
     pub(super) fn no_room(message: String) -> Self {
         Self::plain(Stage::Call, FailureCode::OutOfMemory, message)
     }
@@ -168,7 +168,7 @@ fn must_not_run(why: &str) -> String {
     format!("between its answer and the next call it must not run: {why}")
 }
 
-/// The end of a text, which says most of a traceback.
+/// Truncates a text to its end, which is the most useful part of a traceback.
 fn bounded(mut text: String) -> String {
     if text.len() > MOST_TEXT {
         let mut from = text.len() - MOST_TEXT;

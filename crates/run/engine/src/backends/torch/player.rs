@@ -1,4 +1,4 @@
-//! One submission in its runner: loaded, shown inputs, called, and what it returned by name.
+//! One submission in its runner: loading it, giving it inputs, calling it, and naming its results.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use super::gradients::separated;
 use super::inputs::{self, Inputs, Output, Presented};
 use super::values::{Named, Value, copied};
 
-/// Classes that a reference is looked for under, as KernelBench names them.
+/// Class names to look for in a reference, in this order, as KernelBench uses them.
 pub(super) const REFERENCE: &[&str] = &["Model", "ModelNew"];
 
-/// Classes that a candidate is looked for under.
+/// Class names to look for in a candidate, in this order.
 pub(super) const CANDIDATE: &[&str] = &["ModelNew", "Model"];
 
-/// What of a kernel's code goes to its runner.
+/// The part of a kernel's code that its runner gets. `preferred` are class names to look for.
 pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> TorchSubmission {
     let none = KernelMetadata::default();
     let metadata = kernel.metadata.as_ref().unwrap_or(&none);
@@ -36,23 +36,24 @@ pub(super) fn submission(kernel: &KernelCode, preferred: &[&str]) -> TorchSubmis
     }
 }
 
-/// A submission that was loaded.
+/// A loaded submission.
 pub(super) struct Player {
     pub session: RunnerSession,
     pub loaded: LoadedModule,
-    /// Whether its calls give gradients, too.
+    /// Whether calls also return gradients.
     pub backward: bool,
     timeout: f64,
 }
 
-/// What one call came to.
+/// Result of one call.
 pub(super) struct Played {
     pub values: Named,
     pub took: Duration,
 }
 
 impl Player {
-    /// Loads a submission; `init`: what its constructor gets. `timeout` is the request's, for messages.
+    /// Loads a submission. `init` are its constructor's arguments. `timeout` is the request's in seconds, for
+    /// messages.
     pub(super) fn load(
         mut session: RunnerSession,
         submission: &TorchSubmission,
@@ -66,34 +67,34 @@ impl Player {
         }
     }
 
-    /// Makes a fault one of a call.
+    /// Converts a runner's fault to the failure of a call.
     pub(super) fn failed(&self, fault: RunnerFault) -> Failed {
         Failed::of(self.session.explained(fault), Stage::Call, self.timeout)
     }
 
-    /// Makes a fault the end of an evaluation.
+    /// Converts a runner's fault to the end of an evaluation.
     pub(super) fn stopped(&self, of_reference: bool, fault: RunnerFault) -> Stop {
         let failed = self.failed(fault);
         if of_reference { Stop::Reference(failed) } else { Stop::Candidate(failed) }
     }
 
-    /// Whether it has been stopped since it answered.
+    /// Checks that the runner has remained stopped since its last answer.
     pub(super) fn still_stopped(&mut self) -> Result<(), Failed> {
         self.session.still_stopped().map_err(|fault| self.failed(fault))
     }
 
-    /// Has it compute gradients in each call from now on.
+    /// Makes each further call compute gradients, too.
     pub(super) fn begin_backward(&mut self, upstream: &[GradientInput]) -> Result<(), Failed> {
         self.backward = true;
         self.session.backward(upstream).map_err(|fault| self.failed(fault))
     }
 
-    /// What it returns cannot be used.
+    /// Failure of a submission whose results cannot be used.
     pub(super) fn unusable(&self, reason: Reason) -> Failed {
         Failed::unusable(reason.message)
     }
 
-    /// Shows it its inputs: those that are given, or else those that it makes.
+    /// Puts the inputs of a call in place: those that are given, or else those that the submission makes.
     pub(super) fn show(&mut self, inputs: &Inputs, seed: Option<u64>) -> Result<Presented, Failed> {
         let session = &mut self.session;
         let shown = match inputs {
@@ -106,14 +107,14 @@ impl Player {
         shown.map_err(|fault| self.failed(fault))
     }
 
-    /// Shows it what another one was shown.
+    /// Copies the inputs of another player's call into this runner.
     pub(super) fn show_as(&mut self, other: &Self, shown: &Presented) -> Result<Presented, Failed> {
         let copied = inputs::copy(&other.session, &shown.arguments, &mut self.session);
         copied.map_err(|fault| self.failed(fault))
     }
 
-    /// Calls it, and copies what it returned before it can go on. `only`: the outputs that count, which
-    /// may be all that it returns.
+    /// Calls the submission and copies its results before it can go on. `only`: names of the outputs that
+    /// count. The submission may return only those.
     pub(super) fn play(
         &mut self,
         inputs: &Inputs,
@@ -137,7 +138,7 @@ impl Player {
         }))
     }
 
-    /// An argument as the call left it.
+    /// Contents of an argument after the call.
     fn argument(&self, shown: &Presented, index: usize) -> Result<Value, Failed> {
         let TreeOf::List(arguments) = &shown.arguments else { return Ok(Value::Nothing) };
         let Some(TreeOf::Tensor(tensor)) = arguments.get(index) else { return Ok(Value::Nothing) };
@@ -145,13 +146,14 @@ impl Player {
         Ok(Value::Tensor { dtype: tensor.dtype, shape: tensor.shape.clone(), bytes })
     }
 
-    /// The elements of a tensor on the host, in C order.
+    /// Reads the elements of a tensor on the host, in C order.
     pub(super) fn elements(&self, tensor: &TensorAt) -> Result<Vec<u8>, Failed> {
         let bytes = tensor.read(self.session.memory(), MOST_BYTES);
         bytes.map_err(|error| self.failed(self.session.fault_of(&error)))
     }
 
-    /// What those arguments hold after a call that are wanted, by their places and what they are: each by its name.
+    /// Reads the contents, after a call, of the arguments that `wanted` selects by path and layout. Names
+    /// come from the contract where it gives them.
     pub(super) fn arguments_where(
         &self,
         inputs: &Inputs,
@@ -170,7 +172,7 @@ impl Player {
         Ok(found)
     }
 
-    /// What the arguments at some places hold after a call, by their names.
+    /// Reads the contents of the arguments at the given paths after a call.
     pub(super) fn arguments_at(
         &self,
         inputs: &Inputs,
@@ -180,7 +182,7 @@ impl Player {
         self.arguments_where(inputs, shown, &|place, _| places.iter().any(|one| one == place))
     }
 
-    /// Its parameter or buffer with the name, type and shape of another object's.
+    /// Returns the parameter or buffer that has the name, type and shape of another module's.
     pub(super) fn counterpart(&self, of: &ModuleParameter) -> Option<&TensorAt> {
         let is_alike = |own: &&ModuleParameter| {
             (&own.name, own.tensor.dtype, &own.tensor.shape)
@@ -189,13 +191,13 @@ impl Player {
         self.loaded.parameters.iter().find(is_alike).map(|own| &own.tensor)
     }
 
-    /// Gives one of its tensors on the host these elements, in C order.
+    /// Writes elements, given in C order, into one of the runner's tensors on the host.
     pub(super) fn overwrite(&self, tensor: &TensorAt, elements: &[u8]) -> Result<(), Failed> {
         let written = inputs::overwrite(&self.session, tensor, elements);
         written.map_err(|fault| self.failed(fault))
     }
 
-    /// What its parameters hold, by name; buffers may change in a call, and do not count.
+    /// Hashes the trained parameters. Buffers may change in a call and are left out.
     pub(super) fn parameters(&mut self) -> Result<Vec<(String, blake3::Hash)>, Failed> {
         let now = self.session.parameters().map_err(|fault| self.failed(fault))?;
         let trained = now.iter().filter(|parameter| parameter.trained);
@@ -207,9 +209,9 @@ impl Player {
     }
 }
 
-/// What was returned, by the names of the contract's outputs if it has any: in their order, and those that
-/// the call changes in place from where they are, unless all are returned. `only`: the outputs that count,
-/// which may be all that it returns.
+/// Gives results the names of the contract's outputs, if it has any. Returned values follow the order of the
+/// outputs. An output that the call changes in place is read from its argument, unless all outputs are
+/// returned. `only`: names of the outputs that count. The submission may return only those.
 pub(super) fn named(
     outputs: &[Output],
     returned: &Named,

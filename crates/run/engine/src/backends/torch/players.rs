@@ -1,5 +1,5 @@
-//! What all stages of an evaluation share: the candidate, its references, the inputs of both, the seeds, and the
-//! account of the time spent.
+//! State that all stages of an evaluation share: candidate, references, inputs, seeds, and the account of
+//! time spent.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::player::Player;
 use warpgauge_report::TorchParameters;
 use warpgauge_torch::{Secret, TensorAt};
 
-/// Names of parameters that a report lists.
+/// Limit on the names of parameters that a report lists.
 const MOST_NAMES: usize = 10;
 
 /// Both sides of an evaluation.
@@ -20,16 +20,16 @@ pub(super) struct Players {
     pub expectations: Expectations,
     pub inputs: Inputs,
     pub secret: Secret,
-    /// Keeps the seeds of inputs from being concluded from those of random numbers.
+    /// Prevents a runner from deriving seeds of inputs from seeds of random numbers.
     pub salt: [u8; 32],
     pub account: Account,
 }
 
-/// Copies the elements of a tensor of the first player to one of the second.
+/// Copies the elements of a tensor of the first player to a tensor of the second.
 pub(super) type CopyTensor<'a> =
     dyn FnMut((&Player, &TensorAt), (&Player, &TensorAt)) -> Result<(), Stop> + 'a;
 
-/// Where the inputs of a call come from.
+/// Seeds of the inputs of calls.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Seeds {
     Fresh,
@@ -37,18 +37,18 @@ pub(super) enum Seeds {
 }
 
 impl Players {
-    /// A seed that every language and JSON reader has room for.
+    /// Returns a random seed of 32 bits, which every language and JSON reader can represent.
     pub(super) fn seed(&mut self) -> u64 {
         self.secret.bits() >> 32
     }
 
-    /// The seed of the first call. A contract gives its inputs seeds of their own, so there is none; inputs that a
-    /// submission makes are drawn from it.
+    /// Seed of the first call's inputs, if `get_inputs()` makes them. A contract names its own seeds.
     pub(super) fn own_seed(&mut self) -> Option<u64> {
         matches!(self.inputs, Inputs::Made).then(|| self.seed())
     }
 
-    /// The seed of random numbers in the calls whose first inputs have this seed: the same on all sides.
+    /// Seed of random numbers in the calls whose first inputs have the given seed. All sides get the same
+    /// one.
     pub(super) fn generator_of(&self, seed: Option<u64>) -> u64 {
         let hash = blake3::keyed_hash(&self.salt, &seed.unwrap_or_default().to_le_bytes());
         let mut first = [0; 8];
@@ -57,7 +57,7 @@ impl Players {
         u64::from_le_bytes(first) >> 1
     }
 
-    /// Seeds of the inputs of so many calls.
+    /// Seeds of the inputs of `calls` calls.
     pub(super) fn seeds_of(&mut self, seeds: Seeds, calls: u32) -> Vec<Option<u64>> {
         let mut seed = || match seeds {
             Seeds::Fresh => Some(self.seed()),
@@ -66,12 +66,12 @@ impl Players {
         (0..calls).map(|_| seed()).collect()
     }
 
-    /// Whether other inputs than the contract's can be judged.
+    /// Whether calls with inputs other than the contract's can be judged.
     pub(super) fn can_vary(&self) -> bool {
         self.inputs.can_vary() && self.expectations.data.is_empty()
     }
 
-    /// The side that says what the inputs are, and whether it is a reference.
+    /// The side that makes inputs or defines their layout, and whether it is a reference.
     pub(super) fn maker(&mut self) -> (&mut Player, bool) {
         match self.expectations.references.first_mut() {
             Some(reference) => (&mut reference.player, true),
@@ -79,8 +79,8 @@ impl Players {
         }
     }
 
-    /// Gives the candidate's parameters and buffers the values of the first reference's, where name, type and shape
-    /// agree, if that has any; what a report says of it.
+    /// Copies the first reference's parameters and buffers to the candidate's, where name, type and shape
+    /// agree. Returns the report's entry, or `None` if neither side has any.
     pub(super) fn share_parameters(
         &self,
         copy: &mut CopyTensor<'_>,
@@ -108,7 +108,7 @@ impl Players {
         Ok(Some(told).filter(|told| *told != TorchParameters::default()))
     }
 
-    /// Gives all sides so much more time.
+    /// Extends the deadline of all sides.
     pub(super) fn extend(&mut self, by: Duration) {
         self.candidate.session.extend(by);
         for reference in &mut self.expectations.references {
@@ -116,7 +116,7 @@ impl Players {
         }
     }
 
-    /// Ends all runners' turns: none of them runs from here on.
+    /// Ends the processes of all runners.
     pub(super) fn stop_for_good(&mut self) {
         self.candidate.session.stop_for_good();
         for reference in &self.expectations.references {

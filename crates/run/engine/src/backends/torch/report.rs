@@ -1,4 +1,4 @@
-//! From what the judge found to the report.
+//! Builds the report from the judge's findings.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -26,48 +26,49 @@ use warpgauge_statistics::{RankedBy, Summary, runtime_stats};
 use warpgauge_torch::Versions;
 use warpgauge_validate::{Reason, ReasonCode, no_expectation};
 
-/// Version of the way of timing.
+/// Version of the timing method.
 const METHOD_VERSION: u32 = 1;
 
-/// Where something ran.
+/// Environment in which a kernel ran.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Setting {
     pub versions: Versions,
     pub threads: u32,
     pub seed: u64,
-    /// The GPU that it runs on.
+    /// GPU of the run; `None` on the CPU.
     pub device: Option<DeviceInfo>,
-    /// Whether gradients were computed, too.
+    /// Whether gradients were computed too.
     pub backward: bool,
-    /// Why on none, where there is one.
+    /// Why the kernel ran on the CPU although there is a GPU.
     pub not_on_gpu: Option<String>,
 }
 
-/// What came of a case.
+/// Outcome of a case.
 pub(super) struct Outcome {
     pub judged: Judged,
     entry: Option<String>,
     inputs: Option<TorchInputs>,
     printed: String,
     idle_ms: Option<f64>,
-    /// Outputs that travel to be kept, and not to be shown.
+    /// Outputs included only so that they can be kept, not shown.
     kept: BTreeSet<String>,
 }
 
 impl Outcome {
-    /// Of a submission that could not be loaded.
+    /// Outcome of a submission that failed to load.
     pub(super) fn not_loaded(failed: Failed, printed: String) -> Self {
         let judged = Judged { failed: Some((failed, false)), ..Judged::default() };
         let kept = BTreeSet::new();
         Self { judged, entry: None, inputs: None, printed, idle_ms: None, kept }
     }
 
-    /// Of one that nobody could judge.
+    /// Outcome of a submission that was not judged.
     pub(super) fn not_judged(failed: Failed) -> Self {
         Self::not_loaded(failed, String::new())
     }
 
-    /// The same, or that the outputs which are to travel are too large.
+    /// Replaces the outcome with a failure if the outputs to return are too large or still on the device.
+    /// Otherwise selects the outputs to keep.
     pub(super) fn within(mut self, request: &EvaluateRequest, most: u64) -> Self {
         let (travel, others): (Vec<_>, Vec<_>) = self
             .judged
@@ -88,7 +89,8 @@ impl Outcome {
             self.judged.failed = Some((refused, false));
             return self;
         }
-        // What is only to be kept comes along as far as there is room: a verdict does not depend on it.
+        // Outputs that are only kept are included as far as there is room, so that the verdict does not
+        // depend on them.
         let mut room = most.saturating_sub(bytes);
         let mut kept = BTreeSet::new();
         for (name, value) in others {
@@ -102,7 +104,7 @@ impl Outcome {
         self
     }
 
-    /// Of one that was called.
+    /// Outcome of a submission that was loaded.
     pub(super) fn new(
         judged: Judged,
         player: Player,
@@ -115,12 +117,12 @@ impl Outcome {
         Self { judged, entry: Some(loaded.entry), inputs, printed, idle_ms, kept }
     }
 
-    /// Why there is no verdict, where the kernel is not at fault.
+    /// Error for a failure that is not the kernel's fault: there is no verdict.
     pub(super) fn of_environment(&self) -> Option<ExecError> {
         self.failed()?.of_environment()
     }
 
-    /// Whether the failure may be the machine's.
+    /// Whether an overloaded machine may have caused the failure.
     pub(super) fn is_unsure(&self) -> bool {
         self.failed().is_some_and(|failed| failed.blame == Blame::Unsure)
     }
@@ -134,7 +136,7 @@ impl Outcome {
     }
 }
 
-/// The report of a case.
+/// Builds the report of a case.
 pub(super) fn assembled(
     job_id: &str,
     request: &EvaluateRequest,
@@ -155,7 +157,7 @@ pub(super) fn assembled(
     let mut stats =
         if right && unranked.is_none() { runtime_stats(&judged.timed.samples_ms) } else { None };
     if let Some(stats) = stats.as_mut().filter(|_| setting.device.is_none()) {
-        // Times of the CPU rank nothing.
+        // Times on the CPU are not ranked.
         stats.ranked_by = RankedBy::Median;
     }
     let no_sanitizer = if setting.device.is_some() { NO_SANITIZER } else { NO_DEVICE };
@@ -217,7 +219,7 @@ pub(super) fn assembled(
     })
 }
 
-/// Why tools that look at devices tell nothing.
+/// Messages for tools that have no results.
 const NO_DEVICE: &str = "torch kernels run on the CPU, where there is no device to look at";
 const NO_SANITIZER: &str = "the memory of torch kernels is not checked";
 const NOT_RIGHT: &str =
@@ -225,7 +227,8 @@ const NOT_RIGHT: &str =
 const OTHER_TOOL: &str = "hardware metrics of a torch kernel come from Nsight Compute: leave `profile.tools` \
                           out, or name `ncu`";
 
-/// Why there are no hardware metrics, as long as nobody has read them, where they were asked for.
+/// Why there are no hardware metrics, if the request asks for them. A profiler's result replaces this message
+/// later.
 fn without_counters(request: &EvaluateRequest, on_device: bool) -> Option<&'static str> {
     let profile = request.profile.as_ref()?;
     if !on_device {
@@ -234,7 +237,7 @@ fn without_counters(request: &EvaluateRequest, on_device: bool) -> Option<&'stat
     if nsight::wants_counters(profile) {
         return Some(NOT_RIGHT);
     }
-    // A timeline is no metrics, and is there anyway.
+    // A timeline is not a hardware metric, and is reported separately.
     let others = profile.tools.iter().any(|tool| tool != "nsys");
     others.then_some(OTHER_TOOL)
 }
@@ -267,14 +270,14 @@ fn torch_report(setting: Setting, outcome: &Outcome) -> TorchReport {
         backward: setting.backward,
         inputs: outcome.inputs.clone(),
         parameters: outcome.judged.parameters.clone(),
-        // Known to the server alone.
+        // Only the server knows the extensions, and adds them.
         extensions: Vec::new(),
         traceback: outcome.failed().and_then(|failed| failed.traceback.clone()),
         reused_from: None,
     }
 }
 
-/// What is wrong with a submission that cannot be loaded, where those look who read of compilers.
+/// Reports a load failure in the form of compiler diagnostics, for clients that read those.
 fn compile_report(failed: &Failed) -> CompileReport {
     let diagnostic = Diagnostic {
         severity: Severity::Error,
@@ -370,8 +373,8 @@ fn measurement(
     })
 }
 
-/// Why a time has no rank: a process keeps what it likes from call to call, which serves where the inputs are the same;
-/// and results on the host are not settled when the next inputs come.
+/// Returns why a time is not ranked. A process may keep results from one call to the next, which pays off if
+/// the inputs are the same. Results on the host may still change when the next inputs arrive.
 fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
     if judged.timed.clocks.as_ref().is_some_and(|clocks| clocks.outside_ms.is_empty()) {
         return Some(
@@ -393,7 +396,7 @@ fn unranked(request: &EvaluateRequest, judged: &Judged) -> Option<String> {
     ))
 }
 
-/// How times were taken.
+/// Method by which times were measured.
 struct Timing {
     method: &'static str,
     cache: CacheState,
@@ -408,7 +411,7 @@ fn timing(clocks: Option<&Clocks>) -> Timing {
                     with nothing";
         return Timing {
             method: "cpu_wall_clock",
-            // Nothing is flushed.
+            // Caches are not flushed on the CPU.
             cache: CacheState::Hot,
             notes: vec![note.to_owned()],
             warmup: 1 + WARMUP,

@@ -1,4 +1,4 @@
-//! How many calls are timed, and what the clocks say of them.
+//! Number of timed calls, and their times by each clock.
 
 use std::time::Duration;
 
@@ -6,63 +6,65 @@ use serde::{Deserialize, Serialize};
 
 use warpgauge_statistics::StopReason;
 
-/// How many calls to time.
+/// Limits on the timed calls.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// At most so many.
+    /// Limit on the number of timed calls.
     pub trials: u32,
-    /// No more are begun after that long, but for the first three.
+    /// Time limit for starting timed calls. The CPU makes at least three calls in any case, and a device at
+    /// least one batch.
     pub max_time: Duration,
-    /// Whether each call is to see inputs of its own.
+    /// Whether each call gets new inputs.
     pub fresh: bool,
 }
 
-/// What the timed calls took.
+/// Times of the timed calls.
 #[derive(Debug, Default)]
 pub(super) struct Timed {
     pub samples_ms: Vec<f32>,
-    /// Why no more calls were timed.
+    /// Why timing stopped.
     pub stopped: Option<StopReason>,
-    /// What two clocks say, where there is a device.
+    /// Times by two clocks; `None` on the CPU.
     pub clocks: Option<Clocks>,
 }
 
-/// What the clocks say of a kernel on a device.
+/// Times of a kernel on a device by two clocks.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Clocks {
-    /// Events round each call, with a cold cache, by the runner that has the submission, milliseconds.
+    /// Times of events around each call, in milliseconds, recorded by the submission's runner with a cold
+    /// cache.
     pub inside_ms: Vec<f32>,
-    /// Of each locked call, by the judge's clock, milliseconds, without what there is round a call.
+    /// Times of the locked calls by the judge's clock, in milliseconds, less the overhead of a call.
     pub outside_ms: Vec<f32>,
-    /// Locked calls of a turn.
+    /// Number of locked calls in a turn.
     pub calls: u32,
-    /// What decrypting a call's inputs and hashing its results take, milliseconds.
+    /// Time to decrypt a call's inputs and hash its results, in milliseconds.
     pub overhead_ms: f64,
-    /// What is not known of that, milliseconds.
+    /// Uncertainty of that overhead, in milliseconds.
     pub resolution_ms: f64,
-    /// Whether calls wait for the device, so that a time has the host's part in it.
+    /// Whether calls wait for the device, so that their times include work of the host.
     pub waits: bool,
-    /// Bytes written before each call that events were round.
+    /// Bytes written before each call that events time.
     pub flushed: u64,
-    /// Calls that were neither the first nor timed.
+    /// Untimed calls, without the first call.
     pub warmup: u32,
 }
 
 impl Clocks {
-    /// Whether the clocks agree: the judge's says no more than the events do, but for a hundredth and what is not
-    /// known of what there is round a call.
+    /// Whether the clocks agree: the judge's median is at most the events' median, plus 1 % and the
+    /// uncertainty of the overhead.
     pub(super) fn agree(&self) -> bool {
         let (inside, outside) = (median(&self.inside_ms), median(&self.outside_ms));
         !self.inside_ms.is_empty() && outside <= inside * 1.01 + self.resolution_ms
     }
 
-    /// The times that count: those of the events, if the judge's clock agrees.
+    /// Times that count: those of the events if the clocks agree, else those of the judge's clock.
     pub(super) fn samples(&self) -> &[f32] {
         if self.agree() { &self.inside_ms } else { &self.outside_ms }
     }
 }
 
-/// The middle of some times, milliseconds.
+/// Upper median of times in milliseconds; 0 for no times.
 pub(super) fn median(times: &[f32]) -> f64 {
     let mut sorted = times.to_vec();
     sorted.sort_by(f32::total_cmp);

@@ -1,4 +1,4 @@
-//! What a call returned, as the judge has it: its own copy.
+//! Results of a call, in the judge's own copy.
 
 use warpgauge_report::OutputReport;
 use warpgauge_tensor::{Dtype, OutputEncoding, encoding, shape};
@@ -10,34 +10,33 @@ use super::MOST_BYTES;
 /// One value of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Value {
-    /// A tensor or a number, as elements in C order.
+    /// A tensor or a number, with its elements in C order.
     Tensor { dtype: Dtype, shape: Vec<u64>, bytes: Vec<u8> },
-    /// A tensor on the device, of which the judge has a copy there.
+    /// A tensor of which the judge has a copy on the device.
     OnDevice { dtype: Dtype, shape: Vec<u64>, copy: Copied },
-    /// A text.
     Text(String),
-    /// `None`.
+    /// Python's `None`.
     Nothing,
 }
 
-/// Where a copy on the device is.
+/// Location of a copy on the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Copied {
-    /// Which of the judge's shelves.
+    /// Index of the judge's shelf.
     pub shelf: usize,
-    /// Its first byte.
+    /// Offset of the first byte.
     pub at: usize,
-    /// Bytes.
+    /// Size of the copy in bytes.
     pub bytes: usize,
 }
 
-/// Values by name, in their order.
+/// Values with their names, in the order of results.
 pub(super) type Named = Vec<(String, Value)>;
 
-/// Copies what a call returned out of the runner's memory, each value named by its place.
+/// Copies the results of a call out of the runner's memory. Each value is named by its path.
 ///
 /// # Errors
-/// It told of memory that is not there, or of more than is judged.
+/// Fails if a tensor is not where the runner reports it, or if the results exceed [`MOST_BYTES`].
 pub(super) fn copied(
     session: &RunnerSession,
     returned: &Tree,
@@ -84,7 +83,7 @@ pub(super) fn of_scalar(scalar: &Scalar) -> Result<Value, RunnerFault> {
 }
 
 impl Value {
-    /// What it is, in words.
+    /// Describes the kind, type and shape for a message.
     pub(super) fn what(&self) -> String {
         match self {
             Self::Tensor { dtype, shape, .. } | Self::OnDevice { dtype, shape, .. } => {
@@ -95,7 +94,7 @@ impl Value {
         }
     }
 
-    /// Bytes of its elements.
+    /// Size of the elements in bytes.
     pub(super) fn bytes(&self) -> u64 {
         match self {
             Self::Tensor { bytes, .. } => bytes.len() as u64,
@@ -104,8 +103,8 @@ impl Value {
         }
     }
 
-    /// Compares it with what is expected. A difference in kind, type or shape is a reason against it and
-    /// no comparison.
+    /// Compares a value with the expected one. If kind, type or shape differ, returns a reason and no
+    /// comparison.
     pub(super) fn against(
         &self,
         expected: &Value,
@@ -135,7 +134,7 @@ impl Value {
         }
     }
 
-    /// As reports show it; `encoding`: with its content.
+    /// Describes a tensor for a report; with `encoding`, includes its contents. `None` for other values.
     pub(super) fn shown(
         &self,
         encoding: Option<OutputEncoding>,

@@ -1,6 +1,6 @@
-//! Processes that have made a call of a function and wait for another one: of the same caller's, under the
-//! same name and with the same bounds. They have a place, or a GPU's lease, and give it up as soon as somebody
-//! waits for one.
+//! Idle processes that have run a call of a function and wait for another one. The next call must have the
+//! same owner, name and limits. An idle process holds a permit and possibly a GPU's lease, and ends as soon
+//! as another caller waits for one.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -14,7 +14,7 @@ use warpgauge_contract::functions::FunctionCall;
 use warpgauge_torch::{FunctionRunner, Runner, RunnerPermit};
 use warpgauge_worker::Fleet;
 
-/// What two calls have in common that one process may make.
+/// Properties that two calls must share to run in the same process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Terms {
     owner: String,
@@ -27,7 +27,7 @@ pub(super) struct Terms {
 }
 
 impl Terms {
-    /// Those of a call whose process is to wait.
+    /// Terms of a call whose process should wait for another; `None` if it should not.
     pub(super) fn of(call: &FunctionCall) -> Option<Self> {
         let head = &call.head;
         Some(Self {
@@ -42,15 +42,15 @@ impl Terms {
     }
 }
 
-/// A process for calls.
+/// A process that runs calls.
 pub(super) enum Maker {
-    /// Nobody has asked it anything.
+    /// A runner without a call so far.
     Fresh(Box<Runner>),
-    /// It has made a call.
+    /// A runner that has run a call.
     Ready(FunctionRunner),
 }
 
-/// A process with all that it has. Dropping it ends the process, and then gives the rest back.
+/// A process with its resources. Dropping it ends the process first, and then releases the rest.
 pub(super) struct Seated {
     pub(super) callee: Maker,
     pub(super) serving: Serving,
@@ -60,7 +60,7 @@ pub(super) struct Seated {
 }
 
 impl Seated {
-    /// Whether it can make another call, and nobody waits for what it has.
+    /// Whether the process can run another call, and no other caller waits for its permit or device.
     fn is_usable(&self, side: &Side, fleet: &Fleet) -> bool {
         let Maker::Ready(callee) = &self.callee else { return false };
         let is_wanted = side.runners.is_wanted() || (self.held.is_some() && fleet.waiting() > 0);
@@ -68,7 +68,7 @@ impl Seated {
     }
 }
 
-/// All that wait.
+/// All idle processes.
 #[derive(Default)]
 pub(crate) struct WaitingFunctions {
     waiting: Mutex<Waiting>,
@@ -77,38 +77,39 @@ pub(crate) struct WaitingFunctions {
 #[derive(Default)]
 struct Waiting {
     all: Vec<One>,
-    /// How many there ever were.
+    /// Number of processes that have ever waited; the next one gets the following number.
     count: u64,
 }
 
-/// One of those that wait.
+/// An idle process.
 struct One {
     number: u64,
     terms: Terms,
     seated: Seated,
-    /// Ends it where nobody comes for it.
+    /// Ends the process at its idle limit, or when another caller needs its permit or device.
     timer: AbortHandle,
 }
 
 impl WaitingFunctions {
-    /// One for a call on these terms. Nobody is overtaken: those that others wait for end.
+    /// Takes an idle process for a call with the given terms. Ends matching processes that are no longer
+    /// usable, for example because another caller waits for their permit.
     pub(super) fn take(&self, terms: &Terms, side: &Side, fleet: &Fleet) -> Option<Seated> {
         loop {
             let found = {
                 let all = &mut self.lock().all;
-                // The last one that came has the warmest caches.
+                // The process that was used last has the warmest caches.
                 let place = all.iter().rposition(|one| one.terms == *terms)?;
                 all.remove(place)
             };
             found.timer.abort();
-            // Where memory ran out it may have been ended.
+            // The process may have been killed meanwhile, for example when memory ran out.
             if found.seated.is_usable(side, fleet) {
                 return Some(found.seated);
             }
         }
     }
 
-    /// Has one wait, for so long, and as long as nobody else waits for what it has.
+    /// Keeps a process idle for at most `idle`, until another caller waits for its permit or device.
     pub(super) fn put(
         self: &Arc<Self>,
         terms: Terms,
@@ -150,7 +151,7 @@ impl WaitingFunctions {
         Some(all.remove(place))
     }
 
-    /// Ends all.
+    /// Ends all idle processes.
     pub(crate) fn end(&self) {
         let all = std::mem::take(&mut self.lock().all);
         all.iter().for_each(|one| one.timer.abort());
@@ -174,7 +175,7 @@ mod tests {
         let named = serde_json::json!({"format": 1, "again": "f"});
         assert_eq!(terms("a", serde_json::json!({"format": 1})), None);
         assert_eq!(terms("a", named.clone()), terms("a", named.clone()));
-        // How long a call may take is its own.
+        // The timeout is no part of the terms.
         let longer = serde_json::json!({"format": 1, "again": "f", "timeout": 3});
         assert_eq!(terms("a", named.clone()), terms("a", longer));
         assert_ne!(terms("a", named.clone()), terms("b", named.clone()));

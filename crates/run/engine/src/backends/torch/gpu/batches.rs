@@ -1,4 +1,4 @@
-//! Batches of calls of both sides on the same inputs, each of them verified.
+//! Batches of calls of both sides on the same inputs. Each call is verified.
 
 use super::arena::Whose;
 use super::blocks::Blocks;
@@ -18,24 +18,25 @@ use warpgauge_model::gate_page::{Digest, MOST_RANGES};
 use warpgauge_torch::{MAX_FRAME_BYTES, RunnerFault};
 use warpgauge_validate::Reason;
 
-/// Most calls where results do not lie side by side: they go through the host.
+/// Limit on the calls of a batch if results go through the host because the device cannot bring them into C
+/// order.
 const STRIDED: u32 = 16;
 
-/// Bytes of a frame that a tensor of an answer may take.
+/// Bytes of a message frame that one tensor of an answer may take.
 const TOLD_BYTES: usize = 384;
 
-/// Seeds of the inputs of a batch's calls, and of random numbers in it.
+/// Seeds of the inputs of a batch's calls, and the seed of its random numbers.
 pub(super) type With<'s> = (&'s [Option<u64>], u64);
 
-/// What a batch of the candidate's calls came to.
+/// Result of a batch of the candidate's calls.
 pub(super) struct Made {
-    /// What the judge's clock says, of locked calls whose results all lie on the device.
+    /// Times by the judge's clock, for locked calls whose results are all on the device.
     pub(super) turn: Option<Turn>,
-    /// What each call returned, by place.
+    /// Results of each call, with their paths.
     pub(super) values: Vec<Named>,
 }
 
-/// Both sides on the device, while they are called.
+/// Both sides on the device, ready to be called.
 pub(super) struct Batches<'j, 'g> {
     pub(super) players: &'j mut Players,
     pub(super) verification: &'j mut Verification,
@@ -43,8 +44,8 @@ pub(super) struct Batches<'j, 'g> {
 }
 
 impl<'g> Batches<'_, 'g> {
-    /// Most calls of a batch: as there is memory for their inputs and their results, and room to tell of
-    /// them.
+    /// Limit on the calls of a batch: memory holds their inputs and results, and one frame describes the
+    /// results.
     pub(super) fn most(&self) -> u32 {
         let outputs = &self.verification.found.outputs;
         let leaves = outputs.len().max(1);
@@ -52,15 +53,15 @@ impl<'g> Batches<'_, 'g> {
         let returned: u64 = outputs.iter().map(|(_, value)| value.bytes()).sum();
         let sides = 1 + self.stage.references.len() as u64;
         let kept = (16 << 30) / (returned.max(1) * sides);
-        // What a submission makes takes its time on the host.
+        // `get_inputs()` takes time on the host.
         let made = if matches!(self.players.inputs, Inputs::Made) { 32 } else { u32::MAX };
         let most = u32::try_from(kept.min(told as u64)).unwrap_or(u32::MAX);
         let most = if self.stage.strided { most.min(STRIDED) } else { most };
         self.stage.arena.sets.min(most).min(made).max(1)
     }
 
-    /// One batch of all sides, verified. `flush`: bytes that are written before each call, if events are to be round
-    /// it.
+    /// Runs and verifies one batch of all sides. `flush`: bytes to write before each call, which events then
+    /// time.
     pub(super) fn make(
         &mut self,
         seeds: &[Option<u64>],
@@ -80,12 +81,12 @@ impl<'g> Batches<'_, 'g> {
         self.verify(&values, &expected, seeds, first)
     }
 
-    /// Whether all results of a call can be hashed.
+    /// Whether a call has few enough results that all of them can be hashed.
     pub(super) fn can_lock(&self) -> bool {
         self.verification.found.outputs.len() + self.stage.changing.len() <= MOST_RANGES
     }
 
-    /// One turn of the candidate's locked calls, verified; none, where results lie on the host.
+    /// Runs and verifies one turn of the candidate's locked calls. Returns `None` if results lie on the host.
     pub(super) fn make_locked(&mut self, seeds: &[Option<u64>]) -> Result<Option<Turn>, Stop> {
         let with = (seeds, self.drawn(seeds)?);
         let Made { turn, values } = self.candidate(with, CallOrder::Locked)?;
@@ -94,8 +95,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(turn)
     }
 
-    /// Notes which arguments the references change beside those that the contract names: what they hold afterwards is
-    /// expected from here on. Whether there are any.
+    /// Records the arguments that the reference changes beside those that the contract names. Their contents
+    /// after a call are expected of the candidate from then on. Returns whether there are any.
     fn changes_more(&mut self, seeds: &[Option<u64>]) -> Result<bool, Stop> {
         let Self { players, stage, .. } = self;
         let references = &players.expectations.references;
@@ -109,7 +110,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(more)
     }
 
-    /// Has the inputs of a batch made, where a submission makes them; the seed of random numbers in it.
+    /// Makes the inputs of a batch if `get_inputs()` makes them. Returns the seed of random numbers in the
+    /// batch.
     pub(super) fn drawn(&mut self, seeds: &[Option<u64>]) -> Result<u64, Stop> {
         if matches!(self.players.inputs, Inputs::Made) {
             self.stage.draw(self.players, seeds)?;
@@ -118,7 +120,8 @@ impl<'g> Batches<'_, 'g> {
         Ok(self.players.generator_of(seeds.first().copied().flatten()))
     }
 
-    /// Has the candidate ready to make a batch of calls, and its inputs there; the keys of these, if they are locked.
+    /// Prepares the candidate for a batch of calls and writes its inputs. Returns their keys if they are
+    /// locked.
     pub(super) fn candidate_ready(
         &mut self,
         (seeds, generator): With<'_>,
@@ -136,7 +139,7 @@ impl<'g> Batches<'_, 'g> {
         Ok(keys)
     }
 
-    /// One batch of the candidate's calls, and copies of what they returned.
+    /// Runs one batch of the candidate's calls, and copies the results.
     pub(super) fn candidate(&mut self, with: With<'_>, order: CallOrder) -> Result<Made, Stop> {
         let count = with.0.len() as u32;
         let keys = self.candidate_ready(with, order)?;
@@ -166,7 +169,7 @@ impl<'g> Batches<'_, 'g> {
         Ok(Made { turn, values: shelved.values })
     }
 
-    /// How far rounding carries what references compute on the inputs of the first call.
+    /// Measures the effect of rounding on the references' results, with the inputs of the first call.
     fn measure_noise(&mut self, (seeds, generator): With<'_>) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
         let Players { expectations, inputs, account, .. } = &mut **players;
@@ -182,7 +185,7 @@ impl<'g> Batches<'_, 'g> {
         Ok(())
     }
 
-    /// What is expected of each call of a batch.
+    /// Computes the expected results of each call of a batch.
     pub(super) fn expected(&mut self, with: With<'_>, order: CallOrder) -> Result<Expected, Stop> {
         let Players { expectations, inputs, account, .. } = &mut *self.players;
         let expected = expected(expectations, inputs, &mut self.stage, (with, order))?;
@@ -190,7 +193,7 @@ impl<'g> Batches<'_, 'g> {
         Ok(expected)
     }
 
-    /// Whether inputs are what they were, and results what is expected.
+    /// Verifies that inputs are unchanged and that results match the expected ones.
     pub(super) fn verify(
         &mut self,
         returned: &[Named],
@@ -236,11 +239,11 @@ impl<'g> Batches<'_, 'g> {
         Ok(())
     }
 
-    /// Whether the candidate's parameters hold what they held.
+    /// Verifies that the candidate's parameters are unchanged, except where the reference changes its own.
     pub(super) fn check_parameters(&mut self, before: &ParameterHashes) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
         let now = stage.candidate_parameters(&mut players.candidate)?;
-        // What the reference changes as well held the same before.
+        // A parameter that the reference also changes had the same contents before the calls.
         let changing = match players.expectations.references.first_mut() {
             Some(reference) if *now != *before => {
                 changed_parameters(before, &stage.reference_parameters(&mut reference.player)?)
@@ -250,7 +253,7 @@ impl<'g> Batches<'_, 'g> {
         verification.same_parameters(before, &now, &changing)
     }
 
-    /// Whether the first call changed the candidate's buffers as it did the reference's.
+    /// Verifies that the first call changed the candidate's buffers as it changed the reference's.
     pub(super) fn check_buffers(&mut self, buffers: &SharedBuffers) -> Result<(), Stop> {
         let Self { players, verification, stage } = self;
         let gpu = stage.gpu;
@@ -271,7 +274,7 @@ impl<'g> Batches<'_, 'g> {
         }
     }
 
-    /// Stops all runners for good.
+    /// Ends the processes of all runners.
     pub(super) fn quiet(mut self) -> Quiet<'g> {
         self.players.stop_for_good();
         self.stage.candidate.blocks = Blocks::default();
@@ -279,7 +282,7 @@ impl<'g> Batches<'_, 'g> {
     }
 }
 
-/// The device once nothing but the judge uses it.
+/// The device once only the judge uses it.
 pub(super) struct Quiet<'g> {
     pub(super) stage: Stage<'g>,
 }

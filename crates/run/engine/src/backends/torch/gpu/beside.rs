@@ -1,9 +1,9 @@
-//! Candidate and reference side by side, by the judge's clock, which neither of them can reach: blocks of four turns,
-//! ABBA and BAAB in order, each pair of turns with the same inputs, new for each pair. All calls are locked, so that
-//! no call is computed before its own turn. What the candidate returns is verified here too.
+//! Paired timing of candidate and reference, by the judge's clock, which neither side can reach. A block has
+//! four turns, in the order ABBA or BAAB. Each pair of turns shares new inputs. All calls are locked, so that
+//! no call can run before its own turn. The candidate's results are verified here too.
 //!
-//! What decrypting inputs and hashing results take is deducted from both sides; what is not known of it is the
-//! resolution of a time.
+//! The time to decrypt inputs and to hash results is deducted from both sides. The uncertainty of that time
+//! is the resolution of a measured time.
 
 use std::time::{Duration, Instant};
 
@@ -21,26 +21,26 @@ use warpgauge_statistics::paired::{
     decide_at_look,
 };
 
-/// How both sides are timed.
+/// How to time both sides.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::backends::torch) struct SideBySide {
     pub policy: ComparePolicy,
-    /// Blocks end by then.
+    /// Time limit for all blocks.
     pub max_time: Duration,
 }
 
-/// What came of it.
+/// Result of the paired timing.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::backends::torch) struct Compared {
     pub comparison: PairedComparison,
-    /// Medians of the calls, milliseconds.
+    /// Median times of the calls, milliseconds.
     pub reference_ms: f64,
     pub candidate_ms: f64,
-    /// What may be wrong with their difference, milliseconds.
+    /// Uncertainty of the difference of the times, milliseconds.
     pub resolution_ms: f64,
 }
 
-/// One block: its turns in the order of time.
+/// One block, with its turns in chronological order.
 struct Beside {
     order: BlockOrder,
     turns: [Turn; 4],
@@ -52,7 +52,7 @@ pub(super) struct Pairing {
     blocks: Vec<Beside>,
 }
 
-/// What there is round the calls of each side, reference and candidate.
+/// Overheads of the reference's and the candidate's calls.
 type Overheads = [Overhead; 2];
 
 impl Pairing {
@@ -60,13 +60,13 @@ impl Pairing {
         Self { wanted, blocks: Vec::new() }
     }
 
-    /// How long it may take.
+    /// Time limit for all blocks.
     pub(super) fn max_time(&self) -> Duration {
         self.wanted.max_time
     }
 
-    /// Measures blocks until they are enough, or the time is up. `calls`: of a turn of the candidate's that is long
-    /// enough; `most`: as many as a turn may have.
+    /// Measures blocks until the policy stops or the time is up. `calls` is the number of calls in a turn of
+    /// the candidate's that is long enough. `most` is the limit on calls in a turn.
     pub(super) fn run(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -77,12 +77,12 @@ impl Pairing {
         let Some((a, b)) = pair(batches, seeds, calls.clamp(1, most), Arm::A)? else {
             return Ok(());
         };
-        // Both get as many calls as the one needs that is quicker.
+        // Both sides make as many calls as the faster one needs.
         let calls = a.calls_of_next().max(b.calls_of_next()).min(most);
-        // It decides when to stop, and is measured once more when nobody else uses the device.
+        // These overheads only decide when to stop. They are measured again once no runner uses the device.
         let overheads = overheads(&mut batches.stage, &a, &b)?;
         let mut look = 0;
-        // No block is begun that would end too late if it took as long as the one before.
+        // No block begins that would end too late if it took as long as the previous one.
         let mut block = 2 * began.elapsed();
         while began.elapsed() + block < self.wanted.max_time {
             let begun = Instant::now();
@@ -114,7 +114,7 @@ impl Pairing {
         Ok(())
     }
 
-    /// The verdict, once nothing but the judge uses the device; none, where there was no time for a block.
+    /// Returns the verdict, once only the judge uses the device. Returns `None` if no block was measured.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<Option<Compared>, Stop> {
         let Some(block) = self.blocks.first() else { return Ok(None) };
         let [a, b] = [Arm::A, Arm::B].map(|arm| block.of_arm(arm).next());
@@ -135,8 +135,8 @@ impl Pairing {
     }
 }
 
-/// One turn of each side with the same inputs: the reference's, and the candidate's. None, where results lie on the
-/// host.
+/// Runs one turn of each side with the same inputs, and returns the reference's and the candidate's. Returns
+/// `None` if results lie on the host.
 fn pair(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,
@@ -168,26 +168,26 @@ impl Beside {
     }
 }
 
-/// What there is round the calls of two turns, one of each side.
+/// Measures the overheads of two turns, one of each side.
 fn overheads(stage: &mut Stage<'_>, a: &Turn, b: &Turn) -> Result<Overheads, Stop> {
     let of_a = stage.overhead(&a.results)?;
     let of_b = if a.results == b.results { of_a } else { stage.overhead(&b.results)? };
     Ok([of_a, of_b])
 }
 
-/// Twice the largest difference between two processes with the same kernel, in 24 problems whose calls take 0.1 ms and
-/// more: each has memory of its own, at other places of the device.
+/// Twice the largest relative difference between two processes with the same kernel, in 24 problems whose
+/// calls take at least 0.1 ms. Each process has its own memory, at other addresses of the device.
 const BETWEEN_PROCESSES: f64 = 0.015;
 
-/// The rule, with what is not known of what there is round a call of either side as the resolution of a difference: both
-/// may be off the other way.
+/// Sets the policy's resolution to the sum of both sides' uncertainties, which may have opposite signs.
+/// Raises its floor to [`BETWEEN_PROCESSES`].
 fn resolved(policy: ComparePolicy, overheads: Overheads) -> ComparePolicy {
     let [a, b] = overheads.map(Overhead::resolution_ms);
     let floor = policy.floor.max(BETWEEN_PROCESSES);
     ComparePolicy { resolution_ms: a + b, floor, ..policy }
 }
 
-/// What the calls took, as blocks.
+/// Converts turns to blocks of times without overhead.
 fn blocks(beside: &[Beside], [a, b]: Overheads) -> Vec<PairedBlock> {
     let block = |block: &Beside| {
         let slots = |arm: Arm, overhead: Overhead| {

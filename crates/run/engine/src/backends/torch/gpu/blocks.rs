@@ -1,5 +1,5 @@
-//! Memory of a runner on the device, as the judge opens it. Handles and places come from the submission:
-//! how large a block is, the driver tells.
+//! Memory of a runner on the device, as the judge opens it. Handles and offsets come from the submission; the
+//! driver reports the size of a block.
 
 use std::collections::HashMap;
 use std::io;
@@ -12,18 +12,18 @@ use crate::backends::torch::MOST_BYTES;
 use warpgauge_device::{DeviceBuffer, MemoryHandle, Stream};
 use warpgauge_torch::{LayoutError, RunnerSession, SubmissionMemory, TensorAt};
 
-/// Most blocks of a runner that are open at once.
+/// Limit on the open blocks of a runner.
 const MOST_BLOCKS: usize = 4096;
 
-/// Blocks that are open, by their handles.
+/// Open blocks, by their handles in base64.
 #[derive(Default)]
 pub(super) struct Blocks(HashMap<String, DeviceBuffer>);
 
 impl Blocks {
-    /// Opens the block of a tensor, if it has one that is not open.
+    /// Opens the block of a tensor, if it has one that is not open yet.
     ///
     /// # Errors
-    /// It leads nowhere, or to too many.
+    /// Returns a message if the handle is invalid or too many blocks are open.
     pub(super) fn open(&mut self, gpu: &Gpu, tensor: &TensorAt) -> Result<(), String> {
         let Some(handle) = tensor.block.as_ref().filter(|handle| !handle.is_empty()) else {
             return Ok(());
@@ -40,22 +40,24 @@ impl Blocks {
         Ok(())
     }
 
-    /// Closes all, where there are many: an allocator that gives blocks back leaves them here.
+    /// Closes all blocks if many are open. Blocks that the runner's allocator has freed stay open here until
+    /// then.
     pub(super) fn tidy(&mut self) {
         if self.0.len() > MOST_BLOCKS / 2 {
             self.0.clear();
         }
     }
 
-    /// Where a tensor lies: a block, the first byte in it, and the bytes to its last element's end.
+    /// Locates a tensor: its block, the offset of its first byte, and its size up to the end of the last
+    /// element. `None` if the tensor has no block or no elements.
     ///
     /// # Errors
-    /// Not within its block, which must be open.
+    /// Fails if the tensor is not within its block, or the block is not open.
     pub(super) fn range(
         &self,
         tensor: &TensorAt,
     ) -> Result<Option<(&DeviceBuffer, usize, usize)>, LayoutError> {
-        // Its block bounds it.
+        // The size of its block is the limit, checked below.
         let span = tensor.span(u64::MAX)?;
         let Some(block) = tensor.block.as_ref().filter(|_| span > 0) else { return Ok(None) };
         let outside = || LayoutError::Invalid("it does not lie within its block".to_owned());
@@ -68,10 +70,10 @@ impl Blocks {
         }
     }
 
-    /// Elements of a tensor in C order, wherever it is.
+    /// Reads the elements of a tensor in C order, from the device or the host.
     ///
     /// # Errors
-    /// It is not where it is said to be.
+    /// Fails if the tensor is not where the runner reports it.
     pub(super) fn read(
         &self,
         gpu: &Gpu,
@@ -92,10 +94,10 @@ impl Blocks {
 }
 
 impl Blocks {
-    /// Writes the elements of a tensor on the device, which are given in C order.
+    /// Writes elements, given in C order, into a tensor on the device.
     ///
     /// # Errors
-    /// It is not where it is said to be.
+    /// Fails if the tensor is not where the runner reports it.
     pub(super) fn overwrite(
         &self,
         gpu: &Gpu,
@@ -111,7 +113,7 @@ impl Blocks {
     }
 }
 
-/// A block, by places in it.
+/// A block as memory whose addresses are offsets in it.
 pub(super) struct OnDevice<'a>(pub(super) &'a DeviceBuffer, pub(super) &'a Stream);
 
 impl SubmissionMemory for OnDevice<'_> {

@@ -1,5 +1,6 @@
-//! The order of the calls of one evaluation on a device: one with the contract's own inputs, batches that are timed,
-//! both sides in turns, and then calls that others look at. Every call but these is verified.
+//! Order of the calls of one evaluation on a device. First comes one call with the contract's own inputs,
+//! then timed batches, then turns of both sides, and last the calls that tools observe. All calls but those
+//! last ones are verified.
 
 use super::batches::Batches;
 use super::beside::{Compared, Pairing, SideBySide};
@@ -15,42 +16,42 @@ use crate::backends::torch::timing::{Plan, Timed};
 use crate::backends::torch::verification::Verification;
 use warpgauge_report::TorchParameters;
 
-/// What is wanted of a device beside times.
+/// Requested observations beside the candidate's own times.
 pub(in crate::backends::torch) struct Extras {
-    /// How the candidate is timed beside the reference, if it is to be.
+    /// How to time candidate and reference in turns; `None` if not requested.
     pub beside: Option<SideBySide>,
-    /// Whether the device's activity is traced.
+    /// Whether to trace the device's activity.
     pub trace: bool,
-    /// Whether a call is to be made that the tool round the candidate looks at.
+    /// Whether to make one call that the profiler around the candidate's runner observes.
     pub count: bool,
 }
 
-/// What came of it.
+/// Results of the requested observations.
 #[derive(Default)]
 pub(in crate::backends::torch) struct Observed {
-    /// The candidate beside the reference.
+    /// Paired times of candidate and reference.
     pub compared: Option<Compared>,
-    /// What the device did during some calls, or why that is not known.
+    /// Activity of the device during some calls, or why it is unknown.
     pub traced: Option<Result<Traced, String>>,
-    /// Whether a call was made that a tool looked at, or why not.
+    /// Whether the profiler observed a call, or why not.
     pub counted: Option<Result<(), String>>,
-    /// Parameters and buffers of the candidate's module, if it has any.
+    /// Report entry on parameters and buffers of the candidate's module, if it has any.
     pub parameters: Option<TorchParameters>,
 }
 
 /// The calls of one evaluation.
 pub(in crate::backends::torch) struct DeviceCalls<'a> {
     pub gpu: &'a Gpu,
-    /// Of the first call, and of the others.
+    /// Seed of the first call's inputs, and seeds of the others.
     pub seeds: (Option<u64>, Seeds),
     pub plan: Option<Plan>,
     pub extras: &'a Extras,
-    /// Whether it is the reference of a comparison.
+    /// Whether the candidate is the reference of a comparison.
     pub is_reference: bool,
 }
 
 impl DeviceCalls<'_> {
-    /// Makes them, and verifies each.
+    /// Makes all calls. Verifies each of them, except those that tools observe.
     pub(in crate::backends::torch) fn run(
         &self,
         players: &mut Players,
@@ -85,7 +86,7 @@ impl DeviceCalls<'_> {
         }
         batches.check_parameters(&before)?;
         batches.players.account.spent_on(Phase::Verifying);
-        // Nothing counts that is read of the candidate after this.
+        // No later data from the candidate affects the verdict.
         batches.players.candidate.still_stopped().map_err(Stop::Candidate)?;
         if extras.trace {
             observed.traced = Some(traced::trace(&mut batches, seeds)?);

@@ -1,4 +1,5 @@
-//! What a batch left beside what is expected: on the device what can be, and on the host what cannot.
+//! Compares the results of a batch with the expected ones: on the device if possible, and otherwise on the
+//! host.
 
 use super::near;
 use super::stage::Stage;
@@ -10,15 +11,15 @@ use warpgauge_device::inspection::{FindingHandle, Inspection};
 use warpgauge_device::support::Support;
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// Compares copies that are on the device.
+/// Comparison of results of which the judge has copies on the device.
 pub(super) struct DeviceComparison<'a, 'g> {
     pub(super) stage: &'a Stage<'g>,
     pub(super) verification: &'a mut Verification,
 }
 
 impl DeviceComparison<'_, '_> {
-    /// Compares each call's results with what is expected: on the device what can be, and what is not near
-    /// there once more on the host, which says how.
+    /// Compares each call's results with the expected ones. Results that differ on the device are compared
+    /// again in detail. So are all results of the first call, and those that the device cannot compare.
     pub(super) fn batch(
         &mut self,
         values: &[Named],
@@ -88,7 +89,7 @@ impl DeviceComparison<'_, '_> {
         self.verification.verdict()
     }
 
-    /// Queues comparing two copies, if that can be done on the device.
+    /// Queues a comparison on the device, if both values are there and the device supports their type.
     fn look(
         &self,
         looks: &mut Inspection<'_>,
@@ -106,7 +107,7 @@ impl DeviceComparison<'_, '_> {
         if (dtype, shape) != (other, extents) || !Support::compares(*dtype) {
             return Ok(None);
         }
-        // What was not compared before is compared on the host.
+        // An output without a tolerance yet is compared on the host, which fixes its tolerance.
         let Some(tolerance) = self.verification.settled(name) else {
             return Ok(None);
         };
@@ -121,7 +122,7 @@ impl DeviceComparison<'_, '_> {
     }
 }
 
-/// A tensor on the host where one on the device is expected, or the other way round.
+/// Returns a reason if a tensor is on the host and the device was expected. Numbers are exempt.
 fn elsewhere(name: &str, value: &Value, wanted: &Value) -> Option<Reason> {
     let scalar = |value: &Value| matches!(value, Value::Tensor { shape, .. } if shape.is_empty());
     let (here, there) = match (value, wanted) {

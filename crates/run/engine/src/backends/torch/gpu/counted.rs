@@ -1,12 +1,12 @@
-//! One more call, made while the tool that is round the runner looks at it.
+//! One more call, which the profiler around the runner observes.
 
 use super::batches::Batches;
 use super::traced::looked_at;
 use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 
-/// Has one call made while a tool looks. It has been verified with the same inputs before, which was the
-/// first call: what only that does is not seen.
+/// Makes one call under the profiler. The first call had the same inputs and was verified. Work that a kernel
+/// does only in its first call does not appear here.
 pub(super) fn count(
     batches: &mut Batches<'_, '_>,
     seed: Option<u64>,

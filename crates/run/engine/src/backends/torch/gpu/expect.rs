@@ -1,4 +1,4 @@
-//! What is expected of a batch: results of the references on the same inputs, by the names of outputs.
+//! Expected results of a batch: those of the references on the same inputs, by the names of outputs.
 
 use super::arena::Whose;
 use super::stage::{CallOrder, Side, Stage, not_shelved};
@@ -14,16 +14,16 @@ use warpgauge_tensor::Dtype;
 use warpgauge_torch::RunnerFault;
 use warpgauge_validate::{Nudge, Reason};
 
-/// What is expected of a batch.
+/// Expected results of a batch.
 pub(super) struct Expected {
-    /// Of each call, by the names of outputs.
+    /// Expected results of each call, by the names of outputs.
     pub(super) values: Vec<Named>,
-    /// What the judge's clock says of each reference, of locked calls whose results all lie on the device.
+    /// Each reference's times by the judge's clock, for locked calls whose results are all on the device.
     pub(super) turns: Vec<Option<Turn>>,
 }
 
-/// What is expected of each call of a batch, computed by the references on inputs that are written once more.
-/// `generator`: the seed of random numbers in the batch.
+/// Computes the expected results of each call of a batch with the references, on inputs that are written once
+/// more. `generator` is the seed of random numbers in the batch.
 pub(super) fn expected(
     expectations: &mut Expectations,
     inputs: &Inputs,
@@ -51,15 +51,15 @@ pub(super) fn expected(
     Ok(Expected { values, turns })
 }
 
-/// Calls of a copy of a reference on the device, with the inputs of the first call.
+/// Calls of a copy of a reference on the device, with the moved inputs of the first call.
 pub(super) struct DeviceNudges<'a, 'g> {
     pub(super) stage: &'a mut Stage<'g>,
-    /// Which reference.
+    /// Index of the reference.
     pub(super) index: usize,
     pub(super) inputs: &'a Inputs,
-    /// Seed of the inputs, and of random numbers in the call.
+    /// Seed of the inputs, and seed of random numbers in the call.
     pub(super) with: (Option<u64>, u64),
-    /// Whether parameters are moved, since no input can be.
+    /// Whether parameters are moved because no input can be.
     pub(super) of_parameters: bool,
 }
 
@@ -89,8 +89,8 @@ impl NudgedCalls for DeviceNudges<'_, '_> {
     }
 }
 
-/// One batch of a reference's calls: what it took, and copies of what each call returned. `nudge`: how its inputs are
-/// moved.
+/// Runs one batch of a reference's calls. Returns its times, and copies of the results of each call. `nudge`
+/// says how to move its inputs.
 fn computed(
     reference: &mut ReferencePlayer,
     inputs: &Inputs,
@@ -130,8 +130,8 @@ fn computed(
     Ok((turn, named))
 }
 
-/// Results of each call by the names of outputs. `only`: the outputs that count, which may be all that are
-/// returned; `backward`: whether there are gradients among them.
+/// Names the results of each call after outputs. `only`: names of the outputs that count. The submission may
+/// return only those. `backward`: whether gradients are among the results.
 pub(super) fn named_calls(
     inputs: &Inputs,
     all: &[Named],
@@ -151,7 +151,7 @@ pub(super) fn named_calls(
             let found = own.iter().find(|(name, _)| *name == place);
             Ok(found.map_or(Value::Nothing, |(_, value)| value.clone()))
         };
-        // What references change beside what the contract names.
+        // Arguments that references change beside those that the contract names.
         let declared = inputs.changing();
         let others = own.iter().filter(|(place, _)| !declared.contains(place));
         let others = others.map(|(place, value)| (inputs.name_of(place), value.clone()));

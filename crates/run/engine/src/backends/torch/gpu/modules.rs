@@ -1,4 +1,4 @@
-//! Parameters and buffers of both sides' modules, where they lie on the device.
+//! Parameters and buffers of both sides' modules on the device.
 
 use super::Gpu;
 use super::stage::{Side, Stage};
@@ -12,8 +12,8 @@ use warpgauge_report::{TorchMaking, TorchParameters};
 use warpgauge_torch::{RunnerFault, TensorAt};
 
 impl Stage<'_> {
-    /// Gives the candidate the parameters and buffers of the first reference, from device to device where the elements
-    /// lie side by side.
+    /// Copies the first reference's parameters and buffers to the candidate's, on the device if both copies
+    /// are contiguous.
     pub(super) fn share_parameters(
         &mut self,
         players: &Players,
@@ -56,7 +56,7 @@ impl Stage<'_> {
         Ok(told.map(|told| TorchParameters { made: Some(made), ..told }))
     }
 
-    /// What the candidate's parameters hold.
+    /// Hashes the candidate's trained parameters.
     pub(super) fn candidate_parameters(
         &mut self,
         player: &mut Player,
@@ -64,7 +64,7 @@ impl Stage<'_> {
         hashes(self.gpu, (&mut self.candidate, player, false), &mut self.locks)
     }
 
-    /// What the first reference's parameters hold.
+    /// Hashes the first reference's trained parameters.
     pub(super) fn reference_parameters(
         &mut self,
         player: &mut Player,
@@ -73,7 +73,7 @@ impl Stage<'_> {
     }
 }
 
-/// Hashes of a side's trained parameters, by their names. Buffers may change in a call, and do not count.
+/// Hashes a side's trained parameters, sorted by name. Buffers may change in a call and are left out.
 fn hashes(
     gpu: &Gpu,
     (side, player, of_reference): (&mut Side, &mut Player, bool),
@@ -106,7 +106,7 @@ fn hashes(
     Ok(hashed.into())
 }
 
-/// Where a tensor lies on the device, if its elements lie there side by side.
+/// Address range of a tensor, if it is contiguous on the device.
 fn whole_range(gpu: &Gpu, side: &mut Side, tensor: &TensorAt) -> Result<Option<ByteRange>, String> {
     side.blocks.open(gpu, tensor)?;
     let range = side.blocks.range(tensor).map_err(|error| error.to_string())?;

@@ -1,4 +1,4 @@
-//! Copies of what runners returned, in memory of the judge's on the device.
+//! Copies of results of runners, in the judge's memory on the device.
 
 use super::Gpu;
 use super::arena::Also;
@@ -9,44 +9,44 @@ use warpgauge_device::DeviceBuffer;
 use warpgauge_device::locked::ByteRange;
 use warpgauge_torch::{RunnerFault, Scalar, TensorAt, Tree, TreeOf};
 
-/// Where the copies of one tensor begin, bytes.
+/// Alignment of the copies, bytes.
 const STEP: usize = 512;
 
 /// Copies of one side's results.
 pub(super) struct Shelf {
-    /// Its number among the judge's.
+    /// Index among the judge's shelves; 0 is the candidate's.
     number: usize,
     memory: Option<DeviceBuffer>,
 }
 
-/// A copy that is made on the device: from a block to a place on the shelf.
+/// A copy on the device, from a block of the runner's memory to the shelf.
 struct Move<'a> {
     tensor: &'a TensorAt,
-    /// Where the elements go in C order.
+    /// Offset of the elements in C order.
     to: usize,
-    /// Where they go as they are, first, if they do not lie side by side.
+    /// Offset of a first copy with the original layout, if the tensor is not contiguous.
     as_is: Option<usize>,
 }
 
 /// Copies of a batch.
 pub(super) struct Shelved {
-    /// What each call returned, by place.
+    /// Results of each call, with their paths.
     pub values: Vec<Named>,
-    /// Where copies of what each call left on the device are, as it lay there.
+    /// Address ranges of the copies of each call's device results, in their original layout.
     pub hashed: Vec<Vec<ByteRange>>,
-    /// Whether some had to be put in order by the host.
+    /// Whether the host had to bring some results into C order.
     pub strided: bool,
-    /// Whether something was returned that does not lie on the device.
+    /// Whether some results are not on the device.
     pub elsewhere: bool,
 }
 
 /// Why there are no copies.
 pub(super) enum NotShelved {
-    /// What the runner told of.
+    /// The runner's report is invalid.
     Fault(RunnerFault),
-    /// The judge's own memory or device.
+    /// The judge's own memory or device failed. The message says how.
     Broken(String),
-    /// The device has no room for what is to be judged, in words.
+    /// The device has too little memory. The message says how much is needed.
     NoRoom(String),
 }
 
@@ -68,8 +68,8 @@ impl Shelf {
         self.memory.as_ref().ok_or_else(|| NotShelved::Broken("there is no memory".to_owned()))
     }
 
-    /// Copies what each call of a batch returned, and arguments that it was to change (`also`, by call),
-    /// which are named `[n]`.
+    /// Copies the results of each call of a batch, and the arguments in `also` that the call was to change.
+    /// Those are named `[n]`.
     pub(super) fn fill(
         &mut self,
         gpu: &Gpu,
@@ -96,7 +96,7 @@ impl Shelf {
             memory.copy_range_from_device(*to, from, *at, *bytes, &gpu.stream).map_err(broken)?;
         }
         gpu.stream.synchronize().map_err(broken)?;
-        // What does not lie side by side is put in order; what has too many axes by the host.
+        // The device brings tensors with gaps into C order; the host does so for those with too many axes.
         let mut by_host = 0;
         for (Move { tensor, to, .. }, as_is) in
             moves.iter().filter_map(|one| Some((one, one.as_is?)))
@@ -127,7 +127,7 @@ impl Shelf {
         Ok(Shelved { values, hashed, strided: by_host > 0, elsewhere: off_device })
     }
 
-    /// Where everything goes, before anything is queued.
+    /// Assigns each copy its offset before any copy is queued.
     fn plan<'a>(
         &self,
         blocks: &Blocks,
@@ -145,7 +145,7 @@ impl Shelf {
                 let value = match leaf {
                     TreeOf::Tensor(tensor) => {
                         let bytes = tensor.bytes().map_err(|e| fault(&e))?;
-                        // What lies on the device may be as large as there is room for the copy.
+                        // On the device, only the memory for the copy limits the size of results.
                         if tensor.block.is_none() {
                             on_host += bytes;
                             if on_host > MOST_BYTES {
@@ -153,7 +153,7 @@ impl Shelf {
                             }
                         }
                         if tensor.block.is_some() {
-                            // Checks that it lies within its block.
+                            // Checks that the tensor lies within its block.
                             let range = blocks.range(tensor).map_err(|e| fault(&e))?;
                             let span = range.map_or(0, |(_, _, span)| span);
                             let copy = plan.place(self.number, bytes as usize);
@@ -195,22 +195,22 @@ impl Shelf {
     }
 }
 
-/// What one call returned, each value with its place.
+/// Results of one call, with their paths.
 type Leaves<'a> = Vec<(String, &'a Tree)>;
 
-/// Where everything goes.
+/// Copies to make for one batch.
 #[derive(Default)]
 struct Plan<'a> {
-    /// What each call returned.
+    /// Results of each call.
     values: Vec<Named>,
-    /// From blocks of the runner.
+    /// Copies from blocks of the runner.
     moves: Vec<Move<'a>>,
-    /// Tensors on the host, by call and place.
+    /// Tensors on the host, each with its call and its index in `values`.
     elsewhere: Vec<(usize, usize, &'a TensorAt)>,
-    /// From memory of the judge: where it is, and how much of it goes where.
+    /// Copies from the judge's memory: source buffer and offset, target offset, and size in bytes.
     own: Vec<(&'a DeviceBuffer, usize, usize, usize)>,
     bytes: usize,
-    /// What each call left on the device, as it lay there: where its copy goes, and bytes.
+    /// Offsets and sizes in bytes of the copies of each call's device results, in their original layout.
     hashed: Vec<Vec<ByteRange>>,
     /// Whether a number or a text was returned.
     on_host: bool,
@@ -219,7 +219,7 @@ struct Plan<'a> {
 impl Plan<'_> {
     fn place(&mut self, shelf: usize, bytes: usize) -> Copied {
         let at = self.bytes;
-        // No device has memory for so much.
+        // The sum saturates far above the memory of any device, so the allocation then fails.
         self.bytes = self.bytes.saturating_add(bytes.min(usize::MAX / 2).next_multiple_of(STEP));
         Copied { shelf, at, bytes }
     }
@@ -240,7 +240,7 @@ fn too_much() -> NotShelved {
     NotShelved::Fault(RunnerFault::Forged("it returns more than is judged".to_owned()))
 }
 
-/// Memory of the device for what is judged.
+/// Allocates memory on the device, or reports how much is missing.
 pub(super) fn room(gpu: &Gpu, bytes: u64, what: &'static str) -> Result<DeviceBuffer, NotShelved> {
     let (free, total) = gpu.context.memory_info().map_err(broken)?;
     if bytes > free {

@@ -1,5 +1,4 @@
-//! The calls of the candidate that are timed: locked calls by the judge's clock, and batches with events round each
-//! call.
+//! Timed calls of the candidate: locked calls by the judge's clock, and batches with events around each call.
 
 use std::time::Instant;
 
@@ -12,14 +11,15 @@ use crate::backends::torch::timing::{Clocks, Plan, Timed};
 use warpgauge_statistics::StopReason;
 use warpgauge_torch::RunnerFault;
 
-/// Calls of a batch that events are round.
+/// Limit on the calls of a batch that events time.
 const EVENTS: u32 = 32;
 
-/// Turns of locked calls, and the calls of the first, which says how many the others need.
+/// Number of turns of locked calls, and of calls in the first turn. The first turn shows how many calls the
+/// others need.
 const TURNS: usize = 3;
 const PILOT: u32 = 4;
 
-/// Times the candidate by itself.
+/// Timing of the candidate alone.
 pub(super) struct DeviceTiming<'t> {
     timed: &'t mut Timed,
     turns: Vec<Turn>,
@@ -30,7 +30,7 @@ impl<'t> DeviceTiming<'t> {
         Self { timed, turns: Vec::new() }
     }
 
-    /// Makes the calls that are timed, at most `most` in a batch, after some that are not.
+    /// Makes the timed calls after some untimed ones, with at most `most` calls in a batch.
     pub(super) fn run(
         &mut self,
         batches: &mut Batches<'_, '_>,
@@ -70,7 +70,7 @@ impl<'t> DeviceTiming<'t> {
         }
     }
 
-    /// What events say; values that cannot be are no times.
+    /// Reads the times of events from the runner. Implausible values are a fault of the runner.
     fn take_events(&mut self, candidate: &mut Player, count: u32) -> Result<(), Stop> {
         let times = candidate.session.times();
         let times = times.map_err(|fault| candidate.stopped(false, fault))?;
@@ -85,12 +85,12 @@ impl<'t> DeviceTiming<'t> {
         Ok(())
     }
 
-    /// Calls of a turn of the candidate's; none, where its calls cannot be locked.
+    /// Number of calls in a turn of the candidate's; `None` if its calls cannot be locked.
     pub(super) fn calls(&self) -> Option<u32> {
         self.turns.first().map(|turn| turn.calls.len() as u32)
     }
 
-    /// What the judge's clock says, once nothing but the judge uses the device.
+    /// Computes the times by the judge's clock, once only the judge uses the device.
     pub(super) fn conclude(self, quiet: &mut Quiet<'_>) -> Result<(), Stop> {
         let Some(clocks) = &mut self.timed.clocks else { return Ok(()) };
         clocks.waits = quiet.stage.candidate.gate.waits();
@@ -106,7 +106,7 @@ impl<'t> DeviceTiming<'t> {
     }
 }
 
-/// A turn of locked calls, each verified; none, where results lie on the host.
+/// Runs and verifies a turn of locked calls. Returns `None` if results lie on the host.
 fn locked(batches: &mut Batches<'_, '_>, seeds: Seeds, calls: u32) -> Result<Option<Turn>, Stop> {
     let seeds = batches.players.seeds_of(seeds, calls);
     batches.make_locked(&seeds)

@@ -1,5 +1,5 @@
-//! What the device does during some calls, which are none of the timed ones: the runner's own process reads it,
-//! and so it explains, and decides nothing.
+//! Activity of the device during some calls, none of which is timed. The runner's own process records it, so
+//! it only explains and does not affect the verdict.
 
 use std::time::Duration;
 
@@ -9,22 +9,22 @@ use crate::backends::torch::fault::Stop;
 use crate::backends::torch::players::Seeds;
 use warpgauge_torch::{DeviceTrace, RunnerFault, RunnerSession};
 
-/// Calls that are traced.
+/// Limit on traced calls.
 const CALLS: u32 = 10;
 
-/// How long they may take, with reading what was recorded.
+/// Time limit for the traced calls and for reading the recording.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// What a runner recorded of its device.
+/// Activity of the device that a runner recorded.
 pub(in crate::backends::torch) struct Traced {
     pub trace: DeviceTrace,
-    /// During so many calls.
+    /// Number of calls during the recording.
     pub calls: u32,
     /// Product name of the device.
     pub hardware: String,
 }
 
-/// Has some calls traced. A runner that fails at it has been judged already.
+/// Traces some calls. A failure here does not change the verdict on the candidate.
 pub(super) fn trace(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,
@@ -35,7 +35,7 @@ pub(super) fn trace(
     Ok(traced.map(|trace| Traced { trace, calls, hardware }))
 }
 
-/// Has calls made beside the timed ones, and returns what `look` finds in them, or why it finds nothing.
+/// Makes untimed calls, and returns what `look` finds in them, or why it finds nothing.
 pub(super) fn looked_at<T>(
     batches: &mut Batches<'_, '_>,
     seeds: Seeds,

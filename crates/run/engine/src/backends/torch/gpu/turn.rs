@@ -1,31 +1,31 @@
-//! What the judge's clock says of locked calls, and what it says where there is no call.
+//! Times of locked calls by the judge's clock, and the overhead that they include.
 
 use std::time::Duration;
 
-/// How long a turn of several calls is to be. In longer ones a GPU that is at its limit lowers its clock.
+/// Target length of a turn with several calls. In longer turns, a GPU at its power limit lowers its clock.
 const LONG: Duration = Duration::from_millis(3);
 
-/// Most calls of a turn, where there is memory for their inputs. A difference that few calls do not resolve gets more
-/// turns.
+/// Limit on the calls of a turn, which memory for their inputs may lower. If so few calls do not resolve a
+/// difference, more turns follow.
 const MOST: u32 = 4;
 
-/// Fewest calls of a turn, by how long one takes at least. The first call after another process used the device takes some
-/// 0.1 ms longer. The median of three does not show that, and calls that are long hardly do.
+/// Minimum calls of a turn, by the least time of a call. The first call after another process used the device
+/// takes about 0.1 ms longer. A median of three calls hides that, and long calls are hardly affected.
 const FEWEST: [(Duration, u32); 3] =
     [(Duration::from_millis(20), 1), (Duration::from_millis(2), 2), (Duration::ZERO, 3)];
 
-/// What watching a runner's page takes longer than watching the judge's own.
+/// Extra time of polling a runner's gate page, compared with the judge's own page.
 const WATCHING: Duration = Duration::from_micros(1);
 
-/// No call takes less: a time of zero has no ratio to another one.
+/// Lower limit on the time of a call: a time of zero has no ratio to another one.
 const SHORTEST: Duration = Duration::from_nanos(10);
 
-/// What the judge's clock says of some calls of one side.
+/// Times of some calls of one side, by the judge's clock.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Turn {
-    /// Each from its key to the hashes of its results.
+    /// Time of each call, from its key to the hashes of its results.
     pub(super) calls: Vec<Duration>,
-    /// Bytes of each result of a call.
+    /// Size of each result of a call, in bytes.
     pub(super) results: Vec<u64>,
 }
 
@@ -34,7 +34,7 @@ impl Turn {
         median(self.calls.clone())
     }
 
-    /// Calls of another turn that make it long enough.
+    /// Number of calls that make the next turn long enough.
     pub(super) fn calls_of_next(&self) -> u32 {
         let median = self.median();
         let fewest =
@@ -43,23 +43,23 @@ impl Turn {
         u32::try_from(wanted).unwrap_or(u32::MAX).clamp(fewest, MOST)
     }
 
-    /// Milliseconds of each call, without what there is round one.
+    /// Time of each call in milliseconds, less the overhead.
     pub(super) fn each_ms(&self, overhead: Overhead) -> Vec<f32> {
         let call = |took: &Duration| took.saturating_sub(overhead.median).max(SHORTEST);
         self.calls.iter().map(|took| (call(took).as_secs_f64() * 1e3) as f32).collect()
     }
 }
 
-/// What decrypting a call's inputs and hashing its results take, with no call between them.
+/// Time to decrypt a call's inputs and hash its results, without a call between them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Overhead {
     pub(super) median: Duration,
-    /// From the tenth to the ninetieth percentile.
+    /// Distance between the tenth and the ninetieth percentile.
     spread: Duration,
 }
 
 impl Overhead {
-    /// The median and the spread of some measurements.
+    /// Computes the median and the spread of measurements.
     pub(super) fn of(mut measured: Vec<Duration>) -> Self {
         measured.sort();
         let at = |tenths: usize| {
@@ -69,7 +69,8 @@ impl Overhead {
         Self { median: at(5), spread: at(9) - at(1) }
     }
 
-    /// What is not known of it, milliseconds: half of its spread, and what watching the page takes.
+    /// Uncertainty of the overhead in milliseconds: half of its spread, and the extra time of polling a
+    /// runner's page.
     pub(super) fn resolution_ms(self) -> f64 {
         (self.spread / 2 + WATCHING).as_secs_f64() * 1e3
     }
