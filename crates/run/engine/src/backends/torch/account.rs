@@ -4,28 +4,28 @@ use std::time::{Duration, Instant};
 
 use warpgauge_report::Timings;
 
-/// What a process that judges does.
+/// Phase of an order in the judge process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     /// Reading its order, taking its runners over, and loading its own kernels.
     Starting,
     /// Running sources, making modules, and giving both sides the same parameters.
     Loading,
-    /// Making inputs, and putting them where the calls find them.
+    /// Making inputs, and writing them where the calls read them.
     Presenting,
-    /// Calls of the candidate, from the word to go to its answer.
+    /// Calls of the candidate, from the start message to its answer.
     Executing,
     /// The reference's calls, and all comparisons.
     Verifying,
-    /// Looking at calls with a tool.
+    /// Observing calls with a tool.
     Profiling,
-    /// Writing the report, and encoding outputs that travel with it.
+    /// Building the report, and encoding outputs in it.
     Reporting,
 }
 
 const PHASES: usize = Phase::Reporting as usize + 1;
 
-/// How long each phase of an order took so far.
+/// Time spent in each phase of an order so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Account {
     since: Instant,
@@ -33,7 +33,7 @@ pub(super) struct Account {
 }
 
 impl Account {
-    /// An account whose time runs from now on.
+    /// Starts an account at the current time.
     pub(super) fn begun() -> Self {
         Self { since: Instant::now(), spent: [Duration::ZERO; PHASES] }
     }

@@ -1,4 +1,4 @@
-//! Backward passes: what gradients begin from, which the judge draws like inputs.
+//! Backward passes: upstream gradients, which the judge generates like inputs.
 
 use super::fault::Stop;
 use super::inputs::{Argument, Content, Inputs};
@@ -6,7 +6,8 @@ use super::players::Players;
 use warpgauge_tensor::{InitKind, TensorInit};
 use warpgauge_torch::{GradientInput, TensorLayout, TreeOf};
 
-/// Has all sides compute gradients from now on. They begin from tensors behind the other arguments.
+/// Makes all sides compute gradients in further calls. With given inputs, upstream gradients are further
+/// arguments.
 pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
     let upstream = upstream(players)?;
     let seed = players.seed();
@@ -25,8 +26,8 @@ pub(super) fn begin(players: &mut Players) -> Result<(), Stop> {
     players.candidate.begin_backward(&upstream).map_err(Stop::Candidate)
 }
 
-/// Outputs that have gradients: those of the contract, or else those that the side returns which says what
-/// the inputs are.
+/// Upstream gradients for outputs of floating-point type: the contract's outputs, or else those that the
+/// maker returns.
 fn upstream(players: &mut Players) -> Result<Vec<GradientInput>, Stop> {
     let of_contract = players.inputs.outputs();
     if !of_contract.is_empty() {

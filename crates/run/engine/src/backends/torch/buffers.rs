@@ -1,5 +1,5 @@
-//! Buffers of a module that the reference's first call changes, such as running means: a candidate that has them changes
-//! them, too.
+//! Checks buffers that the reference's first call changes, such as running means. A candidate with the same
+//! buffers must change them alike.
 
 use super::MOST_BYTES;
 use super::fault::Stop;
@@ -14,7 +14,7 @@ struct SharedBuffer {
     name: String,
     dtype: Dtype,
     shape: Vec<u64>,
-    /// Its elements before any call.
+    /// Elements before any call.
     before: Vec<u8>,
 }
 
@@ -30,8 +30,9 @@ pub(super) type ReadOfPlayer<'a> =
     dyn FnMut(&Player, &ModuleParameter) -> Result<Vec<u8>, Stop> + 'a;
 
 impl SharedBuffers {
-    /// Those of the only reference that the candidate has by the same name, type and shape, up to [`MOST_BYTES`]. No
-    /// call was made yet. `read` reads one of the reference's.
+    /// Finds the buffers that the candidate shares with its only reference: same name, type and shape. It
+    /// takes at most [`MOST_BYTES`], and must be called before any call of either side. `read` reads one of
+    /// the reference's buffers.
     pub(super) fn of(players: &Players, read: &mut ReadOfPlayer<'_>) -> Result<Self, Stop> {
         let [reference] = &players.expectations.references[..] else { return Ok(Self::default()) };
         if reference.outputs.is_some() {
@@ -64,8 +65,9 @@ impl SharedBuffers {
         self.0.is_empty()
     }
 
-    /// What speaks against the candidate after as many calls of both sides. Each side: its parameters and buffers now,
-    /// and how their elements are read.
+    /// Returns a reason if the candidate did not change a buffer as the reference did. Both sides have made
+    /// equally many calls. Each side gives its current parameters and buffers, and a function that reads
+    /// their elements.
     pub(super) fn verdict(
         &self,
         (theirs, read_theirs): (&[ModuleParameter], &mut ReadBuffer<'_>),

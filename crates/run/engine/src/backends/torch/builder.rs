@@ -1,8 +1,8 @@
-//! What the forks of an order ask to have compiled: they have no compilers, and the server has.
+//! Compiles extensions for the runners of an order, which have no compilers.
 //!
-//! Each fork has a socket of its own to here, which no judge sees. Its orders are served one after the other,
-//! as many as it may have and as long as the order lasts; whoever says something else is served no more.
-//! Compiling takes of the order's time, and none of it is a kernel's.
+//! Each runner has its own socket to the server, which no judge sees. The server handles its build requests
+//! one after the other, up to a limit and while the order lasts. An invalid message ends the service.
+//! Compilation counts towards the order's timeout, but not towards the kernel's time.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -17,41 +17,41 @@ use warpgauge_turns::Owner;
 
 use crate::error::chain;
 
-/// Most modules that one fork gets, and most kernels that are assembled for it.
+/// Limits per runner: on modules, and on kernels that are assembled.
 const MOST_MODULES: u32 = 48;
 const MOST_ASSEMBLED: u32 = 1024;
 
-/// Most builds that a report tells of.
+/// Limit on the builds that a report lists.
 const MOST_TOLD: usize = 64;
 
-/// What of the time until the deadline is left for saying that it is over: a tenth, and at most this.
+/// Time reserved before the deadline to report a timeout: a tenth of the remaining time, and at most this.
 const LEFT: Duration = Duration::from_millis(500);
 
-/// What is asked for by the forks of one order. Dropping it ends what is being compiled.
+/// Build service for the runners of one order. Dropping it ends running compilations.
 pub(super) struct Serving {
     tasks: JoinSet<()>,
     told: Arc<Mutex<Vec<TorchExtension>>>,
     deadline: Arc<Mutex<Instant>>,
 }
 
-/// Whose order it is, and who compiles for it.
+/// Owner of an order, and the compiler to use for it.
 pub(super) struct Customer<'a> {
     pub(super) compiler: &'a Arc<Compiler>,
     pub(super) owner: Owner,
 }
 
-/// What all forks of an order have in common.
+/// State that the services of all runners of an order share.
 #[derive(Clone)]
 struct Desk {
     compiler: Arc<Compiler>,
     owner: Owner,
     python: Arc<PythonHost>,
     deadline: Arc<Mutex<Instant>>,
-    /// What is told, of the fork that is told of.
+    /// List of builds for the report; only the first runner's service has it.
     told: Option<Arc<Mutex<Vec<TorchExtension>>>>,
 }
 
-/// How a Python process builds, as its interpreter told.
+/// Describes how extensions are built for a Python process, from what its interpreter reported.
 pub(super) fn python_host(versions: &Versions, device: Option<&DeviceInfo>) -> PythonHost {
     let building = versions.building.clone();
     PythonHost {
@@ -64,7 +64,8 @@ pub(super) fn python_host(versions: &Versions, device: Option<&DeviceInfo>) -> P
 }
 
 impl Serving {
-    /// Serves these runners until the deadline. What is built for the first one is told in the report.
+    /// Starts the service for these runners until the deadline. The report lists the builds for the first
+    /// runner.
     pub(super) fn begin(
         customer: &Customer<'_>,
         python: PythonHost,
@@ -94,12 +95,12 @@ impl Serving {
         Self { tasks, told, deadline }
     }
 
-    /// Serves them until another deadline.
+    /// Changes the deadline.
     pub(super) fn until(&self, deadline: Instant) {
         *self.deadline.lock().unwrap_or_else(PoisonError::into_inner) = deadline;
     }
 
-    /// Ends it; what was built for the first runner.
+    /// Ends the service, and returns the builds for the first runner.
     pub(super) fn end(mut self) -> Vec<TorchExtension> {
         self.tasks.abort_all();
         std::mem::take(&mut *self.told.lock().unwrap_or_else(PoisonError::into_inner))
@@ -149,7 +150,7 @@ impl Desk {
         }
         let known = built.as_ref().ok();
         told.push(TorchExtension {
-            // A name that is none stays with who gave it.
+            // A name whose build failed may be invalid, and is not reported.
             name: known.map(|_| order.name().to_owned()).unwrap_or_default(),
             kind: order.kind().to_owned(),
             seconds: took.as_secs_f64(),
@@ -164,7 +165,7 @@ fn not_built(code: FailureCode, message: String) -> NotBuilt {
     NotBuilt { code: code.to_string(), message, log: String::new() }
 }
 
-/// Why there is nothing, as the fork is told.
+/// Converts a compiler error to the message for the runner.
 fn why_not(error: CompileError) -> NotBuilt {
     match error {
         CompileError::Rejected(failure) => {

@@ -1,7 +1,8 @@
-//! Hardware metrics of what a torch kernel launches: Nsight Compute round a runner of its own.
+//! Hardware metrics of a torch kernel's launches, from Nsight Compute around a separate runner.
 //!
-//! It is judged as the one before, by another process and with references of its own, and then makes one call
-//! that the tool looks at. The tool has values in the runner's process, and so they explain, and decide nothing.
+//! The kernel is judged again in that runner, by another process and with new references, and then makes one
+//! call under the profiler. The profiler reads values in the runner's process, so they only explain and do
+//! not affect the verdict.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -22,16 +23,16 @@ use warpgauge_nsight::ncu::{NcuTarget, ProgramServer, ServedRun};
 use warpgauge_report::EvaluateResponse;
 use warpgauge_torch::{Alone, Killer, Runner};
 
-/// Serves the runner that the tool is round.
+/// Judges the runner that Nsight Compute has started.
 struct Counting<'a> {
     entered: &'a Entered<'a>,
     order: Arc<Order>,
-    /// How many references are asked beside it.
+    /// Number of references to run beside it.
     references: usize,
     most_bytes: u64,
-    /// Those whose end is waited for before the device is somebody else's.
+    /// Runners that must end before the device counts as quiet again.
     ending: &'a Mutex<Vec<Killer>>,
-    /// Why the last run's call was not made.
+    /// Why the last run made no call under the profiler.
     failed: Mutex<Option<String>>,
 }
 
@@ -56,13 +57,13 @@ impl ProgramServer for Counting<'_> {
 }
 
 impl Counting<'_> {
-    /// Judges the runner, which then makes its call and ends.
+    /// Judges the runner, which makes its call under the profiler and ends.
     async fn served(&self, alone: Alone) -> Result<(), String> {
         let until = self.entered.deadline;
         let runner = tokio::task::spawn_blocking(move || alone.runner(until)).await;
         let runner = runner.map_err(|error| error.to_string())?;
         let runner = runner.map_err(|error| format!("PyTorch was not imported: {error}"))?;
-        // Where it is not judged after all, it ends here.
+        // If judging does not begin, the leash kills the runner.
         let _leash = Leash(vec![runner.killer()]);
         let others = self.entered.runners(self.references).await;
         let mut runners = vec![runner];
@@ -78,7 +79,7 @@ impl Counting<'_> {
     }
 }
 
-/// Whether a call was made that the tool looked at.
+/// Checks that the profiler observed a call.
 fn counted(judgement: Judgement) -> Result<(), String> {
     let Judgement { report, counted, .. } = judgement;
     if let Some(failure) = report.failure {
@@ -90,7 +91,7 @@ fn counted(judgement: Judgement) -> Result<(), String> {
     counted.unwrap_or_else(|| Err("no call was made".to_owned()))
 }
 
-/// Whether the tool has no values because of what it was round: that tells more of it.
+/// Whether the profiled program caused the lack of values. Its own error then says more.
 fn is_of_call(why: &Unavailable) -> bool {
     matches!(
         why.cause(),
@@ -98,7 +99,7 @@ fn is_of_call(why: &Unavailable) -> bool {
     )
 }
 
-/// Adds the hardware metrics of one call to the report, or why there are none.
+/// Adds the hardware metrics of one call to the report, or the reason why there are none.
 pub(super) async fn add(
     host: &Host,
     job: &ActiveOrder<'_>,
@@ -127,7 +128,7 @@ async fn counters_of(
     let none = || Cause::UnsupportedDevice.because("there is no device to look at");
     let device = entered.device.clone().ok_or_else(none)?;
     let mut held = entered.held.take().ok_or_else(none)?;
-    // What is told of the call before says how long it takes: this is bounded as every tool is.
+    // The profiler has its own time limit, as every tool has.
     entered.deadline = Instant::now() + host.tool_limit();
     let (lease, ending) = held.parts();
     let lease = lease.ok_or_else(none)?;

@@ -1,4 +1,4 @@
-//! What outputs are expected to be: values of the contract, and what references compute on the inputs of a call.
+//! Expected outputs: values from the contract, and results of the references on the inputs of a call.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +8,26 @@ use super::inputs::{Inputs, Presented};
 use super::player::Player;
 use super::values::{Named, Value};
 
-/// What outputs are to be.
+/// Sources of expected outputs.
 pub(super) struct Expectations {
-    /// Values that do not depend on the call, by name.
+    /// Expected values that do not depend on the call, by the names of outputs.
     pub data: BTreeMap<String, Value>,
     pub references: Vec<ReferencePlayer>,
-    /// Places of the arguments that the references changed in their first call, beside those that the contract names:
-    /// what they hold afterwards is expected, too. `None`: there was no call yet.
+    /// Paths of the arguments that the references changed in their first call, beside those that the contract
+    /// names. Their contents after a call are expected, too. `None` before the first call.
     pub changed: Option<Vec<String>>,
 }
 
-/// A submission that computes what is expected.
+/// A submission that computes expected outputs.
 pub(super) struct ReferencePlayer {
     pub player: Player,
-    /// Names of the outputs that count of it; `None`: all do.
+    /// Names of the outputs that it defines; `None` means all.
     pub outputs: Option<Vec<String>>,
 }
 
 impl Expectations {
-    /// What is expected of the next call on the host, and the inputs that the candidate will find. `generator`: the
-    /// seed of random numbers in the call.
+    /// Computes the expected results of the next call on the CPU, and the candidate's inputs for it.
+    /// `generator` is the seed of random numbers in the call.
     pub(super) fn of_call(
         &mut self,
         (candidate, inputs): (&mut Player, &Inputs),
@@ -37,7 +37,7 @@ impl Expectations {
         let mut expected = self.data.clone();
         if let (Inputs::Made, Some(maker)) = (inputs, self.references.first_mut()) {
             let made = maker.player.show(inputs, seed).map_err(Stop::Reference)?;
-            // Before the maker runs, which may change what it made.
+            // Copied before the maker's call, which may change its inputs.
             let shown = candidate.show_as(&maker.player, &made).map_err(Stop::Candidate)?;
             expected.extend(maker.played(inputs, &made, generator, None)?);
             note_changed(&mut self.changed, maker, inputs, &made)?;
@@ -63,7 +63,7 @@ impl Expectations {
     }
 }
 
-/// Notes which arguments a reference changed in its first call.
+/// Records which arguments a reference changed in its first call.
 fn note_changed(
     changed: &mut Option<Vec<String>>,
     reference: &ReferencePlayer,
@@ -78,12 +78,13 @@ fn note_changed(
 }
 
 impl ReferencePlayer {
-    /// Whether a value of that name is expected of the candidate.
+    /// Whether the candidate must return a value of that name.
     pub(super) fn counts(&self, name: &String) -> bool {
         is_gradient(name) || self.outputs.as_ref().is_none_or(|names| names.contains(name))
     }
 
-    /// What it returns of what counts. `only`: the outputs that count, which may be all that it returns.
+    /// Calls the reference, and returns the results that count. `only`: names of the outputs that count. The
+    /// reference may return only those.
     pub(super) fn played(
         &mut self,
         inputs: &Inputs,

@@ -1,4 +1,4 @@
-//! What a torch kernel is expected to return, computed by kernels for a device for the contract's own inputs.
+//! Expected results of a torch kernel, computed by device kernels for the contract's own inputs.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,8 @@ use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, OutputReport};
 use warpgauge_tensor::{Blob, TensorData};
 
-/// Has kernels for a device leave what a torch kernel is expected to, for the contract's own inputs: they
-/// are data from there on.
+/// Runs device kernels that define expected outputs of a torch kernel, for the contract's own inputs. Their
+/// outputs replace the kernels in the request as data.
 pub(super) async fn expected_from_device(
     evaluator: &dyn Evaluator,
     job: &ActiveOrder<'_>,
@@ -51,7 +51,7 @@ pub(super) async fn expected_from_device(
     Ok(())
 }
 
-/// What an output holds, as content of a request.
+/// Contents of an output as tensor data of a request.
 fn content(output: &OutputReport) -> Option<TensorData> {
     Some(TensorData {
         dtype: Some(output.dtype),
@@ -62,7 +62,7 @@ fn content(output: &OutputReport) -> Option<TensorData> {
     })
 }
 
-/// Problems of a reference as those of the request that names it.
+/// Moves the problems of a reference to its path in the request.
 fn at(error: ExecError, path: &str) -> ExecError {
     let ExecError::Invalid(problems) = error else { return error };
     let moved = problems.into_iter().map(|problem| match problem.path.strip_prefix("kernel") {
@@ -72,7 +72,7 @@ fn at(error: ExecError, path: &str) -> ExecError {
     ExecError::Invalid(moved.collect())
 }
 
-/// A reference that leaves nothing is the contract's fault.
+/// Error for a reference without outputs, which is the contract's fault.
 fn not_left(report: &EvaluateResponse, path: &str) -> ExecError {
     let result = &report.kernel_exec_result;
     let failure = report.failure.as_ref().map(|failure| &failure.message);

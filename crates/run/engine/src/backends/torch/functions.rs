@@ -1,5 +1,6 @@
-//! Functions that callers send: each call in a fork of its own, or in one that made the caller's last call, on
-//! the CPU or on a GPU's lease. What it returns is for whoever sent it; nothing here looks into it.
+//! Functions that callers send. Each call runs in a fresh fork, or in one that ran an earlier call on the
+//! same terms, on the CPU or under a GPU's lease. The result is for the caller alone; this module does not
+//! inspect it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -50,7 +51,7 @@ impl Functions {
                     ordinal: Some(info.ordinal),
                     uuid: Some(info.uuid),
                     name: Some(info.name),
-                    // One lease.
+                    // A GPU has one lease.
                     calls: 1,
                     threads: side.runners.threads(),
                 }));
@@ -86,7 +87,7 @@ impl Functions {
         }
     }
 
-    /// Runs one call. Dropping the future ends its process.
+    /// Runs one call. Dropping the future ends the call's process.
     pub(crate) async fn run(&self, call: FunctionCall) -> Result<FunctionOutcome, ExecError> {
         let arrived = Instant::now();
         let limits = self.limits();
@@ -159,7 +160,7 @@ impl Functions {
         })
     }
 
-    /// A fresh process for calls, with its place, and with the device's lease.
+    /// Starts a process for calls, with its permit and, on a GPU, the device's lease.
     async fn seated(
         &self,
         side: &Arc<Side>,
@@ -191,7 +192,7 @@ impl Functions {
         let device = device.and_then(|uuid| self.device(uuid));
         let python = python_host(&versions, device.as_ref());
         let forks = std::slice::from_mut(&mut runner);
-        // Each call says how long it is served.
+        // Each call sets its own deadline.
         let customer = Customer { compiler: &self.host.compiler, owner };
         let serving = Serving::begin(&customer, python, forks, Instant::now());
         let callee = Maker::Fresh(Box::new(runner));
@@ -231,7 +232,7 @@ fn invalid(path: &str, message: String) -> ExecError {
     ExecError::Invalid(vec![Problem { path: path.to_owned(), code, message }])
 }
 
-/// How it ended, and why.
+/// Converts the end of a call to its status and reason.
 fn told(end: CallEnd, timeout: f64, most: u64) -> (CallStatus, Option<String>) {
     match end {
         CallEnd::Done => (CallStatus::Ended, None),

@@ -1,4 +1,4 @@
-//! The names of gradients, and which of those that came and those that are expected belong together.
+//! Names of gradients, and the matching of returned gradients with expected ones.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::inputs::Inputs;
 use super::values::{Named, Value};
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// What names of gradients begin with, and those of parameters' gradients.
+/// Prefixes of the names of gradients, and of parameters' gradients.
 const GRADIENT: &str = "grad.";
 const OF_PARAMETER: &str = "grad.parameters.";
 
@@ -15,8 +15,9 @@ pub(super) fn is_gradient(name: &str) -> bool {
     name.starts_with(GRADIENT)
 }
 
-/// A gradient that is expected and did not come. How the candidate arranges its parameters is its own: those of the
-/// reference that it does not have are not missed as long as its own other ones have gradients of the same size.
+/// Returns a reason if an expected gradient is missing. The candidate may arrange its parameters differently.
+/// Gradients of reference parameters that it lacks may be absent if its own additional gradients are at least
+/// as large together.
 pub(super) fn missing(
     values: &Named,
     expected: &BTreeMap<String, Value>,
@@ -35,7 +36,7 @@ pub(super) fn missing(
     Some(Reason::new(ReasonCode::OutputMismatch, message))
 }
 
-/// Gradients of either side that nothing of the other's is compared with.
+/// Names of gradients that only one side has.
 pub(super) fn unchecked(values: &Named, expected: &BTreeMap<String, Value>) -> Vec<String> {
     let own = values.iter().map(|(name, _)| name);
     let own = own.filter(|name| is_gradient(name) && !expected.contains_key(*name));
@@ -45,7 +46,7 @@ pub(super) fn unchecked(values: &Named, expected: &BTreeMap<String, Value>) -> V
     own.chain(theirs).cloned().collect()
 }
 
-/// What a call returned, and the gradients by their names.
+/// Separates the results of a call from its gradients, and names the gradients.
 pub(super) fn separated(values: Named, root: &str, inputs: &Inputs) -> (Named, Named) {
     let (forward, of_inputs, of_parameters) = (
         format!("{root}.returned"),
@@ -61,7 +62,7 @@ pub(super) fn separated(values: Named, root: &str, inputs: &Inputs) -> (Named, N
         } else if let Some(parameter) = name.strip_prefix(&of_parameters) {
             gradients.push((format!("{OF_PARAMETER}{parameter}"), value));
         } else {
-            // Arguments as the calls left them, which are named by their places alone.
+            // Contents of arguments after the call, which are named by their paths alone.
             returned.push((name, value));
         }
     }

@@ -1,6 +1,6 @@
-//! A device's lease, and what is done there after an order: its processes give up what they had, and those of
-//! the next order make their contexts. Both would disturb whoever is timed, who waits for it
-//! (`Host::quiet_lease`); functions do not.
+//! A device's lease, and the work on the device after an order: old processes release their memory, and the
+//! next order's processes create their contexts. Both would disturb timed work, which therefore waits for
+//! them (`Host::quiet_lease`). Functions do not wait.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,10 +11,10 @@ use super::runs::Side;
 use warpgauge_torch::Killer;
 use warpgauge_worker::{Fleet, Lease};
 
-/// Longest time that the end of an order's processes is waited for.
+/// Limit on the wait for the end of an order's processes.
 const ENDING: Duration = Duration::from_secs(2);
 
-/// A lease. Dropping it gives the device back.
+/// A device's lease. Dropping it releases the device.
 pub(super) struct Held {
     lease: Option<Lease>,
     side: Arc<Side>,
@@ -29,23 +29,23 @@ impl Held {
         Self { lease: Some(lease), side, fleet, judged: false, ending: Mutex::default() }
     }
 
-    /// One for an order that takes a process which judges.
+    /// Marks the lease as one for an order that takes a judge process.
     pub(super) fn judged(mut self) -> Self {
         self.judged = true;
         self
     }
 
-    /// Names runners, which others end, and whose end is waited for afterwards.
+    /// Adds runners that must end before the device counts as quiet again. Other code ends them.
     pub(super) fn ends(&self, runners: impl IntoIterator<Item = Killer>) {
         self.ending.lock().unwrap_or_else(PoisonError::into_inner).extend(runners);
     }
 
-    /// The lease, and whose end is waited for afterwards.
+    /// The lease, and the runners that must end before the device counts as quiet again.
     pub(super) fn parts(&mut self) -> (Option<&mut Lease>, &Mutex<Vec<Killer>>) {
         (self.lease.as_mut(), &self.ending)
     }
 
-    /// Has the next order's runners make their contexts now: for orders that are not timed.
+    /// Starts the next order's runners now, which create their contexts. For orders that are not timed.
     pub(super) fn makes_next(&self) {
         let side = Arc::clone(&self.side);
         if let Ok(noise) = Arc::clone(&side.noise).try_read_owned() {
@@ -62,9 +62,9 @@ impl Drop for Held {
         let (Some(lease), Ok(runtime)) = (self.lease.take(), Handle::try_current()) else { return };
         let (side, judged) = (Arc::clone(&self.side), self.judged);
         let ending = std::mem::take(self.ending.get_mut().unwrap_or_else(PoisonError::into_inner));
-        // Whoever waits for a device already does not wait for the convenience of others.
+        // Preparations for later orders do not delay an order that already waits for a device.
         let is_wanted = self.fleet.waiting() > 0;
-        // Whoever waits for quiet has the lease: nobody does.
+        // Only a holder of the lease waits for quiet, and the lease is still held here, so this succeeds.
         let noise = Arc::clone(&side.noise).try_read_owned();
         runtime.spawn(async move {
             let gone = tokio::task::spawn_blocking(move || {

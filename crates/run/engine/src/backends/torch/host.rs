@@ -1,5 +1,6 @@
-//! The order of the calls of one evaluation on the CPU: one with the contract's own inputs, one to warm up, and then
-//! those that are timed, each with inputs that no call before it saw. Every one is verified.
+//! Order of the calls of one evaluation on the CPU. First comes one call with the contract's own inputs, then
+//! one to warm up, and then the timed calls. If inputs vary, each later call gets new ones. All calls are
+//! verified.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -20,13 +21,13 @@ use warpgauge_statistics::StopReason;
 use warpgauge_torch::{ModuleParameter, TensorAt};
 use warpgauge_validate::Reason;
 
-/// Calls before the first that is timed.
+/// Untimed calls between the first call and the timed ones.
 pub(super) const WARMUP: u32 = 1;
 
-/// Fewest calls that are timed, however long they take.
+/// Minimum number of timed calls, however long they take.
 const LEAST: usize = 3;
 
-/// Gives the candidate the parameters of the reference, by way of the judge.
+/// Copies the reference's parameters and buffers to the candidate's, by way of the judge.
 pub(super) fn share_parameters(players: &Players) -> Result<Option<TorchParameters>, Stop> {
     players.share_parameters(&mut |(reference, theirs), (candidate, own)| {
         let elements = reference.elements(theirs).map_err(Stop::Reference)?;
@@ -34,7 +35,7 @@ pub(super) fn share_parameters(players: &Players) -> Result<Option<TorchParamete
     })
 }
 
-/// Calls both sides, and verifies each call before the next.
+/// Calls of both sides, each verified before the next.
 pub(super) struct HostCalls<'a> {
     pub players: &'a mut Players,
     pub verification: &'a mut Verification,
@@ -42,8 +43,8 @@ pub(super) struct HostCalls<'a> {
 }
 
 impl HostCalls<'_> {
-    /// Makes all calls: the first with the seed `own`, the others with `seeds`. `before`: what the candidate's
-    /// parameters held.
+    /// Makes all calls: the first with the seed `own`, the others with `seeds`. `before` has the hashes of
+    /// the candidate's parameters before any call.
     pub(super) fn run(
         &mut self,
         plan: Option<Plan>,
@@ -58,7 +59,7 @@ impl HostCalls<'_> {
             self.time(plan, seeds, timed)?;
         }
         let now = self.players.candidate.parameters().map_err(Stop::Candidate)?;
-        // What the reference changes as well held the same before.
+        // A parameter that the reference also changes had the same contents before the calls.
         let changing = match self.players.expectations.references.first_mut() {
             Some(reference) if now != before => {
                 let held = reference.player.parameters().map_err(Stop::Reference)?;
@@ -67,11 +68,11 @@ impl HostCalls<'_> {
             _ => Vec::new(),
         };
         self.verification.same_parameters(before, &now, &changing)?;
-        // What was read of it since its last answer counts.
+        // Data read since the candidate's last answer count only if it has remained stopped.
         self.players.candidate.still_stopped().map_err(Stop::Candidate)
     }
 
-    /// Whether the first call changed the candidate's buffers as it did the reference's.
+    /// Verifies that the first call changed the candidate's buffers as it changed the reference's.
     fn check_buffers(&mut self) -> Result<(), Stop> {
         let Players { candidate, expectations, .. } = &mut *self.players;
         let Some(reference) =
@@ -93,7 +94,7 @@ impl HostCalls<'_> {
         }
     }
 
-    /// How far rounding carries what references compute on the inputs of the first call.
+    /// Measures the effect of rounding on the references' results, with the inputs of the first call.
     fn measure_noise(&mut self, seed: Option<u64>) -> Result<(), Stop> {
         let generator = self.players.generator_of(seed);
         let Players { expectations, inputs, account, .. } = &mut *self.players;
@@ -123,13 +124,13 @@ impl HostCalls<'_> {
         Ok(())
     }
 
-    /// A call that is not the first.
+    /// Makes a call that is not the first.
     fn next(&mut self, seeds: Seeds) -> Result<Duration, Stop> {
         let seed = self.players.seeds_of(seeds, 1).into_iter().flatten().next();
         self.call(seed, false)
     }
 
-    /// One call of all sides with the same inputs; what the candidate took.
+    /// Makes one call of all sides with the same inputs. Returns the candidate's time.
     fn call(&mut self, seed: Option<u64>, first: bool) -> Result<Duration, Stop> {
         let generator = self.players.generator_of(seed);
         let Players { candidate, expectations, inputs, account, .. } = &mut *self.players;
@@ -146,7 +147,8 @@ impl HostCalls<'_> {
         took
     }
 
-    /// Whether inputs are what they were, and results what is expected.
+    /// Verifies that inputs are unchanged and that results match the expected ones. Returns the candidate's
+    /// time.
     fn verify(
         &mut self,
         played: Result<Played, Reason>,

@@ -1,4 +1,4 @@
-//! One evaluation: both sides made ready, then called on the CPU or on a device, and what came of it.
+//! One evaluation: it prepares both sides, calls them on the CPU or on a device, and collects the results.
 
 use super::account::{Account, Phase};
 use super::backward;
@@ -14,18 +14,18 @@ use super::verification::{Findings, Rules, Verification};
 use warpgauge_contract::Tolerance;
 use warpgauge_report::{InputsShown, TorchParameters};
 
-/// What came of an evaluation.
+/// Results of an evaluation.
 #[derive(Default)]
 pub(super) struct Judged {
     pub findings: Findings,
     pub timed: Timed,
-    /// What was seen on a device beside the calls.
+    /// Further observations on a device.
     pub observed: Observed,
-    /// Why it ended early, and whether it was a reference that did.
+    /// Failure that ended the evaluation, and whether a reference failed.
     pub failed: Option<(Failed, bool)>,
     pub parameters: Option<TorchParameters>,
     pub shown: Option<InputsShown>,
-    /// Why there is no verdict, where that is the machine's fault.
+    /// Message about a fault of the machine, because of which there is no verdict.
     pub broken: Option<String>,
 }
 
@@ -34,15 +34,15 @@ pub(super) struct Judge {
     pub players: Players,
     pub tolerance: Option<Tolerance>,
     pub plan: Option<Plan>,
-    /// Whether gradients are computed, too.
+    /// Whether to compute gradients, too.
     pub backward: bool,
-    /// Whether it is the reference of a comparison.
+    /// Whether the candidate is the reference of a comparison.
     pub is_reference: bool,
     pub extras: Extras,
 }
 
 impl Judge {
-    /// Makes all calls, and verifies each. `gpu`: where, if not on the CPU.
+    /// Runs the evaluation on `gpu`, or on the CPU if it is `None`.
     pub(super) fn run(mut self, gpu: Option<&Gpu>) -> (Judged, Player, Account) {
         let mut judged = Judged::default();
         match self.calls(gpu, &mut judged) {

@@ -1,4 +1,4 @@
-//! What would pass without doing the work, by what is expected of two calls with other inputs.
+//! Finds ways to pass without doing the work, from the expected outputs of a few calls with different inputs.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,14 @@ use warpgauge_validate::{
     sample,
 };
 
-/// Calls that are looked at, and for outputs of few elements.
+/// Number of calls to examine, and the number if an output has few elements.
 const CALLS: usize = 2;
 const CALLS_OF_FEW: usize = 3;
 
-/// Larger tensors are looked at in pieces, bytes.
+/// Size in bytes above which a tensor is sampled.
 const MOST_WHOLE_BYTES: usize = 16 << 20;
 
-/// What was expected of the first calls, and what their inputs were.
+/// Expected outputs and inputs of the first calls.
 #[derive(Default)]
 pub(super) struct Lint {
     expected: BTreeMap<String, Seen>,
@@ -24,14 +24,14 @@ pub(super) struct Lint {
     calls: usize,
 }
 
-/// One tensor, as it was in each call.
+/// Contents of one tensor in each examined call.
 struct Seen {
     dtype: Dtype,
     seeds: Vec<Vec<u8>>,
 }
 
 impl Lint {
-    /// Whether another call is looked at.
+    /// Whether to examine another call.
     pub(super) fn wants_call(&self) -> bool {
         let is_small = |seen: &Seen| needs_more_seeds(elements(seen.dtype, &seen.slices()));
         let few = self.expected.values().any(is_small);
@@ -51,19 +51,19 @@ impl Lint {
         expected.values().any(alike)
     }
 
-    /// Looks at a call: what is expected of it, and those of its inputs that could be copied.
+    /// Examines a call: its expected outputs, and the inputs that could be copies of them.
     pub(super) fn see(&mut self, expected: &BTreeMap<String, Value>, inputs: &Named) {
         if !self.wants_call() {
             return;
         }
         expected.iter().for_each(|(name, value)| keep(&mut self.expected, name, value));
-        // What a call changes holds afterwards what is expected.
+        // An input that the call changes contains the expected output afterwards, and is no copy.
         let kept = inputs.iter().filter(|(name, _)| !expected.contains_key(name));
         kept.for_each(|(name, value)| keep(&mut self.inputs, name, value));
         self.calls += 1;
     }
 
-    /// What would pass for all calls that were looked at. `seeded`: whether their inputs differ.
+    /// Returns what would pass for all examined calls. `seeded`: whether their inputs differ.
     pub(super) fn weaknesses(
         &self,
         tolerances: &BTreeMap<String, ResolvedTolerance>,

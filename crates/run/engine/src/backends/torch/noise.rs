@@ -1,5 +1,5 @@
-//! How far rounding carries what references compute: calls on inputs that are moved by units in the last place, made by
-//! copies of the references' objects before anything is verified.
+//! Measures how far rounding changes the references' results. Copies of the references' objects are called on
+//! inputs that are moved by units in the last place, before anything is verified.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -13,12 +13,12 @@ use warpgauge_tensor::Dtype;
 use warpgauge_torch::{ModuleParameter, TensorAt, TreeOf};
 use warpgauge_validate::{Nudge, NudgedRun, QUICK, is_doubtful, nudges, resolve_by_noise, sample};
 
-/// What references returned for inputs that were moved: samples, by the names of outputs.
+/// Samples of the references' results for moved inputs, by the names of outputs.
 #[derive(Default)]
 pub(super) struct Noise(BTreeMap<String, Vec<(Nudge, Dtype, Vec<u8>)>>);
 
 impl Noise {
-    /// Whether an output changed so much that the reference may vary by itself.
+    /// Whether an output changed so much that the reference may not be deterministic.
     fn is_doubtful(&self) -> bool {
         self.0.values().any(|runs| {
             let Some(((_, dtype, first), others)) = runs.split_first() else { return false };
@@ -28,24 +28,25 @@ impl Noise {
         })
     }
 
-    /// What is known of an output.
+    /// Measured runs of one output.
     pub(super) fn runs(&self, name: &str) -> Vec<NudgedRun<'_>> {
         let all = self.0.get(name).map_or(&[][..], Vec::as_slice);
         all.iter().map(|(nudge, _, output)| NudgedRun::of(nudge, output)).collect()
     }
 }
 
-/// Calls of a copy of a reference on moved inputs.
+/// Makes calls of a copy of a reference on moved inputs.
 pub(super) trait NudgedCalls {
-    /// Types of the tensors that the reference gets.
+    /// Element types of the tensors that the calls move.
     fn input_types(&mut self, player: &mut Player) -> Result<Vec<Dtype>, Stop>;
 
-    /// Makes one: what it returned of what counts, with the elements on the host.
+    /// Makes one call, and returns the outputs that count, or samples of them, on the host.
     fn call(&mut self, reference: &mut ReferencePlayer, nudge: Nudge) -> Result<Named, Stop>;
 }
 
 impl Noise {
-    /// Calls a copy of a reference on moved inputs. One that cannot be copied, or that refuses moved inputs, tells nothing.
+    /// Calls a copy of a reference on moved inputs. A reference that cannot be copied, or that rejects moved
+    /// inputs, adds no runs.
     pub(super) fn measure(
         &mut self,
         reference: &mut ReferencePlayer,
@@ -56,7 +57,7 @@ impl Noise {
         ended.map_err(|fault| reference.player.stopped(true, fault))?;
         match found {
             Ok(found) => self.0.extend(found.0),
-            // It is there, and refused a copy or a call.
+            // The reference is still usable; it only rejected the copy or the call.
             Err(Stop::Reference(_)) => {}
             Err(stop) => return Err(stop),
         }
@@ -74,7 +75,7 @@ fn of_reference(
     let mut fewest: Option<usize> = None;
     let (mut done, mut is_quick) = (0, true);
     while let Some(nudge) = planned.get(done).copied() {
-        // Each call is the object's first.
+        // A fresh copy makes each call, so that no call depends on an earlier one.
         let player = &mut reference.player;
         player.session.aside(true).map_err(|fault| player.stopped(true, fault))?;
         let began = Instant::now();
@@ -90,7 +91,7 @@ fn of_reference(
         }
         done += 1;
         if done == planned.len() && nudge.steps > 0 {
-            // Small outputs take more.
+            // Outputs with few elements need more runs.
             let all = nudges(types.iter().copied(), fewest.filter(|_| is_quick));
             let more = all.into_iter().filter(|nudge| !planned.contains(nudge));
             planned.extend(more.collect::<Vec<_>>());
@@ -108,7 +109,7 @@ pub(super) struct HostNudges<'a> {
     pub inputs: &'a Inputs,
     pub seed: Option<u64>,
     pub generator: u64,
-    /// Whether parameters are moved, since no input can be.
+    /// Whether parameters are moved because no input can be.
     pub of_parameters: bool,
 }
 
@@ -119,7 +120,7 @@ impl NudgedCalls for HostNudges<'_> {
             None => {
                 let shown = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
                 let again = player.show(self.inputs, self.seed).map_err(Stop::Reference)?;
-                // Inputs that are others each time would change the result more than moving them does.
+                // Inputs that differ each time would change the result more than moving them does.
                 if !shown.has_content_of(&again) {
                     return Ok(Vec::new());
                 }
@@ -148,7 +149,8 @@ impl NudgedCalls for HostNudges<'_> {
     }
 }
 
-/// Types of what is moved: of the inputs, or else, where none of them can be, of the parameters; and which of the two.
+/// Element types to move: those of the inputs, or those of the parameters if no input can be moved. The flag
+/// says whether they are the parameters'.
 pub(super) fn moved_types(inputs: Vec<Dtype>, player: &Player) -> (Vec<Dtype>, bool) {
     let parameters = trained(&player.loaded.parameters);
     let of_parameters = nudges(inputs.iter().copied(), None).is_empty() && !parameters.is_empty();
@@ -156,7 +158,7 @@ pub(super) fn moved_types(inputs: Vec<Dtype>, player: &Player) -> (Vec<Dtype>, b
     (if of_parameters { types.collect() } else { inputs }, of_parameters)
 }
 
-/// Where the trained parameters are.
+/// Locations of the trained parameters.
 pub(super) fn trained(parameters: &[ModuleParameter]) -> Vec<TensorAt> {
     let trained = parameters.iter().filter(|parameter| parameter.trained);
     trained.map(|parameter| parameter.tensor.clone()).collect()

@@ -1,4 +1,4 @@
-//! What the process that judges is asked, and what it answers.
+//! Judge process: its orders, its answers, and its main loop.
 
 use std::ffi::OsString;
 use std::io;
@@ -14,28 +14,28 @@ use super::gpu::JudgeDevice;
 use crate::error::{self, ExecError};
 use warpgauge_torch::{JudgeConnection, JudgeProcess, NotBegun, RunnerSession};
 
-/// One order, for one process.
+/// One order to a judge process.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Order {
     /// Judge a kernel.
     Evaluate(Box<Evaluation>),
-    /// Compute what other kernels are to leave, into files.
+    /// Compute expected outputs of other kernels, into files.
     Compute(Box<Computation>),
 }
 
-/// What came of it.
+/// Answer to an order.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The report, and what belongs to it.
+    /// The report, with paired times and flags.
     Evaluated(Box<Judgement>),
-    /// The files hold it.
+    /// The files hold the outputs. The number is that of further input sets.
     Computed(usize),
-    /// There is no outcome, and why. Errors of ours are told in full: this process has no log.
+    /// Error without an outcome. Internal errors carry their full message because this process has no log.
     Failed(ExecError),
 }
 
 impl Answer {
-    /// Of an answer that is none to what was asked.
+    /// Converts a failure, or an answer of the wrong kind, to an error.
     pub(super) fn error(self) -> ExecError {
         match self {
             Self::Failed(ExecError::Internal { message, .. }) => {
@@ -66,7 +66,7 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
     let device: Option<(u32, PathBuf)> = ordinal.zip(arguments.next().map(PathBuf::from));
     let connection =
         JudgeConnection::confined(device.as_ref().map(|(_, directory)| directory.as_path()))?;
-    // Before an order waits for it.
+    // Opened before any order waits for the device.
     let mut device =
         device.map(|(ordinal, directory)| JudgeDevice::open(ordinal, &directory)).transpose();
     for order in 1.. {
@@ -77,15 +77,15 @@ fn judge(mut arguments: impl Iterator<Item = OsString>) -> io::Result<()> {
             break;
         }
     }
-    // Its end gives all back at once.
+    // The end of the process frees the device's resources at once.
     std::mem::forget(device);
     Ok(())
 }
 
-/// Orders of a process, at most: what leaks does not add up.
+/// Limit on the orders of a process with a device, so that leaks do not add up.
 const MOST_ORDERS: u32 = 64;
 
-/// Serves one order; whether the process takes another one.
+/// Serves one order. Returns whether the process takes another one.
 fn serve(
     mut judge: JudgeProcess,
     device: &mut Result<Option<JudgeDevice>, String>,
@@ -110,7 +110,7 @@ fn serve(
             Answer::Failed(ExecError::Unavailable(format!("the device cannot be used: {what}")))
         }
     };
-    // A fault may have left its context unusable.
+    // A fault may have left the device's context unusable.
     let stays = may_stay && !matches!(answer, Answer::Failed(_));
     judge.answer(&answer, stays)?;
     Ok(stays)

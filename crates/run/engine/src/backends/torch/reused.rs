@@ -1,6 +1,6 @@
-//! Evaluations of references that further comparisons of the same owner reuse: a search sends one reference with a
-//! thousand candidates. What a candidate returns is compared with what the reference computes beside it in any case; its
-//! evaluation by itself adds a report, and its time when nothing can slow it.
+//! Evaluations of references that later comparisons of the same owner reuse. A search may send one reference
+//! with a thousand candidates. A candidate's results are in any case compared with those of the reference
+//! beside it. The reference's own evaluation only adds a report, and its time when nothing can slow it.
 
 use std::time::{Duration, Instant};
 
@@ -11,24 +11,24 @@ use warpgauge_report::{EvaluateResponse, KernelVerdict};
 use warpgauge_tensor::set_apart;
 use warpgauge_turns::Owner;
 
-/// References that are remembered.
+/// Number of remembered references.
 const MOST: usize = 64;
 
-/// How long. The clock of a GPU is another one after some time.
+/// Lifetime of a remembered report. The clock rate of a GPU changes over time.
 const REUSED_FOR: Duration = Duration::from_secs(600);
 
-/// Most bytes of a report that is remembered, as JSON.
+/// Limit in bytes on a remembered report, as JSON.
 const MOST_REPORT_BYTES: usize = 256 << 10;
 
-/// Reports by what was asked, of whom, and on which device.
+/// Reports by request, owner and device.
 #[derive(Default)]
 pub(super) struct ReferenceReports {
     known: Remembered<(Instant, EvaluateResponse), MOST>,
 }
 
 impl ReferenceReports {
-    /// Identifies an evaluation of a reference. `None`: each is made anew, since it hands something over that belongs to
-    /// its job.
+    /// Returns the key of a reference's evaluation. `None`: the evaluation cannot be reused, because it
+    /// produces files or a profile of its job, or because its request contains data.
     pub(super) fn key(
         request: &EvaluateRequest,
         owner: Owner,
@@ -45,13 +45,13 @@ impl ReferenceReports {
         payloads.is_empty().then(|| hasher.finalize())
     }
 
-    /// The report of an evaluation not long ago.
+    /// Returns a remembered report that has not expired.
     pub(super) fn get(&self, key: blake3::Hash) -> Option<EvaluateResponse> {
         let (when, report) = self.known.get(key)?;
         (when.elapsed() < REUSED_FOR).then_some(report)
     }
 
-    /// Remembers the report of a reference that ran.
+    /// Remembers the report of a reference that ran, unless it is too large.
     pub(super) fn put(&self, key: blake3::Hash, report: &EvaluateResponse) {
         let ran = report.kernel_verdict() == KernelVerdict::NotChecked;
         let is_small = serde_json::to_vec(report).is_ok_and(|text| text.len() <= MOST_REPORT_BYTES);

@@ -1,4 +1,4 @@
-//! The timeline of a torch kernel's calls, from what its process tells of them.
+//! The timeline of a torch kernel's calls, from the recording of its process.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use warpgauge_report::{ExecutionSummary, TimelineReport, TimelineRow};
 use warpgauge_statistics::{Sorted, mean, sample_std};
 use warpgauge_torch::DeviceTrace;
 
-/// Who tells it.
+/// Source of the timeline, for the report.
 const TOOL: &str = "CUPTI, by PyTorch's profiler in the submission's process";
 
-/// What copies and fills are called.
+/// Prefixes of the names of copies and fills.
 const NO_KERNELS: [&str; 2] = ["Memcpy", "Memset"];
 
-/// The timeline, or why there is none, where it was asked for.
+/// The timeline, or why there is none; `None` if the request does not ask for it.
 pub(super) fn timeline_report(
     request: &EvaluateRequest,
     judged: &Judged,
@@ -77,7 +77,7 @@ fn report(traced: &Traced) -> Option<TimelineReport> {
     })
 }
 
-/// Something that the device did; microseconds.
+/// One activity of the device; times in microseconds.
 struct Done<'a> {
     name: &'a str,
     begin: f64,
@@ -90,7 +90,7 @@ impl Done<'_> {
     }
 }
 
-/// What the device did; what names nothing or took no time that can be is left out.
+/// Activities of the device. Those with an unknown name or an impossible time are left out.
 fn done(trace: &DeviceTrace) -> Vec<Done<'_>> {
     let told = trace.device.iter().filter_map(|&(name, begin, took)| {
         let sound = begin.is_finite() && took.is_finite() && took >= 0.0;
@@ -100,7 +100,7 @@ fn done(trace: &DeviceTrace) -> Vec<Done<'_>> {
     told.collect()
 }
 
-/// Things of one name together, those first that took longest.
+/// Groups activities by name, and sorts them by descending total time.
 fn rows(done: &[&Done<'_>]) -> Vec<TimelineRow> {
     let mut by_name: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for done in done {
@@ -153,7 +153,7 @@ mod tests {
                 (1, 160.0, 10.0),
                 (0, 200.0, 70.0),
                 (2, 280.0, 20.0),
-                // What cannot be: no such name, no such time.
+                // Invalid entries: an unknown name, and impossible times.
                 (9, 0.0, 1.0),
                 (1, f64::NAN, 1.0),
                 (1, 1.0, -1.0),
