@@ -1,4 +1,4 @@
-//! Where the time of an order goes: every moment belongs to one phase.
+//! Account of the time of an order; every moment belongs to one phase.
 
 use std::time::{Duration, Instant};
 

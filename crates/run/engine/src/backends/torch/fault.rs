@@ -168,7 +168,7 @@ fn must_not_run(why: &str) -> String {
     format!("between its answer and the next call it must not run: {why}")
 }
 
-/// Truncates a text to its end, which is the most useful part of a traceback.
+/// Truncates a long text to its end, which is the most useful part of a traceback.
 fn bounded(mut text: String) -> String {
     if text.len() > MOST_TEXT {
         let mut from = text.len() - MOST_TEXT;

@@ -1,6 +1,6 @@
-//! Functions that callers send. Each call runs in a fresh fork, or in one that ran an earlier call on the
-//! same terms, on the CPU or under a GPU's lease. The result is for the caller alone; this module does not
-//! inspect it.
+//! Functions that callers send. Each call runs in a fresh fork, or in a fork that ran an earlier call on the
+//! same terms. It runs on the CPU, or on a GPU under the device's lease. The result is for the caller alone;
+//! this module does not inspect it.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ impl Functions {
         self.waiting.end();
     }
 
-    /// Where functions can run.
+    /// Returns the devices on which functions can run, with the limits on calls.
     pub(crate) fn places(&self) -> FunctionPlaces {
         let mut places = Vec::new();
         let reason = match self.torch.sides() {

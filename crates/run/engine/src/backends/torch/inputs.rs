@@ -436,7 +436,7 @@ fn write(
     });
     written.map_err(|error| session.fault_of(&error))?;
     match refused {
-        // The contract was checked before.
+        // The contract was validated before, so this is no error of the contract.
         Some(error) => Err(RunnerFault::Forged(error.to_string())),
         None => Ok(hasher.finalize()),
     }

@@ -1,5 +1,6 @@
 //! Measures how far rounding changes the references' results. Copies of the references' objects are called on
-//! inputs that are moved by units in the last place, before anything is verified.
+//! inputs that are moved by units in the last place, before anything is verified. If no input can be moved,
+//! parameters are.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -104,7 +105,7 @@ fn of_reference(
     Ok(noise)
 }
 
-/// Calls on the host.
+/// Calls of a copy of a reference on the CPU.
 pub(super) struct HostNudges<'a> {
     pub inputs: &'a Inputs,
     pub seed: Option<u64>,

@@ -37,7 +37,7 @@ pub(super) struct Setting {
     pub seed: u64,
     /// GPU of the run; `None` on the CPU.
     pub device: Option<DeviceInfo>,
-    /// Whether gradients were computed too.
+    /// Whether gradients were computed, too.
     pub backward: bool,
     /// Why the kernel ran on the CPU although there is a GPU.
     pub not_on_gpu: Option<String>,

@@ -28,7 +28,7 @@ pub(super) struct ReferenceReports {
 
 impl ReferenceReports {
     /// Returns the key of a reference's evaluation. `None`: the evaluation cannot be reused, because it
-    /// produces files or a profile of its job, or because its request contains data.
+    /// produces files or a profile of its job, or because its request contains large data.
     pub(super) fn key(
         request: &EvaluateRequest,
         owner: Owner,

@@ -46,7 +46,7 @@ pub(super) struct Clocks {
     pub waits: bool,
     /// Bytes written before each call that events time.
     pub flushed: u64,
-    /// Untimed calls, without the first call.
+    /// Untimed calls, not counting the first call.
     pub warmup: u32,
 }
 

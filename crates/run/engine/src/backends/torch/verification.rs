@@ -138,7 +138,8 @@ impl Verification {
         Self { rules, lint, noise, tolerances, found: Findings::default() }
     }
 
-    /// Whether the references' rounding sets the tolerance, because the caller leaves it open.
+    /// Whether the references' rounding sets the tolerance, wholly or in part, because the caller leaves it
+    /// open.
     pub(super) fn wants_noise(&self) -> bool {
         warpgauge_validate::is_open(self.rules.tolerance.as_ref(), Dtype::Float32)
     }

@@ -1,6 +1,7 @@
 //! Paired timing of candidate and reference, by the judge's clock, which neither side can reach. A block has
-//! four turns, in the order ABBA or BAAB. Each pair of turns shares new inputs. All calls are locked, so that
-//! no call can run before its own turn. The candidate's results are verified here too.
+//! four turns, in the order ABBA or BAAB. The two turns of a pair have the same inputs; if inputs vary, each
+//! pair gets new ones. All calls are locked, so that no call can run before its own turn. The candidate's
+//! results are verified here too.
 //!
 //! The time to decrypt inputs and to hash results is deducted from both sides. The uncertainty of that time
 //! is the resolution of a measured time.

@@ -102,7 +102,7 @@ impl Gpu {
     }
 
     /// Bytes to write so that the L2 cache holds nothing else: as many as Triton's `do_bench` writes, or
-    /// twice the size of L2. During that write, the host launches the timed work.
+    /// twice the size of L2, whichever is more. During that write, the host launches the timed work.
     fn flush_bytes(&self) -> u64 {
         (256 << 20).max(2 * self.info.l2_bytes)
     }

@@ -1,4 +1,4 @@
-//! Copies of results of runners, in the judge's memory on the device.
+//! Copies of the runners' results, in the judge's memory on the device.
 
 use super::Gpu;
 use super::arena::Also;
@@ -240,7 +240,7 @@ fn too_much() -> NotShelved {
     NotShelved::Fault(RunnerFault::Forged("it returns more than is judged".to_owned()))
 }
 
-/// Allocates memory on the device, or reports how much is missing.
+/// Allocates memory on the device. If it has too little, the error states how much is needed.
 pub(super) fn room(gpu: &Gpu, bytes: u64, what: &'static str) -> Result<DeviceBuffer, NotShelved> {
     let (free, total) = gpu.context.memory_info().map_err(broken)?;
     if bytes > free {
