@@ -1,4 +1,4 @@
-//! What else is known of a launch, for the analyses of its metrics.
+//! Further facts about a launch, for the analyses of its metrics.
 
 use crate::prepare::Prepared;
 use warpgauge_contract::{ArgKind, EvaluateRequest, Role};
@@ -26,13 +26,14 @@ pub(crate) fn complete(
     warpgauge_metrics::analyse(metrics, &facts);
 }
 
-/// The same of kernels that something else launches, of which nothing is known but what was counted.
+/// Adds the analyses for kernels that another program launches, where only their counts are known.
 pub(crate) fn of_several(metrics: &mut DeviceMetrics, device: &DeviceInfo) {
     let facts = Facts { device, resources: None, inputs: &[], timed: Timed::default() };
     warpgauge_metrics::analyse(metrics, &facts);
 }
 
-/// The timed launches; nothing of the emulated device's, whose times say nothing about a GPU.
+/// Returns the times of the launches for the analyses. They are empty for the emulated device, whose
+/// times say nothing about a GPU.
 fn timed(device: &DeviceInfo, measurement: Option<&MeasurementReport>) -> Timed {
     let Some(report) = measurement.filter(|_| device.kind == DeviceKind::Cuda) else {
         return Timed::default();

@@ -1,4 +1,5 @@
-//! What NVIDIA's tools, the driver's monitoring and the emulator tell of a kernel beside its times.
+//! Findings about a kernel beside its times: from NVIDIA's tools, the driver's monitoring and the
+//! emulator.
 
 pub(crate) mod analysed;
 mod monitored;

@@ -1,4 +1,4 @@
-//! The driver's monitoring of the whole GPU while an evaluation's kernel runs again and again.
+//! The driver's monitoring of the whole GPU while an evaluation's kernel runs repeatedly.
 
 use std::time::Duration;
 
@@ -12,17 +12,17 @@ use warpgauge_nsight::own_worker;
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::MonitorPlan;
 
-/// Time between two readings: twice what they need, for half the noise.
+/// Time between two readings, in milliseconds: twice the time that they need, for half the noise.
 const WINDOW_MS: u32 = 200;
 
-/// Longest time for a worker to become ready, beyond what the request allows its kernel.
+/// Longest time for a worker to become ready, beyond the timeout of the request.
 const START_LIMIT: Duration = Duration::from_secs(20);
 
-/// Time that it takes in all, milliseconds: the start of a worker, the time until readings are of
-/// the kernel alone, and the window. Half a second more where inputs are put back.
+/// Total time in milliseconds: the start of a worker, the time until readings cover the kernel alone,
+/// and the window. Restoring inputs adds half a second.
 pub(crate) const USUAL_MS: f64 = 780.0;
 
-/// What monitoring tells of the request's kernel, in a process of its own.
+/// Returns the metrics that monitoring reads while the request's kernel runs in a separate process.
 pub(crate) async fn metrics(
     host: &Host,
     lease: &mut Lease,

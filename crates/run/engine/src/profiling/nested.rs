@@ -1,22 +1,22 @@
 //! Kernels that launch kernels.
 //!
-//! A tool profiles the launch that the host made; its counters run until that has ended, and it ends
-//! when all have that it launched. So counts, bytes and times are those of all together, with what
-//! the device's runtime does for it: on an H200 CUPTI and Nsight Compute told the 16,384 additions of
-//! 64 launched blocks to the last one, and 2,131 and 2,133 sectors stored where the kernels store
-//! 2,048. What describes a launch is that of the first kernel.
+//! A tool profiles the launch that the host made. Its counters run until that launch has ended, which
+//! is when all launches that it made have ended. So counts, bytes and times are totals of all kernels,
+//! including the launch overhead of the device runtime. On an H200, CUPTI and Nsight Compute counted
+//! every one of the 16,384 additions of 64 launched blocks. They counted 2,131 and 2,133 stored sectors
+//! where the kernels store 2,048. Launch properties, such as the grid, are those of the first kernel.
 
 use warpgauge_metrics::CollectedMetrics;
 use warpgauge_model::Image;
 use warpgauge_worker::protocol::KernelProgram;
 
-/// Functions of the device's runtime that launch: since CUDA 12, and before.
+/// Launch functions of the device runtime: since CUDA 12, and before.
 const LAUNCHES: [&[u8]; 2] = [b"cudaCDP2LaunchDevice", b"cudaLaunchDevice"];
 
 const NOTE: &str = "with the kernels that this one launches, and with what the device's runtime does \
                     to launch them";
 
-/// What a tool told, with a note if it is of several kernels.
+/// Adds a note to a tool's metrics if they cover several kernels.
 pub(crate) fn noted(mut collected: CollectedMetrics, program: &KernelProgram) -> CollectedMetrics {
     if program.launches.iter().any(|launch| launches_kernels(&launch.image)) {
         collected.note = Some(match collected.note.take() {
@@ -27,7 +27,8 @@ pub(crate) fn noted(mut collected: CollectedMetrics, program: &KernelProgram) ->
     collected
 }
 
-/// Whether the image's code can launch kernels. One that is compressed does not tell.
+/// Whether the image's code can launch kernels. A compressed image does not show that, and counts as
+/// one that cannot.
 fn launches_kernels(image: &Image) -> bool {
     LAUNCHES.iter().any(|name| image.bytes.windows(name.len()).any(|part| part == *name))
 }

@@ -1,4 +1,5 @@
-//! Nsight Compute and Nsight Systems round an evaluation's kernel.
+//! Nsight Compute runs of an evaluation's kernel, and metrics of programs that launch kernels
+//! themselves.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,7 +17,7 @@ use warpgauge_nsight::{ToolFile, ncu};
 use warpgauge_report::Availability;
 use warpgauge_worker::Lease;
 
-/// Counters of one launch, from Nsight Compute.
+/// Reads the counters of one launch with Nsight Compute.
 pub(crate) async fn counters(
     host: &Host,
     lease: &mut Lease,
@@ -37,29 +38,29 @@ pub(crate) async fn counters(
     Ok((collected, profiled.artifacts))
 }
 
-/// Names by which `profile.tools` asks for hardware metrics where nothing but Nsight Compute reads them: of
-/// what launches kernels itself.
+/// Names in `profile.tools` that request hardware metrics of a program that launches kernels itself.
+/// Only Nsight Compute reads these.
 const NAMES: [&str; 2] = ["auto", "ncu"];
 
-/// Whether a request asks for hardware metrics of what launches kernels itself.
+/// Whether a request asks for hardware metrics of a program that launches kernels itself.
 pub(crate) fn wants_counters(profile: &ProfileSpec) -> bool {
     let named = |tool: &String| NAMES.contains(&tool.as_str());
     profile.tools.is_empty() || profile.tools.iter().any(named)
 }
 
-/// Whether there are metrics, and if not, why.
+/// Returns whether there are metrics, and the reason if there are none.
 pub(crate) fn availability<T>(metrics: Result<T, &Unavailable>) -> Availability {
     let why = metrics.err();
     let reason = why.map(|why| format!("{}; {}", why.reason, why.remedy));
     Availability { available: why.is_none(), reason }
 }
 
-/// Most launches whose counters are read of what launches kernels itself: each is run once for every few of
-/// them.
+/// Most launches of a program whose counters are read. Nsight Compute runs each launch once for every
+/// few counters.
 pub(crate) const LAUNCHES: u32 = 32;
 
-/// Metrics of what the subject launches first, by kernel and together, with what follows from them. `directory`:
-/// for this run alone; `of`: what the subject is, in words.
+/// Returns the metrics of the subject's first launches, by kernel and together, with the analyses of
+/// them. `directory` is for this run alone; `of` describes the subject in words.
 pub(crate) async fn metrics_of_launches(
     host: &Host,
     lease: &mut Lease,
@@ -75,7 +76,7 @@ pub(crate) async fn metrics_of_launches(
         subject,
         directory,
         metrics: ncu::Metrics::Named(names.iter().map(|name| (*name).to_owned()).collect()),
-        // What a kernel finds in the caches, those before it left there.
+        // Each kernel finds in the caches what the kernels before it left there.
         cache: CacheState::Hot,
         clocks: clocks(&host.config.tools.clock_control),
         time_limit: host.tool_limit(),
@@ -94,7 +95,8 @@ pub(crate) async fn metrics_of_launches(
     Ok((metrics, told.artifacts))
 }
 
-/// The configuration's word, which was checked when it was read.
+/// Returns the clock control that the configuration names. The name was checked when the configuration
+/// was read.
 fn clocks(word: &str) -> ClockControl {
     match word {
         "base" => ClockControl::Base,

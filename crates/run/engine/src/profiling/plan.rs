@@ -1,4 +1,4 @@
-//! What a profile would take, told before anything runs.
+//! Plans of profiles: sources, counters and estimated time, without running anything.
 
 use crate::error::{ExecError, Problem};
 use crate::host::Host;
@@ -11,10 +11,10 @@ use warpgauge_nsight::{counters, ncu};
 use warpgauge_report::ProfilePlan;
 use warpgauge_worker::chip_of;
 
-/// What reading counters takes beside the passes, milliseconds.
+/// Time that reading counters takes beside the passes, in milliseconds.
 const FIXED_MS: f64 = 10.0;
 
-/// Plans the profile that a request asks for; one that asks for none gets the default's.
+/// Plans the profile that a request asks for, or the default profile if it asks for none.
 pub(crate) async fn of(
     host: &Host,
     request: &Checked<EvaluateRequest>,
@@ -51,7 +51,7 @@ pub(crate) async fn of(
         unavailable: None,
     };
     if device.kind == DeviceKind::Emulator {
-        // One more launch, which takes as long as the kernel does.
+        // The profile is one more launch, which takes as long as the kernel does.
         (plan.source, plan.passes, plan.estimated_ms) = (MetricSource::Emulator, Some(1), None);
         return Ok(plan);
     }
@@ -62,7 +62,7 @@ pub(crate) async fn of(
     for rung in rungs {
         let planned = match rung {
             Rung::Static => break,
-            // Everything that was asked for follows from the launch.
+            // All requested metrics follow from the launch.
             _ if plan.counters.is_empty() => break,
             Rung::Cupti => counters_of(host, &device, &mut plan).await,
             Rung::Ncu => external(host, &mut plan).await,
@@ -77,7 +77,7 @@ pub(crate) async fn of(
     Ok(plan)
 }
 
-/// Nsight Compute, which does not tell its passes before it runs.
+/// Plans a profile by Nsight Compute, whose number of passes is unknown before it runs.
 async fn external(host: &Host, plan: &mut ProfilePlan) -> Result<(), Unavailable> {
     let version = ncu::version(&host.tools).await?;
     if let Some(refused) = counters::access().refused {
@@ -110,7 +110,7 @@ async fn counters_of(
     Ok(())
 }
 
-/// Monitoring, which reads once, whatever was asked for.
+/// Plans a profile by monitoring, which takes one reading for any selection of metrics.
 fn monitoring(
     device: &DeviceInfo,
     selection: &Selection,

@@ -1,8 +1,8 @@
-//! Device metrics of a report: from the best source that works here.
+//! Device metrics of a report, from the best source that works on this machine.
 //!
-//! On a GPU the sources are asked one after another, best first, each in a process of its own and
-//! after the timed launches, while the device is still leased. What one of them cannot do is a
-//! reason, not an error; the last one, what follows from the launch alone, always answers.
+//! On a GPU the sources are tried in order, best first. Each runs in a separate process after the timed
+//! launches, while the device is still leased. A source that fails gives a reason, not an error. The
+//! last source, which needs only the launch, always succeeds.
 
 use std::time::Duration;
 
@@ -27,31 +27,31 @@ use warpgauge_worker::protocol::{
     Blame, CountPlan, CounterFacts, EvaluatedRun, RunFailure, RunOutcome,
 };
 
-/// Most launches that reading counters may take: the whole catalogue takes some 50.
+/// Most launches (passes) for reading counters. The whole catalogue takes about 50.
 pub(crate) const MAX_PASSES: u32 = 256;
 
 /// A source of metrics on a GPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Rung {
-    /// Counters, read in the process that launches.
+    /// Hardware counters, read by CUPTI in the process that launches.
     Cupti,
-    /// Nsight Compute round a process.
+    /// Nsight Compute, which runs a process under its control.
     Ncu,
-    /// The driver's monitoring of the whole GPU while the kernel runs again and again.
+    /// The driver's monitoring of the whole GPU while the kernel runs repeatedly.
     Gpm,
-    /// What follows from the launch.
+    /// Metrics that follow from the launch.
     Static,
 }
 
-/// What the sources told.
+/// Metrics from one source, with the failures of better sources.
 pub(crate) struct Profiled {
     collected: CollectedMetrics,
-    /// What those before it could not do.
+    /// Sources that failed, by name, with their reasons.
     failures: Vec<(String, Unavailable)>,
 }
 
-/// The sources that a request asks for, best first, and what there is to say of names that are none
-/// here.
+/// Returns the sources that a request asks for, best first, and a failure for each name that is not a
+/// source on a GPU.
 pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>) {
     const AUTO: [Rung; 4] = [Rung::Cupti, Rung::Ncu, Rung::Gpm, Rung::Static];
     let (mut rungs, mut failures) = (Vec::new(), Vec::new());
@@ -65,7 +65,7 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
             "ncu" => rungs.push(Rung::Ncu),
             "gpm" => rungs.push(Rung::Gpm),
             "static" => rungs.push(Rung::Static),
-            // A timeline, and no source of metrics.
+            // `nsys` gives a timeline and no metrics.
             "nsys" => {}
             "emulator" => {
                 let text = "the emulator counts on the emulated device only";
@@ -78,7 +78,7 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
             }
         }
     }
-    // Always there, whatever was asked for.
+    // The static source is always available.
     rungs.push(Rung::Static);
     let last = rungs.iter().position(|rung| *rung == Rung::Static).unwrap_or(0);
     rungs.truncate(last + 1);
@@ -91,8 +91,8 @@ pub(crate) fn ladder(tools: &[String]) -> (Vec<Rung>, Vec<(String, Unavailable)>
     (rungs, failures)
 }
 
-/// The metrics that a request asks for on a device. On a GPU, where each costs time, that is the
-/// set of its preset unless it says otherwise.
+/// Returns the metrics that a request asks for on a device. On a GPU, where each metric costs time, the
+/// default is the preset's set.
 pub(crate) fn selection(request: &EvaluateRequest, kind: DeviceKind) -> Selection {
     let named = request.profile.as_ref().map_or(&[][..], |profile| &profile.metrics);
     if !named.is_empty() || kind == DeviceKind::Emulator {
@@ -100,7 +100,7 @@ pub(crate) fn selection(request: &EvaluateRequest, kind: DeviceKind) -> Selectio
     }
     let tools = request.profile.as_ref().map_or(&[][..], |profile| &profile.tools);
     if ladder(tools).0[0] == Rung::Gpm {
-        // It costs the same for all that it tells.
+        // Monitoring costs the same for all metrics that it supports.
         return warpgauge_metrics::select(
             &warpgauge_metrics::gpm::metrics().map(str::to_owned).collect::<Vec<_>>(),
         );
@@ -112,8 +112,9 @@ fn default_set(preset: PresetName) -> String {
     Preset::builtin(preset).metrics.clone()
 }
 
-/// Asks the sources for what the request wants, after its timed run; `None` if it wants nothing, if
-/// the kernel did not run to its end, or on the emulated device, whose counts are in the outcome.
+/// Collects the metrics that the request asks for, after its timed run. Returns `None` if it asks for
+/// none, or if the kernel did not run to its end. Also returns `None` for the emulated device, whose
+/// counts are in the outcome.
 pub(crate) async fn collect(
     host: &Host,
     lease: &mut Lease,
@@ -132,7 +133,7 @@ pub(crate) async fn collect(
     for rung in rungs {
         let told = match rung {
             Rung::Static => break,
-            // Everything that was asked for follows from the launch.
+            // All requested metrics follow from the launch.
             _ if names.is_empty() => break,
             Rung::Cupti => {
                 let metrics = names.iter().map(|name| (*name).to_owned()).collect();
@@ -168,7 +169,7 @@ pub(crate) fn name(rung: Rung) -> &'static str {
     }
 }
 
-/// No tool at all.
+/// Returns empty metrics of the static source, which needs no tool.
 fn from_launch(prepared: &Prepared) -> CollectedMetrics {
     CollectedMetrics {
         source: MetricSource::Static,
@@ -181,7 +182,7 @@ fn from_launch(prepared: &Prepared) -> CollectedMetrics {
     }
 }
 
-/// Hardware counters from the device's profiling worker.
+/// Reads hardware counters with the device's profiling worker.
 async fn cupti(
     lease: &mut Lease,
     request: &EvaluateRequest,
@@ -194,7 +195,7 @@ async fn cupti(
     let job = prepared.job.with(plan);
     let mut outcome = lease.count(job.clone(), limit).await;
     if died(&outcome) {
-        // CUPTI is no part of this program: once more, in a new process.
+        // CUPTI is third-party code that can crash, so a new process tries once more.
         outcome = lease.count(job, limit).await;
     }
     if let Some(failure) = outcome.failure {
@@ -248,7 +249,7 @@ fn of_counters(facts: CounterFacts, kernel: &str, cache: CacheState) -> Collecte
     }
 }
 
-/// A run for counters that failed, though the timed one did not.
+/// Converts the failure of a counter run, whose timed run succeeded, to a reason.
 pub(crate) fn of_failure(failure: &RunFailure) -> Unavailable {
     let cause = match (&failure.code, failure.blame) {
         (FailureCode::Timeout, _) => Cause::TimedOut,
@@ -260,7 +261,8 @@ pub(crate) fn of_failure(failure: &RunFailure) -> Unavailable {
     cause.because(failure.message.clone())
 }
 
-/// The metrics that the request asks for, or why there are none; nothing if it asks for none.
+/// Returns the availability and the metrics that the request asks for. Both are `None` if it asks for
+/// no profile.
 pub(crate) fn report(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -302,14 +304,15 @@ fn of_profile(
     let mut metrics = warpgauge_metrics::device_metrics(&profiled.collected, launched, selection);
     let failures = &profiled.failures;
     metrics.unavailable = told(failures);
-    // Without counters, and without a failure, all that was asked for follows from the launch.
+    // Without counters and without failures, all requested metrics follow from the launch.
     let counted = profiled.collected.source != MetricSource::Static || failures.is_empty();
     let reason = metrics.unavailable.as_ref().filter(|_| !counted);
     let reason = reason.map(|why| format!("{}; {}", why.reason, why.remedy));
     (Some(Availability { available: counted, reason }), Some(metrics))
 }
 
-/// What several sources could not do, as one: the code and the remedy of the best one.
+/// Combines the failures of several sources, with code and remedy of the first, which is the best
+/// source.
 pub(crate) fn told(failures: &[(String, Unavailable)]) -> Option<Unavailable> {
     let (_, first) = failures.first()?;
     let told = |(tool, why): &(String, Unavailable)| format!("{tool}: {}", why.reason);

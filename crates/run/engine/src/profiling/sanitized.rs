@@ -1,4 +1,4 @@
-//! What memory checks found, and what it means for the verdict.
+//! Findings of memory and race checks, and their effect on the verdict.
 
 use std::path::Path;
 
@@ -14,9 +14,9 @@ use warpgauge_report::{CheckReport, Finding, SanitizeReport};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunOutcome};
 
-/// Checks whose findings a GPU answers with a fault, with another buffer's content, or with a result that hangs on the
-/// order of time: a kernel with one of them is not right, whatever its outputs hold. While checks run, such accesses
-/// are listed and skipped instead of ending the kernel.
+/// Checks whose findings make a kernel wrong, whatever its outputs hold. On a GPU such an access causes
+/// a fault, reaches another buffer, or makes the result depend on timing. While checks run, such
+/// accesses are reported and skipped instead of ending the kernel.
 const FAULTS: [&str; 6] = [
     "out_of_bounds",
     "misaligned",
@@ -26,13 +26,13 @@ const FAULTS: [&str; 6] = [
     "global_race",
 ];
 
-/// The emulator's report, as far as it is read here.
+/// The fields of the emulator's report that are used here.
 #[derive(Deserialize)]
 struct EmulatorReport {
     findings: Vec<EmulatorFinding>,
 }
 
-/// One finding as the emulator writes it.
+/// A finding in the emulator's format.
 #[derive(Deserialize)]
 struct EmulatorFinding {
     check: String,
@@ -45,9 +45,8 @@ struct EmulatorFinding {
     count: u64,
 }
 
-/// Runs the checks that the request asks for on a GPU, one after the other, each in a process of
-/// its own. `None` where there is nothing to do, as on the emulated device, which checks while it
-/// runs.
+/// Runs the requested checks on a GPU one after another, each in a separate process. Returns `None` if
+/// none are requested, or on the emulated device, which checks during the run.
 pub(crate) async fn check(
     host: &Host,
     lease: &mut Lease,
@@ -78,7 +77,7 @@ pub(crate) async fn check(
     Some(gpu_report(told))
 }
 
-/// The checkers that a request asks for.
+/// Returns the checkers that a request asks for.
 fn wanted(sanitize: &Sanitize) -> Vec<Check> {
     let named = |check: &Check| match sanitize {
         Sanitize::Off => false,
@@ -88,7 +87,7 @@ fn wanted(sanitize: &Sanitize) -> Vec<Check> {
     Check::ALL.into_iter().filter(named).collect()
 }
 
-/// What the checkers told, in one report.
+/// Combines the results of the checkers in one report.
 fn gpu_report(told: Vec<(Check, Result<SanitizerOutput, Unavailable>)>) -> SanitizeReport {
     let (mut checks, mut findings, mut reasons) = (Vec::new(), Vec::new(), Vec::new());
     for (check, answer) in told {
@@ -127,7 +126,7 @@ fn gpu_report(told: Vec<(Check, Result<SanitizerOutput, Unavailable>)>) -> Sanit
     }
 }
 
-/// The outcome of the checks that the emulated device made.
+/// Returns the results of the checks that the emulated device made, if they were requested.
 pub(crate) fn emulated(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -151,7 +150,7 @@ pub(crate) fn emulated(
     })
 }
 
-/// Why the findings make the kernel wrong, if they do.
+/// Returns why the findings make the kernel wrong, if they do.
 pub(crate) fn fault(report: Option<&SanitizeReport>) -> Option<String> {
     let is_fault = |finding: &&Finding| FAULTS.contains(&finding.check.as_str());
     let found = report?.findings.iter().find(is_fault)?;

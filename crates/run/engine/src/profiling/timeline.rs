@@ -1,4 +1,4 @@
-//! The timeline of an evaluation's kernel, if it is asked for.
+//! The timeline of an evaluation's kernel, from Nsight Systems.
 
 use crate::host::Host;
 use crate::prepare::Prepared;
@@ -11,16 +11,16 @@ use warpgauge_report::{ExecutionSummary, GpuTime, LaunchRow, TimelineReport, Tim
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
-/// Launches in a timeline: enough for a median, few enough for a report that is quickly read.
+/// Launches in a timeline: enough for a median, few enough for a report that is quick to read.
 const LAUNCHES: u32 = 20;
 
-/// Rows of each kind that a report has.
+/// Most rows of each table in a report.
 pub(crate) const MAX_ROWS: usize = 100;
 
-/// Name by which `profile.tools` asks for a timeline.
+/// Name in `profile.tools` that requests a timeline.
 const NAME: &str = "nsys";
 
-/// Whether a request asks for one.
+/// Whether a request asks for a timeline.
 pub(crate) fn is_wanted(request: &EvaluateRequest) -> bool {
     request.profile.as_ref().is_some_and(|profile| profile.tools.iter().any(|tool| tool == NAME))
 }
@@ -52,7 +52,8 @@ pub(crate) async fn trace(
     Some(reported(traced, &device, request.work.as_ref()))
 }
 
-/// What was traced as a report has it, or why there is nothing, and the files worth keeping.
+/// Converts a trace to a report, which gives the reason if the trace failed. Also returns the files to
+/// keep.
 pub(crate) fn reported(
     traced: Result<NsysOutput, Unavailable>,
     device: &DeviceInfo,
@@ -84,8 +85,8 @@ fn report(
 ) -> TimelineReport {
     let gpu = reader::timeline(tables.trace.iter());
     let utilization = gpu.as_ref().and_then(reader::Timeline::utilisation_pct);
-    // All kernels between the two calls that tell the tool where to look are the candidate's, and
-    // those that it launches itself: the longest in all is what the time is spent on.
+    // All kernels between the two profiler calls are the candidate's, including those that it launches
+    // itself. The kernel with the longest total time represents the candidate.
     let longest = tables.kernels.iter().max_by(|a, b| a.total.total_cmp(&b.total));
     let time_s = longest.and_then(|kernel| kernel.median.or(kernel.mean));
     let per_s = |amount: Option<f64>| {
@@ -147,7 +148,7 @@ fn row(row: &NsysRow) -> TimelineRow {
     }
 }
 
-/// Times and sizes of copies are two tables.
+/// Joins the times and sizes of copies, which come in two tables.
 fn copies(tables: &NsysReport) -> Vec<TimelineRow> {
     let mut copies = rows(&tables.memory_time);
     for copy in &mut copies {
@@ -228,7 +229,7 @@ mod tests {
         assert_eq!((copy.name.as_str(), copy.count), ("[CUDA memcpy Device-to-Host]", 1));
         assert!(near(copy.bytes.unwrap(), 67.109e6), "{copy:?}");
         let gpu = report.gpu.unwrap();
-        // From the first fill to the end of the copy back.
+        // The span is from the start of the first fill to the end of the copy back.
         assert!(near(gpu.span_ms, (503598941.0 + 39701897.0 - 500698278.0) * 1e-6), "{gpu:?}");
         assert!(near(gpu.busy_ms + gpu.idle_ms, gpu.span_ms) && gpu.kernels_ms < gpu.busy_ms);
         assert_eq!(report.calls[0].name, "cudaMalloc");

@@ -14,16 +14,16 @@ use warpgauge_report::{SanitizeReport, TimelineReport};
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
-/// What tools told in runs of their own.
+/// Results of tools, each from a separate run.
 #[derive(Default)]
 pub(crate) struct ToolRuns {
-    /// Memory and race checks of a GPU, if they were asked for.
+    /// Memory and race checks on a GPU, if requested.
     pub(crate) sanitize: Option<SanitizeReport>,
-    /// Device metrics of a GPU, if they were asked for.
+    /// Device metrics of a GPU, if requested.
     pub(crate) profiled: Option<Profiled>,
-    /// What the GPU and the driver did, if it was asked for.
+    /// Timeline of the GPU and the driver, if requested.
     pub(crate) timeline: Option<TimelineReport>,
-    /// Files of the tools' that are worth keeping, in the job's directory.
+    /// Files of the tools to keep, in the job's directory.
     pub(crate) artifacts: Vec<ToolFile>,
     /// Wall time that metrics and timeline took, milliseconds.
     pub(crate) profile_ms: f64,
@@ -49,8 +49,8 @@ impl ToolRuns {
     }
 }
 
-/// Runs the kernel again under the tools that the request asks for. The timed run is over, and nothing
-/// that goes wrong here takes anything from it.
+/// Runs the kernel again under the tools that the request asks for. The timed run is over, and failures
+/// here do not affect its results.
 pub(crate) async fn run(
     host: &Host,
     lease: &mut Lease,

@@ -1,4 +1,4 @@
-//! The child: confines itself, and becomes the program.
+//! The child process, which confines itself and then becomes the submitted program.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, Permissions};
@@ -17,50 +17,49 @@ use warpgauge_sandbox::enforcement::{Enforcement, die_with_parent};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::whole_program::{AttachedTool, ProgramGrants, ProgramLimits, confine};
 
-/// First argument of the child.
 pub const COMMAND: &str = "__program";
 
-/// Where the emulated device writes what it counted.
+/// Environment variable with the descriptor to which the emulated device writes its counts.
 const REPORT_VARIABLE: &str = "WARPGAUGE_EMULATOR_REPORT_FD";
 
-/// What a child is told, as its second argument; the program's own follow.
+/// Instructions for a child, as JSON in its second argument. The arguments of the program follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Setup {
-    /// The program's file.
+    /// The program as it was built.
     pub object: PathBuf,
-    /// What becomes of it: a copy that can be executed.
+    /// Path for a copy of `object` that can be executed.
     pub program: PathBuf,
-    /// Where it runs.
+    /// Working directory of the program.
     pub directory: PathBuf,
-    /// What it loads.
+    /// Paths of the libraries that the program loads.
     pub libraries: Vec<PathBuf>,
-    /// What it may take.
+    /// Limits on the program's resources.
     pub bounds: ProgramLimits,
-    /// Where a tool round it has its files.
+    /// Directory for files of the tool that runs the program, if any.
     pub tool: Option<PathBuf>,
-    /// Where the child tells how the program was confined.
+    /// File to which the child reports the confinement, as one [`Told`] per line.
     pub told: PathBuf,
-    /// Where the emulated device tells what it counted.
+    /// File to which the emulated device writes its counts.
     pub report: Option<PathBuf>,
 }
 
-/// What a child tells before there is a program, or where there is none.
+/// Report of a child before it becomes the program, or if it cannot.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Told {
-    /// It is about to become the program.
+    /// The child is confined and about to become the program.
     Confined(Confinement),
-    /// It cannot.
+    /// The child cannot become the program, with the reason.
     Failed(String),
 }
 
-/// Runs the child; the program calls this for its hidden subcommand. Comes back only if it fails.
+/// Runs the child, as the main function of its hidden subcommand. Returns only on failure.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
         Some(setup) => begin(&setup, arguments.collect()),
         None => io::Error::other("it was told nothing"),
     };
-    // Only who starts it by hand sees this.
+    // This is visible only if the command is started by hand.
     eprintln!("program child: {error}");
     ExitCode::FAILURE
 }
@@ -98,13 +97,14 @@ fn become_program(setup: &Setup, arguments: Vec<OsString>, told: &mut File) -> i
 fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
     die_with_parent()?;
     let counted = counted::begin()?;
-    // A file cannot be executed while somebody has it open to write, and every process that the server
-    // starts has its descriptors for a moment: this one starts none.
-    // A tool may start it again, where a copy is that nobody may write to.
+    // Linux does not execute a file that any process has open for writing. The server's children
+    // inherit its descriptors for a moment. This process starts no children, so the copy is made here.
+    // A tool may start this process again, when a read-only copy already exists.
     let _ = std::fs::remove_file(&setup.program);
     std::fs::copy(&setup.object, &setup.program)?;
-    // Of a program that its user cannot read, /proc shows the user nothing but the names of its threads to
-    // write to: so it cannot lower its score for when memory runs out. Tools read what they look into.
+    // If its user cannot read a program's file, the user can write to nothing in the program's /proc
+    // directory but the names of threads. So the program cannot lower its score for the out-of-memory
+    // killer. A tool must be able to read the file.
     let mode = if setup.tool.is_some() { 0o500 } else { 0o100 };
     std::fs::set_permissions(&setup.program, Permissions::from_mode(mode))?;
     let mut program = ChildProgram::new(&setup.program, Environment::Own);
@@ -131,10 +131,10 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
     Ok(program)
 }
 
-/// Opens a file to write for the program too: a descriptor that stays open when this process becomes it.
+/// Opens a file for writing, with a descriptor that stays open when this process becomes the program.
 fn inherited(path: &Path) -> io::Result<i32> {
     let file = OpenOptions::new().append(true).open(path)?;
-    // A copy that has not the flag by which a descriptor is closed then.
+    // The copy lacks the close-on-exec flag.
     let copy = rustix::io::dup(&file)?;
     let number = copy.as_raw_fd();
     let _ = copy.into_raw_fd();

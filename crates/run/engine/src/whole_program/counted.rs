@@ -1,5 +1,5 @@
-//! The process that counts the threads of a program: this program, started beside the one that becomes the
-//! submitted program, since that leaves no process of ours.
+//! The process that counts the threads of a submitted program. It runs warpgauge's own program beside
+//! the process that becomes the submitted program, because no process of ours remains there.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,19 +14,20 @@ use warpgauge_sandbox::handed;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::threads::{ASKS, ask, most, received};
 
-/// First argument of the process that counts.
+/// First argument of the counting process.
 pub const COMMAND: &str = "__program-threads";
 
-/// Longest wait for the program to begin to ask.
+/// Longest wait for the notification descriptor of the program.
 const BEGINS: Duration = Duration::from_secs(60);
 
-/// Has the kernel ask another process before this one, or what it becomes, starts a thread. Must be called
-/// while it has one thread and may start programs. Returns whether threads are counted: an older kernel does
-/// not ask.
+/// Makes the Linux kernel ask another process before this process, or the program it becomes, starts a
+/// thread. The caller must have one thread and be allowed to start programs. Returns whether threads
+/// are counted: older kernels do not support this.
 pub(crate) fn begin() -> io::Result<bool> {
     let (ours, theirs) = UnixStream::pair()?;
     let own = std::process::id().to_string();
-    // Nothing of the environment: a tool round this process would put itself into that one, too.
+    // The environment is empty. Otherwise a tool that runs this process would also inject itself into
+    // the counting process.
     ChildProgram::new(std::env::current_exe()?, Environment::Empty)
         .args([COMMAND, &own])
         .to_blocking()
@@ -34,14 +35,14 @@ pub(crate) fn begin() -> io::Result<bool> {
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()?;
-    // An error is the kernel's: it does not ask, or asks another process already.
+    // An error means that the kernel does not support notifications or already asks another process.
     let asking = ask(&calls::asking()).ok();
     let descriptors: Vec<_> = asking.iter().map(AsFd::as_fd).collect();
     handed::send(&ours, ASKS, &descriptors)?;
     Ok(asking.is_some())
 }
 
-/// Runs the process that counts, until the program has ended.
+/// Runs the counting process until the program has ended.
 pub fn main(mut arguments: impl Iterator<Item = std::ffi::OsString>) -> ExitCode {
     let number = arguments.next().and_then(|number| number.to_str()?.parse().ok());
     match number.and_then(Pid::from_raw).map(serve) {

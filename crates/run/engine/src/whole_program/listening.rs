@@ -1,7 +1,7 @@
-//! Which TCP ports the tool listens on that started this process.
+//! The TCP ports on which the tool that started this process listens.
 //!
-//! Nsight Systems' agent waits on a port of its own choice for what it puts into a program, and tells it in
-//! files whose form is its own. The system knows the port, too.
+//! Nsight Systems' agent waits for its injected code on a port that it chooses. It writes the port to
+//! files in a private format, so the port is read from `/proc` instead.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,20 +9,20 @@ use std::io;
 
 use warpgauge_sandbox::contained::others_of_own_tree;
 
-/// State of a socket that listens, in `/proc/net/tcp`.
+/// State of a listening socket in `/proc/net/tcp`.
 const LISTENS: &str = "0A";
 
-/// Ports on which the processes listen that were started with this one: the tool's, all of them. The server
-/// is none of them.
+/// Returns the ports of all listening processes that were started together with this one. These are the
+/// tool's; the server is not among them.
 ///
 /// # Errors
-/// The system does not tell.
+/// `/proc/net/tcp` cannot be read.
 pub(crate) fn ports_of_tool() -> io::Result<Vec<u16>> {
     let sockets = others_of_own_tree().into_iter().flat_map(sockets_of).collect();
     Ok(ports(&fs::read_to_string("/proc/net/tcp")?, &sockets))
 }
 
-/// Numbers of the sockets that a process has open.
+/// Returns the inode numbers of the sockets that a process has open.
 fn sockets_of(process: u32) -> Vec<u64> {
     let entries = fs::read_dir(format!("/proc/{process}/fd")).into_iter().flatten().flatten();
     let links = entries.filter_map(|entry| fs::read_link(entry.path()).ok());
@@ -30,7 +30,7 @@ fn sockets_of(process: u32) -> Vec<u64> {
     links.filter_map(|link| number(&link.to_string_lossy())).collect()
 }
 
-/// Ports of those sockets that listen.
+/// Returns the ports of those of `sockets` that listen, from the text of `/proc/net/tcp`.
 fn ports(table: &str, sockets: &BTreeSet<u64>) -> Vec<u16> {
     let port = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();

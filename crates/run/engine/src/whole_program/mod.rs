@@ -1,8 +1,8 @@
-//! Whole programs: a stranger's file, run as it is.
+//! Whole programs: untrusted executables, which run unchanged. The main type is [`WholeProgram`].
 //!
-//! A program is started through this program's own hidden command ([`child`]), which gives up all but what
-//! it may touch and then becomes it. [`run`] starts one, keeps what it prints within bounds, and tells how
-//! it ended. It judges nothing.
+//! A program is started through a hidden subcommand of warpgauge ([`child`]). The child gives up all
+//! rights except those the program needs, and then becomes it. [`run`] starts a child, limits the
+//! captured output, and reports how the program ended. It does not judge the result.
 
 pub mod child;
 pub mod counted;

@@ -1,4 +1,4 @@
-//! Starting a program, and what is told of its end.
+//! Starts a program and reports how it ended. The main type is [`WholeProgram`].
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,90 +14,84 @@ use warpgauge_sandbox::whole_program::ProgramLimits;
 
 use super::child::{COMMAND, Setup, Told};
 
-/// Memory of a program's own, bytes: as much as a runner of PyTorch's has with a device.
+/// Private memory of a program, in bytes: as much as a PyTorch runner with a device has.
 const DATA_BYTES: u64 = 64 << 30;
 
-/// Open files of a program.
+/// Most open files of a program.
 const OPEN_FILES: u64 = 512;
 
-/// Bytes of its output that are kept: the beginning, and some of the end beside.
+/// Bytes kept from the beginning of its standard output. Some bytes of the end are kept as well.
 const STDOUT_BYTES: usize = 1 << 20;
 
-/// Bytes of each file that the child, the emulated device or a tool round it writes.
+/// Largest file that a process of a run without a tool may write, in bytes.
 const FILE_BYTES: u64 = 2 << 30;
 
-/// Bytes of a file that a tool keeps within the program.
+/// Largest file that a tool may write within the program, in bytes.
 const TOOL_FILE_BYTES: u64 = 256 << 20;
 
-/// Bytes that are read of what the child and the emulated device told.
+/// Most bytes read from a file of the child or of the emulated device. Without a tool it is also the
+/// largest file that a confined program may write.
 const TOLD_BYTES: u64 = 8 << 20;
 
-/// Names of files beside a program.
+/// Names of files and directories of one run.
 const TOLD: &str = "told.json";
 const REPORT: &str = "counted.json";
 const OWN_DIRECTORY: &str = "cwd";
 const LIBRARIES: &str = "lib";
 const PROGRAM: &str = "program";
 
-/// The name under which programs look for the driver.
+/// File name under which programs look for the CUDA driver.
 const DRIVER: &str = "libcuda.so.1";
 
-/// The device that a program finds.
+/// The device that a program uses.
 #[derive(Debug, Clone)]
 pub enum ProgramDevice {
-    /// A GPU, by its UUID.
+    /// UUID of a GPU.
     Gpu(String),
-    /// The emulated one: the library that stands for it.
+    /// Path of the library that implements the emulated device.
     Emulated(PathBuf),
 }
 
 /// A program to run.
 #[derive(Debug, Clone)]
 pub struct WholeProgram {
-    /// This program, which the child begins as.
+    /// Path of the warpgauge program, from which the child starts.
     pub server: PathBuf,
-    /// The program's file.
+    /// The program as it was built.
     pub object: PathBuf,
-    /// Its arguments.
     pub arguments: Vec<String>,
-    /// What it reads from its standard input.
+    /// Content of its standard input.
     pub stdin: Vec<u8>,
-    /// The device.
     pub device: ProgramDevice,
-    /// Directories of libraries that it is linked with.
+    /// Directories of the libraries that it is linked with.
     pub libraries: Vec<PathBuf>,
-    /// A private directory for one run, which is empty.
+    /// A private, empty directory for one run.
     pub directory: PathBuf,
 }
 
 /// How a program ended.
 #[derive(Debug)]
 pub struct ProgramEnd {
-    /// Its exit status; `None` if it did not end in time.
+    /// `None` if it did not end in time.
     pub status: Option<ExitStatus>,
-    /// What it printed.
     pub stdout: CapturedText,
-    /// What it printed of errors.
     pub stderr: CapturedText,
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub wall: Duration,
-    /// What it could touch.
+    /// How it was confined.
     pub confinement: Confinement,
-    /// What the emulated device counted, as it wrote it: a program could write there, too.
+    /// The emulated device's report as text. It is untrusted, since the program can write to the same
+    /// file.
     pub counted: Option<String>,
 }
 
-/// Why a program was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
-    /// The machine does not let us.
+    /// A file operation failed.
     #[error("cannot {operation} {}", path.display())]
     Files {
-        /// What was tried.
         operation: &'static str,
-        /// With which file.
         path: PathBuf,
-        /// Why it failed.
         source: io::Error,
     },
     /// The child could not become the program.
@@ -111,10 +105,10 @@ fn files(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> NotR
 }
 
 impl WholeProgram {
-    /// Makes its directory ready.
+    /// Creates the files and directories of a run in `directory`.
     ///
     /// # Errors
-    /// A file cannot be made.
+    /// A file or directory cannot be created.
     pub fn prepare(&self) -> Result<(), NotRun> {
         let make = |name: &str| {
             let path = self.directory.join(name);
@@ -133,11 +127,11 @@ impl WholeProgram {
         Ok(())
     }
 
-    /// What is started: the child that becomes the program. A tool can be put before it, which has its files
-    /// in the directory `tool`.
+    /// Returns the command that starts the child. The caller may run it under a tool whose files are in
+    /// the directory `tool`.
     ///
     /// # Errors
-    /// It cannot be described, which is a bug.
+    /// The instructions for the child cannot be serialised, which is a bug.
     pub fn command(&self, tool: Option<&Path>) -> Result<ChildProgram, NotRun> {
         let own = self.directory.join(OWN_DIRECTORY);
         let mut libraries = self.libraries.clone();
@@ -164,7 +158,7 @@ impl WholeProgram {
             serde_json::to_string(&setup).map_err(|error| NotRun::NotStarted(error.to_string()))?;
         let program =
             contained::tool(&self.server, &own).args([COMMAND, &setup]).args(&self.arguments);
-        // It may write no file, so the driver keeps nothing of what it compiles.
+        // The confined program may write no files, so the driver cannot keep a compilation cache.
         let program = program.variable("CUDA_CACHE_DISABLE", "1");
         Ok(match &self.device {
             ProgramDevice::Gpu(uuid) => program.variable("CUDA_VISIBLE_DEVICES", uuid),
@@ -174,10 +168,10 @@ impl WholeProgram {
         })
     }
 
-    /// Runs it to its end, or to that of the time it has.
+    /// Runs the program until it ends or `limit` has passed.
     ///
     /// # Errors
-    /// It was not started.
+    /// The program was not started.
     pub async fn run(&self, limit: Duration) -> Result<ProgramEnd, NotRun> {
         self.prepare()?;
         let launch = ProcessLaunch {
