@@ -1,14 +1,14 @@
-//! What a comparison is to decide: the preset's rule, with what the request puts in its place.
+//! The decision rule of a comparison: the preset's rule with the overrides of the request.
 
 use warpgauge_contract::CompareRequest;
 use warpgauge_statistics::Preset;
 use warpgauge_statistics::paired::ComparePolicy;
 
-/// Resolution of an event, milliseconds: its timer advances by 32 ns on the devices that
-/// were looked at, and a time is a difference of two readings.
+/// Resolution of a CUDA event, in milliseconds. Its timer advances by 32 ns on the devices that were
+/// examined, and a time is the difference of two readings.
 const EVENT_TICK_MS: f64 = 32e-6;
 
-/// The decision rule of a request.
+/// Returns the decision rule of a request.
 pub(crate) fn policy(request: &CompareRequest) -> ComparePolicy {
     let preset = Preset::builtin(request.measure.preset).compare.policy();
     let asked = request.decision.unwrap_or_default();
@@ -22,7 +22,7 @@ pub(crate) fn policy(request: &CompareRequest) -> ComparePolicy {
     }
 }
 
-/// How long a pair of kernels may be measured side by side, seconds.
+/// Returns how long a pair of kernels may be measured side by side, in seconds.
 pub(crate) fn max_time_s(request: &CompareRequest) -> f64 {
     let preset = &Preset::builtin(request.measure.preset).compare;
     request.measure.max_time.unwrap_or(preset.max_time_s)

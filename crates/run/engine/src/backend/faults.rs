@@ -1,14 +1,14 @@
-//! Whose fault it is that kernels cannot be compared, and where in the request it stands.
+//! Errors of comparisons: which kernel is at fault, and its path in the request.
 
 use crate::error::{ExecError, Problem};
 use warpgauge_model::FailureCode;
 use warpgauge_report::{EvaluateResponse, KernelVerdict};
 
-/// Where the reference stands in a request.
+/// Path of the reference kernel in a request.
 pub(crate) const REFERENCE_PATH: &str = "ref_kernel";
 
-/// Problems of an evaluation as those of the comparison that it is part of: its kernel is at
-/// `kernel`, and what it expects is the reference's.
+/// Converts the problems of an evaluation to those of the comparison that it is part of. Paths of its
+/// kernel are moved to `kernel`, and paths of what it expects are moved to the reference.
 pub(crate) fn placed(error: ExecError, kernel: &str) -> ExecError {
     let ExecError::Invalid(problems) = error else { return error };
     let moved = problems.into_iter().map(|problem| {
@@ -27,7 +27,8 @@ pub(crate) fn placed(error: ExecError, kernel: &str) -> ExecError {
     ExecError::Invalid(moved.collect())
 }
 
-/// A reference that cannot be compared with is the request's fault, unless it is this machine's.
+/// Returns the error for a reference without usable times. The request is at fault, unless the
+/// reference could not be run on this machine.
 pub(crate) fn unusable_reference(report: &EvaluateResponse) -> ExecError {
     let result = &report.kernel_exec_result;
     let why = result.compilation_error.as_ref().or(result.validation_error.as_ref());

@@ -1,5 +1,5 @@
-//! The seam between what evaluates and compares kernels and the [backends](crate::backends), one for each
-//! family.
+//! The interface between the engine's operations and the [backends](crate::backends), one for each
+//! family of kernels. The main type is [`KernelBackend`].
 
 use futures_util::future::BoxFuture;
 
@@ -16,25 +16,24 @@ mod session;
 pub(crate) use faults::{REFERENCE_PATH, placed, unusable_reference};
 pub(crate) use session::{Compared, ComparisonSession, Conclusion, Contest, different_clocks};
 
-/// What an evaluation is for.
+/// Purpose of an evaluation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Verdict and times.
     Evaluate,
-    /// Verdict and times, and on the emulated device the counts that stand for times where kernels
-    /// are ranked.
+    /// Verdict and times. On the emulated device also counts, which replace times for ranking kernels.
     Rank,
     /// One untimed run for its outputs.
     Execute,
 }
 
-/// A session of a comparison.
+/// Future of an opened comparison session.
 pub(crate) type Opened<'a> =
     BoxFuture<'a, Result<Box<dyn ComparisonSession + Send + 'a>, ExecError>>;
 
 /// Evaluates kernels of all families.
 pub(crate) trait Evaluator: Sync {
-    /// Takes one evaluation to its report, or reports what is wrong with the request.
+    /// Runs one evaluation and returns its report, or what is wrong with the request.
     fn evaluate<'a>(
         &'a self,
         job: &'a ActiveOrder<'_>,
@@ -45,15 +44,16 @@ pub(crate) trait Evaluator: Sync {
 
 /// Runs kernels of one family.
 ///
-/// A backend runs a checked request and reports, says what it needs beside a device, and opens
-/// comparisons whose reference is of its family. Nothing else in this crate distinguishes kernels by what
-/// runs them.
+/// A backend evaluates a checked request, reports the tools that its kernels need beside a device, and
+/// opens comparisons whose reference is of its family. Nothing else in this crate depends on what runs
+/// a kernel.
 pub(crate) trait KernelBackend: Send + Sync {
-    /// What its kernels need beside a device, each named as the kernel type that needs it.
+    /// Returns the tools that its kernels need beside a device, each named after the kernel type that
+    /// needs it.
     fn tools(&self, host: &Host) -> Vec<ToolReport>;
 
-    /// Takes one evaluation to its report. `evaluator` evaluates what the kernel is checked against where
-    /// that is of another family.
+    /// Runs one evaluation and returns its report. If the expected outputs come from a kernel of
+    /// another family, `evaluator` runs that kernel.
     fn evaluate<'a>(
         &'a self,
         evaluator: &'a dyn Evaluator,

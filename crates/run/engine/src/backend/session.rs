@@ -1,4 +1,4 @@
-//! What a backend contributes to a comparison.
+//! Sessions of comparisons, which backends implement. The main trait is [`ComparisonSession`].
 
 use futures_util::future::BoxFuture;
 
@@ -10,20 +10,20 @@ use warpgauge_report::{CountComparison, EvaluateResponse, VerdictBy};
 use warpgauge_statistics::paired::{PairedComparison, Ranking};
 use warpgauge_statistics::{CountedComparison, CountedRank};
 
-/// What one session compares.
+/// The kernels that one session compares.
 pub(crate) struct Contest {
     pub(crate) request: CompareRequest,
-    /// Indices of the candidates that have the reference's runtime, among all.
+    /// Indices, among all candidates of the request, of those that have the reference's runtime.
     pub(crate) own: Vec<usize>,
 }
 
 impl Contest {
-    /// The contest of a request that was checked, among these candidates of it.
+    /// Makes the contest of a checked request, with the candidates at the indices `own`.
     pub(crate) fn new(request: &Checked<CompareRequest>, own: Vec<usize>) -> Self {
         Self { request: CompareRequest::clone(request), own }
     }
 
-    /// The candidates of the session, by their indices among all.
+    /// Returns the candidates of the session with their indices among all candidates.
     pub(crate) fn candidates(&self) -> Vec<(usize, Candidate)> {
         let all = self.request.named_candidates().into_iter().enumerate();
         all.filter(|(index, _)| self.own.contains(index)).collect()
@@ -31,7 +31,7 @@ impl Contest {
 }
 
 impl Contest {
-    /// Why a backend whose kernels nothing times opens no session.
+    /// Returns the error of a backend that cannot compare its kernels, because nothing times them.
     pub(crate) fn refused(&self) -> ExecError {
         let reference = self.request.evaluation_of(&self.request.ref_kernel);
         check_comparable(&reference).map_or_else(error::invalid, |()| {
@@ -40,16 +40,17 @@ impl Contest {
     }
 }
 
-/// Kernels of one runtime that are compared by one clock.
+/// A session that compares kernels of one runtime, timed by one clock.
 pub(crate) trait ComparisonSession {
-    /// Evaluates the reference by itself.
+    /// Evaluates the reference alone.
     fn reference(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>>;
 
-    /// Evaluates the session's next candidate against the reference, which has usable times.
+    /// Evaluates the session's next candidate against the reference. The reference must have usable
+    /// times.
     fn next_candidate(&mut self) -> BoxFuture<'_, Result<EvaluateResponse, ExecError>>;
 
-    /// Decides how the candidates compare with the reference. `reports` has the reference's report first,
-    /// and those of the candidates in their order.
+    /// Decides how the candidates compare with the reference. `reports` holds the reference's report,
+    /// followed by those of the candidates in their order.
     fn conclude<'a>(
         self: Box<Self>,
         reports: &'a [EvaluateResponse],
@@ -60,31 +61,32 @@ pub(crate) trait ComparisonSession {
 
 /// How the candidates of a session compare with the reference.
 pub(crate) struct Conclusion {
-    /// Wall time that the session waited for its device, milliseconds.
+    /// Wall time that the session waited for its device, in milliseconds.
     pub(crate) queue_ms: f64,
     pub(crate) verdict_by: VerdictBy,
     /// In the order of the candidates.
     pub(crate) compared: Vec<Compared>,
-    /// By indices of all kernels of the request, the reference's is 0.
+    /// Uses indices among all kernels of the request, where the reference is 0.
     pub(crate) ranking: Option<Ranking>,
     pub(crate) counted_ranking: Vec<CountedRank>,
 }
 
 /// How one candidate compares with the reference.
 pub(crate) struct Compared {
-    /// Its time beside the reference's, or why that says nothing.
+    /// Comparison of its time with the reference's, or why there is none.
     pub(crate) comparison: Result<PairedComparison, String>,
-    /// Whether image and launch are the reference's.
+    /// Whether its image and launch equal the reference's.
     pub(crate) same_image: bool,
     pub(crate) identical_code: Option<bool>,
     pub(crate) counted: Option<CountedComparison>,
     pub(crate) counts: Vec<CountComparison>,
-    /// How its code differs, or why that is unknown; `None`: it does not.
+    /// How its code differs from the reference's, or why that is unknown. `None` if it does not differ
+    /// or no difference was sought.
     pub(crate) code_diff: Option<Result<CodeDiff, String>>,
 }
 
 impl Compared {
-    /// A candidate of which no more is known.
+    /// Makes the result of a candidate with nothing but a comparison of times.
     pub(crate) fn of(comparison: Result<PairedComparison, String>) -> Self {
         Self {
             comparison,
@@ -97,7 +99,7 @@ impl Compared {
     }
 }
 
-/// Why neither of two kernels that different clocks timed, or the CPU's, is called faster.
+/// Returns why two kernels are not ranked that were timed by different clocks or by the CPU's.
 pub(crate) fn different_clocks(
     reference: &EvaluateResponse,
     candidate: &EvaluateResponse,

@@ -1,6 +1,6 @@
-//! Expressions in place of kernels: the family that shows how one is added
-//! (docs/contributing/kernel-type.md). The source is arithmetic over the contract's integers, as in launch
-//! dimensions; `expected.value.text` says what it should come to. Test builds alone have it.
+//! Arithmetic expressions in place of kernels: a family that shows how to add one
+//! (docs/contributing/kernel-type.md). The source is an expression over the contract's integers, as in
+//! launch dimensions. `expected.value.text` is its expected value. Only test builds contain it.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -19,7 +19,7 @@ use warpgauge_contract::{Checked, EvaluateRequest};
 use warpgauge_report::{EvaluateResponse, Timings, ToolReport, ValidationStatus};
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// Evaluates expressions in the server itself.
+/// Evaluates expressions in the server process.
 pub(crate) struct ExampleBackend {
     host: Arc<Host>,
 }
@@ -82,7 +82,7 @@ fn evaluated(
     Ok(finished(report, request.allow_weak, ms(arrived), Additions::default()))
 }
 
-/// The value of an integer argument.
+/// Returns the value of an integer argument.
 fn value_of(request: &EvaluateRequest, variable: Variable<'_>) -> Result<i128, String> {
     let Variable::Scalar(name) = variable else {
         return Err("an example kernel takes numbers alone".to_owned());

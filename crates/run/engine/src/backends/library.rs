@@ -1,4 +1,4 @@
-//! Functions of NVIDIA's libraries, in place of kernels.
+//! Backend for functions of NVIDIA's libraries, which replace kernels.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::progress::ActiveOrder;
 use warpgauge_contract::{Checked, EvaluateRequest};
 use warpgauge_report::{EvaluateResponse, ToolReport};
 
-/// Calls functions of libraries in workers, as code for devices is launched there.
+/// Calls library functions in workers, through the backend for device code.
 pub(crate) struct LibraryBackend {
     device: Arc<DeviceBackend>,
 }

@@ -1,4 +1,4 @@
-//! What runs kernels: one backend for each family.
+//! Implementations of [`KernelBackend`](crate::backend::KernelBackend): one for each family of kernels.
 
 pub(crate) mod device;
 #[cfg(feature = "example-kernel")]

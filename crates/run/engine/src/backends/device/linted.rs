@@ -1,4 +1,5 @@
-//! What is known of the weaknesses of contracts, so that each is looked at once.
+//! Known weaknesses of contracts, so that each contract is examined only once. The main type is
+//! [`LintedContracts`].
 
 use super::MOST_CONTRACTS;
 use crate::remembered::Remembered;
@@ -8,14 +9,14 @@ use warpgauge_turns::Owner;
 use warpgauge_validate::Weakness;
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome};
 
-/// Weaknesses by contract. A search sends thousands of kernels with one contract.
+/// Weaknesses by contract. A search sends thousands of kernels with the same contract.
 #[derive(Default)]
 pub(crate) struct LintedContracts {
     known: Remembered<Vec<Weakness>, MOST_CONTRACTS>,
 }
 
-/// Identifies what an owner's contract expects, whatever the kernel. `None`: there is nothing to look at.
-/// Blocking: reads all of the contract's data, a piece at a time.
+/// Returns a hash of what an owner's contract expects, independent of the kernel. Returns `None` if the
+/// contract expects nothing. Blocking: it reads all of the contract's data in pieces.
 pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3::Hash> {
     if request.expected.is_empty() {
         return None;
@@ -25,10 +26,10 @@ pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3
     let mut hasher = blake3::Hasher::new();
     hasher.update(&text.ok()?);
     for payload in payloads {
-        // Where each begins is told by the lengths of those before.
+        // The lengths make the boundaries between payloads unambiguous.
         hasher.update(&payload.decoded_len().ok()?.to_le_bytes());
         match payload.on_device() {
-            // Nobody else has this copy, so such a contract is looked at each time.
+            // The content's id is unique to this copy, so such a contract is examined each time.
             Some(content) => hasher.update(content.id.as_bytes()),
             None => hasher.update_reader(payload.reader()).ok()?,
         };
@@ -36,26 +37,26 @@ pub(crate) fn identity(request: &EvaluateRequest, owner: Owner) -> Option<blake3
     Some(hasher.finalize())
 }
 
-/// What is to be done about a contract's weaknesses.
+/// What a run must do about a contract's weaknesses.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Look {
-    /// It expects nothing, so there is nothing to look at.
+    /// The contract expects nothing, so there is nothing to examine.
     Needless,
-    /// It was looked at before.
+    /// The contract was examined before.
     Known(Vec<Weakness>),
-    /// The next run is to look at it.
+    /// The next run must examine the contract.
     Wanted(blake3::Hash),
 }
 
 impl Look {
-    /// Whether the run is to look.
+    /// Whether the run must examine the contract.
     pub(crate) fn is_wanted(&self) -> bool {
         matches!(self, Look::Wanted(_))
     }
 }
 
 impl LintedContracts {
-    /// What a run is to do about a contract (see [`identity`]).
+    /// Returns what a run must do about a contract with this hash (see [`identity`]).
     pub(crate) fn look(&self, contract: Option<blake3::Hash>) -> Look {
         let Some(contract) = contract else { return Look::Needless };
         match self.known.get(contract) {
@@ -64,11 +65,11 @@ impl LintedContracts {
         }
     }
 
-    /// Completes the outcome of the run by what is known, or remembers what the run found.
+    /// Adds known weaknesses to the outcome of a run, or remembers those that the run found.
     pub(crate) fn settle(&self, look: Look, outcome: &mut RunOutcome<EvaluatedRun>) {
         match look {
             Look::Known(known) => outcome.told.weaknesses = known,
-            // What a run that ended early did not look at is not known.
+            // A run that failed, or whose checks did not all pass, may not have examined the contract.
             Look::Wanted(contract) if outcome.failure.is_none() && outcome.told.all_passed() => {
                 self.known.put(contract, outcome.told.weaknesses.clone());
             }

@@ -1,21 +1,21 @@
-//! Tolerances that were measured for a contract on a device, so that each is measured once: the reference runs several
-//! times for it.
+//! Tolerances that were measured for a contract on a device. Each is measured only once, because the
+//! reference runs several times for it. The main type is [`SettledTolerances`].
 
 use super::MOST_CONTRACTS;
 use crate::remembered::Remembered;
 use warpgauge_model::DeviceInfo;
 use warpgauge_worker::protocol::{Checks, EvaluatedRun, OutputCheck};
 
-/// Tolerances by contract (see [`super::linted::identity`]) and device. A search sends thousands of kernels with one
-/// contract.
+/// Tolerances by contract (see [`super::linted::identity`]) and device. A search sends thousands of
+/// kernels with the same contract.
 #[derive(Default)]
 pub(crate) struct SettledTolerances {
     known: Remembered<Vec<OutputCheck>, MOST_CONTRACTS>,
 }
 
 impl SettledTolerances {
-    /// Puts what is known into the checks of a run. Returns the key under which to remember what it measures, where
-    /// that is not known.
+    /// Puts known tolerances into the checks of a run. Returns the key under which to remember what the
+    /// run measures, if they are not known.
     pub(super) fn apply(
         &self,
         contract: Option<blake3::Hash>,
@@ -35,7 +35,7 @@ impl SettledTolerances {
         }
     }
 
-    /// Remembers what a run measured, if it came to all of `checks`.
+    /// Remembers the tolerances that a run measured, if it measured all open ones in `checks`.
     pub(super) fn remember(&self, key: Option<blake3::Hash>, checks: &Checks, told: &EvaluatedRun) {
         let Some(key) = key else { return };
         let is_measured =
@@ -46,7 +46,7 @@ impl SettledTolerances {
     }
 }
 
-/// Devices of one model round alike.
+/// Returns the key for a contract on a device. Devices of one model round alike, so they share it.
 fn key(contract: blake3::Hash, device: &DeviceInfo) -> blake3::Hash {
     let mut hasher = blake3::Hasher::new();
     hasher.update(contract.as_bytes());

@@ -1,20 +1,20 @@
-//! The kernels of a program: how often each was launched, and what they took.
+//! The kernels of a program: number of launches and time of each.
 
 use serde::Deserialize;
 
 use warpgauge_compile::readable;
 use warpgauge_report::{ProgramKernel, TimelineReport};
 
-/// Most kernels that are told of, those that took longest or were launched most.
+/// Most kernels in a report: those with the longest time or the most launches.
 const MOST_KERNELS: usize = 200;
 
-/// Characters of a kernel's name, and of a message.
+/// Most characters of a kernel's name or of a message.
 const LONGEST: usize = 1000;
 
-/// Most messages of the emulated device's.
+/// Most messages of the emulated device in a report.
 const MOST_MESSAGES: usize = 20;
 
-/// What the emulated device wrote. A program could write there, too: nothing is relied on.
+/// Report of the emulated device. It is untrusted, since the program can write to the same file.
 #[derive(Debug, Default, Deserialize)]
 struct Counted {
     #[serde(default)]
@@ -34,9 +34,9 @@ struct Message {
     text: String,
 }
 
-/// What the emulated device counted, and what it has to say of faults.
+/// Parses the emulated device's report, and returns the kernels and messages about faults.
 pub(super) fn counted(text: &str) -> (Vec<ProgramKernel>, Vec<String>) {
-    // One that was killed wrote nothing, or not all.
+    // A program that was killed leaves no report, or an incomplete one.
     let counted: Counted = serde_json::from_str(text).unwrap_or_default();
     let kernels = counted.kernels.into_iter().map(|kernel| ProgramKernel {
         name: shortened(&readable(&kernel.name)),
@@ -50,7 +50,7 @@ pub(super) fn counted(text: &str) -> (Vec<ProgramKernel>, Vec<String>) {
     (kernels, messages.map(|message| shortened(&message.text)).collect())
 }
 
-/// The kernels of a timeline, those that took longest first.
+/// Returns the kernels of a timeline, those with the longest time first.
 pub(super) fn of_timeline(timeline: &TimelineReport) -> Vec<ProgramKernel> {
     let whole: f64 = timeline.kernels.iter().map(|row| row.total_ms).sum();
     let share = |total: f64| Some(100.0 * total / whole).filter(|_| whole > 0.0);

@@ -1,8 +1,9 @@
-//! Whole programs: built, run as they are, and then once more under Nsight Systems.
+//! Backend for whole programs: builds a program, runs it unchanged, and runs it once more under Nsight
+//! Systems. The main type is [`ProgramBackend`].
 //!
-//! [`run`] has the order of the stages, [`verdict`] what is said for and against a program, [`launched`] what
-//! is known of its kernels, [`tools`] what tools tell of them. What a program does with its time is its own
-//! affair: no runtime follows from it.
+//! [`run`] holds the order of the stages and [`verdict`] judges a program. [`launched`] lists its
+//! kernels, and [`tools`] runs NVIDIA's tools. A program decides itself what it does with its time, so
+//! its report has no runtime.
 
 mod launched;
 mod run;

@@ -1,4 +1,4 @@
-//! One evaluation of a program from contract to report.
+//! The evaluation of a program, from contract to report.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -31,24 +31,24 @@ use warpgauge_report::{
 use warpgauge_sandbox::contained::CapturedText;
 use warpgauge_sandbox::program::ChildProgram;
 
-/// Characters of what a program prints that a report has: of the beginning, and of the end.
+/// Most bytes of a program's output in a report: from the beginning, and from the end.
 const SHOWN_FIRST: usize = 48 << 10;
 const SHOWN_LAST: usize = 16 << 10;
 
-/// A program that was built, with where its runs have their files.
+/// A program that was built, and the directory for files of its runs.
 pub(super) struct Ready<'a> {
     pub request: &'a EvaluateRequest,
     pub device: &'a DeviceInfo,
     object: PathBuf,
     libraries: Vec<PathBuf>,
     server: PathBuf,
-    /// The library that stands for the device, if that is emulated.
+    /// Library that implements the emulated device, if the device is emulated.
     pub emulator: Option<PathBuf>,
     directory: &'a Path,
 }
 
 impl Ready<'_> {
-    /// The program for one run, whose files are in a directory of this name.
+    /// Returns the program for one run, whose files are in a new directory `name`.
     pub(super) fn for_run(&self, name: &str) -> Result<WholeProgram, ExecError> {
         let directory = self.directory.join(name);
         std::fs::create_dir(&directory)
@@ -69,7 +69,7 @@ impl Ready<'_> {
         })
     }
 
-    /// The same for one run under a tool, made ready, with what the tool starts.
+    /// Prepares the program for one run under a tool. Also returns the command that the tool starts.
     pub(super) fn under_tool(&self, name: &str) -> Result<(WholeProgram, ChildProgram), ExecError> {
         let program = self.for_run(name)?;
         let command = program.prepare().and_then(|()| program.command(Some(&program.directory)));
@@ -78,7 +78,7 @@ impl Ready<'_> {
     }
 }
 
-/// Builds whole programs and runs them by themselves.
+/// Builds whole programs and runs them in separate processes.
 pub(crate) struct ProgramBackend {
     host: Arc<Host>,
 }
@@ -117,7 +117,7 @@ impl ProgramBackend {
         Self { host: Arc::clone(host) }
     }
 
-    /// Takes the evaluation of a whole program to its report.
+    /// Evaluates a whole program and returns its report.
     async fn evaluate_program(
         &self,
         job: &ActiveOrder<'_>,
@@ -153,7 +153,7 @@ impl ProgramBackend {
         let queued = Instant::now();
         let mut lease = self.host.quiet_lease(&need(job, &device, &request.requires)).await?;
         timings.queue = ms(queued);
-        // Another of the same kind may have been free first.
+        // The leased device may be another one of the same kind.
         let leased = lease.device().clone();
         let nvcc = self.host.compiler.toolchain().nvcc.as_ref();
         let ready = Ready {
@@ -197,7 +197,7 @@ impl ProgramBackend {
         Ok(finished(report, request.allow_weak, ms(arrived), Additions::default()))
     }
 
-    /// The emulator's library, where a device is emulated.
+    /// Returns the path of the emulator's library if the device is emulated.
     fn emulator_of(&self, device: &DeviceInfo) -> Result<Option<PathBuf>, ExecError> {
         if device.kind != DeviceKind::Emulator {
             return Ok(None);
@@ -234,7 +234,8 @@ impl ProgramBackend {
     }
 }
 
-/// What the emulated device's runtime does not have, the linker does not find.
+/// Adds an explanation to a link error on the emulated device, whose runtime lacks some of CUDA's
+/// functions.
 fn explained(mut failure: Box<CompileFailure>, emulated: bool) -> Box<CompileFailure> {
     if emulated && failure.message.contains("undefined reference to `cu") {
         failure.message.push_str(
@@ -276,7 +277,7 @@ fn told(ended: &ProgramEnd, timeline: Option<&TimelineReport>) -> ProgramReport 
     }
 }
 
-/// The beginning and the end of what was printed.
+/// Returns the beginning and the end of what a program printed.
 fn shown(printed: &CapturedText) -> PrintedText {
     let text = &printed.text;
     if text.len() <= SHOWN_FIRST + SHOWN_LAST {

@@ -1,4 +1,4 @@
-//! What NVIDIA's tools tell of a program, each in a run of its own.
+//! Runs of a program under NVIDIA's tools, each a separate run.
 
 use super::run::Ready;
 use crate::error::ExecError;
@@ -12,17 +12,17 @@ use warpgauge_nsight::{ToolFile, ncu, nsys};
 use warpgauge_report::{Availability, TimelineReport};
 use warpgauge_worker::Lease;
 
-/// What was seen.
+/// Results of the tools.
 #[derive(Default)]
 pub(super) struct Seen {
     pub timeline: Option<TimelineReport>,
-    /// Whether there are device metrics, where they were asked for.
+    /// Whether there are device metrics, if they were requested.
     pub profile: Option<Availability>,
     pub device_metrics: Option<DeviceMetrics>,
     pub artifacts: Vec<ToolFile>,
 }
 
-/// Why nothing is looked into.
+/// Returns why the tools are not run, if they are not.
 fn cannot_look(ready: &Ready<'_>, failed: bool) -> Option<Unavailable> {
     if ready.emulator.is_some() {
         let text =
@@ -32,8 +32,8 @@ fn cannot_look(ready: &Ready<'_>, failed: bool) -> Option<Unavailable> {
     failed.then(|| Cause::ApplicationFailed.because("the program did not get to its end"))
 }
 
-/// Runs a program under Nsight Systems, and under Nsight Compute where that was asked for. `failed`: it
-/// did not get to its end without them.
+/// Runs a program under Nsight Systems, and under Nsight Compute if the request asks for it. `failed`
+/// means that the program failed without them.
 pub(super) async fn look_into(
     host: &Host,
     ready: &Ready<'_>,
@@ -52,7 +52,7 @@ pub(super) async fn look_into(
     let counted = match unseen {
         Some(why) => Err(why),
         None if nsight::wants_counters(profile) => counted(host, ready, lease).await?,
-        // A timeline is there anyway.
+        // The timeline was already recorded, whatever the request asks for.
         None if profile.tools.iter().all(|tool| tool == "nsys") => return Ok(seen),
         None => {
             let text = "hardware metrics of a program come from Nsight Compute: leave \
@@ -68,7 +68,7 @@ pub(super) async fn look_into(
     Ok(seen)
 }
 
-/// What the program does on the GPU, and when.
+/// Records a timeline of the program on the GPU.
 async fn traced(
     host: &Host,
     ready: &Ready<'_>,
@@ -79,7 +79,7 @@ async fn traced(
     Ok(timeline::reported(traced, ready.device, None))
 }
 
-/// Hardware metrics of its kernels.
+/// Reads hardware metrics of the program's kernels.
 async fn counted(
     host: &Host,
     ready: &Ready<'_>,

@@ -1,4 +1,4 @@
-//! Whether a program did what was expected of it.
+//! The verdict on a program: whether it did what its contract expects.
 
 use std::os::unix::process::ExitStatusExt;
 
@@ -8,21 +8,21 @@ use warpgauge_model::{FailureCode, FailureStage};
 use warpgauge_report::{FailureReport, ValidationReport, ValidationStatus};
 use warpgauge_validate::{Reason, ReasonCode};
 
-/// Name of what a program prints, where outputs have names.
+/// Name of a program's standard output among outputs.
 const STDOUT: &str = "stdout";
 
-/// Characters of a line that a message quotes.
+/// Most characters of a line that a message quotes.
 const QUOTED: usize = 120;
 
-/// What was found.
+/// Result of judging a program.
 pub(super) struct Verdict {
     pub validation: ValidationReport,
     pub correctness: Option<bool>,
-    /// Why it ended early, if it did.
+    /// Why the program ended early, if it did.
     pub failure: Option<FailureReport>,
 }
 
-/// Judges a program by how it ended and what it printed.
+/// Judges a program by its exit and its output.
 pub(super) fn judged(request: &EvaluateRequest, ended: &ProgramEnd) -> Verdict {
     let mut reasons = Vec::new();
     let failure = early(request, ended);
@@ -60,7 +60,7 @@ pub(super) fn judged(request: &EvaluateRequest, ended: &ProgramEnd) -> Verdict {
     }
 }
 
-/// The name of the signal that ended it.
+/// Returns the name of the signal that ended the program.
 pub(super) fn signal(ended: &ProgramEnd) -> Option<String> {
     Some(name_of(ended.status?.signal()?))
 }
@@ -82,7 +82,7 @@ fn name_of(signal: i32) -> String {
     found.map_or_else(|| format!("signal {signal}"), |(_, name)| (*name).to_owned())
 }
 
-/// Why it did not get to its end.
+/// Returns why the program ended early: it timed out or a signal ended it.
 fn early(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<(ReasonCode, FailureReport)> {
     let (reason, code, message) = match &ended.status {
         None => (
@@ -140,7 +140,8 @@ fn printed(request: &EvaluateRequest, ended: &ProgramEnd) -> Option<Reason> {
     Some(Reason::new(ReasonCode::OutputMismatch, format!("stdout: {message}")))
 }
 
-/// The first line that differs. White space at the ends of lines, and of the text, does not count.
+/// Describes the first line that differs, if any. White space at the ends of lines and of the text is
+/// ignored.
 fn difference(expected: &str, found: &str) -> Option<String> {
     let lines = |text: &str| -> Vec<String> {
         text.trim_end().lines().map(|line| line.trim_end().to_owned()).collect()
@@ -204,7 +205,7 @@ mod tests {
         (verdict.correctness, reasons.map(|reason| reason.code.name().to_owned()).collect())
     }
 
-    /// What is expected of a program, written shorter: a text or a number alone.
+    /// Shortens the expectations of a program: an object with one text or number becomes that value.
     fn short(mut expected: Value) -> Value {
         for one in expected.as_object_mut().into_iter().flat_map(|all| all.values_mut()) {
             match one {
