@@ -1,4 +1,4 @@
-//! What the tools of this machine can do on each of its devices.
+//! Capabilities of this machine's tools on each of its devices.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use warpgauge_nsight::{FoundTools, ToolName};
 use warpgauge_report::{Capability, DeviceTooling, SourceCapability, ToolReport, Tooling, Warning};
 use warpgauge_sandbox::{own_root, privileges};
 
-/// What the tools can do; `refresh`: look for them again.
+/// Returns the capabilities of the tools. With `refresh`, searches for the tools again.
 pub(crate) async fn tooling(engine: &Engine, refresh: bool) -> Tooling {
     let host = &engine.host;
     let found = host.tools.found(refresh).await;
@@ -32,7 +32,7 @@ pub(crate) async fn tooling(engine: &Engine, refresh: bool) -> Tooling {
     }
 }
 
-/// What orders can require: devices, whether they work at the moment or not, and tools.
+/// Returns what orders can require: tools, and devices including those that do not work now.
 pub(crate) async fn offered(engine: &Engine) -> ExecutorCapabilities {
     let host = &engine.host;
     let found = host.tools.found(false).await;
@@ -52,7 +52,7 @@ pub(crate) async fn offered(engine: &Engine) -> ExecutorCapabilities {
     }
 }
 
-/// What kernels need beside a device, each named as the kernel type that needs it.
+/// Returns the tools that kernels need beside a device, each named after the kernel type that needs it.
 fn of_backends(engine: &Engine) -> impl Iterator<Item = ToolReport> {
     let backends = KernelFamily::ALL.iter().map(|family| engine.backend(*family));
     backends.flat_map(|backend| backend.tools(&engine.host))
@@ -121,7 +121,8 @@ fn gpu(
     }
 }
 
-/// CUPTI, as far as its library is there: the profiling worker opens it.
+/// Returns the capability of CUPTI, judged by whether its library exists. The profiling worker opens
+/// it.
 fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
     let fitting = warpgauge_device::cupti::for_driver(cupti, info.target.driver_version);
     match fitting.first() {
@@ -138,7 +139,8 @@ fn in_process(info: &DeviceInfo, cupti: &[PathBuf]) -> Capability {
     }
 }
 
-/// What the driver's monitoring of the whole GPU tells, which needs no right and no counters.
+/// Returns the capability of the driver's monitoring of the whole GPU, which needs no permission and no
+/// counters.
 fn monitoring(info: &DeviceInfo) -> Capability {
     match &info.unmonitored {
         Some(why) => Capability::lacks(&why.code, &*why.reason, &*why.remedy),

@@ -1,8 +1,8 @@
-//! Wall clock.
+//! Wall-clock time.
 
 use std::time::Instant;
 
-/// Milliseconds of wall clock since then.
+/// Returns the wall time since `since`, in milliseconds.
 pub(crate) fn ms(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }

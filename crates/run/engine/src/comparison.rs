@@ -1,8 +1,9 @@
-//! One comparison from contract to report, for kernels of any families.
+//! A comparison from contract to report, for kernels of any family.
 //!
 //! The backend of the reference opens a `ComparisonSession`. The session evaluates the reference, then
-//! each candidate that has the reference's runtime, and decides how those compare. Candidates of another
-//! runtime are evaluated by their own backend against what the reference computes: no clock times both.
+//! each candidate that has the reference's runtime, and decides how they compare. Candidates of another
+//! runtime are evaluated by their own backend against the reference's outputs. Their times are not
+//! compared, because no clock times both.
 
 use std::time::Instant;
 
@@ -22,7 +23,8 @@ use warpgauge_report::{
     CandidateReport, CompareResponse, EvaluateResponse, ResponseStatus, Timings, VerdictBy,
 };
 
-/// Takes one comparison to its report. Boxed: a gate has many, and each is large.
+/// Runs one comparison and returns its report. The future is boxed, because a gate has many and each is
+/// large.
 pub(crate) fn compare<'a>(
     engine: &'a Engine,
     job: &'a ActiveOrder<'a>,
@@ -93,7 +95,8 @@ fn no_reference() -> ExecError {
     error::internal("comparing kernels", &std::io::Error::other("the reference has no report"))
 }
 
-/// The response, without what ranks several candidates. `timings` has what the evaluations do not.
+/// Builds the response without the ranking of several candidates. `timings` holds the times that are
+/// not part of the evaluations.
 fn assembled(
     job_id: &str,
     reference: EvaluateResponse,
@@ -137,7 +140,7 @@ fn assembled(
     response
 }
 
-/// The report of one candidate.
+/// Builds the report of one candidate.
 fn candidate_report(
     name: String,
     evaluation: EvaluateResponse,
@@ -173,8 +176,8 @@ fn candidate_report(
     }
 }
 
-/// Puts the reference's metrics beside those of the first candidate, where the CUDA Evaluation Server has
-/// them.
+/// Puts the reference's metrics beside those of the first candidate, in the fields that the CUDA
+/// Evaluation Server uses.
 fn show_both_sides(response: &mut CompareResponse) {
     let of_reference = response.reference.kernel_exec_result.metadata.device_metrics.as_ref();
     let shown = response.kernel_exec_result.metadata.device_metrics.as_mut();

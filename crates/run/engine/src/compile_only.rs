@@ -1,4 +1,4 @@
-//! Compilations that are not followed by a run: `POST /compile`.
+//! Compilations that no run follows: `POST /compile`.
 
 use std::time::Instant;
 
@@ -15,10 +15,10 @@ use warpgauge_model::{FailureCode, Target};
 use warpgauge_report::{CompileResponse, KernelParameter, KernelSignature, ResponseStatus};
 use warpgauge_turns::Owner;
 
-/// Most kernels whose parameters are told.
+/// Most kernels whose parameters are reported.
 const MAX_SIGNATURES: usize = 256;
 
-/// Compiles a kernel and reports on it.
+/// Compiles a kernel and returns a report.
 pub(crate) async fn run(
     host: &Host,
     request: CompileRequest,
@@ -66,7 +66,7 @@ pub(crate) async fn run(
     Ok(response)
 }
 
-/// What the image tells of a kernel.
+/// Returns the signature of a kernel, as far as its image contains it.
 fn signature(kernel: &KernelInfo) -> KernelSignature {
     let parameter = |param: &Param| KernelParameter {
         name: param.name.clone(),
@@ -80,7 +80,8 @@ fn signature(kernel: &KernelInfo) -> KernelSignature {
     }
 }
 
-/// `sm_90` (machine code) or `compute_90` (PTX), for a driver as new as the devices here.
+/// Parses `sm_90` (machine code) or `compute_90` (PTX) to a target, with the driver version of the
+/// devices here.
 fn named_target(host: &Host, arch: &str) -> Result<Target, ExecError> {
     let (digits, emulated) = match (arch.strip_prefix("sm_"), arch.strip_prefix("compute_")) {
         (Some(digits), _) => (digits, false),

@@ -1,4 +1,4 @@
-//! The backends of this machine, by the families of their kernels.
+//! The backends of this machine, by family of kernels.
 
 use std::sync::Arc;
 
@@ -43,7 +43,7 @@ impl Engine {
         }
     }
 
-    /// What runs kernels of a family.
+    /// Returns the backend for kernels of a family.
     pub(crate) fn backend(&self, family: KernelFamily) -> &dyn KernelBackend {
         match family {
             KernelFamily::Device => &*self.device,

@@ -1,4 +1,4 @@
-//! Errors of compilers and devices, as those of an executor.
+//! Conversion of compiler and device errors to executor errors.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ pub(crate) use warpgauge_executor::{ExecError, Problem, chain, internal, invalid
 use warpgauge_model::FailureCode;
 use warpgauge_worker::LeaseError;
 
-/// A compilation that ended without a verdict on the source.
+/// Converts the error of a compilation that gave no verdict on the source.
 pub(crate) fn from_compile(error: CompileError) -> ExecError {
     match error {
         CompileError::Rejected(failure) => ExecError::Invalid(vec![Problem {
@@ -20,7 +20,7 @@ pub(crate) fn from_compile(error: CompileError) -> ExecError {
             code: FailureCode::SeveralConfigurations,
             message: error.to_string(),
         }]),
-        // As long as a compilation takes that is next.
+        // The retry delay is about the time of one compilation.
         CompileError::QueueFull { waiting } => {
             ExecError::QueueFull { waiting, retry_after: Duration::from_secs(2) }
         }
@@ -29,7 +29,7 @@ pub(crate) fn from_compile(error: CompileError) -> ExecError {
     }
 }
 
-/// No device was to be had.
+/// Converts the error of a lease that was not granted.
 pub(crate) fn from_lease(error: LeaseError) -> ExecError {
     match error {
         LeaseError::QueueFull { waiting, retry_after } => {

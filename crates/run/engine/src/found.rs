@@ -1,4 +1,4 @@
-//! What was found on this machine, as reports have it.
+//! Report entries for software found on this machine.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use warpgauge_compile::toolchain::Toolchain;
 use warpgauge_contract::KernelType;
 use warpgauge_report::ToolReport;
 
-/// A package of Python's that kernels need, as a tool.
+/// Returns the report of a Python package that kernels need.
 pub(crate) fn package(
     kernel_type: KernelType,
     found: Result<(&Path, &str), (String, String)>,
@@ -25,7 +25,7 @@ pub(crate) fn package(
     }
 }
 
-/// The compilers found, a line each.
+/// Returns the compilers found, one per line.
 pub(crate) fn compilers(toolchain: &Toolchain) -> Vec<String> {
     let nvrtc = toolchain.nvrtc.iter().map(|found| {
         format!("nvrtc {} ({}, {})", found.version_text(), found.source, found.path.display())

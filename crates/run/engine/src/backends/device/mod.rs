@@ -1,5 +1,6 @@
-//! Code for devices, which workers load and launch. This file has the order of the stages of one
-//! evaluation, from contract to report; `comparison` evaluates several kernels on one lease.
+//! Backend for device code, which workers load and launch. This file holds the order of the stages of
+//! one evaluation, from contract to report. `comparison` evaluates several kernels on one lease. The
+//! main type is [`DeviceBackend`].
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -36,26 +37,27 @@ pub(crate) mod linted;
 mod settled;
 mod tuning;
 
-/// Contracts of which something is remembered.
+/// Most contracts whose weaknesses or tolerances are remembered.
 const MOST_CONTRACTS: usize = 1024;
 
-/// Timed launches that a process apart judges, whose times must agree with those of the others.
+/// Timed launches that a separate process judges. Their times must agree with those of the others.
 const SEALED: u32 = 3;
 
-/// Launches that follow one another with what a kernel keeps, unless there are more trials.
+/// Least number of consecutive launches that test a kernel which keeps state. The number of trials
+/// replaces it if that is larger.
 const LASTING: u32 = 200;
 
-/// A job that was laid out, and the request that it is for.
+/// A job that was laid out, with its request.
 pub(crate) struct Laid {
     pub(crate) request: EvaluateRequest,
     pub(crate) prepared: Prepared,
-    /// To be settled with the run's outcome.
+    /// Settled with the outcome of the run.
     pub(crate) look: Look,
-    /// Identifies what the contract expects.
+    /// Hash of what the contract expects.
     pub(crate) contract: Option<blake3::Hash>,
 }
 
-/// A kernel and what was compiled of it, for those who ask for its code later.
+/// Returns a kernel with its compilation, so that its code can be shown later.
 pub(crate) fn kept(
     name: &str,
     request: &EvaluateRequest,
@@ -71,14 +73,14 @@ pub(crate) fn kept(
     }
 }
 
-/// Runs code for devices in workers.
+/// Runs device code in workers.
 pub(crate) struct DeviceBackend {
     host: Arc<Host>,
-    /// Computes what kernels are checked against where that is written in Python.
+    /// Computes expected outputs that are defined in Python.
     torch: Arc<TorchBackend>,
     linted: LintedContracts,
     settled: SettledTolerances,
-    /// Configurations that were chosen.
+    /// Chosen configurations of kernels.
     winners: Winners,
 }
 
@@ -105,7 +107,7 @@ impl KernelBackend for DeviceBackend {
     }
 }
 
-/// The session as the driver of comparisons has it.
+/// Boxes a session for the comparison driver.
 fn boxed<'a>(session: DeviceSession<'a>) -> Box<dyn ComparisonSession + Send + 'a> {
     Box::new(session)
 }
@@ -139,7 +141,7 @@ impl DeviceBackend {
         let mut compiling = Instant::now();
         let tuning = self.tuned(job, &mut request, &device).await?;
         if tuning.is_some() {
-            // The tuning's own report has the time that the choice took.
+            // The tuning report holds the time of the choice.
             compiling = Instant::now();
         }
 
@@ -188,18 +190,18 @@ impl DeviceBackend {
         Ok(finished(report, allow_weak, ms(arrived), Additions::tuned(tuning)))
     }
 
-    /// Compiles the kernels of an evaluation into the cache, as far as they compile.
+    /// Compiles the kernels of an evaluation into the cache. Failures are ignored.
     pub(crate) async fn compile_ahead(
         &self,
         job: &ActiveOrder<'_>,
         request: &EvaluateRequest,
         device: &DeviceInfo,
     ) {
-        // The evaluation reports what is wrong with them.
+        // The evaluation itself reports the failures.
         let _ = prepare::compile(&self.host.compiler, request, &device.target, job.owner()).await;
     }
 
-    /// How to time, by the request and its preset.
+    /// Returns how to time the kernel, from the request and its preset.
     fn trial_plan(&self, request: &EvaluateRequest) -> TrialPlan {
         let measure = &request.measure;
         let preset = Preset::builtin(measure.preset);
@@ -223,8 +225,8 @@ impl DeviceBackend {
         }
     }
 
-    /// Binds arguments and writes the contract's data, on a thread that may block. `job_id` is what
-    /// the worker's log will call the run.
+    /// Binds arguments and writes the contract's data, on a thread that may block. `job_id` identifies
+    /// the run in the worker's log.
     pub(crate) async fn lay_out(
         &self,
         job: &ActiveOrder<'_>,
@@ -255,7 +257,7 @@ impl DeviceBackend {
         Ok(Laid { request, prepared, look, contract })
     }
 
-    /// Runs an evaluation on a leased device; the job's progress is that of the run.
+    /// Runs an evaluation on a leased device, and reports its progress as the job's.
     pub(crate) async fn execute(
         &self,
         job: &ActiveOrder<'_>,
@@ -280,7 +282,7 @@ impl DeviceBackend {
         mut run: WorkerJob<EvaluatePlan>,
         lease: &mut Lease,
     ) -> RunOutcome<EvaluatedRun> {
-        // A GPU is checked in runs of their own; this one keeps its own guards.
+        // On a GPU, memory checks have separate runs, and this run keeps only its own guards.
         run.task.sanitize &= lease.device().kind == DeviceKind::Emulator;
         let checked = !run.task.checks.tolerances.is_empty() && !run.task.sanitize;
         if request.isolation == Isolation::Sealed || run.task.trials.is_none() || !checked {
@@ -295,7 +297,7 @@ impl DeviceBackend {
         lease.run_shared(run, timeout, fresh, &|event| job.on_run(event)).await
     }
 
-    /// Runs a task on a leased device, as long as the request allows.
+    /// Runs a task on a leased device, within the timeout of the request.
     pub(crate) async fn run_task<P: TaskPlan + Into<JudgedTask>>(
         &self,
         job: &ActiveOrder<'_>,
@@ -314,7 +316,7 @@ impl DeviceBackend {
     }
 }
 
-/// The report of a run, whose outputs are handed over where they are to be kept.
+/// Builds the report of a run, and hands over the outputs to be kept.
 async fn reported(
     job: &ActiveOrder<'_>,
     ran: Ran,
@@ -323,7 +325,7 @@ async fn reported(
     let carries_content = ran.outcome.told.outputs.iter().any(|output| output.file.is_some());
     let job_id = job.id().to_owned();
     let build = move || (assemble::ran(&job_id, &ran, timings), ran);
-    // Encoding outputs can take long; answers without content are not worth a thread hop.
+    // Encoding outputs can take long. Reports without output content are not worth a switch of threads.
     let built =
         if carries_content { tokio::task::spawn_blocking(build).await } else { Ok(build()) };
     let (built, ran) = built.map_err(|error| error::internal("building the report", &error))?;

@@ -1,4 +1,5 @@
-//! How the codes of compared kernels differ: machine code where it can be listed here, else PTX.
+//! Differences between the codes of compared kernels: machine code where it can be disassembled, else
+//! PTX.
 
 use std::sync::Arc;
 
@@ -12,14 +13,14 @@ use warpgauge_contract::{Candidate, CompareRequest, KernelCode, KernelType};
 use warpgauge_model::{DeviceInfo, ImageFormat, Target};
 use warpgauge_turns::Owner;
 
-/// A listing, and the symbol of the kernel in it.
+/// A listing, with the symbol of the kernel in it.
 struct Listed {
     text: Arc<str>,
     symbol: String,
 }
 
-/// The difference of each candidate to the reference, or why there is none; nothing where there
-/// is nothing to tell: a kernel did not compile, or the codes are the same.
+/// Returns the difference of each candidate to the reference, or why it is unknown. An entry is `None`
+/// if a kernel did not compile or the codes are the same.
 pub(super) async fn all(
     backend: &DeviceBackend,
     job: &ActiveOrder<'_>,
@@ -66,7 +67,7 @@ async fn code_diff(
     compared.await.map_err(|error| format!("comparing the codes failed: {error}"))?
 }
 
-/// What both kernels can be listed in.
+/// Returns a language in which both kernels can be listed.
 fn common_language(
     compiler: &Compiler,
     sides: [(&KernelCode, &CompiledModule); 2],
@@ -124,7 +125,7 @@ async fn listed(
     }
 }
 
-/// The PTX that machine code was made of, where its compiler left it.
+/// Returns the PTX from which machine code was made, if the compiler kept it.
 fn ptx_of(artifact: &CompiledModule) -> Option<&str> {
     let found = artifact.stages.iter().find(|(language, _)| language == "ptx");
     found.map(|(_, text)| text.as_str())

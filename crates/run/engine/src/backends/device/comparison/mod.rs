@@ -1,5 +1,5 @@
-//! A comparison of kernels that workers run: all are compiled ahead, each is evaluated by itself, and then
-//! pairs run side by side, all on one lease.
+//! Comparisons of kernels that workers run. All are compiled first, then each is evaluated alone, and
+//! then pairs run side by side, all on one lease. The main type is [`DeviceSession`].
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -34,23 +34,23 @@ mod code_diffs;
 mod same_image;
 mod tuned;
 
-/// Why times of the emulated device are not compared.
+/// The reason for not comparing times of the emulated device.
 const EMULATED: &str = "times of the emulated device are not compared; see the counts";
 
-/// A kernel of a comparison, compiled.
+/// Compilation of a kernel of a comparison.
 struct Built {
     compiled: CompileOutcome,
-    /// Milliseconds of wall clock. Kernels are compiled side by side: the times overlap.
+    /// Wall time in milliseconds. Kernels are compiled in parallel, so their times overlap.
     compile_ms: f64,
-    /// How its configuration was chosen.
+    /// How the kernel's configuration was chosen.
     tuning: Option<TuningReport>,
 }
 
-/// What is left of an evaluation, for pairs.
+/// Results of an evaluation that the pairs need.
 struct Evaluated {
     /// `None` if the kernel did not compile.
     prepared: Option<Prepared>,
-    /// What the emulator counted in one launch.
+    /// Counts of the emulator for one launch.
     counts: Option<BTreeMap<String, u64>>,
 }
 
@@ -62,25 +62,25 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Whether its times may be compared: nothing is known against it, nor against the check of it.
+    /// Whether its times may be compared: nothing speaks against the kernel or against the check of it.
     fn is_comparable(&self) -> bool {
         self.evaluated.prepared.is_some()
             && self.report.kernel_exec_result.runtime.is_some()
             && self.report.kernel_verdict() != KernelVerdict::Weak
     }
 
-    /// Whether nothing is known against it. Its time may have no rank all the same.
+    /// Whether nothing speaks against the kernel. Its time may still have no rank.
     fn is_right(&self) -> bool {
         self.report.kernel_exec_result.runtime.is_some() || self.report.unranked().is_some()
     }
 
-    /// What it does in one launch, if it may be compared.
+    /// Returns the counts of one launch, if they may be compared.
     fn counted(&self) -> Option<Counted> {
         self.report.counted.filter(|_| self.is_comparable())
     }
 }
 
-/// A pair of kernels, by their places in the session, and how they compare.
+/// A pair of kernels, by their positions in the session, and how they compare.
 struct Pair {
     reference: usize,
     candidate: usize,
@@ -93,26 +93,26 @@ impl Pair {
     }
 }
 
-/// The kernels of a comparison that one lease runs. The reference's place is 0.
+/// The kernels of a comparison that one lease runs. The reference is at position 0.
 pub(super) struct DeviceSession<'a> {
     backend: &'a DeviceBackend,
     job: &'a ActiveOrder<'a>,
     request: CompareRequest,
-    /// With their indices among all candidates of the request.
+    /// Candidates with their indices among all candidates of the request.
     candidates: Vec<(usize, Candidate)>,
-    /// The only candidate is the reference: there is nothing to measure.
+    /// Whether the only candidate equals the reference, so that there is nothing to measure.
     is_same_image: bool,
     lease: Lease,
     queue_ms: f64,
-    /// Runs so far: each gets an id of its own.
+    /// Number of runs so far, from which each run's id is made.
     runs: u32,
-    /// Kernels that are not evaluated yet.
+    /// Compiled kernels that are not evaluated yet.
     built: std::vec::IntoIter<Built>,
     evaluated: Vec<Evaluated>,
 }
 
 impl DeviceBackend {
-    /// Compiles the kernels of a comparison into the cache, as far as they compile.
+    /// Compiles the kernels of a comparison into the cache. Failures are ignored.
     pub(crate) async fn compile_ahead_all(
         &self,
         job: &ActiveOrder<'_>,
@@ -120,12 +120,12 @@ impl DeviceBackend {
         device: &DeviceInfo,
     ) {
         let candidates: Vec<_> = request.named_candidates().into_iter().enumerate().collect();
-        // The comparison reports what is wrong with them.
+        // The comparison itself reports the failures.
         let _ = self.build_all(job, request, &candidates, device).await;
     }
 
-    /// Compiles the reference and all candidates at once, before a device is held for any of them. They
-    /// come in that order.
+    /// Compiles the reference and all candidates in parallel, before a device is leased. Returns the
+    /// reference first, then the candidates in order.
     async fn build_all(
         &self,
         job: &ActiveOrder<'_>,
@@ -145,9 +145,9 @@ impl DeviceBackend {
             let compiled = compiled.map_err(|error| placed(error, &path))?;
             Ok(Built { compiled, compile_ms: ms(began), tuning: None })
         });
-        // Of several faults the first kernel's is reported.
+        // If several kernels fail, the error of the first is returned.
         let mut built = futures_util::future::join_all(builds).await;
-        // What candidates are compared with does not compile for them either.
+        // The reference does not compile, so there is nothing to compare the candidates with.
         if matches!(&built[0], Ok(Built { compiled: CompileOutcome::Failed(_), .. })) {
             built.truncate(1);
         }
@@ -201,7 +201,7 @@ impl<'a> DeviceSession<'a> {
         })
     }
 
-    /// Evaluates the next kernel by itself, against the reference's outputs.
+    /// Evaluates the next kernel alone, against the reference's outputs.
     async fn evaluate_next(&mut self) -> Result<EvaluateResponse, ExecError> {
         let place = self.evaluated.len();
         let candidate = place.checked_sub(1).and_then(|own| self.candidates.get(own));
@@ -289,7 +289,7 @@ impl<'a> DeviceSession<'a> {
         pairs
     }
 
-    /// Measures two kernels side by side; the error is why that failed.
+    /// Measures two kernels side by side. The error is the reason for a failure.
     async fn pair(
         &mut self,
         reference: usize,
@@ -313,7 +313,7 @@ impl<'a> DeviceSession<'a> {
             fresh_inputs: self.request.measure.inputs == InputChoice::Fresh,
         };
         let mut request = self.request.evaluation_of(&self.request.ref_kernel);
-        // What the comparison is to take does not count as hanging.
+        // The planned time of the comparison does not count towards the timeout.
         request.timeout += plan.max_time_s;
         let run = WorkerJob { id, ..a.job.with(plan) };
         let outcome = self.backend.run_task(self.job, &request, run, &mut self.lease).await;
@@ -359,7 +359,7 @@ impl<'a> DeviceSession<'a> {
         });
         let compared = compared.collect();
         let has_several = candidates.len() > 1;
-        // Places in the session are not those among all kernels, where some have another runtime.
+        // Positions in the session differ from indices among all kernels if some have another runtime.
         let indices = candidates.iter().map(|(index, _)| *index as u32 + 1);
         let indices = std::iter::once(0).chain(indices).collect::<Vec<_>>();
         let alpha = decision::policy(&request).alpha;
@@ -415,7 +415,7 @@ fn sides<'a>(evaluated: &'a [Evaluated], reports: &'a [EvaluateResponse]) -> Vec
     evaluated.iter().zip(reports).map(side).collect()
 }
 
-/// Why a right candidate is in no pair with the reference.
+/// Returns why a correct candidate was not paired with the reference.
 fn why_not(
     device: &DeviceInfo,
     reference: &EvaluateResponse,
@@ -429,7 +429,7 @@ fn why_not(
     }
 }
 
-/// The order of those that were compared; one that is in no pair, such as a wrong one, has no rank.
+/// Ranks the kernels that were compared. A kernel without pairs, such as a wrong one, has no rank.
 fn ranking(count: usize, pairs: &[Pair], alpha: f64) -> Result<Option<Ranking>, ExecError> {
     let outcomes = pairs.iter().filter_map(|pair| {
         let comparison = pair.outcome.as_ref().ok()?;
@@ -448,7 +448,7 @@ fn ranking(count: usize, pairs: &[Pair], alpha: f64) -> Result<Option<Ranking>, 
     Ok(Some(ranking))
 }
 
-/// A ranking by places, by the indices of the kernels at those places.
+/// Converts positions in a ranking to the indices of the kernels at those positions.
 fn among_all(mut ranking: Ranking, indices: &[u32]) -> Ranking {
     let of_all = |place: &mut u32| *place = indices[*place as usize];
     ranking.candidates.iter_mut().for_each(|one| of_all(&mut one.index));
@@ -459,7 +459,7 @@ fn among_all(mut ranking: Ranking, indices: &[u32]) -> Ranking {
     ranking
 }
 
-/// Counts of both kernels; none where one was not counted.
+/// Compares the counts of both kernels. The list is empty if either kernel was not counted.
 fn counts(reference: &Evaluated, candidate: &Evaluated) -> Vec<CountComparison> {
     let (Some(theirs), Some(own)) = (&reference.counts, &candidate.counts) else {
         return Vec::new();

@@ -1,11 +1,12 @@
-//! A candidate that is the reference: its image, with the reference's launch.
+//! Detects a candidate that equals the reference: the same image with the same launch.
 
 use super::Built;
 use crate::prepare::CompileOutcome;
 use warpgauge_contract::{Candidate, CompareRequest, KernelCode};
 
-/// Whether there is nothing to measure: one candidate, which is the reference's image with the
-/// reference's launch. What does not compile is not; its evaluation will say why.
+/// Whether there is nothing to measure: the only candidate has the reference's image and launch. It is
+/// false if a kernel does not compile, which its evaluation will report, or if the request asks to
+/// measure identical kernels.
 pub(super) fn is_same_image(
     request: &CompareRequest,
     candidates: &[(usize, Candidate)],
@@ -31,16 +32,16 @@ pub(super) fn is_same_image(
     }
 }
 
-/// Launches of kernels that are run for their outputs alone.
+/// Timed launches of kernels whose times are not needed.
 const UNMEASURED_TRIALS: u32 = 3;
 
-/// The comparison without effort spent on times.
+/// Reduces the effort that a comparison spends on times.
 pub(super) fn unmeasured(mut request: CompareRequest) -> CompareRequest {
     request.num_trials = Some(UNMEASURED_TRIALS);
     request.measure.min_warmup_time = Some(0.0);
     request
 }
 
-/// Why a candidate that is the reference is not compared with it.
+/// The reason for not comparing a candidate that equals the reference.
 pub(super) const NOTHING_TO_MEASURE: &str =
     "its image and its launch are the reference's: there is nothing to measure";

@@ -8,7 +8,7 @@ fn pair(reference: usize, candidate: usize) -> Pair {
 
 #[test]
 fn what_was_not_compared_has_no_rank() {
-    // Candidate 2 was wrong: it is in no pair, and must not lead for want of rivals.
+    // Candidate 2 was wrong, so it is in no pair. It must not rank first for lack of rivals.
     let pairs = [pair(0, 1), pair(0, 3), pair(1, 3)];
     let ranking = ranking(4, &pairs, 0.01).expect("valid pairs").expect("an order");
     let places: Vec<_> = ranking.candidates.iter().map(|one| (one.index, one.rank)).collect();

@@ -1,4 +1,4 @@
-//! Kernels of a comparison that have several configurations: one of each is compared.
+//! Chooses one configuration for each kernel of a comparison that has several.
 
 use std::time::Instant;
 
@@ -13,9 +13,10 @@ use warpgauge_report::TuningReport;
 
 /// How the configuration of one kernel was chosen.
 pub(super) struct Tuning {
-    /// `None`: it has one alone.
+    /// `None` if the kernel has only one configuration.
     pub(super) report: Option<TuningReport>,
-    /// Time that its compilation took while that was found out, milliseconds.
+    /// Time in milliseconds that its compilation took to find that it has only one configuration. Zero
+    /// if a choice was made.
     pub(super) compile_ms: f64,
 }
 
@@ -26,8 +27,9 @@ impl Tuning {
     }
 }
 
-/// Chooses a configuration of each kernel that has several: of the reference first, since it says what the
-/// others must compute. The contest comes back with the choices, and the reference's tuning is the first.
+/// Chooses a configuration of each kernel that has several. The reference comes first, because its
+/// outputs are what the candidates must compute. Returns the contest with the choices, and the tunings
+/// with the reference's first.
 pub(super) async fn choose_all(
     backend: &DeviceBackend,
     job: &ActiveOrder<'_>,

@@ -1,4 +1,4 @@
-//! The configurations of a kernel as they are tried.
+//! Trials of the configurations of a kernel.
 
 use warpgauge_compile::{Configuration, Constant, Tunable};
 use warpgauge_contract::{EvaluateRequest, ReturnOutputs, Sanitize};
@@ -22,19 +22,19 @@ use crate::reporting::assemble;
 /// Most configurations that are tried.
 pub(super) const MAX_CONFIGURATIONS: usize = 512;
 
-/// Longest warm-up that a configuration is sure to get in a round, seconds: clocks are up after the
-/// first of them.
+/// Least warm-up of a configuration in a round, in seconds. Clocks are already up after the first
+/// configuration.
 const WARMUP_S: f64 = 0.002;
 
-/// A configuration on its way.
+/// A configuration under trial.
 pub(super) struct Contender {
-    /// What is told of it.
+    /// Entry in the tuning report.
     pub shown: TunedConfiguration,
-    /// `None`: it is out.
+    /// `None` if the configuration was eliminated.
     compiled: Option<Compiled>,
 }
 
-/// Compiles all configurations, side by side as far as the compile stage allows.
+/// Compiles all configurations, in parallel as far as the compile stage allows.
 pub(super) async fn compiled(
     host: &Host,
     job: &ActiveOrder<'_>,
@@ -74,7 +74,7 @@ fn shown(configuration: &Configuration) -> TunedConfiguration {
         num_stages: configuration.num_stages,
         num_ctas: configuration.num_ctas,
         maxnreg: configuration.maxnreg,
-        // Until another one is better.
+        // This holds until another configuration is better.
         outcome: TunedOutcome::Chosen,
         reason: None,
         median_ms: None,
@@ -85,19 +85,19 @@ fn shown(configuration: &Configuration) -> TunedConfiguration {
 }
 
 impl Contender {
-    /// Whether it may still be chosen.
+    /// Whether this configuration may still be chosen.
     pub(super) fn is_in(&self) -> bool {
         self.compiled.is_some()
     }
 
-    /// Leaves it out.
+    /// Eliminates this configuration.
     pub(super) fn leave(&mut self, outcome: TunedOutcome, reason: Option<String>) {
         self.compiled = None;
         self.shown.outcome = outcome;
         self.shown.reason = reason;
     }
 
-    /// Runs it with so many timed launches, on a leased device.
+    /// Runs this configuration with `launches` timed launches, on a leased device.
     pub(super) async fn run(
         &mut self,
         backend: &DeviceBackend,
@@ -109,7 +109,8 @@ impl Contender {
         let Some(compiled) = self.compiled.clone() else { return Ok(()) };
         let request = self.trial(request, launches);
         let id = format!("{}-tune-{}", job.id(), self.shown.index);
-        // What does not fit a launch is no more a mistake of the contract than what does not compile.
+        // A configuration that does not fit a launch is not a mistake of the contract, just as one that
+        // does not compile.
         let laid = match backend.lay_out(job, request, compiled, id, Purpose::Rank).await {
             Ok(laid) => laid,
             Err(ExecError::Invalid(problems)) => {
@@ -122,7 +123,7 @@ impl Contender {
         let mut run = laid.prepared.job.clone();
         run.task.lint = false;
         if let Some(trials) = &mut run.task.trials {
-            // The one that is chosen is judged from outside, as every evaluation is.
+            // The evaluation of the chosen configuration has sealed launches, so a trial needs none.
             trials.sealed = 0;
         }
         let outcome = backend.run_task(job, &laid.request, run, lease).await;
@@ -135,7 +136,7 @@ impl Contender {
         Ok(())
     }
 
-    /// The request of one round.
+    /// Returns the request of one round.
     fn trial(&self, request: &EvaluateRequest, launches: u32) -> EvaluateRequest {
         let mut trial = request.clone();
         choose(&mut trial.kernel, self.shown.index);
@@ -155,7 +156,7 @@ impl Contender {
             self.leave(TunedOutcome::Failed, Some(failure.message.clone()));
             return;
         }
-        // What would pass without doing the work is no matter of configurations.
+        // A weak contract is no fault of the configuration.
         if KernelVerdict::of(&report, true) > KernelVerdict::Weak {
             let reason = result.validation_error.clone();
             self.leave(TunedOutcome::Wrong, reason);

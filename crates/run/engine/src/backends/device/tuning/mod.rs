@@ -1,10 +1,10 @@
-//! Choosing one of several configurations of a Triton kernel, in place of `@triton.autotune`, whose host
-//! code is not run.
+//! Choice of one of several configurations of a Triton kernel. This replaces `@triton.autotune`, whose
+//! host code is not run.
 //!
-//! All are compiled side by side; those that are wrong or fail are left out, with the reason. The rest
-//! is timed by the engine that times everything here, in rounds: the slower half goes, those that stay
-//! are launched twice as often, until one is left. On the emulated device exact counts decide. The
-//! choice is kept for the same source, arguments and device.
+//! All configurations are compiled in parallel. Those that are wrong or fail are eliminated, with the
+//! reason. The rest are timed in rounds by the usual timing code. Each round eliminates the slower half
+//! and doubles the launches of the others, until one is left. On the emulated device exact counts
+//! decide. The choice is kept for the same source, arguments and device.
 
 mod candidates;
 mod winners;
@@ -33,9 +33,9 @@ const FIRST_LAUNCHES: u32 = 5;
 const MOST_LAUNCHES: u32 = 100;
 
 impl DeviceBackend {
-    /// Chooses a configuration for the request's kernel, if it has several and none is named.
+    /// Chooses a configuration for the request's kernel, if it has several and the request names none.
     ///
-    /// What else is wrong with the kernel is not told here: its evaluation will say it.
+    /// Other faults of the kernel are not reported here; its evaluation reports them.
     pub(crate) async fn tuned(
         &self,
         job: &ActiveOrder<'_>,
@@ -102,8 +102,8 @@ impl DeviceBackend {
     }
 }
 
-/// The request, in which the kernel may be expected to leave what it leaves in its first configuration: a
-/// comparison's reference is.
+/// Returns the request, where an expected output that the same kernel defines is that of its first
+/// configuration. The reference of a comparison can be defined so.
 fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateRequest {
     let mut request = request.clone();
     let Some(first) = tunable.configurations.first() else { return request };
@@ -123,7 +123,7 @@ fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateReques
     request
 }
 
-/// Leaves out the slower half of those that are still in.
+/// Eliminates the slower half of the remaining configurations.
 fn leave_out_slower_half(contenders: &mut [Contender]) {
     let times = contenders.iter().enumerate().filter(|(_, one)| one.is_in());
     let times = times.map(|(index, one)| (index, one.shown.median_ms.unwrap_or(f64::INFINITY)));
@@ -132,14 +132,15 @@ fn leave_out_slower_half(contenders: &mut [Contender]) {
     }
 }
 
-/// The slower half by time, at least one, and never all of several.
+/// Returns the slower half by time: at least one, and never all of several.
 fn slower_half(mut times: Vec<(usize, f64)>) -> Vec<usize> {
     times.sort_by(|a, b| a.1.total_cmp(&b.1));
     let stay = times.len().div_ceil(2).min(times.len().saturating_sub(1));
     times.drain(stay..).map(|(index, _)| index).collect()
 }
 
-/// Of those that were slower, the one that went furthest: where the fastest turned out to be wrong at last.
+/// Returns the slower configuration that reached the most rounds, and of equals the fastest. It is used
+/// if the fastest configuration failed in a late round.
 fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
     let outdone = contenders
         .iter()
@@ -149,12 +150,12 @@ fn best_of_outdone(contenders: &[Contender]) -> Option<usize> {
     outdone.min_by(|a, b| b.1.cmp(&a.1).then(a.2.total_cmp(&b.2))).map(|(index, ..)| index)
 }
 
-/// The one that does the least work by exact counts; of equals the first.
+/// Returns the configuration with the least work by exact counts, and of equals the first.
 fn least_work(contenders: &[Contender]) -> Option<usize> {
     let counted: Vec<_> =
         contenders.iter().map(|one| one.shown.counted.filter(|_| one.is_in())).collect();
     let first = rank_counted(&counted).into_iter().next().map(|rank| rank.index as usize);
-    // Without counts nothing tells them apart.
+    // Without counts all configurations are equal.
     first.or_else(|| contenders.iter().position(Contender::is_in))
 }
 
@@ -188,13 +189,13 @@ fn report(
     }
 }
 
-/// Names the configuration of a kernel.
+/// Sets the configuration of a kernel.
 pub(crate) fn choose(kernel: &mut KernelCode, index: u32) {
     kernel.metadata.get_or_insert_default().configuration = Some(index);
 }
 
-/// What `@triton.autotune` says of arguments must hold for the contract too: here each launch finds what
-/// the contract says, and nothing is reset by host code.
+/// Checks that the contract fits the arguments of `@triton.autotune`. Here each launch finds the
+/// contract's initial values, and no host code resets anything.
 fn check(request: &EvaluateRequest, tunable: &Tunable) -> Result<(), ExecError> {
     let invalid = |path: String, message: String| {
         ExecError::Invalid(vec![Problem { path, code: FailureCode::UnsupportedDecorator, message }])

@@ -1,4 +1,4 @@
-//! Choices that were made, for whoever asks the same again.
+//! Cache of choices of configurations. The main type is [`Winners`].
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -9,18 +9,19 @@ use warpgauge_model::DeviceInfo;
 use warpgauge_report::TuningReport;
 use warpgauge_turns::Owner;
 
-/// Most choices that are kept.
+/// Most choices kept.
 const MAX_KEPT: usize = 256;
 
-/// A content address.
+/// Hash of everything that a choice depends on.
 pub(super) type Key = blake3::Hash;
 
-/// The choices, the latest last.
+/// The choices, the most recent last.
 #[derive(Default)]
 pub(crate) struct Winners(Mutex<VecDeque<(Key, TuningReport)>>);
 
-/// Everything that a choice depends on: source, arguments but for what is in them, what is expected,
-/// how it is measured, and the device; and whose choice it is.
+/// Returns a hash of everything that a choice depends on: the kernel with its arguments but without
+/// their data, the measurement settings, the device, and the owner. Expected outputs are not part of
+/// it.
 pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo, owner: Owner) -> Key {
     let mut kernel = request.kernel.clone();
     for arg in kernel.io.iter_mut().flat_map(|io| &mut io.args) {
@@ -37,12 +38,12 @@ pub(super) fn key(request: &EvaluateRequest, device: &DeviceInfo, owner: Owner) 
         device.target.driver_version,
         owner,
     );
-    // A kernel that cannot be written down is never found again.
+    // A kernel that cannot be serialised never matches again.
     blake3::hash(&serde_json::to_vec(&parts).unwrap_or_default())
 }
 
 impl Winners {
-    /// A choice, if it was made among the same configurations.
+    /// Returns a choice, if it was made among the same configurations.
     pub(super) fn get(&self, key: &Key, tunable: &Tunable) -> Option<TuningReport> {
         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (_, report) = kept.iter().find(|(known, _)| known == key)?;
