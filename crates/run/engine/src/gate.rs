@@ -1,6 +1,6 @@
-//! The order of a gate run: a first look at every case, a second in fresh processes at those that
-//! seem slower, and the conditions that all of them must share. What comparisons mean is
-//! [`warpgauge_gate`]'s.
+//! The order of a gate run: a first comparison of every case, a second in fresh processes of those that
+//! seem slower, and a check that all run under the same conditions. [`warpgauge_gate`] interprets the
+//! comparisons. The main function is [`run_gate`].
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -24,17 +24,17 @@ use warpgauge_gate::{
 use warpgauge_model::{DeviceKind, FailureCode, Requirements};
 use warpgauge_report::{CompareResponse, EvaluateResponse, KernelVerdict, VerdictBy};
 
-/// Cases whose kernels are compiled at once; the compile stage has a bound of its own.
+/// Cases whose kernels are compiled at once. The compile stage has its own bound.
 const CASES_AT_ONCE: usize = 16;
 
-/// What an error of one case means for the run.
+/// What the error of one case means for the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Gravity {
-    /// It says something of this case alone.
+    /// The error affects this case alone.
     Case,
-    /// No further comparison can succeed; what was measured is reported.
+    /// No further comparison can succeed. What was measured is reported.
     Suite,
-    /// The run is over, with nothing to report.
+    /// The run ends without a report.
     Run,
 }
 
@@ -46,11 +46,11 @@ fn gravity(error: &ExecError) -> Gravity {
     }
 }
 
-/// Takes a suite to its report.
+/// Runs a suite and returns its report.
 ///
 /// # Errors
-/// Where there is nothing to report: no comparison could be made at all, or they were made under
-/// conditions that the plan does not bear.
+/// There is nothing to report: no comparison was possible, or the conditions differ from those that the
+/// plan requires.
 pub(crate) async fn run_gate(
     plan: GatePlan,
     engine: &Engine,
@@ -77,8 +77,8 @@ pub(crate) async fn run_gate(
     Ok(finish(run.plan, &run.cases, run.seen.as_ref(), clocked, job.id()))
 }
 
-/// Why a baseline cannot be compared with, if that is what an error says: its kernel does not
-/// compile, crashes, is not right against itself, or does not fit its contract.
+/// Returns why a baseline cannot be compared with, if the error says so. Its kernel does not compile,
+/// crashes, fails its own check, or does not fit its contract.
 fn broken_baseline(error: &ExecError) -> Option<String> {
     let ExecError::Invalid(problems) = error else { return None };
     let theirs = |path: &str| {
@@ -91,8 +91,8 @@ fn broken_baseline(error: &ExecError) -> Option<String> {
     Some(format!("the baseline cannot be compared with: {}", first.message))
 }
 
-/// What is wrong with a candidate that does not fit its own contract, if that is what an error says.
-/// Arguments other than the baseline's are no fault of it.
+/// Returns what is wrong with a candidate that does not fit its own contract, if the error says so.
+/// Arguments that differ from the baseline's are not its fault.
 fn unfit_candidate(error: &ExecError) -> Option<String> {
     let ExecError::Invalid(problems) = error else { return None };
     let own = |problem: &&crate::error::Problem| {
@@ -101,20 +101,19 @@ fn unfit_candidate(error: &ExecError) -> Option<String> {
     problems.iter().find(own).map(|_| error.to_string())
 }
 
-/// A suite on its way to a verdict. Each of its comparisons has the device for itself, and gives it
-/// back.
+/// A running suite. Each of its comparisons leases the device alone and then releases it.
 struct Run<'a> {
     plan: GatePlan,
-    /// As far as they were measured, in the plan's order.
+    /// Results so far, in the plan's order.
     cases: Vec<MeasuredCase>,
-    /// The device, and the method of the first case that was measured.
+    /// Device and method of the first case that was measured. A case that did not run gives the device
+    /// alone.
     seen: Option<RunEnvironment>,
-    /// Whether it is known before that exact counts will decide.
+    /// Whether exact counts will decide, because all devices are emulated.
     counts: bool,
     engine: &'a Engine,
     job: &'a ActiveOrder<'a>,
-    /// Cases and confirmations done, of all that are to be made as far as that is known; the job's
-    /// watchers see them.
+    /// Number of cases and confirmations done. Clients that follow the job see it, with `all`.
     done: usize,
     all: usize,
 }
@@ -143,8 +142,8 @@ impl Run<'_> {
         }
     }
 
-    /// Compiles the kernels of all cases, before the first comparison holds a device: it and those after
-    /// it find their images in the cache. What does not compile is told where its case is looked at.
+    /// Compiles the kernels of all cases before the first comparison leases a device, so that
+    /// comparisons find the images in the cache. Each case reports its own compile errors.
     async fn compile_all(&self) -> Result<(), ExecError> {
         let order = self.plan.cases.iter().find_map(|case| match &case.code {
             CaseCode::Removed(_) => None,
@@ -202,7 +201,7 @@ impl Run<'_> {
             self.cases[index].duration_s = began.elapsed().as_secs_f64();
             if let Err(error) = looked {
                 let gravity = gravity(&error);
-                // Nothing was measured yet: the error says more than a report of errors.
+                // Nothing was measured yet, so the error says more than a report would.
                 if gravity == Gravity::Run || gravity == Gravity::Suite && self.seen.is_none() {
                     return Err(error);
                 }
@@ -214,8 +213,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The first look at one case: beside its baseline where there is one that can be compared with,
-    /// and at what its contract expects where that says something.
+    /// Measures one case for the first time. A case with a usable baseline is compared with it and
+    /// checked against its contract's expectations. A case without one is evaluated alone.
     async fn look(&mut self, index: usize, alpha: f64) -> Result<(), ExecError> {
         let manner = self.manner(index, alpha, false);
         let PlannedCase { code, .. } = &self.plan.cases[index];
@@ -255,8 +254,8 @@ impl Run<'_> {
         comparison::compare(self.engine, self.job, request).await
     }
 
-    /// A kernel on its own. One that does not fit its contract is as wrong as one that does not
-    /// compile: the error is what is wrong with it.
+    /// Evaluates a kernel alone. The inner error says why the kernel does not fit its contract, which
+    /// counts like a compile error.
     async fn evaluate(
         &self,
         request: EvaluateRequest,
@@ -268,7 +267,7 @@ impl Run<'_> {
         }
     }
 
-    /// Compiles, runs and checks a case that there is nothing to compare with.
+    /// Compiles, runs and checks a case without a usable baseline.
     async fn look_alone(
         &mut self,
         index: usize,
@@ -285,7 +284,7 @@ impl Run<'_> {
                 }
                 let metric = self.cases[index].spec.metric;
                 let mut evidence = CaseEvidence::alone(&report, metric, why, what);
-                // A case that was there before is not let through because nothing can be said of it.
+                // A case that existed before must not pass because nothing can be said about it.
                 if why == NoBaseline::Broken
                     && contract.expected.is_empty()
                     && matches!(evidence, CaseEvidence::Alone { .. })
@@ -301,7 +300,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A baseline that was never right is no excuse: what the contract expects holds for both sides.
+    /// Checks the candidate against its contract's expectations, since a baseline that was never
+    /// correct is no excuse. They apply to both sides.
     async fn look_at_expectation(
         &mut self,
         index: usize,
@@ -315,7 +315,7 @@ impl Run<'_> {
             return Ok(());
         }
         let own = self.evaluate(alone(&sides.candidate, manner, false)).await?;
-        // Where a useless kernel would leave what the baseline leaves, `expected` may say more.
+        // If a useless kernel would produce the baseline's outputs, `expected` may be stricter.
         let is_weak = self.cases[index].kernel_verdict == Some(KernelVerdict::Weak);
         let differs = matches!(self.cases[index].first, CaseEvidence::Invalid(_)) && !is_weak;
         let against = match &own {
@@ -335,7 +335,8 @@ impl Run<'_> {
             (Some(CaseEvidence::Error(why)), _) if !differs => {
                 self.cases[index].first = CaseEvidence::Error(why);
             }
-            // Other outputs than the baseline's, and right ones: which of the two is wrong?
+            // The candidate's outputs are correct but differ from the baseline's. So the baseline is
+            // checked too.
             (None, Ok(report)) if differs => {
                 let theirs = alone(&sides.baseline_as_candidate(), manner, false);
                 if let Ok(theirs) = self.evaluate(theirs).await?
@@ -351,7 +352,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Compares again, in fresh processes, what seems slower.
+    /// Compares the cases that seem slower again, in fresh processes.
     async fn confirm(&mut self) -> Result<(), ExecError> {
         let unconfirmed = unconfirmed(&self.cases);
         self.all += unconfirmed.len();
@@ -377,8 +378,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// A calibration or a baseline of another device, driver or method says nothing here: better no
-    /// verdict.
+    /// Checks that the conditions match the first case, the baseline and the calibration. Otherwise
+    /// their numbers do not apply here, and no verdict is better than a wrong one.
     fn look_at_conditions(&mut self, now: Option<RunEnvironment>) -> Result<(), ExecError> {
         let Some(now) = now else { return Ok(()) };
         if let Some(first) = &self.seen {
@@ -393,7 +394,7 @@ impl Run<'_> {
                 return Ok(());
             }
         }
-        // What did not run shows the device, and nothing of how it measures.
+        // A case that did not run shows the device but not the method.
         if now.method.is_some() {
             let conditions = CalibrationConditions::of(&now, self.plan.preset);
             if let Some(pin) = &self.plan.pin {
@@ -411,7 +412,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Where nothing was calibrated, a launch too small to carry the gate is worth a remark.
+    /// Adds a note about a launch that is too small to decide the gate, if there is no calibration.
     fn note_idle(&mut self, index: usize, response: &CompareResponse) {
         if self.plan.calibration.is_some() {
             return;

@@ -1,4 +1,5 @@
-//! What all backends share: this machine's compilers, devices and tools, and room for files.
+//! Resources that all backends share: compilers, devices, tools and disk space for files. The main type
+//! is [`Host`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,7 +20,7 @@ use warpgauge_nsight::Tools;
 use warpgauge_worker::queue::LeaseNeeds;
 use warpgauge_worker::{Fleet, Lease};
 
-/// The machine, as backends use it.
+/// The resources of this machine.
 pub(crate) struct Host {
     pub(crate) config: Config,
     pub(crate) limits: ContractLimits,
@@ -28,7 +29,7 @@ pub(crate) struct Host {
     pub(crate) fleet: Arc<Fleet>,
     pub(crate) scratch: Scratch,
     pub(crate) room: Room,
-    /// By the ordinals of devices.
+    /// Locks by device ordinal (see [`Self::noise_of`]).
     noise: BTreeMap<u32, Arc<RwLock<()>>>,
 }
 
@@ -51,7 +52,7 @@ impl Host {
         Self { config, limits, tools, compiler, fleet, scratch, room, noise }
     }
 
-    /// Devices and compilers, as orders see them.
+    /// Returns the devices and compilers that orders can use.
     pub(crate) fn offer(&self) -> Offer {
         let devices = self.fleet.devices().into_iter().map(|status| OfferedDevice {
             info: status.info,
@@ -69,13 +70,13 @@ impl Host {
         }
     }
 
-    /// The device that evaluations run on where the contract does not choose.
+    /// Returns the device for evaluations whose contract does not choose one.
     pub(crate) fn default_device(&self) -> Result<DeviceInfo, ExecError> {
         self.offer().default_device().cloned()
     }
 
-    /// The device that a request runs on: the one that content of it is on, or any that meets its
-    /// requirements.
+    /// Returns the device that a request runs on. It is the one whose memory holds content of the
+    /// request, or else any that meets its requirements.
     pub(crate) fn device_of(&self, request: &EvaluateRequest) -> Result<DeviceInfo, ExecError> {
         let Some(ordinal) = request.device_of_content() else {
             return self.device_for(&request.requires);
@@ -89,12 +90,13 @@ impl Host {
         })
     }
 
-    /// A device that meets requirements.
+    /// Returns a device that meets requirements.
     pub(crate) fn device_for(&self, order: &Requirements) -> Result<DeviceInfo, ExecError> {
         self.offer().device_for(order).cloned()
     }
 
-    /// A lease of a device on which nothing begins or ends, for an order that is timed there.
+    /// Leases a device for an order with timed runs. Waits until nothing else starts or ends on the
+    /// device.
     pub(crate) async fn quiet_lease(&self, need: &LeaseNeeds) -> Result<Lease, ExecError> {
         let lease = self.fleet.lease(need).await.map_err(error::from_lease)?;
         if let Some(noise) = self.noise.get(&lease.device().ordinal) {
@@ -103,26 +105,27 @@ impl Host {
         Ok(lease)
     }
 
-    /// The lock of a device that whatever begins or ends there between orders holds for reading.
-    /// [`Self::quiet_lease`] waits for it.
+    /// Returns the lock that tasks hold for reading while they start or end processes on a device
+    /// between orders. [`Self::quiet_lease`] waits for it.
     pub(crate) fn noise_of(&self, ordinal: u32) -> Arc<RwLock<()>> {
         self.noise.get(&ordinal).cloned().unwrap_or_default()
     }
 
-    /// How long one run of a tool may take.
+    /// Returns the time limit for one run of a tool.
     pub(crate) fn tool_limit(&self) -> Duration {
         Duration::from_secs_f64(self.config.tools.timeout_s)
     }
 }
 
-/// The lease for code that was compiled for a device: any device of its kind that meets the requirements
-/// serves.
+/// Returns the lease request for code that was compiled for a device. Any device of its kind that meets
+/// the requirements fits.
 pub(crate) fn need(job: &ActiveOrder<'_>, device: &DeviceInfo, order: &Requirements) -> LeaseNeeds {
     let (target, owner) = (Some(device.target), job.owner());
     LeaseNeeds { target, order: order.clone(), owner, ..LeaseNeeds::default() }
 }
 
-/// The lease for a request that was compiled for a device: on that one alone where content of it is.
+/// Returns the lease request for a request that was compiled for a device. If content of the request is
+/// on a device, only that one fits.
 pub(crate) fn need_of(
     job: &ActiveOrder<'_>,
     device: &DeviceInfo,

@@ -1,4 +1,4 @@
-//! Kernels of an order that are kept for those who ask for their code later.
+//! Kernels of an order that are stored, so that clients can request their code later.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use warpgauge_contract::KernelCode;
 pub(crate) use warpgauge_executor::{BuiltImage, KeptKernel};
 use warpgauge_model::Target;
 
-/// Most bytes of all texts of one kernel's stages that are kept.
+/// Most bytes of stage texts kept for one kernel.
 const MAX_STAGE_BYTES: usize = 4 << 20;
 
-/// A kernel that compiled.
+/// Returns the record of a kernel that compiled.
 pub(crate) fn built(
     name: &str,
     code: &KernelCode,
@@ -27,7 +27,7 @@ pub(crate) fn built(
     KeptKernel { built: Some(built), ..KeptKernel::new(name, code, target, lineinfo, log) }
 }
 
-/// A kernel that did not.
+/// Returns the record of a kernel that did not compile.
 pub(crate) fn rejected(
     name: &str,
     code: &KernelCode,
@@ -38,12 +38,13 @@ pub(crate) fn rejected(
     KeptKernel::new(name, code, target, lineinfo, failure.log.clone())
 }
 
-/// A whole program: of what was built, the compiler's messages alone are kept.
+/// Returns the record of a whole program. It holds the compiler's messages but not the built code.
 pub(crate) fn program(code: &KernelCode, target: Target, log: String) -> KeptKernel {
     KeptKernel::new("program", code, target, false, log)
 }
 
-/// The last stages first, which people ask for most; what has no room is compiled again on demand.
+/// Keeps stages from the last to the first, since users request the last ones most. A stage that
+/// exceeds the bound is compiled again on demand.
 fn bounded_stages(artifact: &CompiledModule) -> Vec<(String, String)> {
     let mut room = MAX_STAGE_BYTES;
     let mut kept = Vec::new();

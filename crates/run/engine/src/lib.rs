@@ -1,10 +1,10 @@
-//! The order of the stages, written once: compile, lay out, lease, run, watch, report; for one kernel
-//! and for several.
+//! The order of the stages, written once: compile, lay out, lease, run, watch, report. It serves one
+//! kernel and several.
 //!
-//! [`Executor`] is the seam: those who keep jobs (the service) give it a [`WorkOrder`] and follow its
-//! [`Progress`]; they see no lease, no fleet and no compiler. What carries orders out sees no store, and
-//! of owners only opaque ids. [`LocalExecutor`] does it on the devices of this machine. `run` follows one evaluation
-//! from end to end, `compare` a comparison, `gate` a suite.
+//! [`Executor`] is the interface. The service gives it a [`WorkOrder`] and follows its [`Progress`].
+//! The service sees no lease, no fleet and no compiler; an executor sees no store, and only opaque ids
+//! of owners. [`LocalExecutor`] runs orders on the devices of this machine. `run` follows one
+//! evaluation from end to end, `compare` a comparison, `gate` a suite.
 
 #![forbid(unsafe_code)]
 

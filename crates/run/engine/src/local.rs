@@ -1,4 +1,4 @@
-//! The executor of this machine.
+//! The executor of this machine, [`LocalExecutor`].
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,18 +27,18 @@ use warpgauge_model::{ExecutorCapabilities, ImageFormat};
 use warpgauge_report::{CompileResponse, ProfilePlan, Tooling};
 use warpgauge_turns::Owner;
 
-/// Carries out orders on the devices of this machine.
+/// Runs orders on the devices of this machine.
 pub struct LocalExecutor {
     engine: Engine,
     functions: Functions,
 }
 
 impl LocalExecutor {
-    /// Finds the toolchain and starts a worker per device. `run_dir` is a directory of this process
-    /// alone; it must be there as long as the executor.
+    /// Finds the toolchain and starts a worker per device. `run_dir` is a directory for this process
+    /// alone. It must exist as long as the executor.
     ///
     /// # Errors
-    /// What is missing on this machine, and what to do about it.
+    /// Something is missing on this machine; the error names it and the remedy.
     pub async fn start(
         config: &Config,
         limits: ContractLimits,
@@ -62,8 +62,8 @@ impl LocalExecutor {
         }))
     }
 
-    /// Starts as many spare processes ahead as are configured. Those for Triton are started once there was
-    /// a kernel in it.
+    /// Starts the configured number of spare processes. Those for Triton start after the first Triton
+    /// kernel.
     pub fn keep_warm(&self) {
         let host = &self.engine.host;
         host.compiler.keep_triton_spares(host.config.compile.triton_spares);
@@ -197,7 +197,8 @@ impl Executor for LocalExecutor {
     }
 }
 
-/// What compilers could not do is the answer to a caller who looks at code; an internal fault is an error.
+/// Separates errors of compilers, which are an answer for a caller who views code, from internal
+/// faults.
 fn explained<T>(made: Result<T, CompileError>) -> Result<Result<T, String>, ExecError> {
     match made {
         Ok(made) => Ok(Ok(made)),

@@ -1,4 +1,4 @@
-//! Launches that a compiler decided: the contract says how many programs there are, the compiler all
+//! Launches that a compiler determined: the contract gives the number of programs, the compiler all
 //! else.
 
 use std::sync::Arc;
@@ -11,11 +11,11 @@ use warpgauge_contract::{ArgKind, ArgSpec, ContractLimits, IoContract, KernelTyp
 use warpgauge_model::{FailureCode, Image};
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
 
-/// Most bytes of scratch memory that a launch may take.
+/// Most bytes of scratch memory of a launch.
 const MAX_SCRATCH: u64 = 8 << 30;
 
-/// The launch of `artifact`'s entry as its compiler decided it, with the arguments and the grid of `io`.
-/// `path` is where the kernel stands in the request.
+/// Returns the launch of `artifact`'s entry as its compiler determined it, with the arguments and the
+/// grid of `io`. `path` is the kernel's path in the request.
 pub(crate) fn bound(
     artifact: &CompiledModule,
     decided: &CompiledLaunch,
@@ -81,21 +81,22 @@ pub(crate) fn bound(
     })
 }
 
-/// Bytes of scratch memory of the whole grid; `None`: more than it may have.
+/// Returns the bytes of scratch memory of the whole grid, or `None` if they exceed the limit.
 fn scratch_bytes(decided: &CompiledLaunch, grid: [u32; 3]) -> Option<u64> {
     let blocks = grid.iter().try_fold(1u64, |all, &extent| all.checked_mul(extent.into()))?;
     let bytes = decided.scratch.bytes_per_block.checked_mul(blocks)?;
     (bytes <= MAX_SCRATCH).then_some(bytes)
 }
 
-/// The contract's arguments, and the constants of the kernel as they were compiled: a decorator may have
-/// chosen them.
+/// Returns the contract's arguments and the kernel's compile-time constants, which a decorator may have
+/// chosen.
 fn with_constants(args: &[ArgSpec], decided: &CompiledLaunch) -> Vec<ArgSpec> {
     let chosen = |name: &str| decided.constants.iter().any(|(constant, _)| constant == name);
     let given = args.iter().filter(|arg| !(arg.is_meta && chosen(&arg.name))).cloned();
     let mut all: Vec<ArgSpec> = given.collect();
     for (name, value) in &decided.constants {
-        // An argument that was compiled in, because it is 1, is still there by its own name.
+        // An argument with value 1 can be compiled in as a constant. It is still present under its own
+        // name.
         if all.iter().any(|arg| arg.name == *name) {
             continue;
         }

@@ -1,5 +1,5 @@
-//! Functions of NVIDIA's libraries in place of kernels: what of them can be called here, and what stands for a
-//! compilation.
+//! Functions of NVIDIA's libraries, which replace kernels: which are callable here, and their
+//! substitute for a compilation.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,11 +12,11 @@ use warpgauge_model::{DeviceInfo, DeviceKind, FailureCode, Image, Library};
 use warpgauge_report::ToolReport;
 use warpgauge_worker::protocol::{Argument, KernelLaunch};
 
-/// What can be called here: a report for each library, named as on the wire.
+/// Returns a report for each library on whether it is callable here, named as in the API.
 pub(crate) fn reports(files: &[PathBuf], devices: &[DeviceInfo]) -> [ToolReport; 2] {
     let gpu = devices.iter().any(|device| device.kind == DeviceKind::Cuda);
     Library::ALL.map(|library| {
-        // The one that a worker tries first.
+        // This is the file that a worker tries first.
         let file = files.iter().find(|file| is_file_of(library, file));
         let lack = match (gpu, file) {
             (true, Some(_)) => None,
@@ -41,14 +41,15 @@ pub(crate) fn reports(files: &[PathBuf], devices: &[DeviceInfo]) -> [ToolReport;
     })
 }
 
-/// Version of the library in the name of its real file; wheels have none there.
+/// Returns the library's version from the name of its real file. Files from Python wheels have no
+/// version there.
 fn version(file: &Path) -> Option<String> {
     let real = file.canonicalize().ok()?;
     let (_, version) = real.file_name()?.to_str()?.split_once(".so.")?;
     version.contains('.').then(|| version.to_owned())
 }
 
-/// What stands for the compilation of a kernel of a library. There is nothing to compile.
+/// Returns the substitute for the compilation of a library kernel, which has nothing to compile.
 ///
 /// # Errors
 /// The kernel does not fit its arguments.
@@ -83,7 +84,7 @@ pub(crate) fn artifact(kernel: &KernelCode, path: &str) -> Result<CompiledModule
     })
 }
 
-/// The launch that a call is: extents as 64-bit integers, then its buffers.
+/// Returns a library call as a launch: extents as 64-bit integers, followed by its buffers.
 pub(crate) fn launch(
     kernel: &KernelCode,
     artifact: &CompiledModule,

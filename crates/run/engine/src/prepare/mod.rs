@@ -1,4 +1,5 @@
-//! Everything before the device: compile, bind, and lay the job out in its private directory.
+//! Preparation of a job before it uses a device: compile, bind, and write its private directory. The
+//! main type is [`Prepared`].
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -28,18 +29,18 @@ pub(crate) mod bind;
 mod compiled_launch;
 pub(crate) mod libraries;
 
-/// Names by which `profile.tools` asks for the emulator's counts.
+/// Names in `profile.tools` that request the emulator's counts.
 const EMULATOR_TOOLS: [&str; 2] = ["auto", "emulator"];
 
-/// A job that is ready for a device, and the compilation it came from.
+/// A job that is ready for a device, with its compilation.
 pub(crate) struct Prepared {
     /// The candidate's compilation.
     pub(crate) artifact: CompiledModule,
-    /// What the worker will be asked.
+    /// Job for the worker.
     pub(crate) job: WorkerJob<EvaluatePlan>,
-    /// Holds the files that the job names: they are there for as long as this is.
+    /// Holds the files that the job names. Dropping it removes them.
     _directory: TempDir,
-    /// After the files: dropped in this order.
+    /// Must follow the files, because fields are dropped in this order.
     _room: RoomShare,
 }
 
@@ -59,21 +60,21 @@ pub(crate) struct Compiled {
 #[derive(Clone)]
 struct CompiledReference {
     artifact: CompiledModule,
-    /// The same without fused multiply-add, where that makes another image and is of use.
+    /// The kernel compiled without fused multiply-add, if that changes the image and is of use.
     unfused: Option<CompiledModule>,
     code: KernelCode,
     /// Names of the outputs it defines.
     outputs: Vec<String>,
 }
 
-/// What compilation came to.
+/// Result of a compilation.
 pub(crate) enum CompileOutcome {
     Compiled(Box<Compiled>),
-    /// The candidate's own fault: a result.
+    /// The candidate does not compile, which is a result and not an error.
     Failed(Box<CompileFailure>),
 }
 
-/// Compiles the candidate and, beside it, every distinct reference kernel, in the owner's turn.
+/// Compiles the candidate and every distinct reference kernel in parallel, in the owner's turn.
 pub(crate) async fn compile(
     compiler: &Compiler,
     request: &EvaluateRequest,
@@ -112,7 +113,7 @@ pub(crate) async fn compile(
     }
 }
 
-/// Compiles a kernel. What a library has is not compiled.
+/// Compiles a kernel. A library kernel gets a substitute, because it has no code.
 async fn built(
     compiler: &Compiler,
     code: &KernelCode,
@@ -126,34 +127,35 @@ async fn built(
     }
 }
 
-/// Time that a request allows for each of its compilations.
+/// Returns the time limit of a request for each of its compilations.
 pub(crate) fn time_for(timeout_s: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(timeout_s).ok()
 }
 
-/// Whether the candidate is compiled with line information: findings name lines.
+/// Whether the candidate is compiled with line information, because findings of memory checks name
+/// lines.
 pub(crate) fn wants_lines(request: &EvaluateRequest) -> bool {
     request.sanitize != Sanitize::Off
 }
 
-/// Whether the worker is to count.
+/// Whether the emulator must count for the profile.
 pub(crate) fn wants_counts(request: &EvaluateRequest) -> bool {
     request.profile.as_ref().is_some_and(accepts_emulator)
 }
 
-/// Whether a profile may come from the emulator's counts.
+/// Whether a profile may use the emulator's counts.
 pub(crate) fn accepts_emulator(profile: &ProfileSpec) -> bool {
     let accepts = |tool: &String| EMULATOR_TOOLS.contains(&tool.as_str());
     profile.tools.is_empty() || profile.tools.iter().any(accepts)
 }
 
-/// Reference kernels, each once, with the arguments it is run with and the outputs it defines.
+/// Returns each distinct reference kernel with its arguments, and the outputs that it defines.
 fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String>)> {
     let none = IoContract::default();
     let (io, kind) = (request.kernel.io.as_ref().unwrap_or(&none), request.kernel.kernel_type);
     let mut distinct: BTreeMap<String, (KernelCode, Vec<String>)> = BTreeMap::new();
     for (output, expected) in &request.expected {
-        // What Python computes is data by the time that it is looked at.
+        // Outputs that Python code computes are already data here.
         let Some(code) = expected.kernel.as_ref() else { continue };
         if code.family().runtime() != KernelRuntime::Worker {
             continue;
@@ -166,11 +168,12 @@ fn distinct_references(request: &EvaluateRequest) -> Vec<(KernelCode, Vec<String
     distinct.into_values().collect()
 }
 
-/// Options that decide on fused multiply-add.
+/// Compiler options that affect fused multiply-add.
 const DECIDE_ON_FUSION: [&str; 2] = ["fmad", "fast"];
 
-/// The reference without fused multiply-add, where that alone shows what rounding does to an output: whole numbers that
-/// follow from whole numbers, so that no input can be moved by a little.
+/// Returns the reference without fused multiply-add, if only that shows the effect of rounding on an
+/// output. That is the case for integer outputs of integer inputs, because no input can be changed
+/// slightly.
 fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> Option<KernelCode> {
     let io = request.kernel.io.as_ref()?;
     let mut tensors = io.args.iter().filter_map(|arg| Some((arg, arg.tensor_spec.as_ref()?)));
@@ -193,7 +196,7 @@ fn unfused(request: &EvaluateRequest, code: &KernelCode, outputs: &[String]) -> 
     Some(code)
 }
 
-/// A reference kernel that does not compile is the contract's fault.
+/// Converts the compile error of a reference kernel, which is a fault of the contract.
 fn reference_failure(output: &str, error: CompileError) -> ExecError {
     match error {
         CompileError::Rejected(failure) => ExecError::Invalid(vec![Problem {
@@ -212,25 +215,25 @@ fn reference_failure(output: &str, error: CompileError) -> ExecError {
     }
 }
 
-/// What the layout of a job needs beside the contract.
+/// Inputs of a job's layout beside the contract.
 pub(crate) struct Layout {
     pub(crate) job_id: String,
     pub(crate) directory: TempDir,
     pub(crate) limits: ContractLimits,
     pub(crate) trials: Option<TrialPlan>,
-    /// For the contract's data.
+    /// Disk space for the contract's data.
     pub(crate) room: RoomShare,
-    /// Outputs that torch kernels computed.
+    /// Expected outputs that torch kernels computed.
     pub(crate) computed: ComputedOutputs,
 }
 
-/// Outputs that were computed before the kernel runs.
+/// Expected outputs that were computed before the kernel runs.
 #[derive(Debug, Default)]
 pub(crate) struct ComputedOutputs {
     /// Files with the raw elements of each output, by name: those for the contract's inputs, then those for
     /// the inputs of each seed in `drawn`.
     pub(crate) files: BTreeMap<String, PathBuf>,
-    /// Seeds that the kernel does not know.
+    /// Random seeds, unknown to the kernel.
     pub(crate) drawn: Vec<u64>,
 }
 
@@ -330,7 +333,7 @@ pub(crate) fn tensor_arguments(io: &IoContract) -> Vec<(usize, &ArgSpec)> {
     io.args.iter().enumerate().filter(|(_, arg)| tensors(arg)).collect()
 }
 
-/// The launch of `artifact`'s entry with the arguments and the dimensions of `io`.
+/// Returns the launch of `artifact`'s entry with the arguments and the dimensions of `io`.
 fn launch_of(
     artifact: &CompiledModule,
     code: &KernelCode,

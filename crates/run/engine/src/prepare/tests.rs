@@ -2,7 +2,7 @@ use super::*;
 use warpgauge_compile::{CType, CompileTimings, KernelInfo, Param};
 use warpgauge_model::ImageFormat;
 
-/// Four elements, each one more than before.
+/// A kernel that adds one to each of four elements.
 const CONTRACT: &str = r#"{
     "kernel": {
         "source_code": "extern \"C\" __global__ void next(float* x) { x[threadIdx.x] += 1; }",
@@ -67,7 +67,7 @@ fn a_jobs_files_are_there_for_as_long_as_what_was_prepared() {
         computed: super::ComputedOutputs::default(),
     };
     let prepared = lay_out(&request, compiled(), layout).unwrap();
-    // Another run may take the job over: it names files, and does not hold them.
+    // Another run may use a copy of the job, which names files but does not own them.
     let job = prepared.job.clone();
     let BufferContent::File(input) = &job.program.buffers[0].content else {
         panic!("data is kept in a file")

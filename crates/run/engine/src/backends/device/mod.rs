@@ -43,8 +43,8 @@ const MOST_CONTRACTS: usize = 1024;
 /// Timed launches that a separate process judges. Their times must agree with those of the others.
 const SEALED: u32 = 3;
 
-/// Least number of consecutive launches that test a kernel which keeps state. The number of trials
-/// replaces it if that is larger.
+/// Least number of consecutive launches without restored module state, for kernels that keep state. A
+/// larger number of trials replaces it.
 const LASTING: u32 = 200;
 
 /// A job that was laid out, with its request.

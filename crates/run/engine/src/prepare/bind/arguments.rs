@@ -1,4 +1,4 @@
-//! All arguments of a contract against all parameters of a kernel.
+//! Binding of all arguments of a contract to all parameters of a kernel.
 
 use super::error::BindError;
 use super::{ctype, pointer, scalar};
@@ -7,10 +7,10 @@ use warpgauge_contract::{ArgKind, ArgSpec, ScalarValue};
 use warpgauge_model::FailureCode;
 use warpgauge_worker::protocol::Argument;
 
-/// Arguments in parameter order, and which contract arguments are tensors.
+/// Arguments in parameter order, and the contract arguments that are tensors.
 #[derive(Debug, Clone)]
 pub struct BoundArguments {
-    /// What to pass.
+    /// Arguments to pass.
     pub arguments: Vec<Argument>,
     /// For each device buffer, the index of its argument in the contract.
     pub buffers: Vec<usize>,
@@ -19,7 +19,7 @@ pub struct BoundArguments {
 /// Binds `args` to the parameters of `kernel`.
 ///
 /// # Errors
-/// Every argument that does not fit, not just the first.
+/// The list has every argument that does not fit, not only the first.
 pub fn bind_arguments(
     kernel: &KernelInfo,
     args: &[ArgSpec],
@@ -49,7 +49,7 @@ pub fn bind_arguments(
     if errors.is_empty() { Ok(bound) } else { Err(errors) }
 }
 
-/// Binds one argument of a contract, by index, to a parameter that it is known to belong to.
+/// Binds one argument of a contract, by index, to the parameter that is known to be its own.
 pub(crate) fn bind_passed(
     index: usize,
     args: &[ArgSpec],
@@ -59,7 +59,8 @@ pub(crate) fn bind_passed(
     bind_one(index, arg, param, buffer)
 }
 
-/// An argument by index, and the buffer that it is if it is one.
+/// Returns an argument by index, and the number of buffers before it. If it is a tensor, that is its
+/// buffer's index.
 pub(super) fn passed(index: usize, args: &[ArgSpec]) -> Result<(&ArgSpec, usize), BindError> {
     let Some(arg) = args.get(index) else {
         let message = "the kernel was compiled for more arguments than there are".to_owned();
@@ -69,7 +70,7 @@ pub(super) fn passed(index: usize, args: &[ArgSpec]) -> Result<(&ArgSpec, usize)
     Ok((arg, args[..index].iter().filter(is_buffer).count()))
 }
 
-/// The bytes of a value that a compiler decided.
+/// Returns the bytes of a value that a compiler chose.
 pub(crate) fn value_bytes(value: &Constant, param: &Param) -> Result<Vec<u8>, BindError> {
     let scalar = match value {
         Constant::Bool(value) => ScalarValue::Bool(*value),
@@ -101,7 +102,8 @@ fn bind_one(
     }
 }
 
-/// The parameter with the contract's `c_type` filled in where the image does not tell the type.
+/// Returns the parameter with the contract's `c_type` filled in, if the image does not contain the
+/// type.
 fn with_declared_type(index: usize, arg: &ArgSpec, param: &Param) -> Result<Param, BindError> {
     let Some(text) = &arg.c_type else { return Ok(param.clone()) };
     let declared = parse_declared(index, arg, text)?;
@@ -138,7 +140,8 @@ fn parse_declared(index: usize, arg: &ArgSpec, text: &str) -> Result<CType, Bind
     })
 }
 
-/// Parameters as the contract declares them, for images that tell nothing (compressed fatbins).
+/// Returns the parameters as the contract declares them, for images without type information
+/// (compressed fatbins).
 fn declared_params(passed: &[(usize, &ArgSpec)]) -> Result<Vec<Param>, Vec<BindError>> {
     let mut params = Vec::new();
     let mut errors = Vec::new();

@@ -2,7 +2,7 @@
 
 use warpgauge_compile::CType;
 
-/// Size in bytes of a scalar type; `None` for those whose size the type does not settle.
+/// Returns the size of a scalar type in bytes, or `None` if the type does not determine it.
 pub(super) fn scalar_size(ctype: &CType) -> Option<u32> {
     match ctype {
         CType::F64 | CType::I64 | CType::U64 | CType::Pointer { .. } => Some(8),

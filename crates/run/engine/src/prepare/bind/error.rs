@@ -1,4 +1,4 @@
-//! What can be wrong between a contract and a kernel.
+//! Errors of binding a contract's arguments to a kernel. The main type is [`BindError`].
 
 use warpgauge_compile::{CType, KernelInfo, Param};
 use warpgauge_model::FailureCode;
@@ -11,7 +11,7 @@ pub struct BindError {
     pub path: String,
     /// Stable code: `argument_count`, `argument_type`, `argument_value`, `unknown_c_type`.
     pub code: FailureCode,
-    /// What was expected, what came, what to do.
+    /// Expected and actual argument, with a remedy.
     pub message: String,
 }
 
@@ -38,7 +38,7 @@ impl BindError {
     }
 }
 
-/// A parameter as a person would name it: `float alpha`, or `int (parameter 3)`.
+/// Describes a parameter for a user: `float alpha`, or `int (parameter 3)`.
 pub(super) fn describe(param: &Param, index: usize) -> String {
     match &param.name {
         Some(name) => format!("{} {name}", type_name(&param.ctype, param.bytes)),
@@ -46,7 +46,7 @@ pub(super) fn describe(param: &Param, index: usize) -> String {
     }
 }
 
-/// C spelling of a type.
+/// Returns the C spelling of a type.
 pub(crate) fn type_name(ctype: &CType, bytes: u32) -> String {
     match ctype {
         CType::F32 => "float".to_owned(),

@@ -1,4 +1,4 @@
-//! One tensor against the map through which the copy engine reads it.
+//! Binding of one tensor to a tensor map, through which the copy engine reads it.
 
 use super::arguments::passed;
 use super::error::BindError;
@@ -6,8 +6,9 @@ use warpgauge_contract::{ArgKind, ArgSpec};
 use warpgauge_model::{FailureCode, TensorMap};
 use warpgauge_worker::protocol::Argument;
 
-/// Binds the tensor of a contract, by index, to a parameter that is a map of it. The map is a stranger's
-/// word: it must be one, of elements as large as the tensor's, and must not reach beyond it.
+/// Binds the tensor of a contract, by index, to a parameter that is a tensor map. The map is untrusted.
+/// The argument must be a tensor, its elements must be as large as the map's, and the map must not
+/// reach beyond it.
 pub(crate) fn bind_map(
     index: usize,
     args: &[ArgSpec],
@@ -74,7 +75,7 @@ mod tests {
     fn a_map_names_the_buffer_that_its_tensor_is() {
         let Ok(Argument::Map(1, bound)) = bind_map(3, &args(), &map()) else { panic!("buffer 1") };
         assert_eq!(*bound, map());
-        // Part of a tensor is a tensor.
+        // A map may cover part of a tensor.
         let part = TensorMap { shape: vec![50, 8], ..map() };
         assert!(bind_map(3, &args(), &part).is_ok());
     }

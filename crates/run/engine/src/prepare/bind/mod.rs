@@ -1,8 +1,8 @@
-//! Binding: a contract's arguments to the parameters the compiled kernel really has.
+//! Binding of a contract's arguments to the actual parameters of the compiled kernel.
 //!
-//! A scalar is converted to its parameter's C type only where the value survives; whatever does not
-//! fit is an error that names the parameter. Nothing is guessed: where machine code does not tell a
-//! type, the argument's declared kind and the parameter's size must settle it, or `c_type` must.
+//! A scalar is converted to its parameter's C type only if the value is preserved. Any misfit is an
+//! error that names the parameter. Nothing is guessed: if machine code does not contain a type, the
+//! argument's declared kind and the parameter's size must determine it, or `c_type` must.
 
 mod arguments;
 mod ctype;

@@ -1,4 +1,4 @@
-//! One tensor against the pointer it is passed as.
+//! Checks of one tensor against the pointer as which it is passed.
 
 use super::error::{BindError, describe};
 use warpgauge_compile::{CType, Param};
@@ -53,10 +53,10 @@ pub(super) fn check(
     }
 }
 
-/// Whether elements of `dtype` may be seen through a pointer to `element`.
+/// Whether elements of `dtype` may be accessed through a pointer to `element`.
 ///
-/// Integers of one size and bytes of any kind may: signedness and raw views are the kernel's
-/// business. Structures and vector types (`float4`) say nothing about their elements here.
+/// Integers of the same size and bytes of any type may: signedness and raw access are the kernel's
+/// concern. Structures and vector types (`float4`) do not restrict their elements here.
 fn element_fits(element: &CType, dtype: Dtype) -> bool {
     match element {
         CType::F64 => dtype == Dtype::Float64,

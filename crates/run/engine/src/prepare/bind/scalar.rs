@@ -1,16 +1,17 @@
-//! One scalar value into the bytes of a parameter.
+//! Conversion of one scalar value to the bytes of a parameter.
 
 use super::error::{BindError, describe, type_name};
 use warpgauge_compile::{CType, Param};
 use warpgauge_contract::{ArgKind, ArgSpec, ScalarValue as Scalar};
 use warpgauge_model::FailureCode;
 
-/// Little-endian bytes of `arg` in the C type of `param`.
+/// Returns the little-endian bytes of `arg` in the C type of `param`.
 pub(super) fn bytes(index: usize, arg: &ArgSpec, param: &Param) -> Result<Vec<u8>, BindError> {
     converted(read(index, arg)?, &arg.name, index, arg.kind, param)
 }
 
-/// Little-endian bytes of a value in the C type of `param`; `name` and `index` are for messages.
+/// Returns the little-endian bytes of a value in the C type of `param`. Messages use `name` and
+/// `index`.
 pub(super) fn converted(
     scalar: Scalar,
     name: &str,
@@ -89,7 +90,7 @@ pub(super) fn converted(
     }
 }
 
-/// Values an integer type holds. Where the signedness is unknown, those of either.
+/// Returns the range of an integer type. If the signedness is unknown, it covers both.
 fn integer_range(ctype: &CType, bytes: u32) -> Option<(i128, i128)> {
     if !matches!(bytes, 1 | 2 | 4 | 8) {
         return None;
@@ -120,7 +121,7 @@ fn shown(scalar: &Scalar) -> String {
     }
 }
 
-/// The value of a scalar argument, as the contract reads it.
+/// Returns the value of a scalar argument.
 fn read(index: usize, arg: &ArgSpec) -> Result<Scalar, BindError> {
     let wanted = match arg.kind {
         ArgKind::Int => "a whole number",

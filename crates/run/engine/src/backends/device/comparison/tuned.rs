@@ -15,8 +15,8 @@ use warpgauge_report::TuningReport;
 pub(super) struct Tuning {
     /// `None` if the kernel has only one configuration.
     pub(super) report: Option<TuningReport>,
-    /// Time in milliseconds that its compilation took to find that it has only one configuration. Zero
-    /// if a choice was made.
+    /// Time spent to find that the kernel has only one configuration, in milliseconds. It counts as
+    /// compile time. Zero if a choice was made.
     pub(super) compile_ms: f64,
 }
 
