@@ -1,4 +1,4 @@
-//! An order on its way, as the stages have it.
+//! An order in progress, as the stages see it. The main type is [`ActiveOrder`].
 
 use crate::kept::KeptKernel;
 pub(crate) use warpgauge_executor::{Progress, ProgressEvent};
@@ -7,7 +7,7 @@ use warpgauge_nsight::ToolFile;
 use warpgauge_turns::Owner;
 use warpgauge_worker::RunEvent;
 
-/// An order on its way: its name, whose it is, and who follows it.
+/// An order in progress: its id, its owner, and the receiver of its events.
 #[derive(Clone, Copy)]
 pub(crate) struct ActiveOrder<'a> {
     id: &'a str,
@@ -20,12 +20,11 @@ impl<'a> ActiveOrder<'a> {
         Self { id, owner, progress }
     }
 
-    /// In whose turn it is carried out.
+    /// Returns the owner, in whose turn the order runs.
     pub(crate) fn owner(&self) -> Owner {
         self.owner
     }
 
-    /// What it is called.
     pub(crate) fn id(&self) -> &str {
         self.id
     }
@@ -38,7 +37,7 @@ impl<'a> ActiveOrder<'a> {
         self.emit(ProgressEvent::Stage(stage));
     }
 
-    /// What a worker tells of a run.
+    /// Converts an event of a worker's run to progress of the order.
     pub(crate) fn on_run(&self, event: RunEvent) {
         self.emit(match event {
             RunEvent::Started => ProgressEvent::RunStarted,

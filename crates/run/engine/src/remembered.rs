@@ -1,9 +1,10 @@
-//! What was found for a key, for as many keys as fit: the oldest goes first.
+//! A bounded cache of results by key, from which the oldest is removed first. The main type is
+//! [`Remembered`].
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Values by hash, `MOST` at most.
+/// Values by hash, at most `MOST` of them.
 pub(crate) struct Remembered<V, const MOST: usize> {
     inner: Mutex<Inner<V>>,
 }
@@ -25,7 +26,7 @@ impl<V: Clone, const MOST: usize> Remembered<V, MOST> {
         self.lock().known.get(&key).cloned()
     }
 
-    /// Remembers a value, in place of the oldest where there are too many.
+    /// Stores a value, and removes the oldest key if there are too many.
     pub(crate) fn put(&self, key: blake3::Hash, value: V) {
         let mut inner = self.lock();
         if inner.known.insert(key, value).is_none() {
@@ -37,7 +38,8 @@ impl<V: Clone, const MOST: usize> Remembered<V, MOST> {
         }
     }
 
-    /// Held for look-ups and moves only; a panic inside leaves it consistent.
+    /// The lock is held only for look-ups and moves. A panic while it is held leaves the cache
+    /// consistent.
     fn lock(&self) -> MutexGuard<'_, Inner<V>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,4 +1,4 @@
-//! Room on the disk for the tensor data of all requests together.
+//! Bound on the disk space for the tensor data of all requests together. The main type is [`Room`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,31 +8,32 @@ use tokio::time::timeout;
 
 use crate::error::ExecError;
 
-/// Bytes per unit. Less than this is not counted.
+/// Bytes per unit. Smaller data is not counted.
 const UNIT_BYTES: u64 = 1 << 20;
 
-/// How many requests of the largest size have room at once: a comparison lays out up to seven kernels
-/// with the same data.
+/// Number of largest requests that fit at once. A comparison lays out up to seven kernels with the same
+/// data.
 const REQUESTS: u64 = 8;
 
-/// How long to wait for room. Two that each have some and wait for more end here.
+/// Longest wait for space. It also ends a deadlock of two requests that each hold space and wait for
+/// more.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Room for so much and no more.
+/// A bounded amount of disk space.
 pub(crate) struct Room {
     units: Arc<Semaphore>,
     all: u32,
     patience: Duration,
 }
 
-/// A share of it, given back when dropped.
+/// A share of the space, released when dropped.
 #[derive(Debug, Default)]
 pub(crate) struct RoomShare {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 impl Room {
-    /// For data of at most so many bytes a request.
+    /// Makes room for requests with at most `max_decoded_bytes` each.
     pub(crate) fn new(max_decoded_bytes: u64) -> Self {
         let units = max_decoded_bytes.div_ceil(UNIT_BYTES).saturating_mul(REQUESTS);
         let most = u32::try_from(Semaphore::MAX_PERMITS).unwrap_or(u32::MAX);
@@ -40,15 +41,15 @@ impl Room {
         Self { units: Arc::new(Semaphore::new(all as usize)), all, patience: PATIENCE }
     }
 
-    /// Room for so many bytes, after those who came before.
+    /// Reserves space for `bytes`, after earlier callers.
     ///
     /// # Errors
-    /// There is none, and does not come to be.
+    /// No space became free in time.
     pub(crate) async fn share(&self, bytes: u64) -> Result<RoomShare, ExecError> {
         if bytes < UNIT_BYTES {
             return Ok(RoomShare::default());
         }
-        // What is larger than all of it has it for itself.
+        // A request larger than the whole space takes all of it.
         let units = u32::try_from(bytes.div_ceil(UNIT_BYTES)).unwrap_or(u32::MAX).min(self.all);
         let taken = Arc::clone(&self.units).acquire_many_owned(units);
         match timeout(self.patience, taken).await {

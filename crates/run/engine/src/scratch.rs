@@ -1,4 +1,4 @@
-//! Files that live as long as an order at most.
+//! Files that exist no longer than their order. The main type is [`Scratch`].
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use tempfile::{Builder, TempDir};
 use crate::error::{self, ExecError};
 use warpgauge_job_views::Unready;
 
-/// Bytes of a probe: where not even that can be written, the disk is full.
+/// Bytes of a probe. If not even that can be written, the disk is full.
 const PROBE_BYTES: usize = 16 << 10;
 
-/// The directory of this process in which orders have theirs.
+/// The directory of this process, in which each order has a subdirectory.
 pub(crate) struct Scratch {
     run_dir: PathBuf,
 }
@@ -20,16 +20,16 @@ impl Scratch {
         Self { run_dir: run_dir.to_owned() }
     }
 
-    /// A directory for one order; it is removed when it is dropped.
+    /// Creates a directory for one order, which is removed when it is dropped.
     ///
     /// # Errors
-    /// [`ExecError::Unavailable`] where none can be created.
+    /// [`ExecError::Unavailable`] if none can be created.
     pub(crate) fn directory(&self) -> Result<TempDir, ExecError> {
         let made = Builder::new().prefix("job-").tempdir_in(&self.run_dir);
         made.map_err(|error| self.unusable("create a job directory", &error))
     }
 
-    /// Whether orders can have files now. That a disk is full shows only as something is written.
+    /// Checks whether orders can create files now. A full disk shows only when something is written.
     ///
     /// # Errors
     /// [`ExecError::Unavailable`] with the operation that failed.
@@ -40,7 +40,7 @@ impl Scratch {
         written.map_err(|error| self.unusable("write", &error))
     }
 
-    /// Why orders can have no files, if so. Blocking.
+    /// Returns why orders cannot create files, if they cannot. Blocking.
     pub(crate) fn unready(&self) -> Option<Unready> {
         let directory = Builder::new().prefix("job-").tempdir_in(&self.run_dir);
         let error = directory.and_then(|directory| write_probe(directory.path())).err()?;

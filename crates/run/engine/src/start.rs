@@ -1,4 +1,4 @@
-//! Starts what an executor needs: compilers, workers and tools.
+//! Starts the parts of an executor: compilers, workers and tools.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use warpgauge_job_views::Unready;
 use warpgauge_nsight::{ToolSearch, Tools};
 use warpgauge_worker::{DeviceChoice, Fleet, FleetConfig};
 
-/// This program: children are started from it.
+/// Returns the path of this program, from which children are started.
 pub fn program() -> Result<PathBuf, ExecError> {
     std::env::current_exe().map_err(|error| {
         ExecError::Unavailable(format!("cannot find the path of this program: {error}"))
     })
 }
 
-/// Where compilers are looked for.
+/// Returns where to search for compilers.
 pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     let given = |text: &str| Some(text).filter(|text| !text.is_empty()).map(PathBuf::from);
     ToolchainSearch {
@@ -30,7 +30,7 @@ pub fn toolchain_search(config: &Config) -> ToolchainSearch {
     }
 }
 
-/// What finds and runs NVIDIA's tools. Those that the compilers brought come last.
+/// Sets up the search and runs of NVIDIA's tools. Those in the compilers' installation come last.
 pub(crate) fn start_tools(
     config: &Config,
     run_dir: &Path,
@@ -105,8 +105,8 @@ pub(crate) async fn start_fleet(
         .map_err(|error| ExecError::Unavailable(error::chain(&error)))
 }
 
-/// Why nothing can be evaluated for want of a CUDA compiler, if so. Triton does not do instead: workers
-/// have kernels of their own, in CUDA C++, that write inputs and look at outputs.
+/// Returns why nothing can be evaluated for lack of a CUDA compiler, if so. Triton is no substitute:
+/// workers have support kernels in CUDA C++ that write inputs and examine outputs.
 pub(crate) fn no_compiler(toolchain: &Toolchain) -> Option<Unready> {
     let there = |path: &Path| path.metadata().is_ok_and(|file| file.is_file() && file.len() > 0);
     let nvrtc = toolchain.nvrtc.iter().map(|found| found.path.as_path());
@@ -152,7 +152,7 @@ mod tests {
         let told = |toolchain: &Toolchain| no_compiler(toolchain).map(|unready| unready.message);
         assert!(told(&Toolchain::default()).unwrap().contains("toolchain install"));
         assert!(told(&toolchain).unwrap().contains(path.to_str().unwrap()));
-        // Cut off while it was copied.
+        // The file was cut off while it was copied.
         std::fs::write(&path, "").unwrap();
         assert!(told(&toolchain).is_some());
         std::fs::write(&path, "library").unwrap();

@@ -1,4 +1,4 @@
-//! The kernels of the workers themselves, which write inputs and look at outputs.
+//! The support kernels of the workers, which write inputs and examine outputs.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use warpgauge_device::support;
 use warpgauge_model::{Image, Target};
 use warpgauge_worker::SupportSource;
 
-/// Compiles them for the device that a worker holds.
+/// Returns a function that compiles the support kernels for a worker's device.
 pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
     let compiler = Arc::clone(compiler);
     Arc::new(move |target: Target| {
@@ -23,13 +23,13 @@ pub(crate) fn support_source(compiler: &Arc<Compiler>) -> SupportSource {
                 kernel_type: KernelType::Cuda,
                 io: None,
                 metadata: Some(KernelMetadata {
-                    // Any will do: a worker looks its kernels up by name.
+                    // Any name will do, because a worker looks up its kernels by name.
                     kernel_name: Some("wg_write".to_owned()),
                     compiler_options: support::OPTIONS.iter().map(|&o| o.to_owned()).collect(),
                     ..KernelMetadata::default()
                 }),
             };
-            // In a turn of the server's.
+            // The default options compile in the server's turn.
             let options = CompileOptions::default();
             let artifact = compiler
                 .compile(&kernel, &target, options)

@@ -1,8 +1,8 @@
-//! What tests share: a device.
+//! Shared test data: a device.
 
 use warpgauge_model::{DeviceInfo, DeviceKind, SmLimits, Target};
 
-/// An H200 as its driver describes it.
+/// Returns an H200 as its driver describes it.
 pub(crate) fn h200() -> DeviceInfo {
     DeviceInfo {
         ordinal: 0,

@@ -1,4 +1,5 @@
-//! From what the stages found to the report. Pure, but for reading kept output files.
+//! Assembles the report from the results of the stages. Pure, except that it reads files of kept
+//! outputs.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +25,7 @@ use warpgauge_tensor::encoding;
 use warpgauge_validate::{Comparison, Reason, ReasonCode, no_expectation};
 use warpgauge_worker::protocol::{Blame, EvaluatedRun, RunFailure, RunOutcome};
 
-/// The compilation as reports show it.
+/// Returns the compilation in the form of a report.
 pub(crate) fn compile_report(artifact: &CompiledModule) -> CompileReport {
     let entry = artifact.entry_kernel();
     CompileReport {
@@ -40,7 +41,7 @@ pub(crate) fn compile_report(artifact: &CompiledModule) -> CompileReport {
     }
 }
 
-/// Name of an image format on the wire.
+/// Returns the name of an image format in the API.
 pub(crate) fn format_name(format: ImageFormat) -> &'static str {
     match format {
         ImageFormat::Cubin => "cubin",
@@ -50,7 +51,7 @@ pub(crate) fn format_name(format: ImageFormat) -> &'static str {
     }
 }
 
-/// The report of a kernel that did not compile: a result, not an error.
+/// Returns the report of a kernel that did not compile. That is a result, not an error.
 pub(crate) fn not_compiled(
     job_id: &str,
     request: &EvaluateRequest,
@@ -73,7 +74,7 @@ pub(crate) fn not_compiled(
     report
 }
 
-/// A report that tells nothing yet but what was asked, and of which device.
+/// Returns a report with only the request and the device.
 pub(crate) fn empty(
     job_id: &str,
     request: &EvaluateRequest,
@@ -116,7 +117,7 @@ pub(crate) fn empty(
     }
 }
 
-/// The report of a kernel that ran, or tried to.
+/// Returns the report of a kernel that ran or failed to run.
 pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<EvaluateResponse> {
     let Ran { request, prepared, outcome, tool_runs, device } = ran;
     let mut validation = validation_report(request, prepared, outcome);
@@ -130,7 +131,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
     let fault = sanitized::fault(sanitize.as_ref())
         .map(|text| Reason::new(ReasonCode::SanitizerFault, text));
     let impossible = measured::impossible(request, device, &screened, &kept.samples);
-    // Times that do not count say nothing against what the kernel computes.
+    // Rejected samples say nothing against the kernel's outputs.
     let (untimed, faster) = match impossible {
         Some(reason) if reason.code == ReasonCode::NoValidSamples => (Some(reason), None),
         other => (None, other),
@@ -141,18 +142,18 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         _ if !validation.reasons.is_empty() => Some(false),
         ValidationStatus::Passed => Some(true),
         ValidationStatus::Failed => Some(false),
-        // A kernel that did not survive its launch is not right, whatever the contract expects.
+        // A kernel whose launch failed is not correct, whatever the contract expects.
         ValidationStatus::NotRun => Some(false),
         ValidationStatus::NotChecked => None,
     };
     validation.reasons.extend(untimed);
-    // A time may only be ranked when nothing is known against the kernel.
+    // A time may be ranked only if nothing speaks against the kernel.
     let is_right = failure.is_none() && correctness != Some(false);
     let unranked = unranked(request, device, outcome).filter(|_| is_right);
     let ranked = is_right && unranked.is_none();
     let mut stats = if ranked { runtime_stats(&kept.samples) } else { None };
     if let (Some(stats), DeviceKind::Emulator) = (&mut stats, device.kind) {
-        // The host's noise; times of the emulation rank nothing.
+        // Times on the emulated device are noise of the host and rank nothing.
         stats.ranked_by = RankedBy::Median;
     }
     let mut measurement = measured::report(request, device, outcome, &screened, &kept);
@@ -160,12 +161,12 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
         measurement.notes.extend(unranked.clone());
         measurement.unranked = unranked;
         measurement.notes.extend(stats.as_ref().and_then(measured::parted));
-        // Rates are the runtime in other words, and a kernel without one has none.
+        // Rates restate the runtime, so a kernel without a runtime has none.
         if stats.is_none() {
             measurement.rates = None;
         }
         let grid = prepared.job.program.launches.first.grid.map(u64::from);
-        // How a library launches, it does not say.
+        // A library does not report its launches.
         let known = request.kernel.family() != KernelFamily::Library;
         measurement.grid_blocks = known.then(|| grid.into_iter().product());
     }
@@ -187,7 +188,7 @@ pub(crate) fn ran(job_id: &str, ran: &Ran, timings: Timings) -> io::Result<Evalu
             runtime: stats.map(|stats| stats.mean),
             runtime_stats: stats,
             compilation_error: None,
-            // What the machine lacks says nothing about the kernel: it is in `failure`.
+            // A fault of the machine says nothing about the kernel. It is in `failure`.
             validation_error: why
                 .or_else(|| failure.filter(|_| !ours).map(|failure| failure.message.clone())),
             metadata: metadata(
@@ -278,14 +279,14 @@ fn validation_report(
     ValidationReport { status, outputs, reasons, weaknesses, unchecked }
 }
 
-/// What speaks against the kernel: outputs that do not match, or the way its run ended.
+/// Returns what speaks against the kernel: outputs that do not match, or a failed run.
 fn reasons(outputs: &BTreeMap<String, Comparison>, failure: Option<&RunFailure>) -> Vec<Reason> {
     let wrong = outputs.iter().filter_map(|(name, found)| Reason::of_comparison(name, found));
     let failed = failure.and_then(|failure| match failure.blame {
         Blame::Environment => None,
         Blame::Reference => Some(Reason::new(ReasonCode::ReferenceFailed, failure.message.clone())),
         Blame::Candidate => {
-            // A fault without a code of its own is one of the launch.
+            // A fault without a specific code is a launch failure.
             let code = ReasonCode::of_failure(&failure.code).unwrap_or(ReasonCode::LaunchFailed);
             Some(Reason::new(code, failure.message.clone()))
         }

@@ -1,4 +1,4 @@
-//! Outputs that are to be kept: their elements go to whoever follows the order, as files.
+//! Outputs to be kept. The receiver of the order's events gets their elements as files.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,15 @@ use warpgauge_contract::{EvaluateRequest, ReturnOutputs};
 use warpgauge_report::{EvaluateResponse, KeptOutput, OutputReport};
 use warpgauge_tensor::{Blob, TensorData, encoding};
 
-/// Outputs of an untimed run are what it is for: all travel, unless some are asked for or kept.
+/// Requests all outputs of an untimed run, unless the request returns or keeps some. The outputs are
+/// the purpose of such a run.
 pub(crate) fn return_something(request: &mut EvaluateRequest) {
     if request.return_outputs == ReturnOutputs::None && request.keep_outputs.is_empty() {
         request.return_outputs = ReturnOutputs::All;
     }
 }
 
-/// Hands over what a run on a device left.
+/// Hands over the outputs to be kept of a run on a device.
 pub(crate) fn hand_over(job: &ActiveOrder<'_>, ran: &Ran) {
     for output in &ran.outcome.told.outputs {
         let name = &ran.prepared.job.program.buffers[output.buffer].name;
@@ -27,8 +28,8 @@ pub(crate) fn hand_over(job: &ActiveOrder<'_>, ran: &Ran) {
     }
 }
 
-/// Takes what a torch kernel returned, which came with the report, out of it into files of a directory, by
-/// name. What is `shown` stays in the report, too. Blocking.
+/// Moves the outputs `names` of a torch kernel from its report to files of a directory. Returns the
+/// files by name. Outputs in `shown` also stay in the report. Blocking.
 pub(crate) fn taken_out(
     names: &[String],
     shown: &ReturnOutputs,

@@ -1,4 +1,4 @@
-//! From the worker's raw readings to the report of a measurement. Pure.
+//! Builds the report of a measurement from the worker's raw readings. Pure.
 
 use warpgauge_contract::{EvaluateRequest, Isolation, Role};
 use warpgauge_model::{CacheState, DeviceInfo, DeviceKind};
@@ -16,13 +16,13 @@ use warpgauge_worker::protocol::{
     BatchFacts, EvaluatedRun, LastingFacts, LoadFacts, RunOutcome, VariablesKept,
 };
 
-/// Version of the way times are taken. It changes with whatever changes times.
+/// Version of the timing method. Any change that affects times must change it.
 const METHOD_VERSION: u32 = 2;
 
 /// A median below this multiple of an empty launch says little about the kernel.
 const FLOOR_FACTOR: f64 = 1.25;
 
-/// Which samples count.
+/// Returns which samples are valid.
 pub(crate) fn screened(outcome: &RunOutcome<EvaluatedRun>) -> Screened {
     let batches = outcome.told.batches.iter().map(|facts| SampleBatch {
         samples: facts.trials,
@@ -35,14 +35,15 @@ pub(crate) fn screened(outcome: &RunOutcome<EvaluatedRun>) -> Screened {
     screen(&batches.collect::<Vec<_>>())
 }
 
-/// The samples that count, and what sealed launches say of the others.
+/// Valid samples, and their comparison with those of sealed launches.
 pub(crate) struct Kept {
     /// Milliseconds, in launch order.
     pub samples: Vec<f32>,
     pub sealed: Option<SealedReport>,
 }
 
-/// Which samples count: those of sealed launches alone where they do not agree with the others.
+/// Returns the valid samples. If the times of sealed launches disagree with the others, only the sealed
+/// ones count.
 pub(crate) fn kept(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -65,7 +66,7 @@ pub(crate) fn kept(
         let launches = told.samples_ms.len() as u32;
         return Kept { samples, sealed: Some(SealedReport { launches, ..Default::default() }) };
     }
-    // Times of the emulation say nothing.
+    // Times on the emulated device say nothing.
     let times = sealed_times(&sealed, &others).filter(|_| device.kind == DeviceKind::Cuda);
     if times.is_some_and(|times| !times.agree) {
         samples = sealed;
@@ -80,7 +81,8 @@ pub(crate) fn kept(
     Kept { samples, sealed: (report != SealedReport::default()).then_some(report) }
 }
 
-/// What times say against the kernel: that they cannot be.
+/// Returns the reason if the times cannot be true: no sample is valid, or the median is below the speed
+/// of light.
 pub(crate) fn impossible(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -102,7 +104,7 @@ pub(crate) fn impossible(
     Some(Reason::faster_than_light(median * 1e-3, floor_ms * 1e-3, &derivation))
 }
 
-/// That mean and median part, so that the mean ranks the kernel.
+/// Returns a note if mean and median differ so much that the mean ranks the kernel.
 pub(crate) fn parted(stats: &RuntimeStats) -> Option<String> {
     (stats.ranked_by == RankedBy::Mean).then(|| {
         format!(
@@ -113,14 +115,14 @@ pub(crate) fn parted(stats: &RuntimeStats) -> Option<String> {
     })
 }
 
-/// The least time that the contract's work takes; `None` if it states none, or if nothing is known
-/// of the speed of light of a device: the emulated one.
+/// Returns the least time for the contract's work (speed of light). `None` if the contract states no
+/// work, or on the emulated device, which has no such bound.
 fn floor(request: &EvaluateRequest, device: &DeviceInfo) -> Option<SpeedOfLight> {
     let work = request.work.as_ref()?;
     Some(speed_of_light(work, &peaks(device)?, request.measure.cache))
 }
 
-/// What a GPU can, by its driver; `None` for the emulated device.
+/// Returns the peak figures of a GPU from its driver; `None` for the emulated device.
 fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
     (device.kind == DeviceKind::Cuda).then_some(FloorDevice {
         memory_clock_khz: device.memory_clock_khz,
@@ -132,8 +134,8 @@ fn peaks(device: &DeviceInfo) -> Option<FloorDevice> {
     })
 }
 
-/// Bytes of the tensors, each moved once: inputs read, outputs written, both for those that are
-/// both. An assumption, since a kernel need not read all of an input.
+/// Returns the bytes of the tensors, each moved once: inputs read, outputs written, inout tensors both.
+/// This is an assumption, since a kernel need not read all of an input.
 fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
     let args = &request.kernel.io.as_ref()?.args;
     let tensors = args.iter().filter_map(|arg| Some((arg.tensor_spec.as_ref()?, arg.role)));
@@ -144,7 +146,7 @@ fn buffer_bytes(request: &EvaluateRequest) -> Option<f64> {
     bytes.sum::<Option<f64>>().filter(|bytes| *bytes > 0.0)
 }
 
-/// The report of a run's times; `None` if nothing was timed.
+/// Returns the report of a run's times; `None` if nothing was timed.
 pub(crate) fn report(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -173,7 +175,8 @@ pub(crate) fn report(
         );
     }
     notes.extend(kept.sealed.as_ref().and_then(sealed_note));
-    // With a hot cache a timed launch finds inputs in it that were just written, and load does not.
+    // With a hot cache, a timed launch finds just-written inputs in the cache, and a launch of the load
+    // does not. So the two are not comparable.
     let alike = !emulated && request.measure.cache == CacheState::Cold;
     let load = outcome.told.load.as_ref().map(|facts| load(facts, median.filter(|_| alike)));
     notes.extend(outcome.told.lasting.and_then(lasting_note));
@@ -215,7 +218,7 @@ pub(crate) fn report(
     })
 }
 
-/// What sealed launches say against the others, or why there are none.
+/// Returns a note if sealed launches disagree with the others, or if there are none.
 fn sealed_note(sealed: &SealedReport) -> Option<String> {
     if let Some(reason) = &sealed.unavailable {
         return Some(format!(
@@ -232,14 +235,15 @@ fn sealed_note(sealed: &SealedReport) -> Option<String> {
     })
 }
 
-/// The load before timed launches, whose median time is `timed_ms` if it says anything.
+/// Returns the report of the load before timed launches. `timed_ms` is the median of the timed
+/// launches, if it is comparable.
 fn load(facts: &LoadFacts, timed_ms: Option<f64>) -> LoadReport {
     let agree = facts.median_ms.zip(timed_ms).map(|(load, timed)| load_agrees(load, timed));
     let LoadFacts { launches, verified, share, median_ms } = *facts;
     LoadReport { launches, verified, share, median_ms, agree }
 }
 
-/// That the load was not that of the timed launches.
+/// Returns a note if the load's times differ from those of the timed launches.
 fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
     let load_ms = load.median_ms.filter(|_| load.agree == Some(false))?;
     Some(format!(
@@ -250,7 +254,7 @@ fn load_note(load: &LoadReport, timed_ms: f64) -> Option<String> {
     ))
 }
 
-/// That fewer launches than wanted followed one another with what the kernel keeps.
+/// Returns a note if fewer consecutive launches than planned ran with the state that the kernel keeps.
 fn lasting_note(facts: LastingFacts) -> Option<String> {
     let LastingFacts { launches, wanted } = facts;
     (launches < wanted).then(|| {
@@ -262,7 +266,8 @@ fn lasting_note(facts: LastingFacts) -> Option<String> {
     })
 }
 
-/// What could carry a result between launches on a device.
+/// Returns which memory could carry a result from one launch to the next on a device, and what is done
+/// about it.
 fn state(variables: &VariablesKept, device: DeviceKind) -> StateReport {
     let modules = "variables and constants of the kernel's modules";
     let (mut put_back, mut looked_at, mut not_known) = (vec!["outputs"], Vec::new(), Vec::new());
@@ -274,8 +279,8 @@ fn state(variables: &VariablesKept, device: DeviceKind) -> StateReport {
             not_known.push(&*unlisted);
         }
     }
-    // What both are to the emulated device, each launch has for itself; and it knows of each access
-    // what it belongs to.
+    // The emulated device gives each launch its own shared and local memory. It also knows the buffer
+    // of each access.
     put_back.push("shared memory");
     match device {
         DeviceKind::Cuda => {
@@ -304,7 +309,7 @@ fn batch(facts: &BatchFacts) -> BatchReport {
     BatchReport { trials: facts.trials, sm_clock_hz }
 }
 
-/// The clock over all batches, each weighted with the time it took.
+/// Returns the clock over all batches, each weighted with its duration.
 fn clock(batches: &[BatchFacts]) -> Option<ClockReport> {
     let clocks = batches.iter().filter_map(|batch| batch.clock);
     let (mut cycles, mut seconds) = (0.0, 0.0);
@@ -356,7 +361,7 @@ mod tests {
         assert!(note.contains("differ from the timed ones by +20.0 %"), "{note}");
         let honest = load(&facts, Some(0.235));
         assert_eq!((honest.agree, load_note(&honest, 0.235)), (Some(true), None));
-        // Where the two are not alike nothing is said.
+        // If load and timed launches are not comparable, there is no statement.
         let unlike = load(&facts, None);
         assert_eq!((unlike.agree, load_note(&unlike, 0.2)), (None, None));
     }

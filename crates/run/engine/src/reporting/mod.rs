@@ -1,6 +1,6 @@
-//! Reports: what came of a run, as callers read it.
+//! Reports on runs, in the form that callers read.
 //!
-//! Each backend assembles a report from what it measured; [`finished`] is the last step of all of them.
+//! Each backend assembles a report from its measurements. [`finished`] is the last step of all.
 
 use crate::prepare::Prepared;
 use crate::profiling::tool_runs::ToolRuns;
@@ -15,11 +15,11 @@ mod measured;
 mod recorded;
 mod unranked;
 
-/// Timed launches whose outputs are verified, or all if there are fewer: a kernel that leaves out a tenth
-/// of its launches' work passes less than once in 1000 times, 0.9⁶⁶ < 0.001.
+/// Timed launches whose outputs are verified, or all if there are fewer. A kernel that omits the work
+/// of a tenth of its launches passes less than once in 1000 times: 0.9⁶⁶ < 0.001.
 pub(crate) const AUDITS: u32 = 66;
 
-/// A kernel that ran, or tried to, and what came of it.
+/// A kernel that ran or failed to run, with the outcome.
 pub(crate) struct Ran {
     pub request: EvaluateRequest,
     pub prepared: Prepared,
@@ -28,26 +28,26 @@ pub(crate) struct Ran {
     pub device: DeviceInfo,
 }
 
-/// What is known of a kernel beside its run.
+/// Facts about a kernel beside its run.
 #[derive(Default)]
 pub(crate) struct Additions {
-    /// How its configuration was chosen.
+    /// How the kernel's configuration was chosen.
     pub(crate) tuning: Option<TuningReport>,
-    /// What it had compiled while it ran.
+    /// Extensions that the kernel compiled while it ran.
     pub(crate) extensions: Vec<TorchExtension>,
-    /// Why nothing collected hardware metrics of it.
+    /// Why there are no hardware metrics of the kernel.
     pub(crate) unprofiled: Option<String>,
 }
 
 impl Additions {
-    /// How a kernel's configuration was chosen, and nothing else.
+    /// Makes additions with only the choice of the kernel's configuration.
     pub(crate) fn tuned(tuning: Option<TuningReport>) -> Self {
         Self { tuning, ..Self::default() }
     }
 }
 
-/// Completes the report of one evaluation, which took `total_ms` in all: it comes to its verdict, and is
-/// counted for the operator. `allow_weak` is the request's.
+/// Completes the report of one evaluation, which took `total_ms` in all. Sets the verdict, and counts
+/// the evaluation in the telemetry. `allow_weak` comes from the request.
 pub(crate) fn finished(
     mut report: EvaluateResponse,
     allow_weak: bool,

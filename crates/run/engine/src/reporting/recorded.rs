@@ -1,9 +1,9 @@
-//! What of a report is counted for the operator.
+//! Telemetry of evaluations, for the operator.
 
 use warpgauge_report::{EvaluateResponse, KernelVerdict};
 use warpgauge_telemetry::{EvaluationOutcome, Stage, telemetry};
 
-/// Counts one kernel that was evaluated, on its own or as part of something larger.
+/// Counts one evaluated kernel, whether alone or as part of a larger job.
 pub(crate) fn evaluation(report: &EvaluateResponse) {
     let telemetry = telemetry();
     let outcome = outcome(report);
@@ -13,7 +13,7 @@ pub(crate) fn evaluation(report: &EvaluateResponse) {
     if let Some(device) = report.device.as_ref().filter(|_| report.kernel_exec_result.compiled) {
         let ended = !matches!(outcome, EvaluationOutcome::KernelFailed | EvaluationOutcome::Error);
         telemetry.ran(device.id, worker, ended, report.kernel_exec_result.correctness);
-        // A worker that had to be killed tells no times.
+        // A worker that was killed reports no times.
         if worker > 0.0 {
             telemetry.stage(Stage::Worker, worker);
             telemetry.stage(Stage::Measure, timings.execute);

@@ -1,11 +1,11 @@
-//! Why the time of a kernel has no rank, though nothing is known against the kernel. Pure.
+//! Reasons why the time of a kernel has no rank, although nothing speaks against the kernel. Pure.
 
 use crate::reporting::AUDITS;
 use warpgauge_contract::EvaluateRequest;
 use warpgauge_model::{DeviceInfo, DeviceKind};
 use warpgauge_worker::protocol::{EvaluatedRun, RunOutcome, VariablesKept};
 
-/// Why the time of a run has no rank; `None`: it has one.
+/// Returns why the time of a run has no rank; `None` if it has one.
 pub(crate) fn unranked(
     request: &EvaluateRequest,
     device: &DeviceInfo,
@@ -14,8 +14,9 @@ pub(crate) fn unranked(
     barely_verified(device, outcome).or_else(|| unlisted(request, outcome))
 }
 
-/// That so few timed launches were verified, because each takes long, that a kernel which leaves some
-/// out might not be found: its time is not ranked. Times of the emulated device never are.
+/// Returns a reason if too few timed launches were verified, because each verification takes long. A
+/// kernel that omits work in some launches might go undetected then. Never applies to the emulated
+/// device, whose times are not ranked.
 fn barely_verified(device: &DeviceInfo, outcome: &RunOutcome<EvaluatedRun>) -> Option<String> {
     let audits = &outcome.told.audits;
     let few = audits.skipped > 0 && audits.done < AUDITS && device.kind == DeviceKind::Cuda;
@@ -29,8 +30,8 @@ fn barely_verified(device: &DeviceInfo, outcome: &RunOutcome<EvaluatedRun>) -> O
     })
 }
 
-/// That a kernel may have kept a result in state that cannot be listed, from one launch on the same
-/// inputs to the next: its time is not ranked, unless the caller wants it to be.
+/// Returns a reason if a kernel could keep a result in state that cannot be listed, while its inputs
+/// stay the same between launches. The caller can accept that and rank the time.
 fn unlisted(request: &EvaluateRequest, outcome: &RunOutcome<EvaluatedRun>) -> Option<String> {
     let Some(VariablesKept::NotKnown(reason)) = &outcome.told.variables else { return None };
     (!request.measure.rank_unlisted_state).then(|| {
@@ -57,7 +58,7 @@ mod tests {
         };
         let note = told(12, 54, DeviceKind::Cuda).expect("a note");
         assert!(note.starts_with("12 timed launches were verified, of at least 66"), "{note}");
-        // All there are; enough of many; nothing to rank.
+        // All launches verified; enough of many verified; nothing to rank.
         assert_eq!(told(20, 0, DeviceKind::Cuda), None);
         assert_eq!(told(AUDITS, 3, DeviceKind::Cuda), None);
         assert_eq!(told(12, 54, DeviceKind::Emulator), None);

@@ -1,4 +1,4 @@
-//! One contract at every point of its axes. The sweep is one job; its points are evaluations.
+//! A sweep: one contract at every point of its axes. The sweep is one job; its points are evaluations.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -21,10 +21,10 @@ use warpgauge_report::{
 mod names;
 mod points;
 
-/// Bytes of reports that one answer carries, about.
+/// Approximate limit on the bytes of reports in one response.
 const MAX_REPORT_BYTES: usize = 64 << 20;
 
-/// Evaluates every point, `lanes` of them at once.
+/// Evaluates every point, `lanes` points at once.
 pub(crate) async fn run(
     engine: &Engine,
     job: &ActiveOrder<'_>,
@@ -43,7 +43,7 @@ pub(crate) async fn run(
     Ok(answer(job.id(), &plan, done, arrived))
 }
 
-/// The contract of a point, whole. Blocking.
+/// Returns the complete contract of a point. Blocking.
 fn whole(
     plan: &SweepPlan,
     index: usize,
@@ -54,7 +54,7 @@ fn whole(
     Ok(request)
 }
 
-/// What the points came to.
+/// Results of the points.
 #[derive(Default)]
 struct Done {
     points: Vec<SweepPoint>,
@@ -88,7 +88,7 @@ async fn all_points(
     Ok(done)
 }
 
-/// Evaluates one point. Its failures are its own; only the end of the service ends the sweep.
+/// Evaluates one point. Its failure does not end the sweep; only the shutdown of the service does.
 async fn point(
     engine: &Engine,
     job: &ActiveOrder<'_>,
@@ -141,7 +141,7 @@ fn answer(job_id: &str, plan: &SweepPlan, done: Done, arrived: Instant) -> Sweep
     }
 }
 
-/// What a report takes in memory, bytes, about.
+/// Returns the approximate size of a report in memory, in bytes.
 fn weight(report: &EvaluateResponse) -> usize {
     let outputs = report.outputs.values().map(|o| o.data_b64.as_ref().map_or(0, String::len));
     let samples = report.measurement.as_ref().map_or(0, |m| m.samples_ms.len() * 4);

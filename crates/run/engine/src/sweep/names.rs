@@ -1,4 +1,4 @@
-//! Matrices in the contract of a point of a sweep.
+//! Named matrices in the contract of a sweep's point.
 
 use std::io::BufReader;
 
@@ -7,7 +7,7 @@ use warpgauge_contract::{ContractLimits, EvaluateRequest, SweepPlan};
 use warpgauge_sparse::packed;
 use warpgauge_sparse::spmv::{NamedMatrix, SpmvError, SpmvProblem, TakesMatrices, generated};
 
-/// Puts matrices into the contract of a point: those that came with the sweep, and generated ones.
+/// Puts matrices into the contract of a point: those that were sent with the sweep, and generated ones.
 /// Blocking.
 pub(crate) fn put_into(
     request: &mut EvaluateRequest,

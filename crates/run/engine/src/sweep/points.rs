@@ -1,4 +1,4 @@
-//! From the evaluations of a sweep to its answer. Pure.
+//! Builds the response to a sweep from its evaluations. Pure.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,13 +11,13 @@ use warpgauge_report::{
 };
 use warpgauge_statistics::Counted;
 
-/// Longest message of a reason, bytes: the whole is in the point's own evaluation.
+/// Longest message of a reason, in bytes. The point's own evaluation has the full message.
 const MAX_MESSAGE_BYTES: usize = 2000;
 
-/// Reasons kept for one point.
+/// Most reasons kept for one point.
 const MAX_REASONS: usize = 8;
 
-/// A point with nothing known yet.
+/// Makes a point without results.
 fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus) -> SweepPoint {
     SweepPoint {
         index,
@@ -39,7 +39,7 @@ fn blank(index: usize, values: BTreeMap<String, AxisValue>, status: SweepStatus)
     }
 }
 
-/// A point without a report.
+/// Makes a point whose evaluation failed, so that it has no report.
 pub(crate) fn failed(
     index: usize,
     values: BTreeMap<String, AxisValue>,
@@ -60,7 +60,7 @@ pub(crate) fn failed(
     SweepPoint { verdict, reasons, ..blank(index, values, status) }
 }
 
-/// A point with a report.
+/// Makes a point from the report of its evaluation.
 pub(crate) fn evaluated(
     index: usize,
     values: BTreeMap<String, AxisValue>,
@@ -110,7 +110,7 @@ fn shortened(text: &str) -> String {
     if end < text.len() { format!("{}…", &text[..end]) } else { text.to_owned() }
 }
 
-/// Number of points by status.
+/// Counts the points by status.
 pub(crate) fn counts(points: &[SweepPoint]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for point in points {
@@ -119,8 +119,8 @@ pub(crate) fn counts(points: &[SweepPoint]) -> BTreeMap<String, usize> {
     counts
 }
 
-/// The best points by measure. Times of an emulation or of different kinds of GPU are not ranked;
-/// those of an emulation have counts.
+/// Returns the best point by each measure. Times on the emulated device or on different kinds of GPU
+/// are not ranked. Points on the emulated device are ranked by counts.
 pub(crate) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest {
     let not_ranked =
         |why: &str| SweepBest { not_ranked: Some(why.to_owned()), ..SweepBest::default() };
@@ -160,7 +160,7 @@ pub(crate) fn best(points: &[SweepPoint], devices: &[DeviceReport]) -> SweepBest
     best
 }
 
-/// The correct point with the lowest measure, the first of several.
+/// Returns the correct point with the lowest measure, the first if several are equal.
 fn lowest(
     points: &[SweepPoint],
     measure: &dyn Fn(&SweepPoint) -> Option<f64>,
