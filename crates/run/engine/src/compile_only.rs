@@ -1,4 +1,4 @@
-//! Compilations that no run follows: `POST /compile`.
+//! Compilations without a run: `POST /compile`.
 
 use std::time::Instant;
 
@@ -81,7 +81,7 @@ fn signature(kernel: &KernelInfo) -> KernelSignature {
 }
 
 /// Parses `sm_90` (machine code) or `compute_90` (PTX) to a target, with the driver version of the
-/// devices here.
+/// default device.
 fn named_target(host: &Host, arch: &str) -> Result<Target, ExecError> {
     let (digits, emulated) = match (arch.strip_prefix("sm_"), arch.strip_prefix("compute_")) {
         (Some(digits), _) => (digits, false),

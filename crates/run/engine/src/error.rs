@@ -7,7 +7,7 @@ pub(crate) use warpgauge_executor::{ExecError, Problem, chain, internal, invalid
 use warpgauge_model::FailureCode;
 use warpgauge_worker::LeaseError;
 
-/// Converts the error of a compilation that gave no verdict on the source.
+/// Converts the error of a compilation.
 pub(crate) fn from_compile(error: CompileError) -> ExecError {
     match error {
         CompileError::Rejected(failure) => ExecError::Invalid(vec![Problem {

@@ -1,5 +1,5 @@
-//! The order of a gate run: a first comparison of every case, a second in fresh processes of those that
-//! seem slower, and a check that all run under the same conditions. [`warpgauge_gate`] interprets the
+//! The order of a gate run. It compares every case once, and then again, in fresh processes, those that
+//! seem slower. It checks that all run under the same conditions. [`warpgauge_gate`] interprets the
 //! comparisons. The main function is [`run_gate`].
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};

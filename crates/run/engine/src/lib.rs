@@ -1,10 +1,10 @@
-//! The order of the stages, written once: compile, lay out, lease, run, watch, report. It serves one
-//! kernel and several.
+//! The order of the stages: compile, lay out, lease, run, watch, report, for one kernel and for
+//! several.
 //!
 //! [`Executor`] is the interface. The service gives it a [`WorkOrder`] and follows its [`Progress`].
 //! The service sees no lease, no fleet and no compiler; an executor sees no store, and only opaque ids
-//! of owners. [`LocalExecutor`] runs orders on the devices of this machine. `run` follows one
-//! evaluation from end to end, `compare` a comparison, `gate` a suite.
+//! of owners. [`LocalExecutor`] runs orders on the devices of this machine. `backends` follows one
+//! evaluation from end to end, `comparison` a comparison, `gate` a suite.
 
 #![forbid(unsafe_code)]
 

@@ -45,8 +45,7 @@ pub(crate) trait Evaluator: Sync {
 /// Runs kernels of one family.
 ///
 /// A backend evaluates a checked request, reports the tools that its kernels need beside a device, and
-/// opens comparisons whose reference is of its family. Nothing else in this crate depends on what runs
-/// a kernel.
+/// opens comparisons whose reference is of its family.
 pub(crate) trait KernelBackend: Send + Sync {
     /// Returns the tools that its kernels need beside a device, each named after the kernel type that
     /// needs it.

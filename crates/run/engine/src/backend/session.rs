@@ -66,7 +66,7 @@ pub(crate) struct Conclusion {
     pub(crate) verdict_by: VerdictBy,
     /// In the order of the candidates.
     pub(crate) compared: Vec<Compared>,
-    /// Uses indices among all kernels of the request, where the reference is 0.
+    /// Ranking by indices among all kernels of the request, where the reference is 0.
     pub(crate) ranking: Option<Ranking>,
     pub(crate) counted_ranking: Vec<CountedRank>,
 }

@@ -12,7 +12,7 @@ use warpgauge_nsight::own_worker;
 use warpgauge_worker::Lease;
 use warpgauge_worker::protocol::MonitorPlan;
 
-/// Time between two readings, in milliseconds: twice the time that they need, for half the noise.
+/// Time between two readings, in milliseconds: twice the time that a reading needs, for half the noise.
 const WINDOW_MS: u32 = 200;
 
 /// Longest time for a worker to become ready, beyond the timeout of the request.

@@ -4,7 +4,7 @@
 //! is when all launches that it made have ended. So counts, bytes and times are totals of all kernels,
 //! including the launch overhead of the device runtime. On an H200, CUPTI and Nsight Compute counted
 //! every one of the 16,384 additions of 64 launched blocks. They counted 2,131 and 2,133 stored sectors
-//! where the kernels store 2,048. Launch properties, such as the grid, are those of the first kernel.
+//! where the kernels store 2,048. Properties of the launch are those of the first kernel.
 
 use warpgauge_metrics::CollectedMetrics;
 use warpgauge_model::Image;

@@ -17,6 +17,7 @@ use warpgauge_sandbox::enforcement::{Enforcement, die_with_parent};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::whole_program::{AttachedTool, ProgramGrants, ProgramLimits, confine};
 
+/// First argument of the child, which selects the hidden subcommand.
 pub const COMMAND: &str = "__program";
 
 /// Environment variable with the descriptor to which the emulated device writes its counts.
@@ -98,8 +99,8 @@ fn confined(setup: &Setup, told: &mut File) -> io::Result<ChildProgram> {
     die_with_parent()?;
     let counted = counted::begin()?;
     // Linux does not execute a file that any process has open for writing. The server's children
-    // inherit its descriptors for a moment. This process starts no children, so the copy is made here.
-    // A tool may start this process again, when a read-only copy already exists.
+    // inherit its descriptors for a moment. This process starts no children from here on, so it makes
+    // the copy itself. A tool may start this process again, when a read-only copy already exists.
     let _ = std::fs::remove_file(&setup.program);
     std::fs::copy(&setup.object, &setup.program)?;
     // If its user cannot read a program's file, the user can write to nothing in the program's /proc

@@ -1,5 +1,5 @@
-//! The process that counts the threads of a submitted program. It runs warpgauge's own program beside
-//! the process that becomes the submitted program, because no process of ours remains there.
+//! The process that counts the threads of a submitted program. It is a separate process of warpgauge,
+//! since the process that becomes the submitted program no longer runs code of warpgauge.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};

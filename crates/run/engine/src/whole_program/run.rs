@@ -29,8 +29,8 @@ const FILE_BYTES: u64 = 2 << 30;
 /// Largest file that a tool may write within the program, in bytes.
 const TOOL_FILE_BYTES: u64 = 256 << 20;
 
-/// Most bytes read from a file of the child or of the emulated device. Without a tool it is also the
-/// largest file that a confined program may write.
+/// Most bytes read from a file of the child or of the emulated device. Without a tool it also limits
+/// the files that the confined program received open for writing.
 const TOLD_BYTES: u64 = 8 << 20;
 
 /// Names of files and directories of one run.
@@ -158,7 +158,8 @@ impl WholeProgram {
             serde_json::to_string(&setup).map_err(|error| NotRun::NotStarted(error.to_string()))?;
         let program =
             contained::tool(&self.server, &own).args([COMMAND, &setup]).args(&self.arguments);
-        // The confined program may write no files, so the driver cannot keep a compilation cache.
+        // The confined program may open no files for writing, so the driver cannot keep a compilation
+        // cache.
         let program = program.variable("CUDA_CACHE_DISABLE", "1");
         Ok(match &self.device {
             ProgramDevice::Gpu(uuid) => program.variable("CUDA_VISIBLE_DEVICES", uuid),

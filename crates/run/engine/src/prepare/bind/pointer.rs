@@ -1,4 +1,4 @@
-//! Checks of one tensor against the pointer as which it is passed.
+//! Checks whether a tensor can be passed as a pointer.
 
 use super::error::{BindError, describe};
 use warpgauge_compile::{CType, Param};

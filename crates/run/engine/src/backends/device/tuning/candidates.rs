@@ -109,8 +109,8 @@ impl Contender {
         let Some(compiled) = self.compiled.clone() else { return Ok(()) };
         let request = self.trial(request, launches);
         let id = format!("{}-tune-{}", job.id(), self.shown.index);
-        // A configuration that does not fit a launch is not a mistake of the contract, just as one that
-        // does not compile.
+        // A launch that does not fit is a fault of the configuration and not of the contract, like a
+        // compile error.
         let laid = match backend.lay_out(job, request, compiled, id, Purpose::Rank).await {
             Ok(laid) => laid,
             Err(ExecError::Invalid(problems)) => {

@@ -102,8 +102,8 @@ impl DeviceBackend {
     }
 }
 
-/// Returns the request, where an expected output that the same kernel defines is that of its first
-/// configuration. The reference of a comparison can be defined so.
+/// Returns the request for trials. If the kernel itself defines an expected output, its first
+/// configuration is named for that. This is the case for the reference of a comparison.
 fn beside_itself(request: &EvaluateRequest, tunable: &Tunable) -> EvaluateRequest {
     let mut request = request.clone();
     let Some(first) = tunable.configurations.first() else { return request };
