@@ -1,7 +1,7 @@
-//! A runner that a tool is round: an interpreter of its own, which nobody else is forked from.
+//! A runner under a profiling tool: a separate interpreter, from which no other process is forked.
 //!
-//! The tool starts it, and so it has to import PyTorch first. It was confined before it was an interpreter:
-//! `child`.
+//! The tool starts this interpreter, so it has to import PyTorch first. It is confined before it becomes an
+//! interpreter: see `child`.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -18,14 +18,14 @@ use super::zygote::{Forked, ready};
 use warpgauge_sandbox::contained;
 use warpgauge_sandbox::program::ChildProgram;
 
-/// The way to one that has yet to be started.
+/// The connection to a runner that a tool has yet to start.
 #[derive(Debug)]
 pub struct Alone {
     control: UnixStream,
 }
 
 impl Alone {
-    /// What is started, what it reads, and the way to it.
+    /// Returns the program to start, its standard input, and the connection to the runner.
     pub(crate) fn new(
         server: &Path,
         setup: &Setup,
@@ -38,15 +38,15 @@ impl Alone {
         Ok((program, theirs.into(), Self { control }))
     }
 
-    /// The runner, once it has imported PyTorch. Blocks.
+    /// Returns the runner, once it has imported PyTorch. Blocks.
     ///
     /// # Errors
-    /// It is not ready by then, or has ended.
+    /// The runner is not ready by the deadline, or has ended.
     pub fn runner(self, until: Instant) -> io::Result<Runner> {
         ready(&self.control, until)?;
         let ends = Ends::handed_to(&self.control)?;
         let frame = receive(&self.control, until)?;
-        // No stranger's code has run in it by now.
+        // No submitted code has run in this process yet, so its own process number can be trusted.
         let number = serde_json::from_slice::<Forked>(&frame)?.forked;
         let process = Pid::from_raw(number).ok_or(io::ErrorKind::InvalidData)?;
         let handle = pidfd_open(process, PidfdFlags::empty())?;

@@ -1,8 +1,8 @@
-//! What a fork asks to have built, on a socket of its own, as the server hears it.
+//! Build requests of a fork, on a separate socket, as the server receives them.
 //!
-//! A frame is an order, and a frame is the answer; with one that tells of a file comes the file, sealed. The
-//! fork may say what it likes, and need not listen: frames are bounded, and who waits for it can be given
-//! up.
+//! An order is one frame, and so is the answer. An answer that announces a file carries its descriptor,
+//! sealed. The fork may send anything and may never read: frames are bounded, and the server can stop waiting
+//! for it.
 
 use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
@@ -16,28 +16,27 @@ use serde::de::DeserializeOwned;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, Interest};
 use tokio::net::UnixStream;
 
-/// Longest order, bytes: sources are in it.
+/// Longest order, bytes, including sources.
 pub const MAX_ORDER_BYTES: usize = 4 << 20;
 
 /// Longest message of an answer, bytes.
 const MAX_TEXT: usize = 12 << 10;
 
-/// Why there is nothing to load.
+/// Why a build produced nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct NotBuilt {
-    /// What programs compare.
+    /// Stable code for programs.
     pub code: String,
-    /// What happened.
     pub message: String,
-    /// What compilers said.
+    /// Output of the compilers.
     pub log: String,
 }
 
-/// The answer, as it travels.
+/// The answer, as it is sent.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer<'a> {
-    /// Whose file comes with it.
+    /// The file comes with this frame.
     Built {
         bytes: usize,
         log: &'a str,
@@ -50,14 +49,14 @@ enum Answer<'a> {
 pub struct BuildSocket(UnixStream);
 
 impl BuildSocket {
-    /// Must be called within a runtime.
+    /// Registers the socket with the runtime. Must be called within one.
     pub(crate) fn new(stream: BlockingStream) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         Ok(Self(UnixStream::from_std(stream)?))
     }
 
-    /// The next order; `None`: there are no more, or what came is none. Safe to give up, not to go on with
-    /// after.
+    /// Returns the next order; `None`: the fork has closed the socket, or sent no valid order. The future may
+    /// be dropped, but the socket must not be used afterwards.
     pub async fn order<T: DeserializeOwned>(&mut self) -> Option<T> {
         let mut prefix = [0; 4];
         self.0.read_exact(&mut prefix).await.ok()?;
@@ -66,25 +65,25 @@ impl BuildSocket {
             return None;
         }
         let mut body = Vec::new();
-        // Grows with what arrives.
+        // Memory grows with the bytes that arrive, not with the announced length.
         (&mut self.0).take(length as u64).read_to_end(&mut body).await.ok()?;
         serde_json::from_slice(&body).ok().filter(|_| body.len() == length)
     }
 
-    /// Hands over what was built.
+    /// Sends what was built.
     ///
     /// # Errors
-    /// The fork is gone, or the system has no memory for it.
+    /// The fork has ended, or the system has no memory for the file.
     pub async fn hand_over(&mut self, object: &[u8], log: &str) -> io::Result<()> {
         let file = sealed(object)?;
         let log = shortened(log);
         self.send(&Answer::Built { bytes: object.len(), log: &log }, Some(file)).await
     }
 
-    /// Says why nothing was built.
+    /// Reports why nothing was built.
     ///
     /// # Errors
-    /// The fork is gone.
+    /// The fork has ended.
     pub async fn refuse(&mut self, why: NotBuilt) -> io::Result<()> {
         let NotBuilt { code, message, log } = why;
         let why = NotBuilt { code, message: shortened(&message), log: shortened(&log) };
@@ -117,25 +116,25 @@ fn sent_with(stream: &UnixStream, bytes: &[u8; 4], file: &OwnedFd) -> io::Result
     }
     match sendmsg(stream, &[IoSlice::new(bytes)], &mut ancillary, SendFlags::NOSIGNAL)? {
         4 => Ok(()),
-        // A socket of this machine takes four bytes or none.
+        // A local socket takes four bytes or none.
         _ => Err(io::ErrorKind::WriteZero.into()),
     }
 }
 
-/// Memory that nobody can change any more, as a file.
+/// Makes a file in memory that no process can change any more.
 fn sealed(bytes: &[u8]) -> io::Result<OwnedFd> {
     use std::io::{Seek as _, Write as _};
     let made = memfd_create("built", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
     let mut file = std::fs::File::from(made);
     file.write_all(bytes)?;
-    // Whoever gets the descriptor gets its place, too.
+    // The file offset is shared with the receiver of the descriptor.
     file.rewind()?;
     let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
     fcntl_add_seals(&file, seals)?;
     Ok(file.into())
 }
 
-/// The beginning of a text, where compilers say what is decisive.
+/// Returns the beginning of a text, where compilers print the decisive errors.
 fn shortened(text: &str) -> String {
     let end = (0..=MAX_TEXT.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
     text[..end.unwrap_or(0)].to_owned()
@@ -180,7 +179,7 @@ mod tests {
         let (near, mut far) = BlockingStream::pair().unwrap();
         let mut counter = BuildSocket::new(near).unwrap();
         counter.hand_over(b"object", "a warning").await.unwrap();
-        // Whoever forgets the descriptor hears of it all the same.
+        // The frame arrives even if the receiver ignores the descriptor.
         let mut prefix = [0; 4];
         far.read_exact(&mut prefix).unwrap();
         let mut body = vec![0; u32::from_le_bytes(prefix) as usize];

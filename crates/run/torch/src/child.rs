@@ -1,5 +1,5 @@
-//! The beginning of the zygote, or of a runner that a tool is round: a process of ours that closes the file
-//! system after itself and becomes a Python interpreter.
+//! The start of the zygote, or of a runner under a tool. A process of this program confines its file access,
+//! and then becomes a Python interpreter.
 
 use std::ffi::OsString;
 use std::io;
@@ -19,10 +19,10 @@ use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_sandbox::python;
 use warpgauge_sandbox::whole_program::{self, AttachedTool, ProgramGrants, ProgramLimits};
 
-/// First argument of the program: this child is wanted.
+/// First argument of the program that selects this child.
 pub const COMMAND: &str = "__torch";
 
-/// What the interpreter runs.
+/// Python source that the interpreter runs.
 pub(crate) const SOURCE: &str = concat!(
     include_str!("python/zygote.py"),
     include_str!("python/confine.py"),
@@ -38,7 +38,7 @@ pub(crate) const SOURCE: &str = concat!(
     include_str!("python/inductor.py"),
     include_str!("python/module.py"),
     include_str!("python/suggest.py"),
-    // What functions return is written as the package for Python writes and reads it.
+    // Values that functions return are encoded by the module that the Python package uses, too.
     include_str!("../../../../python/src/warpgauge/values.py"),
     include_str!("python/program.py"),
     include_str!("python/fingerprint.py"),
@@ -47,26 +47,27 @@ pub(crate) const SOURCE: &str = concat!(
     "\nmain()\n"
 );
 
-/// Address space of a runner: 8 GiB for what a submission makes, and what PyTorch with CUDA's libraries
-/// maps before it.
+/// Address space of a runner, bytes: 8 GiB for the submission's data, and the mappings of PyTorch with CUDA's
+/// libraries.
 const ADDRESS_SPACE: u64 = 12 << 30;
 
-/// Memory of a runner that is not shared, where it has a device.
+/// Private memory of a runner with a device, bytes.
 const DATA: u64 = 64 << 30;
 
-/// Processor time of a runner and of the zygote, seconds: beyond the longest deadline on many cores.
+/// Processor time of a runner and of the zygote, seconds: above the longest deadline on many cores.
 const CPU_SECONDS: u64 = 24 * 3600;
 
-/// Open files of the zygote: a few for each of its forks.
+/// Most open files of the zygote: a few for each of its forks.
 const OPEN_FILES: u64 = 512;
 
-/// Largest file under a tool, bytes: what it puts into the process keeps some.
+/// Largest file that a process under a tool may write, bytes: the tool's library inside that process writes
+/// some.
 const TOOL_FILE_BYTES: u64 = 1 << 30;
 
-/// What an interpreter reads and executes of the system.
+/// System paths that an interpreter reads and executes.
 const SYSTEM: [&str; 5] = ["/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache"];
 
-/// What PyTorch and its libraries look at to choose code for the processor.
+/// Files that PyTorch and its libraries read to choose code for the processor.
 const READ: [&str; 6] = [
     "/dev/urandom",
     "/dev/null",
@@ -76,50 +77,50 @@ const READ: [&str; 6] = [
     "/sys/devices/system/node",
 ];
 
-/// What the child is told on its command line.
+/// Settings of the child, from its command line.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Setup {
     pub python: PathBuf,
     pub site_packages: PathBuf,
-    /// What the interpreter itself needs.
+    /// Directories of the interpreter's own files.
     pub roots: Vec<PathBuf>,
-    /// Threads that PyTorch computes with.
+    /// Number of threads that PyTorch computes with.
     pub threads: usize,
-    /// The device that runners use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
+    /// The device of the runners, as in `CUDA_VISIBLE_DEVICES`; `None`: the CPU.
     pub device: Option<String>,
-    /// Where the tool has its files that is round this process, which then becomes the only runner.
+    /// Directory of the files of the tool around this process, which then becomes the only runner.
     pub tool: Option<PathBuf>,
 }
 
-/// A device, for those who use it.
+/// Settings of a device, for runners that use one.
 #[derive(Serialize)]
 struct DeviceSettings<'a> {
     visible: &'a str,
-    /// What a fork reads, beside what describes itself in /proc.
+    /// Paths that a fork reads, beside its own files in /proc.
     read: Vec<PathBuf>,
-    /// What a fork lists.
+    /// Directories that a fork lists.
     list: Vec<PathBuf>,
-    /// What a fork reads and writes.
+    /// Paths that a fork reads and writes.
     modify: Vec<PathBuf>,
-    /// Files in /proc that describe a fork, which reads them.
+    /// Files in /proc that describe a fork and that it reads.
     own: &'static [&'static str],
     data: u64,
 }
 
-/// What the interpreter is told on its command line.
+/// Settings of the interpreter, from its command line.
 #[derive(Serialize)]
 struct Settings<'a> {
     site_packages: &'a Path,
     threads: usize,
     address_space: u64,
-    /// Programs for seccomp, in base64.
+    /// Seccomp programs, in base64.
     filters: Vec<String>,
     device: Option<DeviceSettings<'a>>,
-    /// Whether it is confined already, and becomes the only runner.
+    /// Whether the process is confined already, and becomes the only runner.
     alone: bool,
 }
 
-/// Runs the child; the program calls this for its hidden subcommand. Comes back only if it fails.
+/// Runs the child; the program calls this for its hidden subcommand. Returns only on failure.
 pub fn main(mut arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let error = match arguments.next().and_then(|setup| setup.into_string().ok()) {
         Some(setup) => become_interpreter(&setup),
@@ -140,7 +141,7 @@ fn become_interpreter(setup: &str) -> io::Result<()> {
     Err(program.to_blocking().stdin(control).exec())
 }
 
-/// Closes what neither the zygote nor a fork needs: each fork gives up more.
+/// Gives up what neither the zygote nor a fork needs; each fork gives up more.
 fn confine_zygote(setup: &Setup) -> io::Result<()> {
     let limits = ResourceLimits {
         address_space: u64::MAX,
@@ -151,7 +152,7 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
     enforcement::limit_resources(&limits).map_err(io::Error::other)?;
     let mut access = access(setup);
     if setup.device.is_some() {
-        // Each fork has entries there that do not exist yet, and closes the others.
+        // Each fork has entries in /proc that do not exist yet; it closes those of other processes itself.
         access.modify.push("/proc".into());
     }
     own_root::confine(&access, Processes::All).map_err(io::Error::other)?;
@@ -159,14 +160,15 @@ fn confine_zygote(setup: &Setup) -> io::Result<()> {
     Ok(())
 }
 
-/// What a runner reads and executes, and with a device what it writes to, but for what is its own in /proc.
+/// Returns the paths that a runner reads and executes, and with a device those that it writes to, except its
+/// own files in /proc.
 fn access(setup: &Setup) -> FileAccess {
     let mut execute = there(&SYSTEM);
     execute.extend(installed(setup));
     let mut access = FileAccess { read: there(&READ), execute, ..FileAccess::default() };
     if setup.device.is_some() {
         let driver = files_of_driver();
-        // Libraries that it brings are executed.
+        // The driver's libraries are executed, not only read.
         access.execute.extend(driver.read);
         access.modify.extend(driver.modify);
         access.list.extend(driver.list);
@@ -174,8 +176,8 @@ fn access(setup: &Setup) -> FileAccess {
     access
 }
 
-/// Closes all that a runner does not need, before there is a Python interpreter: what a tool puts into that
-/// has threads of its own, which a confinement from within would leave out.
+/// Confines a runner before there is a Python interpreter in it. The tool's library in that process has
+/// threads, which a confinement from within the interpreter would miss.
 fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
     let mut libraries = there(&SYSTEM);
     libraries.extend(there(&READ));
@@ -195,12 +197,12 @@ fn confine_alone(setup: &Setup, directory: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Those paths that exist.
+/// Returns those of the paths that exist.
 fn there(paths: &[&str]) -> Vec<PathBuf> {
     paths.iter().map(PathBuf::from).filter(|path| path.exists()).collect()
 }
 
-/// Where the interpreter and its packages are.
+/// Returns the paths of the interpreter and its packages.
 fn installed(setup: &Setup) -> impl Iterator<Item = PathBuf> {
     setup.roots.iter().chain([&setup.python, &setup.site_packages]).cloned()
 }
@@ -228,22 +230,22 @@ fn program(setup: &Setup) -> io::Result<ChildProgram> {
         alone: setup.tool.is_some(),
     };
     let mut program = python::interpreter(&setup.python, SOURCE, &settings)?
-        // What PyTorch's compiler asks for when it is imported: a user's name, which it does not find in
-        // a file, and a directory, which it would make.
+        // PyTorch's compiler needs these when it is imported: a user name, which it could not read from a
+        // file, and a cache directory, which it would create.
         .variable("USER", "nobody")
         .variable("TORCHINDUCTOR_CACHE_DIR", "/")
-        // It starts processes as soon as it is imported, if it may have more than one.
+        // PyTorch's compiler would start processes on import if it may use more than one.
         .variable("TORCHINDUCTOR_COMPILE_THREADS", "1")
         .variable("OMP_NUM_THREADS", setup.threads.to_string())
-        // A thread that waits for others by turning round and round takes their time where cores are
-        // shared: a call of 10 µs was seen to take 8 ms.
+        // A thread that spins while it waits takes time from other threads where cores are shared: a call of
+        // 10 µs was seen to take 8 ms.
         .variable("OMP_WAIT_POLICY", "PASSIVE")
-        // A process that forks has one thread: numpy's library would start others when it is loaded.
+        // A process that forks must have one thread: numpy's library would start more when it is loaded.
         .variable("OPENBLAS_NUM_THREADS", "1")
-        // No device is looked for, nor its driver opened, before somebody has forked.
+        // The zygote must not look for a device, nor open its driver, before a fork does.
         .variable("CUDA_VISIBLE_DEVICES", "");
     if setup.tool.is_some() {
-        // The tool tells what it puts into a process through its environment.
+        // The tool configures its library in the process through environment variables.
         program.environment = Environment::Own;
     }
     Ok(program)
@@ -255,7 +257,7 @@ mod tests {
 
     use super::SOURCE;
 
-    /// The parts are one text: of two functions with one name the later would be called for both.
+    /// The parts form one text: of two functions with the same name, every caller would get the later one.
     #[test]
     fn no_name_of_the_interpreters_text_is_defined_twice() {
         let mut names = BTreeSet::new();

@@ -1,6 +1,7 @@
-//! A fork of the zygote, from outside: stopping, continuing and ending it, its memory, and how it ended.
+//! A fork of the zygote, seen from outside: stopping, continuing and killing it, its memory, and its exit
+//! status.
 //!
-//! Whoever has its descriptors can do that: they are handed to the process that judges.
+//! These operations need only the fork's descriptors, which the server sends to the judge process.
 
 use std::fs::File;
 use std::io::{self, PipeReader, Read};
@@ -19,74 +20,74 @@ use super::printed::Printed;
 use super::threads::{NotStopped, Threads};
 use warpgauge_sandbox::handed;
 
-/// Ends a fork: it has no processes but itself, and its threads end with it.
+/// Kills a fork. A fork has no child processes, and its threads end with it.
 #[derive(Debug, Clone)]
 pub struct Killer(Arc<OwnedFd>);
 
 impl Killer {
-    /// Ends it; one that has ended is left alone.
+    /// Kills the fork, unless it has ended already.
     pub fn kill(&self) {
         self.send(Signal::KILL);
     }
 
-    /// Whether it has ended by then, with all that it had. Blocks.
+    /// Waits until the deadline for the fork to end, with all of its threads; returns whether it has. Blocks.
     pub fn gone_by(&self, until: Instant) -> bool {
         !awaited(&self.0, until).is_empty()
     }
 
     fn send(&self, signal: Signal) {
-        // Whoever has ended takes no signals, and nobody else can have its handle.
+        // A process that has ended takes no signals, and no other process can get its handle.
         let _ = pidfd_send_signal(&self.0, signal);
     }
 }
 
-/// Descriptors that lead to a fork: its session, a handle of it, its memory, what it prints, how it ended,
-/// and the directory of its threads.
+/// Number of descriptors that give access to a fork: its session, a process handle, its memory, its output,
+/// its exit status, and the directory of its threads.
 pub(crate) const DESCRIPTORS: usize = 6;
 
-/// A fork that nobody has asked anything yet. Dropping it does not end it: see [`Killer`].
+/// A fork that has received no question yet. Dropping it does not kill the process: see [`Killer`].
 #[derive(Debug)]
 pub struct Runner {
     descriptors: [OwnedFd; DESCRIPTORS],
     killer: Killer,
-    /// Where it asks for what it cannot compile itself. That stays with the server: a judge has nothing to
-    /// do with it.
+    /// The socket for build requests. It stays with the server: a judge does not need it.
     builds: Option<UnixStream>,
 }
 
 impl Runner {
-    /// What another process needs to have it in place of this one.
+    /// Returns the descriptors that another process needs to take this runner over.
     pub(crate) fn descriptors(&self) -> [BorrowedFd<'_>; DESCRIPTORS] {
         self.descriptors.each_ref().map(AsFd::as_fd)
     }
 
-    /// One that another process had.
+    /// Makes a runner of descriptors that another process sent.
     pub(crate) fn of(descriptors: [OwnedFd; DESCRIPTORS]) -> io::Result<Self> {
         let killer = Killer(Arc::new(descriptors[1].try_clone()?));
         Ok(Self { descriptors, killer, builds: None })
     }
 
-    /// Where it asks for what it cannot compile itself, once. Whoever drops that refuses all of it. Must be
-    /// called within a runtime.
+    /// Returns the socket for build requests, the first time. Dropping that socket refuses all requests. Must
+    /// be called within a runtime.
     ///
     /// # Errors
-    /// The system does not let us.
+    /// The system does not let this process register the socket.
     pub fn counter(&mut self) -> io::Result<Option<BuildSocket>> {
         self.builds.take().map(BuildSocket::new).transpose()
     }
 
-    /// Ends it from elsewhere.
+    /// Returns a handle that kills the fork from elsewhere.
     pub fn killer(&self) -> Killer {
         self.killer.clone()
     }
 
-    /// Whether it has confined itself, made its context if it has a device, and waits, by then: its first word
-    /// says so, and its end of the session is closed when it ends. Blocks.
+    /// Waits until the deadline for the fork to be ready: confined, and with its context made if it has a
+    /// device. Returns whether it is. The fork sends its first frame then; its end of the session closes when
+    /// it ends. Blocks.
     pub(crate) fn is_ready_by(&self, until: Instant) -> bool {
         awaited(&self.descriptors[0], until) == PollFlags::IN
     }
 
-    /// Begins to read what it prints, and to hear what it says.
+    /// Begins to read the fork's output and its answers.
     pub(crate) fn opened(self) -> io::Result<Fork> {
         let [session, _, memory, printed, told, threads] = self.descriptors;
         Ok(Fork {
@@ -101,21 +102,21 @@ impl Runner {
     }
 }
 
-/// A running fork. Dropping it ends it.
+/// A running fork. Dropping it kills the process.
 #[derive(Debug)]
 pub(crate) struct Fork {
     pub(crate) session: UnixStream,
     pub(crate) memory: ProcessMemory,
     killer: Killer,
     printed: Printed,
-    /// Where the zygote tells its end.
+    /// Pipe on which the zygote reports the exit status.
     told: PipeReader,
-    /// How it ended, once it has been ended and the zygote told.
+    /// The exit status, once the fork has been killed and the zygote has reported it.
     ended: OnceLock<Option<Ended>>,
     threads: Threads,
 }
 
-/// What a fork gets, and what stays here.
+/// This process's ends of a fork's channels.
 pub(crate) struct Ends {
     session: UnixStream,
     printed: PipeReader,
@@ -124,8 +125,8 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// Makes both; the fork's are its session, its output, where its end is told, and where it asks for what
-    /// it cannot compile itself.
+    /// Makes both ends. The fork's are its session, its output, the pipe for its exit status, and the socket
+    /// for its build requests.
     pub(crate) fn pair() -> io::Result<(Self, [OwnedFd; 4])> {
         let (session, theirs) = UnixStream::pair()?;
         let (printed, output) = io::pipe()?;
@@ -135,19 +136,19 @@ impl Ends {
         Ok((Self { session, printed, told, builds }, given))
     }
 
-    /// Makes both, and hands the fork's to who is to make it.
+    /// Makes both ends, and sends the fork's ends over `control` to the process that makes the fork.
     pub(crate) fn handed_to(control: &UnixStream) -> io::Result<Self> {
         let (ends, theirs) = Self::pair()?;
         handed::send(control, b'f', &theirs.each_ref().map(AsFd::as_fd))?;
         Ok(ends)
     }
 
-    /// The fork that got the other ends, by its number and its handle.
+    /// Returns the fork that got the other ends, given its process number and handle.
     pub(crate) fn joined(self, number: i32, handle: OwnedFd) -> io::Result<Runner> {
         let killer = Killer(Arc::new(handle.try_clone()?));
         let opened = ProcessMemory::of(number)
             .and_then(|memory| Ok((memory, Threads::directory_of(number)?)));
-        // As long as the handle's process is there, the number is its own.
+        // While the handle's process exists, no other process can have its number.
         let there = pidfd_send_signal(&killer.0, Signal::CONT);
         let opened = opened.and_then(|opened| there.map(|()| opened).map_err(io::Error::from));
         let (memory, threads) = opened.inspect_err(|_| killer.kill())?;
@@ -159,13 +160,13 @@ impl Ends {
 }
 
 impl Fork {
-    /// Has all of its threads stop, and does not wait until they have.
+    /// Sends SIGSTOP, and does not wait until the threads have stopped.
     pub(crate) fn stop(&self) {
         self.killer.send(Signal::STOP);
     }
 
-    /// Waits until all of its threads are stopped. Gives the time from the signal to the last observation of
-    /// a thread that ran. Blocks.
+    /// Waits until all threads are stopped. Returns the time from the signal to the last observation of a
+    /// running thread. Blocks.
     pub(crate) fn stopped(
         &mut self,
         signalled: Instant,
@@ -174,37 +175,38 @@ impl Fork {
         self.threads.stopped(&self.killer.0, signalled, deadline)
     }
 
-    /// Whether none of its threads has run since all were stopped.
+    /// Checks that none of the fork's threads has run since all were stopped.
     pub(crate) fn still_stopped(&mut self) -> Result<(), NotStopped> {
         self.threads.still_stopped()
     }
 
-    /// Whether it has ended by then. Blocks.
+    /// Waits until the deadline for the fork to end; returns whether it has. Blocks.
     pub(crate) fn gone_by(&self, until: Instant) -> bool {
         self.killer.gone_by(until)
     }
 
-    /// Has them go on.
+    /// Continues all threads.
     pub(crate) fn go_on(&self) {
         self.killer.send(Signal::CONT);
     }
 
-    /// Ends it, and does not wait until it has.
+    /// Kills the fork, and does not wait until it has ended.
     pub(crate) fn kill(&self) {
         self.killer.kill();
     }
 
-    /// The beginning of what it printed by now and nobody was told.
+    /// Returns the beginning of the output that this method has not returned before.
     pub(crate) fn printed_so_far(&self) -> String {
         self.printed.so_far()
     }
 
-    /// The beginning of what it printed, once, of a fork that has ended.
+    /// Returns the beginning of the output, once, of a fork that has ended.
     pub(crate) fn printed(&self) -> String {
         self.printed.whole()
     }
 
-    /// Ends it, if it has not ended, and waits until it has; `None`: nobody can tell how it ended.
+    /// Kills the fork, if it has not ended, and waits for its exit status; `None`: the zygote cannot report
+    /// it.
     pub(crate) fn end(&self) -> Option<Ended> {
         *self.ended.get_or_init(|| {
             self.killer.kill();
@@ -222,17 +224,17 @@ impl Drop for Fork {
     }
 }
 
-/// How a process ended, as `wait(2)` has it.
+/// Exit status of a process, as `wait(2)` encodes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Ended(i32);
 
 impl Ended {
-    /// The signal that ended it.
+    /// Returns the signal that ended the process.
     pub(crate) fn signal(self) -> Option<i32> {
         Some(self.0 & 0x7f).filter(|signal| *signal != 0)
     }
 
-    /// In words.
+    /// Returns a description for people.
     pub(crate) fn text(self) -> String {
         match self.signal() {
             Some(11) => "a segmentation fault (signal 11)".to_owned(),

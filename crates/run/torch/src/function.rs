@@ -1,8 +1,8 @@
-//! Calls of functions in a runner: what it is told, and what it says until a call ends.
+//! Function calls in a runner: what the server sends, and what the runner sends until a call ends.
 //!
-//! Nothing here judges: a function answers to whoever sent it. So the runner is not stopped between two
-//! questions, and what it writes is kept as it comes, within a bound, also of one that ends before it is
-//! done. It may make another call where whoever sends that wants it to.
+//! Nothing here judges: the result goes to the caller who sent the function. So the runner is not stopped
+//! between two questions, and its records are kept as they arrive, within a bound, even if the runner ends
+//! early. The runner may make another call if the caller sends one.
 
 use std::io;
 use std::time::Instant;
@@ -14,31 +14,30 @@ use super::fork::{Fork, Runner};
 use super::session::confined;
 use super::wire::{fill, receive, send, send_all};
 
-/// What a runner is told.
+/// One function call for a runner.
 #[derive(Debug, Clone)]
 pub struct RunnerCall<'a> {
-    /// The function, its data, and what is to be done with them.
+    /// The function, its data, and what to do with them.
     pub program: &'a [u8],
-    /// Whether it may have pickled objects.
+    /// Whether the runner may unpickle objects.
     pub pickles: bool,
-    /// Whether tensors that are sent to a GPU stay on the CPU.
+    /// Whether tensors that the function moves to a GPU stay on the CPU.
     pub stand_in: bool,
-    /// Bytes that it may allocate.
+    /// Most bytes that the function may allocate.
     pub memory: u64,
-    /// Threads that PyTorch computes with.
+    /// Number of threads that PyTorch computes with.
     pub threads: usize,
-    /// Whether the runner is to wait for another call, if nothing goes wrong in this one.
+    /// Whether the runner waits for another call, if this one succeeds.
     pub keep: bool,
 }
 
-/// What came of a call.
+/// Result of a call.
 #[derive(Debug)]
 pub struct RunnerOutput {
-    /// Records, each its length (four bytes, little endian) and so many bytes.
+    /// Records, each a length (four bytes, little endian) and as many bytes.
     pub records: Vec<u8>,
-    /// How it ended.
     pub end: CallEnd,
-    /// The beginning of what it printed.
+    /// The beginning of the function's output.
     pub printed: String,
     /// Whether the runner waits for another call.
     pub waits: bool,
@@ -47,21 +46,21 @@ pub struct RunnerOutput {
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CallEnd {
-    /// It says that it is done.
+    /// The runner reports that it is done.
     Done,
-    /// It did not end in time.
+    /// The call did not end before the deadline.
     TimedOut,
-    /// Its process ended, in words.
+    /// The runner's process ended; the text describes how.
     Died(String),
-    /// It returned more than it may.
+    /// The runner returned more bytes than allowed.
     TooLarge,
-    /// What it said is no answer.
+    /// The runner sent no valid frame.
     Garbled(String),
 }
 
 #[derive(Serialize)]
 struct Question {
-    /// Runners repeat it; here nobody asks twice.
+    /// Runners repeat the turn in their answer; this exchange has only one question, so it is always 0.
     turn: u64,
     r#do: &'static str,
     bytes: usize,
@@ -72,8 +71,8 @@ struct Question {
     keep: bool,
 }
 
-/// What it says: that so many bytes of a record follow, that it is done, or that it is and waits for another
-/// call.
+/// Frame of a runner: the length of the record that follows, or the end of the call, with or without waiting
+/// for another call.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Said {
@@ -82,7 +81,7 @@ enum Said {
     Waits(()),
 }
 
-/// A runner that makes calls. Dropping it ends it.
+/// A runner that makes calls. Dropping it kills the process.
 #[derive(Debug)]
 pub struct FunctionRunner {
     fork: Fork,
@@ -92,30 +91,31 @@ impl FunctionRunner {
     /// Waits until a runner has confined itself. Blocks.
     ///
     /// # Errors
-    /// It could not, in words.
+    /// The runner could not confine itself; the text gives the reason.
     pub fn new(runner: Runner, deadline: Instant) -> Result<Self, String> {
         let fork = confined(runner, deadline).map_err(|why| why.what)?;
         fork.go_on();
         Ok(Self { fork })
     }
 
-    /// Whether it is there, and has said nothing since its last call.
+    /// Returns whether the runner is running, and has sent nothing since its last call.
     pub fn is_waiting(&self) -> bool {
         awaited(&self.fork.session, Instant::now()).is_empty()
     }
 
-    /// Has it make a call, until the deadline; unless it [waits](RunnerOutput::waits) then, it ends with this. At
-    /// most `most` bytes of records are kept. Blocks.
+    /// Makes a call and waits until it ends or the deadline passes. Unless the runner
+    /// [waits](RunnerOutput::waits) for another call, it is killed afterwards. At most `most` bytes of
+    /// records are kept. Blocks.
     pub fn call(&self, deadline: Instant, function: &RunnerCall<'_>, most: u64) -> RunnerOutput {
         let fork = &self.fork;
         let mut records = Vec::new();
         let asked = ask(fork, deadline, function);
         let heard = asked.and_then(|()| listen(fork, deadline, most, &mut records));
         let (end, waits) = heard.unwrap_or_else(|error| (silence(fork, &error), false));
-        // What it began to write is no record.
+        // An incomplete record does not count.
         records.truncate(whole(&records));
         if !waits {
-            // Nobody waits until it has given back what it had.
+            // Do not wait for the process to free its memory.
             fork.kill();
         }
         RunnerOutput { records, end, printed: fork.printed_so_far(), waits: waits && function.keep }
@@ -131,7 +131,7 @@ fn ask(fork: &Fork, deadline: Instant, function: &RunnerCall<'_>) -> io::Result<
     send_all(&fork.session, program, deadline)
 }
 
-/// How a call ended, and whether the runner waits for another one.
+/// Reads records until the call ends. Returns how it ended, and whether the runner waits for another call.
 fn listen(
     fork: &Fork,
     deadline: Instant,
@@ -154,13 +154,13 @@ fn listen(
             return Ok((CallEnd::TooLarge, false));
         }
         records.extend(length.to_le_bytes());
-        // At most `most`, which is in memory.
+        // At most `most`, which fits in memory.
         let until = records.len() + length as usize;
         fill(&fork.session, records, until, deadline)?;
     }
 }
 
-/// Bytes of whole records.
+/// Returns the number of bytes of complete records.
 fn whole(records: &[u8]) -> usize {
     let mut end = 0;
     while let Some((length, rest)) = records[end..].split_first_chunk::<4>() {

@@ -1,4 +1,4 @@
-//! The place of a judge, in the process that judges: what it may still touch, and what it is given.
+//! The judge process from inside: its confinement, and the orders and descriptors that it receives.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read, Write};
@@ -16,29 +16,29 @@ use warpgauge_sandbox::calls::{ChildKind, allow_only};
 use warpgauge_sandbox::enforcement::{self, FileAccess, ResourceLimits};
 use warpgauge_sandbox::{device_worker, handed};
 
-/// First argument of the program: this child is wanted.
+/// First argument of the program that selects this child.
 pub const COMMAND: &str = "__torch-judge";
 
-/// What comes with the descriptors of a runner, and of a file.
+/// Bytes that come with the descriptors of a runner, and of a file.
 pub(crate) const RUNNER: u8 = b'r';
 pub(crate) const FILE: u8 = b'f';
 
-/// Address space: four times what one call may return, and what is needed beside.
+/// Address space, bytes: four times what one call may return, and the process itself.
 const ADDRESS_SPACE: u64 = 8 << 30;
 
-/// Largest file that it writes, bytes: one tensor.
+/// Largest file that a judge writes, bytes: one tensor.
 const LARGEST_FILE: u64 = 2 << 30;
 
-/// Processor time, seconds: beyond the longest deadline on many cores.
+/// Processor time, seconds: above the longest deadline on many cores.
 const CPU_SECONDS: u64 = 24 * 3600;
 
-/// A few for each of its runners and files.
+/// Most open files: a few for each runner and file.
 const OPEN_FILES: u64 = 2048;
 
-/// It ends by itself that long after its deadline, whatever it does: the server may be gone.
+/// The judge exits this long after its deadline in any case: the server may have ended.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// What comes first.
+/// Header of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub runners: u8,
@@ -64,53 +64,53 @@ impl Header {
     }
 }
 
-/// Sent by a process that waits for an order.
+/// Sent by a judge that is ready for an order.
 const READY: &[u8] = b"\n";
 
-/// What comes before an answer: its bytes, and whether the process takes another order.
+/// Header of an answer: its length in bytes, and whether the judge takes another order.
 pub(crate) type AnswerHeader = [u8; 9];
 
-/// What a judge has: everything else is closed to this process.
+/// One order's runners and files; the process has access to nothing else.
 #[derive(Debug)]
 pub struct JudgeProcess {
-    /// Runners, in the order in which they were handed over.
+    /// Runners, in the order in which the server sent them.
     pub runners: Vec<Runner>,
-    /// Files to write to, likewise.
+    /// Files to write to, in the order in which the server sent them.
     pub files: Vec<File>,
-    /// When there must be an answer.
+    /// The judge must answer before this time.
     pub deadline: Instant,
     stream: UnixStream,
-    /// Who waits for the end of the process sees that this one is gone.
+    /// Dropping this stops the thread that would exit the process after the deadline.
     _alive: mpsc::Sender<()>,
 }
 
-/// The connection of a process that is to judge to the one that asks it: it has nothing else. Orders come one at a time.
+/// A judge's connection to the server, its only channel. Orders come one at a time.
 #[derive(Debug)]
 pub struct JudgeConnection(UnixStream);
 
 impl JudgeConnection {
-    /// Confines this process. `device`: it uses one, whose driver writes to this directory.
+    /// Confines this process. `device`: the directory to which the driver of its device writes.
     ///
     /// # Errors
-    /// The system does not let us.
+    /// The system refused the confinement.
     pub fn confined(device: Option<&Path>) -> io::Result<Self> {
         let stream = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
         confine(device)?;
         Ok(Self(stream))
     }
 
-    /// Says that it has what it needs for an order.
+    /// Reports that the judge is ready for an order.
     ///
     /// # Errors
-    /// The other side is gone.
+    /// The server has closed the connection.
     pub fn ready(&self) -> io::Result<()> {
         (&self.0).write_all(READY)
     }
 
-    /// Waits for what it is to judge. `None`: nobody wants it any more.
+    /// Waits for the next order. `None`: the server has closed the connection.
     ///
     /// # Errors
-    /// The other side is none of ours.
+    /// The server sent no valid header or descriptors.
     pub fn accept(&self) -> io::Result<Option<JudgeProcess>> {
         let stream = self.0.try_clone()?;
         let mut header = [0; Header::BYTES];
@@ -141,10 +141,10 @@ impl JudgeConnection {
 }
 
 impl JudgeProcess {
-    /// What it is to judge.
+    /// Reads the order.
     ///
     /// # Errors
-    /// The other side is gone.
+    /// The server has closed the connection, or the order cannot be parsed.
     pub fn order<T: DeserializeOwned>(&self) -> io::Result<T> {
         let mut length = [0; 8];
         (&self.stream).read_exact(&mut length)?;
@@ -153,10 +153,10 @@ impl JudgeProcess {
         Ok(serde_json::from_reader(reader)?)
     }
 
-    /// Says what came of it. `stays`: it takes another order.
+    /// Sends the answer. `stays`: the judge takes another order.
     ///
     /// # Errors
-    /// The other side is gone.
+    /// The server has closed the connection.
     pub fn answer(self, answer: &impl Serialize, stays: bool) -> io::Result<()> {
         let answer = serde_json::to_vec(answer)?;
         let mut header: AnswerHeader = [u8::from(stays); 9];
@@ -179,7 +179,7 @@ fn confine(device: Option<&Path>) -> io::Result<()> {
         device_worker::confine_judge(directory);
         return Ok(());
     }
-    // It stops its runners, sees in /proc whether they are, and has them go on.
+    // The judge stops its runners, observes their state in /proc, and continues them.
     let read = vec!["/proc".into()];
     let access = FileAccess { signals: true, read, ..FileAccess::default() };
     enforcement::close_file_system(&access).map_err(io::Error::other)?;
@@ -205,7 +205,7 @@ mod tests {
     fn try_what_a_judge_might() {
         let parent = rustix::process::getppid().unwrap().as_raw_nonzero();
         let task = Threads::directory_of(parent.get()).unwrap();
-        // As every child does before all else: root's would open more of /proc.
+        // Every child drops its privileges first: root's would open more of /proc.
         warpgauge_sandbox::privileges::drop_all(
             warpgauge_sandbox::privileges::KeptCapabilities::Nothing,
         )
@@ -213,16 +213,16 @@ mod tests {
         confine(None).unwrap();
         let read = |name: &str| File::open(format!("/proc/{parent}/{name}")).map(drop);
         let list = |path: &str| std::fs::read_dir(path).map(drop);
-        // What it needs: the threads of a process whose directory it was handed.
+        // What the judge needs: the threads of a process whose directory it received.
         let now = Instant::now();
         let stopped = Threads::of(task).stopped(io::stdin(), now, now).unwrap_err();
         assert!(matches!(stopped, NotStopped::Running(_)), "{stopped}");
-        // What it has beside that.
+        // What else the judge can read.
         for there in ["stat", "status", "cmdline"] {
             read(there).unwrap();
         }
         list("/proc").unwrap();
-        // What stays closed.
+        // What the judge cannot read or write.
         let link = std::fs::read_link(format!("/proc/{parent}/fd/0")).map(drop);
         let closed = [
             ("memory", read("mem")),

@@ -1,9 +1,9 @@
-//! Processes that judge, from outside, started before they are needed.
+//! Judge processes, seen from outside, started before they are needed.
 //!
-//! What is submitted decides how much memory judging takes, and how long: so it is done where both can be
-//! bounded and the end costs one order its verdict. A process takes an order, runners and files, and gives
-//! one answer; whoever waits for it ends it when the deadline is over. On a device one that has answered takes further
-//! orders of the same owner, since making its context takes long; on the CPU it ends.
+//! A submission decides how much memory and time judging takes, so it runs in a process where both are
+//! bounded and a crash costs only one verdict. A judge takes an order, runners and files, and gives one
+//! answer. The server kills it when the deadline is over. A judge with a device takes further orders of the
+//! same owner, since making its context takes long; on the CPU it ends after one answer.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
@@ -26,82 +26,80 @@ use warpgauge_sandbox::handed;
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 use warpgauge_turns::Owner;
 
-/// How long beyond the deadline an answer is waited for: a judge that notices the end tells more of it.
+/// Extra time beyond the deadline: a judge that notices the deadline itself reports more.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Most processes that wait.
+/// Most idle judges.
 const MOST_WAITING: usize = 2;
 
-/// Longest time that making a context is waited for.
+/// Longest wait for judges to make their contexts.
 const PREPARATION: Duration = Duration::from_secs(10);
 
-/// Longest time that one which has answered takes to end.
+/// Longest wait for a killed judge to end.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Why there is no answer.
+/// Why a judge gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JudgeError {
-    /// It could not be started.
     #[error("the process that judges cannot be started: {0}")]
     NotStarted(String),
-    /// The deadline was over before it had one.
+    /// The deadline passed before the judge answered.
     #[error("the deadline was over before there was a verdict")]
     TimedOut,
-    /// It ended without one.
+    /// The process ended without an answer.
     #[error("the process that judges ended without a verdict: {0}")]
     Died(String),
-    /// The answer is larger than it may be.
+    /// The answer exceeds this many bytes.
     #[error("the answer has more than {0} bytes")]
     TooLarge(u64),
 }
 
-/// What goes to a judge beside its order.
+/// Runners and files that the server sends to a judge beside an order.
 #[derive(Debug, Default)]
 pub struct JudgeResources {
-    /// Runners, in the order in which it gets them.
+    /// Runners, in the order in which the judge receives them.
     pub runners: Vec<Runner>,
-    /// Files that it writes to.
+    /// Files that the judge writes to.
     pub files: Vec<File>,
 }
 
-/// What a process answered.
+/// An answer of a judge, with its waiting time.
 #[derive(Debug)]
 pub struct JudgeAnswer<A> {
-    /// The answer.
     pub answer: A,
-    /// How long it was waited for before it could take its order: it makes its context then.
+    /// Time until the judge was ready for its order: a new judge makes its context then.
     pub waited: Duration,
 }
 
-/// Starts those that judge.
+/// Starts judges and keeps idle ones.
 #[derive(Debug)]
 pub struct Judges {
     program: ChildProgram,
     spares: Mutex<Vec<Waiting>>,
-    /// Those that were asked, and give back what they have of a device.
+    /// Killed judges that are still releasing the device.
     leaving: Mutex<Vec<Child>>,
     has_device: bool,
 }
 
-/// One that waits for an order.
+/// An idle judge.
 #[derive(Debug)]
 struct Waiting {
     child: Child,
     stream: UnixStream,
     said: Printed,
-    /// Whose orders it has judged, if any.
+    /// The owner whose orders this judge has handled, if any.
     owner: Option<Owner>,
 }
 
-/// One that was asked. It ends with whoever waits for its answer.
+/// A judge that has an order. Dropping this kills the judge.
 struct Asked<'a> {
     judges: &'a Judges,
     process: Option<(Child, Printed)>,
 }
 
 impl Judges {
-    /// `program` is this program: it has the subcommand that [`JudgeProcess`](super::JudgeProcess) serves. `device`: its
-    /// ordinal, and a directory that the driver may write to.
+    /// `program` is this program, which has the subcommand that [`JudgeProcess`](super::JudgeProcess) serves.
+    /// `device`: its ordinal, and a directory that the driver may write to.
     pub fn new(program: PathBuf, device: Option<(u32, &Path)>) -> Self {
         let has_device = device.is_some();
         let program = match device {
@@ -114,16 +112,17 @@ impl Judges {
         Self { program, spares: Mutex::default(), leaving: Mutex::default(), has_device }
     }
 
-    /// Has one wait for the next order. Must be called within a runtime.
+    /// Starts an idle judge for the next order, if there is none. Must be called within a runtime.
     pub fn prepare(&self) {
         let mut spares = self.those_waiting();
         if spares.is_empty() {
-            // The next order tries again, and reports why none starts.
+            // If the start fails, the next order tries again and reports the reason.
             spares.extend(self.start());
         }
     }
 
-    /// The same, and comes back when it has made its context, if it has a device, and uses it no more.
+    /// Does the same as [`Self::prepare`], and waits until the idle judges have made their contexts and no
+    /// longer use the device.
     pub async fn prepared(&self) {
         self.prepare();
         let streams: Vec<UnixStream> = {
@@ -133,7 +132,7 @@ impl Judges {
         let until = Instant::now() + PREPARATION;
         let waiting = move || {
             for stream in streams {
-                // Its first word, or its end: the order that gets it finds out which.
+                // The judge sends one byte when it is ready, or ends; the next order finds out which.
                 let _ = awaited(&stream, until);
             }
         };
@@ -146,7 +145,7 @@ impl Judges {
         spares
     }
 
-    /// Comes back when those that were asked are gone from the device.
+    /// Waits until the killed judges have released the device.
     pub async fn left(&self) {
         let leaving =
             std::mem::take(&mut *self.leaving.lock().unwrap_or_else(PoisonError::into_inner));
@@ -155,7 +154,7 @@ impl Judges {
         }
     }
 
-    /// Ends one.
+    /// Kills a judge.
     fn leaves(&self, mut child: Child) {
         child.kill();
         if self.has_device {
@@ -175,7 +174,7 @@ impl Judges {
         Ok(Waiting { child, stream, said, owner: None })
     }
 
-    /// One that waits and has judged for nobody else.
+    /// Takes an idle judge that has handled no orders of other owners.
     fn spare_for(&self, owner: Owner) -> Option<Waiting> {
         let mut spares = self.those_waiting();
         let own = spares.iter().position(|one| one.owner == Some(owner));
@@ -183,12 +182,13 @@ impl Judges {
         Some(spares.swap_remove(index))
     }
 
-    /// Hands an order of the owner's over and waits for the answer, which has at most `most` bytes.
+    /// Sends an order of the owner to a judge and waits for the answer, which has at most `most` bytes.
     ///
-    /// If the future is dropped, the judge ends; runners are ended by whoever holds their killers.
+    /// If the future is dropped, the judge is killed; the holders of the runners' killers must kill the
+    /// runners.
     ///
     /// # Errors
-    /// There is none.
+    /// The judge gave no valid answer.
     pub async fn ask<Q, A>(
         &self,
         order: Arc<Q>,
@@ -206,7 +206,7 @@ impl Judges {
         };
         let (waiting, resources) = match seated(waiting, resources, deadline) {
             Ok(seated) => seated,
-            // One that waited may have been ended where memory ran out: nothing is lost with it.
+            // The system may have killed an idle judge when memory ran out; a new one takes the order.
             Err(resources) => {
                 let fresh =
                     self.start().map_err(|error| JudgeError::NotStarted(error.to_string()))?;
@@ -214,7 +214,7 @@ impl Judges {
                     .map_err(|_| JudgeError::Died("at its start".to_owned()))?
             }
         };
-        // Runners belong to the judge alone: their ends are heard by the other side's.
+        // Only the judge may hold the runners' descriptors, so that each runner notices when the judge ends.
         drop(resources);
         let Waiting { child, stream, said, .. } = waiting;
         let mut asked = Asked { judges: self, process: Some((child, said)) };
@@ -245,18 +245,18 @@ impl Judges {
 }
 
 impl Asked<'_> {
-    /// Has it wait for another order of the owner's.
+    /// Keeps the judge idle for another order of the owner.
     fn stays(mut self, stream: UnixStream, owner: Owner) {
         let Some((child, said)) = self.process.take() else { return };
         let mut spares = self.judges.those_waiting();
         if spares.len() >= MOST_WAITING {
-            // The one that has waited longest.
+            // This judge has been idle longest.
             self.judges.leaves(spares.remove(0).child);
         }
         spares.push(Waiting { child, stream, said, owner: Some(owner) });
     }
 
-    /// How it ended, and its last word.
+    /// Returns the exit status, and the last line of the output.
     async fn post_mortem(&mut self, why: String) -> String {
         let Some((child, said)) = &mut self.process else { return why };
         let ended = child.ended_within(GRACE).await;
@@ -278,7 +278,7 @@ impl Drop for Asked<'_> {
     }
 }
 
-/// Hands runners and files over; one that does not take them gives them back.
+/// Sends runners and files to a judge; returns them if the judge does not take them.
 fn seated(
     waiting: Waiting,
     resources: JudgeResources,
@@ -305,16 +305,16 @@ fn seated(
     }
 }
 
-/// What a process that judges was asked and answered.
+/// The answer to one order.
 struct Conversation {
     answer: Vec<u8>,
-    /// How long it took until it was ready.
+    /// Time until the judge was ready.
     waited: Duration,
-    /// The way to it, if it takes another order.
+    /// The connection, if the judge takes another order.
     stays: Option<UnixStream>,
 }
 
-/// Sends an order, and reads the answer. Blocking.
+/// Sends an order, and reads the answer. Blocks.
 fn conversation(
     stream: UnixStream,
     order: &impl Serialize,
@@ -337,7 +337,7 @@ fn conversation(
         return Err(JudgeError::TooLarge(most));
     }
     let mut answer = Vec::new();
-    // Grows with what arrives.
+    // Memory grows with the bytes that arrive, not with the announced length.
     (&mut timed).take(length).read_to_end(&mut answer).map_err(lost)?;
     if answer.len() as u64 != length {
         return Err(JudgeError::Died("in the middle of its answer".to_owned()));
@@ -352,7 +352,7 @@ fn lost(error: io::Error) -> JudgeError {
     }
 }
 
-/// A stream that is read and written until a deadline.
+/// A stream with a deadline for reads and writes.
 struct Timed {
     stream: UnixStream,
     until: Instant,
@@ -387,7 +387,7 @@ impl Write for Timed {
 mod tests {
     use super::*;
 
-    /// A program that a shell plays.
+    /// Writes a shell script that acts as the judge program.
     fn played(script: &str) -> PathBuf {
         let directory = std::env::temp_dir().join(format!("judge-{}", std::process::id()));
         let name = format!("{:x}", super::super::Secret::default().bits());
@@ -399,7 +399,7 @@ mod tests {
         path
     }
 
-    /// What comes of an order where the process ends as it is told.
+    /// Returns the error of an order whose judge runs this script.
     async fn judged(script: &str, within: Duration) -> JudgeError {
         let path = played(script);
         let judges = Judges::new(path.clone(), None);
@@ -413,7 +413,7 @@ mod tests {
 
     #[tokio::test(flavor = "multi_thread")]
     async fn one_that_stays_gets_the_next_order_of_the_same_owner() {
-        // It answers with the number of its order. A header, a length and the order are 25 bytes.
+        // The script answers with the number of its order. A header, a length and the order are 25 bytes.
         let script = r"n=0
             while printf '\n' >&0 && head -c 25 <&0 >/dev/null; do
                 n=$((n + 1))
@@ -429,7 +429,7 @@ mod tests {
         let [one, other] = ["one", "other"].map(Owner::named);
         assert_eq!([ask(one).await, ask(one).await], [1, 2]);
         assert_eq!([ask(other).await, ask(one).await, ask(other).await], [1, 3, 2]);
-        // No more than two wait: the one that has waited longest ends.
+        // At most two judges stay idle: the one that has been idle longest is killed.
         assert_eq!([ask(Owner::SERVER).await, ask(other).await, ask(one).await], [1, 3, 1]);
         std::fs::remove_file(path).unwrap();
     }

@@ -1,4 +1,4 @@
-//! A tensor in somebody else's memory: how its elements lie there, and copying them in C order.
+//! A tensor in another process's memory: its layout, and copying its elements in C order.
 
 use std::io;
 
@@ -8,25 +8,23 @@ use thiserror::Error;
 use super::memory::SubmissionMemory;
 use warpgauge_tensor::{Dtype, shape};
 
-/// Most dimensions: PyTorch itself takes 64.
+/// Most dimensions: PyTorch itself allows 64.
 const MAX_RANK: usize = 64;
 
 /// Bytes that are read or written at once.
 const CHUNK: usize = 4 << 20;
 
-/// A tensor as a runner describes it. Nothing of it is believed: see [`TensorAt::read`].
+/// A tensor as a runner describes it. The description is not trusted: see [`TensorAt::read`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TensorAt {
-    /// Of the first element; within its block, where it has one.
+    /// Address of the first element, or its offset in `block` if there is one.
     pub address: u64,
-    /// The block of a device's memory that it lies in, as base64 of a handle for other processes; `None`:
-    /// the process' own memory.
+    /// The block of device memory that holds the tensor, as the base64 of an inter-process handle; `None`:
+    /// the tensor is in the process's own memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<String>,
-    /// Element type.
     pub dtype: Dtype,
-    /// Extents.
     pub shape: Vec<u64>,
     /// Elements from one index to the next, by dimension.
     pub strides: Vec<u64>,
@@ -35,27 +33,26 @@ pub struct TensorAt {
 /// Why a tensor cannot be read or written.
 #[derive(Debug, Error)]
 pub enum LayoutError {
-    /// Its description does not describe a tensor.
+    /// The description is not that of a tensor.
     #[error("it is described as no tensor can be: {0}")]
     Invalid(String),
-    /// It is larger than what is looked at.
+    /// The tensor takes more memory than the limit.
     #[error("it takes {bytes} bytes of memory; at most {most} are judged")]
     TooLarge {
         /// Bytes from its first element to its last.
         bytes: u64,
-        /// The bound.
         most: u64,
     },
-    /// Its memory is not there.
+    /// The memory cannot be read or written.
     #[error("its memory cannot be reached: {0}")]
     Memory(#[from] io::Error),
 }
 
 impl TensorAt {
-    /// Bytes of its elements, side by side.
+    /// Returns the number of bytes of its elements, without gaps.
     ///
     /// # Errors
-    /// The shape is none.
+    /// The shape is invalid.
     pub fn bytes(&self) -> Result<u64, LayoutError> {
         if self.shape.len() > MAX_RANK || self.shape.len() != self.strides.len() {
             let what = format!("{} extents, {} strides", self.shape.len(), self.strides.len());
@@ -68,11 +65,11 @@ impl TensorAt {
         bytes.map_err(|error| LayoutError::Invalid(error.to_string()))
     }
 
-    /// Bytes from its first element to the end of its last; of those many not more than `most`, nor of
-    /// its elements.
+    /// Returns the number of bytes from its first element to the end of its last. Neither these nor the bytes
+    /// of all elements may exceed `most`.
     ///
     /// # Errors
-    /// There are more, or it is no tensor.
+    /// The tensor is larger, or its description is invalid.
     pub fn span(&self, most: u64) -> Result<u64, LayoutError> {
         let bytes = self.bytes()?;
         if bytes == 0 {
@@ -91,7 +88,7 @@ impl TensorAt {
         Ok(span)
     }
 
-    /// Whether its elements lie side by side, in C order.
+    /// Returns whether its elements are contiguous, in C order.
     pub fn is_contiguous(&self) -> bool {
         let mut step: u64 = 1;
         self.shape.iter().zip(&self.strides).rev().all(|(&extent, &stride)| {
@@ -101,14 +98,14 @@ impl TensorAt {
         })
     }
 
-    /// Its strides, where they are worth keeping in a copy: the elements are not in C order, and leave no gap between
-    /// them in memory.
+    /// Returns its strides if a copy should keep them: the elements are not in C order, and leave no gap in
+    /// memory.
     pub fn kept_strides(&self) -> Option<Vec<u64>> {
         let leaves_no_gap = !self.is_contiguous() && !self.shape.contains(&0) && self.is_dense();
         leaves_no_gap.then(|| self.strides.clone())
     }
 
-    /// Whether every element of the memory between its first and its last is one of its own.
+    /// Returns whether every element of memory between its first and its last belongs to the tensor.
     fn is_dense(&self) -> bool {
         let steps = self.shape.iter().copied().zip(self.strides.iter().copied());
         let mut steps: Vec<(u64, u64)> = steps.filter(|(extent, _)| *extent > 1).collect();
@@ -120,10 +117,10 @@ impl TensorAt {
         covered.is_some()
     }
 
-    /// The memory that it takes up as a tensor of one dimension, where its strides are kept; else itself.
+    /// Returns its memory as a tensor of one dimension if its strides are kept, else the tensor itself.
     ///
     /// # Errors
-    /// It takes more than `most` bytes, or is no tensor.
+    /// The tensor takes more than `most` bytes, or its description is invalid.
     pub fn stored(&self, most: u64) -> Result<Self, LayoutError> {
         if self.kept_strides().is_none() {
             return Ok(self.clone());
@@ -132,10 +129,10 @@ impl TensorAt {
         Ok(Self { shape: vec![elements], strides: vec![1], ..self.clone() })
     }
 
-    /// Its elements in C order. `held`: the memory from its first element on.
+    /// Returns its elements in C order. `held`: the memory from its first element on.
     ///
     /// # Errors
-    /// The memory does not hold all of them, or it is no tensor.
+    /// `held` is too short, or the description is invalid.
     pub fn in_order(&self, held: &[u8]) -> Result<Vec<u8>, LayoutError> {
         let span = self.span(u64::MAX)?;
         match held.get(..span as usize) {
@@ -148,17 +145,17 @@ impl TensorAt {
         }
     }
 
-    /// Its elements in C order, if they lie within `most` bytes.
+    /// Reads its elements in C order, if they lie within `most` bytes.
     ///
     /// # Errors
-    /// As [`LayoutError`] says.
+    /// See [`LayoutError`].
     pub fn read(&self, memory: &dyn SubmissionMemory, most: u64) -> Result<Vec<u8>, LayoutError> {
         let span = self.span(most)?;
-        // Fits: `most` is a size of memory, and so is what it bounds.
+        // This fits in memory, since `span` is at most `most`, a limit on memory.
         let mut held = Vec::new();
         for start in (0..span as usize).step_by(CHUNK) {
             let length = CHUNK.min(span as usize - start);
-            // Grows with what is there, not with what is said to be.
+            // Allocation grows with what could be read, not with what the runner claims.
             held.resize(start + length, 0);
             memory.read(self.address.wrapping_add(start as u64), &mut held[start..])?;
         }
@@ -172,7 +169,7 @@ impl TensorAt {
         Ok(out)
     }
 
-    /// Calls `visit` with the place of each element in memory, in C order.
+    /// Calls `visit` with the index of each element in memory, in C order.
     fn each(&self, mut visit: impl FnMut(usize)) -> Result<(), LayoutError> {
         let elements = self.bytes()? / self.dtype.size() as u64;
         let mut index = vec![0u64; self.shape.len()];
@@ -192,10 +189,10 @@ impl TensorAt {
         Ok(())
     }
 
-    /// Writes its elements, which are given in C order and lie within `most` bytes, wherever they lie.
+    /// Writes its elements, which are given in C order and lie within `most` bytes, with any strides.
     ///
     /// # Errors
-    /// As [`LayoutError`] says.
+    /// See [`LayoutError`].
     pub fn overwrite(
         &self,
         memory: &dyn SubmissionMemory,
@@ -213,7 +210,7 @@ impl TensorAt {
         if self.is_contiguous() {
             return Ok(memory.write(self.address, elements)?);
         }
-        // What lies between the elements stays as it is.
+        // Memory between the elements must keep its content.
         let mut held = vec![0; span as usize];
         memory.read(self.address, &mut held)?;
         let size = self.dtype.size();
@@ -226,10 +223,10 @@ impl TensorAt {
         Ok(memory.write(self.address, &held)?)
     }
 
-    /// Writes its elements, a part at a time: `fill` gets the place of the first of a part, in bytes.
+    /// Writes its elements in parts: `fill` gets the byte offset of each part.
     ///
     /// # Errors
-    /// As [`LayoutError`] says; it must lie side by side, as what was allocated for this does.
+    /// See [`LayoutError`]; the tensor must be contiguous, as one that was allocated for this is.
     pub fn write(
         &self,
         memory: &dyn SubmissionMemory,
@@ -300,7 +297,7 @@ mod tests {
         assert!(refused(tensor(&[2, 2], &[1 << 40, 1]), 64).contains("at most 64"));
         assert!(refused(tensor(&[3, 2], &[u64::MAX, 1]), 64).contains("overflow"));
         assert!(refused(tensor(&[1 << 40, 1 << 40], &[1, 1]), 64).contains("as no tensor can be"));
-        // Many elements in one place are as many where they are compared.
+        // An element that is repeated by a stride of 0 counts each time, as in a comparison.
         assert!(refused(tensor(&[1 << 20], &[0]), 64).contains("1048576 bytes"));
         assert!(refused(tensor(&[25], &[1]), 64).contains("cannot be reached"));
         let elsewhere = TensorAt { address: 7, ..tensor(&[1], &[1]) };

@@ -1,20 +1,21 @@
-//! Runners of PyTorch code: processes that have a submission and nothing of the judge's.
+//! Runners of PyTorch code: processes that hold a submission and none of the judge's data.
 //!
-//! A [`Runners`] keeps one interpreter that has imported PyTorch, the zygote, which runs no stranger's
-//! code. For each evaluation it forks; the fork gives up files, network, processes and system calls
-//! ([`child`] and `python/confine.py`), and takes one submission. A process of ours takes a [`JudgeProcess`] to
-//! judge it, where [`Judges`] hands over an order, runners and files. It holds a [`RunnerSession`] with each:
-//! it says what is to be done next, and how long it took by its own clock. Between two calls the fork is
-//! stopped, with all of its threads: the judge observes that in `/proc` before it reads or writes anything, and
-//! again before the fork goes on.
+//! A [`Runners`] keeps one interpreter that has imported PyTorch, the zygote, which runs no submitted code.
+//! The zygote forks for each evaluation. The fork gives up files, network, processes and system calls
+//! ([`child`] and `python/confine.py`), and takes one submission. [`Judges`] sends an order, runners and
+//! files to a judge process, which receives them as a [`JudgeProcess`]. The judge holds a [`RunnerSession`]
+//! with each runner: it sends the questions, and times the answers by its own clock. Between two calls the
+//! fork is stopped, with all of its threads. The judge verifies that in `/proc` before it reads or writes the
+//! fork's memory, and again before the fork continues.
 //!
-//! What a fork says is bounded and checked, and believed in nothing: the bytes of its tensors are read
-//! from its memory, and inputs are written there, through [`SubmissionMemory`]. Results need no copy that the
-//! submission would make while the clock runs, and none can be changed after it said that it is done.
-//! Buffers on a GPU will be another `SubmissionMemory`.
+//! The judge bounds and checks what a fork sends, and trusts none of it. It reads the bytes of tensors from
+//! the fork's memory, and writes inputs there, through [`SubmissionMemory`]. So the submission need not copy
+//! results while the clock runs, and cannot change them after it has reported completion. [`ProcessMemory`]
+//! is the implementation for the CPU; buffers on a GPU have another one.
 //!
-//! A fork has no compilers. What it wants compiled it asks for on a socket of its own, whose other end, the
-//! [`BuildSocket`], stays with the server; what comes back is a file, which it loads itself (`python/building.py`).
+//! A fork has no compilers. It sends build requests on a separate socket, whose other end, the
+//! [`BuildSocket`], stays with the server. The answer is a file, which the fork loads itself
+//! (`python/building.py`).
 
 #![forbid(unsafe_code)]
 
@@ -57,7 +58,7 @@ pub use wire::{
     TreeOf, Versions,
 };
 
-/// A stream of numbers that a submission cannot foresee.
+/// A stream of numbers that a submission cannot predict.
 #[derive(Default)]
 pub struct Secret {
     state: std::hash::RandomState,
@@ -65,7 +66,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// The next 64 bits.
+    /// Returns the next 64 bits.
     pub fn bits(&mut self) -> u64 {
         use std::hash::BuildHasher;
         self.next += 1;
@@ -73,7 +74,7 @@ impl Secret {
         self.state.hash_one(self.next)
     }
 
-    /// A key of 256 bits.
+    /// Returns a key of 256 bits.
     pub fn key(&mut self) -> [u8; 32] {
         let mut key = [0; 32];
         key.chunks_exact_mut(8).for_each(|part| part.copy_from_slice(&self.bits().to_le_bytes()));

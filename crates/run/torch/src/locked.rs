@@ -1,8 +1,10 @@
-//! Calls whose arguments are encrypted on the device until their turn comes, and whose results are hashed there.
+//! Calls whose arguments stay encrypted on the device until their turn comes, and whose results are hashed
+//! there.
 //!
-//! The runner queues a gate, the decryption, the call and the hash, and says so in a page of its memory. The judge
-//! writes the call's key there and lets it begin; the clock runs until the device has written the hashes. The next key
-//! follows only then, so that no call can be computed before the results of the one before are settled.
+//! The runner queues a gate, the decryption, the call and the hash, and reports that in a page of its memory.
+//! The judge writes the call's key there and opens the gate; the clock runs until the device has written the
+//! hashes. The judge gives the next key only then, so that no call can be computed before the results of the
+//! previous one are fixed.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +18,7 @@ use super::wire::{Answer, Question, RunnerFault};
 
 use warpgauge_model::gate_page::{self, Digest};
 
-/// How a batch of locked calls is prepared.
+/// Settings of a batch of locked calls.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LockedOrder {
     /// Number of the first call.
@@ -25,52 +27,54 @@ pub struct LockedOrder {
     pub changing: Vec<(u64, u64)>,
 }
 
-/// Where a runner waits for keys.
+/// The gate of a runner, where it waits for keys.
 #[derive(Debug)]
 pub struct RunnerGate {
     page: u64,
     next: u32,
-    /// Calls that were let through, as long as it is looked at whether they wait.
+    /// Number of calls that got their key, up to the point where `waits` becomes true.
     calls: u32,
-    /// Those that waited for the device, and so could not be queued as a whole before they began.
+    /// Number of those calls that waited for the device, and so could not be queued as a whole before they
+    /// began.
     waited: u32,
 }
 
-/// What the judge saw of one locked call.
+/// Time and hashes of one locked call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LockedCall {
-    /// From its key to the hashes of its results.
+    /// Time from the key to the hashes of the results.
     pub took: Duration,
-    /// BLAKE3 of each result; those beyond the call's are undefined.
+    /// BLAKE3 hash of each result; entries beyond the number of results are undefined.
     pub digests: Vec<Digest>,
 }
 
-/// How long a runner may take to queue a call. One that takes longer waits for the device, which waits for the key.
+/// Longest wait for a call to be queued. A call that takes longer waits for the device, which waits for the
+/// key.
 const QUEUEING: Duration = Duration::from_millis(20);
 
-/// Calls that wait for the device until the others are expected to, if they are half of all.
+/// Number of calls that wait for the device before all are expected to, if they are also half of all calls.
 const EXPECTED: u32 = 2;
 
-/// How often the judge looks whether the runner has answered or ended.
+/// How often the judge polls whether the runner has answered or ended.
 const LOOK: Duration = Duration::from_micros(50);
 
 impl RunnerGate {
-    /// Number of the next call.
+    /// Returns the number of the next call.
     pub fn next(&self) -> u32 {
         self.next
     }
 
-    /// Whether the time of a call has that of queueing it in it.
+    /// Returns whether the time of a call includes the time to queue it.
     pub fn waits(&self) -> bool {
         self.waited >= EXPECTED && 2 * self.waited >= self.calls
     }
 }
 
 impl RunnerSession {
-    /// Has it load the kernels that hold calls back and hash results: base64 of an image.
+    /// Loads the kernels that hold calls back and hash results. `image`: their binary, in base64.
     ///
     /// # Errors
-    /// It cannot.
+    /// The runner cannot load them.
     pub fn gate(&mut self, image: &str) -> Result<RunnerGate, RunnerFault> {
         match self.ask(Question::Gate { image })?.0 {
             Answer::Gate(page) => Ok(RunnerGate { page, next: 1, calls: 0, waited: 0 }),
@@ -78,10 +82,10 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the calls that it is ready for, each when it gets its key.
+    /// Makes the prepared calls, each when it gets its key.
     ///
     /// # Errors
-    /// It raised, ended, or did not come back.
+    /// A call raised an exception, or the process ended or did not return in time.
     pub fn run_locked(
         &mut self,
         gate: &mut RunnerGate,
@@ -110,7 +114,7 @@ impl RunnerSession {
     }
 }
 
-/// The page, as it is at a moment.
+/// A copy of the page at one moment.
 struct Words([u8; gate_page::WORDS]);
 
 impl Words {
@@ -120,7 +124,7 @@ impl Words {
     }
 }
 
-/// Calls that are let through one after the other, as long as the runner neither answers nor ends.
+/// Gives calls their keys one after the other, until the runner answers or ends.
 struct Turns<'a> {
     fork: &'a Fork,
     gate: &'a mut RunnerGate,
@@ -129,7 +133,8 @@ struct Turns<'a> {
 }
 
 impl Turns<'_> {
-    /// Gives one call its key, and waits for the hashes. `None`: the runner has answered or ended, or is late.
+    /// Gives one call its key, and waits for the hashes. `None`: the runner has answered or ended, or is
+    /// late.
     fn take(&mut self, number: u32, key: &Digest) -> Option<LockedCall> {
         let begun = Instant::now();
         let waits = self.gate.waits();
@@ -156,7 +161,8 @@ impl Turns<'_> {
         Some(LockedCall { took, digests: digests.collect() })
     }
 
-    /// Where a place of the page is. The page's address is the runner's word.
+    /// Returns the address of an offset in the page. The runner chose the page's address, so it is not
+    /// trusted.
     fn at(&self, place: usize) -> u64 {
         self.gate.page.wrapping_add(place as u64)
     }
@@ -175,7 +181,7 @@ impl Turns<'_> {
             let now = Instant::now();
             if now - self.looked > LOOK {
                 self.looked = now;
-                // What the page says may have come between reading it and the answer.
+                // The page may have changed after it was read and before the answer came: read it once more.
                 ended = now >= self.deadline || !awaited(&self.fork.session, now).is_empty();
             }
         }

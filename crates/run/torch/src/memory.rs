@@ -1,22 +1,22 @@
-//! The memory of a runner, as the judge reads and writes it.
+//! The memory of a runner, which the judge reads and writes.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Where a submission's tensors are. Addresses come from the submission: those that are not its own, or
-/// not there, are errors.
+/// The memory that holds a submission's tensors. Addresses come from the submission: an address outside its
+/// memory is an error.
 pub trait SubmissionMemory {
-    /// Fills `out` with what is at an address.
+    /// Fills `out` with the bytes at an address.
     ///
     /// # Errors
-    /// There is no such memory.
+    /// The address is not mapped.
     fn read(&self, address: u64, out: &mut [u8]) -> io::Result<()>;
 
-    /// Writes at an address.
+    /// Writes bytes at an address.
     ///
     /// # Errors
-    /// There is no such memory.
+    /// The address is not mapped.
     fn write(&self, address: u64, bytes: &[u8]) -> io::Result<()>;
 }
 
@@ -25,15 +25,15 @@ pub trait SubmissionMemory {
 pub struct ProcessMemory(File);
 
 impl ProcessMemory {
-    /// That of a file which [`Self::of`] has opened.
+    /// Wraps a file that [`Self::of`] has opened.
     pub(crate) fn opened(file: File) -> Self {
         Self(file)
     }
 
-    /// Opens that of a process: whoever holds the file can read and write there.
+    /// Opens the memory of a process: every holder of the file can read and write there.
     ///
     /// # Errors
-    /// It is gone, or the system does not let us.
+    /// The process has ended, or the system refused.
     pub(crate) fn of(process: i32) -> io::Result<File> {
         let path = format!("/proc/{process}/mem");
         let opened = File::options().read(true).write(true).open(path);

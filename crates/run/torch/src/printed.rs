@@ -1,4 +1,4 @@
-//! What a process prints: read to its end, so that nobody waits to print, and kept in part.
+//! The output of a process: read until its end, so that no write blocks, and kept in part.
 
 use std::io::{self, ErrorKind, PipeReader, PipeWriter, Read};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 
 use super::awaited::awaited;
 
-/// Most that is kept, bytes.
+/// Most output that is kept, bytes.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Most that is read at once of what is there already, bytes: who prints without end is not waited for.
+/// Most bytes that one call reads, so that a process that prints without end does not block the reader.
 const MAX_DRAINED: usize = 8 << 20;
 
-/// How long it is waited for something to be printed, before it is waited for again.
+/// Longest wait for output before the thread polls again.
 const LOOK_AGAIN: Duration = Duration::from_secs(3600);
 
-/// The beginning of what is printed.
+/// The beginning of a process's output.
 #[derive(Debug)]
 pub(crate) struct Printed {
     shared: Arc<Mutex<Reading>>,
@@ -32,13 +32,13 @@ struct Reading {
 }
 
 impl Printed {
-    /// A pipe whose other end is read until nobody can write to it any more.
+    /// Makes a pipe, and reads it until every writer has closed it.
     pub(crate) fn pipe() -> io::Result<(Self, PipeWriter)> {
         let (reader, writer) = io::pipe()?;
         Ok((Self::of(reader)?, writer))
     }
 
-    /// What comes out of a pipe, from now on.
+    /// Reads the output from this pipe, from now on.
     pub(crate) fn of(pipe: PipeReader) -> io::Result<Self> {
         fcntl_setfl(&pipe, fcntl_getfl(&pipe)? | OFlags::NONBLOCK)?;
         let told = pipe.try_clone()?;
@@ -48,7 +48,7 @@ impl Printed {
         let thread = thread.spawn(move || {
             loop {
                 awaited(&told, Instant::now() + LOOK_AGAIN);
-                // Its end, or something that another one may have read meanwhile.
+                // At the end of the stream, or after another thread has read the output, this reads nothing.
                 if locked(&reads).drain() {
                     return;
                 }
@@ -57,7 +57,7 @@ impl Printed {
         Ok(Self { shared, thread: Mutex::new(Some(thread)) })
     }
 
-    /// As text, once; waits until nobody can print any more.
+    /// Returns the output as text, once; waits until every writer has closed the pipe.
     pub(crate) fn whole(&self) -> String {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -66,7 +66,7 @@ impl Printed {
         self.so_far()
     }
 
-    /// As text, what was printed by now and not told yet.
+    /// Returns the output so far as text, except what was returned before.
     pub(crate) fn so_far(&self) -> String {
         let mut reading = locked(&self.shared);
         reading.drain();
@@ -79,7 +79,7 @@ fn locked(shared: &Mutex<Reading>) -> MutexGuard<'_, Reading> {
 }
 
 impl Reading {
-    /// Reads what is there; whether that was all that there ever will be.
+    /// Reads the available bytes; returns whether the stream has ended.
     fn drain(&mut self) -> bool {
         let mut part = [0; 16 << 10];
         let mut drained = 0;

@@ -1,4 +1,4 @@
-//! All runners of a server: the zygote that they come from, and how many there are at once.
+//! All runners of a server: the zygote that they are forked from, and the limits on their number.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -14,45 +14,42 @@ use super::zygote::Zygote;
 use warpgauge_sandbox::program::ChildProgram;
 use warpgauge_turns::{Owner, Pool, PoolBounds, PoolFull, PoolPermit};
 
-/// What runners are started with.
+/// Configuration of the runners.
 #[derive(Debug, Clone)]
 pub struct RunnersConfig {
-    /// This program: the zygote begins as it.
+    /// Path of this program, which the zygote starts as.
     pub program: PathBuf,
-    /// The interpreter.
+    /// Path of the Python interpreter.
     pub python: PathBuf,
     /// Directory that holds PyTorch.
     pub site_packages: PathBuf,
-    /// What the interpreter itself reads and executes.
+    /// Directories of the interpreter's own files, which it reads and executes.
     pub roots: Vec<PathBuf>,
-    /// Evaluations that may wait for their turn; and function calls.
+    /// Most evaluations that may wait in the queue; the same limit holds for function calls.
     pub queue_capacity: usize,
-    /// Whether there may be several owners: then one has at most half of those that wait.
+    /// Whether there may be several owners: each may then have at most half of the waiting evaluations.
     pub shared: bool,
-    /// The device that they use, as `CUDA_VISIBLE_DEVICES` names it; `None`: the CPU.
+    /// The device that runners use, as in `CUDA_VISIBLE_DEVICES`; `None`: the CPU.
     pub device: Option<String>,
-    /// Places beside each other; 0: one for every four cores, 8 at most. There are as many again for owners
-    /// that have none while all are taken.
+    /// Evaluations that may run in parallel; 0: one per four cores, at most 8. As many further permits exist
+    /// for owners that hold none while all are taken.
     pub places: usize,
-    /// Runners that wait with a context of their own, where there is a device.
+    /// Number of spare runners that wait with a context on the device.
     pub spares: usize,
 }
 
-/// Why there is no runner.
+/// Why no runner is available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunnerUnavailable {
-    /// Too many wait already.
     #[error("{waiting} evaluations wait for PyTorch already")]
     QueueFull {
-        /// How many: of all, or of the owner that asked.
+        /// Evaluations that wait: of all owners, or of this owner.
         waiting: usize,
     },
-    /// The machine does not let us.
+    /// The system refused.
     #[error("PyTorch in {} cannot be used: {what}", site_packages.display())]
     Failed {
-        /// Where it is.
         site_packages: PathBuf,
-        /// In words.
         what: String,
     },
 }
@@ -64,22 +61,22 @@ pub struct Runners {
     setup: Setup,
     zygote: Arc<Mutex<Option<Zygote>>>,
     spares: Arc<Spares>,
-    /// Places of evaluations, and those of function calls: neither keeps the other waiting.
+    /// Permits of evaluations and of function calls are separate, so that neither delays the other.
     evaluations: Pool,
     functions: Pool,
 }
 
-/// The right to run submissions, one after the other or beside each other for one evaluation.
+/// A permit to run submissions, sequentially or in parallel, for one evaluation.
 #[derive(Debug)]
 pub struct RunnerPermit {
     _turn: PoolPermit,
 }
 
 impl Runners {
-    /// Runners that nobody has asked for yet: the first one waits for PyTorch to be imported.
+    /// Makes the runners and starts none: the first request waits until PyTorch has been imported.
     pub fn new(config: RunnersConfig) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-        // Evaluations beside each other have cores of their own.
+        // Parallel evaluations share the cores evenly.
         let places = match config.places {
             0 => (cores / 4).clamp(1, 8),
             given => given,
@@ -94,7 +91,7 @@ impl Runners {
         };
         let pool = Pool::new(PoolBounds {
             places,
-            // One who sleeps in its place keeps others from nothing.
+            // An owner whose job sleeps does not block other owners.
             extra: places,
             waiting: config.queue_capacity,
             shared: config.shared,
@@ -110,46 +107,47 @@ impl Runners {
         }
     }
 
-    /// Threads that a submission computes with.
+    /// Returns the number of threads that a submission computes with.
     pub fn threads(&self) -> usize {
         self.setup.threads
     }
 
-    /// How many places there are, of evaluations and as many of function calls.
+    /// Returns the number of evaluations that may run in parallel; as many function calls may.
     pub fn places(&self) -> usize {
         self.evaluations.bounds().places
     }
 
-    /// Waits for a place of an evaluation.
+    /// Waits for a permit for an evaluation.
     ///
     /// # Errors
-    /// Too many wait already.
+    /// The queue is full.
     pub async fn place(&self, owner: Owner) -> Result<RunnerPermit, RunnerUnavailable> {
         place_in(&self.evaluations, owner).await
     }
 
-    /// Waits for a place of a function call.
+    /// Waits for a permit for a function call.
     ///
     /// # Errors
-    /// Too many wait already.
+    /// The queue is full.
     pub async fn function_place(&self, owner: Owner) -> Result<RunnerPermit, RunnerUnavailable> {
         place_in(&self.functions, owner).await
     }
 
-    /// Whether a function call waits for a place.
+    /// Returns whether a function call waits for a permit.
     pub fn is_wanted(&self) -> bool {
         self.functions.waiting() > 0
     }
 
-    /// Comes back when a function call waits for a place.
+    /// Waits until a function call waits for a permit.
     pub async fn wanted(&self) {
         self.functions.wanted().await;
     }
 
-    /// Imports PyTorch, if no process has it; says which one it is. It takes seconds, once.
+    /// Starts the zygote, which imports PyTorch, if none is running; returns the versions. The first call
+    /// takes seconds.
     ///
     /// # Errors
-    /// It cannot be imported.
+    /// PyTorch cannot be imported.
     pub async fn warm(&self) -> Result<Versions, RunnerUnavailable> {
         let (program, setup) = (self.config.program.clone(), self.setup.clone());
         let zygote = Arc::clone(&self.zygote);
@@ -161,10 +159,10 @@ impl Runners {
         warmed.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// A fresh runner, a spare one if there is any. Its process has seen no submission.
+    /// Returns a fresh runner, a spare one if available. Its process has run no submission.
     ///
     /// # Errors
-    /// The machine does not let us.
+    /// The system does not let this process fork.
     pub async fn runner(&self) -> Result<Runner, RunnerUnavailable> {
         if let Some(spare) = self.spares.take() {
             return Ok(spare);
@@ -179,17 +177,17 @@ impl Runners {
         made.unwrap_or_else(|error| Err(error.to_string())).map_err(|what| self.failed(what))
     }
 
-    /// A fresh runner that a tool is to be put round, whose files are in `directory`: what is started, and what
-    /// it reads from its standard input. Once it runs, [`Alone`] leads to it.
+    /// Returns the program for a fresh runner under a tool, its standard input, and the connection to the
+    /// runner once it runs. The tool's files are in `directory`.
     ///
     /// # Errors
-    /// The machine does not let us.
+    /// The system refused a socket.
     pub fn alone(&self, directory: &Path) -> io::Result<(ChildProgram, OwnedFd, Alone)> {
         Alone::new(&self.config.program, &self.setup, directory)
     }
 
-    /// Has as many wait as there are to be, if they have a device; comes back when they are ready, and nothing
-    /// of that uses the device any more.
+    /// Starts spare runners up to the configured number, if they use a device. Returns when they are ready
+    /// and no longer use the device to make their contexts.
     pub async fn replenish(&self) {
         if self.config.device.is_none() {
             return;
@@ -200,7 +198,7 @@ impl Runners {
         let make = move || {
             spares.fill(wanted, || {
                 let mut zygote = zygote.lock().unwrap_or_else(PoisonError::into_inner);
-                // Whoever needs one tries again, and tells why it does not go.
+                // The next caller that needs a runner forks again, and reports the error.
                 forked(&mut zygote, &program, &setup).ok()
             });
         };
@@ -229,7 +227,7 @@ fn forked(
     match started(zygote, program, setup)?.fork() {
         Ok(runner) => Ok(runner),
         Err(error) => {
-            // It may have been ended where memory ran out: another one is tried once.
+            // The system may have killed the zygote when memory ran out: retry once with a new one.
             tracing::warn!(%error, "the process that has imported PyTorch is replaced");
             *zygote = None;
             let again = started(zygote, program, setup)?.fork();
@@ -243,7 +241,7 @@ fn started<'a>(
     program: &std::path::Path,
     setup: &Setup,
 ) -> Result<&'a mut Zygote, String> {
-    // One that has ended is replaced here, and not by the fork: that is asked for while a deadline runs.
+    // Replace a zygote that has ended here, not when forking fails: a deadline runs while the fork is made.
     if zygote.as_mut().is_some_and(|zygote| !zygote.is_running()) {
         tracing::warn!("the process that has imported PyTorch has ended, and is replaced");
         *zygote = None;

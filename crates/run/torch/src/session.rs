@@ -1,4 +1,4 @@
-//! One submission in its runner, asked one thing after the other until it fails or is dropped.
+//! One submission in its runner, which gets one question after the other until it fails or is dropped.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -16,107 +16,103 @@ use super::wire::{
 use super::{LayoutError, Secret, TensorAt};
 use warpgauge_tensor::Dtype;
 
-/// A tensor to be allocated.
+/// Type, shape and strides of a tensor to allocate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TensorLayout {
-    /// Element type.
     pub dtype: Dtype,
-    /// Extents.
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension; `None`: they lie side by side, in C order.
+    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strides: Option<Vec<u64>>,
 }
 
 impl TensorLayout {
-    /// Of a tensor in C order.
+    /// Returns the layout of a tensor in C order.
     pub fn in_order(dtype: Dtype, shape: Vec<u64>) -> Self {
         Self { dtype, shape, strides: None }
     }
 
-    /// Of a copy of a tensor.
+    /// Returns the layout of a copy of a tensor.
     pub fn of_copy(tensor: &TensorAt) -> Self {
         let strides = tensor.kept_strides();
         Self { dtype: tensor.dtype, shape: tensor.shape.clone(), strides }
     }
 }
 
-/// A tensor in memory that the judge lends.
+/// A tensor in memory that the judge shares with the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LentTensor {
-    /// Where it begins for the first call of a batch.
+    /// Offset of its first byte in the first call of a batch.
     pub offset: u64,
-    /// Element type.
     pub dtype: Dtype,
-    /// Extents.
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, by dimension; `None`: they lie side by side, in C order.
+    /// Elements from one index to the next, by dimension; `None`: the tensor is contiguous, in C order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub strides: Option<Vec<u64>>,
 }
 
 impl LentTensor {
-    /// One of this type and shape whose elements lie side by side.
+    /// Returns a contiguous tensor of the same type and shape.
     pub fn in_order(offset: u64, like: &TensorAt) -> Self {
         Self { offset, dtype: like.dtype, shape: like.shape.clone(), strides: None }
     }
 }
 
-/// Calls that are made one after the other.
+/// Calls that the runner makes one after the other.
 #[derive(Debug, Clone)]
 pub struct CallBatch<'a> {
-    /// What the first one gets.
+    /// Arguments of the first call.
     pub arguments: &'a TreeOf<LentTensor>,
-    /// Bytes from there to what the next one gets.
+    /// Bytes from the arguments of one call to those of the next.
     pub stride: u64,
-    /// How many.
+    /// Number of calls.
     pub count: u32,
-    /// Of generators of random numbers, before the first.
+    /// Seed of the random number generators, before the first call.
     pub seed: u64,
-    /// Bytes that are written before each call so that the cache holds nothing of it; 0: none.
+    /// Bytes that are written before each call to flush the cache; 0: the cache is not flushed.
     pub flush: u64,
-    /// How calls are held back, if their arguments are encrypted.
+    /// Gate and hash settings, if the arguments are encrypted.
     pub locked: Option<LockedOrder>,
 }
 
-/// What a batch came to.
+/// Result of a batch.
 #[derive(Debug)]
 pub struct CompletedBatch {
-    /// What each call returned.
+    /// Return value of each call.
     pub returned: Vec<Tree>,
-    /// From the word to go until the runner had said that the device has ended. Where a thread ran on for more
-    /// than a moment, until it was stopped.
+    /// Time from the start signal until the runner reported that the device had finished. If a thread ran on
+    /// for more than `FREE` after that, until it was stopped.
     pub took: Duration,
 }
 
-/// What is submitted.
+/// A submission of PyTorch code.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct TorchSubmission {
     /// Python source.
     pub source: String,
-    /// What is called.
+    /// The function or class to call.
     pub entry: EntryPoint,
-    /// Classes that are taken where the contract names none, best first.
+    /// Classes to choose from if the contract names none, best first.
     pub preferred: Vec<String>,
 }
 
-/// What a call came to.
+/// Result of a call.
 #[derive(Debug)]
 pub struct CompletedCall {
-    /// What it returned.
+    /// Return value.
     pub returned: Tree,
-    /// From the word to go until the runner had said that it is done, by the clock of this process. Where a
-    /// thread ran on for more than a moment, until it was stopped.
+    /// Time from the start signal until the runner reported completion, by the clock of this process. If a
+    /// thread ran on for more than `FREE` after that, until it was stopped.
     pub took: Duration,
 }
 
-/// A runner with one submission. It is stopped unless it is asked something.
+/// A runner with one submission. It is stopped, except while it answers a question.
 #[derive(Debug)]
 pub struct RunnerSession {
     fork: Fork,
     secret: Secret,
     deadline: Instant,
-    /// Whether it counts as stopped only where that is observed.
+    /// Whether the session verifies that the runner is stopped; otherwise it trusts the signal.
     observed: bool,
 }
 
@@ -126,25 +122,24 @@ impl std::fmt::Debug for Secret {
     }
 }
 
-/// Longest time that threads may take to stop. One in a system call stops when it leaves that.
+/// Longest time that threads may take to stop. A thread in a system call stops when the call returns.
 const STOPPING: Duration = Duration::from_secs(2);
 
-/// What of that is not counted as time of the call: the signal has to reach all threads.
+/// Part of the stopping time that does not count for the call: the signal has to reach all threads.
 const FREE: Duration = Duration::from_micros(100);
 
-/// How long the end of a fork is waited for that seems to be ending.
+/// Longest wait for the end of a fork that seems to be ending.
 const ENDING: Duration = Duration::from_millis(100);
 
-/// Why a runner could not begin. None of that is a fault of what is submitted.
+/// Why a runner could not begin. None of these reasons is a fault of the submission.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotBegun {
-    /// Whether it ended with the process that it is a fork of: another one may do.
+    /// Whether the zygote ended too: a runner of a new zygote may work.
     pub with_parent: bool,
-    /// What happened, in words.
     pub what: String,
 }
 
-/// Waits until a runner has confined itself, and has it stop.
+/// Waits until a runner has confined itself, and sends it SIGSTOP.
 pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, NotBegun> {
     #[derive(Deserialize)]
     struct Confined {
@@ -171,7 +166,7 @@ pub(crate) fn confined(runner: Runner, deadline: Instant) -> Result<Fork, NotBeg
     }
 }
 
-/// Has the runner's threads counted from here, before it is asked anything.
+/// Begins to limit the runner's threads, before the runner receives a question.
 fn supervised(fork: &Fork, deadline: Instant) -> io::Result<()> {
     let within = deadline.saturating_duration_since(Instant::now());
     match warpgauge_sandbox::threads::received(&fork.session, within)? {
@@ -181,13 +176,13 @@ fn supervised(fork: &Fork, deadline: Instant) -> io::Result<()> {
 }
 
 impl RunnerSession {
-    /// With a runner that has been asked nothing yet, which must end by the deadline.
+    /// Begins a session with a fresh runner, which must end by the deadline.
     ///
     /// # Errors
-    /// It could not be confined, or not be stopped.
+    /// The runner could not be confined or stopped.
     pub fn begin(runner: Runner, deadline: Instant) -> Result<Self, NotBegun> {
         let mut fork = confined(runner, deadline)?;
-        // Nothing that was submitted is in it yet.
+        // No submitted code is in the process yet.
         match fork.stopped(Instant::now(), deadline) {
             Ok(_) => Ok(Self { fork, secret: Secret::default(), deadline, observed: true }),
             Err(why) => {
@@ -197,19 +192,19 @@ impl RunnerSession {
         }
     }
 
-    /// Has its answers wanted so much earlier than at the deadline.
+    /// Moves the deadline for answers forward by this time.
     #[must_use]
     pub fn earlier(self, by: Duration) -> Self {
         let deadline = self.deadline.checked_sub(by).unwrap_or_else(Instant::now);
         Self { deadline, ..self }
     }
 
-    /// Gives it so much more time.
+    /// Extends the deadline by this time.
     pub fn extend(&mut self, by: Duration) {
         self.deadline += by;
     }
 
-    /// From now on the signal to stop is trusted: for a submission that gains nothing by running on.
+    /// Trusts the signal to stop from now on: for submissions that gain nothing by running on.
     #[must_use]
     pub fn unobserved(self) -> Self {
         Self { observed: false, ..self }
@@ -219,27 +214,27 @@ impl RunnerSession {
         !self.observed
     }
 
-    /// Where its tensors are. Between two questions nothing there changes, as [`Self::ask`] and
-    /// [`Self::still_stopped`] see to.
+    /// Returns the memory that holds the submission's tensors. Between two questions it does not change,
+    /// which [`Self::ask`] and [`Self::still_stopped`] verify.
     pub fn memory(&self) -> &ProcessMemory {
         &self.fork.memory
     }
 
-    /// Ends its process, before anybody wants to know what it printed.
+    /// Kills the process; its output can still be read.
     pub fn stop_for_good(&self) {
         self.fork.end();
     }
 
-    /// Ends it; the beginning of what it printed.
+    /// Kills the process; returns the beginning of its output.
     pub fn end(self) -> String {
         self.fork.end();
         self.fork.printed()
     }
 
-    /// What asking takes when there is nothing to do.
+    /// Measures how long an empty question takes.
     ///
     /// # Errors
-    /// It did not answer.
+    /// The runner did not answer.
     pub fn idle(&mut self) -> Result<Duration, RunnerFault> {
         match self.ask(Question::Nothing)? {
             (Answer::Done(_), took) => Ok(took),
@@ -247,11 +242,11 @@ impl RunnerSession {
         }
     }
 
-    /// Runs the module and makes its object; the first question to be asked, once. `init`: what the
-    /// constructor gets in place of what the module says.
+    /// Runs the module and makes its object; this must be the first question, once. `init`: arguments of the
+    /// constructor, in place of the module's own.
     ///
     /// # Errors
-    /// What is wrong with the submission.
+    /// The submission is wrong.
     pub fn load(
         &mut self,
         submission: &TorchSubmission,
@@ -265,10 +260,10 @@ impl RunnerSession {
         }
     }
 
-    /// Where its parameters and buffers are now.
+    /// Returns the current locations of the module's parameters and buffers.
     ///
     /// # Errors
-    /// It did not answer.
+    /// The runner did not answer.
     pub fn parameters(&mut self) -> Result<Vec<ModuleParameter>, RunnerFault> {
         match self.ask(Question::Parameters)?.0 {
             Answer::Parameters(parameters) => Ok(parameters),
@@ -276,11 +271,11 @@ impl RunnerSession {
         }
     }
 
-    /// Allocates the arguments of the next call, and says where they are. They are those that were
-    /// wanted: what it says about anything but addresses is checked.
+    /// Allocates the arguments of the next call, and returns their locations. The answer is checked against
+    /// the request, except for addresses.
     ///
     /// # Errors
-    /// It did not, or something else.
+    /// The runner allocated nothing, or other arguments.
     pub fn allocate(&mut self, arguments: &TreeOf<TensorLayout>) -> Result<Tree, RunnerFault> {
         let made = match self.ask(Question::Allocate { arguments })?.0 {
             Answer::Made(made) => made,
@@ -294,10 +289,10 @@ impl RunnerSession {
         Ok(made)
     }
 
-    /// Has the submission make its own arguments, and says where they are.
+    /// Lets the submission make its own arguments, and returns their locations.
     ///
     /// # Errors
-    /// It did not.
+    /// The submission made no valid arguments.
     pub fn make_inputs(&mut self, seed: u64) -> Result<Tree, RunnerFault> {
         match self.ask(Question::MakeInputs { seed })?.0 {
             Answer::Made(made) => Ok(made),
@@ -305,10 +300,10 @@ impl RunnerSession {
         }
     }
 
-    /// The same for several seeds: the arguments of each, or of the first of them, at least one.
+    /// Makes arguments for several seeds: for all of them or for the first few, at least one.
     ///
     /// # Errors
-    /// It did not.
+    /// The submission made no valid arguments.
     pub fn draw_inputs(&mut self, seeds: &[u64]) -> Result<Vec<Tree>, RunnerFault> {
         match self.ask(Question::Draw { seeds })?.0 {
             Answer::Drawn(drawn) if (1..=seeds.len()).contains(&drawn.len()) => Ok(drawn),
@@ -320,10 +315,10 @@ impl RunnerSession {
         }
     }
 
-    /// Looks for inputs that the function takes.
+    /// Searches for inputs that the function accepts.
     ///
     /// # Errors
-    /// Nothing that was tried fits.
+    /// The function accepts none of the inputs that were tried.
     pub fn suggest(&mut self) -> Result<SuggestedInputs, RunnerFault> {
         match self.ask(Question::Suggest)?.0 {
             Answer::Suggested(suggestion) => Ok(suggestion),
@@ -331,10 +326,11 @@ impl RunnerSession {
         }
     }
 
-    /// What a call returns; the object and its generators are none the wiser. `None`: with its own arguments.
+    /// Returns what a call returns, without a change of the object or its generators. `arguments`: their
+    /// layouts, with content of zeros; `None`: the submission's own arguments.
     ///
     /// # Errors
-    /// It raised.
+    /// The call raised an exception.
     pub fn probe(
         &mut self,
         arguments: Option<&TreeOf<TensorLayout>>,
@@ -346,19 +342,19 @@ impl RunnerSession {
         }
     }
 
-    /// Has the calls from here on made by a new copy of its object, whose state nobody needs; `begin: false`: by the
-    /// object itself again.
+    /// Makes the calls from here on with a fresh copy of the object, whose state is discarded; `begin:
+    /// false`: with the object itself again.
     ///
     /// # Errors
-    /// There can be no copy.
+    /// The object cannot be copied.
     pub fn aside(&mut self, begin: bool) -> Result<(), RunnerFault> {
         self.done(Question::Aside { begin })
     }
 
-    /// Has it compute gradients in each call from now on.
+    /// Computes gradients in each call from now on.
     ///
     /// # Errors
-    /// It did not answer.
+    /// The runner did not answer.
     pub fn backward(&mut self, upstream: &[GradientInput]) -> Result<(), RunnerFault> {
         self.done(Question::Backward { upstream })
     }
@@ -366,7 +362,7 @@ impl RunnerSession {
     /// Calls the function once.
     ///
     /// # Errors
-    /// It raised, ended, or did not come back.
+    /// The call raised an exception, or the process ended or did not return in time.
     pub fn call(&mut self, seed: u64) -> Result<CompletedCall, RunnerFault> {
         match self.ask(Question::Call { seed })? {
             (Answer::Done(Some(returned)), took) => Ok(CompletedCall { returned, took }),
@@ -374,27 +370,27 @@ impl RunnerSession {
         }
     }
 
-    /// Has it open memory of the device that is lent, by base64 of the handle.
+    /// Opens device memory that the judge shares; `handle` is its handle in base64.
     ///
     /// # Errors
-    /// It cannot.
+    /// The runner cannot open it.
     pub fn open(&mut self, handle: &str, bytes: u64) -> Result<(), RunnerFault> {
         self.done(Question::Open { handle, bytes })
     }
 
-    /// Has it ready to make calls, whose arguments need not be there yet.
+    /// Prepares a batch of calls. The content of the arguments may be written afterwards.
     ///
     /// # Errors
-    /// It cannot.
+    /// The runner cannot prepare the batch.
     pub fn prepare(&mut self, batch: &CallBatch<'_>) -> Result<(), RunnerFault> {
         let CallBatch { arguments, stride, count, seed, flush, ref locked } = *batch;
         self.done(Question::Prepare { arguments, stride, count, seed, flush, locked })
     }
 
-    /// Makes the calls that it is ready for: as many results, or what is wrong.
+    /// Makes the prepared calls. The answer is not checked to have one result per call.
     ///
     /// # Errors
-    /// It raised, ended, or did not come back.
+    /// A call raised an exception, or the process ended or did not return in time.
     pub fn run(&mut self) -> Result<CompletedBatch, RunnerFault> {
         match self.ask(Question::Run)? {
             (Answer::Ran(returned), took) => Ok(CompletedBatch { returned, took }),
@@ -402,11 +398,11 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the calls that it is ready for, and tells what the device did. No longer than `within`: nothing
-    /// depends on it.
+    /// Makes the prepared calls, and returns a trace of the device. The runner gets at most `within` for
+    /// that: no verdict depends on a trace.
     ///
     /// # Errors
-    /// It could not, or did not come back.
+    /// The runner could not trace, or did not return in time.
     pub fn trace(&mut self, within: Duration) -> Result<DeviceTrace, RunnerFault> {
         let deadline = self.deadline;
         self.deadline = deadline.min(Instant::now() + within);
@@ -418,19 +414,19 @@ impl RunnerSession {
         }
     }
 
-    /// Makes the calls that it is ready for while the tool that is round it looks at them.
+    /// Makes the prepared calls while the tool around the runner profiles them.
     ///
     /// # Errors
-    /// It raised, ended, or did not come back.
+    /// A call raised an exception, or the process ended or did not return in time.
     pub fn count(&mut self) -> Result<(), RunnerFault> {
         self.done(Question::Count)
     }
 
-    /// What its events say of the calls, milliseconds: of each where the cache was flushed, else of all
-    /// together.
+    /// Returns the times of the calls by the device's events, milliseconds: one per call if the cache was
+    /// flushed, else one for the whole batch.
     ///
     /// # Errors
-    /// It did not answer.
+    /// The runner did not answer.
     pub fn times(&mut self) -> Result<Vec<f64>, RunnerFault> {
         match self.ask(Question::Times)?.0 {
             Answer::Times(times) => Ok(times),
@@ -445,23 +441,25 @@ impl RunnerSession {
         }
     }
 
-    /// Why memory that it named cannot be read.
+    /// Returns the fault of a runner that described a tensor that cannot be read.
     pub fn fault_of(&self, error: &LayoutError) -> RunnerFault {
         RunnerFault::Forged(format!("it tells of a tensor that cannot be read: {error}"))
     }
 
-    /// The same fault, or another one where the process has ended: its memory is gone then, whatever it said.
+    /// Returns the same fault, or another if the process has ended: its memory is gone then, whatever its
+    /// answer said.
     pub fn explained(&self, fault: RunnerFault) -> RunnerFault {
-        // It is stopped: only somebody else can have ended it.
+        // The runner is stopped, so only another process can have killed it.
         let ended =
             matches!(fault, RunnerFault::Forged(_)) && self.fork.gone_by(Instant::now() + ENDING);
         if ended { self.died() } else { fault }
     }
 
-    /// Whether it has been stopped since it answered, so that what was read of it is what it had then.
+    /// Checks that the runner has been stopped since it answered, so that what was read from its memory has
+    /// not changed.
     ///
     /// # Errors
-    /// It ran, or has ended.
+    /// The runner ran, or has ended.
     pub fn still_stopped(&mut self) -> Result<(), RunnerFault> {
         if self.is_trusted() {
             return Ok(());
@@ -473,7 +471,8 @@ impl RunnerSession {
         self.ask_while(what, |_, _| ()).map(|((), answer, took)| (answer, took))
     }
 
-    /// As [`Self::ask`], with something done once the runner goes on, before its answer is read.
+    /// Does the same as [`Self::ask`], and calls `meanwhile` after the runner continues, before its answer is
+    /// read.
     pub(crate) fn ask_while<T>(
         &mut self,
         what: Question<'_>,
@@ -481,18 +480,18 @@ impl RunnerSession {
     ) -> Result<(T, Answer, Duration), RunnerFault> {
         let turn = self.secret.bits();
         let timed = matches!(what, Question::Call { .. } | Question::Nothing | Question::Run);
-        // What nothing takes is deducted elsewhere: that is no longer than it is.
+        // The time of an empty question is subtracted from others: it must not be too long.
         let counts_late = matches!(what, Question::Call { .. } | Question::Run);
         if !timed {
             self.still_stopped()?;
-            // A long question has to be read while it is asked.
+            // The runner has to read a long question while it is sent.
             self.fork.go_on();
         }
-        // Otherwise it finds the question when it goes on: the clock runs from there to the end of the
-        // answer.
+        // A timed question is sent first, and the runner finds it when it continues: the clock runs from
+        // there to the end of the answer.
         let sent = send(&self.fork.session, &Asked { turn, what }, self.deadline);
         if timed {
-            // The question itself must not have woken it.
+            // The question must not have woken the runner.
             self.still_stopped()?;
         }
         let began = Instant::now();
@@ -516,7 +515,7 @@ impl RunnerSession {
         }
     }
 
-    /// Waits until all threads are stopped; how long the last one ran on after the answer.
+    /// Waits until all threads are stopped; returns how long the last one ran on after the answer.
     fn stopped(&mut self, heard_at: Instant) -> Result<Duration, RunnerFault> {
         if self.is_trusted() {
             return Ok(Duration::ZERO);
@@ -525,7 +524,7 @@ impl RunnerSession {
         self.fork.stopped(heard_at, until).map_err(|why| self.awake(why))
     }
 
-    /// What it means that it does not count as stopped. It is ended.
+    /// Kills a runner that could not be verified as stopped, and returns its fault.
     fn awake(&self, why: NotStopped) -> RunnerFault {
         match why {
             NotStopped::Ended => self.died(),
@@ -537,7 +536,7 @@ impl RunnerSession {
                 self.fork.end();
                 RunnerFault::NotObserved(why.to_string())
             }
-            // What is about to end runs once more.
+            // A process that is about to end runs once more.
             NotStopped::Woken if self.fork.gone_by(Instant::now() + ENDING) => self.died(),
             NotStopped::Running(_) => {
                 self.fork.end();
@@ -561,7 +560,7 @@ impl RunnerSession {
         }
     }
 
-    /// How it ended.
+    /// Returns the fault of a runner that has ended.
     fn died(&self) -> RunnerFault {
         match self.fork.end() {
             Some(end) => RunnerFault::Died(end.text()),

@@ -1,43 +1,43 @@
-//! Runners that have made their context on a device before anybody wants them.
+//! Spare runners, which have made their context on a device before an evaluation needs them.
 //!
-//! Making one takes the driver some 0.3 s, and disturbs whoever is timed there: who asks for spares sees that
-//! nobody is.
+//! Making a context takes the driver some 0.3 s, and disturbs measurements on the device: the caller must
+//! make sure that none is running.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::fork::Runner;
 
-/// Longest time for all contexts that are made together.
+/// Longest wait for all contexts that are made together.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// Those that wait. Dropping them ends them.
+/// Idle spare runners. Dropping them kills the processes.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
     waiting: Mutex<Vec<Runner>>,
-    /// Held by who makes some.
+    /// Held while spare runners are made.
     making: Mutex<()>,
 }
 
 impl Spares {
-    /// One that is ready.
+    /// Takes a runner that is ready.
     pub(crate) fn take(&self) -> Option<Runner> {
         self.those_waiting().pop()
     }
 
-    /// Has `wanted` of them wait. Comes back when they are ready. Blocks.
+    /// Makes runners until `wanted` are idle. Returns when they are ready. Blocks.
     pub(crate) fn fill(&self, wanted: usize, fork: impl FnMut() -> Option<Runner>) {
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = wanted.saturating_sub(self.those_waiting().len());
         let until = Instant::now() + LIMIT;
-        // All of them begin before the first one is waited for.
+        // All runners begin before this waits for the first one, so that their contexts are made in parallel.
         let fresh: Vec<Runner> =
             std::iter::repeat_with(fork).take(missing).map_while(|f| f).collect();
         for runner in fresh {
             if runner.is_ready_by(until) {
                 self.those_waiting().push(runner);
             } else {
-                // Whoever needs one makes it, and tells why that does not go.
+                // The next caller that needs a runner makes one, and reports the error.
                 runner.killer().kill();
             }
         }
@@ -45,7 +45,7 @@ impl Spares {
 
     fn those_waiting(&self) -> MutexGuard<'_, Vec<Runner>> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        // Where memory ran out one may have been ended.
+        // The system may have killed a runner when memory ran out.
         waiting.retain(|runner| runner.is_ready_by(Instant::now()));
         waiting
     }
@@ -70,7 +70,7 @@ mod tests {
     use super::super::fork::Ends;
     use super::*;
 
-    /// A process that a fork stands for, and its end of the session.
+    /// Starts a process in place of a fork; returns it with its end of the session.
     fn fork() -> (Runner, Child, UnixStream) {
         let (ends, theirs) = Ends::pair().unwrap();
         let child = Command::new("tail").args(["-f", "/dev/null"]).spawn().unwrap();
@@ -102,11 +102,11 @@ mod tests {
         assert_eq!(fill(2), 2, "two wait already");
         assert!(spares.take().is_some());
         assert_eq!(fill(2), 3);
-        // The first one ends: it is none that anybody gets.
+        // The first one ends, so no caller gets it.
         sessions.remove(0);
         assert!(spares.take().is_some());
         assert!(spares.take().is_none());
-        // One that ends before it is ready.
+        // This one ends before it is ready.
         spares.fill(1, || {
             let (runner, child, session) = fork();
             drop(session);

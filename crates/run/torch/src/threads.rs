@@ -1,9 +1,9 @@
 //! The threads of a fork, observed from outside: whether all are stopped, and whether one ran afterwards.
 //!
-//! SIGSTOP is delivered to one thread, which stops the others when it leaves the kernel. While that thread
-//! is in a long system call (`madvise`, for example) the others run on, so a signal that was sent proves
-//! nothing. The judge therefore reads the state of each thread from `/proc`, and how often the scheduler
-//! has run it: a thread that was stopped, woken and stopped again has run more often than before.
+//! SIGSTOP is delivered to one thread, which stops the others when it leaves the kernel. While that thread is
+//! in a long system call (`madvise`, for example) the others run on, so sending the signal proves nothing.
+//! The judge therefore reads the state of each thread from `/proc`, and how often the scheduler has run it. A
+//! thread that was stopped, woken and stopped again has a higher count.
 
 use std::fs::File;
 use std::io;
@@ -16,36 +16,37 @@ use rustix::fs::{Mode, OFlags, RawDir, SeekFrom, openat, seek};
 
 use super::awaited::awaited;
 
-/// Most threads whose files stay open between two observations: files of others are opened each time.
+/// Most threads whose files stay open between two observations; with more threads, files are opened each
+/// time.
 const KEPT: usize = 128;
 
-/// Time for which threads may run after they were observed to be stopped, all together. A thread is marked
-/// as stopped shortly before it gives its processor away; where the kernel preempts it between, it runs once
-/// more, for some microseconds.
+/// Total time for which threads may run after they were observed to be stopped. The kernel marks a thread as
+/// stopped shortly before the thread gives its processor away. If the kernel preempts it in between, it runs
+/// once more, for some microseconds.
 const TAIL: Duration = Duration::from_micros(100);
 
-/// Observations that follow each other at once, and with the processor left to others in between; those after
-/// them are further and further apart.
+/// Number of observations without a pause, and number of those after which the processor is yielded. Later
+/// ones come with growing pauses.
 const EAGER: u32 = 4;
 const YIELDING: u32 = 8;
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// Bytes that are read of a thread's `stat` and `schedstat`, and fields of `stat` between state and number of
-/// threads.
+/// Bytes to read of a thread's `stat` and `schedstat`, and number of fields in `stat` between the state and
+/// the number of threads.
 const READ: usize = 512;
 const NUM_THREADS: usize = 16;
 
 /// Why a fork does not count as stopped.
 #[derive(Debug)]
 pub(crate) enum NotStopped {
-    /// It has ended.
+    /// The process has ended.
     Ended,
-    /// A thread of it was in this state at the deadline.
+    /// A thread was in this state at the deadline.
     Running(char),
-    /// A thread of it ran after it was observed to be stopped.
+    /// A thread ran after it was observed to be stopped.
     Woken,
-    /// The system does not say.
+    /// The system does not show the state.
     Unknown(io::Error),
 }
 
@@ -75,19 +76,19 @@ impl From<io::Error> for NotStopped {
 /// The threads of one process.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    /// `/proc/PID/task`.
+    /// The directory `/proc/PID/task`.
     directory: OwnedFd,
     observed: Vec<Thread>,
-    /// How many of these, from the first on, are stopped by the observation that is under way.
+    /// Number of threads, from the first on, that the current observation found stopped.
     stopped: usize,
 }
 
-/// What an observation came to.
+/// Result of an observation.
 enum Observed {
     Stopped,
     /// A thread was in this state at that time.
     Running(char, Instant),
-    /// There are other threads than those that were listed.
+    /// The process has other threads than those in the list.
     OtherThreads,
 }
 
@@ -96,7 +97,7 @@ struct Thread {
     number: u32,
     files: Option<Files>,
     state: char,
-    /// Threads of the process when this one was observed.
+    /// Number of threads of the process when this one was observed.
     beside: usize,
     runs: Runs,
 }
@@ -108,7 +109,7 @@ struct Files {
     schedstat: File,
 }
 
-/// How often a thread was given a processor, and for how long in all.
+/// How often a thread got a processor, and the total time on it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Runs {
     times: u64,
@@ -116,24 +117,25 @@ struct Runs {
 }
 
 impl Threads {
-    /// Opens the directory of a process' threads: who holds it can observe these, where `/proc` is not closed.
+    /// Opens the directory of a process's threads: its holder can observe them, unless `/proc` is closed to
+    /// it.
     ///
     /// # Errors
-    /// The process is gone.
+    /// The process has ended.
     pub(crate) fn directory_of(process: i32) -> io::Result<OwnedFd> {
         Ok(File::open(format!("/proc/{process}/task"))?.into())
     }
 
-    /// Threads of a directory that [`Self::directory_of`] has opened; none is observed yet.
+    /// Wraps a directory that [`Self::directory_of`] has opened; no thread is observed yet.
     pub(crate) fn of(directory: OwnedFd) -> Self {
         Self { directory, observed: Vec::new(), stopped: 0 }
     }
 
-    /// Waits until all threads are stopped. `ended`: a handle of the process, `signalled`: when it was sent
-    /// SIGSTOP. Gives the time from then to the last observation of a thread that ran. Blocks.
+    /// Waits until all threads are stopped. `ended`: a handle of the process; `signalled`: the time when
+    /// SIGSTOP was sent. Returns the time from then to the last observation of a running thread. Blocks.
     ///
     /// # Errors
-    /// [`NotStopped`]; [`NotStopped::Running`] at the deadline.
+    /// Any [`NotStopped`] but `Woken`; [`NotStopped::Running`] at the deadline.
     pub(crate) fn stopped(
         &mut self,
         ended: impl AsFd,
@@ -164,10 +166,10 @@ impl Threads {
         }
     }
 
-    /// Whether none of them has run since they were observed to be stopped.
+    /// Checks that no thread has run since all were observed to be stopped.
     ///
     /// # Errors
-    /// [`NotStopped::Woken`], or the system does not say.
+    /// [`NotStopped::Woken`], or the system does not show the state.
     pub(crate) fn still_stopped(&mut self) -> Result<(), NotStopped> {
         let keep = self.observed.len() <= KEPT;
         let mut tail = Duration::ZERO;
@@ -185,7 +187,7 @@ impl Threads {
         if tail > TAIL { Err(NotStopped::Woken) } else { Ok(()) }
     }
 
-    /// Observes those threads that were not stopped at the last observation.
+    /// Observes the threads that were not stopped at the last observation.
     fn observe_rest(&mut self) -> Result<Observed, NotStopped> {
         let keep = self.observed.len() <= KEPT;
         for thread in self.observed[self.stopped..].iter_mut() {
@@ -198,12 +200,12 @@ impl Threads {
             }
             self.stopped += 1;
         }
-        // The last one was observed when none of the others could start a thread any more.
+        // When the last thread was observed, none of the others could start a thread any more.
         let Some(last) = self.observed.last() else { return Ok(Observed::OtherThreads) };
         if last.beside != self.observed.len() {
             return Ok(Observed::OtherThreads);
         }
-        // The next observation is one of all.
+        // The next observation covers all threads again.
         self.stopped = 0;
         let dead = self.observed.iter().all(Thread::is_dead);
         if dead { Err(NotStopped::Ended) } else { Ok(Observed::Stopped) }
@@ -217,7 +219,7 @@ impl Threads {
         }
         let mut known = std::mem::take(&mut self.observed).into_iter().peekable();
         for number in numbers {
-            // Both are in order.
+            // Both lists are sorted.
             while known.next_if(|thread| thread.number < number).is_some() {}
             let thread = known.next_if(|thread| thread.number == number);
             self.observed.push(thread.unwrap_or_else(|| Thread::new(number)));
@@ -226,7 +228,7 @@ impl Threads {
         Ok(())
     }
 
-    /// Numbers of the threads, in order.
+    /// Returns the thread numbers, sorted.
     fn numbers(&self) -> io::Result<Vec<u32>> {
         let mut numbers = Vec::with_capacity(self.observed.len());
         seek(&self.directory, SeekFrom::Start(0))?;
@@ -252,7 +254,7 @@ impl Thread {
         Self { number, files: None, state: 'R', beside: 0, runs: Runs::default() }
     }
 
-    /// Stopped by a signal or a tracer, or beyond running at all.
+    /// Returns whether the thread is stopped by a signal or a tracer, or dead.
     fn is_stopped(&self) -> bool {
         matches!(self.state, 'T' | 't') || self.is_dead()
     }
@@ -261,8 +263,8 @@ impl Thread {
         matches!(self.state, 'Z' | 'X' | 'x')
     }
 
-    /// Reads how often it has run, and then its state: whether there is such a thread. `keep`: the files stay
-    /// open.
+    /// Reads how often the thread has run, and then its state; returns whether the thread exists. `keep`: the
+    /// files stay open.
     fn observe(&mut self, directory: &OwnedFd, keep: bool) -> io::Result<bool> {
         let files = match self.files.take() {
             Some(files) => files,
@@ -300,7 +302,7 @@ impl Files {
         }
     }
 
-    /// The state, as `proc(5)` has it, and how many threads the process has.
+    /// Returns the state, as in `proc(5)`, and the number of threads of the process.
     fn state(&self) -> io::Result<Option<(char, usize)>> {
         text(&self.stat)?.map(|text| state_of(&text).ok_or_else(unreadable)).transpose()
     }
@@ -310,15 +312,16 @@ impl Files {
     }
 }
 
-/// What `stat` says: the state, and how many threads there are.
+/// Parses `stat`: the state, and the number of threads.
 fn state_of(text: &str) -> Option<(char, usize)> {
-    // The name before it may have parentheses too.
+    // The name before the state may contain parentheses too.
     let mut fields = text.rsplit_once(") ")?.1.split(' ');
     let state = fields.next()?.chars().next()?;
     Some((state, fields.nth(NUM_THREADS)?.parse().ok()?))
 }
 
-/// What `schedstat` says: nanoseconds on a processor, nanoseconds of waiting for one, and how often it got one.
+/// Parses `schedstat`: nanoseconds on a processor, nanoseconds of waiting for one, and how often the thread
+/// got one.
 fn runs_of(text: &str) -> io::Result<Runs> {
     let mut numbers = text.split_whitespace().map(|number| number.parse::<u64>().ok());
     let (spent, times) = (numbers.next().flatten(), numbers.nth(1).flatten());
@@ -331,7 +334,7 @@ fn runs_of(text: &str) -> io::Result<Runs> {
     }
 }
 
-/// The beginning of a file, unless its thread is gone.
+/// Returns the beginning of a file, or `None` if its thread has ended.
 fn text(file: &File) -> io::Result<Option<String>> {
     let mut bytes = [0; READ];
     match file.read_at(&mut bytes, 0) {
@@ -357,7 +360,7 @@ fn uncounted() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-/// Leaves the processor to others until it is worth looking again: whether the process has ended by then.
+/// Pauses before the next observation; returns whether the process has ended by then.
 fn has_ended_after_pause(ended: impl AsFd, attempt: u32) -> bool {
     if attempt < YIELDING {
         if attempt >= EAGER {
@@ -378,7 +381,7 @@ mod tests {
 
     use super::*;
 
-    /// A process, observed.
+    /// A child process under observation.
     struct Process {
         child: Child,
         handle: OwnedFd,
@@ -386,7 +389,7 @@ mod tests {
     }
 
     impl Process {
-        /// A shell that does this.
+        /// Starts a shell with this script.
         fn shell(script: &str) -> Self {
             let mut shell = Command::new("sh");
             let child = shell.args(["-c", script]).stdin(Stdio::piped()).spawn().unwrap();
@@ -410,7 +413,7 @@ mod tests {
             self.stopped_within(LONG).unwrap();
         }
 
-        /// Has it run for so long, by what the system says of its main thread.
+        /// Continues the process until its main thread has run for this time, according to the system.
         fn run_for(&mut self, time: Duration) {
             let before = self.threads.observed[0].runs.spent;
             self.send(Signal::CONT);
@@ -453,7 +456,7 @@ mod tests {
         assert!(matches!(endless.threads.still_stopped(), Err(NotStopped::Woken)), "it runs");
         let seen = endless.threads.observed[0].runs;
         endless.stop();
-        // As if nothing had been observed since.
+        // Pretend that nothing has been observed since.
         endless.threads.observed[0].runs = Runs { times: seen.times - 1, ..seen };
         endless.threads.observed[0].runs.spent -= 2 * TAIL;
         assert!(matches!(endless.threads.still_stopped(), Err(NotStopped::Woken)), "it ran");

@@ -1,4 +1,4 @@
-//! What is said between the judge and a runner: frames of JSON, of bounded length in both directions.
+//! Messages between the judge and a runner: frames of JSON, of bounded length in both directions.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -9,14 +9,13 @@ use serde::{Deserialize, Serialize};
 use super::layout::TensorAt;
 use warpgauge_tensor::{Dtype, TensorInit};
 
-/// Longest frame of a runner, bytes. Tensors are not in it.
+/// Longest frame of a runner, bytes. Frames do not contain tensor data.
 pub const MAX_FRAME_BYTES: usize = 1 << 20;
 
-/// A value of Python's: tensors, numbers and texts in lists and dictionaries.
+/// A Python value: tensors, numbers and texts in lists and dictionaries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TreeOf<T> {
-    /// A tensor.
     Tensor(T),
     /// A number, a text, or `None`.
     Value(Scalar),
@@ -24,29 +23,29 @@ pub enum TreeOf<T> {
     List(Vec<TreeOf<T>>),
     /// A dictionary, in its order.
     Dict(Vec<(String, TreeOf<T>)>),
-    /// A structure of another kind: its class's name, if that has one, and its parts by their keys.
+    /// A structure of another kind: its class name, if it has one, and its parts by their keys.
     Record(RecordKind, String, Vec<(Scalar, TreeOf<T>)>),
 }
 
-/// What a structure is where it is made again.
+/// Kind of a structure, from which a runner makes it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RecordKind {
-    /// A tuple, whose keys are its places.
+    /// A tuple, whose keys are its indices.
     Tuple,
-    /// A tuple whose parts have names.
+    /// A named tuple.
     NamedTuple,
-    /// An object of a dataclass.
+    /// A dataclass instance.
     Dataclass,
     /// A dictionary whose keys are not all texts.
     Dict,
-    /// An array of NumPy's, with its elements as its only part.
+    /// A NumPy array, with a tensor of its elements as its only part.
     Numpy,
-    /// A complex tensor, with its real and imaginary parts as the last dimension of its only part.
+    /// A complex tensor. Its only part has the real and imaginary parts as its last dimension.
     Complex,
 }
 
-/// A value as it lies in a runner's memory.
+/// A value in a runner's memory.
 pub type Tree = TreeOf<TensorAt>;
 
 /// A number, a text, or nothing.
@@ -55,23 +54,21 @@ pub type Tree = TreeOf<TensorAt>;
 pub enum Scalar {
     /// `True` or `False`.
     Bool(bool),
-    /// A whole number.
+    /// An integer that fits in 64 bits with a sign.
     Int(i64),
-    /// A whole number beyond.
+    /// An integer that fits in 64 bits only without a sign.
     Large(u64),
     /// A floating-point number, as text: JSON has no infinities.
     Float {
-        /// As Python writes and reads it.
+        /// The text that Python writes and parses.
         float: String,
     },
-    /// One of PyTorch's own types, functions and classes, which a constructor may get.
+    /// A type, function or class of PyTorch itself, which a constructor may receive.
     Object {
-        /// Its place, such as `torch.float32`.
+        /// Qualified name, such as `torch.float32`.
         object: String,
     },
-    /// A text.
     Text(String),
-    /// `None`.
     None,
 }
 
@@ -90,7 +87,7 @@ impl std::fmt::Display for Scalar {
 }
 
 impl<T> TreeOf<T> {
-    /// Its tensors and values in order, each with its place below `root`: `root[0].name`.
+    /// Returns the tensors and values in order, each with its path below `root`, such as `root[0].name`.
     pub fn leaves<'a>(&'a self, root: &str) -> Vec<(String, &'a TreeOf<T>)> {
         let mut found = Vec::new();
         self.collect(root.to_owned(), &mut found);
@@ -126,7 +123,7 @@ impl<T> TreeOf<T> {
         }
     }
 
-    /// Whether tensors and values stand in the same places, and the tensors are the same.
+    /// Returns whether both trees have the same structure and equal tensors. Values are not compared.
     pub fn is_alike(&self, other: &Self) -> bool
     where
         T: PartialEq,
@@ -153,7 +150,7 @@ impl<T> TreeOf<T> {
         }
     }
 
-    /// The same with other tensors.
+    /// Returns the same tree with other tensors.
     pub fn map<U>(&self, with: &mut impl FnMut(&T) -> U) -> TreeOf<U> {
         match self {
             Self::Tensor(tensor) => TreeOf::Tensor(with(tensor)),
@@ -171,21 +168,21 @@ impl<T> TreeOf<T> {
     }
 }
 
-/// What is to be called, as the contract names it.
+/// The function or class to call, as the contract names it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EntryPoint {
-    /// A function of the module.
+    /// Name of a function of the module.
     pub function: Option<String>,
-    /// A class of the module.
+    /// Name of a class of the module.
     pub class: Option<String>,
-    /// The class's method; `forward` otherwise.
+    /// Name of the class's method; `None`: `forward`.
     pub method: Option<String>,
 }
 
-/// What a runner is asked.
+/// A question to a runner.
 #[derive(Debug, Serialize)]
 pub(crate) struct Asked<'a> {
-    /// A number that nobody can know before: an answer has it too.
+    /// A number that the submission cannot predict; the answer must repeat it.
     pub turn: u64,
     #[serde(flatten)]
     pub what: Question<'a>,
@@ -198,24 +195,24 @@ pub(crate) enum Question<'a> {
     Load {
         source: &'a str,
         entry: &'a EntryPoint,
-        /// Classes that are taken where the contract names none.
+        /// Classes to choose from if the contract names none.
         preferred: &'a [String],
-        /// What the constructor gets, in place of what the module says.
+        /// Arguments of the constructor, in place of the module's own.
         init: Option<&'a TreeOf<()>>,
         seed: u64,
     },
     Parameters,
     Suggest,
-    /// What a call returns, in a copy of the object: with these arguments, all zero, or with its own.
+    /// Asks what a call returns, with a copy of the object: with these arguments, all zero, or with its own.
     Probe {
         arguments: Option<&'a TreeOf<super::session::TensorLayout>>,
         seed: u64,
     },
-    /// To have the calls from here on made by a copy of the object, or by the object itself again.
+    /// Makes the calls from here on with a copy of the object, or with the object itself again.
     Aside {
         begin: bool,
     },
-    /// To compute gradients in each call, which begin from tensors behind the arguments.
+    /// Computes gradients in each call. They begin from upstream tensors, which follow the arguments.
     Backward {
         upstream: &'a [GradientInput],
     },
@@ -241,24 +238,24 @@ pub(crate) enum Question<'a> {
         stride: u64,
         count: u32,
         seed: u64,
-        /// Bytes that are written before each call so that the cache holds nothing of it; 0: none.
+        /// Bytes that are written before each call to flush the cache; 0: the cache is not flushed.
         flush: u64,
-        /// How calls are held back, if their arguments are encrypted.
+        /// Gate and hash settings, if the arguments are encrypted.
         locked: &'a Option<super::locked::LockedOrder>,
     },
-    /// To load the kernels that hold calls back and hash results, and say where their page is.
+    /// Loads the kernels that hold calls back and hash results, and asks for the address of their page.
     Gate {
         image: &'a str,
     },
     Run,
-    /// The calls once more, and what the device did meanwhile.
+    /// Makes the calls once more, with a trace of the device.
     Trace,
-    /// The calls once more, while a tool looks.
+    /// Makes the calls once more, while a tool profiles them.
     Count,
     Times,
 }
 
-/// What it answers.
+/// An answer of a runner.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Answered {
     pub turn: u64,
@@ -282,146 +279,138 @@ pub(crate) enum Answer {
     Refused(RunnerError),
 }
 
-/// What a device did during some calls, as the submission's process tells it; microseconds.
+/// A trace of a device during some calls, as the submission's process reports it; microseconds.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 pub struct DeviceTrace {
-    /// Of kernels, copies and functions.
+    /// Names of kernels, copies and functions.
     pub names: Vec<String>,
-    /// What the device did: the name's place, when it began, how long it took.
+    /// Activities of the device: index of the name, start, duration.
     pub device: Vec<(usize, f64, f64)>,
-    /// Functions of CUDA's that were called: the name's place, how often, how long in all.
+    /// Calls of CUDA functions: index of the name, count, total duration.
     pub calls: Vec<(usize, u64, f64)>,
-    /// Things that were too many to be told.
+    /// Number of entries that were left out.
     pub left: u64,
 }
 
-/// What was loaded.
+/// A loaded submission.
 #[derive(Debug, Clone, Deserialize)]
 pub struct LoadedModule {
-    /// What is called, e.g. `Model.forward`.
+    /// Qualified name of the function to call, e.g. `Model.forward`.
     pub entry: String,
-    /// What the constructor got; `None`: something that cannot be told.
+    /// Arguments of the constructor; `None`: they cannot be described.
     pub init: Option<TreeOf<()>>,
-    /// Whether the module makes its inputs itself.
+    /// Whether the module makes its own inputs.
     pub has_inputs: bool,
-    /// Whether its object was made with the device as PyTorch's default; else as it is written.
+    /// Whether the object was made with the device as PyTorch's default device. Otherwise the constructor ran
+    /// without a default device.
     pub on_device: bool,
-    /// Parameters and buffers.
     pub parameters: Vec<ModuleParameter>,
 }
 
 /// A parameter or a buffer of a module.
 #[derive(Debug, Clone, Deserialize)]
 pub struct ModuleParameter {
-    /// As PyTorch names it.
+    /// Its name in PyTorch.
     pub name: String,
-    /// Whether it is a parameter; a buffer may change in a call.
+    /// Whether it is a parameter. Otherwise it is a buffer, which a call may change.
     pub trained: bool,
-    /// Where it is.
+    /// Its location in memory.
     pub tensor: TensorAt,
 }
 
-/// A tensor that gradients begin from.
+/// An upstream gradient.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct GradientInput {
-    /// The output that it is of: its name or its place.
+    /// The output that it belongs to: its name or its path.
     pub place: String,
-    /// Element type.
     pub dtype: Dtype,
-    /// Extents.
     pub shape: Vec<u64>,
 }
 
-/// Inputs that the submission took when they were tried.
+/// Inputs that the submission accepted when they were tried.
 #[derive(Debug, Clone, Deserialize)]
 pub struct SuggestedInputs {
-    /// Each of them, in order.
+    /// The inputs, in order.
     pub arguments: Vec<SuggestedInput>,
-    /// How they were found, in words.
+    /// How they were found, for people.
     pub rule: String,
 }
 
-/// One of them.
+/// A suggested input.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(untagged)]
 pub enum SuggestedInput {
-    /// A tensor.
     Tensor {
         /// Name of the parameter.
         name: String,
-        /// Element type.
         dtype: Dtype,
-        /// Extents.
         shape: Vec<u64>,
-        /// What it holds, but for the seed.
+        /// Its content, without the seed.
         init: TensorInit,
     },
-    /// A number.
     Value {
         /// Name of the parameter.
         name: String,
-        /// Its value.
         value: Scalar,
     },
 }
 
-/// Why something could not be done, by the runner's own words.
+/// An error that the runner reports.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RunnerError {
-    /// What programs compare.
+    /// Stable code for programs.
     pub code: String,
-    /// What happened.
     pub message: String,
-    /// The line of the submission, if any.
+    /// Line of the submission, if known.
     pub line: Option<u32>,
     /// The submission's part of the traceback.
     pub log: String,
 }
 
-/// What the zygote has imported.
+/// Versions that the zygote has imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Versions {
-    /// Of PyTorch.
+    /// Version of PyTorch.
     pub torch: String,
-    /// Of Python.
+    /// Version of Python.
     pub python: String,
-    /// Of CUDA that PyTorch is built for; `None`: for none.
+    /// Version of CUDA that PyTorch is built for; `None`: PyTorch is built without CUDA.
     #[serde(default)]
     pub cuda: Option<String>,
-    /// What its extensions are built with.
+    /// Compiler settings for extensions.
     #[serde(default)]
     pub building: ExtensionSettings,
 }
 
-/// What extensions of a PyTorch are built with.
+/// Compiler settings for extensions of this PyTorch.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExtensionSettings {
     /// Directory of `Python.h`.
     pub include: std::path::PathBuf,
-    /// The standard of C++, e.g. `c++17`.
+    /// The C++ standard, e.g. `c++17`.
     pub standard: String,
-    /// Macros that decide which interface it has.
+    /// Macros that select the binary interface.
     pub defines: Vec<String>,
 }
 
-/// Why a submission gave no answer that counts.
+/// Why a submission gave no valid answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunnerFault {
-    /// It could not, and said why.
+    /// The runner reports an error.
     Refused(RunnerError),
-    /// It did not answer in time.
+    /// The runner did not answer in time.
     TimedOut,
-    /// It ended.
+    /// The process ended; the text describes how.
     Died(String),
-    /// It ended and its parent, which reports the end of each fork, did not: the parent has ended too.
+    /// The process ended and so did its parent, which would report its exit status.
     DiedWithParent,
-    /// A thread of it did not stop.
+    /// A thread did not stop.
     Running(String),
-    /// A thread of it ran after all had stopped, or the system has so much to do that it looks like that.
+    /// A thread ran after all had stopped, or the system is so busy that it looks like that.
     Woken(String),
-    /// Whether it is stopped cannot be observed on this system.
+    /// This system does not show whether the process is stopped.
     NotObserved(String),
-    /// What it said is no answer to what it was asked.
+    /// The answer does not fit the question.
     Forged(String),
 }
 
@@ -463,7 +452,7 @@ pub(crate) fn receive(stream: &UnixStream, deadline: Instant) -> io::Result<Vec<
     Ok(body)
 }
 
-/// Reads until `into` has `count` bytes; it grows with what arrives.
+/// Reads until `into` has `count` bytes. Memory grows with the bytes that arrive.
 pub(crate) fn fill(
     stream: &UnixStream,
     into: &mut Vec<u8>,
@@ -486,7 +475,7 @@ pub(crate) fn fill(
     Ok(())
 }
 
-/// Time until the deadline, which is not over.
+/// Returns the time until the deadline, or an error if it has passed.
 fn left(deadline: Instant) -> io::Result<Duration> {
     let left = deadline.saturating_duration_since(Instant::now());
     if left.is_zero() { Err(io::ErrorKind::TimedOut.into()) } else { Ok(left) }

@@ -1,4 +1,4 @@
-//! The process that has imported PyTorch and forks, from outside.
+//! The zygote, the process that has imported PyTorch and forks, seen from outside.
 
 use std::io::{self, IoSliceMut, Read};
 use std::mem::MaybeUninit;
@@ -18,22 +18,22 @@ use super::wire::{Versions, receive};
 use warpgauge_sandbox::child::{Child, PreparedChild, Streams};
 use warpgauge_sandbox::program::{ChildProgram, Environment};
 
-/// Time that importing PyTorch may take: some 6 s on two cores, more from a cold disk.
+/// Longest time for importing PyTorch: it takes some 6 s on two cores, more from a cold disk.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 
-/// Time that a fork may take.
+/// Longest time for one fork.
 const FORK_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What an interpreter says when it has imported PyTorch.
+/// First frame of an interpreter, sent when it has imported PyTorch.
 #[derive(Deserialize)]
 struct Ready {
     ready: Versions,
 }
 
-/// What it says when there is a runner.
+/// Frame of an interpreter that has made a runner.
 #[derive(Deserialize)]
 pub(crate) struct Forked {
-    /// The number of its process.
+    /// Process number of the runner.
     pub forked: i32,
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn ready(control: &UnixStream, deadline: Instant) -> io::Result<Versi
     Ok(serde_json::from_slice::<Ready>(&frame)?.ready)
 }
 
-/// A running zygote. Dropping it ends it and its forks.
+/// A running zygote. Dropping it kills it and its forks.
 #[derive(Debug)]
 pub(crate) struct Zygote {
     child: Child,
@@ -52,10 +52,10 @@ pub(crate) struct Zygote {
 }
 
 impl Zygote {
-    /// Starts one and waits until it is ready. Blocks; must be called within a runtime.
+    /// Starts a zygote and waits until it is ready. Blocks; must be called within a runtime.
     ///
     /// # Errors
-    /// It does not start, in words.
+    /// The zygote does not start; the text gives the reason.
     pub(crate) fn start(program: &Path, setup: &Setup) -> Result<Self, String> {
         let failed = |error: io::Error| format!("it cannot be started: {error}");
         let (control, theirs) = UnixStream::pair().map_err(failed)?;
@@ -80,22 +80,22 @@ impl Zygote {
         }
     }
 
-    /// Whether it has not ended.
+    /// Returns whether the zygote has not ended.
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.is_running()
     }
 
-    /// Has it fork. Blocks.
+    /// Makes a fork. Blocks.
     ///
     /// # Errors
-    /// It is gone, or the system has no room for another process.
+    /// The zygote has ended, or the system cannot create another process.
     pub(crate) fn fork(&mut self) -> io::Result<Runner> {
         let ends = Ends::handed_to(&self.control)?;
         let (number, handle) = self.forked()?;
         ends.joined(number, handle)
     }
 
-    /// The fork's number and handle: the handle comes with the first byte of the frame.
+    /// Receives the fork's number and handle: the handle comes with the first byte of the frame.
     fn forked(&mut self) -> io::Result<(i32, OwnedFd)> {
         self.control.set_read_timeout(Some(FORK_TIMEOUT))?;
         let mut prefix = [0; 4];

@@ -1,9 +1,9 @@
-# Forward and backward in one call: gradients of what the function takes, from gradients of what it returns,
-# which are the judge's and come behind the other arguments.
+# Forward and backward pass in one call. The gradients of the outputs come from the judge, after the other
+# arguments.
 
 
 class Backward:
-    """Calls a target, and backward from what it returned."""
+    """Calls a target, and computes gradients from its outputs."""
 
     def __init__(self, torch, values, target, upstream):
         self.torch, self.values, self.target = torch, values, target
@@ -11,7 +11,7 @@ class Backward:
         values.most = MOST_TENSORS + MOST_PARAMETERS
 
     def drawn(self):
-        """Gradients to begin from, where the submission makes its arguments: like these, by the same seed."""
+        """Draws upstream gradients, if the submission makes its arguments, from the same seed."""
         like = ((one["shape"], self.values.dtypes[one["dtype"]]) for one in self.upstream)
         return [self.torch.randn(shape).to(dtype) for shape, dtype in like]
 
@@ -40,7 +40,7 @@ class Backward:
         }
 
     def leaves(self, value):
-        """Floating-point tensors by their places."""
+        """Returns the floating-point tensors by their paths."""
         found = tensors_of(self.torch, list(value) if isinstance(value, tuple) else value, "")
         return {place: tensor for place, tensor in found if tensor.is_floating_point()}
 
@@ -51,7 +51,7 @@ class Backward:
         return {name: p for name, p in model.named_parameters() if p.requires_grad}
 
     def pairs(self, returned, upstream):
-        """Outputs, and the gradients to begin from there: by name, by place, or in order."""
+        """Returns the outputs, and their upstream gradients: by name, by path, or in order."""
         leaves = self.leaves(returned)
         wanted = [one["place"] for one in self.upstream]
         for places in (["." + place for place in wanted], wanted):
@@ -78,7 +78,7 @@ class Backward:
 
 
 def gradients(torch, leaves):
-    """What does not bear on the outputs has a gradient of zero."""
+    """Returns the gradients; zeros for a tensor that the outputs do not depend on."""
     return {
         name: torch.zeros_like(leaf) if leaf.grad is None else leaf.grad for name, leaf in leaves.items()
     }

@@ -1,8 +1,8 @@
-# Extensions of PyTorch's, which `load_inline` compiles where a submission has no compiler: the sources go to
-# the server, and a file that can be loaded comes back.
+# PyTorch extensions, for submissions that call `load_inline` in a process without a compiler: the sources go
+# to the server, and a loadable file comes back.
 #
-# What is sent is what PyTorch's own `load_inline` would write to files. What is loaded runs in this process,
-# with what this process may do.
+# The sources are those that PyTorch's own `load_inline` would write to files. The result is loaded into this
+# process, and has only its rights.
 
 import ast
 import importlib.machinery
@@ -12,7 +12,7 @@ import re
 import sysconfig
 import threading
 
-# Where a fork asks for what it cannot compile itself.
+# Descriptor of the socket for build requests.
 BUILDS = 4
 
 # Longest order, bytes.
@@ -20,11 +20,13 @@ LONGEST_ORDER = 4 << 20
 
 
 class NotBuilt(Refused, RuntimeError):
-    """As PyTorch's `load_inline` raises `RuntimeError`, submissions that do without can catch it."""
+    """A failed build. It is a `RuntimeError`, as from PyTorch's `load_inline`, so submissions can catch
+    it."""
 
 
 class Extensions:
-    """How this PyTorch builds extensions: read, and not imported, from the module that does it elsewhere."""
+    """Settings with which this PyTorch builds extensions, parsed from its module's source without importing
+    it."""
 
     def __init__(self, torch):
         path = os.path.join(os.path.dirname(torch.__file__), "utils", "cpp_extension.py")
@@ -34,7 +36,7 @@ class Extensions:
         self.standard = standard.group(1) if standard else "c++17"
         functions = (node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef))
         own = next((node for node in functions if node.name == "load_inline"), None)
-        # Their order has changed from version to version.
+        # The order of the parameters has changed between versions.
         self.parameters = [argument.arg for argument in own.args.args] if own else []
         self.defines = []
         abi = getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", None)
@@ -54,22 +56,21 @@ class Extensions:
 
 
 class Builder:
-    """Asks for what is to be built, and loads it."""
+    """Sends build orders, and loads the results."""
 
     def __init__(self, torch, extensions):
         self.torch, self.parameters = torch, extensions.parameters
         self.lock = threading.Lock()
         self.connection = None
-        # Whether there is a device: CUDA sources are compiled for the one that runs them.
+        # Whether there is a device. CUDA sources are compiled only for that device.
         self.has_device = False
-        # By what was ordered, since a call of a submission may ask again and again: what was loaded, and why
-        # nothing was.
+        # Loaded results and errors by order: a submission may repeat an order in each call.
         self.loaded, self.refused = {}, {}
-        # No two files that are loaded may have one name.
+        # Each file that is loaded needs a different path.
         self.count = itertools.count(1)
 
     def built(self, order):
-        """A descriptor of what was made, and what the compilers said."""
+        """Returns a descriptor of the result, and the compilers' output."""
         message = frame(order)
         if len(message) > LONGEST_ORDER:
             raise NotBuilt(
@@ -106,11 +107,11 @@ class Builder:
         return b"".join(parts)
 
     def path_of(self, file):
-        """The loader takes two files of one path for the same."""
+        """Returns a unique path of a descriptor: the loader takes two files with the same path for one."""
         return f"/proc/self/fd/{'./' * next(self.count)}{file}"
 
     def module(self, name, file):
-        """A module of Python's from a file, which is closed after."""
+        """Loads a Python module from a file, and closes the file."""
         path = self.path_of(file)
         try:
             loader = importlib.machinery.ExtensionFileLoader(name, path)
@@ -122,7 +123,7 @@ class Builder:
             os.close(file)
 
     def library(self, file):
-        """A library, which may register what it has as it is loaded."""
+        """Loads a library, which may register operators, and closes the file."""
         try:
             with self.torch._ops.dl_open_guard():
                 return ctypes.CDLL(self.path_of(file))
@@ -130,7 +131,8 @@ class Builder:
             os.close(file)
 
     def extension(self, order, load):
-        """What `load` makes of the file and the compilers' words, once for each order; or why there is none."""
+        """Returns what `load` makes of the file and the compilers' output, once per order, or raises the
+        build's error."""
         key = json.dumps(order, sort_keys=True)
         if key in self.loaded:
             return self.loaded[key]
@@ -145,7 +147,7 @@ class Builder:
         return made
 
     def load_inline(self, *given, **named):
-        """As PyTorch's, of whatever version this is."""
+        """Replaces PyTorch's `load_inline`, with the parameters of this version."""
         if len(given) > len(self.parameters):
             raise TypeError(f"load_inline() takes {len(self.parameters)} arguments, not {len(given)}")
         arguments = dict(zip(self.parameters, given))
@@ -164,13 +166,13 @@ class Builder:
                 print(log)
             if arguments.get("is_python_module", True):
                 return self.module(order["name"], file)
-            # As PyTorch does: where it is.
+            # Like PyTorch, return the library's path.
             return self.library(file)._name
 
         return self.extension(order, load)
 
     def order(self, arguments):
-        """The sources as they would be written to files, and the options."""
+        """Returns the order: the sources as PyTorch would write them to files, and the options."""
 
         def listed(name):
             value = arguments.get(name) or []
@@ -212,7 +214,7 @@ class Builder:
 
 
 def bindings(functions, checked):
-    """The lines that make C++ functions those of a module."""
+    """Returns the lines of C++ that bind functions to a Python module."""
     if functions is None:
         return []
     if isinstance(functions, str):
@@ -230,7 +232,7 @@ def bindings(functions, checked):
 
 
 def with_builder(torch):
-    """Has submissions find a builder in place of PyTorch's own, by whatever way it is imported."""
+    """Installs the builder in place of PyTorch's own module, for every form of import."""
     extensions = Extensions(torch)
     builder = Builder(torch, extensions)
     module = types.ModuleType("torch.utils.cpp_extension")

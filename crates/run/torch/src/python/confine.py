@@ -1,18 +1,18 @@
-# What a fork gives up before it is told what to run: all descriptors but its own, memory without end,
-# and the system calls that computing does not need. Files were closed before Python was started.
+# Confinement of a fork before it receives a submission: it gives up all descriptors but its own, unlimited
+# memory, and system calls that computing does not need. Access to files was closed before Python was started.
 
 import fcntl
 import resource
 
-# Where a fork has its session.
+# Descriptor of the session.
 SESSION = 3
 
 
 def keep_only(session, output, builds):
-    """Leaves the session, the output, where it asks for what is compiled, and nothing of the zygote's or of
+    """Keeps the session, the output and the build socket, and closes all descriptors of the zygote and of
     other forks."""
     nothing = os.open("/dev/null", os.O_RDONLY)
-    # Above all that is overwritten below.
+    # These copies lie above all descriptors that are overwritten below.
     own = (session, output, builds, nothing)
     session, output, builds, nothing = (fcntl.fcntl(fd, fcntl.F_DUPFD, BUILDS + 1) for fd in own)
     os.dup2(nothing, 0)
@@ -27,17 +27,17 @@ def limit(which, most):
     resource.setrlimit(which, (most, most))
 
 
-# Rights of landlock.
+# Landlock access rights.
 WRITE_FILE, READ_FILE, READ_DIRECTORY = 1 << 1, 1 << 2, 1 << 3
 
 
 def open_only(handled, granted):
-    """Has landlock refuse these rights but where they are granted: a second layer, in a process that has
-    entries of its own in /proc. A rule holds for such an entry as long as that is open, so those stay open.
-    A fork with such a layer looks neither into the zygote nor into other forks."""
+    """Makes landlock refuse these rights except where they are granted. This is a second layer, for a process
+    that has its own entries in /proc. A rule holds for such an entry as long as it is open, so those stay
+    open. A fork in such a layer can access neither the zygote nor other forks."""
     libc = ctypes.CDLL(None, use_errno=True)
     create_ruleset, add_rule, restrict_self, beneath = 444, 445, 446, 1
-    # Kernels that know no landlock have no first layer either.
+    # A kernel without landlock has no first layer either.
     rules = libc.syscall(create_ruleset, struct.pack("Q", handled), 8, 0)
     if rules < 0:
         return
@@ -57,7 +57,7 @@ def open_only(handled, granted):
 
 
 def open_device(device):
-    """What comes before the driver is loaded."""
+    """Sets the device and the file access, before the driver is loaded."""
     os.environ["CUDA_VISIBLE_DEVICES"] = device["visible"]
     read = READ_FILE | READ_DIRECTORY
     granted = [(path, read) for path in device["read"]]
@@ -70,7 +70,7 @@ def open_device(device):
 
 
 def become_runner(settings, given, builder, descriptors):
-    """Confines this process and has it serve its session; does not come back."""
+    """Confines this process and serves its session; does not return."""
     try:
         keep_only(*descriptors)
         end_signal_of_parent = 1
@@ -89,19 +89,19 @@ def become_runner(settings, given, builder, descriptors):
         given["torch"].set_num_threads(settings["threads"])
         serve_session(settings, given)
     except BaseException as error:
-        # Before a submission was read this is a fault of ours or of the machine.
+        # No submission has been read yet, so this is a fault of this program or of the machine.
         os.write(2, f"the runner cannot be confined: {error}".encode())
     finally:
         os._exit(1)
 
 
 def become_only_runner(settings, given, builder, control):
-    """Has this process serve a session itself; does not come back. It was confined before it was an
-    interpreter, and what it has open beside its own is a tool's."""
+    """Serves a session in this process itself; does not return. The process was confined before it became an
+    interpreter; its other descriptors belong to a tool."""
     global SESSION, BUILDS
     try:
         _, handed, _, _ = socket.recv_fds(control, 1, 4)
-        # Where its end would be told it keeps open until then.
+        # The pipe for the exit status stays open until the process ends.
         SESSION, output, _, BUILDS = handed
         control.sendall(frame({"forked": os.getpid()}))
         control.close()
@@ -123,7 +123,7 @@ def become_only_runner(settings, given, builder, control):
 def serve_session(settings, given):
     runner = Runner(given)
     if settings["device"] is not None:
-        # The driver makes sockets and opens devices for that, and needs neither afterwards.
+        # The driver makes sockets and opens devices for the context, and needs neither afterwards.
         runner.use_device()
     allow_only(settings["filters"], SESSION)
     runner.serve()

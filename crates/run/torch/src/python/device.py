@@ -1,4 +1,4 @@
-# A device, in a fork that has one: where its tensors are, and the judge's memory, which is opened here.
+# The device of a fork: locations of its tensors, and the judge's memory, which is opened here.
 
 import bisect
 import mmap
@@ -11,7 +11,7 @@ class Block(ctypes.Structure):
 
 
 class Lent:
-    """Memory of the judge's, as PyTorch takes it."""
+    """The judge's memory, in the form that PyTorch accepts."""
 
     def __init__(self, address, count):
         self.__cuda_array_interface__ = {
@@ -23,7 +23,7 @@ class Lent:
 
 
 class Device:
-    """The only device that this process sees. Making it makes the context."""
+    """The only device that this process sees. The constructor makes the context."""
 
     def __init__(self, torch):
         self.torch = torch
@@ -38,9 +38,10 @@ class Device:
         self.open_handle = driver.cuIpcOpenMemHandle_v2
         self.open_handle.argtypes = [ctypes.POINTER(ctypes.c_uint64), Block, ctypes.c_uint]
         self.base, self.size = ctypes.c_uint64(), ctypes.c_size_t()
-        # Blocks by their addresses, in order: an allocator may give blocks back between two batches.
+        # Blocks sorted by their addresses. `forget` clears them: an allocator may free blocks between two
+        # batches.
         self.forget()
-        # The judge's memory, what flushes the cache, and what holds calls back.
+        # The judge's memory, the buffer that flushes the cache, and the gate that holds calls back.
         self.lent = self.flush = self.gate = None
         self.lent_range = range(0)
 
@@ -48,7 +49,7 @@ class Device:
         self.begins, self.ends, self.handles = [], [], []
 
     def where(self, address):
-        """The block that an address lies in, and where in it."""
+        """Returns the block that contains an address, and the offset in it."""
         index = bisect.bisect_right(self.begins, address) - 1
         if index >= 0 and address < self.ends[index]:
             return self.handles[index], address - self.begins[index]
@@ -78,11 +79,12 @@ class Device:
 
 
 class Gate:
-    """Holds the stream until the judge gives a call's key, and hashes what the call returned.
+    """Holds the stream until the judge gives a call's key, and hashes the results of the call.
 
-    The judge measures how long both take without a call. Its own copies of the results must have the same hashes."""
+    The judge measures how long both take without a call. Its own copies of the results must have the same
+    hashes."""
 
-    # Those of `gate_page` in the crate `model`.
+    # The values of `gate_page` in the crate `model`.
     PAGE, STARTED, QUEUED = 4096, 256, 320
     MOST_RANGES, GROUP, COUNTERS, GROUP_HASH = 64, 131072, 320, 64
     PATIENCE = ctypes.c_uint64(60_000_000_000)
@@ -126,7 +128,7 @@ class Gate:
         )
 
     def begin(self, number, address, count):
-        """Queues the gate, and the decryption of the call's arguments behind it."""
+        """Queues the gate, and then the decryption of the call's arguments."""
         self.launch(
             self.gate, (1, 1), 32, self.on_device, ctypes.c_uint32(number), self.PATIENCE, self.key_at
         )
@@ -137,7 +139,7 @@ class Gate:
         self.words[self.STARTED // 4] = number
 
     def end(self, number, spans):
-        """Queues the hash of each span: an address, and bytes."""
+        """Queues the hash of each span, which is an address and a size in bytes."""
         if len(spans) > self.MOST_RANGES:
             raise Refused(
                 "unusable_output",
@@ -169,14 +171,14 @@ def checked(result, what):
 
 
 class Array:
-    """Stands for an array of NumPy's whose elements lie in this tensor on the device."""
+    """Takes the place of a NumPy array whose elements are in this tensor on the device."""
 
     def __init__(self, tensor):
         self.tensor = tensor
 
 
 class Batch:
-    """Calls that are made one after the other, with arguments that lie in the judge's memory."""
+    """Calls that are made one after the other, with arguments in the judge's memory."""
 
     def __init__(self, torch, values, device, asked):
         count = asked["count"]
@@ -195,7 +197,8 @@ class Batch:
         self.returned = []
 
     def placed(self, torch, values, tree, offset):
-        """The arguments of a call. An array of NumPy's lies on the host: it is made when the call begins."""
+        """Returns the arguments of a call. NumPy arrays are on the host, so they are made when the call
+        begins."""
 
         def lent(tensor):
             dtype, shape, strides = values.dtypes[tensor["dtype"]], tensor["shape"], tensor.get("strides")
@@ -216,7 +219,8 @@ class Batch:
         return values.made(tree, lent, structure)
 
     def begun(self, values, arguments):
-        """The arguments when the call begins: arrays are copied to the host, within the clock."""
+        """Returns the arguments at the start of a call: arrays are copied to the host, while the clock
+        runs."""
         if not self.has_arrays:
             return arguments
 
@@ -226,8 +230,8 @@ class Batch:
         return mapped(arguments, leaf, values.module)
 
     def run_locked(self, torch, values, call):
-        """Makes the calls one at a time: the arguments of each are encrypted until the judge gives its key, which it
-        does when it has the hashes of what the call before returned."""
+        """Makes the calls one at a time. The arguments of each are encrypted until the judge gives its key,
+        after it has received the hashes of the previous call's results."""
         told, returned, gate = [], self.returned, self.device.gate
         lent, changing, first = self.device.lent_range.start, self.locked["changing"], self.locked["first"]
         values.begin()
@@ -245,8 +249,8 @@ class Batch:
         return '{"ran": [' + ", ".join(told) + "]"
 
     def run(self, torch, values, call):
-        """Makes the calls and waits for the device. What each returned is described while the device
-        still computes: nothing of that is left to do when it has ended."""
+        """Makes the calls and waits for the device. Each result is described while the device still computes,
+        so that no description is left to do afterwards."""
         told, events, returned = [], self.events, self.returned
         flush, text_of = self.device.flush, values.text_of
         values.begin()
@@ -268,6 +272,6 @@ class Batch:
         return '{"ran": [' + ", ".join(told) + "]"
 
     def times(self):
-        """Milliseconds of each call, or of all together."""
+        """Returns the milliseconds of each call, or of all together."""
         pairs = zip(self.events[::2], self.events[1::2])
         return [before.elapsed_time(after) for before, after in pairs]

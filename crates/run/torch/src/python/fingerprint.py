@@ -1,4 +1,4 @@
-# What a value is at a moment, to be compared with what it is later: whether an iteration changed it.
+# Fingerprints of values: comparing two shows whether an iteration changed a value.
 
 import collections
 import functools
@@ -7,18 +7,18 @@ import operator
 import random
 import zlib
 
-# What is looked at of values that no iteration may change: as many of them, and bytes of arrays.
+# Limits on values that no iteration may change: number of values, and bytes of arrays.
 MOST_WATCHED = 10_000
 MOST_WATCHED_BYTES = 256 << 20
 
 
 class Fingerprint:
-    """What a value is now, to be compared with what it is later."""
+    """Computes a fingerprint of a value, for comparison with a later one."""
 
     def __init__(self):
         self.left, self.bytes_left = MOST_WATCHED, MOST_WATCHED_BYTES
         self.seen = set()
-        # Arrays and tensors that were met: others may share their elements.
+        # Arrays and tensors in the value: other values may share their elements.
         self.arrays = []
 
     def of(self, value):
@@ -35,14 +35,15 @@ class Fingerprint:
         if isinstance(value, (types.FunctionType, types.MethodType, functools.partial, type)):
             return self.of_code(value)
         if isinstance(value, (types.BuiltinFunctionType, types.MethodWrapperType)):
-            # Of a method, what it is of.
+            # A method of an object counts as the object.
             return None if isinstance(value.__self__, types.ModuleType) else self.of(value.__self__)
         if isinstance(value, types.ModuleType):
             return None
         return [self.of_contents(value), self.of_attributes(value)]
 
     def of_contents(self, value):
-        """What a container of Python's own holds, and how far an iterator is; also of classes made of them."""
+        """Fingerprints the items of a built-in container, or the position of an iterator; also of
+        subclasses."""
         if isinstance(value, (list, tuple, collections.deque)):
             return [len(value), [self.of(item) for item in itertools.islice(value, max(self.left, 0))]]
         if isinstance(value, dict):
@@ -64,15 +65,16 @@ class Fingerprint:
         return None
 
     def of_attributes(self, value):
-        """What an object of a class has, in its dictionary and in its slots."""
+        """Fingerprints an object's attributes, in its dictionary and in its slots."""
         own = getattr(value, "__dict__", None)
-        # Slots of libraries' classes may be what they computed once.
+        # Slots of libraries' classes may be caches.
         slots = [name for kind in type(value).__mro__ if kind.__module__ == CALLER for name in slots_of(kind)]
         kept = [getattr(value, name, None) for name in slots]
         return [self.of(own) if type(own) is dict else None, [self.of(part) for part in kept]]
 
     def shared_with(self, others):
-        """The first of the named values that was met, or shares elements with an array that was."""
+        """Returns the first named value that was part of this fingerprint, or shares elements with an array
+        of it."""
         torch, numpy = sys.modules.get("torch"), sys.modules.get("numpy")
         for name, other in others.items():
             if id(other) in self.seen:
@@ -83,19 +85,20 @@ class Fingerprint:
                 elif numpy is not None and isinstance(other, numpy.ndarray) and isinstance(array, numpy.ndarray):
                     shared = numpy.may_share_memory(other, array)
                 else:
-                    # A tensor and an array may share elements too, which nobody does in one loop.
+                    # A tensor and an array may share elements too, which is not checked: loops rarely mix
+                    # them so.
                     shared = False
                 if shared:
                     return name
         return None
 
     def of_code(self, value):
-        """What code keeps from one call to the next: defaults, variables round it, attributes."""
+        """Fingerprints what code keeps between calls: defaults, closure variables, attributes."""
         if isinstance(value, types.MethodType):
             return self.of(value.__self__)
         if isinstance(value, functools.partial):
             return [self.of(part) for part in (value.func, value.args, value.keywords)]
-        # Of libraries nothing is looked at.
+        # Functions and classes of libraries are not examined.
         if value.__module__ != CALLER:
             return None
         if isinstance(value, type):
@@ -105,7 +108,7 @@ class Fingerprint:
             try:
                 kept.append(cell.cell_contents)
             except ValueError:
-                # It has no value yet.
+                # The closure variable has no value yet.
                 kept.append(None)
         return [self.of(part) for part in (value.__defaults__, value.__kwdefaults__, kept, value.__dict__)]
 
@@ -118,7 +121,7 @@ class Fingerprint:
         if isinstance(value, torch.Tensor):
             self.arrays.append(value)
             try:
-                # PyTorch counts what is done to a tensor in place.
+                # PyTorch counts in-place changes of a tensor.
                 return ("tensor", value.data_ptr(), value._version, tuple(value.shape))
             except Exception:
                 return ("tensor", tuple(value.shape))
@@ -148,7 +151,7 @@ def fingerprint(value):
 
 
 def slots_of(kind):
-    """Names of what objects of a class of Python's have, beside their dictionary."""
+    """Returns the names of the slots that a Python class defines."""
     slots = vars(kind).get("__slots__", ())
     named = (slots,) if isinstance(slots, str) else tuple(slots)
     hidden = [f"_{kind.__name__.lstrip('_')}{name}" if name.startswith("__") else name for name in named]
@@ -156,7 +159,7 @@ def slots_of(kind):
 
 
 def memory_of(tensor):
-    """Where a tensor's elements are, with those of its views; `None`: nowhere."""
+    """Returns the address of a tensor's storage, which its views share; `None`: it has none."""
     try:
         return tensor.untyped_storage().data_ptr() or None
     except Exception:

@@ -1,24 +1,24 @@
-# Calls of functions, in a fork that does nothing else: it makes the program, does what it is told with it,
-# and writes records. What it says is for whoever sent the function.
+# Function calls, in a fork that does nothing else: the fork makes the program, runs it, and writes records.
+# The records are for the caller who sent the function.
 
-# Memory of PyTorch, its libraries and threads, which is not the caller's.
+# Memory that PyTorch, its libraries and threads need, beyond the caller's limit.
 OWN_MEMORY = 1 << 30
 
-# The same where there is a driver, which maps memory of its own.
+# The same with a driver, which maps more memory.
 OWN_MEMORY_WITH_DEVICE = 32 << 30
 
-# Failures of iterations that are told in full.
+# Most failed iterations that are reported with a traceback.
 MOST_FAILURES = 20
 
 
 class Records:
-    """What the caller gets: one record after the other, each as soon as it is there."""
+    """Sends the caller's records one after the other, each as soon as it exists."""
 
     def __init__(self):
         self.failures = 0
 
     def write(self, record, iteration=None):
-        """Writes a record, or that it does not travel."""
+        """Writes a record, or a failure if the value cannot be encoded."""
         writer = ValueWriter(to_cpu=True)
         try:
             packed = writer.packed(writer.tree(record, "the result"))
@@ -41,7 +41,7 @@ class Records:
 
 
 def failure_told(error, code, in_full):
-    """An exception in words, with the caller's part of its traceback."""
+    """Describes an exception, with the caller's part of its traceback."""
     try:
         text = str(error)
     except BaseException as inner:
@@ -69,7 +69,7 @@ def failure_told(error, code, in_full):
 
 
 def stand_in_for_cuda(torch):
-    """Has tensors that are sent to a GPU stay on the CPU: the caller asked for that."""
+    """Keeps tensors on the CPU that the function moves to a GPU: the caller requested that."""
 
     def here(value):
         if isinstance(value, torch.device) and value.type == "cuda":
@@ -94,7 +94,7 @@ def stand_in_for_cuda(torch):
 
 
 class FunctionCall:
-    """One call."""
+    """One call of a function."""
 
     def __init__(self, runner, asked, data):
         self.runner, self.records = runner, Records()
@@ -122,7 +122,7 @@ class FunctionCall:
             self.runner.seed(seed_of(self.base, iteration))
             try:
                 value = function(item)
-            except BaseException as error:  # A stranger's code may raise anything, and exit.
+            except BaseException as error:  # Submitted code may raise anything, including SystemExit.
                 self.records.failed(error, "raised", iteration)
             else:
                 self.records.write({"iteration": iteration, "value": value}, iteration)
@@ -156,16 +156,16 @@ class FunctionCall:
 
 
 def run_functions(runner, asked):
-    """Makes a call, and those after it, as long as each is to be followed by another one."""
+    """Makes one call, and further calls as long as the caller keeps the process."""
     while run_function(runner, asked):
         asked = read_frame(SESSION)
-    # Nobody asks this process anything more.
+    # The server sends no further call.
     os._exit(0)
 
 
 def run_function(runner, asked):
-    """Reads a call, makes it and says that it is done; whether this process waits for another one. What goes
-    wrong is a record."""
+    """Reads a call, makes it and reports its end; returns whether this process waits for another one. Errors
+    become records."""
     data = read_exactly(SESSION, asked["bytes"])
     torch, reserve = runner.torch, bytearray(16 << 20)
     which = resource.RLIMIT_DATA
@@ -190,13 +190,13 @@ def run_function(runner, asked):
         reserve = None
         code = "not_data" if isinstance(error, NotData) else "raised"
         records.failed(error, "broken" if isinstance(error, Broken) else code)
-    # What raised may have left anything behind, and threads go on.
+    # After an error the process may hold any state. Remaining threads would run during the next call.
     waits = asked["keep"] and call is not None and not records.failures and threading.active_count() == 1
     del reserve, call, data
     sys.stdout.flush()
     sys.stderr.flush()
     write_frame(SESSION, {"waits" if waits else "done": None})
     if waits:
-        # What was frozen before the fork is not looked through.
+        # Objects that were frozen before the fork are not collected.
         gc.collect()
     return waits

@@ -1,18 +1,18 @@
-# `torch.compile` with Inductor: what it writes to files elsewhere is kept in this process, and what it has
-# compilers make is asked for outside.
+# `torch.compile` with Inductor: files that it would write are kept in memory, and compilers run outside this
+# process.
 #
-# Its Python modules are memory, its C++ is an extension like those of `load_inline`, and its Triton kernels go
-# the way of all of them. It is imported when it is asked for, since that takes a second.
+# Its Python modules are kept in memory, its C++ code is built like an extension of `load_inline`, and its
+# Triton kernels are compiled like all others. Inductor is imported on first use, since that takes a second.
 
 import hashlib
 import io
 import linecache
 
-# What whoever wants code of it imports.
+# The module that every user of Inductor imports.
 ENTRANCE = "torch._inductor.compile_fx"
 
-# Settings, by the names that versions have had: no caches in files, and nothing that files, tools or other
-# processes are needed for.
+# Settings, by their names in several versions: no caches in files, and nothing that needs files, tools or
+# other processes.
 OF_INDUCTOR = {
     "fx_graph_cache": False,
     "fx_graph_remote_cache": False,
@@ -25,11 +25,11 @@ OF_INDUCTOR = {
     "autotune_in_subproc": False,
     "cpp_cache_precompile_headers": False,
     "cpp_wrapper": False,
-    # Whether a kernel for this processor can be compiled would be tried out.
+    # Inductor would otherwise test-compile a kernel for this processor.
     "cpp.vec_isa_ok": True,
 }
 
-# What its own builds define, and how they have arithmetic.
+# Macros of Inductor's own builds, and their floating-point options.
 DEFINED = (
     "-DNDEBUG",
     "-DTORCH_INDUCTOR_CPP_WRAPPER",
@@ -50,7 +50,7 @@ ARITHMETIC = (
 
 
 class Inductor:
-    """Stands for the files and the compilers of Inductor's."""
+    """Replaces Inductor's files and compilers."""
 
     def __init__(self, torch, builder):
         self.torch, self.builder = torch, builder
@@ -58,7 +58,7 @@ class Inductor:
         self.cache = None
 
     def prepare(self):
-        """Has it work in this process."""
+        """Patches Inductor to work in this process."""
         config = importlib.import_module("torch._inductor.config")
         cache = importlib.import_module("torch._inductor.codecache")
         for name, value in OF_INDUCTOR.items():
@@ -68,32 +68,32 @@ class Inductor:
                 setattr(holder, last, value)
         importlib.import_module("torch._functorch.config").enable_autograd_cache = False
         self.name_compiler(importlib.import_module("torch._inductor.cpp_builder"))
-        # Extensions of AVX-512 would be tried out with a compiler of this process: code does without them.
+        # Inductor would test AVX-512 extensions with a compiler in this process: its code does without them.
         importlib.import_module("torch._inductor.cpu_vec_isa").VecISA.check_build = lambda isa, code: False
         cache.write = self.write
         cache._reload_python_module = self.module
         cache.CppCodeCache.load_async = classmethod(lambda cls, *given, **named: self.load(cls, *given, **named))
         for name in ("torch._dynamo.debug_utils", "torch._dynamo.repro.after_aot"):
-            # What a report of an error would have of the machine: they ask nvcc.
+            # These comments in error reports describe the machine, and would run nvcc.
             module = importlib.import_module(name)
             if hasattr(module, "_cuda_system_info_comment"):
                 module._cuda_system_info_comment = lambda: ""
         for name, module in list(sys.modules.items()):
             if name.startswith("torch._inductor.") and type(module) is types.ModuleType:
-                # Where it reads what it wrote.
+                # Inductor reads back the files that it wrote.
                 module.open = self.opened
         self.cache = cache
 
     @staticmethod
     def name_compiler(builder):
-        """It asks the compiler who it is."""
+        """Replaces the functions that run the compiler to identify it."""
         builder.get_cpp_compiler = lambda: "g++"
         for name in ("_is_gcc", "_is_clang", "_is_apple_clang", "_is_msvc_cl", "_is_intel_compiler"):
             if hasattr(builder, name):
                 setattr(builder, name, lambda compiler, answer=name == "_is_gcc": answer)
 
     def write(self, content, extension, extra="", *given, **named):
-        """Stands for a file that is written: its key and its path."""
+        """Replaces writing a file: returns its key and its path."""
         data = content if isinstance(content, bytes) else content.encode()
         key = "c" + hashlib.sha256(data + b"\0" + extra.encode()).hexdigest()[:50]
         path = f"/memory/inductor/{key}.{extension}"
@@ -107,9 +107,9 @@ class Inductor:
         return io.BytesIO(source) if isinstance(source, bytes) else io.StringIO(source)
 
     def module(self, key, path, set_sys_modules=True):
-        """Stands for a module that is imported from a file."""
+        """Replaces importing a module from a file."""
         source = self.sources[path]
-        # Triton reads the text of its kernels there.
+        # Triton reads the source of its kernels from this cache.
         linecache.cache[path] = (len(source), None, source.splitlines(keepends=True), path)
         module = types.ModuleType(f"torch._inductor.runtime.compile_tasks.{key}")
         module.__file__ = path
@@ -120,7 +120,7 @@ class Inductor:
         return module
 
     def load(self, cls, main_code, device_type="cpu", submit_fn=None, extra_flags=(), optimized_code=None):
-        """Stands for a library that is compiled and loaded: what gives it."""
+        """Replaces compiling and loading a library: returns a function that does it."""
         flags = ["-O3", "-std=c++17", "-march=native", "-fopenmp", *DEFINED, *self.of_arithmetic(), *self.of_processor()]
         flags += [word for flag in extra_flags for word in flag.split()]
         sources = [main_code] if not optimized_code else [optimized_code, main_code]
@@ -139,7 +139,8 @@ class Inductor:
         def load(file, log):
             if not bound:
                 return self.builder.library(file)
-            # Where its code asks for the address of a tensor's elements.
+            # The compiled code reads this variable to find PyTorch's function for the address of a tensor's
+            # elements.
             address = self.torch._C._dynamo.guards._torchinductor_pyobject_tensor_data_ptr
             os.environ["_TORCHINDUCTOR_PYOBJECT_TENSOR_DATA_PTR"] = str(address)
             return self.builder.module(name, file)
@@ -147,7 +148,7 @@ class Inductor:
         return lambda: self.builder.extension(order, load)
 
     def of_processor(self):
-        """What makes its code that of this processor."""
+        """Returns the compiler options for this processor."""
         isa = importlib.import_module("torch._inductor.cpu_vec_isa").pick_vec_isa()
         if not isa:
             return []
@@ -156,7 +157,7 @@ class Inductor:
         return [f"-D{macro}" for macro in macros] + isa.build_arch_flags().split()
 
     def of_arithmetic(self):
-        """How its own builds have arithmetic: no NaN, infinity or order of operations is lost."""
+        """Returns the floating-point options of Inductor's own builds, which keep NaN and infinities."""
         config = self.torch._inductor.config.cpp
         contract = getattr(config, "enable_floating_point_contract_flag", "off")
         contract = contract if isinstance(contract, str) else ("fast" if contract else "off")
@@ -165,7 +166,7 @@ class Inductor:
 
 
 class WhenImported:
-    """Has something done as soon as a module is there, whoever imports it."""
+    """Calls `done` as soon as a module has been imported, wherever that happens."""
 
     def __init__(self, name, done):
         self.name, self.done = name, done
@@ -182,7 +183,7 @@ class WhenImported:
             try:
                 self.done()
             except Exception as error:
-                # Whoever tries again is told again.
+                # The next import tries again.
                 sys.meta_path.insert(0, self)
                 raise Refused(
                     "not_supported", f"`{self.name}` of this PyTorch does not work in submissions: {error}"
@@ -193,7 +194,7 @@ class WhenImported:
 
 
 def with_inductor(torch, builder):
-    """Has Inductor prepared, whatever way leads to it."""
+    """Prepares Inductor now if it is imported, else when it is."""
     inductor = Inductor(torch, builder)
     if ENTRANCE in sys.modules:
         inductor.prepare()

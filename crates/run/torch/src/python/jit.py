@@ -1,16 +1,16 @@
-# Kernels of Triton's in a fork that has a device: what Triton would have other programs compile is asked for
-# outside, and what it would keep in files is kept here.
+# Triton kernels in a fork with a device: other programs that Triton would run are run by the server, and its
+# cache files are kept in memory.
 #
-# Everything up to PTX happens in this process, as elsewhere. Its assembler, and the C compiler for the modules
-# that start kernels, are the server's.
+# Everything up to PTX happens in this process, as elsewhere. The server runs the assembler, and the C
+# compiler for the modules that launch kernels.
 
 import pathlib
 
 
 class MemoryFile:
-    """A file of Triton's cache, as Triton reads one."""
+    """A file of Triton's cache, in memory, with the methods that Triton uses."""
 
-    # By their paths, which begin as no file's do.
+    # Contents by paths, with a prefix that no file has.
     files = {}
 
     def __init__(self, path):
@@ -25,7 +25,7 @@ class MemoryFile:
 
 
 class MemoryCache:
-    """Triton's cache, for this process alone: compilers' results are kept by the server."""
+    """Triton's cache, for this process alone: the server caches the compilers' results."""
 
     def __init__(self, key, override=False, dump=False):
         self.key = key
@@ -54,22 +54,22 @@ class MemoryCache:
 
 
 def path_of_triton(path):
-    """Stands for `Path` where Triton reads what it compiled."""
+    """Replaces `Path` where Triton reads its compiled files."""
     return MemoryFile(path) if path in MemoryFile.files else pathlib.Path(path)
 
 
 class TritonBuilder:
-    """Stands for the programs that Triton starts."""
+    """Replaces the programs that Triton runs."""
 
     def __init__(self, triton, builder, tools):
         self.builder, self.tools = builder, tools
         self.knobs = triton.knobs
         self.error = importlib.import_module("triton.runtime.errors").PTXASError
-        # By their sources.
+        # Loaded modules by name and source.
         self.modules = {}
 
     def module(self, src, name, *given, **named):
-        """A module from C, which calls the driver that this process has loaded."""
+        """Builds and loads a module from C. It calls the driver that this process has loaded."""
         key = (name, src)
         if key not in self.modules:
             ctypes.CDLL("libcuda.so.1", mode=ctypes.RTLD_GLOBAL)
@@ -89,7 +89,7 @@ class TritonBuilder:
         try:
             file, _ = self.builder.built({"ptxas": {"ptx": src, "options": options + ["-v"]}})
         except NotBuilt as error:
-            # Triton leaves out configurations that do not assemble.
+            # Triton skips configurations that do not assemble.
             raise self.error(f"`ptxas` failed: {error.message}\n{error.log}") from None
         with open(file, "rb") as made:
             return made.read()
@@ -99,21 +99,21 @@ class TritonBuilder:
 
 
 def triton_tools(triton):
-    """Triton's assemblers with their versions, which it asks them for."""
+    """Returns Triton's assemblers with their versions, which Triton runs them for."""
     ordinary = triton.knobs.nvidia.ptxas
     blackwell = getattr(triton.knobs.nvidia, "ptxas_blackwell", ordinary)
     return [types.SimpleNamespace(path=tool.path, version=tool.version) for tool in (ordinary, blackwell)]
 
 
 def with_triton(triton, builder):
-    """Has Triton compile in forks of this process. It is asked what programs would be asked for now, while
-    some can be started."""
+    """Patches Triton to compile in forks of this process. Everything that needs other programs is queried
+    now, while this process can still start some."""
     backend = importlib.import_module("triton.backends.nvidia.compiler")
     driver = importlib.import_module("triton.backends.nvidia.driver")
     compiler = importlib.import_module("triton.compiler.compiler")
     cache = importlib.import_module("triton.runtime.cache")
     build = importlib.import_module("triton.runtime.build")
-    # It reads Triton's own files, once.
+    # This call reads Triton's own files, and caches the result.
     key = getattr(cache, "triton_key", None)
     if key is not None:
         key()

@@ -1,7 +1,7 @@
-# What submissions may ask for that is not here: files to compile, and a GPU. It is said when it is asked
-# for, and what would help; in place of what a library says that does not find it.
+# Features that submissions cannot use here: compiling files, and sometimes a GPU. The errors name a remedy,
+# which the library's own errors would not.
 
-# What runs CUDA without a GPU beside PyTorch.
+# Remedy for a submission that would compile CUDA without a GPU.
 INSTEAD = (
     "send the CUDA source by itself (`kernel_type: cuda`, with `io`), and what it must compute as a torch "
     "kernel in `expected`, or as the reference of a comparison"
@@ -9,7 +9,7 @@ INSTEAD = (
 
 
 def refuse_files(name, /, *given, **named):
-    """Stands for what compiles files."""
+    """Replaces functions that compile files."""
     raise Refused(
         "not_supported",
         f"`{name}` compiles files, and submissions have none and write none: give the text of the sources to "
@@ -18,12 +18,12 @@ def refuse_files(name, /, *given, **named):
 
 
 def without_files(module):
-    """What builds extensions from files refuses to."""
+    """Replaces the functions of a module that build extensions from files."""
     for name in ("load", "CppExtension", "CUDAExtension", "SyclExtension", "BuildExtension"):
         setattr(module, name, functools.partial(refuse_files, name))
 
 
-# What is said where there is no GPU, and what is meant. The first of each is a part of the message.
+# Parts of error messages that mean that there is no GPU.
 NO_GPU = (
     "Torch not compiled with CUDA enabled",
     "Found no NVIDIA driver",
@@ -36,7 +36,7 @@ NO_GPU = (
 
 
 def without_gpu(message):
-    """The message, and what to do where it says that there is no GPU."""
+    """Returns the message, with a remedy if it means that there is no GPU."""
     if not any(part in message for part in NO_GPU):
         return message
     return (

@@ -1,16 +1,16 @@
-# A submission's source: running it, finding what is to be called, and telling what is wrong with it.
+# A submission's source: running it, finding what to call, and explaining its errors.
 
 import inspect
 import linecache
 import traceback
 import types
 
-# What the submission's file is called in tracebacks.
+# The submission's file name in tracebacks.
 FILE = "kernel.py"
 
 
 def run_source(source, given):
-    """Runs a module's body, and gives what it defines."""
+    """Runs the source as a module; returns its names."""
     lines = source.splitlines(keepends=True)
     linecache.cache[FILE] = (len(source), None, lines, FILE)
     module = types.ModuleType("kernel")
@@ -25,7 +25,7 @@ def run_source(source, given):
 
 
 def init_inputs(names):
-    """What the submission says its constructor takes."""
+    """Returns the arguments that the submission gives its constructor."""
     make = names.get("get_init_inputs")
     if not callable(make):
         return []
@@ -36,7 +36,7 @@ def init_inputs(names):
 
 
 class Target:
-    """What is called: a function, or the method of an object that is made once."""
+    """The function to call, or the method of an object that is made once."""
 
     def __init__(self, name, function=None, cls=None, method=None):
         self.name, self.function, self.cls, self.method = name, function, cls, method
@@ -53,9 +53,9 @@ class Target:
         self.bind()
 
     def bind(self):
-        """What is called is the object's as it is now."""
+        """Sets the function to the current object's method."""
         if self.method == "forward" and callable(self.model):
-            # As PyTorch has it: hooks are part of the call.
+            # PyTorch calls the module itself, so that hooks are part of the call.
             self.function = self.model
         else:
             self.function = getattr(self.model, self.method)
@@ -69,7 +69,7 @@ class Target:
 
 
 def arguments_of(init):
-    """KernelBench's forms: a list of arguments, names with values, or a list and names."""
+    """Splits KernelBench's forms: a list of arguments, a dictionary of names, or a list and a dictionary."""
     if isinstance(init, dict):
         return [], init
     positional = list(init)
@@ -79,7 +79,7 @@ def arguments_of(init):
 
 
 def target_of(names, entry, preferred):
-    """What the contract names; else the first of the preferred classes; else the only one there is."""
+    """Returns what the contract names; else the first of the preferred classes; else the only candidate."""
     if entry["function"] is not None:
         function = named(names, entry["function"], "function")
         if inspect.isclass(function):
@@ -134,7 +134,7 @@ def of_class(name, cls, method):
     return Target(f"{name}.{method}", cls=cls, method=method)
 
 
-# What PyTorch says where it gets no memory, of the host's and of a device's.
+# Parts of PyTorch's messages when memory of the host or of a device runs out.
 NO_MEMORY = (
     "can't allocate memory",
     "not enough memory",
@@ -144,12 +144,12 @@ NO_MEMORY = (
 )
 
 
-# Which files a submission finds, and what to do where it needs others.
+# Files that a submission can read, and a remedy if it needs others.
 FILES = "those of Python and PyTorch: make the data in the source, or send them as inputs"
 
 
 def explained(error, code):
-    """What the submission's own part of a traceback says."""
+    """Returns a `Refused` for an exception, with the submission's own part of the traceback."""
     if isinstance(error, Refused):
         own = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == FILE]
         if own and error.line is None:

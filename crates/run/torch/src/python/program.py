@@ -1,27 +1,27 @@
-# A function that a caller sent, with what it uses: other functions by their source, modules by name, values
-# as data. Where a caller may send pickled objects, these too.
+# A function that a caller sent, with what it uses: other functions as source, modules by name, values as
+# data. Pickled objects are accepted from callers who may send them.
 
 import ast
 import builtins
 import importlib
 
-# Most lines of a source, and most objects of a program.
+# Most lines of a file that tracebacks show, and most objects of a program.
 MOST_LINES = 200_000
 MOST_OBJECTS = 10_000
 
 # Longest source of one function, characters.
 LONGEST_SOURCE = 4 << 20
 
-# The module that functions of a caller are of, as far as they can tell.
+# The `__name__` of the module that a caller's functions see.
 CALLER = "caller"
 
 
 class Broken(Exception):
-    """The program cannot be made: what, and what would help."""
+    """The program cannot be made; the message says why and what would help."""
 
 
 class RaisedByProgram(Exception):
-    """A source of the caller's raised when it was run, or a module when it was imported."""
+    """The caller's source, a pickled object or an imported module raised an exception."""
 
     def __init__(self, error):
         super().__init__(str(error))
@@ -29,7 +29,7 @@ class RaisedByProgram(Exception):
 
 
 class FunctionProgram:
-    """Makes the objects of a program, each once, when somebody asks for it."""
+    """Makes the objects of a program, each once and on demand."""
 
     def __init__(self, data, pickles):
         self.reader = ValueReader(data, self.other)
@@ -38,13 +38,13 @@ class FunctionProgram:
         if len(self.objects) > MOST_OBJECTS:
             raise Broken(f"a program of {len(self.objects)} objects; at most {MOST_OBJECTS} are made")
         self.pickles = pickles
-        # By index: objects, and the globals of those that have some.
+        # Objects, and the globals of those that have some, by index.
         self.made, self.namespaces = {}, {}
-        # Names whose object was still being made when they were bound.
+        # Names whose object was not complete when they were bound.
         self.postponed = []
 
     def value(self, name):
-        """A value of the root."""
+        """Returns a value of the root."""
         return self.reader.of(self.root[name])
 
     def entry(self):
@@ -95,7 +95,7 @@ class FunctionProgram:
         return found
 
     def made_namespace(self, index, described):
-        """What is used of a module of the caller's own."""
+        """Makes a module with those names of the caller's module that the program uses."""
         self.namespaces[index] = namespace = {}
         self.bind(namespace, described["globals"])
         module = types.ModuleType(described["name"])
@@ -119,7 +119,7 @@ class FunctionProgram:
             raise RaisedByProgram(error) from None
 
     def made_source(self, index, described):
-        """A function or a class."""
+        """Makes a function or a class."""
         namespace = {"__name__": CALLER, "__builtins__": builtins}
         self.namespaces[index] = namespace
         self.bind(namespace, described["globals"])
@@ -131,7 +131,7 @@ class FunctionProgram:
         made = namespace[described["name"]]
         for attribute, name in (("__defaults__", "defaults"), ("__kwdefaults__", "kwdefaults")):
             if described.get(name) is not None:
-                # Of what was decorated the function itself may be further in.
+                # A decorated function wraps the function with the defaults.
                 setattr(inspect.unwrap(made), attribute, self.reader.of(described[name]))
         return made
 
@@ -149,7 +149,8 @@ class FunctionProgram:
                 namespace[name] = self.reader.of(tree)
 
     def data(self):
-        """What functions find in their globals, by name, but for what libraries define."""
+        """Returns the global variables that functions see, by name, without functions and classes of
+        libraries."""
         found = {}
         for namespace in self.namespaces.values():
             for name, value in namespace.items():
@@ -160,7 +161,7 @@ class FunctionProgram:
 
 
 def compiled(described):
-    """The code of a source, with the lines that it has in its caller's file."""
+    """Compiles a source, with the line numbers of the caller's file."""
     source, file = described["source"], f"<{described['file']}>"
     if len(source) > LONGEST_SOURCE:
         raise Broken(
@@ -179,7 +180,7 @@ def compiled(described):
                 setattr(node, name, lines[min(line, len(lines)) - 1])
         if getattr(node, "lineno", None) is not None and node.end_lineno < node.lineno:
             node.end_lineno = node.lineno
-        # Of a text that was written anew columns mean nothing.
+        # The text was rewritten, so its columns do not match the caller's file.
         if hasattr(node, "col_offset"):
             node.col_offset, node.end_col_offset = 0, 0
     show_lines(file, described["shown"], described["first_line"])
@@ -187,7 +188,7 @@ def compiled(described):
 
 
 def show_lines(file, text, first):
-    """Has tracebacks show the lines of a caller's file, as far as they are known."""
+    """Registers the known lines of a caller's file, so that tracebacks show them."""
     lines = text.splitlines(keepends=True)
     if first + len(lines) > MOST_LINES:
         return

@@ -1,11 +1,11 @@
-# The session of a fork: what the judge asks of a submission, one thing after the other.
+# The session of a fork: the judge's questions about a submission, and the answers.
 #
-# The judge does not believe what is said here: a submission may change all of it. What it checks is in
-# memory, which it reads itself. This is the way for submissions that want to be evaluated.
+# The judge does not trust these answers: a submission may change all of this code. The judge verifies what is
+# in memory, which it reads itself. This code serves submissions that cooperate.
 
 
 class Refused(Exception):
-    """It cannot be done, with a code that programs compare. `log` has the submission's traceback."""
+    """A question that cannot be answered, with a stable code. `log` has the submission's traceback."""
 
     def __init__(self, code, message, line=None, log=""):
         super().__init__(message)
@@ -22,40 +22,41 @@ class Refused(Exception):
         }
 
 
-# Longest message and traceback that are passed on, characters.
+# Longest message and traceback of an answer, characters.
 MOST_TEXT = 16 << 10
 
-# Most parameters and buffers of a module: as many as a frame has room for.
+# Most parameters and buffers of a module: as many as fit in a frame.
 MOST_PARAMETERS = 4096
 
 
 class Runner:
-    """Serves one submission."""
+    """Answers the questions about one submission."""
 
     def __init__(self, given):
         self.given = given
         self.torch = given["torch"]
         self.values = Values(self.torch)
         self.module = self.target = None
-        # Where it has one: the device, and the calls that are made next.
+        # The device and the prepared batch, if the fork has a device.
         self.device = self.batch = None
-        # Arguments of the next call, and what the last one gave: the judge reads both where they are.
+        # Arguments of the next call, and results of the last one: the judge reads both in place.
         self.arguments = []
         self.returned = None
-        # Where gradients are wanted: what calls in place of the target.
+        # Calls the target and computes gradients, if gradients are wanted.
         self.backward = None
-        # The target while a copy of it is called in its place.
+        # The target, while a copy of it is called instead.
         self.kept = None
-        # Whether inputs cannot be made with the device as the default, and whether they are in the same memory each time.
+        # Whether inputs cannot be made with the device as the default, and whether `get_inputs` reuses
+        # memory.
         self.inputs_as_written = self.redraws = False
 
     def use_device(self):
-        """Makes the context. No stranger's code has run by then."""
+        """Makes the context. No submitted code has run yet."""
         self.device = self.values.device = Device(self.torch)
 
     def serve(self):
         write_frame(SESSION, {"confined": True})
-        # Freed where memory runs out, so that there is some to say so.
+        # Freed when memory runs out, so that there is enough left to report it.
         reserve = bytearray(16 << 20)
         while True:
             asked = read_frame(SESSION)
@@ -66,10 +67,10 @@ class Runner:
             except MemoryError as error:
                 reserve = None
                 answer = explained(error, "call_failed").as_answer()
-            except BaseException as error:  # A stranger's code may raise anything, and exit.
+            except BaseException as error:  # Submitted code may raise anything, including SystemExit.
                 answer = explained(error, "call_failed").as_answer()
             if isinstance(answer, str):
-                # What takes long to write down was written while the device computed.
+                # Batches encode their answers while the device computes, since encoding takes long.
                 body = f'{answer}, "turn": {asked["turn"]}}}'.encode()
                 write_all(SESSION, struct.pack("<I", len(body)) + body)
                 continue
@@ -79,7 +80,7 @@ class Runner:
             write_frame(SESSION, answer)
 
     def do_nothing(self, asked):
-        """For the judge to see what asking takes."""
+        """Does nothing: the judge measures how long a question takes."""
         return {"done": None}
 
     def do_open(self, asked):
@@ -110,7 +111,7 @@ class Runner:
             raise explained(error, "call_failed") from None
 
     def do_count(self, asked):
-        """Makes the calls while the tool that is round this process looks at them."""
+        """Makes the calls while the tool around this process profiles them."""
         profiler = self.torch.cuda.profiler
         profiler.start()
         try:
@@ -143,8 +144,9 @@ class Runner:
         }
 
     def constructed(self, init, seed):
-        """Makes the object, and says whether with the device as PyTorch's default. One that cannot be made so, such as
-        with a generator of the CPU or by way of NumPy, is made as it is written, and moved to the device."""
+        """Makes the object; returns whether the device was PyTorch's default device then. If that fails, such
+        as with a generator of the CPU or with NumPy, the object is made without a default and moved to the
+        device."""
         on_device = self.device is not None
         if on_device:
             try:
@@ -175,7 +177,7 @@ class Runner:
         found = [(True, n, p) for n, p in model.named_parameters()]
         found += [(False, n, b) for n, b in model.named_buffers()]
         if len(found) > MOST_PARAMETERS:
-            # Those left out would neither be carried over nor be looked at.
+            # Omitted parameters would be neither copied nor compared.
             raise Refused(
                 "constructor_failed",
                 f"the module has {len(found)} parameters and buffers; at most {MOST_PARAMETERS} are judged",
@@ -186,14 +188,15 @@ class Runner:
         ]
 
     def do_allocate(self, asked):
-        """Makes arguments, whose content the judge writes. The last ones go first, so that addresses and `id()` come
-        again with other content: a submission that caches by them is wrong."""
+        """Makes arguments, whose content the judge writes. The previous arguments are freed first, so that
+        addresses and `id()` recur with other content: a submission that caches by them gives wrong
+        results."""
         self.arguments = None
         self.arguments = self.values.made(asked["arguments"], self.values.allocated)
         return {"made": self.values.told_inputs(self.arguments)}
 
     def do_make_inputs(self, asked):
-        """Has the submission make its arguments; the last ones go first, as above."""
+        """Lets the submission make its arguments; the previous ones are freed first, as in `do_allocate`."""
         self.arguments = None
         self.arguments = self.inputs_of(asked["seed"])
         if self.device is not None:
@@ -202,7 +205,7 @@ class Runner:
         return {"made": self.values.told_inputs(self.arguments)}
 
     def do_draw(self, asked):
-        """The same for several seeds; for the first of them alone, where it writes to the same memory again."""
+        """Does the same for several seeds, or for the first one alone if `get_inputs` reuses memory."""
         seeds = asked["seeds"][:1] if self.redraws else asked["seeds"]
         self.arguments, taken = [], set()
         for seed in seeds:
@@ -220,7 +223,7 @@ class Runner:
         return {"drawn": self.values.told_sets(self.arguments)}
 
     def memory_of(self, value):
-        """Where the memory of the tensors and arrays in a structure begins."""
+        """Returns the start addresses of the memory of the tensors and arrays in a structure."""
         found = set()
 
         def leaf(value):
@@ -252,8 +255,8 @@ class Runner:
         return arguments
 
     def inputs_on_device(self, seed):
-        """What the submission makes with the device as PyTorch's default; where that raises an exception, such as for a
-        generator of the CPU, it is made as it is written, and moved."""
+        """Makes the submission's inputs with the device as PyTorch's default device. If that raises an
+        exception, such as for a generator of the CPU, they are made without a default and moved."""
         if not self.inputs_as_written:
             try:
                 with self.torch.device(self.device.place):
@@ -270,12 +273,12 @@ class Runner:
         return mapped(value, leaf, self.module)
 
     def do_suggest(self, asked):
-        """Looks for inputs where nobody says what they are."""
+        """Searches for inputs, if neither the contract nor the submission defines them."""
         place = self.device.place if self.device is not None else None
         return {"suggested": suggestion_for(self.torch, self.target, place)}
 
     def do_probe(self, asked):
-        """What a call returns, before anybody counts calls."""
+        """Returns the result of a call that does not count."""
         if asked["arguments"] is None:
             self.do_make_inputs(asked)
             arguments = self.arguments
@@ -292,7 +295,7 @@ class Runner:
         return {"done": self.values.told(self.returned)}
 
     def do_aside(self, asked):
-        """Has the calls from here on made by a copy of the object, or by the object itself again."""
+        """Makes the calls from here on with a copy of the object, or with the object itself again."""
         if asked["begin"]:
             self.kept = self.kept or self.target
             self.target = self.kept

@@ -1,26 +1,26 @@
-# A loop that is split: this process makes some of its iterations, and writes down what each does to what
-# lies outside it. Whoever has all of them does the same to the real thing, in order.
+# A split loop: this process makes some of the iterations, and records the effects of each on variables
+# outside the loop. The process that joins the parts applies all effects in order.
 
 import itertools
 import time
 import zlib
 
-# Most iterations of a loop whose number is not known before it is run through.
+# Most iterations of a loop whose length is not known in advance.
 MOST_ITERATIONS = 10_000_000
 
 
 class LoopEnd(Exception):
-    """More iterations than are made."""
+    """The loop has more iterations than allowed."""
 
 
 class NoParts(Exception):
-    """The loop cannot be made in parts after all, and why."""
+    """The loop cannot be split; the message gives the reason."""
 
 
 class PartOfLoop:
-    """What stands in the function's source in place of a loop, in a process that makes a part of it."""
+    """Replaces a loop in the function's source, in a process that makes a part of the iterations."""
 
-    # The caller may call something else so.
+    # A class attribute: the caller's source may redefine the name `slice`.
     slice = slice
 
     def __init__(self, runner, ranges, seed, watched, records):
@@ -29,11 +29,12 @@ class PartOfLoop:
         self.count = self.iteration = self.began = None
         self.effects = []
         self.before = {}
-        # What iterations add to, as it is before the first of them.
+        # Variables that iterations add to, before the first iteration.
         self.results = {}
 
     def items(self, iterable, names, results):
-        """The elements that this process is to take. `names`: what iterations read; `results`: what they add to."""
+        """Yields the elements for this process. `names`: variables that iterations read; `results`: those
+        they add to."""
         self.watched.update(names)
         self.results = results
         for name, value in self.watched.items():
@@ -45,7 +46,7 @@ class PartOfLoop:
         items = elements_of(iterable)
         self.count = len(items)
         if items is not iterable:
-            # Taking them changed what gives them.
+            # Taking the elements changed the iterator, so it needs a new fingerprint.
             self.before = {name: fingerprint(value) for name, value in self.watched.items()}
         self.began = time.perf_counter()
         for begin, end in self.ranges:
@@ -71,7 +72,7 @@ class PartOfLoop:
         self.effects.append((name, "extend", list(values)))
 
     def item(self, name, value, key):
-        # Arrays copy what they are given; lists and dictionaries keep it.
+        # Arrays copy an assigned value; lists and dictionaries keep a reference.
         if is_array(self.results[name]):
             value = as_it_is(value)
         self.effects.append((name, "item", as_it_is(key), value))
@@ -86,28 +87,28 @@ class PartOfLoop:
         self.effects.append((name, "change_item", as_it_is(key), operation, value))
 
     def seconds(self):
-        """Time that the iterations took so far; `None`: the loop has not begun."""
+        """Returns the time of the iterations so far, seconds; `None`: the loop has not begun."""
         return None if self.began is None else time.perf_counter() - self.began
 
     def changed(self):
-        """Names whose values an iteration changed."""
+        """Returns the names of watched variables that an iteration changed."""
         return [name for name, before in self.before.items() if fingerprint(self.watched[name]) != before]
 
 
 class JoinedLoop:
-    """What stands there in the process that goes on after the loop."""
+    """Replaces the loop in the process that continues after it."""
 
     def __init__(self, effects):
         self.effects = effects
 
     def joined(self, values):
-        """Values of the names, in order, as they are after all iterations."""
+        """Returns the variables' values after all iterations, in order."""
         for iteration in self.effects:
             for name, operation, *operands in iteration:
                 try:
                     values[name] = applied(values[name], operation, operands)
                 except Exception as error:
-                    # The iteration may be one that handles this.
+                    # The iteration itself may have handled this exception.
                     raise NoParts(f"`{name}` cannot be given what its iterations left: {in_words(error)}") from None
         return tuple(values.values())
 
@@ -126,7 +127,8 @@ def is_array(value):
 
 
 def as_it_is(value, keeps=False):
-    """A value as it is now: the rest of the iteration may change it. `keeps`: what it holds is kept, not copied."""
+    """Returns a snapshot of a value, which the iteration may change later. `keeps`: items are shared, not
+    copied."""
     if is_array(value):
         return value.clone() if hasattr(value, "clone") else value.copy()
     if type(value) in (list, tuple):
@@ -135,7 +137,7 @@ def as_it_is(value, keeps=False):
 
 
 def elements_of(iterable):
-    """Something that has a length, and elements by their numbers."""
+    """Returns a sequence of the elements."""
     if isinstance(iterable, (range, list, tuple, str, bytes)):
         return iterable
     if is_array(iterable) and iterable.ndim > 0:
@@ -147,7 +149,7 @@ def elements_of(iterable):
 
 
 def seed_of(base, iteration):
-    """Depends on nothing but these two, so that it is the same wherever an iteration is made."""
+    """Returns a seed that depends only on these two, so that it is the same in every process."""
     words = f"{base}:{iteration}".encode()
     low, high = zlib.crc32(words), zlib.crc32(words[::-1] + b"high")
     return (high & 0x7FFFFFFF) << 32 | low

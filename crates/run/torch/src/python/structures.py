@@ -1,11 +1,12 @@
-# Values with parts: taking them apart for the judge, and putting them together again with other tensors.
+# Values with parts: taking them apart for the judge, and assembling them again with other tensors.
 
 import collections
 import dataclasses
 
 
 def parts_of(value):
-    """The kind of a value with parts, its class's name, and the parts by their keys; `None`: it has none."""
+    """Returns the kind of a structure, its class name, and its parts by their keys; `None`: it is no
+    structure."""
     if isinstance(value, tuple) and isinstance(getattr(value, "_fields", None), tuple):
         return "namedtuple", type(value).__name__, list(zip(value._fields, value))
     if isinstance(value, tuple):
@@ -21,7 +22,8 @@ def parts_of(value):
 
 
 def with_parts(kind, name, parts, module):
-    """A value of this kind with these parts. A class that the submission's module does not have is made up."""
+    """Makes a structure of this kind. A class that the submission's module lacks is replaced by a generated
+    one."""
     keys, values = [key for key, _ in parts], [value for _, value in parts]
     if kind == "list":
         return values
@@ -40,7 +42,7 @@ def with_parts(kind, name, parts, module):
         return own._make(values)
     if not (dataclasses.is_dataclass(own) and {field.name for field in dataclasses.fields(own)} >= set(keys)):
         own = dataclasses.make_dataclass(name, keys)
-    # Its constructor may compute what the parts are already.
+    # The constructor is not called: it may compute attributes that are among the parts.
     made = object.__new__(own)
     for key, value in parts:
         object.__setattr__(made, key, value)
@@ -48,7 +50,7 @@ def with_parts(kind, name, parts, module):
 
 
 def mapped(value, leaf, module):
-    """The same structure with `leaf` of each value that has no parts."""
+    """Returns the same structure with `leaf` applied to each value without parts."""
     parts = parts_of(value)
     if parts is None:
         return leaf(value)
@@ -57,6 +59,6 @@ def mapped(value, leaf, module):
 
 
 def array_in(value):
-    """Whether a value is an array of NumPy's, which only a submission that uses it has imported."""
+    """Returns whether a value is a NumPy array. NumPy may not be imported."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)

@@ -1,20 +1,20 @@
-# Inputs for a submission that does not say what it takes: shapes that its layers' attributes ask for, or
-# else those of a ladder, tried on tensors without memory until one is taken. docs/torch.md has the rules.
+# Inputs for a submission that does not define them. Their shapes come from its layers' attributes, or from a
+# fixed list, and are tried on meta tensors until the submission accepts one. docs/torch.md has the rules.
 
 import copy
 import itertools
 
-# Most combinations that are tried, on tensors without memory and then on real ones.
+# Most combinations to try, on meta tensors and then on real ones.
 MOST_TRIES = 96
 
-# Shapes that are tried where no layer says more, in this order.
+# Shapes to try when no layer suggests one, in this order.
 LADDER = ((256, 256), (8, 32, 256), (8, 16, 32, 32), (8, 3, 64, 64), (65536,), (4, 4, 16, 16, 16))
 
-# Whole numbers below this go with any of the shapes.
+# Upper bound of integer inputs, below which an index fits most shapes.
 INDEX_BOUND = 256
 
-# Layers whose input is said by an attribute: class names, the attribute, and the shapes around it, in
-# which -1 stands for the attribute.
+# Layers whose input shape follows from an attribute: class names, the attribute, and shapes in which -1 is
+# replaced by its value.
 LAYERS = (
     ("Linear Bilinear LazyLinear", "in_features", ((64, -1), (8, 32, -1))),
     ("MultiheadAttention", "embed_dim", ((32, 8, -1), (32, -1))),
@@ -31,7 +31,7 @@ LAYERS = (
 
 
 class Candidate:
-    """A tensor that may be taken, and why it was thought of."""
+    """A tensor to try as an input, and the reason for its shape."""
 
     def __init__(self, shape, why, bound=None):
         self.shape, self.why, self.bound = tuple(shape), why, bound
@@ -52,7 +52,7 @@ class Candidate:
 
 
 def of_layer(name, layer):
-    """Inputs that one layer asks for."""
+    """Returns inputs that fit one layer."""
     kind = type(layer).__name__
     why = f"the layer `{name}` ({kind})"
     if kind in ("Embedding", "EmbeddingBag"):
@@ -72,7 +72,7 @@ def of_layer(name, layer):
 def candidates_for(torch, target):
     found = []
     if isinstance(target.model, torch.nn.Module):
-        # Layers come in the order in which they were made, which is mostly that of their use.
+        # Layers come in the order in which they were made, which is mostly the order of use.
         for name, layer in itertools.islice(target.model.named_modules(), 256):
             found += of_layer(name, layer)
     why = "the ladder of shapes"
@@ -80,12 +80,12 @@ def candidates_for(torch, target):
     return found + [Candidate((8, 32), why, INDEX_BOUND)]
 
 
-# Values of parameters that are no tensors, by their annotation.
+# Values of parameters that are not tensors, by their annotation.
 NUMBERS = {int: 2, float: 0.5, bool: True, "int": 2, "float": 0.5, "bool": True}
 
 
 def parameters_of(target):
-    """Names of the parameters that must be given, with the values of those that are numbers."""
+    """Returns the names of the required parameters, with the values of those that are numbers."""
     wanted = []
     for parameter in target.signature().parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -111,7 +111,7 @@ def no_suggestion(why):
 
 
 def assignments(candidates, count):
-    """The same candidate for all, and then mixtures of the first ones."""
+    """Yields the same candidate for all parameters, and then mixtures of the first candidates."""
     for candidate in candidates:
         yield [candidate] * count
     if 1 < count <= 4:
@@ -119,7 +119,8 @@ def assignments(candidates, count):
 
 
 def suggestion_for(torch, target, place):
-    """The first inputs that are taken. `place`: the device that the submission may want them on, or None."""
+    """Returns the first inputs that the submission accepts. `place`: the device that it may need them on, or
+    None."""
     try:
         wanted = parameters_of(target)
     except (TypeError, ValueError):
@@ -127,8 +128,8 @@ def suggestion_for(torch, target, place):
     tensors = [name for name, value in wanted if value is None]
     candidates = candidates_for(torch, target)
     last = None
-    # Without memory some operations do not look at types, and none at values. A device comes last: one call that
-    # goes wrong there may be the end of it.
+    # Some operations ignore the types of meta tensors, and all ignore their values. The device comes last: a
+    # failed call may make it unusable for this process.
     rounds = [(("meta", "cpu"), "tensors without memory, then on real ones"), (("cpu",), "real ones")]
     if place is not None:
         rounds.append(((place,), "real ones on the device"))
@@ -146,10 +147,10 @@ def suggestion_for(torch, target, place):
 
 
 def takes(torch, target, wanted, chosen, device):
-    """Calls a copy of the submission; raises what it raises."""
+    """Calls a copy of the submission; raises its exceptions."""
     made = (candidate.made(torch, device) for candidate in chosen)
     arguments = [next(made) if value is None else value for _, value in wanted]
-    # A copy: layers that keep statistics would keep those of what was tried.
+    # A copy, since layers with running statistics would keep those of the trial inputs.
     model = copy.deepcopy(target.model)
     if device != "cpu" and isinstance(model, torch.nn.Module):
         model = model.to(device)

@@ -1,14 +1,14 @@
-# What the device did during some calls, as PyTorch's profiler reads it with CUPTI in this process. It is the
-# process's own word, explains, and decides nothing.
+# The device's activities during some calls, which PyTorch's profiler records with CUPTI in this process. The
+# process could forge them, so they are informative and affect no verdict.
 
-# Most things that the device did which are told one by one, most names, and the longest of them.
+# Most activities of the device that are listed, most names, and the longest name in characters.
 MOST_TOLD = 8000
 MOST_NAMES = 400
 LONGEST_NAME = 500
 
 
 class Names:
-    """Names by their numbers: a frame has each once."""
+    """Indices of names, so that a frame contains each name once."""
 
     def __init__(self):
         self.numbers, self.texts = {}, []
@@ -22,8 +22,8 @@ class Names:
 
 
 def timeline_of(torch, calls):
-    """Makes the calls, which wait for the device, and tells what it did, in order, and what was called of CUDA's
-    functions, in microseconds."""
+    """Makes the calls, which wait for the device. Returns the device's activities in order, and the calls of
+    CUDA functions, in microseconds."""
     profiler = torch.profiler
     kind = profiler.ProfilerActivity.CUDA
     with profiler.profile(activities=[kind], acc_events=True) as recorded:

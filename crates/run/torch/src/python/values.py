@@ -1,36 +1,38 @@
-# Arguments and results as the judge is told them: where tensors lie, and numbers and texts themselves.
+# Descriptions of arguments and results for the judge: locations of tensors, and the content of numbers and
+# texts.
 
-# Most tensors, and numbers, of one value.
+# Most tensors and numbers in one value.
 MOST_TENSORS = 1024
 
-# How deep a value may nest.
+# Deepest nesting of a value.
 DEEPEST = 16
 
-# Longest text that is a value.
+# Longest text in a value, characters.
 LONGEST_TEXT = 4096
 
 
 class Values:
-    """Names each value by what was there before a submission could change anything."""
+    """Describes values, with functions of PyTorch that were looked up before a submission could replace
+    them."""
 
     def __init__(self, torch):
         self.torch = torch
-        # Where there is one.
+        # The device, if the fork has one.
         self.device = None
-        # What is told of tensors on the device but where they are, by type and shape.
+        # Descriptions of tensors on the device without their addresses, by type and shape.
         self.texts = {}
         self.most = MOST_TENSORS
-        # Whether what PyTorch has a name for is told by it.
+        # Whether objects of PyTorch itself are described by their names.
         self.naming = False
-        # Whether structures are told as what they are, to be made again; else as lists and dictionaries.
+        # Whether structures are described with their kinds, to be made again; else as lists and dictionaries.
         self.exact = False
-        # Where classes of structures are found.
+        # The module's names, where classes of structures are looked up.
         self.module = None
-        # Tensors that were made to be read, for the last answer and for the inputs.
+        # Tensors that must stay alive until the judge has read them: for the last answer, and for the inputs.
         self.kept = self.kept_inputs = []
-        # Where told tensors lie on the device, and how many bytes from the first to the last; `None`: nobody asks.
+        # Addresses and sizes in bytes of described tensors on the device; `None`: they are not collected.
         self.spans = None
-        # By the names of contracts.
+        # Element types by their names in contracts.
         self.dtypes = {name: getattr(torch, name) for name in DTYPES if hasattr(torch, name)}
         self.dtypes["float8_e4m3"] = torch.float8_e4m3fn
         self.names = {dtype: name for name, dtype in self.dtypes.items()}
@@ -43,11 +45,12 @@ class Values:
         return self.told_too(value)
 
     def told_inputs(self, value):
-        """As `told`, for other processes to make the same."""
+        """Does the same as `told`, so that another process can make the same values."""
         return self.told_sets([value])[0]
 
     def told_sets(self, sets):
-        """As `told_inputs`, for several sets of inputs, which are all read after the last of them is described."""
+        """Does the same as `told_inputs`, for several sets of inputs, which stay alive until all are
+        described."""
         self.exact = True
         self.begin()
         try:
@@ -58,21 +61,21 @@ class Values:
             raise
         finally:
             self.exact = False
-            # Inputs are read after the call, too.
+            # The judge reads inputs after the call, too.
             self.kept_inputs = self.kept
 
     def begin(self):
-        """What was made for the answer before is read by now."""
+        """Releases the tensors of the previous answer, which the judge has read."""
         self.kept = []
 
     def told_too(self, value):
-        """As `told`, in the same answer as others."""
+        """Does the same as `told`, in the same answer as earlier values."""
         self.left = self.most
         return self.tree(value, 0)
 
     def text_of(self, value):
-        """As `told_too`, as JSON. Of plain tensors on the device it is made in 4 µs in place of 20: batches
-        are not to wait for it."""
+        """Does the same as `told_too`, as JSON. For a plain tensor on the device that takes 4 µs instead of
+        20, so that batches need not wait for it."""
         if type(value) is self.torch.Tensor and value.is_cuda and not value.is_complex():
             if value.data_ptr() in self.device.lent_range:
                 value = self.own(value)
@@ -122,7 +125,7 @@ class Values:
         )
 
     def structure(self, kind, name, parts, depth):
-        """A value with parts. Results are told by their places alone, whatever class holds them."""
+        """Describes a value with parts. Results are described by paths alone, without their classes."""
         items = [(key, self.tree(item, depth)) for key, item in parts]
         if kind == "list" or not self.exact and kind in ("tuple", "namedtuple"):
             return {"list": [item for _, item in items]}
@@ -143,14 +146,15 @@ class Values:
         return {"record": [kind, name, [[self.scalar(key), item] for key, item in items]]}
 
     def complex_parts(self, tensor):
-        """A complex tensor is told as its real and imaginary parts, side by side."""
+        """Describes a complex tensor as its real and imaginary parts, side by side."""
         parts = self.torch.view_as_real(tensor.resolve_conj())
         self.kept.append(parts)
         tree = {"tensor": self.described(parts)}
         return {"record": ["complex", "", [[0, tree]]]} if self.exact else {"dict": [["complex", tree]]}
 
     def of_array(self, array):
-        """A tensor of an array's memory; of what PyTorch has no tensor for, such as one that runs backwards, a copy."""
+        """Returns a tensor that shares an array's memory, or a copy if PyTorch has no such tensor (negative
+        strides)."""
         try:
             return self.torch.from_numpy(array)
         except ValueError:
@@ -170,15 +174,15 @@ class Values:
         if isinstance(value, float) and not math.isfinite(value):
             return {"float": str(value)}
         if isinstance(value, float):
-            # A number without a point is a whole one where it is read.
+            # JSON would read a number without a point as an integer.
             return {"float": repr(value)}
         return value
 
     def described(self, tensor):
-        """Where a tensor's elements are. One that has no memory of its own is told apart."""
+        """Describes where a tensor's elements are. A tensor without storage is copied or refused."""
         torch = self.torch
         if type(tensor) not in self.plain_types:
-            # Of a kind that computes when somebody looks, this is the look: within the clock.
+            # A lazy tensor computes its elements here, while the clock runs.
             with self.without_overrides():
                 tensor = self.as_subclass(tensor, torch.Tensor)
             self.kept.append(tensor)
@@ -212,20 +216,21 @@ class Values:
         }
         if on_device:
             self.note(tensor)
-            # One without elements has no block.
+            # A tensor without elements has no block.
             described["block"], described["address"] = (
                 self.device.where(address) if address else ("", 0)
             )
         return described
 
     def note(self, tensor):
-        """Notes where a tensor on the device lies, if it has elements."""
+        """Records the address and size of a tensor on the device, if it has elements."""
         if self.spans is not None and tensor.numel() > 0:
             last = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride()))
             self.spans.append((tensor.data_ptr(), (last + 1) * tensor.element_size()))
 
     def own(self, tensor):
-        """A copy in memory of this process: a call may return an argument, which lies in the judge's."""
+        """Returns a copy in this process's memory: a call may return an argument, which is in the judge's
+        memory."""
         tensor = tensor.clone()
         self.kept.append(tensor)
         return tensor
@@ -240,8 +245,8 @@ class Values:
         return self.torch.zeros(tensor["shape"], dtype=self.dtypes[tensor["dtype"]])
 
     def made(self, tree, tensor, structure=with_parts):
-        """The value of a tree. `tensor` gives its tensors, from what is told of them; `structure` puts values with
-        parts together."""
+        """Returns the value of a tree. `tensor` makes tensors of their descriptions; `structure` assembles
+        values with parts."""
         ((kind, inner),) = tree.items()
         if kind == "tensor":
             return tensor(inner)
@@ -261,7 +266,8 @@ class Values:
         return float(value["float"]) if "float" in value else object_in(self.torch, value["object"])
 
     def plain(self, value):
-        """The tree of a value without tensors, such as a constructor's arguments; `None` of others."""
+        """Returns the tree of a value without tensors, such as a constructor's arguments; `None` for other
+        values."""
         self.naming = self.exact = True
         try:
             tree = self.told(value)
@@ -273,7 +279,7 @@ class Values:
 
 
 def name_in(torch, value):
-    """Where PyTorch has one of its types, functions and classes; `None` of anything else."""
+    """Returns the qualified name of a type, function or class of PyTorch; `None` for anything else."""
     if isinstance(value, (torch.dtype, torch.memory_format, torch.layout)):
         return str(value)
     name = getattr(value, "__name__", None)
@@ -285,7 +291,7 @@ def name_in(torch, value):
 
 
 def object_in(torch, name):
-    """What has this name in PyTorch."""
+    """Returns the object of PyTorch with this name."""
     found = torch
     for part in name.split(".")[1:]:
         found = getattr(found, part)

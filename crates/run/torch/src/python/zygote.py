@@ -1,11 +1,10 @@
-# A process that has imported PyTorch, and forks for each evaluation: it runs no stranger's code.
+# A process that has imported PyTorch, and forks for each evaluation: it runs no submitted code.
 #
-# Started with the sources of the prelude, of this file and of the others beside it, one behind the
-# other. The argument is one JSON object. File descriptor 0 is a socket to the server: a byte with four
-# descriptors asks for a fork, and a frame with the fork's number and a handle of it is the answer. The
-# descriptors are the fork's: the socket of its session, where its output goes, where its end is told, and
-# where it asks for what it cannot compile itself. Where a tool is round this process it does not fork, and
-# becomes the runner itself.
+# It is started with the concatenated sources of the prelude, of this file and of the others beside it. The
+# argument is one JSON object. File descriptor 0 is a socket to the server. A byte with four descriptors
+# requests a fork; the answer is a frame with the fork's process number and handle. The four descriptors are
+# the fork's session, its output, the pipe for its exit status, and the socket for its build requests. Under a
+# tool this process does not fork, and becomes the runner itself.
 
 import functools
 import gc
@@ -17,9 +16,10 @@ import tempfile
 
 
 def warm(settings):
-    """Imports what submissions use; gives what they find without importing it, and what builds extensions."""
+    """Imports what submissions use; returns the names that they find without an import, and the builder of
+    extensions."""
     sys.path.insert(0, settings["site_packages"])
-    # Who asks for a place gets one, and is refused when he writes there.
+    # A request for a temporary directory succeeds; writing there is refused.
     tempfile.tempdir = "/tmp"
     import torch
 
@@ -29,7 +29,7 @@ def warm(settings):
             __import__(package)
             given[name] = sys.modules[package]
         except Exception:
-            # It is not installed, or does not work here: submissions that need it say so.
+            # The package is not installed, or does not work here: submissions that need it report that.
             pass
     extensions, builder = with_builder(torch)
     with_inductor(torch, builder)
@@ -37,14 +37,14 @@ def warm(settings):
         try:
             with_triton(given["triton"], builder)
         except Exception as error:
-            # Its kernels will say that no program can be started.
+            # Triton kernels will report that no program can be started.
             print(f"Triton compiles nothing in torch kernels: {error}", file=sys.stderr)
-    # The first operation without memory imports 900 modules, which takes a second. It starts no thread.
+    # The first operation on a meta tensor imports 900 modules, which takes a second. It starts no thread.
     try:
         with torch.device("meta"):
             torch.nn.functional.relu(torch.empty(1))
     except Exception as error:
-        # Inputs will be looked for among real ones alone.
+        # Inputs will be searched for with real tensors alone.
         print(f"no tensors without memory: {error}", file=sys.stderr)
     return given, extensions, builder
 
@@ -53,8 +53,8 @@ class Zygote:
     def __init__(self, settings, given, builder, control):
         self.settings, self.given, self.builder = settings, given, builder
         self.control = control
-        # Forks by their handles: the number, and the descriptor on which their end is told. No signal is
-        # asked for: it would come each time that a fork is stopped or goes on, too, and wake this process
+        # Forks by their handles: the process number, and the descriptor for the exit status. This process
+        # handles no SIGCHLD: that would also come when a fork stops or continues, and would wake this process
         # while a fork is timed.
         self.forks = {}
 
@@ -74,14 +74,14 @@ class Zygote:
         try:
             os.write(told, struct.pack("<i", status))
         except OSError:
-            # Nobody wants to know any more.
+            # The reader of the exit status has closed the pipe.
             pass
         os.close(told)
 
     def asked(self):
         byte, handed, _, _ = socket.recv_fds(self.control, 1, 4)
         if not byte:
-            # The server is gone, or wants no more.
+            # The server has ended or closed the connection.
             os._exit(0)
         session, output, told, builds = handed
         number = os.fork()
@@ -99,7 +99,7 @@ def main():
     settings = json.loads(sys.argv[1])
     given, extensions, builder = warm(settings)
     gc.collect()
-    # What is there now is every fork's, and shared as long as nobody writes to it.
+    # All forks share the current objects, until one of them writes there.
     gc.freeze()
     torch = given["torch"]
     versions = {
